@@ -51,7 +51,7 @@ try {
   const report = await run.done
   for (const { ref, outcome, sealed, proof, why } of report.members) {
     console.log(
-      `${ref.member}: ${outcome}, ${sealed ? 'closed to everybody' : 'open to persistent clients'}`,
+      `${ref.member}: ${outcome}, ${sealed ? 'closed to all clients' : 'open to persistent clients'}`,
     )
     for (const line of proof === undefined ? why.map(({ text }) => text) : [proof.text]) {
       console.log(`  ${line}`)

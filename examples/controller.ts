@@ -108,9 +108,9 @@ async function show(): Promise<void> {
   await settled('the second pod is leaving')
   slices.fail()
   slices.put()
-  await settled('the watch has failed, and its list is worth nothing')
+  await settled('the watch has failed, and its list is not usable')
   await put(twoPods())
-  await settled('it was begun anew, and both serve')
+  await settled('the watch was restarted, and both serve')
   await watches[Symbol.asyncDispose]()
 }
 

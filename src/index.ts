@@ -113,14 +113,10 @@ export { heldMembers } from './core/verbs/held-members.js'
 export type { HeldMembersOptions } from './core/verbs/held-members.js'
 export type { FindOrphansOptions, Orphan, OrphanMember } from './core/verbs/orphans.js'
 export type { MemberStatus } from './core/status.js'
+export type { OwnHealthCheck } from './core/runner/run-spec.js'
 export { resumeRoll, roll, startRoll } from './core/roll/roll.js'
 export type { Roll } from './core/roll/handle.js'
-export type {
-  OwnHealthCheck,
-  ResumeRollOptions,
-  RollOptions,
-  ServerDrained,
-} from './core/roll/options.js'
+export type { ResumeRollOptions, RollOptions, ServerDrained } from './core/roll/options.js'
 export type {
   ActEvent,
   BatchEvent,

@@ -24,7 +24,7 @@ export async function runFleet(): Promise<number> {
   const [haproxy, proxy] = [findEngine(say), findEnvoy(say)]
   if (haproxy === undefined || proxy === undefined) {
     say(
-      `--fleet needs a real ${haproxy === undefined ? 'HAProxy' : 'Envoy'}, and none can be had here`,
+      `--fleet needs a real ${haproxy === undefined ? 'HAProxy' : 'Envoy'}, and none is available here`,
     )
     return 1
   }
@@ -79,7 +79,7 @@ async function rollAll(
     group: ({ port }) => String(port),
     act: async ({ ref }) => {
       const backend = backends.find(({ name }) => name === ref.member)
-      if (backend === undefined) throw new Error(`${ref.member} is none of the demo's servers`)
+      if (backend === undefined) throw new Error(`${ref.member} is not one of the demo's servers`)
       const { active } = await backend.end()
       counts.push(active)
       say(`${ref.member}: idle on all three at once, killed with ${active} in hand`)

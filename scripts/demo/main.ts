@@ -59,7 +59,7 @@ function options(): Readonly<{ fake: boolean; fleet: boolean; json: boolean; rep
       options: { fake: flag, fleet: flag, json: flag, report: { type: 'string' } },
     })
     if (!values.fleet || args.length === 1) return values
-    throw new Error('--fleet stands alone')
+    throw new Error('--fleet takes no other option')
   } catch (error) {
     const words = error instanceof Error ? error.message : String(error)
     console.error(`${words}; there is --fleet, or --fake, --json and --report FILE`)
@@ -133,7 +133,7 @@ async function startBalancer(
   if (onFake) return startStandIn(backends)
   const engine = findEngine((text) => screen.say(text))
   if (engine) return startHaproxy(engine, backends)
-  screen.say('No HAProxy can be had here: this is the fake that comes with the package')
+  screen.say('No HAProxy is available here: using the fake that comes with this package')
   return startStandIn(backends)
 }
 
@@ -169,7 +169,7 @@ async function takeOut(
   let end: Promise<Count> | undefined
   let idleAt = 0
   const onEvent = (event: DrainEvent): void => {
-    if (event.type === 'overruled') screen.say(`${name}: the drain was forgotten, and is put back`)
+    if (event.type === 'overruled') screen.say(`${name}: the reload lost the drain, it is put back`)
     if (event.type === 'fault') screen.say(`${name}: ${event.error.message}`)
     if (event.type !== 'idle' || end) return
     // No grace and no goodbye: if anything were left on it, a client would see it die.
@@ -198,7 +198,7 @@ async function reloadSoon(balancer: Balancer, screen: Screen): Promise<void> {
   await pause(500)
   await balancer.reload()
   screen.say(
-    'HAProxy was reloaded in mid-drain: a new worker that knows of no drain, an old one with its connections',
+    'HAProxy was reloaded in mid-drain: a new worker without the drain, an old one with its connections',
   )
 }
 
@@ -263,7 +263,7 @@ function summary(
   screen.say(`${requests} requests, ${errors.length} errors`)
   for (const error of errors.slice(0, 10)) screen.say(`  ${error}`)
   if (resent > 0)
-    screen.say(`  ${resent} sent again on a new connection: theirs was closed while it rested`)
+    screen.say(`  ${resent} sent again on a new connection: the old one was closed while idle`)
   for (const { server, waited, atVerdict } of turns) {
     screen.say(
       `${server}: ${waited} ms from its last response to idle; its own count then: ${atVerdict}`,

@@ -9,7 +9,7 @@ export interface Sample {
   readonly phase: Phase
   /** In flight in the present worker. */
   readonly active: number
-  /** In flight in workers of before a reload. */
+  /** In flight in workers from before a reload. */
   readonly old: number
   readonly queued: number
 }

@@ -59,7 +59,7 @@ svg { min-width: 44rem; width: 100% }
 <h1>${escape(title)}</h1>
 <figure>
 ${svg}</figure>
-<h2>How each idle is known</h2>
+<h2>How each idle was proved</h2>
 <ul>
 ${proofs.map((text) => `<li>${escape(text)}</li>`).join('\n')}
 </ul>

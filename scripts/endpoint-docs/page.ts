@@ -61,10 +61,11 @@ export function endpointConditionsPage(): string {
 
 # Endpoint conditions: who serves, who drains, who is left out
 
-For controllers that feed a balancer from Kubernetes. An endpoint of an EndpointSlice has three conditions, \`ready\`,
-\`serving\` and \`terminating\`, each true, false or not said. What a balancer should do with them is not written anywhere:
-every system has rules of its own, and they disagree where it matters, when the last good endpoint of a Service is on its
-way out. \`drainable/endpoints\` decides about the whole set, says why, and can do it the way other systems do.
+This page is for controllers that feed a balancer from Kubernetes. An endpoint of an EndpointSlice has three conditions, \`ready\`,
+\`serving\` and \`terminating\`, each true, false or unset. No document says what a balancer should do with them. Every system has
+rules of its own, and they disagree at the point that matters: the last good endpoint of a Service is about to go.
+
+\`drainable/endpoints\` decides about the whole set, says why, and can also decide as other systems do.
 
 \`\`\`ts
 import { formatPlan, mapEndpoints, markByNodes, mergeSlices, planChanges, toDesired } from 'drainable/endpoints'
@@ -90,14 +91,14 @@ export async function dryRun(
 }
 \`\`\`
 
-[\`examples/endpoints.ts\`](../examples/endpoints.ts) does this for timelines recorded from a real control plane, and
-prints the plan of every step.
+[\`examples/endpoints.ts\`](../examples/endpoints.ts) does this for timelines recorded from a real control plane, and prints the
+plan of every step.
 
 ## In a loop of your own
 
-A plan is carried out by \`carryOut\`, all of its changes at the same time: a hold is a drain with a verdict, a restore goes as
-\`ready()\` does, a removal comes only after a proof of its own that the member is idle. Do not pass \`plan.changes\` to
-\`apply()\`: a raw restore opens a member before its first health check, and a raw remove proves nothing.
+\`carryOut\` carries out a plan, all of its changes at the same time. A hold is a drain with a verdict. A restore goes as \`ready()\`
+does. A removal comes only after a proof of its own that the member is idle. Do not pass \`plan.changes\` to \`apply()\`: a raw
+restore opens a member before its first health check, and a raw remove proves nothing.
 
 \`\`\`ts
 import { carryOut, isDrainableError } from 'drainable'
@@ -125,15 +126,16 @@ export async function step(balancer: DrainableProvider, desired: readonly Desire
 }
 \`\`\`
 
-- **Do not wait for the drains before you plan again.** What is under way is found held and not planned twice; of a drain and a
-  \`ready\` of one member the later wins, so a pod that comes back is ready at once.
-- **Each change is for the member that the plan saw.** A name that another server has got since is left alone (\`CONFLICT\`).
-- **The floor is asked again when a drain begins**, with what the balancer says then.
+- **Do not wait for the drains before you plan again.** A member whose drain is under way is found held, and is not planned twice.
+  Of a drain and a \`ready\` of one member the later wins, so a pod that comes back is ready at once.
+- **Each change is for the member that the plan saw.** If the name has moved to another server since, it is left alone
+  (\`CONFLICT\`).
+- **The floor is checked again when a drain begins**, with what the balancer says then.
 - **After a crash nothing is lost**: the next plan starts from what it finds. No ticket is kept.
 
 ## The default: \`serve-terminating-fallback\`
 
-Each endpoint has a tier; the best tier of 1 to 3 that the set has serves, the others of them drain.
+Each endpoint has a tier. The best of tiers 1 to 3 that the set has serves; the others of these tiers drain.
 
 | tier | conditions | meaning |
 | --- | --- | --- |
@@ -146,20 +148,20 @@ Each endpoint has a tier; the best tier of 1 to 3 that the set has serves, the o
 
 ${reasonTable()}
 
-- **A terminating endpoint yields to a ready one**: new work goes to a pod that lives.
-- **It serves on while nothing better is there**: the rollout of a single replica is no blackout.
-- **Terminating beats ready.** A Service with \`publishNotReadyAddresses\` shows dying pods as ready. kube-proxy, Cilium and
-  Istio then use them like any other; here they serve when nothing else can.
-- **Not ready is drained, not thrown out.** A probe that flaps, or an application that fails its probe on SIGTERM while it
-  finishes requests, keeps what it has. \`unready: 'exclude'\` takes it out instead, once it is idle.
-- **Not said** means ready, serving and not terminating, as the API's text has it since v1.33. \`null\`, \`undefined\` and a
-  missing field are the same.
+- **A terminating endpoint yields to a ready one**: new work goes to a pod that stays.
+- **A terminating endpoint serves while nothing better is available**: the rollout of a single replica is no blackout.
+- **Terminating beats ready.** A Service with \`publishNotReadyAddresses\` shows terminating pods as ready. kube-proxy, Cilium and
+  Istio then use them like any other pod; here they serve only when no other can.
+- **Not ready is drained, not thrown out.** A probe can flap, and an application can fail its probe on SIGTERM while it finishes
+  requests. Such an endpoint keeps its work. \`unready: 'exclude'\` takes it out instead, once it is idle.
+- **Unset** means ready, serving and not terminating, as the API's text has it since v1.33. \`null\`, \`undefined\` and a missing
+  field are the same.
 - The set is one port name: a ready endpoint of \`metrics\` is no replacement for one of \`http\`.
 
 ## What a plan does with it
 
-\`planChanges\` compares with what the balancer has, by address and port. IPv6 is compared as an address, however it is
-spelled; route domains (\`10.0.0.1%1\`) are different addresses.
+\`planChanges\` compares with what the balancer has, by address and port. IPv6 is compared as an address, in any spelling. Route
+domains (\`10.0.0.1%1\`) are different addresses.
 
 | decision | in the balancer | not there |
 | --- | --- | --- |
@@ -168,36 +170,38 @@ spelled; route domains (\`10.0.0.1%1\`) are different addresses.
 | drain, does not answer any more | held as gone | nothing |
 | exclude, or no endpoint any more | held as gone; removed once it is idle | nothing |
 
-**Held as gone** is \`maint\` where the product's maint keeps established work, else \`drain\`, and the plan says which and why. A
-dead server in drain goes on getting its sticky clients: HAProxy 2.6 and 3.2 answer them with 503 after 3 s of attempts;
-in maint it sends them to another server at once. Pass \`capabilities\` from \`describe()\`, or \`gone\`: a plan that knows
-nothing of the product drains.
+**Held as gone** is \`maint\` if the product's maint keeps established work, otherwise \`drain\`. The plan says which and why. A dead
+server in drain still gets its sticky clients: HAProxy 2.6 and 3.2 answer them with 503 after 3 s of attempts. In maint HAProxy
+sends them to another server at once. Pass \`capabilities\` from \`describe()\`, or \`gone\`: a plan that knows nothing of the product
+drains.
 
-**Nothing is deleted because it vanished.** When a Node object is deleted, the endpoints of its ready pods disappear with
-no terminating step; a changed label does the same. So what vanished is held first, and removed only when it is proved idle:
-by \`idle\`, where you say whose drain reported so, or where every process of a product that can says so itself. One
-snapshot of zeros proves nothing.
+**Nothing is deleted because it vanished.** When a Node object is deleted, the endpoints of its ready pods disappear with no
+terminating step; a changed label does the same. So an endpoint that vanished is held first, and removed only when it is proved
+idle: by \`idle\`, in which you say whose drain reported so, or by every process of a product that can tell it. One snapshot of
+zeros proves nothing.
 
-**Nothing is touched that is not named.** \`pools\` are the pools that the list speaks for, each as a whole: one that the list
-says nothing of has lost its last endpoint, which is how a Service scaled to zero looks. Every other pool stays as it is. \`owns\`
-says which members of these pools are yours, best by what only yours have, such as a prefix of the name: a virtual machine
-or a backup server in the same pool has no endpoint either, and would be taken out. \`() => true\` claims all.
+**Nothing is touched that is not named.**
+
+- \`pools\` are the pools that the list speaks for, each as a whole. A named pool of which the list says nothing has lost its last
+  endpoint: this is how a Service scaled to zero looks. Every other pool stays as it is.
+- \`owns\` says which members of these pools are yours. Decide by something that only yours have, such as a prefix of the name: a
+  virtual machine or a backup server in the same pool has no endpoint either, and would be taken out. \`() => true\` claims all.
 
 **What holds a plan back** is in \`held\`, with the reason:
 
-- an empty list changes nothing without \`allowEmpty\`, and an unsynced one (\`synced: false\`) never;
-- \`keepReady\` members (default 1) of each pool go on taking new work; counted are those that would serve now: not down,
-  weight above 0, and not one whose endpoint is gone. What is only about to be added does not count yet. One whose
-  endpoint is gone is held all the same while another one counts: new work on it fails, so no capacity is lost;
-- members that \`owns\` does not claim, members without an address, and states that are not understood are left alone. A
-  plan remembers nothing: a member of yours that an operator holds by hand is made ready again if its endpoint serves;
-- a restore out of maint is to be done as [\`ready()\`](../README.md) does it, by way of drain, so that a first health check
-  passes before the door opens.
+- An empty list changes nothing without \`allowEmpty\`, and an unsynced one (\`synced: false\`) never does.
+- \`keepReady\` members (default 1) of each pool keep taking new work. Members count that would serve now: not down, weight above 0,
+  and with an endpoint. A member that is only about to be added does not count yet. A member whose endpoint is gone is still held
+  while another one counts: new work on it fails, so no capacity is lost.
+- Members that \`owns\` does not claim, members without an address, and states that are not understood are left alone. A plan
+  remembers nothing: a member of yours that an operator holds by hand is made ready again if its endpoint serves.
+- Do a restore out of maint as [\`ready()\`](../README.md) does it, by way of drain, so that a first health check passes before the
+  member is opened.
 
 ## Other systems, by name
 
-\`mapEndpoints(endpoints, { strategy: 'kube-proxy' })\` decides as that system does, for comparing, for a migration, or
-because the balancer should agree with it. A function of your own is a strategy, too.
+\`mapEndpoints(endpoints, { strategy: 'kube-proxy' })\` decides as that system does. Use it to compare, to migrate, or if the
+balancer should agree with that system. A function of your own is a strategy, too.
 
 | strategy | who decides so |
 | --- | --- |
@@ -207,34 +211,34 @@ because the balancer should agree with it. A function of your own is a strategy,
 | \`pr4946-proposal\`, \`pr4946-objection\` | the table of Envoy Gateway's pull 4946, as proposed and as objected to; below |
 | \`istio\` | Istio's pilot; \`persistentSession\`, \`sendUnhealthy\` |
 | \`ready-only\` | Contour, ingress-nginx, openshift/router, Linkerd, kgateway, haproxy-ingress without drain support |
-| \`ready-only-strict\` | the same, with "not said" as not ready: haproxytech's ingress, Traefik for the Gateway API, TCP and UDP |
+| \`ready-only-strict\` | the same, with "unset" as not ready: haproxytech's ingress, Traefik for the Gateway API, TCP and UDP |
 | \`haproxy-ingress-drain\` | haproxy-ingress with \`drain-support: true\` |
-| \`traefik\` | Traefik for HTTP: \`ready\` is not looked at |
-| \`gce-neg\` | network endpoint groups of Google Cloud: readiness is left to the load balancer's own checks |
+| \`traefik\` | Traefik for HTTP: it does not look at \`ready\` |
+| \`gce-neg\` | network endpoint groups of Google Cloud: the load balancer's own checks decide about readiness |
 
-Columns: ready, serving, terminating; \`T\` true, \`F\` false, \`-\` not said. Cells: what becomes of such an endpoint when it is
-alone, beside a ready one, beside a terminating one that serves, and beside one that is not ready. \`S\` serve, \`D\` drain, \`x\`
-exclude. \`FTF\` is never written by the EndpointSlice controller, but the API server takes it from others.
+Columns: ready, serving, terminating; \`T\` true, \`F\` false, \`-\` unset. Cells: what happens to such an endpoint when it is alone,
+beside a ready one, beside a terminating one that serves, and beside one that is not ready. \`S\` serve, \`D\` drain, \`x\` exclude. The
+EndpointSlice controller never writes \`FTF\`, but the API server accepts it from other clients.
 
 ${saidTable()}
 
-Where something is not said:
+With unset conditions:
 
 ${unsaidTable()}
 
-A named strategy gives the health word of its system. Intents and weight 0, which those systems do not have, are followed
-all the same: hard and weight 0 never serve, and soft looks like a terminating endpoint that still serves.
+A named strategy gives the health word of its system. Those systems do not have intents and weight 0, but they are followed: hard
+and weight 0 never serve, and soft looks like a terminating endpoint that still serves.
 
 ## The table that started it: Envoy Gateway, pull 4946
 
-In January 2025 a table was proposed there for endpoints on their way out, with one objection to its last row; then a rule
-for each endpoint by itself was merged, \`draining\` for what is serving and terminating, with the argument that Envoy's panic
-mode is the fallback. In v1.6.0 another rule replaced it. The words are Envoy's; the columns are computed by the
-strategies above, with \`ready\` as the controller writes it.
+In January 2025 this pull proposed a table for endpoints on their way out; one objection was to its last row. Then another rule
+was merged, which decides each endpoint alone: \`draining\` for what is serving and terminating. The argument was that Envoy's panic
+mode is the fallback. In v1.6.0 another rule replaced it. The words are Envoy's. The columns are computed by the strategies above,
+with \`ready\` as the controller writes it.
 
 ${pullTable()}
 
-The difference is in rows 4 and 5: no better endpoint is there. The proposal keeps A healthy, what was merged leaves it to
+Rows 4 and 5 show the difference: no better endpoint is available. The proposal keeps A healthy. What was merged leaves it to
 panic, and so does what holds today.
 
 ### What Envoy ${panic.version} really does
@@ -244,60 +248,68 @@ Hosts with the health that an EDS server gave them, round robin, ${panic.request
 
 ${panicTable(panic)}
 
-- DRAINING hosts do not lower the health ratio: they are left out of it (\`membership_excluded\`, since Envoy pull 30622
-  of 2023). One healthy host beside four draining ones is no panic, so the fear that the merged rule answered does not come
-  true.
-- With DRAINING hosts alone, panic is what keeps the service up, and it exists only while the threshold is above 0.
+- DRAINING hosts do not lower the health ratio: they are left out of it (\`membership_excluded\`, since Envoy pull 30622 of 2023).
+  One healthy host beside four draining ones is no panic, so the fear that the merged rule answered does not come true.
+- With DRAINING hosts alone, only panic keeps the service up, and only while the threshold is above 0.
 - Panic can't tell a pod that serves from one that never was ready: a DRAINING host and an UNHEALTHY one get the same share.
 - A panic that UNHEALTHY hosts cause reaches the DRAINING ones, too: a pod that is being shut down gets new work again.
-- Upstream calls that a bug (issue 46800; the fix proposed in pull 46823 was open in August 2026). With it, a cluster of only
+- Upstream calls that a bug (issue 46800; the fix proposed in pull 46823 was open in August 2026). With the fix, a cluster of only
   DRAINING hosts refuses everything.
 
 ### What we do, and why
 
-The fallback is made by the mapper, in the open: \`serve\` is HEALTHY, \`drain\` is DRAINING, and UNHEALTHY is never said, so no
-panic is ever needed. With that, a panic threshold of 0 is safe and recommended. Cilium merged the same whole-set rule for
-its Envoy in 2026. In row 2 and where only unready endpoints are left, none serves: leave those that hold no
-connections out of the EDS response if the threshold is above 0, or panic will use them.
+The mapper makes the fallback explicit: \`serve\` is HEALTHY, \`drain\` is DRAINING, and UNHEALTHY is never said, so no panic is
+ever needed. With that, a panic threshold of 0 is safe and recommended. Cilium merged the same whole-set rule for its Envoy in 2026.
+
+In row 2, and if only unready endpoints are left, none serves. If the threshold is above 0, leave those that hold no connections
+out of the EDS response, or panic will use them.
 
 ## Slices and nodes
 
 \`mergeSlices\` makes one list of all slices of a Service; take one port with \`port\`. Slices of more than one Service are refused,
-naming them, unless \`service: 'namespace/name'\` says which one is meant. The same address and port in several
-slices, which happens while endpoints move, is one endpoint whatever the order of the slices: a record that says
-terminating beats its stale twin of the same pod, then the better tier counts, so an address that a new pod took over
-belongs to the live one, then the smaller slice name.
+naming them, unless \`service: 'namespace/name'\` says which one is meant.
 
-\`mapNodes\` is for balancers that send to node ports: taints \`ToBeDeletedByClusterAutoscaler\` and \`karpenter.sh/disrupted\`, the
-label \`node.kubernetes.io/exclude-from-external-load-balancers\`, a deletion that waits, or not being selected any more mark a
-node \`soft\`; one that is not Ready does not answer; a cordon means nothing unless \`cordon: 'drain'\`. The same do the conditions of KEP-5683 that are
-\`True\` (Kubernetes 1.37, alpha): \`DrainInProgress\`, \`Drained\` and \`GracefulNodeShutdownInProgress\` by default;
-\`MaintenancePlanned\` and \`MaintenanceInProgress\` where \`conditions\` names them, because maintenance may be days ahead and not
-all of it needs a drain. In a graceful shutdown a node turns NotReady while its pods still answer: it then counts as
-terminating and serving, not as gone. In 1.37 nothing in Kubernetes sets these conditions by itself; administrators and their
-tools do. With
-\`externalTrafficPolicy: Local\` give it \`local\`, the Service's endpoints: a node is then as good as the best endpoint on it,
+While endpoints move, several slices can have the same address and port. That is one endpoint, in whatever order the slices come:
+
+1. A record that says terminating beats its stale twin of the same pod.
+2. Then the better tier counts, so an address that a new pod took over belongs to the live one.
+3. Then the smaller slice name.
+
+\`mapNodes\` is for balancers that send to node ports. These mark a node \`soft\`:
+
+- the taints \`ToBeDeletedByClusterAutoscaler\` and \`karpenter.sh/disrupted\`;
+- the label \`node.kubernetes.io/exclude-from-external-load-balancers\`;
+- a deletion that waits, or a node that is not selected any more;
+- the conditions of KEP-5683 that are \`True\` (Kubernetes 1.37, alpha): \`DrainInProgress\`, \`Drained\` and
+  \`GracefulNodeShutdownInProgress\` by default; \`MaintenancePlanned\` and \`MaintenanceInProgress\` if \`conditions\` names them,
+  because maintenance may be days ahead and not all of it needs a drain. In 1.37 Kubernetes itself never sets these conditions;
+  administrators and their tools do.
+
+A node that is not Ready does not answer. In a graceful shutdown a node turns NotReady while its pods still answer: it then counts
+as terminating and serving, not as gone. A cordon means nothing unless \`cordon: 'drain'\`.
+
+With \`externalTrafficPolicy: Local\` give it \`local\`, the Service's endpoints. A node is then as good as the best endpoint on it,
 which is what kube-proxy's health check port tells a balancer.
 
-\`markByNodes\` lets pods leave before their node does. It also catches a gap: after a Node object is deleted, its endpoints
-went on looking ready for 0.1 to 0.2 s in our recordings, and a controller that only looks at conditions would have made them
-ready again in between.
+\`markByNodes\` lets pods leave before their node does. It also closes a gap: in our recordings the endpoints of a deleted Node
+object still looked ready for 0.1 to 0.2 s. A controller that looks at conditions alone would have made them ready again in
+between.
 
 ## What it costs
 
 Best of several rounds on two busy cores (2026-11-23), Node 24, one process for each size; \`npm run bench endpoints\` measures
-yours. Merging and mapping costs less than parsing the same JSON did. Its share grows with the size: it makes about 460 bytes for each
-endpoint, and beyond 10,000 these no longer fit the caches and the young generation of the heap.
+yours. Merging and mapping costs less than parsing the same JSON did. Its share grows with the size: it makes about 460 bytes for
+each endpoint, and beyond 10,000 these no longer fit the caches and the young generation of the heap.
 
 ${figuresTable(figures)}
 
 ## Limits
 
 - Only the first address of an endpoint counts; Kubernetes gives the others no meaning.
-- A port without a number means every port, which no balancer can be given: it is skipped.
+- A port without a number means every port. No balancer can be given that, so it is skipped.
 - FQDN slices are skipped unless \`families\` names them.
-- Weights are given where a member is added; a plan does not change the weight of one that is there.
+- A member gets its weight when it is added; a plan does not change the weight of an existing one.
 - Zone and node hints count for \`kube-proxy\` with \`topology\` only: a balancer outside of the cluster has no zone.
-- Nothing here remembers: what was not in the list and comes back is decided anew, from what the balancer has.
+- Nothing here remembers: an endpoint that was not in the list and comes back is decided anew, from what the balancer has.
 `
 }

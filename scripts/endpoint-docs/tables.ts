@@ -138,14 +138,14 @@ export function reasonTable(): string {
   const sets: readonly (readonly [string, readonly EndpointInput[]])[] = [
     ['ready', [endpoint('TTF')]],
     ['terminating, serving, beside a ready one', [endpoint('FTT'), endpoint('TTF')]],
-    ['terminating, serving, the best there is', [endpoint('FTT')]],
+    ['terminating, serving, no better one', [endpoint('FTT')]],
     ['marked soft, beside a ready one', [{ ...endpoint('TTF'), intent: 'soft' }, endpoint('TTF')]],
-    ['marked soft, the best there is', [{ ...endpoint('TTF'), intent: 'soft' }]],
+    ['marked soft, no better one', [{ ...endpoint('TTF'), intent: 'soft' }]],
     [
       'published, terminating, not serving, beside a better one',
       [endpoint('TFT'), endpoint('TTF')],
     ],
-    ['published, terminating, not serving, the best there is', [endpoint('TFT')]],
+    ['published, terminating, not serving, no better one', [endpoint('TFT')]],
     ['not ready', [endpoint('FFF')]],
     ['terminating, not serving', [endpoint('FFT')]],
     ['marked hard', [{ ...endpoint('TTF'), intent: 'hard' }]],

@@ -55,7 +55,7 @@ export async function runStateFile(engine: Engine): Promise<Fact[]> {
   await haproxy.reload()
   const stale = (await cell('closed', 'status')).startsWith('MAINT')
   facts.push([
-    'a server made ready since, where the file is not written anew',
+    'a server made ready since, if the file was not written anew',
     stale ? '**back in maintenance**' : 'ready',
   ])
   if (open.total + other.total !== 1) throw new Error('the cookie was not honoured')

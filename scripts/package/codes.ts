@@ -59,20 +59,24 @@ export function codesPage(): string {
 
 <!-- Written by npm run docs from src/provider/error.ts and src/provider/report.ts: edit those. -->
 
-A program decides by the code, a person reads the text. Both lists are closed: a new code is a new minor version.
+This page lists every code with its cause and remedy. A program decides by the code, a person reads the text. Both lists are
+closed: a new code comes with a new minor version.
 
 ## Errors
 
-\`isDrainableError(error, 'DRAIN_TIMEOUT')\` tells them, in ESM and CommonJS alike. An error says in \`retryable\` whether the same call can
-succeed later, carries the \`report\` of the drain or the \`roll\` that it ended, and never holds a secret. An abort is not among them:
-an aborted call rejects with \`signal.reason\`.
+\`isDrainableError(error, 'DRAIN_TIMEOUT')\` recognizes an error by its code, in ESM and CommonJS alike.
+
+- \`retryable\` says whether the same call can succeed later.
+- \`report\` or \`roll\` is the report of the drain or roll that the error ended.
+- An error never holds a secret.
+- An abort has no code: an aborted call rejects with \`signal.reason\`.
 
 ${table(codesOf('src/provider/error.ts', 'ErrorCode'))}
 
 ## Reasons
 
-\`why()\` of a handle, the \`why\` of an event \`load\` and of a report say why a member is not idle yet, the most telling first. Each has
-a text, and most have a \`hint\` with one step that can help.
+\`why()\` of a handle, and the \`why\` of an event \`load\` and of a report, say why a member is not idle yet. The most telling reason
+comes first. Each has a text, and most have a \`hint\` with one step that can help.
 
 ${table(codesOf('src/provider/report.ts', 'WhyCode'))}
 `

@@ -2,39 +2,39 @@ import { EventEmitter } from 'eventemitter3'
 import { DrainableError } from '../provider/error.js'
 import { quote } from '../provider/quote.js'
 
-/** An emitter whose events are known by name: a handle, or a provider of our factories. */
+/** An emitter of typed events: a handle, or a provider from one of our factories. */
 export interface TypedEvents<E extends { readonly type: string }> {
   /**
    * Listens to one kind of event.
    *
-   * @throws `INVALID_OPTIONS` where there is no event of that name, or the listener is no function
+   * @throws `INVALID_OPTIONS` if there is no event of that name, or the listener is not a function
    */
   on<K extends E['type']>(event: K, listener: (event: Extract<E, { type: K }>) => void): this
-  /** Listens to the next event of one kind only. With it `events.once` of Node works too. */
+  /** Listens to the next event of one kind only. Node's `events.once` uses it too. */
   once<K extends E['type']>(event: K, listener: (event: Extract<E, { type: K }>) => void): this
   /** Stops listening. */
   off<K extends E['type']>(event: K, listener: (event: Extract<E, { type: K }>) => void): this
-  /** The same as {@link TypedEvents.off}, by the name that `events.once` of Node calls. */
+  /** The same as {@link TypedEvents.off}, under the name that Node's `events.once` calls. */
   removeListener<K extends E['type']>(
     event: K,
     listener: (event: Extract<E, { type: K }>) => void,
   ): this
 }
 
-/** `events.once` of Node listens to it beside the one it waits for. It never comes: a failure is a `fault` or an outcome. */
+/** Node's `events.once` also listens to this event. It is never emitted: a failure is a `fault` or an outcome. */
 const NODES_OWN = 'error'
 
-/** Holds the listeners of typed events (eventemitter3), and keeps what one throws away from the others. */
+/** Holds the listeners of typed events (eventemitter3), and isolates each from the errors of the others. */
 export class Listeners<E extends { readonly type: string }> {
   readonly #emitter = new EventEmitter()
   readonly #types: Readonly<Record<E['type'], true>>
 
-  /** @param types - the name of every event; another one is refused */
+  /** @param types - the names of all events; others are refused */
   constructor(types: Readonly<Record<E['type'], true>>) {
     this.#types = types
   }
 
-  /** Whether no listener is there. */
+  /** Whether there is no listener. */
   get isEmpty(): boolean {
     return this.#emitter.eventNames().every((name) => name === NODES_OWN)
   }
@@ -54,10 +54,13 @@ export class Listeners<E extends { readonly type: string }> {
     this.#emitter.off(type, listener)
   }
 
-  /** Hands an event to every listener. What a listener throws surfaces as an uncaught error and harms no other. */
+  /**
+   * Passes an event to every listener. An error that a listener throws becomes an uncaught error and does not affect
+   * the others.
+   */
   emit(event: E): void {
     for (const listener of this.#emitter.listeners(event.type)) {
-      // Called one by one, so those for one event are taken off by hand, before the call.
+      // Listeners are called one by one, so a `once` listener is removed here, before its call.
       this.#emitter.off(event.type, listener, undefined, true)
       guarded(() => (listener as (e: E) => void).call(this.#emitter, event))
     }
@@ -80,7 +83,7 @@ export class Listeners<E extends { readonly type: string }> {
   }
 }
 
-/** Runs a caller's function; what it throws surfaces as an uncaught error of the process. */
+/** Runs a caller's function; an error that it throws becomes an uncaught error of the process. */
 export function guarded(run: () => unknown): void {
   try {
     run()

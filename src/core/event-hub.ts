@@ -1,6 +1,6 @@
 import { guarded, Listeners, type TypedEvents } from './emitter.js'
 
-/** Events for one reader. A slow reader loses loads first: the next load says the same and more. */
+/** Most events that wait for one reader. A slow reader loses `load` events first: the next one supersedes them. */
 const MOST_WAITING = 1_000
 
 interface Event {
@@ -39,7 +39,7 @@ class EventQueue<E extends Event> implements AsyncIterator<E> {
     }
   }
 
-  /** All who wait look again, in the order they asked. */
+  /** Wakes all waiting readers, in the order in which they asked. */
   #wake(): void {
     for (const wake of this.#wakes) wake()
     this.#wakes.clear()
@@ -77,7 +77,7 @@ export class Hub<E extends Event> {
   }
 
   emit(event: E): void {
-    // After the end only what becomes of the held drain is news.
+    // After the end, only events about the held drain are passed on.
     const ends = event.type === this.#last
     if (this.#end !== undefined && (ends || event.type === 'load')) return
     if (ends) this.#end = event
@@ -86,7 +86,7 @@ export class Hub<E extends Event> {
     for (const queue of this.#queues) queue.push(event)
   }
 
-  /** Events from now on; after the end, the end alone. */
+  /** Reads the events from now on; after the end, only the end event. */
   read(): AsyncIterator<E> {
     const queue: EventQueue<E> = new EventQueue(this.#last, () => this.#queues.delete(queue))
     if (this.#end === undefined) this.#queues.add(queue)
@@ -95,7 +95,7 @@ export class Hub<E extends Event> {
   }
 }
 
-/** What every handle has of its events: listeners by name, and the same events as an async iterator. */
+/** The events of a handle: listeners by name, and the same events as an async iterator. */
 export class HubHandle<E extends Event> implements TypedEvents<E>, AsyncIterable<E> {
   readonly #hub: Hub<E>
 

@@ -2,10 +2,10 @@ import type { AdminState, Health, LoadScope, MemberRef } from '../provider/contr
 import type { DrainableError } from '../provider/error.js'
 import type { DrainReport, Outcome, Phase, Proof, Why } from '../provider/report.js'
 
-/** What every event about one member has. */
+/** The fields of every event about one member. */
 export interface MemberEvent<T extends string> {
   readonly type: T
-  /** ISO 8601. */
+  /** When it happened, ISO 8601. */
   readonly at: string
   readonly ref: MemberRef
 }
@@ -20,25 +20,25 @@ export interface PhaseEvent extends MemberEvent<'phase'> {
 export interface LoadEvent extends MemberEvent<'load'> {
   /** In flight, over every process that could be read. */
   readonly active: number
-  /** How long the oldest of `active` has been in flight, in milliseconds; null where no product tells it. */
+  /** How long the oldest of `active` has been in flight, in milliseconds; null if no product reports it. */
   readonly oldest: number | null
-  /** Waiting for this member. */
+  /** Queued in the balancer for this member. */
   readonly queued: number
-  /** Whether every process known could be read: if not, the numbers are a lower bound. */
+  /** Whether every known process could be read: if not, the numbers are a lower bound. */
   readonly complete: boolean
-  /** Why it is not idle; the first is the one to look at. */
+  /** Why it is not idle; the first reason is the most important one. */
   readonly why: readonly Why[]
-  /** Where the member stands after this look. */
+  /** The member's phase after this look. */
   readonly phase: Phase
-  /** Its own state as read last; null: not read yet, or it is not there. */
+  /** Its own state as last read; null if it is not read yet, or absent. */
   readonly own: AdminState | 'unknown' | null
-  /** What the balancer's checks say of it; null: not read yet, or it is not there. */
+  /** Its health by the balancer's checks; null if it is not read yet, or absent. */
   readonly health: Health | null
-  /** The newest reading of each process that can hold work for it; those that could not be read say `unread`. */
+  /** The newest reading of each process that can hold work for it; `unread` for those that could not be read. */
   readonly scopes: readonly LoadScope[]
 }
 
-/** The member is idle, and here is the proof. */
+/** The member is idle; the event carries the proof. */
 export interface IdleEvent extends MemberEvent<'idle'> {
   readonly proof: Proof
 }
@@ -47,7 +47,7 @@ export interface IdleEvent extends MemberEvent<'idle'> {
 export interface OverruledEvent extends MemberEvent<'overruled'> {
   readonly expected: AdminState
   readonly found: AdminState
-  /** Whether our state is put back. */
+  /** Whether the drain puts our state back. */
   readonly reset: boolean
 }
 
@@ -61,16 +61,19 @@ export interface FaultEvent extends MemberEvent<'fault'> {
   readonly error: DrainableError
 }
 
-/** The drain has its outcome. The last event of the async iterator; listeners still hear what becomes of a held drain. */
+/**
+ * The drain has its outcome. This is the last event of the async iterator; listeners still get events about a held
+ * drain.
+ */
 export interface EndEvent {
   readonly type: 'end'
-  /** ISO 8601. */
+  /** When it happened, ISO 8601. */
   readonly at: string
   readonly outcome: Outcome
   readonly report: DrainReport
 }
 
-/** What happens in a drain. */
+/** An event of a drain. */
 export type DrainEvent =
   | PhaseEvent
   | LoadEvent

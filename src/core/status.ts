@@ -4,23 +4,23 @@ import type { MachinePolicy } from './machine/policy.js'
 import { readScopes, type DrainState } from './machine/state.js'
 import { explain } from './machine/why.js'
 
-/** Where a member stands: what a live view, or the status of a custom resource, shows. Plain JSON. */
+/** The status of a member, for a live view or the status of a custom resource. Plain JSON. */
 export interface MemberStatus {
   readonly ref: MemberRef
   readonly phase: Phase
-  /** ISO 8601: since when it is so. */
+  /** Since when it has this status, ISO 8601. */
   readonly since: string
-  /** ISO 8601, absolute; null for none. */
+  /** The deadline, ISO 8601; null for none. */
   readonly deadline: string | null
-  /** In flight in all processes; null where one of them can't be read. */
+  /** In flight in all processes; null if one of them can't be read. */
   readonly active: number | null
-  /** Queued for it in all processes; null where one of them can't be read. */
+  /** Queued for it in all processes; null if one of them can't be read. */
   readonly queued: number | null
-  /** Why it is not idle, or not verified; the first is the one to look at. */
+  /** Why it is not idle, or not verified; the first reason is the most important one. */
   readonly why: readonly Why[]
 }
 
-/** What is known of a member by its newest reading. */
+/** The status of a member by its newest reading. */
 export function statusOf(
   state: DrainState,
   policy: MachinePolicy,

@@ -6,20 +6,20 @@ import { checkProvider } from './verbs/call.js'
 import { Discovery } from './verbs/discovery.js'
 
 /**
- * The events of every drain and watch on a provider, and of members that others drain. Every
- * provider made by our factories has these. With the last listener the looking stops too.
+ * The events of every drain and watch on a provider, and of members that other clients drain. Every provider from our
+ * factories has them. When the last listener is removed, the extra looks stop.
  */
 export type ProviderEvents = TypedEvents<DrainEvent>
 
 /**
- * Gives a provider of your own the drain events.
+ * Adds the drain events to your own provider.
  *
- * While a listener is there, the provider is looked at from time to time, so that drains begun from
- * outside (an operator's `set server`, another controller) give events too. That looking does not keep
- * the process alive and ends once the provider is closed.
+ * While there is a listener, it looks at all members from time to time, so that drains begun by other clients (an
+ * operator's `set server`, another controller) give events too. These looks do not keep the process alive and end
+ * once the provider is closed.
  *
- * @param provider - an adapter of your own; those of this package have the events already
- * @throws `INVALID_OPTIONS` where it is no provider
+ * @param provider - your own adapter; those of this package have the events already
+ * @throws `INVALID_OPTIONS` if it is not a provider
  * @returns the same object, with `on`, `once`, `off` and `removeListener`
  *
  * @example
@@ -60,7 +60,7 @@ export function withEvents<P extends DrainableProvider>(provider: P): P & Provid
   return provider as P & ProviderEvents
 }
 
-/** Looks for drains begun from outside while a listener is there. */
+/** Looks for drains begun by other clients while there is a listener. */
 class Search {
   readonly #provider: DrainableProvider
   readonly #listeners: Listeners<DrainEvent>
@@ -72,11 +72,11 @@ class Search {
   }
 
   begin(): void {
-    // One that listened for one event only may be gone since.
+    // A `once` listener may be gone by now.
     this.#discovery ??= new Discovery(this.#provider, () => this.endIfUnheard())
   }
 
-  /** Whether it ended, because no listener is left. */
+  /** Ends the search if no listener is left. @returns whether it ended */
   endIfUnheard(): boolean {
     if (!this.#listeners.isEmpty) return false
     this.#discovery?.stop()

@@ -1,39 +1,39 @@
 import type { AddressType, EndpointInput } from './endpoint-input.js'
 
 /**
- * What becomes of an endpoint.
+ * The decision about an endpoint.
  *
  * - `serve`: it gets new work
- * - `drain`: nothing new; what it has is kept
- * - `exclude`: it does not belong in the balancer; one that is there is drained, and taken out once idle
+ * - `drain`: it gets no new work; its present work is kept
+ * - `exclude`: it does not belong in the balancer; if it is there, it is drained, and removed once idle
  */
 export type Action = 'serve' | 'drain' | 'exclude'
 
 /**
- * The same in Envoy's words. The default strategy says `HEALTHY`, `DRAINING` or `ABSENT`; one that
- * reproduces a real system says the word of that system.
+ * The decision in Envoy's terms. The default strategy uses `HEALTHY`, `DRAINING` or `ABSENT`; a strategy that
+ * reproduces a real system uses that system's term.
  */
 export type EndpointHealth = 'HEALTHY' | 'DRAINING' | 'UNHEALTHY' | 'UNKNOWN' | 'ABSENT'
 
-/** What becomes of one endpoint, and why. */
+/** The decision about one endpoint, and its reason. */
 export interface Decision {
-  /** As it was given; empty where the endpoint has none. */
+  /** The address as given; empty if the endpoint has none. */
   readonly address: string
   readonly addressType: AddressType
   readonly port?: number
   readonly action: Action
-  /** Why, in a few words for a person. */
+  /** The reason, in a few words for people. */
   readonly reason: string
   readonly health: EndpointHealth
-  /** The endpoint's weight where it serves, 0 otherwise. */
+  /** The endpoint's weight if it serves, 0 otherwise. */
   readonly weight: number
-  /** Where the balancer does not have it: adding a server only to drain it keeps nothing. */
+  /** What to do if the balancer does not have it: it makes no sense to add a server only to drain it. */
   readonly ifAbsent: 'add' | 'skip'
   /**
-   * Whether it still answers, as far as the conditions tell (tiers 1 to 3). A drained one that does
-   * not is held as one that is gone.
+   * Whether it still answers, as far as the conditions show (tiers 1 to 3). A drained endpoint that does not is held
+   * like one that is gone.
    */
   readonly serving: boolean
-  /** What was decided about. */
+  /** The endpoint of this decision. */
   readonly endpoint: EndpointInput
 }

@@ -1,55 +1,57 @@
-/** A condition as Kubernetes writes it: true, false, or not said. `null`, `undefined` and a missing field are the same. */
+/**
+ * A condition as Kubernetes writes it: true, false, or not set. `null`, `undefined` and a missing field are the same.
+ */
 export type Tri = boolean | null | undefined
 
-/** Kubernetes' own words for what an address is. */
+/** The type of an address, in Kubernetes' terms. */
 export type AddressType = 'IPv4' | 'IPv6' | 'FQDN'
 
 /**
- * What an operator or a classifier of the caller's own wants of an endpoint, whatever its conditions say.
+ * What an operator, or the caller's own classifier, wants of an endpoint, whatever its conditions say.
  *
- * - `soft`: it is on its way out and still good: it serves only while nothing unmarked can
+ * - `soft`: it is leaving but still works: it serves only while no unmarked endpoint can
  * - `hard`: it never serves
  */
 export type Intent = 'none' | 'soft' | 'hard'
 
-/** Whether an endpoint takes new work, answers, and is on its way out. */
+/** The conditions of an endpoint: whether it takes new work, answers, and is leaving. */
 export interface EndpointConditions {
-  /** Not said means true. */
+  /** If not set, true. */
   readonly ready?: Tri
-  /** Not said means true. */
+  /** If not set, true. */
   readonly serving?: Tri
-  /** Not said means false. */
+  /** If not set, false. */
   readonly terminating?: Tri
 }
 
-/** The object behind an endpoint; nearly always a pod. */
+/** The object behind an endpoint, nearly always a pod. */
 export interface TargetRef {
   readonly kind?: string | null
   readonly namespace?: string | null
   readonly name?: string | null
-  /** Tells a pod from a later one with the same name or address. */
+  /** The uid tells a pod from a later one with the same name or address. */
   readonly uid?: string | null
 }
 
-/** Where Kubernetes suggests that traffic to an endpoint should come from: names only. */
+/** The names of the zones and nodes from which Kubernetes suggests that traffic to an endpoint should come. */
 export interface EndpointHints {
   readonly forZones?: readonly string[] | null
   readonly forNodes?: readonly string[] | null
 }
 
 /**
- * One endpoint of a set, as `mergeSlices` and `mapNodes` make it and `mapEndpoints` judges it. It
- * can be written by hand, too: only `addresses` is needed.
+ * One endpoint of a set, as `mergeSlices` and `mapNodes` make it and `mapEndpoints` judges it. You can also write it
+ * by hand: only `addresses` is needed.
  */
 export interface EndpointInput {
   /** Only the first one identifies the endpoint; Kubernetes gives the others no meaning. */
   readonly addresses: readonly string[]
-  /** Default: told from the address. */
+  /** Default: derived from the address. */
   readonly addressType?: AddressType
   readonly port?: number
   /**
-   * Name of the Service's port. Endpoints with different names are judged as sets of their own:
-   * a ready endpoint of `metrics` is no replacement for one of `http`.
+   * The name of the Service's port. Endpoints with different names are judged as separate sets: a ready endpoint of
+   * `metrics` does not replace one of `http`.
    */
   readonly portName?: string
   /** `TCP`, `UDP` or `SCTP`. */
@@ -64,9 +66,9 @@ export interface EndpointInput {
   readonly weight?: number
   /** Default `none`. */
   readonly intent?: Intent
-  /** `skip`: where the balancer does not have it, it is not added, even while it serves. */
+  /** `skip`: if the balancer does not have it, it is not added, even while it serves. */
   readonly ifAbsent?: 'skip'
-  /** What only its maker knows, such as `taint karpenter.sh/disrupted`: said in the decision's reason. */
+  /** A note of its maker, such as `taint karpenter.sh/disrupted`, for the decision's reason. */
   readonly note?: string
   /** Name of the slice it was taken from. */
   readonly fromSlice?: string

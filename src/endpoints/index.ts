@@ -1,9 +1,9 @@
 /**
- * From the conditions of Kubernetes endpoints and nodes to what a balancer should do with its
- * members. Everything here is pure: no clock, no socket, no Kubernetes client, no memory.
+ * Turns the conditions of Kubernetes endpoints and nodes into drains and additions on a balancer. Everything here is
+ * pure: no clock, no socket, no Kubernetes client, no memory.
  *
- * `mergeSlices` (with `markByNodes`) or `mapNodes` make a list of endpoints, `mapEndpoints` decides about the whole list,
- * `toDesired` names the pool, and `planChanges` compares with what the balancer has.
+ * `mergeSlices` (with `markByNodes`) or `mapNodes` make a list of endpoints, `mapEndpoints` decides about the whole
+ * list, `toDesired` names the pool, and `planChanges` compares it with the balancer.
  *
  * @example
  * ```ts

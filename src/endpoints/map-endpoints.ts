@@ -24,17 +24,17 @@ import type {
   Verdict,
 } from './strategies/strategy.js'
 
-/** How a set of endpoints is judged. */
+/** Options of {@link mapEndpoints}. */
 export interface MapOptions {
-  /** A name, or a function of your own. @default 'serve-terminating-fallback' */
+  /** The strategy: a name, or your own function. @default 'serve-terminating-fallback' */
   readonly strategy?: StrategyName | Strategy
   /**
-   * What becomes of endpoints that do not answer and are still in the set; only the default
-   * strategy and operator drains ask. Excluded ones are taken out of the balancer once idle.
+   * What to do with endpoints that do not answer and are still in the set. Only the default strategy and operator
+   * drains use it. Excluded endpoints are removed from the balancer once idle.
    * @default 'drain'
    */
   readonly unready?: 'drain' | 'exclude'
-  /** What some named strategies need to know. */
+  /** The settings of named strategies. */
   readonly context?: StrategyContext
 }
 
@@ -44,7 +44,7 @@ const SUBJECT = 'mapEndpoints()'
  * Decides for each endpoint of a set whether it serves, drains or is left out: one decision per
  * endpoint, in order. Pure: no clock, no memory, the input is not changed.
  *
- * The set is one port name: endpoints of `http` and `metrics` are judged apart.
+ * Each port name is a set: endpoints of `http` and `metrics` are judged separately.
  *
  * @throws `INVALID_OPTIONS` with the path, for input of a shape the types do not allow
  *
@@ -243,7 +243,7 @@ function checkContext(context: StrategyContext): void {
 }
 
 /** Written for a hundred thousand endpoints: a path becomes text only where something is wrong. */
-// eslint-disable-next-line complexity -- one check a field; a list of ten thousand is checked at every turn
+// eslint-disable-next-line complexity -- one check a field; a list of ten thousand is checked for every set
 function checkEndpoint(one: unknown, i: number): EndpointInput {
   if (!isObject(one)) refuse(SUBJECT, `endpoints[${i}]`, one, 'an endpoint')
   const { addresses, conditions, weight } = one

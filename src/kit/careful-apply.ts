@@ -7,23 +7,23 @@ import type { Begun, CarefulAdapter, Later, ChangeOutcome, Sight } from './chang
 import { about, isRefusal, refusal, thrownAbout } from './errors.js'
 import { judge, judgeKind } from './judge.js'
 
-/** How often a change is judged anew because another client was faster. */
+/** How often a change is judged again because another client was faster. */
 const ATTEMPTS = 5
 
 /**
- * The rules of a change, for every adapter: `apply` of a provider is this and what the product is sent.
+ * Applies changes by the rules that are common to all adapters; the adapter only sends them to its product.
  *
- * One look at all members concerned, then each change is judged against what was found (see `judge`) and
- * sent, in order. What was looked at before something was sent for the same member, or before an answer was
- * lost, is looked at again first. Each result is handed up as soon as it is known.
+ * It looks once at all members concerned, then judges each change against its member (see `judge`) and sends it, in
+ * order. If something was sent for the same member since the look, or an answer was lost, it looks again first. It
+ * reports each result as soon as it is known.
  *
- * - What the product can not do is `UNSUPPORTED`, with the nearest alternative, without a look.
- * - A look that failed, and an abort, are refusals of what was not sent: nothing came of it.
+ * - A change that the product can't make is `UNSUPPORTED`, with the nearest alternative, without a look.
+ * - After a failed look or an abort, changes that were not sent are refused.
  * - A refusal that a `Send` throws is `rejected`; any other error leaves the outcome `unknown`.
  * - Errors name the provider and the member.
  *
  * @returns one result per change, in order
- * @throws `signal.reason` as it is, or the error of a provider that was closed
+ * @throws `signal.reason` unchanged, or the error of a closed provider
  *
  * @example The changes of a product that can be told two things
  * ```ts
@@ -70,7 +70,7 @@ export async function carefulApply<F extends Sight, L = never>(
   }
 }
 
-/** One change, and its place in the call. */
+/** One change and its position in the call. */
 type Place = readonly [index: number, change: Change]
 
 class Call<F extends Sight, L> {
@@ -78,9 +78,9 @@ class Call<F extends Sight, L> {
   readonly #changes: readonly Change[]
   readonly #ctx: CallContext
   readonly #results = new Map<number, ChangeResult>()
-  /** Places of those of which something may have been sent. */
+  /** The positions of changes of which something may have been sent. */
   readonly #sent = new Set<number>()
-  /** Of those begun: whether anything was sent by now. */
+  /** For begun changes: whether anything has been sent yet. */
   readonly #begun = new Map<number, () => boolean>()
   readonly #attempts = new Map<number, number>()
   #over = false
@@ -105,7 +105,7 @@ class Call<F extends Sight, L> {
     return this.#changes.map(({ ref }, i) => this.#results.get(i) ?? noResult(ref, this.#adapter))
   }
 
-  /** The caller has given up: what was not sent is refused, before the call ends. */
+  /** The caller has given up: refuses unsent changes before the call ends. */
   giveUp(): void {
     const cause: unknown = this.#ctx.signal.reason
     for (const place of this.#changes.entries()) {
@@ -123,7 +123,7 @@ class Call<F extends Sight, L> {
     return this.#sent.has(i) && this.#begun.get(i)?.() !== false
   }
 
-  /** One look for all of them. Where it fails, nothing was sent of them: they are refused. */
+  /** Takes one look for all of them. If it fails, they are refused, because nothing was sent. */
   async #look(open: readonly Place[]): Promise<((change: Change) => F | undefined) | undefined> {
     const { provider } = this.#adapter
     try {
@@ -150,7 +150,7 @@ class Call<F extends Sight, L> {
     }
   }
 
-  /** Judges and sends in order, for as long as the look is still good. Returns what needs another one. */
+  /** Judges and sends in order while the look is still valid. Returns the changes that need another look. */
   async #round(
     open: readonly Place[],
     lookup: (change: Change) => F | undefined,
@@ -191,7 +191,7 @@ class Call<F extends Sight, L> {
   async #send([i, change]: Place, found: F | undefined): Promise<ChangeOutcome | Later<L>> {
     this.#sent.add(i)
     try {
-      const outcome = await this.#way(change, found)
+      const outcome = await this.#dispatch(change, found)
       this.#ctx.signal.throwIfAborted()
       return outcome ?? { status: 'applied' }
     } catch (thrown) {
@@ -199,9 +199,9 @@ class Call<F extends Sight, L> {
     }
   }
 
-  #way(change: Change, found: F | undefined): ReturnType<CarefulAdapter<F, L>['hold']> {
+  #dispatch(change: Change, found: F | undefined): ReturnType<CarefulAdapter<F, L>['hold']> {
     const { terminate, remove, add } = this.#adapter
-    if (change.kind === 'add') return way(add)(change, undefined, this.#ctx)
+    if (change.kind === 'add') return possible(add)(change, undefined, this.#ctx)
     if (found === undefined) throw new TypeError('a change of nothing')
     switch (change.kind) {
       case 'hold':
@@ -209,15 +209,15 @@ class Call<F extends Sight, L> {
       case 'restore':
         return this.#adapter.restore(change, found, this.#ctx)
       case 'terminate':
-        return way(terminate)(change, found, this.#ctx)
+        return possible(terminate)(change, found, this.#ctx)
       case 'remove':
-        return way(remove)(change, found, this.#ctx)
+        return possible(remove)(change, found, this.#ctx)
       default:
         return change satisfies never
     }
   }
 
-  /** Ends what was begun. Returns those that another client was faster with. */
+  /** Ends the begun changes. Returns those for which another client was faster. */
   async #finish(begun: Map<Begun<F, L>, Place>): Promise<readonly Place[]> {
     const again: Place[] = []
     if (begun.size === 0) return again
@@ -244,13 +244,13 @@ class Call<F extends Sight, L> {
     const attempt = (this.#attempts.get(i) ?? 0) + 1
     this.#attempts.set(i, attempt)
     if (attempt < ATTEMPTS) return true
-    const words = `${formatRef(ref)} is changed by others again and again; nothing was sent`
+    const words = `${formatRef(ref)} is changed by other clients again and again; nothing was sent`
     const error = refusal('CONFLICT', words, { provider: this.#adapter.provider, ref })
     this.#end(place, { status: 'rejected', error })
     return false
   }
 
-  /** What something thrown says of a change that was being sent. */
+  /** The result of a change whose send threw an error. */
   #thrown(
     thrown: unknown,
     { kind, ref }: Change,
@@ -276,12 +276,12 @@ class Call<F extends Sight, L> {
   }
 }
 
-function way<T>(given: T | string): Exclude<T, string> {
+function possible<T>(given: T | string): Exclude<T, string> {
   if (typeof given === 'string') throw new TypeError(given)
   return given as Exclude<T, string>
 }
 
-/** What `finish` has left out: it was begun, so its outcome is not known. */
+/** The result of a begun change that `finish` left out: its outcome is not known. */
 function noResult(ref: Change['ref'], { provider }: { readonly provider: string }): ChangeResult {
   const words = `${formatRef(ref)}: the change was begun and not ended`
   const error = new DrainableError('PROVIDER_FAILED', words, { provider, ref })

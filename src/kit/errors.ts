@@ -3,7 +3,7 @@ import { DrainableError, type ErrorCode } from '../provider/error.js'
 import { formatRef } from '../provider/member-ref.js'
 import { toDrainableError } from '../provider/thrown.js'
 
-/** Whom an error is about. */
+/** The provider and the member that an error concerns. */
 export interface Subject {
   /** Name of the provider, such as `haproxy-runtime`. */
   readonly provider: string
@@ -11,9 +11,9 @@ export interface Subject {
 }
 
 /**
- * An error with its provider and its member, the member named in the words too.
+ * Adds the provider and the member to an error, and the member's name to its message.
  *
- * @param error - returned as it is where it names both already
+ * @param error - returned unchanged if it names both already
  * @param subject - the provider and the member
  */
 export function about(error: DrainableError, { provider, ref }: Subject): DrainableError {
@@ -24,16 +24,16 @@ export function about(error: DrainableError, { provider, ref }: Subject): Draina
   return new DrainableError(code, words, { provider, ref, retryable, cause: error })
 }
 
-/** Whatever was thrown while `what` was done, with its provider and its member. */
+/** Turns a value thrown during `what` into an error with its provider and its member. */
 export function thrownAbout(thrown: unknown, what: string, subject: Subject): DrainableError {
   return about(toDrainableError(thrown, subject.provider, what), subject)
 }
 
 /**
- * A refusal of one change, to be thrown or given as its outcome.
+ * Makes the refusal of one change, to throw or to return as its outcome.
  *
  * @param code - whose fault it is
- * @param words - the message; it names the member by itself
+ * @param words - the message, which must name the member itself
  * @param subject - the provider and the member
  * @param retryable - whether the same change can succeed later; default: by the code
  */
@@ -47,7 +47,7 @@ export function refusal(
   return new DrainableError(code, words, data)
 }
 
-/** The same refusal with what is left of the change: it is not known any more what becomes of it. */
+/** Extends a refusal with the part of the change that is left: its outcome is no longer known. */
 export function leftBehind(refused: DrainableError, left: string): DrainableError {
   const { code, message, provider, ref, retryable } = refused
   return new DrainableError(code, `${message}; ${left}`, {
@@ -58,7 +58,7 @@ export function leftBehind(refused: DrainableError, left: string): DrainableErro
   })
 }
 
-/** Codes that can only be a refusal: what was asked for was not carried out. */
+/** Codes that can only be a refusal: the change was not carried out. */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'INVALID_OPTIONS',
   'UNSUPPORTED',
@@ -70,7 +70,10 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'POOL_AT_MINIMUM',
 ])
 
-/** Whether an error says that a change was refused. After any other it may have been carried out, or may still be. */
+/**
+ * Whether an error means that a change was refused. After any other error, the change may have been carried out, or
+ * may still be.
+ */
 export function isRefusal({ code }: DrainableError): boolean {
   return REFUSALS.has(code)
 }

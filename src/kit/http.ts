@@ -8,62 +8,66 @@ import { Connecting, connector, GivenUp } from './connect.js'
 import { toTlsConnect, type TlsConnect } from './tls.js'
 import { isDistrust, isPlainPort } from './tls-words.js'
 
-/** How an adapter reaches its product over HTTP. */
+/** Options of {@link HttpClient}. */
 export interface HttpOptions {
-  /** Name of the provider, for errors. */
+  /** The name of the provider, for errors. */
   readonly provider: string
-  /** Origin, such as `https://bigip:443`; user info is refused, a path is a prefix of every path. */
+  /** The origin, such as `https://bigip:443`; user info is refused, and a path becomes a prefix of every path. */
   readonly url: string
   readonly tls?: Tls | undefined
   /** Unix socket to connect to instead of the URL's host. */
   readonly socketPath?: string | undefined
-  /** The caller's dispatcher: it wins, and is never closed here. */
+  /** The caller's dispatcher: it takes precedence, and the client never closes it. */
   readonly dispatcher?: Dispatcher | undefined
-  /** How many sockets at once. Default 4. */
+  /** The most sockets at once. Default 4. */
   readonly connections?: number
-  /** Milliseconds a connect may take, the TLS handshake included, on the clock of the call. Default 5,000. */
+  /**
+   * The time limit for a connect, including the TLS handshake, in milliseconds on the clock of the call. Default
+   * 5,000.
+   */
   readonly connectTimeout?: number
-  /** Milliseconds a whole call may take, connect included. Default 10,000. */
+  /** The time limit for a whole call, including the connect, in milliseconds. Default 10,000. */
   readonly callTimeout?: number
   /** Largest reply, in bytes. Default 32 MiB. */
   readonly maxReply?: number
-  /** Send credentials over plain HTTP to hosts other than loopback. */
+  /** Whether to send credentials over plain HTTP to hosts other than loopback. */
   readonly allowPlaintext?: boolean | undefined
 }
 
-/** One call. */
+/** One HTTP call. */
 export interface HttpCall {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Path and query, already encoded. */
+  /** The path and query, already encoded. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent as JSON, or as it is where it is a text. */
+  /** The body, sent as JSON; a text is sent unchanged. */
   readonly body?: unknown
   readonly signal: AbortSignal
-  /** What {@link HttpCall.timeout} is measured on. */
+  /** The clock for {@link HttpCall.timeout}. */
   readonly clock: Clock
   /**
-   * Takes the body of an answer with status 200 piece by piece as it comes, instead of whole: a large one stops the
-   * event loop while it is decoded. Called again once what it returned has resolved; the reply's text is empty then.
+   * Takes the body of an answer with status 200 in pieces instead of as a whole, because decoding a large body blocks
+   * the event loop. Called for the next piece once its promise has resolved; the reply's text is then empty.
    */
   readonly take?: (text: string) => Promise<void> | void
-  /** Milliseconds for this call, in place of {@link HttpOptions.callTimeout}. */
+  /** The time limit for this call in milliseconds, in place of {@link HttpOptions.callTimeout}. */
   readonly timeout?: number
   /**
-   * Told of the time-out, in place of an end of the call: it goes on for its answer until {@link HttpCall.signal}
-   * fires. For what the product may have made already, and only the answer names.
+   * Called at the time-out, instead of ending the call: the call keeps waiting for its answer until
+   * {@link HttpCall.signal} fires. For something that the product may already have created and that only the answer
+   * names.
    */
   readonly late?: (error: DrainableError) => void
 }
 
-/** One reply, whatever its status. */
+/** One reply, of any status. */
 export interface HttpReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly text: string
 }
 
-/** Loaded at the first call: who imports an adapter, and calls nothing yet, does not wait for it. */
+/** Loaded at the first call, so that an import of an adapter does not wait for it. */
 let loaded: Promise<typeof Undici> | undefined
 export const undici = (): Promise<typeof Undici> =>
   (loaded ??= import('undici').then(genuine, (cause: unknown) => {
@@ -71,8 +75,8 @@ export const undici = (): Promise<typeof Undici> =>
   }))
 
 /**
- * Bun gives its own module under this name: `request` there ignores the dispatcher, and with it `tls`, `socketPath` and
- * every limit (Bun 1.4.5). Its agent is an empty shell.
+ * Refuses Bun's own module of this name: its `request` ignores the dispatcher, and with it `tls`, `socketPath` and
+ * every limit (Bun 1.4.5). Its agent is empty.
  */
 export function genuine(found: typeof Undici): typeof Undici {
   const { destroy } = found.Agent.prototype as Partial<Agent>
@@ -83,7 +87,10 @@ export function genuine(found: typeof Undici): typeof Undici {
   )
 }
 
-/** undici is CommonJS and requires modules of Node: a bundle of ES modules has no `require` unless it is given one. */
+/**
+ * The error if undici can't be loaded. It is CommonJS and requires modules of Node: a bundle of ES modules has no
+ * `require` unless it is given one.
+ */
 export function notLoaded(cause: unknown): DrainableError {
   const words = cause instanceof Error ? cause.message : String(cause)
   return new DrainableError(
@@ -96,12 +103,11 @@ export function notLoaded(cause: unknown): DrainableError {
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i
 
 /**
- * One product's HTTP endpoint: an Agent of its own (so that nothing is shared with the caller's
- * global one), bounded sockets, times and reply sizes, no redirects, TLS verified.
+ * The HTTP client for one product: its own Agent (nothing is shared with the caller's global one), bounded sockets,
+ * times and reply sizes, no redirects, TLS verified.
  *
- * A reply of any status is a value; only what kept the reply from coming is a throw:
- * `UNREACHABLE` (nothing was sent), `CALL_TIMEOUT`, `CONNECTION_LOST` (it may have been executed),
- * `MALFORMED_REPLY` (too large), or `signal.reason`.
+ * A reply of any status is a value; it throws only if no reply came: `UNREACHABLE` (nothing was sent),
+ * `CALL_TIMEOUT`, `CONNECTION_LOST` (it may have been executed), `MALFORMED_REPLY` (too large), or `signal.reason`.
  */
 export class HttpClient implements AsyncDisposable {
   readonly origin: string
@@ -151,7 +157,7 @@ export class HttpClient implements AsyncDisposable {
     }
   }
 
-  /** Once more where the connection that it would have got was given up with the calls before it. */
+  /** Repeats the request if its connection was given up together with earlier calls. */
   async #request(call: HttpCall, signal: AbortSignal): Promise<Undici.Dispatcher.ResponseData> {
     const { request } = await undici()
     const text = typeof call.body === 'string'
@@ -168,7 +174,8 @@ export class HttpClient implements AsyncDisposable {
           },
           body: call.body === undefined ? null : text ? call.body : JSON.stringify(call.body),
         })
-        // undici tells a request that waits for its connection of an abort only when that is made, or is not.
+        // undici reports an abort to a request that waits for its connection only when the connection is made or has
+        // failed.
         return await abortable(sent, signal)
       } catch (error) {
         if (!(error instanceof GivenUp) || signal.aborted) throw error
@@ -219,12 +226,12 @@ export class HttpClient implements AsyncDisposable {
       headersTimeout: 0,
       maxResponseSize: maxReply,
     })
-    // A call that comes after the end is refused by an agent that has ended.
+    // A call after the close is refused by a destroyed agent.
     if (this.#closed) await agent.destroy()
     return agent
   }
 
-  /** Cuts every socket of our own, also one that is being connected; the caller's dispatcher stays open. */
+  /** Closes every socket of its own, even one that is connecting; the caller's dispatcher stays open. */
   async close(): Promise<void> {
     this.#closed = true
     const agent = await this.#own
@@ -239,7 +246,7 @@ export class HttpClient implements AsyncDisposable {
   }
 }
 
-/** What {@link HttpCall.take} threw: no fault of the connection. */
+/** An error that {@link HttpCall.take} threw, not a failure of the connection. */
 class NotTaken {
   readonly error: unknown
 
@@ -265,7 +272,7 @@ async function inPieces(
 }
 
 /**
- * An http or https URL without user info.
+ * Parses an http or https URL without user info.
  *
  * @throws `INVALID_OPTIONS` naming the field; the URL is printed without user info
  */
@@ -290,7 +297,7 @@ export function parseHttpUrl(value: string, field: string): URL {
   if (url.username !== '' || url.password !== '') {
     throw new DrainableError(
       'INVALID_OPTIONS',
-      `${field}: credentials do not belong into the URL, give username and password`,
+      `${field}: credentials do not belong in the URL, give username and password`,
     )
   }
   if (url.search !== '' || url.hash !== '') {
@@ -327,8 +334,8 @@ const CONNECT_CODES = new Set([
 ])
 
 /**
- * The parser's error carries the bytes that it could not read: what is printed with its causes would show a
- * password or token that the other end repeated.
+ * Drops the parser's error data: it carries the bytes that could not be read, and could print a password or token
+ * that the peer repeated.
  */
 function withoutReply(cause: unknown): unknown {
   if (!(cause instanceof Error) || !('data' in cause)) return cause
@@ -336,22 +343,22 @@ function withoutReply(cause: unknown): unknown {
   return Object.assign(new Error(message), { name, code: codeOf(cause) })
 }
 
-/** What to look at, by what kept a connection from being made. */
+/** What to check, by the reason why no connection was made. */
 const CONNECT_WORDS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there, check host and port',
   ENOTFOUND: 'there is no such host, check its name',
-  EHOSTUNREACH: 'no way leads there, check the address and firewalls',
-  ENETUNREACH: 'no way leads there, check the address and firewalls',
+  EHOSTUNREACH: 'no route leads there, check the address and firewalls',
+  ENETUNREACH: 'no route leads there, check the address and firewalls',
 }
 
-/** What the HTTP parser says where the other end speaks another protocol. */
+/** The HTTP parser's error if the peer speaks another protocol. */
 const NO_HTTP = /does not match the HTTP/i
 
 function codeOf(cause: unknown): string {
   return cause instanceof Error ? ((cause as NodeJS.ErrnoException).code ?? '') : ''
 }
 
-/** Whether a plain port was asked for TLS, or the other way round. */
+/** Describes TLS to a plain port, or the other way round. */
 function isOtherProtocol(cause: unknown): boolean {
   return isPlainPort(cause) || (cause instanceof Error && NO_HTTP.test(cause.message))
 }
@@ -362,14 +369,14 @@ function inWords(cause: unknown): string {
     return 'what listens there does not speak TLS, expected an https port, or an http:// URL for this one'
   }
   if (isOtherProtocol(cause)) {
-    return 'the answer is no HTTP, expected an http port, or an https:// URL for this one'
+    return 'the answer is not HTTP, expected an http port, or an https:// URL for this one'
   }
   const where = CONNECT_WORDS[codeOf(cause)]
   if (where !== undefined) return `${cause.message}, ${where}`
   return cause.message || codeOf(cause) || cause.name
 }
 
-/** Whether the failure came before a byte of the request was sent: only then a repeat is always safe. */
+/** Whether the failure came before a byte of the request was sent: only then is a repeat always safe. */
 function neverSent(cause: unknown): boolean {
   if (!(cause instanceof Error)) return false
   const code = codeOf(cause)
@@ -378,7 +385,7 @@ function neverSent(cause: unknown): boolean {
   return cause instanceof AggregateError && cause.errors.every(neverSent)
 }
 
-/** Whether this user may not open the socket. */
+/** Whether this user is not allowed to open the socket. */
 function isDenied(cause: unknown): boolean {
   return codeOf(cause) === 'EACCES'
 }

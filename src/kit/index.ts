@@ -1,7 +1,7 @@
 /**
- * What an adapter is built with: the rules of a change, waiting and repeating on the clock of the call, HTTP,
- * and secrets that stay secret. The adapters of this package are made of it; one of your own can be too:
- * docs/adapters/your-own.md makes one step by step.
+ * The building blocks of an adapter: the rules of a change, waits and retries on the clock of the call, HTTP, and the
+ * handling of secrets. The adapters of this package use it, and your own can too: docs/adapters/your-own.md makes one
+ * step by step.
  *
  * @module drainable/kit
  */

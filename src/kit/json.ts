@@ -1,35 +1,35 @@
 /**
- * Replies in JSON, narrowed to what is expected of them. One rule for every adapter:
+ * Reads replies in JSON and checks them. The rules for every adapter:
  *
- * - a key that is absent means none, and so does null; but null is no list
- * - a key that is there with a wrong shape is `MALFORMED_REPLY`, which says what was expected and found
- * - a text that ends in its middle is `CONNECTION_LOST`: the rest may come the next time
+ * - an absent key means no value, and so does null; but null is not a list
+ * - a key with a value of a wrong shape is `MALFORMED_REPLY`, which says what was expected and found
+ * - a text that is cut off is `CONNECTION_LOST`: the next reply can be complete
  *
- * So nothing is ever concluded from what a damaged reply leaves out.
+ * So an adapter never draws a conclusion from the missing part of a damaged reply.
  */
 import type { Json } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 import { quote } from '../provider/quote.js'
 
-/** JSON with keys. */
+/** A JSON object. */
 export type JsonObject = Readonly<Record<string, Json>>
 
-/** Whether a value is JSON with keys. */
+/** Whether a value is a JSON object. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Where a reply came from, for the words of an error. */
+/** The source of a reply, for error messages. */
 export interface Source {
   /** Name of the provider. */
   readonly provider: string
-  /** What was asked, such as `GET /mgmt/tm/sys/ready at 10.0.0.1`. */
+  /** The request, such as `GET /mgmt/tm/sys/ready at 10.0.0.1`. */
   readonly what: string
-  /** Takes secrets out of a text before it is shown. */
+  /** Removes secrets from a text before it is shown. */
   readonly clean?: (text: string) => string
 }
 
-/** A reply that is not what it must be. */
+/** Makes the error of a reply with a wrong shape. */
 export function malformed(source: Source, expected: string, found: string): DrainableError {
   return new DrainableError(
     'MALFORMED_REPLY',
@@ -38,19 +38,22 @@ export function malformed(source: Source, expected: string, found: string): Drai
   )
 }
 
-/** A reply that ends before its end. Nothing of it is shown: what it ends in can be half a secret. */
+/**
+ * Makes the error of a reply that was cut off. The message shows none of it, because the last part can be half a
+ * secret.
+ */
 export function cutShort(source: Source, text: string): DrainableError {
   return new DrainableError(
     'CONNECTION_LOST',
-    `${source.what}: the answer ends in its middle, after ${text.length} characters`,
+    `${source.what}: the answer was cut off, after ${text.length} characters`,
     { provider: source.provider },
   )
 }
 
 /**
- * A reply's text as a value to look into.
+ * Parses a reply's text into a value to read.
  *
- * @throws `CONNECTION_LOST` where the text ends in its middle, `MALFORMED_REPLY` where it is no JSON
+ * @throws `CONNECTION_LOST` if the text was cut off, `MALFORMED_REPLY` if it is not JSON
  */
 export function parseJson(text: string, source: Source): JsonValue {
   try {
@@ -61,10 +64,10 @@ export function parseJson(text: string, source: Source): JsonValue {
   }
 }
 
-/** All that can stand in JSON outside of its texts. */
+/** The characters that JSON can contain outside of its strings. */
 const OUTSIDE = /[\s{}[\]:,0-9+\-.eEtrufalsn]/
 
-/** Whether a text begins as JSON with keys or as a list, and ends before that ends. */
+/** Whether a text begins as a JSON object or list, and ends before its end. */
 export function isCut(text: string): boolean {
   if (!/^\s*[{[]/.test(text.slice(0, 1_000))) return false
   let depth = 0
@@ -82,9 +85,9 @@ export function isCut(text: string): boolean {
   return true
 }
 
-/** One value of a reply, and where in it that stands. Absent and null are the same: `undefined`. */
+/** One value of a reply, and its path. Absent and null are the same: `undefined`. */
 export class JsonValue {
-  /** The value as it came, null as nothing. */
+  /** The value as it came; null becomes undefined. */
   readonly value: Exclude<Json, null> | undefined
   readonly #isNull: boolean
   readonly #source: Source
@@ -99,12 +102,12 @@ export class JsonValue {
     this.#key = key
   }
 
-  /** Whether there is something. */
+  /** Whether there is a value. */
   get present(): boolean {
     return this.value !== undefined
   }
 
-  /** Where it stands in the reply, such as `items[3].address`. */
+  /** Its path in the reply, such as `items[3].address`. */
   get path(): string {
     const before = this.#parent?.path ?? ''
     return before === '' || this.#key.startsWith('[')
@@ -112,14 +115,14 @@ export class JsonValue {
       : `${before}.${this.#key}`
   }
 
-  /** What stands under a key: of nothing, nothing. */
+  /** Returns the value under a key; an absent value if there is none. */
   at(key: string): JsonValue {
     const object = this.object()
     const value = object !== undefined && Object.hasOwn(object, key) ? object[key] : undefined
     return new JsonValue(value, this.#source, this, key)
   }
 
-  /** The same, where there must be something. */
+  /** Returns the same value, or throws if there is none. */
   needed(expected = 'a value'): this {
     if (this.present) return this
     throw this.wrong(expected)
@@ -131,14 +134,14 @@ export class JsonValue {
     throw this.wrong('an object')
   }
 
-  /** What stands under each key. */
+  /** Returns the value under each key. */
   fields(): readonly (readonly [string, JsonValue])[] {
     return Object.entries(this.object() ?? {}).map(
       ([key, value]) => [key, new JsonValue(value, this.#source, this, key)] as const,
     )
   }
 
-  /** The items of a list: none where there is no list. */
+  /** Returns the items of a list; none if there is no list. */
   list(): readonly JsonValue[] {
     if (this.value === undefined && !this.#isNull) return []
     if (!Array.isArray(this.value)) throw this.wrong('a list')
@@ -147,7 +150,7 @@ export class JsonValue {
     )
   }
 
-  /** The objects of a list. */
+  /** Returns the objects of a list. */
   rows(): readonly JsonValue[] {
     const rows = this.list()
     for (const row of rows) if (row.object() === undefined) throw row.wrong('an object')
@@ -159,14 +162,14 @@ export class JsonValue {
     throw this.wrong('a text')
   }
 
-  /** A text that must be there and say something. */
+  /** Returns a text that must be present and not empty. */
   neededText(): string {
     const text = this.text()
     if (text !== undefined && text !== '') return text
     throw this.wrong('a text that is not empty')
   }
 
-  /** A text, a number or a yes or no, as a text: products write one for the other. */
+  /** Returns a text, number or boolean as a text: products write one for the other. */
   word(): string | undefined {
     if (typeof this.value === 'object') throw this.wrong('a text or a number')
     return this.value === undefined ? undefined : String(this.value)
@@ -177,7 +180,7 @@ export class JsonValue {
     throw this.wrong('a number')
   }
 
-  /** A whole number from 0 up. */
+  /** Returns a whole number from 0. */
   count(): number | undefined {
     if (this.value === undefined || isCount(this.value)) return this.value
     throw this.wrong(COUNT)
@@ -189,7 +192,7 @@ export class JsonValue {
     throw this.wrong(COUNT)
   }
 
-  /** A count written as a text of digits, or as a number. */
+  /** Returns a count written as a text of digits, or as a number. */
   digits(): number | undefined {
     if (typeof this.value !== 'string') return this.count()
     const count = /^\d{1,16}$/.test(this.value) ? Number(this.value) : undefined
@@ -202,7 +205,7 @@ export class JsonValue {
     throw this.wrong('true or false')
   }
 
-  /** The error of a value that is not what it must be. */
+  /** Makes the error of a value with a wrong shape. */
   wrong(expected: string): DrainableError {
     const { path } = this
     const subject = path === '' ? expected : `${quote(path)} to be ${expected}`
@@ -229,7 +232,10 @@ export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
-/** What is shown is cut from this much, so that a long reply costs nothing; a secret is taken out whole before. */
+/**
+ * A shown text is cut from this many characters, so that a long reply costs nothing; secrets are removed completely
+ * before.
+ */
 const LOOKED_AT = 4_000
 
 function shownText({ clean }: Source, text: string): string {

@@ -1,10 +1,10 @@
-/** Of one hint, in characters: what is longer is cut where it is shown. */
+/** The longest hint, in characters: a longer one is cut when it is shown. */
 const MOST = 900
 
 /**
- * A list of names for people, as hints that are none too long: `pools: a, b`, `pools, further: c`.
+ * Lists names for people, as hints of limited length: `pools: a, b`, `pools, further: c`.
  *
- * @param what - what they are
+ * @param what - the kind of names
  * @param names - each is listed once
  */
 export function listed(what: string, names: readonly string[]): readonly string[] {

@@ -5,32 +5,33 @@ import { formatDuration } from '../provider/duration.js'
 import { DrainableError } from '../provider/error.js'
 import { readSecret, redact } from './secret.js'
 
-/** For how long a refused password is not sent again, the first time and from the second on, in milliseconds. */
+/** How long a refused password is not sent again, for the first refusal and from the second on, in milliseconds. */
 const REFUSED_FOR = [30_000, 300_000] as const
-/** How many secrets are looked for in a product's words: the present ones, and those just replaced. */
+/** How many secrets are removed from a product's words: the present ones, and those just replaced. */
 const SECRETS_KEPT = 8
 
-/** Whose password it is. */
+/** Options of {@link Credentials}. */
 export interface CredentialsOptions {
   /** Name of the provider, for errors. */
   readonly provider: string
-  /** Where the login is, for errors: no secret in it. */
+  /** The place of the login, for errors, without secrets. */
   readonly subject: string
   readonly username: string
   readonly password: Secret
-  /** Shared with the logins of the other units, where one user of one pair logs in to several. */
+  /** Shared with the logins of the other units, if one user logs in to several units of a pair. */
   readonly trials?: SharedTrials
 }
 
-/** How long a unit waits for what another one says of a password that no unit has accepted yet, in milliseconds. */
+/** How long a unit waits for another unit's answer to a password that no unit has accepted yet, in milliseconds. */
 const TRIAL_WAIT = 1_000
-/** A unit that refused a password itself is asked so much later than one that was not asked, in milliseconds. */
+/** How much later a unit that refused a password is asked than one that was not asked, in milliseconds. */
 const REFUSER_LAST = 30_000
 
 /**
- * What the units of one pair say of one user's password. A wrong one is sent to one of them: a directory
- * behind them would count a failed login for each. One that another unit refused is not sent to a unit
- * that was not asked, for as long as it is not sent again there; what a unit has accepted itself, it is sent.
+ * Shares the answers of the units of one pair to one user's password. A wrong password is sent to only one of them,
+ * because a directory behind them would count a failed login for each. A password that another unit refused is not
+ * sent to a unit that was not asked, as long as it is not sent to the other unit again. A unit still gets a password
+ * that it accepted itself.
  */
 export class SharedTrials {
   #under: Promise<unknown> | undefined
@@ -38,9 +39,9 @@ export class SharedTrials {
   #accepted: string | undefined
 
   /**
-   * Before a password is sent: waits, for a moment, while another unit tries one that none has accepted.
+   * Called before a password is sent: waits for a moment while another unit tries a password that none has accepted.
    *
-   * @returns what to call once its answer is there
+   * @returns a function to call once the answer has come
    */
   async enter(
     password: string,
@@ -63,7 +64,7 @@ export class SharedTrials {
     }
   }
 
-  /** That another unit refused it, where none has accepted it. */
+  /** The refusal of another unit, if none has accepted the password. */
   refused(password: string): Refused | undefined {
     return this.#refused?.password === password ? this.#refused : undefined
   }
@@ -77,9 +78,9 @@ export class SharedTrials {
 }
 
 /**
- * A user's password as it is now: fetched once however many ask at the same time, blacked out in whatever
- * a product says, and not sent again for a while once it was refused, because repeated wrong ones lock
- * the account. A function that returns another one since is sent at once.
+ * A user's present password: fetched once for concurrent calls, removed from a product's words, and not sent again
+ * for a while once it was refused, because repeated wrong logins lock the account. If the function returns another
+ * password since, that one is sent at once.
  */
 export class Credentials {
   readonly #options: CredentialsOptions
@@ -93,14 +94,14 @@ export class Credentials {
   }
 
   /**
-   * Sends something with the password: once, and once more where it was refused and the function that
-   * gave it returns another one now.
+   * Sends something with the password: once, and once more if it was refused and the password function returns
+   * another one now.
    *
    * @param send - a login, or a request that carries the password
-   * @param refusal - the product's words, where what came back is a refusal of the password
-   * @param fresh - ask the function first; without it the last password is used until it is refused
-   * @returns what came back, a refusal too
-   * @throws `UNAUTHENTICATED` where this password was refused lately: nothing was sent
+   * @param refusal - returns the product's words if the result is a refusal of the password
+   * @param fresh - call the password function first; otherwise the last password is used until it is refused
+   * @returns the result, which can be a refusal
+   * @throws `UNAUTHENTICATED` if this password was refused lately: nothing was sent
    */
   async use<T>(
     ctx: Pick<CallContext, 'clock' | 'signal'>,
@@ -125,13 +126,13 @@ export class Credentials {
     }
   }
 
-  /** Adds what must not be printed either: a token, a header made of the password. */
+  /** Adds another text that must not be printed: a token, a header made of the password. */
   hide(secret: string): void {
     const others = this.#secrets.filter((known) => known !== secret)
     this.#secrets = [secret, ...others].slice(0, SECRETS_KEPT)
   }
 
-  /** The product's words without secrets. */
+  /** Removes secrets from the product's words. */
   clean(text: string): string {
     return redact(text, this.#secrets)
   }
@@ -192,7 +193,7 @@ export class Credentials {
   }
 }
 
-/** A password that the product did not take. */
+/** A password that the product refused. */
 interface Refused {
   readonly password: string
   readonly words: string
@@ -201,16 +202,16 @@ interface Refused {
 }
 
 /**
- * For how long a login that no caller waits for any more may go on, in milliseconds. The product may have
- * made the session already, and one whose answer was not read is never logged out: products have few.
+ * How long a login goes on that no caller waits for any more, in milliseconds. The product may have made the session
+ * already, and without its answer the session is never logged out: products have few sessions.
  */
 const UNWANTED_FOR = 2_000
 
-/** What one login works with. */
+/** The context of one login. */
 export interface LoginContext extends Pick<CallContext, 'clock' | 'signal'> {
   /**
-   * To be called where the answer is later than a call may wait for: those that wait get the error, and the
-   * login goes on for its answer, as one that no caller waits for. See {@link HttpCall.late}.
+   * Call it if the answer is later than a call can wait: waiting callers get the error, and the login keeps waiting
+   * for its answer without a caller. See {@link HttpCall.late}.
    */
   readonly late: (error: Error) => void
 }
@@ -222,13 +223,13 @@ interface Entering<T> {
   isLate: boolean
   waiting: number
   readonly stop: AbortController
-  /** Once no caller waited for it: ends the wait for its answer. */
+  /** Ends the wait for the answer of a login without a caller. */
   keep: (() => void) | undefined
 }
 
 /**
- * What a login gave, shared by every call: made once however many ask, given up a moment after no call
- * waits for it any more, and made again after the product has forgotten it.
+ * The result of a login, shared by every call: made once for concurrent calls, given up a moment after the last call
+ * stops waiting, and made again after the product has forgotten it.
  */
 export class SharedLogin<T> {
   readonly #enter: (ctx: LoginContext) => Promise<T>
@@ -240,19 +241,19 @@ export class SharedLogin<T> {
     this.#enter = enter
   }
 
-  /** What is held now, without a login. */
+  /** The present result, without a new login. */
   get held(): T | undefined {
     return this.#held
   }
 
   /**
-   * What the login gave; a login where there is none.
+   * Returns the result of the login; logs in if there is none.
    *
-   * @throws what the login threw or was late with, or `signal.reason` as soon as it fires
+   * @throws the login's error or time-out, or `signal.reason` as soon as it fires
    */
   async get({ clock, signal }: Pick<CallContext, 'clock' | 'signal'>): Promise<T> {
     for (;;) {
-      // One that was given up is waited for: two logins at once would be two sessions.
+      // Wait for a login that was given up: two logins at once would be two sessions.
       while (this.#entering?.stop.signal.aborted === true)
         await abortable(
           this.#entering.done.catch(() => undefined),
@@ -262,11 +263,11 @@ export class SharedLogin<T> {
       const entering = (this.#entering ??= this.#start(clock))
       entering.waiting += 1
       try {
-        // One that is late already is waited for until it is given up: the answer may come now.
+        // Wait for a late login until it is given up: the answer can come now.
         const { done, late, isLate } = entering
         return await abortable(isLate ? done : Promise.race([done, late]), signal)
       } catch (error) {
-        // It was unwanted before this call came, and has got no answer in its time: it is made anew.
+        // It had no caller before this call and got no answer in time: log in again.
         if (signal.aborted || !entering.stop.signal.aborted) throw error
       } finally {
         entering.waiting -= 1
@@ -278,12 +279,12 @@ export class SharedLogin<T> {
     }
   }
 
-  /** The product knows it no more: the next call logs in again, unless another call did so already. */
+  /** The product has forgotten the session: the next call logs in again, unless another call did so already. */
   forget(held: T): void {
     if (this.#held === held) this.#held = undefined
   }
 
-  /** Ends it: waits for a login under way and returns what is to be logged out, if anything. */
+  /** Ends it: waits for a login in progress and returns the session to log out, if any. */
   async end(): Promise<T | undefined> {
     await this.#entering?.done.catch(() => undefined)
     const held = this.#held

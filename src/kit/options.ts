@@ -5,7 +5,7 @@ import { assertPrivate, parseHttpUrl } from './http.js'
 import { secretSchema } from './secret.js'
 import { tlsSchema } from './tls.js'
 
-/** A dispatcher of undici's in place of our own Agent. */
+/** An undici dispatcher in place of our own Agent. */
 const dispatcherOption = z.custom<Dispatcher>(
   (value) =>
     typeof value === 'object' &&
@@ -15,7 +15,7 @@ const dispatcherOption = z.custom<Dispatcher>(
   'expected a dispatcher of undici, such as an Agent',
 )
 
-/** What every adapter that logs in over HTTP takes, beside its `url`: for its `z.strictObject`. */
+/** The options, besides `url`, of every adapter that logs in over HTTP: for its `z.strictObject`. */
 export const loginOptions = {
   username: z.string('expected a user name').min(1, 'expected a user name'),
   password: secretSchema,
@@ -25,14 +25,14 @@ export const loginOptions = {
   allowPlaintext: z.boolean().exactOptional(),
 }
 
-/** An http or https URL without user info. */
+/** A schema for an http or https URL without user info. */
 export function urlOption(example: string): z.ZodType<string, string> {
   return z
-    .string(`expected a URL such as ${example}`)
+    .string({ error: ({ input }) => `expected a URL such as ${example}${asText(input)}` })
     .superRefine((value, context) => tell(context, () => parseHttpUrl(value, 'url')))
 }
 
-/** One URL, or one for each unit of a pair. */
+/** A schema for one URL, or one for each unit of a pair. */
 export function urlsOption(
   example: string,
 ): z.ZodType<string | string[], string | readonly string[]> {
@@ -41,13 +41,18 @@ export function urlsOption(
     error: (issue) =>
       Array.isArray(issue.input) || typeof issue.input === 'string'
         ? undefined
-        : `expected a URL such as ${example}, or a list of those of a pair`,
+        : `expected a URL such as ${example}, or a list of those of a pair${asText(issue.input)}`,
   })
 }
 
+/** The URL of Node is an object: what it is asked for looks like what it was given. */
+function asText(input: unknown): string {
+  return input instanceof URL ? '; found a URL object: give its href' : ''
+}
+
 /**
- * What names a balancer that is reached by these URLs: the same in whichever order its units are given, with the
- * paths, because behind one gateway each path is a balancer of its own.
+ * Names a balancer by its URLs: the same for any order of its units, and with the paths, because behind one gateway
+ * each path is a separate balancer.
  */
 export function instanceOf(urls: readonly string[]): string {
   const names = urls
@@ -58,7 +63,7 @@ export function instanceOf(urls: readonly string[]): string {
 
 const withoutSlash = (path: string): string => path.replace(/\/$/, '')
 
-/** Refuses a URL over which the credentials would travel in the clear: for the `superRefine` of a whole schema. */
+/** Refuses a URL that would send credentials in the clear: for the `superRefine` of a whole schema. */
 export function refusePlaintext(
   options: {
     readonly url: string | readonly string[]
@@ -70,14 +75,14 @@ export function refusePlaintext(
   if (options.socketPath !== undefined) return
   const { url } = options
   for (const [i, each] of [url].flat().entries()) {
-    // What is no http URL was said already.
+    // A value that is not an http URL is reported already.
     if (!URL.canParse(each) || !/^https?:/i.test(each)) continue
     const path = typeof url === 'string' ? ['url'] : ['url', i]
     tell(context, () => assertPrivate(new URL(each), options.allowPlaintext), path)
   }
 }
 
-/** What a check throws, as an issue of its field. */
+/** Turns an error of a check into an issue of its field. */
 function tell(context: z.RefinementCtx, check: () => unknown, path: PropertyKey[] = []): void {
   try {
     check()

@@ -1,18 +1,17 @@
 import { readFileSync } from 'node:fs'
 import { DrainableError } from '../provider/error.js'
 
-/** What may be printed of a value that was to be a path: with an extension, it can't be a key in base64 or hex. */
+/** A value that can be printed as a path: with an extension, it can't be a key in base64 or hex. */
 const PATH = /^[\w./@~ -]{1,200}\.[a-z]{2,5}$/i
 
 /**
- * PEM text, as given or from the file that is named.
+ * Reads PEM text, as given or from the named file.
  *
- * A value that is neither may be the key itself in another form (DER in base64, a line too few), and the
- * system's own words repeat it: so a private key's value is never printed, and another's only where it
- * looks like a path.
+ * A value that is neither can be the key itself in another form (DER in base64, a missing line), and the system's
+ * error repeats it: so the value of a private key is never printed, and another value only if it looks like a path.
  *
  * @param field - its name, for the message; one that ends in `key` is a private key
- * @throws `INVALID_OPTIONS` where it is neither PEM text nor a readable file of it
+ * @throws `INVALID_OPTIONS` if it is neither PEM text nor a readable PEM file
  */
 export function readPem(value: string, field: string): string {
   if (value.includes('-----BEGIN ')) return value

@@ -1,6 +1,6 @@
 const SWEEP = 60_000
 
-/** What is remembered for as long as it is asked for: names that come and go, as pods do, leave nothing behind. */
+/** A map that forgets entries that are not used: names that come and go, as pods do, leave nothing behind. */
 export class RecentMap<K, V> {
   readonly #now: () => number
   readonly #keep: number
@@ -8,7 +8,7 @@ export class RecentMap<K, V> {
   #sweptAt: number
 
   /**
-   * @param now - monotonic, in milliseconds
+   * @param now - the monotonic clock, in milliseconds
    * @param keep - milliseconds after which an entry that was neither read nor written is forgotten
    */
   constructor(now: () => number, keep = 3_600_000) {
@@ -33,7 +33,7 @@ export class RecentMap<K, V> {
     const since = at - this.#sweptAt
     if (since < SWEEP) return
     this.#sweptAt = at
-    // After a long pause the others have not had their turn yet.
+    // After a long pause the other entries have not been read yet.
     if (since < this.#keep) this.#sweep(at)
   }
 

@@ -2,21 +2,21 @@ import pRetry from 'p-retry'
 import { pause } from '../provider/clock.js'
 import type { CallContext } from '../provider/contract.js'
 
-/** How often something is tried, and what for. */
+/** Options of {@link retried}. */
 export interface RetryOptions {
-  /** The pause before each further try, in milliseconds: as many tries more as there are pauses. */
+  /** The pause before each further try, in milliseconds: one more try per pause. */
   readonly waits: readonly number[]
-  /** Whether another try can help. */
+  /** Whether to try again after this error. */
   readonly again: (error: unknown) => boolean
 }
 
 /**
- * Tries again what failed, on the clock of the call.
+ * Retries work that failed, on the clock of the call.
  *
  * @param ctx - of the call
- * @param options - the pauses, and what is tried again
- * @param work - is given the number of the attempt, from 1
- * @throws what the last try threw, or `signal.reason` as soon as it fires
+ * @param options - the pauses, and which errors to retry
+ * @param work - gets the number of the attempt, from 1
+ * @throws the error of the last try, or `signal.reason` as soon as it fires
  */
 export function retried<T>(
   { clock, signal }: Pick<CallContext, 'clock' | 'signal'>,
@@ -25,7 +25,7 @@ export function retried<T>(
 ): Promise<T> {
   return pRetry(work, {
     retries: waits.length,
-    // Its own pauses are on real timers: ours are in onFailedAttempt.
+    // p-retry's own pauses use real timers: ours are in onFailedAttempt.
     minTimeout: 0,
     signal,
     shouldRetry: ({ error }) => again(error),
@@ -36,7 +36,7 @@ export function retried<T>(
   })
 }
 
-/** Pauses that double: `doubling(250, 3)` is 250, 500, 1,000. */
+/** Makes pauses that double: `doubling(250, 3)` is 250, 500, 1,000. */
 export function doubling(first: number, count: number, most = Infinity): number[] {
   return Array.from({ length: count }, (_, i) => Math.min(most, first * 2 ** i))
 }

@@ -13,7 +13,7 @@ export const secretSchema = z.custom<Secret>(
   },
 )
 
-/** The secret's present value. */
+/** Reads the secret's present value. */
 export async function readSecret(secret: Secret, field: string): Promise<string> {
   const value: unknown = typeof secret === 'function' ? await secret() : secret
   if (typeof value === 'string' && value !== '') return value
@@ -21,7 +21,7 @@ export async function readSecret(secret: Secret, field: string): Promise<string>
   throw new DrainableError('INVALID_OPTIONS', `${field}: the function returned ${what}`)
 }
 
-/** `text` with every occurrence of the secrets replaced: for words of a product that repeats what it was sent. */
+/** Replaces every occurrence of the secrets in a text: for the words of a product that repeats what it was sent. */
 export function redact(text: string, secrets: readonly string[]): string {
   let safe = text
   for (const secret of secrets) {

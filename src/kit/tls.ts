@@ -7,7 +7,7 @@ import { readPem } from './pem.js'
 /** Node's own module, loaded by the first call that needs it: most connections are plain, and an import costs 3 ms. */
 const nodeTls = () => process.getBuiltinModule('node:tls')
 
-/** What {@link toTlsConnect} gives. */
+/** The result of {@link toTlsConnect}. */
 export type TlsConnect = ConnectionOptions
 
 /** The `tls` option of every adapter that speaks HTTPS. */
@@ -24,19 +24,21 @@ export const tlsSchema = z
     cert: z.string().min(1).exactOptional(),
     key: z.string().min(1).exactOptional(),
     servername: z.string().min(1).exactOptional(),
-    insecure: z.literal(true).exactOptional(),
+    insecure: z
+      .literal(true, 'expected true; leave it out where certificates are to be checked')
+      .exactOptional(),
   })
   .refine((tls) => (tls.cert === undefined) === (tls.key === undefined), {
     message: 'cert and key go together',
   })
 
 /**
- * What node:tls needs for these options.
+ * Makes the options of node:tls.
  *
- * With a pinned fingerprint the chain is not asked for: the certificate itself is the trust, so
- * `rejectUnauthorized` is off and the pin is checked by `checkPinned` once the socket is secure.
+ * With a pinned fingerprint the chain is not verified: the certificate itself is trusted, so `rejectUnauthorized` is
+ * off, and `checkPinned` checks the pin once the socket is secure.
  *
- * @throws `INVALID_OPTIONS` where a file named by the options cannot be read, or key and certificate do not fit
+ * @throws `INVALID_OPTIONS` if a file named by the options cannot be read, or key and certificate do not match
  */
 export function toTlsConnect(tls: Tls | undefined): ConnectionOptions {
   if (tls === undefined) return {}
@@ -53,7 +55,7 @@ export function toTlsConnect(tls: Tls | undefined): ConnectionOptions {
   return options
 }
 
-/** The error of a connection whose certificate is not the pinned one; undefined where it is. */
+/** The error of a connection with another certificate than the pinned one; undefined if it is the pinned one. */
 export function checkPinned(tls: Tls | undefined, cert: PeerCertificate): Error | undefined {
   if (tls?.fingerprint256 === undefined || tls.insecure === true) return undefined
   const found = plain(cert.fingerprint256)

@@ -1,6 +1,6 @@
 /**
- * Lets a few through at once, one unless said otherwise; the others wait in the order in which they came,
- * and leave the queue when their signal fires.
+ * Limits concurrent work, to one at a time by default; the others wait in order, and leave the queue when their
+ * signal fires.
  */
 export class Turnstile {
   readonly #places: number
@@ -14,12 +14,12 @@ export class Turnstile {
   /**
    * Waits for a place, and keeps it until the work has settled.
    *
-   * @throws `signal.reason` where it fires before the place was free, or what the work throws
+   * @throws `signal.reason` if it fires before the place was free, or the error of the work
    */
   async run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     await this.#enter(signal)
     try {
-      // The place may have been handed over in the moment in which the signal fired.
+      // The place may have been handed over at the moment when the signal fired.
       signal.throwIfAborted()
       return await work()
     } finally {

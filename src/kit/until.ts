@@ -1,22 +1,22 @@
 import { pause } from '../provider/clock.js'
 import type { CallContext } from '../provider/contract.js'
 
-/** How something is waited for. */
+/** Options of {@link until}. */
 export interface UntilOptions {
   /** Milliseconds between two looks. */
   readonly every: number
-  /** Milliseconds from now on: after that no look is made. */
+  /** The time limit in milliseconds from now: no look is made after it. */
   readonly within: number
 }
 
 /**
- * Looks until there is something, on the clock of the call: at once, then after each pause, the last time
- * when the time is over.
+ * Looks until there is a result, on the clock of the call: at once, then after each pause, the last time at the
+ * limit.
  *
  * @param ctx - of the call
  * @param options - how often, and for how long
- * @param look - gives undefined as long as there is nothing
- * @returns what `look` gave, or undefined where the time was over before
+ * @param look - returns undefined as long as there is no result
+ * @returns the result of `look`, or undefined if the time was over before
  */
 export async function until<T>(
   { clock, signal }: Pick<CallContext, 'clock' | 'signal'>,

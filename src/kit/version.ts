@@ -1,4 +1,4 @@
-/** The version of a product, by its numbers. */
+/** The version of a product, as numbers. */
 export interface Version {
   readonly major: number
   readonly minor: number
@@ -7,15 +7,14 @@ export interface Version {
   readonly text: string
 }
 
-/** Longer than any version, and the path around it, is. */
+/** Longer than any version together with the path around it. */
 const LONGEST = 200
 
 /**
- * The version in a text: `15.1.10`, `2.6.12-1+deb12u4`, `v3.2.13 a1b2c3`, `<sha>/1.40.0-dev/Clean/RELEASE`.
- * It begins the text or a part of it between slashes, a `v` before it is borne with, and numbers it does not
- * name are 0.
+ * Finds the version in a text: `15.1.10`, `2.6.12-1+deb12u4`, `v3.2.13 a1b2c3`, `<sha>/1.40.0-dev/Clean/RELEASE`. It
+ * must begin the text or a part of it between slashes; a `v` before it is allowed, and missing numbers are 0.
  *
- * @returns undefined where the text holds none
+ * @returns undefined if the text has none
  */
 export function parseVersion(text: string): Version | undefined {
   const match = /(?:^|\/|\s)v?((\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?[^\s/]*)/.exec(
@@ -26,7 +25,7 @@ export function parseVersion(text: string): Version | undefined {
   return { major: Number(major), minor: Number(minor), patch: Number(patch), text: whole }
 }
 
-/** Whether a version is that one, or a later one. */
+/** Whether a version is at least this one. */
 export function isAtLeast(version: Version, major: number, minor: number, patch = 0): boolean {
   const parts = [version.major - major, version.minor - minor, version.patch - patch]
   return (parts.find((part) => part !== 0) ?? 0) >= 0

@@ -1,10 +1,10 @@
 import { DrainableError } from './error.js'
 
 /**
- * One spelling for one address, for comparing: IPv6 in its short lower-case form without brackets,
- * an IPv4 address inside IPv6 (`::ffff:10.0.0.1`) as IPv4, names in lower case. What follows a `%`
- * (a route domain of BIG-IP, a zone of a link-local address) is kept: `10.0.0.1%1` is not `10.0.0.1`.
- * Anything else, such as the path of a socket, is returned as it is.
+ * Returns the one spelling of an address that is used for comparisons: IPv6 in its short lower-case form without
+ * brackets, an IPv4 address inside IPv6 (`::ffff:10.0.0.1`) as IPv4, names in lower case. What follows a `%` (a route
+ * domain of BIG-IP, a zone of a link-local address) is kept: `10.0.0.1%1` is not `10.0.0.1`. Anything else, such as
+ * the path of a socket, is returned as it is.
  *
  * @example
  * ```ts
@@ -26,14 +26,16 @@ export function canonicalAddress(text: string): string {
   return groups === undefined ? text.toLowerCase() : formatIPv6(groups) + domain
 }
 
-/** For callers in JavaScript: an endpoint without an address is not one at some address. */
+/** Refuses a value that is not a text; for callers in JavaScript. */
 export function assertText(text: unknown, subject: string): void {
   if (typeof text === 'string') return
   const words = `${subject}: expected an address as a text, such as '10.0.0.1', found ${text === null ? 'null' : typeof text}`
   throw new DrainableError('INVALID_OPTIONS', words)
 }
 
-/** An address and a port in one text: `10.0.0.1:80`, `[2001:db8::1]:80`; without a port the address alone. */
+/**
+ * Formats an address and a port as one text: `10.0.0.1:80`, `[2001:db8::1]:80`; without a port, the address alone.
+ */
 export function formatAddress(address: string, port?: number): string {
   assertText(address, 'formatAddress()')
   if (port === undefined) return address
@@ -42,8 +44,8 @@ export function formatAddress(address: string, port?: number): string {
 }
 
 /**
- * Address and port as one text, the same for every spelling of the address: `10.0.0.1:80`,
- * `[2001:db8::1]:80`. By it two places that a server may be at are compared.
+ * Formats address and port as one text, the same for every spelling of the address: `10.0.0.1:80`,
+ * `[2001:db8::1]:80`. Used to compare sockets.
  */
 export function formatSocket(address: string, port: number): string {
   const canonical = canonicalAddress(address)
@@ -52,10 +54,10 @@ export function formatSocket(address: string, port: number): string {
 }
 
 /**
- * Whether a text already is an IPv6 address in its short form, as nearly all from Kubernetes are:
- * told in one pass and without making anything. False means nothing: look closer.
+ * Whether a text is already an IPv6 address in its short form, as nearly all from Kubernetes are. One pass, no
+ * allocation. `false` is inconclusive: parse the text.
  */
-// eslint-disable-next-line complexity -- one pass without an allocation, run for every address at every turn
+// eslint-disable-next-line complexity -- one pass without an allocation, run for every address of every set
 function isShortIPv6(text: string): boolean {
   if (text.startsWith('::ffff:')) return false
   let groups = 0
@@ -96,7 +98,7 @@ function isShortIPv6(text: string): boolean {
 
 const COLON = 58
 
-/** The eight groups of an IPv6 address, or undefined where the text is none. */
+/** The eight groups of an IPv6 address, or undefined if the text is not one. */
 function parseIPv6(text: string): number[] | undefined {
   const halves = text.split('::')
   if (halves.length > 2) return undefined
@@ -109,7 +111,7 @@ function parseIPv6(text: string): number[] | undefined {
   return [...head, ...new Array<number>(missing).fill(0), ...tail]
 }
 
-/** @param last - whether these groups end the address, where a dotted IPv4 may stand */
+/** @param last - whether these groups end the address, where a dotted IPv4 is allowed */
 function parseGroups(text: string, last: boolean): number[] | undefined {
   if (text === '') return []
   const parts = text.split(':')

@@ -2,8 +2,8 @@ import { systemClock, type Clock } from './clock.js'
 import type { CallContext } from './contract.js'
 
 /**
- * What a provider's own calls take, for a loop that makes them itself: `lb.observe('all', callContext())`.
- * Without a signal a call ends only by the provider's own limits.
+ * Makes the context for direct calls of a provider: `lb.observe('all', callContext())`. Without a signal, only the
+ * provider's own limits end a call.
  *
  * @example
  * ```ts

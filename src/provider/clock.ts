@@ -1,18 +1,20 @@
-/** Where time comes from. Durations are measured on a monotonic clock; the fake one of `drainable/testing` has the same face. */
+/**
+ * A source of time. Durations are measured on a monotonic clock; the fake clock of `drainable/testing` has the same
+ * interface.
+ */
 export interface Clock {
   /** Milliseconds since some fixed moment; never goes back. */
   now(): number
   /** Calls `fn` once after `ms`; the returned function cancels it. */
   setTimeout(fn: () => void, ms: number): () => void
   /**
-   * Epoch milliseconds, which go on as `now()` does. Where a clock has it, all that is kept in a ticket
-   * is by this clock, and so is the time between two steps of `stepDrain`. Default: the machine's wall
-   * time and uptime.
+   * Epoch milliseconds that advance with `now()`. If a clock has it, the times in a ticket and the time between two
+   * steps of `stepDrain` come from this clock. Default: the machine's wall time and uptime.
    */
   wall?(): number
 }
 
-/** Epoch milliseconds by a clock; by the machine where it tells none. */
+/** Epoch milliseconds by a clock, or by the machine if the clock has no `wall()`. */
 export function wallOf(clock: Clock): number {
   return clock.wall?.() ?? Date.now()
 }

@@ -1,14 +1,14 @@
 import type { Clock } from './clock.js'
 import type { DrainableError } from './error.js'
 
-/** Names one member of one pool. `balancer` is the key given to `combineProviders`. */
+/** The name of one member of one pool. `balancer` is the key given to `combineProviders`. */
 export interface MemberRef {
   readonly pool: string
   readonly member: string
   readonly balancer?: string
 }
 
-/** Everything at an address; with a port only what has that one. `balancer` as in {@link MemberRef}. */
+/** Every member at an address; with a port, only members with that port. `balancer` as in {@link MemberRef}. */
 export interface AddressTarget {
   readonly address: string
   readonly port?: number
@@ -16,238 +16,251 @@ export interface AddressTarget {
 }
 
 /**
- * What the balancer is told to do with a member.
+ * The state that an operator or client sets for a member on the balancer.
  *
- * - `ready`: it gets work
- * - `drain`: nothing new; persistent clients may still come
- * - `maint`: nothing new at all
+ * - `ready`: the member gets work
+ * - `drain`: no new work, except from persistent clients
+ * - `maint`: no new work at all
  */
 export type AdminState = 'ready' | 'drain' | 'maint'
 
-/** What the balancer's own checks say. `unchecked`: it does not check this member. */
+/** The result of the balancer's own health checks. `unchecked`: the balancer does not check this member. */
 export type Health = 'up' | 'down' | 'unchecked' | 'unknown'
 
-/** Plain JSON. */
+/** A plain JSON value. */
 export type Json =
   null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 
-/** What a call gets from the core: when to stop, and what time it is. */
+/** What the core passes to each provider call: the signal to stop it, and the clock. */
 export interface CallContext {
-  /** Honoured at once; afterwards no socket and no timer of the call is left. */
+  /** Ends the call at once; afterwards the call leaves no socket and no timer behind. */
   readonly signal: AbortSignal
-  /** Where {@link LoadScope.sampledAt} comes from. */
+  /** The clock for {@link LoadScope.sampledAt}. */
   readonly clock: Clock
   /**
-   * Takes the result of one change of {@link DrainableProvider.apply} as soon as that change has
-   * ended, while others of the call are still under way. `index` is the place of the change in the
-   * call. A deadline or an abort in the middle of the call then leaves unknown only what was not
-   * handed up. What was not sent by then may be handed up as `rejected` in the moment of the abort.
+   * Takes the result of one change of {@link DrainableProvider.apply} as soon as that change has ended, while other
+   * changes of the call are still in progress. `index` is the position of the change in the call. After a deadline or
+   * an abort in the middle of the call, only changes without a reported result are unknown. On abort, the provider
+   * can report changes that it has not sent as `rejected`.
    *
-   * Called at most once for each index, only with the final result of that change, and never after
-   * the call has ended. A provider that calls it does so for every change; one that never does works
-   * all the same. The array that `apply` returns stays the whole answer.
+   * The provider calls it at most once for each index, only with the final result of that change, and never after the
+   * call has ended. A provider that calls it does so for every change; calling it is optional. The array that `apply`
+   * returns is still the complete answer.
    */
   readonly result?: (index: number, result: ChangeResult) => void
 }
 
-/** What raising a member to maint does to its established work. */
+/** What a raise to maint does to a member's established work. */
 export type MaintEffect = 'gentle' | 'cuts' | 'unknown' | 'none'
 
-/** What a product can do, asked once and allowed to depend on its version. */
+/** What a product can do. The core asks once; the answer can depend on the product's version. */
 export interface Capabilities {
-  /** The admin states it knows. The core asks for no other. */
+  /** The admin states that the product knows. The core asks for no others. */
   readonly ladder: readonly AdminState[]
   /**
-   * What raising to maint does to established work: kept (`gentle`), cut, not known, or there is no
-   * maint. Anything but `gentle` is done only on the caller's word. {@link PresentReading.maint} wins.
+   * What a raise to maint does to established work: it is kept (`gentle`), cut (`cuts`), not known (`unknown`), or
+   * the product has no maint (`none`). Unless it is `gentle`, the core raises only if the caller asked for it.
+   * {@link PresentReading.maint} takes precedence.
    */
   readonly maint: MaintEffect
-  /** Whether work left at a deadline can be cut. If `false`, `onTimeout: 'terminate'` is refused. */
+  /** Whether the product can cut the work left at a deadline. If `false`, `onTimeout: 'terminate'` is refused. */
   readonly terminate: boolean
-  /** Whether a member can be taken out of its pool. If `false`, `until: 'removed'` is refused. */
+  /** Whether the product can take a member out of its pool. If `false`, `until: 'removed'` is refused. */
   readonly remove: boolean
-  /** Whether a member can be added to a pool. */
+  /** Whether the product can add a member to a pool. */
   readonly add: boolean
   /**
-   * What {@link LoadScope.active} counts. `none`: a drain is never verified idle; it ends by
-   * {@link LoadScope.released}, or by time; `active` and `queued` are 0, a process that is `released`
-   * and says anything else is unread.
+   * What {@link LoadScope.active} counts. `none`: the product counts nothing. A drain is then never verified idle and
+   * ends by {@link LoadScope.released}, or by time. `active` and `queued` must be 0: the core treats a `released`
+   * process with other numbers as unread.
    */
   readonly counts: 'requests' | 'connections' | 'none'
-  /** How old a count can be when it is read, in milliseconds. Two samples are taken at least that far apart. */
+  /** How old a count can be when it is read, in milliseconds. The core takes two samples at least that far apart. */
   readonly freshness: number
   /**
-   * For how long the product can hide work that is already bound to a member, in milliseconds
-   * (HAProxy: a retry in turn-around, 1,100). Arrivals must stay unchanged for at least that long.
+   * How long the product can hide work that is already bound to a member, in milliseconds (HAProxy: a retry in
+   * turn-around, 1,100). Arrivals must stay unchanged for at least that long.
    */
   readonly blind: number
-  /** For how long a call that was given up can still be executed, in milliseconds. */
+  /** How long the product can still execute a call after it was given up, in milliseconds. */
   readonly lateBound: number
   /**
-   * Whether admin states outlive a reload of the product. The core does not ask: it compares every
-   * reading with its wish and puts back what is missing. Where it is given, the contract suite holds
-   * the provider to it. Default: nothing is said.
+   * Whether admin states survive a reload of the product. The core does not use it: it compares every reading with
+   * the wanted state and puts back what is missing. If it is given, the contract suite tests it. Default: not stated.
    */
   readonly survivesReload?: boolean
   /**
-   * Whether load can still be read after the member is removed. If `true`, every process is listed for
-   * an absent member too, with zeros where it never had work for it: one that is not listed is unread,
-   * and a member that goes ends only once each has been read as idle, or has ended. If `false`, what an
-   * absent member held in processes that are not listed is reported as lost.
+   * Whether load can still be read after the member is removed. If `true`, the provider lists every process for an
+   * absent member too, with zeros if the process never had work for it. A process that is not listed is unread, and
+   * the drain of a member that vanishes ends only once every process has been read as idle or has ended. If `false`,
+   * the core reports the work of an absent member in unlisted processes as lost.
    */
   readonly countsAfterRemove: boolean
-  /** A product with a fixed delay of its own: a shorter `timeout` can't achieve anything, in milliseconds. */
+  /** The product's own fixed delay, in milliseconds: a shorter `timeout` can't succeed. */
   readonly minTimeout?: number
-  /** Shortest pause between two observes, in milliseconds. */
+  /** Shortest pause between two calls of `observe`, in milliseconds. */
   readonly minInterval?: number
 }
 
-/** What a provider is talking to. */
+/** The product that a provider talks to. */
 export interface ProviderInfo {
-  /** Such as `haproxy`. */
+  /** The product's name, such as `haproxy`. */
   readonly product: string
   readonly version: string
   readonly capabilities: Capabilities
 }
 
-/** Work held for one member by one process that can hold work for it. */
+/** The work that one process holds for one member. */
 export interface LoadScope {
-  /** Names the process: a worker, a unit, a node, a proxy. Stable while it lives. */
+  /** The name of the process: a worker, a unit, a node, a proxy. Stable while the process lives. */
   readonly scope: string
   /**
-   * Changes when this process may have lost counters or admin state
-   * (HAProxy: node, pid and start time; an appliance: role and boot time).
+   * A text that changes when this process may have lost counters or admin state (HAProxy: node, pid and start time;
+   * an appliance: role and boot time).
    */
   readonly incarnation: string
-  /** `unread`: known to exist, could not be read. `ended`: positively known to be gone. */
+  /**
+   * `read`: the numbers are valid. `unread`: the process exists but could not be read. `ended`: it is certainly gone.
+   */
   readonly state: 'read' | 'unread' | 'ended'
   /**
-   * The earliest moment the numbers can be from, by the call's clock. Two readings with one
-   * `sampledAt` are one sample.
+   * The earliest moment the numbers can be from, by the call's clock. Two readings with the same `sampledAt` are one
+   * sample.
    */
   readonly sampledAt: number
   /** Requests or connections in flight. */
   readonly active: number
   /**
-   * For how long the oldest of `active` has been in flight, in milliseconds, where the product tells it
-   * cheaply: for a person (`why()`, `DRAIN_TIMEOUT`, events), never for the proof. Leave it out where it is
-   * not known; it need not come with each reading. HAProxy (`show sess`): once a server has been drained and
-   * busy for 10 s; before 3.0 an HTTP request counts from the end of the one before it on its connection.
+   * How long the oldest of `active` has been in flight, in milliseconds, if the product reports it cheaply. It is
+   * shown to people (`why()`, `DRAIN_TIMEOUT`, events) and never part of the proof. Leave it out if it is unknown; it
+   * can be absent from some readings. HAProxy (`show sess`): read once a server has been drained and busy for 10 s;
+   * before 3.0 an HTTP request counts from the end of the previous one on its connection.
    */
   readonly oldest?: number
-  /** Waiting for this member. */
+  /** Requests or connections that wait in the balancer for this member. */
   readonly queued: number
-  /** Reusable connections with no work on them: information only, never held against idle. */
+  /** Reusable connections without work: information only, they do not prevent idle. */
   readonly pooled?: number
-  /** Cumulative: everything that starts or restarts work (HAProxy: stot + wretr). A fall is a change too. */
+  /**
+   * Cumulative counter of everything that starts or restarts work (HAProxy: stot + wretr). A decrease counts as a
+   * change too.
+   */
   readonly arrivals?: number
   /**
-   * The life in which `arrivals` began at zero (Envoy: the process; Citrix ADC: the boot). Where another text is read,
-   * every arrival came since then, also where the figure is the one of before. Leave it out where the product may carry
-   * its counters into another life (HAProxy: `stats-file`), or can't tell: then only another figure shows that work came.
+   * Identifies the lifetime in which `arrivals` began at zero (Envoy: the process; Citrix ADC: the boot). If the text
+   * differs from the last one, the counter began anew and all its arrivals are new, even if the figure is the same.
+   * Leave it out if the product can carry counters into another lifetime (HAProxy: `stats-file`) or can't tell: then
+   * only another figure shows new arrivals.
    */
   readonly countersFrom?: string
   /**
-   * The state that this process itself has taken for the member: its own or an inherited one, whichever
-   * is higher. The core compares it with its wish, which a provider is never told: an old worker that
-   * stayed at ready or at drain is not in force. Default: {@link PresentReading.own} speaks for this
-   * process too.
+   * The state that this process has taken for the member: its own or an inherited one, whichever is higher. The core
+   * compares it with the wanted state, which it never tells the provider: in an old worker that stayed at ready or at
+   * drain, the hold is not in force. Default: {@link PresentReading.own} applies to this process too.
    */
   readonly admin?: AdminState | 'unknown'
   /**
-   * `false`: what this process was sent last is not in force in it yet, whatever `admin` says (Envoy: the
-   * newest set was not acknowledged, or does not act yet; Citrix ADC: the numbers are from before the
-   * change). It is no comparison with a wish: that is what `admin` is for. Default: true.
+   * `false`: the last change sent to this process is not in force yet, whatever `admin` says (Envoy: the newest set
+   * was not acknowledged, or has no effect yet; Citrix ADC: the numbers are from before the change). It does not
+   * compare with the wanted state: `admin` is for that. Default: true.
    */
   readonly inForce?: boolean
   /**
-   * `false`: no client can come to the member through this process any more, whatever its state (it
-   * accepts no connection, and none is left that could bring another request). Default: a client can.
+   * `false`: no client can reach the member through this process any more, whatever its state (the process accepts no
+   * connections, and none is left that could bring another request). Default: a client can.
    */
   readonly open?: boolean
   /**
-   * The product's own clock in this process, in milliseconds: time that it did not live through
-   * (stopped, a paused VM) is left out, because hidden work waits by that clock (HAProxy:
-   * `Uptime_sec` of `show info float`). Default: the time that slow answers took is left out instead.
+   * The product's own clock in this process, in milliseconds. It excludes time in which the process did not run
+   * (stopped, a paused VM), because hidden work waits by that clock (HAProxy: `Uptime_sec` of `show info float`).
+   * Default: the core excludes the time of slow answers instead.
    */
   readonly lived?: number
-  /** The product's own word that nothing is attached to the member in this scope. */
+  /** The product's own statement that nothing is attached to the member in this scope. */
   readonly released?: boolean
-  /** Why it is unread, not in force or weaker than usual, in a few words for a person. */
+  /** A few words for people: why the scope is unread, not in force or less reliable than usual. */
   readonly note?: string
   /**
-   * A process that is not the current one of this control point (an old worker): its work ends by
-   * itself, it takes no more changes.
+   * Marks a process that is no longer the current one of this control point (an old worker): its work ends by itself,
+   * and it takes no more changes.
    */
   readonly old?: boolean
 }
 
-/** A member as found. */
+/** A member that is in the configuration. */
 export interface PresentReading {
   readonly ref: MemberRef
   readonly present: true
-  /** Address, port and the product's id: another identity is another member, whatever its name. */
+  /** * Address, port and the product's id: another identity is another member, even under the same name. */
   readonly identity: string
   readonly address?: string
   readonly port?: number
   readonly weight?: number
-  /** The member's own state, ours to change. `unknown`: the product contradicts itself, or says something we don't know. */
+  /**
+   * The member's own state, which a provider can change. `unknown`: the product contradicts itself, or reports a
+   * state this package does not know.
+   */
   readonly own: AdminState | 'unknown'
-  /** What it inherits (a tracked server, a node, a server object, DNS). */
+  /** The state that it inherits (from a tracked server, a node, a server object, DNS). */
   readonly inherited?: AdminState
   /**
-   * What the product's stored configuration makes of it at the next reload, where that keeps new work
-   * away and can be taken back by `restore` (HAProxy Data Plane API: `weight 0` in the file, while the
-   * process runs it as ready). It is nothing to the proof of a drain; but an undo and `ready()` are not
-   * done before it is gone: they ask for a `restore` to `ready`, also of a member that is ready.
+   * The state that the product's stored configuration gives the member at the next reload, if that keeps new work
+   * away and `restore` can take it back (HAProxy Data Plane API: `weight 0` in the file, while the process runs it as
+   * ready). The proof of a drain ignores it. An undo and `ready()` finish only when it is gone: they ask for a
+   * `restore` to `ready` even if the member is ready.
    */
   readonly stored?: 'drain' | 'maint'
-  /** Would it get new, non-persistent work now? */
+  /** Whether it would get new, non-persistent work now. */
   readonly serves: boolean
   readonly health: Health
   readonly scopes: readonly LoadScope[]
-  /** What maint does to this object's established work, where it can be read; wins over the capability. */
+  /**
+   * What maint does to this member's established work, if it can be read; takes precedence over
+   * {@link Capabilities.maint}.
+   */
   readonly maint?: MaintEffect
-  /** What the adapter needs to restore; its own words. */
+  /** The adapter's own data, which it needs for a restore. */
   readonly native?: Json
   /**
-   * `true`: the own state counts as sealed although it is not maint (Citrix ADC: OUT OF SERVICE under our
-   * own graceful disable). `false`: clients can still come although it is maint (HAProxy: through an old
-   * worker that takes no more changes, where the option oldWorkers accepts that). Default: maint is sealed.
+   * `true`: the own state counts as sealed although it is not maint (Citrix ADC: OUT OF SERVICE under our own
+   * graceful disable). `false`: clients can still come although it is maint (HAProxy: through an old worker that
+   * takes no more changes, if the option oldWorkers accepts that). Default: only maint is sealed.
    */
   readonly sealed?: boolean
   /**
-   * What this provider cannot see of the member's work, in one sentence that names the option or
-   * setting that would help: idle is then said with `verifiedIdle: false` and this reason.
+   * What this provider can't see of the member's work, in one sentence that names the option or setting that would
+   * help. The core then reports idle with `verifiedIdle: false` and this reason.
    */
   readonly unverified?: string
   /**
-   * What sets its own state beside people, as words for a sentence: `its agent at 10.0.0.1:9000`. Named
-   * where the state is not as we set it, in place of another client.
+   * What sets the member's own state besides people, as words for a sentence: `its agent at 10.0.0.1:9000`. Messages
+   * name it instead of another client if the state is not the one we set.
    */
   readonly setBy?: string
   /**
-   * How long one change of this member takes, in milliseconds, where the product takes changes one after the
-   * other. A drain of many counts it: a `timeout` that can't hold the changes and the proof is refused. Default: 0.
+   * How long one change of this member takes, in milliseconds, if the product takes changes one after the other. The
+   * drain of many members includes it: a `timeout` too short for the changes and the proof is refused. Default: 0.
    */
   readonly changeTime?: number
-  /** Hints of the product for a person who asks why it is not idle, such as `3 persistence records`. */
+  /** Hints of the product for people who ask why the member is not idle, such as `3 persistence records`. */
   readonly hints?: readonly string[]
 }
 
-/** Not in the configuration. Scopes are listed all the same: an old worker may still be busy. */
+/** * A member that is not in the configuration. Its scopes are listed nevertheless: an old worker may still be busy. */
 export interface AbsentReading {
   readonly ref: MemberRef
   readonly present: false
   readonly scopes: readonly LoadScope[]
-  /** Hints of the product why it is not there, or where it is instead: the `NOT_FOUND` of a drain names them. */
+  /**
+   * Hints of the product why the member is absent, or where it is instead; the `NOT_FOUND` of a drain quotes them.
+   */
   readonly hints?: readonly string[]
 }
 
 /** One member at one moment. */
 export type Reading = PresentReading | AbsentReading
 
-/** How many of a pool would get new work. */
+/** How many members of a pool would get new work. */
 export interface PoolReading {
   readonly pool: string
   readonly balancer?: string
@@ -258,41 +271,40 @@ export interface PoolReading {
   readonly whenNone: 'refuse' | 'spill' | 'all' | 'unknown'
 }
 
-/** What one {@link DrainableProvider.observe} saw. */
+/** The result of one {@link DrainableProvider.observe}. */
 export interface Snapshot {
   readonly readings: readonly Reading[]
   readonly pools: readonly PoolReading[]
   /**
-   * What ends processes: the names of those that are known to have ended; or `unlisted`: the product
-   * listed every process in this very moment (`show proc`, a list of units), so one that a reading does
-   * not list has ended. Without it a process that is not listed any more is unread, because nothing said
-   * that it is gone. A provider lists what it sees now, and remembers nothing for that: the core knows
-   * which processes it has seen for a member, also those that a ticket brings.
+   * The processes that have ended: their names; or `unlisted`: the product listed every process at this moment (`show
+   * proc`, a list of units), so a process that a reading does not list has ended. Without it, a process that is no
+   * longer listed is unread, because nothing shows that it is gone. A provider lists what it sees now and need not
+   * remember anything: the core knows which processes it has seen for a member, including those from a ticket.
    */
   readonly ended?: readonly string[] | 'unlisted'
 }
 
-/** One wished change of one member. `identity`: if another one is found, nothing is touched. */
+/** * One requested change of one member. `identity`: a member with another one is not changed. */
 export type Change = { readonly ref: MemberRef; readonly identity?: string } & (
   | {
-      /** Raises, never lowers: a member found in maint stays there. */
+      /** Raises the state, never lowers it: a member found in maint stays there. */
       readonly kind: 'hold'
       readonly to: 'drain' | 'maint'
     }
   | {
-      /** Undoes only where `expect` is found, and only what we changed. */
+      /** Undoes our own change, and only if the member is found in the state `expect`. */
       readonly kind: 'restore'
       readonly expect: AdminState
       readonly to: AdminState
-      /** {@link PresentReading.native} as it was before our first change. */
+      /** {@link PresentReading.native} from before our first change. */
       readonly native?: Json
     }
   | {
-      /** Cuts what is in flight. */
+      /** Cuts the work in flight. */
       readonly kind: 'terminate'
     }
   | {
-      /** Takes the member out of its pool. Never through an opening of the member. */
+      /** Takes the member out of its pool, without ever opening it in between. */
       readonly kind: 'remove'
     }
   | {
@@ -304,79 +316,81 @@ export type Change = { readonly ref: MemberRef; readonly identity?: string } & (
     }
 )
 
-/** What became of one change. A refusal is a value, not a throw. */
+/** The result of one change. A refusal is a value, not a throw. */
 export type ChangeResult =
   | {
       readonly ref: MemberRef
-      /** `unchanged`: it was so already. */
+      /** `unchanged`: the member already had the requested state. */
       readonly status: 'applied' | 'unchanged'
-      /** How many were cut. */
+      /** How many requests or connections were cut. */
       readonly terminated?: number
-      /** The number is the load of the last reading before it: an upper bound. */
+      /** `true`: `terminated` is the load of the last reading before the cut, an upper bound. */
       readonly atMost?: boolean
     }
   | {
       readonly ref: MemberRef
-      /** `unknown`: it may or may not have happened, or still happen within {@link Capabilities.lateBound}. */
+      /** `unknown`: the change may have happened, or may still happen within {@link Capabilities.lateBound}. */
       readonly status: 'rejected' | 'unknown'
       readonly error: DrainableError
     }
 
 /**
- * One control point of a load balancer: the seam between the core and a product.
+ * One control point of a load balancer: the interface between the core and a product.
  *
- * The contract is level-triggered and works on sets: `observe` reads what is, `apply` asks for what
- * should be, and the core compares. A throw, a time-out or an abort of `apply` means that the
- * outcome of every change in the call is unknown whose result was not handed up
- * ({@link CallContext.result}). Prove an implementation of your own with `providerContract` of
+ * The contract is level-triggered and works on sets: `observe` reads the current state, `apply` asks for the wanted
+ * state, and the core compares them. After a throw, a time-out or an abort of `apply`, every change is unknown unless
+ * its result was reported with {@link CallContext.result}. Test your own implementation with `providerContract` of
  * `drainable/testing`.
  */
 export interface DrainableProvider extends AsyncDisposable {
   readonly specVersion: 1
-  /** The kind, such as `haproxy-runtime`. */
+  /** The kind of provider, such as `haproxy-runtime`. */
   readonly name: string
-  /** Which one, such as `unix:/run/haproxy/admin.sock`: two providers with one name and instance are the same balancer. No secrets. */
+  /**
+   * The balancer's own name, such as `unix:/run/haproxy/admin.sock`: two providers with the same name and instance
+   * are the same balancer. No secrets.
+   */
   readonly instance: string
-  /** Product, version, capabilities. */
+  /** Returns product, version and capabilities. */
   describe(ctx: CallContext): Promise<ProviderInfo>
   /**
-   * Reads members in one or few round trips however many refs. Unknown refs come back with
-   * `present: false`. A provider that counts never returns a present member without a scope.
+   * Reads members in one or a few round trips, however many refs are given. Unknown refs come back with `present:
+   * false`. A provider that counts never returns a present member without a scope.
    */
   observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot>
-  /** Asks for changes; one result per change, in order. */
+  /** Makes changes; returns one result per change, in order. */
   apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]>
   /**
-   * Names what has an address, where that costs less than a look at everything; asked for a target
-   * `{ address, port? }`. What it names is looked at next, and what then has another address or port is
-   * left out. Without a port one ref may stand for the whole machine (BIG-IP: a node, in every pool).
-   * Nothing found is an empty list.
+   * Finds the members at an address, if that costs less than a look at everything; called for a target `{ address,
+   * port? }`. The core looks at these members next and leaves out those with another address or port. Without a port,
+   * one ref can stand for the whole machine (BIG-IP: a node, in every pool). Returns an empty list if nothing is
+   * found.
    */
   find?(wanted: AddressTarget, ctx: CallContext): Promise<readonly MemberRef[]>
-  /** Pushes snapshots where the product can push. */
+  /** Pushes snapshots, if the product can push. */
   watch?(refs: readonly MemberRef[], ctx: CallContext): AsyncIterable<Snapshot>
   /**
-   * Closes every socket. After that every call throws `CONNECTION_LOST` with `retryable: false`, which
-   * means nothing else: the core learns of it by that alone, and looks no more.
+   * Closes every socket. After that, every call throws `CONNECTION_LOST` with `retryable: false`. No other failure
+   * can use that combination: it tells the core that the provider is closed, and the core stops looking.
    */
   close(): Promise<void>
 }
 
-/** How a TLS server is known. Give `ca` or `fingerprint256`; `insecure` switches verification off. */
+/** How a TLS server is verified. Give `ca` or `fingerprint256`; `insecure` switches verification off. */
 export interface Tls {
   /** PEM text, or the path of a PEM file. Default: the system's authorities. */
   readonly ca?: string | undefined
-  /** SHA-256 fingerprint of the server's certificate, with or without colons: only this one is accepted. */
+  /** SHA-256 fingerprint of the server's certificate, with or without colons: only this certificate is accepted. */
   readonly fingerprint256?: string | undefined
   /** Client certificate: PEM text, or the path of a PEM file. */
   readonly cert?: string | undefined
   /** Key of the client certificate: PEM text, or the path of a PEM file. */
   readonly key?: string | undefined
-  /** Name the certificate must be for. Default: the URL's host. */
+  /** The name that the certificate must be valid for. Default: the URL's host. */
   readonly servername?: string | undefined
-  /** Accept any certificate. */
+  /** Accepts any certificate. */
   readonly insecure?: true | undefined
 }
 
-/** A secret, or a function that fetches it: asked for again after a refusal, so that it can rotate. */
+/** * A secret, or a function that fetches it. It is called again after a refusal, so that the secret can rotate. */
 export type Secret = string | (() => string | Promise<string>)

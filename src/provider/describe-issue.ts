@@ -1,9 +1,9 @@
 import { nearest, quotedList } from './nearest.js'
 import { quote } from './quote.js'
 
-/** What a schema of zod 4 can do, as far as it is used here: a caller's own zod may be another copy than ours. */
+/** The part of a zod 4 schema that is used here: a caller's zod can be another copy than ours. */
 export interface Schema<T> {
-  /** The checked value, or every issue that it has. Nothing is thrown. */
+  /** Returns the checked value, or every issue. Does not throw. */
   safeParse(value: unknown):
     | { readonly success: true; readonly data: T; readonly error?: undefined }
     | {
@@ -13,45 +13,61 @@ export interface Schema<T> {
       }
 }
 
-/** One thing that a schema finds wrong. */
+/** One issue that a schema reports. */
 export interface SchemaIssue {
   readonly code?: string | undefined
   readonly path: readonly PropertyKey[]
   readonly message: string
-  /** The keys that are none of its own. */
+  /** The unknown keys. */
   readonly keys?: readonly string[]
-  /** Of a choice between values: the values. */
+  /** The allowed values, for a choice between values. */
   readonly values?: readonly unknown[]
-  /** What a value that is too small or too big is: a number, a text, a list. */
+  /** The kind of a value that is too small or too big: a number, a text, a list. */
   readonly origin?: string
   readonly minimum?: number | bigint
   readonly maximum?: number | bigint
-  /** Of a choice: what is wrong under each of its forms. */
+  /** The issues under each form, for a choice between forms. */
   readonly errors?: readonly (readonly SchemaIssue[])[]
 }
 
-/** One issue in words: the field, what was expected, and for an unknown name which one was probably meant. */
-export function describeIssue(issue: SchemaIssue, schema: Schema<unknown>): string {
+/** Describes one issue: the field, what was expected, and for an unknown name the one that was probably meant. */
+export function describeIssue(
+  issue: SchemaIssue,
+  schema: Schema<unknown>,
+  names = optionNames(schema, []),
+): string {
   const nested = issue.code === 'invalid_union' ? nearestBranch(issue) : undefined
   if (nested !== undefined) {
     return nested
-      .map((inner) => describeIssue({ ...inner, path: [...issue.path, ...inner.path] }, schema))
+      .map((inner) =>
+        describeIssue({ ...inner, path: [...issue.path, ...inner.path] }, schema, names),
+      )
       .join('; ')
   }
   const field = issue.path.length === 0 ? 'the options' : formatPath(issue.path)
   if (issue.code === 'unrecognized_keys') {
-    const known = optionNames(schema, issue.path)
-    const said = (issue.keys ?? []).map((key) => unknownName(key, known)).join('; ')
-    return `${issue.path.length === 0 ? '' : `${field}: `}${said}`
+    const isOuter = issue.path.length === 0
+    const known = isOuter ? names : optionNames(schema, issue.path)
+    return `${isOuter ? '' : `${field}: `}${unknownNames(issue.keys ?? [], known)}`
   }
   const message =
     issue.path.length === 0 && /expected object/.test(issue.message)
-      ? optionsExpected(issue, optionNames(schema, []))
+      ? optionsExpected(issue, names)
       : plain(issue)
   return message.startsWith('is ') ? `${field} ${message}` : `${field}: ${message}`
 }
 
-/** An option that there is none of, with the one that was probably meant, or all that there are. */
+/** Describes all unknown options. The list of known ones comes once, after those with a near match. */
+function unknownNames(given: readonly string[], known: readonly string[]): string {
+  const strange = given.filter((key) => nearest(key, known) === undefined)
+  const meant = given.filter((key) => !strange.includes(key)).map((key) => unknownName(key, known))
+  const [first, ...more] = strange
+  if (first === undefined) return meant.join('; ')
+  const others = more.length === 0 ? '' : `unknown option ${quotedList(more)}; `
+  return [...meant, `${others}${unknownName(first, known)}`].join('; ')
+}
+
+/** Describes an unknown option, with the one that was probably meant, or all known options. */
 export function unknownName(given: string, known: readonly string[]): string {
   const said = `unknown option '${quote(given)}'`
   if (known.length === 0) return `${said}, check the spelling`
@@ -61,7 +77,7 @@ export function unknownName(given: string, known: readonly string[]): string {
     : `${said}, did you mean '${meant}'?`
 }
 
-/** What stands in place of all options: a factory called with nothing, or with a bare path. */
+/** Describes a value that is not an options object: a factory called without options, or with a bare path. */
 function optionsExpected(issue: SchemaIssue, known: readonly string[]): string {
   const found = /received (\w+)/.exec(issue.message)?.[1] ?? 'something else'
   const names = known.length === 0 ? '' : ` with options such as ${quotedList(known, 4)}`
@@ -86,7 +102,7 @@ function plain(issue: SchemaIssue): string {
   return issue.message.replace(/^Invalid input: /, '')
 }
 
-/** As much of a zod schema as is read to tell its option names; a caller's zod may be another copy. */
+/** The part of a zod schema that is read to list its option names; a caller's zod can be another copy. */
 interface SchemaNode {
   readonly shape?: Readonly<Record<string, SchemaNode>>
   readonly def?: {
@@ -96,13 +112,14 @@ interface SchemaNode {
   }
 }
 
-function optionNames(schema: object, path: readonly PropertyKey[]): readonly string[] {
+/** The names of the options of a schema, at a place in it. */
+export function optionNames(schema: object, path: readonly PropertyKey[]): readonly string[] {
   let node = opened(schema)
   for (const part of path) node = opened(node?.shape?.[String(part)])
   return Object.keys(node?.shape ?? {})
 }
 
-/** The object schema inside what makes it optional, gives it a default, or reads it further. */
+/** The object schema inside wrappers that make it optional, give it a default, or transform it. */
 function opened(node: SchemaNode | undefined): SchemaNode | undefined {
   let at = node
   while (at !== undefined && at.shape === undefined) {
@@ -112,12 +129,13 @@ function opened(node: SchemaNode | undefined): SchemaNode | undefined {
   return at
 }
 
-/** Where one form of several was clearly meant, what is wrong inside it says more than the list of forms. */
+/** The issues inside the form that was clearly meant, if any: they say more than the list of forms. */
 function nearestBranch(issue: SchemaIssue): readonly SchemaIssue[] | undefined {
   return issue.errors?.find((branch) => branch.every(({ path }) => path.length > 0))
 }
 
-function formatPath(path: readonly PropertyKey[]): string {
+/** Where in what was given: `steps[0].change`. */
+export function formatPath(path: readonly PropertyKey[]): string {
   return path
     .map((part, i) =>
       typeof part === 'number' ? `[${part}]` : `${i === 0 ? '' : '.'}${String(part)}`,

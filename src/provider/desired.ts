@@ -1,59 +1,61 @@
 import type { Change, MemberRef } from './contract.js'
 
 /**
- * What one member should be, as a controller wants it: what `toDesired` of `drainable/endpoints`
- * makes from decisions, and what `planChanges` and a reconciler compare with what they find.
+ * The state that a controller wants one member to have. `toDesired` of `drainable/endpoints` makes it from decisions;
+ * `planChanges` and a reconciler compare it with the balancer.
  */
 export interface DesiredMember {
   /** The pool it belongs to. */
   readonly pool: string
   /**
-   * The member's name. With an address, the address decides which member is meant, and the name is
-   * used where one is added; without an address, the name decides.
+   * The member's name. With an address, the address decides which member is meant, and the name is used only to add
+   * one; without an address, the name decides.
    */
   readonly member?: string
   /** Its address; IPv6 in any spelling. */
   readonly address?: string
   /** Its port. Without one, every port of the address is meant. */
   readonly port?: number
-  /** `serve`: it gets work. `drain`: nothing new. `absent`: drained, and taken out once it is idle. */
+  /** `serve`: it gets work. `drain`: it gets no new work. `absent`: it is drained, and taken out once it is idle. */
   readonly state: 'serve' | 'drain' | 'absent'
   /** The weight to add it with. Default: the balancer's own. */
   readonly weight?: number
-  /** Why, for a person. */
+  /** The reason, for people. */
   readonly reason?: string
-  /** `false`: it does not answer any more, so a drain holds it as one that is gone. Default true. */
+  /** `false`: it does not answer any more, so a drain holds it like a member that is gone. Default: true. */
   readonly serving?: boolean
-  /** `skip`: it may serve where the balancer has it, but is never added. Default: `add` for `serve`. */
+  /** `skip`: it can serve if the balancer has it, but is never added. Default: `add` for `serve`. */
   readonly ifAbsent?: 'add' | 'skip'
 }
 
-/** One change and why. */
+/** One planned change and its reason. */
 export interface PlannedChange {
   readonly change: Change
   readonly reason: string
   /**
-   * How many other members of the pool must go on taking new work when it is carried out; at most 1
-   * for a member that is gone, which has no capacity to lose. Not for what takes no work away.
+   * How many other members of the pool must still take new work when the change is made; at most 1 for a member that
+   * is gone, because it has no capacity to lose. Absent for a change that takes no capacity away.
    */
   readonly keepReady?: number
 }
 
-/** A member that is left as it is although something about it is not as wished. */
+/** A member that is left unchanged although it is not as wanted. */
 export interface HeldBack {
   readonly ref: MemberRef
   readonly reason: string
-  /** It is another client's, and as wished all the same. */
+  /** `true`: it belongs to another client, but is as wanted. */
   readonly asWished?: true
 }
 
-/** What should be changed, and what should not be yet. `formatPlan` prints it. */
+/** The changes to make, and the members held back for now. `formatPlan` prints it. */
 export interface Plan {
-  /** What is to be done. A hold is only the beginning of a drain: `carryOut` of `drainable` does all of it. */
+  /**
+   * The changes to make. A hold is only the beginning of a drain: `carryOut` of `drainable` makes the complete drain.
+   */
   readonly changes: readonly Change[]
   /** The same changes with their reasons. */
   readonly steps: readonly PlannedChange[]
   readonly held: readonly HeldBack[]
-  /** What else a person should know before it is carried out. */
+  /** What people should also know before they carry it out. */
   readonly notes?: readonly string[]
 }

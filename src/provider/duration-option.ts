@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { parseDuration, type Duration, type DurationRule } from './duration.js'
 
-/** A duration among options: written as a {@link Duration}, read in milliseconds. */
+/** A schema for a duration option: written as a {@link Duration}, read in milliseconds. */
 export function durationOption(rule: DurationRule = {}): z.ZodType<number, Duration> {
   return z.custom<Duration>().transform((value, context) => {
     try {

@@ -1,14 +1,14 @@
 import { DrainableError } from './error.js'
 
-/** Milliseconds, or a text with its unit: `250`, `'250ms'`, `'30s'`, `'2m'`, `'1h'`. */
+/** A duration: milliseconds, or a text with its unit: `250`, `'250ms'`, `'30s'`, `'2m'`, `'1h'`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h'}`
 
 const UNIT = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const
 const TEXT = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/
 
-/** What a duration may be, beyond not negative. */
+/** The limits of a duration, which is never negative. */
 export interface DurationRule {
-  /** Refuse a bare number from 1 to 999: it is nearly always seconds by mistake. */
+  /** Refuses a bare number from 1 to 999: nearly always the caller meant seconds. */
   readonly bareSeconds?: 'refuse'
   /** Smallest value, in milliseconds. Default 0. */
   readonly min?: number
@@ -18,11 +18,14 @@ export interface DurationRule {
   readonly infinite?: boolean
 }
 
-/** Longest duration but `Infinity`, in milliseconds: ten years. A longer one is a slip, and no date can hold it. */
+/**
+ * Longest duration except `Infinity`, in milliseconds: ten years. A longer one is a mistake, and a date can't
+ * represent it.
+ */
 const LONGEST = 10 * 365 * 24 * 3_600_000
 
 /**
- * A duration in milliseconds.
+ * Parses a duration into milliseconds.
  *
  * @param value - what the caller gave
  * @param field - its name, for the message
@@ -69,13 +72,13 @@ export function parseDuration(value: unknown, field: string, rule: DurationRule 
 }
 
 /**
- * A text from outside as a duration: of an environment variable, an argument, a file. TypeScript takes only a
- * text that it can read for a {@link Duration}, and `string` is none.
+ * Checks a text from an environment variable, an argument or a file as a {@link Duration}. TypeScript accepts only
+ * literal texts as a {@link Duration}, not any `string`.
  *
  * @param value - such as `'30s'`, `'1.5h'`, or a number of milliseconds
- * @param name - what the text is called where it comes from, for the message
+ * @param name - the name of its source, for the message
  * @returns the same value
- * @throws `INVALID_OPTIONS` naming it and what was expected; `'30'` has no unit and is refused
+ * @throws `INVALID_OPTIONS` naming the source and what was expected; `'30'` has no unit and is refused
  *
  * @example
  * ```ts
@@ -93,6 +96,7 @@ export function toDuration(value: unknown, name = 'the duration'): Duration {
 
 function show(value: unknown): string {
   if (typeof value === 'string') return `'${value}'`
+  if (typeof value === 'bigint') return `${value}n`
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
 
@@ -104,7 +108,7 @@ function toMs(value: unknown): number | undefined {
   return Number(match[1]) * UNIT[match[2] as keyof typeof UNIT]
 }
 
-/** A duration for a person: `250 ms`, `1.1 s`, `2 m 30 s`, `1 h 5 m`. */
+/** Formats a duration for people: `250 ms`, `1.1 s`, `2 m 30 s`, `1 h 5 m`. */
 export function formatDuration(ms: number): string {
   if (ms === Infinity) return 'for ever'
   if (ms < 1_000) return `${Math.round(ms)} ms`

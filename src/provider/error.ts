@@ -3,7 +3,7 @@ import { printable } from './quote.js'
 import type { DrainReport, RollReport } from './report.js'
 
 /**
- * Every reason this package fails for. The union is closed: a new reason is a new minor version.
+ * The reason for a failure. The union is closed: a new code comes only with a new minor version.
  *
  * | code | whose fault | retryable by default |
  * |---|---|---|
@@ -11,164 +11,168 @@ import type { DrainReport, RollReport } from './report.js'
  * | `UNREACHABLE`, `CALL_TIMEOUT`, `CONNECTION_LOST` | the network | yes |
  * | `UNAUTHENTICATED`, `FORBIDDEN` | the credentials | no |
  * | `MALFORMED_REPLY` | the peer, or our codec | no |
- * | `PROVIDER_FAILED` | the adapter: it threw something that is no error of the network | no |
+ * | `PROVIDER_FAILED` | the adapter: it threw an error that is not a network error | no |
  * | `NOT_FOUND`, `REJECTED` | the balancer said no | no |
  * | `CONFLICT` | the balancer said: not now, or not any more | yes |
  * | `DRAIN_TIMEOUT`, `DRAIN_OVERRULED`, `POOL_AT_MINIMUM`, `MEMBER_GONE`, `IDLE_LOST` | the drain itself | no |
- * | `NOT_LEADER` | no change: the lease is another client's, or could not be renewed in time | yes |
- * | `HEALTH_TIMEOUT`, `ACTION_FAILED`, `ROLL_STOPPED`, `TICKET_INVALID` | what comes around a drain | no |
+ * | `NOT_LEADER` | no change: another client holds the lease, or it could not be renewed in time | yes |
+ * | `HEALTH_TIMEOUT`, `ACTION_FAILED`, `ROLL_STOPPED`, `TICKET_INVALID` | the steps around a drain | no |
  */
 export type ErrorCode =
   /**
-   * An argument is wrong, or the policy can't hold with this balancer: a timeout too short for a proof, a floor above the pool.
+   * An argument is wrong, or the policy can't be met on this balancer: a timeout too short for a proof, a floor above
+   * the pool's size.
    *
-   * Correct the field that the message names. Nothing was changed.
+   * Correct the field that the message names. No change was made.
    */
   | 'INVALID_OPTIONS'
   /**
-   * The balancer can't do a part of the policy, such as maint, removal, or cutting connections; or this runtime can't run it: the message names the one that can.
+   * The balancer can't do a part of the policy, such as maint, removal, or cutting connections. Or this runtime can't run it: the message names the one that can.
    *
-   * Leave that part out, or give `ifUnsupported: 'proceed'` to go on without it. Nothing was changed.
+   * Leave that part out, or give `ifUnsupported: 'proceed'` to continue without it. Nothing was changed.
    */
   | 'UNSUPPORTED'
   /**
    * Nothing answers at the balancer's address, or it stopped answering before the drain could end.
    *
-   * Check address, socket path, network and TLS. A member that was held before stays held; the ticket resumes or restores it.
+   * Check address, socket path, network and TLS. A member that was already held stays held; its ticket resumes or
+   * restores the drain.
    */
   | 'UNREACHABLE'
   /**
-   * The balancer took too long for one answer, or gave no whole answer before the deadline.
+   * The balancer took too long for one answer, or did not complete its answer before the deadline.
    *
-   * Try again; where it is slow by nature, give a longer `timeout` or the adapter's own limit.
+   * Try again. If the balancer is always slow, give a longer `timeout`, or raise the adapter's own limit.
    */
   | 'CALL_TIMEOUT'
   /**
-   * A connection broke in mid-answer, or an answer came without its end.
+   * The connection broke in the middle of an answer, or the answer was incomplete.
    *
-   * Try again. A change whose answer was lost is looked for and not repeated blindly.
+   * Try again. If the answer to a change was lost, the library first looks for the change and does not repeat it blindly.
    */
   | 'CONNECTION_LOST'
   /**
    * The balancer does not accept the credentials.
    *
-   * Correct user, password or token. It is not tried again, so that no account is locked.
+   * Correct user, password or token. The library does not try again, so that no account is locked.
    */
   | 'UNAUTHENTICATED'
   /**
-   * The credentials are right and may not do this.
+   * The credentials are right, but the user has no right to do this.
    *
-   * Give the user the right that the message names; the adapter's page lists all of them.
+   * Give the user the permission that the message names; the adapter's page lists all of them.
    */
   | 'FORBIDDEN'
   /**
-   * An answer does not look as this product's answers do.
+   * An answer is not in the form of this product's answers.
    *
-   * Check that the address is the product's API and not a login page or a proxy; else report it with the product's version.
+   * Check that the address is the product's API and not a login page or a proxy. If it is, report the error with the product's version.
    */
   | 'MALFORMED_REPLY'
   /**
-   * The adapter threw something that is no error of the network, or answered what the contract does not allow.
+   * The adapter threw an error that does not come from the network, or answered what the contract does not allow.
    *
-   * It is a fault of the adapter. Its error is the `cause`; report it, or run the contract suite on an adapter of your own.
+   * This is a fault of the adapter. Its error is the `cause`. Report it; if the adapter is your own, run the contract suite on it.
    */
   | 'PROVIDER_FAILED'
   /**
    * No member, pool or endpoint has that name or address.
    *
-   * Check the spelling; `select()` lists what there is.
+   * Check the spelling. `select(lb, 'all')` lists all members.
    */
   | 'NOT_FOUND'
   /**
    * The balancer refused the change, in its own words.
    *
-   * Read them in the message; the adapter's page explains the common ones.
+   * The message quotes them; the adapter's page explains the common ones.
    */
   | 'REJECTED'
   /**
-   * The balancer is in another state than this change expects: another client was faster, or a configuration is being replaced.
+   * The balancer is not in the state that this change expects: another client was faster, or a configuration is being
+   * replaced.
    *
-   * Look again and decide again. Most conflicts pass by themselves.
+   * Look again and decide again. Most conflicts pass without any action.
    */
   | 'CONFLICT'
   /**
-   * The deadline came before the member was idle. It stays drained.
+   * The deadline passed before the member was idle. The member stays drained.
    *
-   * Read `why()`, which is in the message too: what is left and what would end it. Give more time, `escalateAfter`, or another `onTimeout`.
+   * Read `why()`, which the message includes: it says what is left and what would end it. Give more time,
+   * `escalateAfter`, or another `onTimeout`.
    */
   | 'DRAIN_TIMEOUT'
   /**
    * Another client set another state, or another call of this process opened the member.
    *
-   * Find out who. `onOverrule: 'reapply'` sets the state again, three times at most.
+   * Find that client or call. `onOverrule: 'reapply'` sets the state again, three times at most.
    */
   | 'DRAIN_OVERRULED'
   /**
-   * Too few members of the pool would be left serving.
+   * The drain would leave too few serving members in the pool.
    *
-   * Bring another member up, wait for it with `onMinimum: 'wait'`, or lower `keepReady`.
+   * Bring another member up, wait for one with `onMinimum: 'wait'`, or lower `keepReady`.
    */
   | 'POOL_AT_MINIMUM'
   /**
    * The member vanished, or its name belongs to another server now.
    *
-   * Nothing is left to drain. What its processes held last is in `lost`.
+   * Nothing is left to drain. `lost` reports the last known work of its processes.
    */
   | 'MEMBER_GONE'
   /**
-   * Work or arrivals were seen on a member after it was called idle, or its hold could not be kept.
+   * Work or arrivals were seen on a member after it was reported idle, or its hold could not be kept.
    *
-   * Stop what the action does. The member is watched on, and idle is said again when it holds.
+   * Stop what the action does. The drain keeps watching the member, and reports idle again when it holds.
    */
   | 'IDLE_LOST'
   /**
-   * The member is ready and no check of the balancer saw it healthy in time.
+   * The member is ready, but no check of the balancer saw it healthy in time.
    *
-   * Look at the server. `waitHealthy` takes a longer time, a check of your own, or `false`.
+   * Check the server. `waitHealthy` takes a longer time, your own check, or `false`.
    */
   | 'HEALTH_TIMEOUT'
   /**
-   * The caller's function of a roll failed for a server.
+   * The `act` function of a roll failed for a server.
    *
    * Its error is the `cause`. The server stays drained.
    */
   | 'ACTION_FAILED'
   /**
-   * A roll ended before all servers were done.
+   * A roll ended before it had finished all servers.
    *
-   * Read `roll`: what failed, what is left drained, what was not touched. `resumeRoll` goes on.
+   * Read `roll`: what failed, what is left drained, what was not touched. `resumeRoll` continues.
    */
   | 'ROLL_STOPPED'
   /**
-   * A ticket is damaged, of another balancer, or its id still holds other members.
+   * A ticket is damaged, belongs to another balancer, or has an id that still holds other members.
    *
    * Give the right provider, another `id`, or `restore()` the old ticket first.
    */
   | 'TICKET_INVALID'
   /**
-   * The lease is another client's, or could not be renewed in time. Nothing was sent.
+   * Another client holds the lease, or it could not be renewed in time. No change was sent.
    *
-   * Nothing, where another client leads. Else look at the engine that keeps the lease.
+   * Nothing, if another client leads. Otherwise check the engine that keeps the lease.
    */
   | 'NOT_LEADER'
 
-/** The codes whose error always carries the report of the drain it ended. */
+/** The codes of errors that always carry the report of the drain they ended. */
 export type DrainCode =
   'DRAIN_TIMEOUT' | 'DRAIN_OVERRULED' | 'POOL_AT_MINIMUM' | 'MEMBER_GONE' | 'IDLE_LOST'
 
-/** What a {@link DrainableError} carries beside code and message. */
+/** The data of a {@link DrainableError} beside code and message. */
 export interface DrainableErrorData {
   /** Whether the same call can succeed later without any change of its arguments. Default: by code. */
   readonly retryable?: boolean
-  /** The member it is about, where it is about one. */
+  /** The member that the error concerns, if it concerns one. */
   readonly ref?: MemberRef
   /** Name of the provider that failed, such as `haproxy-runtime`. */
   readonly provider?: string
   /** The original error. */
   readonly cause?: unknown
-  /** The drain's report, where a drain ended by this. */
+  /** The drain's report, if this error ended a drain. */
   readonly report?: DrainReport
-  /** The roll's report, where a roll ended by this (`ROLL_STOPPED`). */
+  /** The roll's report, if this error ended a roll (`ROLL_STOPPED`). */
   readonly roll?: RollReport
 }
 
@@ -180,36 +184,36 @@ const RETRYABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'NOT_LEADER',
 ])
 
-/** ESM and CJS copies of this class can meet in one process; the brand tells them all. */
+/** ESM and CJS copies of this class can meet in one process; the brand identifies all of them. */
 const BRAND = Symbol.for('drainable.error')
 
 /**
- * The one error class of this package. Tell it with {@link isDrainableError}, not with `instanceof`:
- * the ESM and the CJS build have a class each.
+ * The only error class of this package. Test for it with {@link isDrainableError}, not with `instanceof`: the ESM and
+ * the CJS build each have their own class.
  *
- * An abort is not among the codes: an aborted call rejects with `signal.reason` as it is.
+ * An abort has no code: an aborted call rejects with `signal.reason` unchanged.
  */
 export class DrainableError<C extends ErrorCode = ErrorCode> extends Error {
   /** Always `DrainableError`. */
   override readonly name = 'DrainableError'
-  /** What happened, for a program. */
+  /** The reason, for a program. */
   readonly code: C
   /** Whether the same call can succeed later without any change of its arguments. */
   readonly retryable: boolean
-  /** The member it is about. */
+  /** The member that the error concerns. */
   declare readonly ref?: MemberRef
   /** Name of the provider that failed. */
   declare readonly provider?: string
-  /** The drain's report, which is not printed with the error: always there for the codes of {@link DrainCode}. */
+  /** The drain's report, not printed with the error: always present for the codes of {@link DrainCode}. */
   declare readonly report: C extends DrainCode ? DrainReport : DrainReport | undefined
-  /** The roll's report: there for `ROLL_STOPPED`. */
+  /** The roll's report: always present for `ROLL_STOPPED`. */
   declare readonly roll: C extends 'ROLL_STOPPED' ? RollReport : RollReport | undefined
 
   /**
-   * @param code - what happened, for a program
-   * @param message - subject first, the balancer's words in quotes, then what to do; no secrets. What can't be printed
-   *   (control characters of a reply or a name) becomes a blank
-   * @param data - what else is known
+   * @param code - the reason, for a program
+   * @param message - subject first, the balancer's words in quotes, then what to do; no secrets. Characters that
+   *   can't be printed (control characters in a reply or a name) become a blank
+   * @param data - further data
    */
   constructor(code: C, message: string, data: DrainableErrorData = {}) {
     super(printable(message), data.cause === undefined ? undefined : { cause: data.cause })
@@ -220,19 +224,24 @@ export class DrainableError<C extends ErrorCode = ErrorCode> extends Error {
     for (const [key, value] of Object.entries({ ref, provider })) {
       if (value !== undefined) Object.defineProperty(this, key, { value, enumerable: true })
     }
-    // Not enumerable: an error that is logged, or ends a process, is its sentence and its cause. A report beside them is
-    // hundreds of lines.
+    // Not enumerable: a logged error should print its message and its cause, not a report of hundreds of lines.
     for (const [key, value] of Object.entries({ report, roll })) {
       if (value !== undefined) Object.defineProperty(this, key, { value })
     }
   }
+
+  /** For `JSON.stringify`: a report or an event in a log has the sentence too, and not the reports that the error carries. */
+  toJSON(): Readonly<Record<string, unknown>> {
+    const { name, code, message, retryable, ref, provider } = this
+    return { name, code, message, retryable, ref, provider }
+  }
 }
 
-// The CommonJS build makes it an expression, whose name Node would print.
+// The CommonJS build turns the class into an expression, and Node would print that expression's name.
 Object.defineProperty(DrainableError, 'name', { value: 'DrainableError' })
 
 /**
- * Whether something thrown is a {@link DrainableError}, of one of the codes if any are given.
+ * Tells whether a thrown value is a {@link DrainableError}, and has one of the codes if any are given.
  *
  * @example
  * ```ts

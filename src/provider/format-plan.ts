@@ -6,8 +6,8 @@ import { printable } from './quote.js'
 import type { Plan } from './desired.js'
 
 /**
- * A plan for a person: one line per change, per member held back, with the reason, and per note. Control
- * characters in what came from outside are taken out, so it is safe for a terminal.
+ * Formats a plan for people: one line per change and per member held back, with its reason, and per note. Control
+ * characters from outside are removed, so the text is safe for a terminal.
  *
  * @example
  * ```ts

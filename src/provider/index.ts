@@ -1,5 +1,5 @@
 /**
- * The provider contract: what an adapter of your own implements, and the words it is written in.
+ * The provider contract: the interface that your own adapter implements, and its types.
  *
  * @module drainable/provider
  */

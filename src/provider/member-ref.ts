@@ -1,17 +1,17 @@
 import type { MemberRef } from './contract.js'
 import { printable } from './quote.js'
 
-/** One text per member, for maps and sets. No name contains a NUL. */
+/** A unique text per member, for maps and sets. No name contains a NUL. */
 export function refKey(ref: MemberRef): string {
   return `${ref.balancer ?? ''}\0${ref.pool}\0${ref.member}`
 }
 
-/** One text per pool of one balancer, for maps and sets. */
+/** A unique text per pool of one balancer, for maps and sets. */
 export function poolKey(of: { readonly pool: string; readonly balancer?: string }): string {
   return `${of.balancer ?? ''}\0${of.pool}`
 }
 
-/** A member for a person, printable: `web/web1`, or `edgeA:web/web1` behind a combined provider. */
+/** Formats a member for people, printable: `web/web1`, or `edgeA:web/web1` behind a combined provider. */
 export function formatRef(ref: MemberRef): string {
   const name = printable(`${ref.pool}/${ref.member}`)
   return ref.balancer === undefined ? name : `${printable(ref.balancer)}:${name}`

@@ -1,11 +1,11 @@
-/** Fewest letters that a name must share with another one to be taken for a longer or shorter spelling of it. */
+/** How many letters two names must share to count as a longer and a shorter spelling of one name. */
 const SHARED = 4
 
 /**
- * The name that was probably meant, for a message; undefined where none is near.
+ * Finds the name that was probably meant, for a message; undefined if none is near.
  *
- * Near is the same name in another case, one that begins with the other (`timeoutMs`, `pass`), or one with a third
- * of its letters changed at most.
+ * A name is near if it differs only in case, if one begins with the other (`timeoutMs`, `pass`), or if at most a
+ * third of its letters are changed.
  */
 export function nearest(given: string, known: Iterable<string>): string | undefined {
   const wished = given.toLowerCase()
@@ -20,7 +20,7 @@ export function nearest(given: string, known: Iterable<string>): string | undefi
   return best
 }
 
-/** Which names there are, as the end of a sentence; the first ones of many. */
+/** Lists the known names, as the end of a sentence; only the first ones of many. */
 export function quotedList(names: readonly string[], most = 12): string {
   const shown = names.slice(0, most).map((name) => `'${name}'`)
   const more = names.length - shown.length
@@ -36,7 +36,7 @@ function apart(a: string, b: string): number {
   return short.length >= SHARED && long.startsWith(short) ? long.length - short.length : Infinity
 }
 
-/** How many letters are inserted, left out, replaced or swapped with their neighbour. */
+/** The edit distance: letters inserted, left out, replaced or swapped with their neighbour. */
 function edits(a: string, b: string): number {
   let before: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, j) => j)

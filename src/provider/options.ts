@@ -1,4 +1,4 @@
-import { describeIssue, type Schema, type SchemaIssue } from './describe-issue.js'
+import { describeIssue, optionNames, type Schema, type SchemaIssue } from './describe-issue.js'
 import { DrainableError } from './error.js'
 
 export type { Schema, SchemaIssue } from './describe-issue.js'
@@ -9,24 +9,62 @@ export type { Schema, SchemaIssue } from './describe-issue.js'
  * @param schema - a strict zod schema: unknown keys are errors, a typo in `timeout` must not mean "for ever"
  * @param value - what the caller gave; never changed. An option that is `undefined` is absent
  * @param subject - whose options, for the message: `haproxyRuntime()`, `drain()`
+ * @param names - every option that the caller can give, where the schema is for a part of them
  * @throws `INVALID_OPTIONS` naming every wrong field, what was expected and what was found; never the value of a secret
  */
-export function parseOptions<T>(schema: Schema<T>, value: unknown, subject: string): Readonly<T> {
-  const result = schema.safeParse(withoutUndefined(value))
-  // A name that is misspelt is one whatever stands there.
+export function parseOptions<T>(
+  schema: Schema<T>,
+  value: unknown,
+  subject: string,
+  names: readonly string[] = optionNames(schema, []),
+): Readonly<T> {
+  const other = otherThanOptions(value)
+  if (other !== undefined) throw invalid(`${subject}: the options: ${other}`)
+  const result = schema.safeParse(withoutUndefined(ofClass(names, value)))
+  // A misspelt name is an error even if its value is undefined.
   const unknown = hasUndefined(value) ? unknownKeys(schema, value) : []
   if (result.success && unknown.length === 0) return Object.freeze(result.data)
   const issues = [...(result.error?.issues ?? []), ...unknown]
-  throw new DrainableError(
-    'INVALID_OPTIONS',
-    `${subject}: ${[...new Set(issues.map((issue) => describeIssue(issue, schema)))].join('; ')}`,
-  )
+  const words = new Set(issues.map((issue) => describeIssue(issue, schema, names)))
+  throw invalid(`${subject}: ${[...words].join('; ')}`)
 }
 
-/** Which of these methods a value of a caller does not have: all of them where it is no object. */
+function invalid(message: string): DrainableError {
+  return new DrainableError('INVALID_OPTIONS', message)
+}
+
+/** Whether something is a promise, which was not waited for. */
+export function isPromise(value: unknown): boolean {
+  return typeof (Object(value) as { readonly then?: unknown }).then === 'function'
+}
+
+/** Objects without an option of their own: each would be taken for no options at all. */
+const WITHOUT_OPTIONS = /^\[object (Map|Set|Date|RegExp|Error)\]$/
+
+/** What was given in place of options, in words. */
+function otherThanOptions(value: unknown): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  if (isPromise(value)) return 'found a promise; await it first'
+  if (value instanceof AbortSignal) return 'found an AbortSignal; write { signal }'
+  const [, kind] = WITHOUT_OPTIONS.exec(Object.prototype.toString.call(value)) ?? []
+  return kind === undefined
+    ? undefined
+    : `expected an object, found ${kind === 'Error' ? 'an' : 'a'} ${kind}`
+}
+
+/** The methods that a caller's value lacks: all of them if it is not an object. */
 export function missingMethods(value: unknown, methods: readonly string[]): readonly string[] {
   const given = (value ?? {}) as Partial<Record<string, unknown>>
   return methods.filter((name) => typeof given[name] !== 'function')
+}
+
+/** What an instance of a class has of its own, inherits, and tells by a getter, as a plain object. */
+function ofClass(names: readonly string[], value: unknown): unknown {
+  if (typeof value !== 'object' || Array.isArray(value) || isPlain(value)) return value
+  const given = value as Readonly<Record<string, unknown>> | null
+  const keys = new Set(names)
+  for (const key in given) keys.add(key)
+  return given === null ? null : Object.fromEntries([...keys].map((key) => [key, given[key]]))
 }
 
 function unknownKeys(schema: Schema<unknown>, value: unknown): readonly SchemaIssue[] {
@@ -39,8 +77,8 @@ function hasUndefined(value: unknown): boolean {
 }
 
 /**
- * The options without those that are `undefined`, so that callers can pass theirs straight through. What
- * else a caller hands over (a store, a clock, a dispatcher, a list) is left as it is: it is no options object.
+ * The options without those that are `undefined`, so that callers can pass theirs straight through. Other objects (a
+ * store, a clock, a dispatcher, a list) are not options objects and stay unchanged.
  */
 function withoutUndefined(value: unknown): unknown {
   if (!isPlain(value)) return value

@@ -1,22 +1,22 @@
 import type { DrainableError } from './error.js'
 import type { AdminState, LoadScope, MemberRef, Reading } from './contract.js'
 
-/** The library's own word for how far a member is: never the balancer's admin state. */
+/** How far the drain of a member is, in this package's own terms: never the balancer's admin state. */
 export type Phase = 'active' | 'draining' | 'idle' | 'removed'
 
 /**
  * How a drain ended. Every drain ends with one of these.
  *
- * - `idle`: nothing in flight, nothing new, as the report's proof says
+ * - `idle`: nothing in flight and nothing new, as the report's proof shows
  * - `removed`: idle, then taken out of the pool (`until: 'removed'`)
- * - `terminated`: what was left at the deadline was cut (`onTimeout: 'terminate'`)
- * - `proceeded`: the deadline passed with work left and the caller wanted to go on (`onTimeout: 'proceed'`)
+ * - `terminated`: the work left at the deadline was cut (`onTimeout: 'terminate'`)
+ * - `proceeded`: the deadline passed with work left and the policy says to go on (`onTimeout: 'proceed'`)
  * - `timeout`: the deadline passed with work left; the member stays drained
  * - `overruled`: another client set another state, or a later call of this process took the member
- * - `refused`: a guard or the balancer said no; nothing was changed, or it was put back
- * - `aborted`: the caller's signal, or it was released or taken back before its end
+ * - `refused`: a guard or the balancer refused the drain; nothing was changed, or the change was undone
+ * - `aborted`: the caller's signal fired, or the drain was released or restored before its end
  * - `unreachable`: the balancer could not be read at the beginning or at the deadline, or the provider was closed
- * - `gone`: the member vanished, or is another one now
+ * - `gone`: the member vanished, or its name belongs to another member now
  * - `restored`: nothing of ours is left on the member (the outcome of an undo)
  */
 export type Outcome =
@@ -32,64 +32,67 @@ export type Outcome =
   | 'gone'
   | 'restored'
 
-/** Why a member is not idle, or not open again, for a program. `refused`: the balancer refused a change of ours; always first. */
+/**
+ * The reason why a member is not idle or not open again, for a program. `refused`, the balancer refused a change of
+ * ours, always comes first.
+ */
 export type WhyCode =
   /**
    * The balancer refused our last change.
    *
-   * Read its words in the text; it is tried again where that can help.
+   * Read its words in the text. The library tries again if that can help.
    */
   | 'refused'
   /**
-   * Requests or connections are under way.
+   * Requests or connections are in flight.
    *
-   * Wait, or let the policy cut them at the deadline.
+   * Wait, or let `onTimeout: 'terminate'` cut them at the deadline.
    */
   | 'in-flight'
   /**
    * Requests wait for this member in the balancer.
    *
-   * They are served or sent elsewhere by the balancer's queue timeout.
+   * The balancer serves them, or sends them to another member, within its queue timeout.
    */
   | 'queued'
   /**
-   * Sticky clients still come back.
+   * Persistent clients still come back.
    *
-   * `escalateAfter`, or `hold: 'maint'`, sends them elsewhere.
+   * `escalateAfter`, or `hold: 'maint'`, sends them to another member.
    */
   | 'persistence'
   /**
-   * Connections live on that end only by themselves: WebSockets, tunnels, streams.
+   * Connections are open that only the client or the server ends: WebSockets, tunnels, streams.
    *
    * Close them at the server, or use `onTimeout: 'terminate'`.
    */
   | 'long-lived'
   /**
-   * A process of before a reload still holds work or connections.
+   * A process that a reload replaced still holds work or connections.
    *
-   * It ends with them, or by the limit that the text names, such as `hard-stop-after`.
+   * It ends with its last connection, or at the limit that the text names, such as `hard-stop-after`.
    */
   | 'old-scope'
   /**
    * A process that can hold work can't be read.
    *
-   * Make it reachable. Until it is read, or has ended, no idle is said.
+   * Make it reachable. The drain does not report idle until the process is read, or has ended.
    */
   | 'unreadable'
   /**
-   * The member is in another state than wished.
+   * The member is not in the wanted state.
    *
    * Another client set it; see `onOverrule`.
    */
   | 'overruled'
   /**
-   * The counts are too old to prove anything yet.
+   * The counts are too old to prove idle yet.
    *
    * Wait: the product refreshes them at its own pace.
    */
   | 'freshness'
   /**
-   * Nothing is in flight, and the quiet time has not passed yet.
+   * Nothing is in flight, but the quiet time has not passed yet.
    *
    * Wait for the time that the text names.
    */
@@ -97,45 +100,45 @@ export type WhyCode =
   /**
    * A process has not taken the state yet.
    *
-   * Wait; a process that never takes it is named.
+   * Wait. The text names a process that never takes it.
    */
   | 'not-in-force'
   /**
    * The floor keeps the member serving.
    *
-   * It begins once enough others serve.
+   * The drain begins once enough other members serve.
    */
   | 'pool-at-minimum'
   /**
-   * The product tells no counts.
+   * The product does not count work.
    *
-   * Idle ends by the product's own word or by time, and is never verified.
+   * The drain ends when the product reports the member released, or by time. Idle is never verified.
    */
   | 'no-counts'
   /**
-   * A roll waits for a lease that another client has.
+   * A roll waits for a lease that another client holds.
    *
-   * It goes on once that is over; stop the client that has it, where the text names one that should not roll.
+   * The roll continues once that lease is over. If the text names a client that should not roll, stop it.
    */
   | 'lease'
   /**
    * A roll waits for the caller's `act`.
    *
-   * See what it waits for: the roll sets it no limit.
+   * Check what `act` waits for: the roll sets it no limit.
    */
   | 'acting'
 
-/** One reason why a member is not idle, with a suggested step. */
+/** One reason why a member is not idle, with a step that can help. */
 export interface Why {
   /** The reason, for a program. */
   readonly code: WhyCode
-  /** The member it is about. */
+  /** The member that it concerns. */
   readonly ref: MemberRef
-  /** The process it is about, where it is about one. */
+  /** The process that it concerns, if it concerns one. */
   readonly scope?: string
-  /** How many, where there is something to count. */
+  /** How many requests or connections, if there is something to count. */
   readonly count?: number
-  /** How long the oldest of them has been in flight, in milliseconds, where the product tells it. */
+  /** How long the oldest of them has been in flight, in milliseconds, if the product reports it. */
   readonly oldest?: number
   /** The reason in one sentence. */
   readonly text: string
@@ -143,13 +146,13 @@ export interface Why {
   readonly hint?: string
 }
 
-/** What shows that a member is idle: the samples of each scope, and since when nothing arrived. */
+/** The proof that a member is idle: the samples of each scope, and the time since which nothing arrived. */
 export interface Proof {
-  /** `unknown`: the product does not count arrivals, so this proof is the weaker kind. */
+  /** `unknown`: the product does not count arrivals, so this proof is weaker. */
   readonly arrivals: 'unchanged' | 'unknown'
   /** ISO 8601 time since which nothing arrived in any scope. */
   readonly quietSince: string
-  /** The samples that prove it, oldest first. */
+  /** The samples that prove idle, oldest first. */
   readonly samples: readonly { readonly at: string; readonly scopes: readonly LoadScope[] }[]
   /** The proof in one readable sentence. */
   readonly text: string
@@ -162,21 +165,24 @@ export interface MemberReport {
   readonly phase: Phase
   /** The member's own admin state before we touched it. */
   readonly wasAdmin: AdminState
-  /** Whether idle was proved: seen on every process that can hold work, in force, and stayed true. */
+  /**
+   * Whether idle was proved: every process that can hold work was read, the hold was in force in it, and idle has
+   * lasted since.
+   */
   readonly verifiedIdle: boolean
-  /** Whether the door was closed to persistent clients too: own state is maint at the verdict. */
+  /** Whether persistent clients were kept out too: the own state was maint when idle was decided. */
   readonly sealed: boolean
-  /** There when the member was called idle, also where that is not verified. */
+  /** Present if the member was reported idle, even if that is not verified. */
   readonly proof?: Proof
   /** Processes that ended while their last reading held work: it was cut, or finished unseen. */
   readonly lost: readonly { readonly scope: string; readonly active: number; readonly at: string }[]
-  /** How many were cut because the caller asked for it. */
+  /** How many requests or connections were cut because the caller asked for it. */
   readonly terminated: number
-  /** There where the product did not say how many it cut: {@link MemberReport.terminated} is then at most. */
+  /** Present if the product did not say how many it cut: {@link MemberReport.terminated} is then an upper bound. */
   readonly terminatedAtMost?: true
   /** Milliseconds from the start of this drain to its end, or to now. */
   readonly elapsed: number
-  /** Why it is not idle, or why idle is not verified; empty when nothing is left to say. */
+  /** Why the member is not idle, or why idle is not verified; empty if there is nothing to explain. */
   readonly why: readonly Why[]
   readonly lastReading?: Reading
   readonly error?: DrainableError
@@ -189,50 +195,53 @@ export interface DrainReport {
   readonly members: readonly MemberReport[]
   /** Milliseconds from the start of this drain to its end, or to now. */
   readonly elapsed: number
-  /** Why the drain did not start, where that is about no single member. */
+  /** Why the drain did not start, if the reason concerns no single member. */
   readonly error?: DrainableError
 }
 
 /** How one server of a roll went. */
 export interface ServerReport {
-  /** Its address; absent where the balancer tells none. */
+  /** Its address; absent if the balancer reports none. */
   readonly address?: string
   /** Every member of the roll that is this server. */
   readonly refs: readonly MemberRef[]
-  /** `busy`: its work did not end in time, it was put back and not acted on. `untouched`: it did not begin. */
+  /**
+   * `busy`: its work did not end in time, so it was put back and `act` was not called. `untouched`: its drain did not
+   * begin.
+   */
   readonly outcome: 'done' | 'failed' | 'busy' | 'untouched'
-  /** How often the caller's function was called for it. */
+  /** How often `act` was called for it. */
   readonly attempts: number
   /** Why it failed. */
   readonly error?: DrainableError
-  /** How its drain went, where there was one in this process. */
+  /** How its drain went, if this process drained it. */
   readonly drained?: DrainReport
 }
 
 /** How a roll went. */
 export interface RollReport {
   /**
-   * `done`: every server is done. `stopped`: not every one: one failed, or was busy, or `stop()` was
-   * called. `aborted`: the caller's signal, or the handle was closed.
+   * `done`: every server is done. `stopped`: some are not: one failed or was busy, or `stop()` was called. `aborted`:
+   * the caller's signal fired, or the handle was closed.
    */
   readonly outcome: 'done' | 'stopped' | 'aborted'
-  /** Server by server, in the order of the roll. */
+  /** One report per server, in the order of the roll. */
   readonly servers: readonly ServerReport[]
   /** Members of servers that are done and were drained in this process. */
   readonly done: readonly MemberReport[]
   /** Members of servers that failed or were busy, each with its server's error. */
   readonly failed: readonly MemberReport[]
-  /** Members of servers that did not begin. */
+  /** Members of servers whose drain did not begin. */
   readonly untouched: readonly MemberRef[]
-  /** Members that are left drained by this roll: it opens none whose server failed. */
+  /** Members that this roll left drained: it does not open members of a server that failed. */
   readonly leftDrained: readonly MemberRef[]
   /**
-   * Members of servers that are done which were out before this roll drained them: they are left as found,
-   * for an operator, or for an older ticket that knows them. `ready()` opens them.
+   * Members of finished servers that were already out before this roll drained them. The roll leaves them as it found
+   * them, for an operator or for an older ticket that covers them. `ready()` opens them.
    */
   readonly leftAsFound: readonly MemberRef[]
   /** Milliseconds from the start of this roll in this process to its end, or to now. */
   readonly elapsed: number
-  /** Why the roll did not start, or stopped, where that is about no single server. */
+  /** Why the roll did not start, or stopped, if the reason concerns no single server. */
   readonly error?: DrainableError
 }

@@ -1,19 +1,22 @@
 import { DrainableError, isDrainableError } from './error.js'
 
-/** Codes that say that the network, or the way to the balancer, failed. */
+/** Codes for a failure of the network, or of the path to the balancer. */
 const NETWORK =
   /^(?:E(?:AI_\w+|CONN\w+|HOST\w+|NET\w+|ADDRNOTAVAIL|NOENT|NOTFOUND|PIPE|TIMEDOUT|PROTO|ACCES|PERM|AGAIN)|ENOENT|ENOTFOUND|UND_ERR_\w+|ERR_(?:TLS|SSL|SOCKET|HTTP2|STREAM)\w*|CERT_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+)$/
 
-/** What was thrown, in words, whatever it is: also an object without a prototype has some. */
+/** Describes any thrown value in words, even an object without a prototype. */
 export function wordsOf(error: unknown): string {
   try {
     return error instanceof Error ? error.message : String(error)
   } catch {
-    return 'something that can not be said in words'
+    return "a value that can't be converted to text"
   }
 }
 
-/** What a provider threw, as ours: an error without a code of the network in it or its causes is a failure of the provider. */
+/**
+ * Turns a value that a provider threw into our error. Without a network code in the error or its causes, it is a
+ * failure of the provider.
+ */
 export function toDrainableError(error: unknown, provider: string, what: string): DrainableError {
   if (isDrainableError(error)) return error
   const words = wordsOf(error)
@@ -23,7 +26,7 @@ export function toDrainableError(error: unknown, provider: string, what: string)
   return new DrainableError(code, `${what}: ${words}`, { provider, cause: error })
 }
 
-/** Codes of an error and of its causes. */
+/** The codes of an error and of its causes. */
 export function codesOf(error: unknown): readonly string[] {
   const codes: string[] = []
   const queue: unknown[] = [error]
@@ -38,14 +41,14 @@ export function codesOf(error: unknown): readonly string[] {
 }
 
 /**
- * Whether the provider was closed: it will never answer again. `UNREACHABLE` is no such word, for good or
- * not: a certificate that ran out is renewed, and a run that stopped looking would hold nothing any more.
+ * Whether the provider was closed and will never answer again. `UNREACHABLE` does not mean that, even if it is not
+ * retryable: an expired certificate gets renewed, and a run that stopped looking would no longer hold anything.
  */
 export function isClosed(error: DrainableError): boolean {
   return !error.retryable && error.code === 'CONNECTION_LOST'
 }
 
-/** Whether an error says that the balancer, or the way to it, did not answer: not that it refused. */
+/** Whether an error means that the balancer, or the path to it, did not answer, rather than that it refused. */
 export function isUnreachable(error: unknown): error is DrainableError {
   return isDrainableError(error, 'UNREACHABLE', 'CALL_TIMEOUT', 'CONNECTION_LOST')
 }

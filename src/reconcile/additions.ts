@@ -140,7 +140,7 @@ export class Additions {
       if (status === 'applied') note({ identity, until: null, by })
       else if (status === 'unknown' || status === undefined)
         note({ identity, until: wallOf(clock) + lateBound, by })
-      // It was there before: by an addition of ours whose answer was lost, or by another hand.
+      // It was there before: by an addition of ours whose answer was lost, or by another client.
       else
         note(status === 'unchanged' && before !== undefined ? { ...before, until: null } : before)
     }

@@ -2,46 +2,55 @@ import * as z from 'zod'
 import { leaseSchema, leaseTtlOption } from '../core/lease/lease-option.js'
 import type { Lease } from '../core/lease/lease.js'
 import { fn } from '../core/verbs/call.js'
-import { parsePolicy, type Policy, type ResolvedPolicy } from '../core/verbs/policy.js'
+import { parsePolicy, policyNames, type Policy, type ResolvedPolicy } from '../core/verbs/policy.js'
 import type { Reading } from '../provider/contract.js'
 import type { Duration } from '../provider/duration.js'
+import { DrainableError } from '../provider/error.js'
 import { parseOptions } from '../provider/options.js'
 import { once } from '../provider/once.js'
 
-/** How `reconcile` is to go: what it speaks for, and how its drains go. */
+/** Options of `reconcile`: the pools and members that it manages, and how it drains. */
 export interface ReconcileOptions extends Omit<Policy, 'until' | 'id' | 'onTicket'> {
   /**
-   * The pools that every set speaks for, each as a whole: a member of theirs that it does not name has no
-   * endpoint any more. No other pool is touched. Named as the provider lists them (BIG-IP: `/Common/web`).
+   * The pools that every set describes, each completely: a member of these pools that the set does not name has no
+   * endpoint any more. Other pools are not touched. Use the names that the provider lists (BIG-IP: `/Common/web`).
    */
   readonly pools: readonly string[]
   /**
-   * Which members of these pools may be changed, beside those that this reconciler has added or drained:
-   * by what only your members have, such as a prefix of their names. `() => true` claims every member.
-   * What it added is listed beside its tickets: with a store that outlives the process it is taken out after a crash too.
-   * @defaultValue none: only what it added itself is changed
+   * Which members of these pools can be changed, beside those that this reconciler added or drained. Decide by
+   * something that only your members have, such as a prefix of their names. `() => true` claims every member. The
+   * reconciler lists the members it added beside its tickets: with a store that outlives the process, it can remove
+   * them after a crash too.
+   * @defaultValue none: it changes only members that it added itself
    */
   readonly owns?: ((reading: Reading) => boolean) | undefined
   /**
-   * `false`: a member that is to go is held and taken out at once, with no wait for its work; what it had in
-   * flight is lost where the product cuts it. @defaultValue `true`
+   * Whether to drain a member before it is removed. `false`: it is held and removed at once, without a wait for its
+   * work; work in flight is lost if the product cuts it. @defaultValue `true`
    */
   readonly drain?: boolean | undefined
   /**
-   * Take an empty list as meant: every member of its pool is gone. Without it an empty list changes nothing,
-   * because it may be the list of a wrong selector. @defaultValue `false`
+   * Whether an empty list means that every member of its pool is gone. Otherwise an empty list changes nothing,
+   * because it can come from a wrong selector. @defaultValue `false`
    */
   readonly allowEmpty?: boolean | undefined
-  /** How a member is held that does not answer any more. @defaultValue `maint` where that keeps established work, else `drain` */
+  /**
+   * How a member that does not answer any more is held. @defaultValue `maint` if that keeps established work, else
+   * `drain`
+   */
   readonly gone?: 'maint' | 'drain' | undefined
-  /** Changes nothing; `status()` says what would be done. @defaultValue `false` */
+  /** Whether to change nothing: `status()` then shows what would be done. @defaultValue `false` */
   readonly dryRun?: boolean | undefined
   /**
-   * Only its holder changes anything; the others wait for it. With it the floor is exact across controllers.
-   * @defaultValue none: it changes at once
+   * The lease whose holder alone makes changes; other contenders wait for it. It makes the floor exact across
+   * controllers.
+   * @defaultValue none: it makes changes at once
    */
   readonly lease?: Lease | undefined
-  /** For how long the lease is taken. Nothing is changed once two thirds of it have passed without a renewal. At least `'1s'`. @defaultValue `'15s'` */
+  /**
+   * How long the lease is taken for. Nothing is changed once two thirds of it have passed without a renewal. At least
+   * `'1s'`. @defaultValue `'15s'`
+   */
   readonly leaseTtl?: Duration | undefined
 }
 
@@ -57,15 +66,24 @@ const ownShape = once(() => ({
 }))
 const ownSchema = once(() => z.strictObject(ownShape()))
 
-/** The options, checked and with their defaults. */
+/** The checked options with their defaults. */
 export interface ResolvedReconcile extends Omit<z.infer<ReturnType<typeof ownSchema>>, 'pools'> {
   readonly pools: readonly string[]
   readonly policy: ResolvedPolicy
   readonly keepReady: number | undefined
 }
 
-/** Set by the reconciler itself, for each member. */
+/** Options that the reconciler itself sets for each member. */
 const OWN_BUSINESS = ['until', 'id', 'onTicket']
+
+const ownNames = once(() => Object.keys(ownShape()))
+const names = once(() => [
+  ...ownNames(),
+  ...policyNames().filter((name) => !OWN_BUSINESS.includes(name)),
+])
+
+/** Whether it is an object with options at all; which ones is looked at afterwards. */
+const anyOptions = once(() => z.looseObject({}))
 
 /**
  * Checks options.
@@ -73,14 +91,16 @@ const OWN_BUSINESS = ['until', 'id', 'onTicket']
  * @throws `INVALID_OPTIONS` naming every wrong field
  */
 export function parseReconcile(given: ReconcileOptions, subject: string): ResolvedReconcile {
-  const all = Object.entries(Object(given) as object)
-  const names = new Set(Object.keys(ownShape()))
+  const all = Object.entries(parseOptions(anyOptions(), given, subject, names()))
+  const reserved = all.map(([name]) => name).filter((name) => OWN_BUSINESS.includes(name))
+  if (reserved.length > 0) {
+    const words = `${reserved.join(', ')}: the reconciler sets it for each member, leave it out`
+    throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words}`)
+  }
   const [own, rest] = [true, false].map((mine) =>
-    Object.fromEntries(
-      all.filter(([name]) => (names.has(name) || OWN_BUSINESS.includes(name)) === mine),
-    ),
+    Object.fromEntries(all.filter(([name]) => ownNames().includes(name) === mine)),
   )
-  const policy = parsePolicy(rest ?? {}, subject)
-  const { pools, ...parsed } = parseOptions(ownSchema(), own, subject)
+  const policy = parsePolicy(rest ?? {}, subject, names())
+  const { pools, ...parsed } = parseOptions(ownSchema(), own, subject, names())
   return { ...parsed, pools: [...new Set(pools)], policy, keepReady: given.keepReady }
 }

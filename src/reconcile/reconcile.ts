@@ -20,64 +20,68 @@ import { parseReconcile, type ReconcileOptions, type ResolvedReconcile } from '.
 import { isLost, Session, type SessionSpec } from './session.js'
 import type { ReconciledMember } from './status.js'
 
-/** What happens to a {@link Reconciler}. */
+/** The events of a {@link Reconciler}. */
 export interface ReconcilerEvents {
-  /** The status has changed; at most ten times a second. */
+  /** The status has changed; sent at most ten times a second. */
   readonly status: readonly ReconciledMember[]
-  /** Something failed and is tried again: the balancer, the store, the lease, a change. */
+  /** A failure that is retried: of the balancer, the store, the lease, or a change. */
   readonly fault: DrainableError
-  /** It holds the lease from now on, or does not any more. */
+  /** It got the lease, or lost it. */
   readonly leading: boolean
 }
 
-/** A loop that runs until it is closed: one desired set after another, compared with what a balancer has. */
+/** A loop that compares desired sets with the balancer and carries them out, until it is closed. */
 export interface Reconciler extends AsyncDisposable {
   /**
-   * What the members of the pools should be, from now on: the whole set, each time. Cheap: many a second make
-   * one look after another. Before the first one nothing is changed.
+   * Sets the desired members of the pools: the whole set, each time. It is cheap: many calls a second share looks.
+   * Before the first call nothing is changed.
    *
    * @throws `INVALID_OPTIONS` with the path, for input of a shape the types do not allow
    */
   set(desired: readonly DesiredMember[]): void
-  /** Every member that is not simply as wished: drained, held back, or left alone, with the reason. */
+  /**
+   * Lists every member that is drained, held back or left alone, with the reason; not the members that are simply as
+   * wanted.
+   */
   status(): readonly ReconciledMember[]
   /**
-   * Resolves once nothing is under way for the newest set: every member is as wished, or has its reason in
-   * {@link ReconciledMember.held}. While another one has the lease it waits.
+   * Resolves once the newest set is carried out: every member is as wanted, or has its reason in
+   * {@link ReconciledMember.held}. While another contender holds the lease, it waits.
    *
-   * @throws `signal.reason`, `CONFLICT` where it was closed, or what it ended with
+   * @throws `signal.reason`, `CONFLICT` if it was closed, or the error that ended it
    */
   settled(options?: Pick<Call, 'signal' | 'clock'>): Promise<void>
-  /** Whether it may change anything: it has the lease, or needs none. */
+  /** Whether it can make changes: it holds the lease, or needs none. */
   readonly leading: boolean
   /**
-   * Resolves when it was closed, or its signal fired; it never ends by itself otherwise. Rejects where nothing
-   * can go on: the provider was closed, or `owns` does not answer with true or false.
+   * Resolves when it was closed or its signal fired; otherwise it does not end by itself. Rejects if it can't go on:
+   * the provider was closed, or `owns` returned something other than true or false.
    */
   readonly done: Promise<void>
-  /** Listens. */
+  /** Listens to an event. */
   on<K extends keyof ReconcilerEvents>(e: K, fn: (event: ReconcilerEvents[K]) => void): this
   /** Stops listening. */
   off<K extends keyof ReconcilerEvents>(e: K, fn: (event: ReconcilerEvents[K]) => void): this
-  /** Ends it, as disposing does: what is held stays so, the tickets stay, and the lease is given up. */
+  /** Ends it, as disposing does: held members stay held, the tickets stay, and the lease is released. */
   close(): Promise<void>
 }
 
 const SUBJECT = 'reconcile()'
 const EVENTS = ['status', 'fault', 'leading']
-/** Between two events that the status has changed, in milliseconds. */
+/** The shortest time between two `status` events, in milliseconds. */
 const STATUS_PAUSE = 100
-/** How long the end of a term waits for what can't send any more, in milliseconds. */
+/** How long the end of a term waits for work that can't send changes any more, in milliseconds. */
 const TERM_END = 2_000
 
 /**
- * Keeps members of a balancer as a controller wants them, for as long as it runs: adds what is missing, drains
- * what is to go and takes it out once it is proved idle, makes ready what comes back. It is `planChanges` of
- * `drainable/endpoints` over and over, carried out by drains side by side; a member that fails is tried again
- * with growing waits and says why.
+ * Keeps the members of a balancer as a controller wants them, as long as it runs: adds missing members, drains those
+ * that are to go and removes them once they are proved idle, and makes returning members ready. It repeats
+ * `planChanges` of `drainable/endpoints` and carries out the plans with concurrent drains; it retries a failed member
+ * with growing waits and reports why.
  *
- * Only what it added or drained itself, or what `owns` claims, is changed. A member that comes back is made
- * ready only where the drain is ours: what an operator holds stays held. With `tickets` that outlives a crash.
+ * It changes only members that it added or drained itself, or that `owns` claims. It makes a returning member ready
+ * only if it drained it itself: a member that an operator holds stays held. With `tickets`, it remembers this after a
+ * crash.
  *
  * @throws `INVALID_OPTIONS` at once; everything else is an event, or ends {@link Reconciler.done}
  *
@@ -137,7 +141,7 @@ class Loop implements Reconciler {
 
   set(desired: readonly DesiredMember[]): void {
     checkDesiredList(`${SUBJECT}.set()`, desired, this.#options.pools)
-    // Kept for as long as it is the newest: what a caller does with its objects afterwards changes nothing.
+    // A copy: later changes to the caller's objects have no effect.
     this.#desired = desired.map((one) => ({ ...one }))
     for (const { session } of this.#sessions) session.set(this.#desired)
   }
@@ -214,7 +218,7 @@ class Loop implements Reconciler {
     }
   }
 
-  /** One try to get the lease, and the wait after one that failed. */
+  /** Tries once to get the lease, and waits after a failure. */
   async #win(leadership: Leadership): Promise<Term | undefined> {
     const { signal } = this.#stop
     try {
@@ -228,7 +232,7 @@ class Loop implements Reconciler {
     return undefined
   }
 
-  /** Changes the balancer until it is closed, or the term is over. */
+  /** Changes the balancer until the reconciler is closed, or the term is over. */
   async #lead(term: Term | undefined): Promise<void> {
     const over = new AbortController()
     const stop = (): void => over.abort()
@@ -277,7 +281,7 @@ class Loop implements Reconciler {
     })
   }
 
-  /** What can't send any more is not waited for; else an undo under way is brought to its end. */
+  /** Lets an undo in progress finish, unless the lease was lost and it can't send any more. */
   async #endSessions(lost: boolean): Promise<void> {
     const ends = Promise.all(this.#sessions.map(({ session }) => session.end()))
     if (lost) await settledWithin(ends, this.#options.policy.clock, TERM_END)
@@ -286,7 +290,7 @@ class Loop implements Reconciler {
     this.#changed()
   }
 
-  // --- what is said
+  // --- events
 
   #tell(leading: boolean): void {
     this.#leading = leading

@@ -1,9 +1,11 @@
 import type { MemberStatus } from '../core/status.js'
 
-/** Where a member stands that is not simply as wished. Plain JSON: what the status of a custom resource shows. */
+/** The status of a member that is not simply as wanted. Plain JSON, for the status of a custom resource. */
 export interface ReconciledMember extends MemberStatus {
-  /** What is wanted of it: that it serves, is drained, or is taken out. `unknown`: nothing was said about its pool. */
+  /**
+   * The wanted state: it serves, is drained, or is removed. `unknown`: the desired set says nothing about its pool.
+   */
   readonly want: 'serve' | 'drain' | 'absent' | 'unknown'
-  /** Why it is not, or not yet, as wanted, where that is not only a matter of its work; null for nothing. */
+  /** Why it is not as wanted, or not yet, if its own work is not the only reason; null for no reason. */
   readonly held: string | null
 }

@@ -19,5 +19,5 @@ export function saidOf({ state, reason }: Wish): string {
 
 /** Nothing of ours holds it: an operator does, or a drain whose ticket is lost. */
 export function saidOfTheirs({ own }: PresentReading): string {
-  return `it should serve and is in ${own}, but not by a drain of ours: the client that set that, or ready(), makes it ready`
+  return `it should serve and is in ${own}, but this reconciler did not drain it: the client that did, or ready(), makes it ready`
 }

@@ -89,9 +89,9 @@ export class Work {
   }
 
   /**
-   * The newest set by an older look, while the balancer can't be read: what it wants to serve is taken back, or a drain
-   * that could not begin would hold it with the first answer; so is one for which the floor has no place any more.
-   * Nothing else is begun on the word of an older look.
+   * The newest set by an older look, while the balancer can't be read: takes back members that it wants to serve, because
+   * a drain that could not begin would hold them with the first answer, and members for which the floor has no place any
+   * more. Begins nothing else on an older look.
    */
   takeBackUnwished(plan: WishedPlan, { snapshot }: SeenLook): void {
     const down = new Set(plan.down.map((wish) => refKey(wish.reading.ref)))
@@ -337,20 +337,19 @@ export class Work {
   ): void {
     if (drain.shape.until === 'removed') {
       // What was cut is gone by the next look; the removal has its own verdict all the same.
-      this.#fail(drain, error ?? 'its time passed with work left: it is taken out once it is idle')
+      this.#fail(drain, error ?? 'its deadline passed with work left: it goes once it is idle')
       if (outcome === 'terminated') drain.backoff.reset()
       return
     }
     drain.state = 'held'
     drain.backoff.reset()
-    drain.held =
-      outcome === 'timeout' ? wordsOf(error ?? 'it was not idle when its time passed') : null
+    drain.held = outcome === 'timeout' ? wordsOf(error ?? 'it was not idle at its deadline') : null
   }
 
   #overruled(drain: MemberDrain, error?: DrainableError): void {
     const reapplies = this.#spec.policy.data.onOverrule === 'reapply'
     const word = reapplies ? 'it is drained again' : 'it is left alone until its endpoint changes'
-    this.#fail(drain, `another hand made it ready: ${word}`, error)
+    this.#fail(drain, `another client made it ready: ${word}`, error)
     drain.foreign = true
     if (!reapplies) drain.leftFor = drain.said
   }

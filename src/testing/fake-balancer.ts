@@ -19,13 +19,13 @@ import { isNamed, noMember } from './check-options.js'
 /** One process of the fake balancer. */
 export interface FakeScope {
   readonly scope: string
-  /** `unread`: it is there, but it can not be read. Default `read`. */
+  /** Its state; `unread`: the process exists but can't be read. Default `read`. */
   readonly state?: 'read' | 'unread' | 'ended'
-  /** Default: a number that grows with each reload. */
+  /** Its incarnation. Default: a number that grows with each reload. */
   readonly incarnation?: string
-  /** `false`: nothing that it is told comes into force. Default: it takes each state at once. */
+  /** `false`: no change takes effect in it. Default: it takes each state at once. */
   readonly inForce?: boolean
-  /** Replaced by a newer one: takes no more changes. */
+  /** Marks a process that was replaced by a newer one: it takes no more changes. */
   readonly old?: boolean
   readonly released?: boolean
   readonly pooled?: number
@@ -54,7 +54,7 @@ interface Process {
   readonly wish: FakeScope
   incarnation: string
   ended: boolean
-  /** Only of an old one: what each member's state was when it was replaced. */
+  /** Only for an old process: each member's state when it was replaced. */
   readonly frozen?: ReadonlyMap<string, AdminState>
   readonly counts: Map<string, Count>
 }

@@ -1,22 +1,24 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../provider/clock.js'
+import { checkPromise, checkTime } from './check-fake.js'
 
-/** A clock that stands still until it is told to move. Made by {@link fakeClock}. */
+/** A clock that stands still until a test moves it. Made by {@link fakeClock}. */
 export interface FakeClock extends Clock {
-  /** Epoch milliseconds. They move with `now()`, so that tickets and `stepDrain` go by this clock too. */
+  /** Epoch milliseconds. They advance with `now()`, so that tickets and `stepDrain` use this clock too. */
   wall(): number
-  /** Moves time on by `ms`, firing each timer at its own moment and letting promises settle in between. */
+  /** Advances time by `ms`; fires each timer at its own time, and lets promises settle in between. */
   advance(ms: number): Promise<void>
   /**
-   * Moves time on, from timer to timer, until the promise has settled; gives its value or throws its
-   * error. Thirty minutes of a drain take milliseconds with `pace: '1s'`, and seconds without: that is a hundred looks a second.
+   * Advances time from timer to timer until the promise has settled; returns its value or throws its error. Thirty
+   * minutes of a drain take milliseconds with `pace: '1s'`, and seconds without it, because a drain then makes a
+   * hundred looks a second.
    *
    * @param promise - what to wait for
-   * @param limit - how much time may pass on this clock, in milliseconds. Default: seven days
+   * @param limit - how much time can pass on this clock, in milliseconds. Default: seven days
    * @throws `Error` when no timer is left that could settle the promise, or the limit is reached
    */
   runUntil<T>(promise: Promise<T>, limit?: number): Promise<T>
-  /** How many timers are waiting: 0 at the end of a test shows that nothing was left behind. */
+  /** The number of waiting timers: 0 at the end of a test shows that nothing was left behind. */
   readonly pending: number
 }
 
@@ -30,10 +32,10 @@ const WEEK = 7 * 24 * 3_600_000
 const IDLE_TURNS = 2_000
 
 /**
- * A clock for tests, to go with {@link fakeProvider}: pass it to both the provider and the drain.
+ * Makes a clock for tests with {@link fakeProvider}: pass it to both the provider and the drain.
  *
- * @param startAt - what `now()` says at first. Default 0
- * @param wall - epoch milliseconds at first. Default: the machine's wall time
+ * @param startAt - the first value of `now()`. Default 0
+ * @param wall - the first value of `wall()`, in epoch milliseconds. Default: the machine's wall time
  *
  * @example
  * ```ts
@@ -51,6 +53,8 @@ const IDLE_TURNS = 2_000
  * ```
  */
 export function fakeClock(startAt = 0, wall = Date.now()): FakeClock {
+  checkTime('fakeClock(): startAt', startAt)
+  checkTime('fakeClock(): wall', wall)
   return new StandingClock(startAt, wall)
 }
 
@@ -84,6 +88,7 @@ class StandingClock implements FakeClock {
   }
 
   async advance(ms: number): Promise<void> {
+    checkTime('advance()', ms)
     const until = this.#now + ms
     await settle()
     for (let next = this.#next(); next && next.at <= until; next = this.#next()) {
@@ -93,6 +98,8 @@ class StandingClock implements FakeClock {
   }
 
   async runUntil<T>(promise: Promise<T>, limit = WEEK): Promise<T> {
+    checkPromise('runUntil()', promise)
+    checkTime('runUntil(): limit', limit)
     const until = this.#now + limit
     const state = { settled: false }
     const done = (): void => void (state.settled = true)

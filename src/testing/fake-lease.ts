@@ -4,9 +4,9 @@ import { pause, type Clock } from '../provider/clock.js'
 import { DrainableError } from '../provider/error.js'
 import { wrongOption } from './check-options.js'
 
-/** What {@link fakeLease} starts with. */
+/** Options of {@link fakeLease}. */
 export interface FakeLeaseOptions {
-  /** By which the lease runs out, whatever clock a contender has. */
+  /** The clock by which the lease expires, whatever clock a contender has. */
   readonly clock: Clock
   /** How long each call takes, in milliseconds. Default 0: no timer at all. */
   readonly latency?: number
@@ -16,25 +16,25 @@ export interface FakeLeaseOptions {
  * How a call fails.
  *
  * - `throw`: the connection is lost before anything is done
- * - `throw-after`: it is done, then the connection is lost
+ * - `throw-after`: the call is carried out, then the connection is lost
  * - `hang`: no answer until the caller gives up
  */
 export type FakeLeaseFailure = 'throw' | 'throw-after' | 'hang'
 
 /** One lease in memory, for tests of several contenders. */
 export interface FakeLease extends Lease {
-  /** Who truly has it now. */
+  /** The true present holder. */
   readonly held: LeaseGrant | null
-  /** The verbs called so far, oldest first. */
+  /** The calls so far, oldest first. */
   readonly requests: readonly ('acquire' | 'renew' | 'release')[]
-  /** The next calls fail; `Infinity` until told otherwise. */
+  /** Makes the next calls fail; `Infinity` until the next call of this method. */
   failNext(how: FakeLeaseFailure, times?: number): void
-  /** Takes it away from its holder, at once. */
+  /** Gives it to another holder at once. */
   seize(holder: string): void
 }
 
 /**
- * A lease in memory, to the letter of the contract: hand one object to several contenders.
+ * Makes a lease in memory that follows the contract exactly: pass one object to several contenders.
  *
  * @example
  * ```ts

@@ -15,30 +15,30 @@ import type {
   Reading,
   Snapshot,
 } from '../provider/contract.js'
-import { unknownName } from '../provider/describe-issue.js'
 import { DrainableError } from '../provider/error.js'
 import { formatRef } from '../provider/member-ref.js'
+import { checkCount, checkFakeOptions, checkOneOf } from './check-fake.js'
 import { FakeBalancer } from './fake-balancer.js'
 import type { FakeScope } from './fake-balancer.js'
 
 export type { FakeScope } from './fake-balancer.js'
 
-/** What {@link fakeProvider} starts with. */
+/** Options of {@link fakeProvider}. */
 export interface FakeProviderOptions {
-  /** Member names by pool. Addresses are made up, one each. */
+  /** Member names by pool. Each gets a made-up address. */
   readonly pools: Readonly<Record<string, readonly string[]>>
   /** The clock of `latency` and of calls that hang. Default: the clock of each call. */
   readonly clock?: Clock
   /**
-   * What it can do, over the defaults: ready, drain and maint; maint is gentle; terminate, remove and
-   * add; counts requests, at once and in full; forgets admin states at a reload.
+   * Changes to the default capabilities: ready, drain and maint; maint is gentle; terminate, remove and add; counts
+   * requests, completely and without delay; forgets admin states at a reload.
    */
   readonly capabilities?: Partial<Capabilities>
   /** How long each call takes, in milliseconds. Default 0: no timer at all. */
   readonly latency?: number
-  /** Names of the processes that can hold work. Default: one, `worker`. */
+  /** The names of the processes that can hold work. Default: one, `worker`. */
   readonly scopes?: readonly string[]
-  /** What {@link DrainableProvider.instance} says. Default: a new one for each fake. */
+  /** The value of {@link DrainableProvider.instance}. Default: a new one for each fake. */
   readonly instance?: string
   /** What the product does when no member serves. Default `refuse`. */
   readonly whenNone?: PoolReading['whenNone']
@@ -47,11 +47,11 @@ export interface FakeProviderOptions {
 /** One call that a {@link FakeProvider} got. */
 export interface FakeCall {
   readonly verb: 'describe' | 'observe' | 'apply'
-  /** When, by the clock of the call. */
+  /** The time, by the clock of the call. */
   readonly at: number
-  /** What was asked for, of an observe. */
+  /** The refs of an `observe`. */
   readonly refs?: readonly MemberRef[] | 'all'
-  /** What was asked for, of an apply. */
+  /** The changes of an `apply`. */
   readonly changes?: readonly Change[]
 }
 
@@ -61,68 +61,76 @@ export interface FakeCall {
  * - `throw`: the connection is lost before anything is done
  * - `throw-after`: everything is done, then the connection is lost
  * - `hang`: no answer until the caller gives up
- * - `hang-after`: no answer until the caller gives up, and the changes are done `late` ms after they were asked for
+ * - `hang-after`: no answer until the caller gives up; the changes are done `late` ms after the call
  * - `reject`: every change is refused as a value (`apply` only)
- * - `unknown`: every change is done and its outcome said to be unknown (`apply` only)
+ * - `unknown`: every change is done and reported as unknown (`apply` only)
  */
 export type FakeFailure = 'throw' | 'throw-after' | 'hang' | 'hang-after' | 'reject' | 'unknown'
 
-/** Which calls fail, and with what. */
+const FAILURES: readonly FakeFailure[] = [
+  'throw',
+  'throw-after',
+  'hang',
+  'hang-after',
+  'reject',
+  'unknown',
+]
+
+/** Options of {@link FakeProvider.failNext}: which calls fail, and how. */
 export interface FakeFailureOptions {
-  /** Only calls of this verb. Default: the next call of any. */
+  /** Only calls of this verb. Default: calls of any verb. */
   readonly verb?: FakeCall['verb']
   /** How many calls. Default 1. */
   readonly times?: number
   /** The error, in place of the default one. */
   readonly error?: DrainableError
-  /** `hang-after`: how long after the call the changes are done all the same, in milliseconds. Default 0. */
+  /** `hang-after`: how long after the call the changes are done, in milliseconds. Default 0. */
   readonly late?: number
   /**
-   * How many of its changes an `apply` has done, and handed up by {@link CallContext.result}, before
-   * it throws or hangs. Default 0.
+   * How many changes an `apply` does, and reports by {@link CallContext.result}, before it throws or hangs. Default
+   * 0.
    */
   readonly handedUp?: number
 }
 
-/** An in-memory balancer and the provider for it, with all its strings in the hands of the test. */
+/** A provider with an in-memory balancer that the test controls completely. */
 export interface FakeProvider extends DrainableProvider {
   /** Every call so far, oldest first. */
   readonly requests: readonly FakeCall[]
   /** Puts `n` requests in flight on a member; the returned function ends them. */
   occupy(ref: MemberRef, n?: number, scope?: string): () => void
-  /** Lets `n` requests wait for a member; the returned function takes them away. */
+  /** Queues `n` requests for a member; the returned function removes them. */
   queue(ref: MemberRef, n?: number, scope?: string): () => void
-  /** `n` requests that came and went between two looks. */
+  /** Counts `n` requests that came and went between two looks. */
   arrive(ref: MemberRef, n?: number, scope?: string): void
-  /** Another client changes the member, behind our back. */
+  /** Changes the member as another client would. */
   setBehind(ref: MemberRef, to: AdminState | 'gone'): void
-  /** What the member's parent imposes on it; `undefined` takes it away. */
+  /** Sets the state that the member inherits from its parent; `undefined` removes it. */
   setInherited(ref: MemberRef, to: AdminState | undefined): void
-  /** What the balancer's checks say. */
+  /** Sets the result of the balancer's health checks. */
   setHealth(ref: MemberRef, health: Health): void
-  /** Another machine under the same name. */
+  /** Puts another machine under the same name. */
   setIdentity(ref: MemberRef, identity: string): void
   /**
-   * The processes from now on. One that is left out is listed as `ended`, as the contract wants it.
-   * A name stands for a process as it was, or for a new one in which everything works.
+   * Sets the processes. A process that is left out is listed as `ended`, as the contract requires. A name stands for
+   * the process as it was, or for a new one in which everything works.
    */
   setScopes(scopes: readonly (string | FakeScope)[]): void
   /**
-   * A reload: every process is replaced. The new one has the old name and a new incarnation, and
-   * counts from 0; admin states are kept where the capability says so. Work in flight stays in an old
-   * process, listed as `<name>-old-<n>`, which ends with the last work of any member in it; `cut` ends
-   * it on the spot.
+   * Reloads: replaces every process. The new process has the old name and a new incarnation, and counts from 0; admin
+   * states are kept if the capability says so. Work in flight stays in an old process, listed as `<name>-old-<n>`,
+   * which ends with the last work of any member in it; `cut` ends it at once.
    */
   reload(options?: { readonly cut?: boolean }): void
-  /** The next call fails. */
+  /** Makes the next call fail. */
   failNext(how: FakeFailure, options?: FakeFailureOptions): void
-  /** Until {@link FakeProvider.connect}, every call throws `UNREACHABLE`. */
+  /** Makes every call throw `UNREACHABLE`, until {@link FakeProvider.connect}. */
   disconnect(): void
-  /** Ends what {@link FakeProvider.disconnect} began. */
+  /** Ends {@link FakeProvider.disconnect}. */
   connect(): void
-  /** The member's own state as it truly is, whatever a provider says. */
+  /** Returns the member's true own state. */
   state(ref: MemberRef): AdminState | 'gone'
-  /** Work that the member truly holds, in flight and queued, over all processes. */
+  /** Returns the member's true work, in flight and queued, over all processes. */
   load(ref: MemberRef): number
 }
 
@@ -141,8 +149,8 @@ const DEFAULTS: Capabilities = {
 }
 
 /**
- * An in-memory balancer for tests of code that drains: behaves exactly to the provider contract, and
- * fails only where it is told to.
+ * Makes an in-memory balancer for tests of code that drains: it follows the provider contract exactly, and fails only
+ * on request.
  *
  * @example
  * ```ts
@@ -178,7 +186,7 @@ class InMemoryProvider implements FakeProvider {
   #connected = true
 
   constructor(options: FakeProviderOptions) {
-    checkOptions(options)
+    checkFakeOptions(options)
     const capabilities = { ...DEFAULTS, ...options.capabilities }
     this.instance = options.instance ?? `fake-${randomUUID()}`
     this.#info = { product: 'fake', version: '1.0', capabilities }
@@ -239,18 +247,22 @@ class InMemoryProvider implements FakeProvider {
   }
 
   occupy(ref: MemberRef, n = 1, scope?: string): () => void {
+    checkCount('occupy()', n)
     return this.#balancer.work(ref, { active: n, queued: 0 }, scope)
   }
 
   queue(ref: MemberRef, n = 1, scope?: string): () => void {
+    checkCount('queue()', n)
     return this.#balancer.work(ref, { active: 0, queued: n }, scope)
   }
 
   arrive(ref: MemberRef, n = 1, scope?: string): void {
+    checkCount('arrive()', n)
     this.#balancer.work(ref, { active: n, queued: 0 }, scope)()
   }
 
   setBehind(ref: MemberRef, to: AdminState | 'gone'): void {
+    checkOneOf('setBehind()', to, ['ready', 'drain', 'maint', 'gone'])
     if (to === 'gone') this.#balancer.drop(ref)
     else this.#balancer.revive(ref).own = to
   }
@@ -260,6 +272,7 @@ class InMemoryProvider implements FakeProvider {
   }
 
   setHealth(ref: MemberRef, health: Health): void {
+    checkOneOf('setHealth()', health, ['up', 'down', 'unchecked', 'unknown'])
     this.#balancer.member(ref).health = health
   }
 
@@ -276,6 +289,7 @@ class InMemoryProvider implements FakeProvider {
   }
 
   failNext(how: FakeFailure, options: FakeFailureOptions = {}): void {
+    checkOneOf('failNext()', how, FAILURES)
     this.#failures.push({ ...options, how, left: options.times ?? 1 })
   }
 
@@ -379,22 +393,4 @@ function refused({ ref }: Change, error: DrainableError | undefined): ChangeResu
 
 function unknown(ref: MemberRef, failure: PlannedFailure): ChangeResult {
   return { ref, status: 'unknown', error: lost(failure) }
-}
-
-const KNOWN = ['pools', 'clock', 'capabilities', 'latency', 'scopes', 'instance', 'whenNone']
-
-/** A misspelt option would be a test of something else. */
-function checkOptions(options: FakeProviderOptions | undefined): void {
-  const refuse = (words: string): never => {
-    throw new DrainableError('INVALID_OPTIONS', `fakeProvider(): ${words}`)
-  }
-  for (const key of Object.keys(options ?? {}))
-    if (!KNOWN.includes(key)) refuse(unknownName(key, KNOWN))
-  const pools: unknown = options?.pools
-  if (typeof pools !== 'object' || pools === null || Array.isArray(pools))
-    return refuse("pools: expected member names by pool, such as { web: ['web1', 'web2'] }")
-  for (const [pool, members] of Object.entries(pools as Record<string, unknown>)) {
-    if (Array.isArray(members) && members.every((member) => typeof member === 'string')) continue
-    refuse(`pools.${pool}: expected a list of member names, such as ['web1', 'web2']`)
-  }
 }

@@ -1,7 +1,7 @@
 /**
- * Tests for code that drains: the provider contract as a suite, an in-memory balancer, and a clock
- * that moves when it is told to. The protocol fakes, which speak each balancer's own protocol on a
- * real socket, have entries of their own (`drainable/testing/haproxy-runtime` and so on).
+ * Test tools for code that drains: the provider contract as a test suite, an in-memory balancer, and a fake clock.
+ * The protocol fakes, which speak each balancer's own protocol on a real socket, have their own entries
+ * (`drainable/testing/haproxy-runtime` and so on).
  *
  * @example Thirty minutes of a drain in milliseconds
  * ```ts

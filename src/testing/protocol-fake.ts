@@ -1,39 +1,39 @@
 import type { AdminState, MemberRef } from '../provider/contract.js'
 
-/** What goes wrong: requests whose line matches, every one without `match`. */
+/** A failure of requests: of those whose line matches, or of all without `match`. */
 export interface ProtocolFailure {
   /** Matched against {@link ProtocolRequest.line}. @default every request */
   readonly match?: RegExp
   /**
-   * Nothing of it is carried out, `execute` aside.
+   * How requests fail. They are not carried out, unless `execute` is set.
    *
    * - `status`: answered with an error in the product's own words
-   * - `refuse`: nothing listens, and what is open is cut. With `match`, `times` or `skip`, where the request has
-   *   to be read first: its connection is cut
+   * - `refuse`: nothing listens, and open connections are cut. With `match`, `times` or `skip`, the request has to be
+   *   read first: then its connection is cut
    * - `silent`: never answered; the connection stays open
    * - `reset`: the connection is cut without an answer
-   * - `garbage`: answered with something that the product never says
-   * - `cut`: the first half of the true answer, then the end of the connection; what was asked for is carried out
+   * - `garbage`: answered with a text that the product never sends
+   * - `cut`: the first half of the true answer, then the end of the connection; the request is carried out
    */
   readonly how: 'status' | 'refuse' | 'silent' | 'reset' | 'garbage' | 'cut'
-  /** How many requests. @default all, until it is ended */
+  /** How many requests fail. @default all, until the failure is ended */
   readonly times?: number
-  /** How many of the requests that match go well before. @default 0 */
+  /** How many matching requests succeed before. @default 0 */
   readonly skip?: number
-  /** The request is carried out all the same: the client can't know. @default false */
+  /** Whether the request is carried out anyway, unknown to the client. @default false */
   readonly execute?: boolean
 }
 
-/** One request, as it came. */
+/** One request, as received. */
 export interface ProtocolRequest {
-  /** All of it in one line: the command, or method, path and query. */
+  /** The request in one line: the command, or method, path and query. */
   readonly line: string
 }
 
 /**
- * What every protocol fake has. Each adds what its product has besides, under the product's own word.
+ * The common part of all protocol fakes. Each adds the features of its product, under the product's own terms.
  *
- * What begins something returns the function that ends it; to call that again does nothing.
+ * A method that begins something returns a function that ends it; calling that function again does nothing.
  */
 export interface ProtocolFake<
   Failure extends ProtocolFailure = ProtocolFailure,
@@ -41,16 +41,18 @@ export interface ProtocolFake<
 > extends AsyncDisposable {
   /** Every request so far, oldest first. */
   readonly requests: readonly Request[]
-  /** Connections that are open at present. */
+  /** The number of open connections. */
   readonly sockets: number
-  /** Puts work in flight on a member, with no client behind it; the returned function ends it. */
+  /** Puts work in flight on a member, without a client; the returned function ends it. */
   occupy(ref: MemberRef): Promise<() => Promise<void>>
   /** Changes a member as another client would; `gone` takes it out of its pool. */
   setBehind(ref: MemberRef, to: AdminState | 'gone'): Promise<void>
-  /** Lets requests go wrong from now on; the returned function ends that. Of two that match, the older one counts. */
+  /**
+   * Makes requests fail from now on; the returned function ends that. If two failures match, the older one applies.
+   */
   fail(what: Failure): () => Promise<void>
-  /** The product starts again at its address: what it kept in memory only is gone. */
+  /** Restarts the product at its address: everything that it kept only in memory is lost. */
   restart(): Promise<void>
-  /** Ends everything: no socket, timer or file stays. */
+  /** Ends the fake: no socket, timer or file stays. */
   close(): Promise<void>
 }

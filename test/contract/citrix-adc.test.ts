@@ -84,7 +84,7 @@ async function open(
 /** A build before 13.0 says OUT OF SERVICE, and not whether the disable was graceful: see the test below. */
 const NOT_TOLD = {
   'sees what another client does': 'it does not tell a drain from a disable',
-  'restores only where the expected state is found': 'it does not tell a drain from a disable',
+  'restores only if the expected state is found': 'it does not tell a drain from a disable',
 } as const
 
 const SETUPS = {
@@ -118,7 +118,7 @@ for (const [name, [setup, harness]] of Object.entries(SETUPS)) {
   describe(name, { concurrent: true }, () => {
     contractTests(SKIPPED[setup], harness, silent ? NOT_TOLD : {})
     if (silent) {
-      test('a drain by others is never less than a drain', async () => {
+      test('a drain set by another client is never read as less than a drain', async () => {
         await using opened = await harness()
         const { provider, members } = opened
         const { signal } = new AbortController()
@@ -135,7 +135,7 @@ for (const [name, [setup, harness]] of Object.entries(SETUPS)) {
       })
     }
     if (setup !== 'lasting') return
-    test('refuses to cut what a disable does not cut, as a value', async () => {
+    test('refuses, as a value, to cut what a disable does not cut', async () => {
       await using opened = await harness()
       const { provider, members } = opened
       const [ref] = members

@@ -280,7 +280,7 @@ describe('a fleet of fakes', () => {
     }
   }
 
-  test('thirty proxies, two members, until they are removed everywhere', async () => {
+  test('thirty proxies: two members are drained until removed everywhere', async () => {
     const sink = grpcEndpoints({ port: 0, initial: initial() })
     const list: string[] = []
     await using lb = envoy({
@@ -375,6 +375,6 @@ describe('a fleet of fakes', () => {
   })
 })
 
-test('the fake is there for every case', () => {
+test('every setup of the fake is in the list', () => {
   expect(Object.keys(setups)).toHaveLength(10)
 })

@@ -38,7 +38,7 @@ describe.each([
     expect(await proc()).toBe(shape(await fixture('master-show-proc-after-reload')))
   })
 
-  test('shows a queue and what is in flight as they were recorded', async () => {
+  test('shows a queue and requests in flight as they were recorded', async () => {
     const wanted = rows(await fixture('show-stat-tcp-open'))
     await using fake = await startFake({
       version,

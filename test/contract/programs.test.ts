@@ -230,7 +230,7 @@ describe.concurrent('the programs users would write', () => {
     expect(states(fake)).toContain('set server web/web1 state drain')
   })
 
-  test('07: thirty Envoys, one controller', async () => {
+  test('07: one controller drains thirty Envoys', async () => {
     const port = await freePort()
     const eds = { grpc: `http://127.0.0.1:${port}` }
     const fakes = await Promise.all(
@@ -320,7 +320,7 @@ await globalThis.run(lead, () => globalThis.loop.settled())`,
     expect(status).toBe(0)
   })
 
-  test('08: green in, blue out, a whole backend away', async () => {
+  test('08: the green backend goes in, the whole blue one is drained', async () => {
     await using fake = await startFake({
       pools: { web: ['web-g1', 'web-g2', 'web-b1', 'web-b2'], blue: ['b1', 'b2'] },
     })
@@ -357,7 +357,7 @@ await globalThis.run(lead, () => globalThis.loop.settled())`,
     expect(distinct).toBe(cases)
   })
 
-  test("10: tests of one's own script, on the protocol fake and the fake clock", async () => {
+  test('10: a script is tested on the protocol fake and the fake clock', async () => {
     const globals = `
       import assert from 'node:assert'
       globalThis.assert = assert

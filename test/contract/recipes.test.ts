@@ -68,7 +68,7 @@ describe('the recipes of the docs', () => {
     expect([...((await mine.keys?.()) as Iterable<string>)]).toEqual([])
   })
 
-  it.concurrent('deploy with an action that can stop half way', async () => {
+  it.concurrent('deploy with an action that can stop half-way', async () => {
     const { lb } = balancer()
     const { call } = (await recipe('Deploy to one server: migrate')) as Loaded<
       (lb: DrainableProvider, run: (signal: AbortSignal) => Promise<void>) => Promise<void>
@@ -78,7 +78,7 @@ describe('the recipes of the docs', () => {
     expect(signal?.aborted).toBe(false)
   })
 
-  it.concurrent('see what would happen, first', async () => {
+  it.concurrent('see what would happen before it happens', async () => {
     const { lb } = balancer()
     const { address } = await addressOf(lb, 'web1')
     const { call } = (await recipe('See what would happen, first: dryRun')) as Loaded<
@@ -218,7 +218,7 @@ describe('the recipes of the docs', () => {
     expect(lb.state(web1)).toBe(state)
   })
 
-  it.concurrent('from a queue of your own', async () => {
+  it.concurrent('take drains from a queue of your own', async () => {
     const { lb } = balancer()
     const { call } = (await recipe('From a queue of your own: requeue')) as Loaded<
       (
@@ -236,7 +236,7 @@ describe('the recipes of the docs', () => {
     expect(lb.state(web1)).toBe('maint')
   })
 
-  it.concurrent('a process that takes over what another one left', async () => {
+  it.concurrent('another process takes over what one left behind', async () => {
     const { lb } = balancer()
     const { call, folder: kept } = (await recipe('At the start of a process: takeOver')) as Loaded<
       (lb: DrainableProvider, tickets: ReturnType<typeof fileTickets>) => Promise<void>
@@ -265,7 +265,7 @@ describe('the recipes of the docs', () => {
     expect(lb.state({ pool: 'web', member: 'web2' })).toBe('ready')
   })
 
-  it.concurrent('in place of a sleep', async () => {
+  it.concurrent('drain instead of sleeping', async () => {
     const { lb } = balancer()
     const { address } = await addressOf(lb, 'web1')
     const { call } = (await recipe('Step by step: insteadOfSleep')) as Loaded<
@@ -275,7 +275,7 @@ describe('the recipes of the docs', () => {
     expect(lb.state(web1)).toBe('maint')
   })
 
-  it.concurrent('open a server without a check, once it answers', async () => {
+  it.concurrent('open a server without a check once it answers', async () => {
     const { lb } = balancer()
     await using drained = startDrain(lb, web1)
     await drained.done
@@ -291,7 +291,7 @@ describe('the recipes of the docs', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  it('lists everything', async () => {
+  it('list every server', async () => {
     const { lb } = balancer()
     lb.occupy(web1, 3)
     const { call } = (await recipe('Can I list everything?: table')) as Loaded<
@@ -301,7 +301,7 @@ describe('the recipes of the docs', () => {
     expect(console.log).toHaveBeenCalledWith('web', 'web1', 'ready', 'up', 3)
   })
 
-  it('Ctrl-C during the action ends the action', async () => {
+  it('Ctrl-C during the action stops the action', async () => {
     const { lb } = balancer()
     const { call } = (await recipe('Ctrl-C puts it back: atATerminal')) as Loaded<
       (lb: DrainableProvider, work: (signal: AbortSignal) => Promise<void>) => Promise<void>
@@ -317,7 +317,7 @@ describe('the recipes of the docs', () => {
     expect(lb.state(web1)).toBe('maint')
   })
 
-  it('Ctrl-C puts it back', async () => {
+  it('Ctrl-C puts the server back', async () => {
     const { lb } = balancer()
     const { call } = (await recipe('Ctrl-C puts it back: atATerminal')) as Loaded<
       (lb: DrainableProvider, work: () => Promise<void>) => Promise<void>
@@ -355,7 +355,7 @@ describe('the recipes of the docs', () => {
       expect(await stopped(() => undefined)).toEqual(['maint', true])
     })
 
-    it('closes without the balancer where that refuses', async () => {
+    it('closes without the balancer when the balancer refuses', async () => {
       const error = new DrainableError('UNAUTHENTICATED', 'the login is refused')
       const said = vi.spyOn(console, 'error').mockImplementation(() => undefined)
       const without = stopped((lb) => lb.failNext('throw', { error, times: 100 }))
@@ -364,7 +364,7 @@ describe('the recipes of the docs', () => {
     })
   })
 
-  it.concurrent('a timeout from the environment', async () => {
+  it.concurrent('read a timeout from the environment', async () => {
     const { call } = (await recipe(
       'How do I take a timeout from the environment?: policyOf',
     )) as Loaded<(env: object) => object>

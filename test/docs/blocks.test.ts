@@ -80,7 +80,7 @@ describe('an example in the docs type-checks', () => {
     },
   )
 
-  it('is found in README.md', () => {
+  it('is found in README.md, too', () => {
     expect(checked.some((item) => item.block.page === 'README.md')).toBe(true)
   })
 })

@@ -5,7 +5,7 @@ import { root } from '../../scripts/package/entries.ts'
 import { blocksOf, pages } from './pages.js'
 import type { Page } from './pages.js'
 
-/** The page without its fenced blocks and code spans: what looks like a link in code is none. */
+/** The page without its fenced blocks and code spans, in which nothing is a link. */
 function prose(page: Page): string {
   return page.text.replace(/^(\s*)(`{3,})[\s\S]*?^\s*\2\s*$/gm, '').replace(/`[^`\n]*`/g, '')
 }
@@ -44,9 +44,12 @@ function isBroken(page: Page, link: string): boolean {
 }
 
 describe('links', () => {
-  it.each(pages.map((page) => [page.path, page] as const))('of %s lead somewhere', (_, page) => {
-    expect(linksOf(page).filter((link) => isBroken(page, link))).toEqual([])
-  })
+  it.each(pages.map((page) => [page.path, page] as const))(
+    'every link of %s leads somewhere',
+    (_, page) => {
+      expect(linksOf(page).filter((link) => isBroken(page, link))).toEqual([])
+    },
+  )
 })
 
 describe('commands', () => {
@@ -54,11 +57,14 @@ describe('commands', () => {
     scripts: Record<string, string>
   }
 
-  it.each(pages.map((page) => [page.path, page] as const))('of %s are there', (_, page) => {
-    const code = [...blocksOf(page).map((block) => block.text), page.text]
-    const named = code.flatMap((text) =>
-      [...text.matchAll(/\bnpm run(?: -s)? ([\w:-]+)/g)].map((match) => match[1] ?? ''),
-    )
-    expect(named.filter((name) => !(name in scripts))).toEqual([])
-  })
+  it.each(pages.map((page) => [page.path, page] as const))(
+    'every npm script that %s names exists',
+    (_, page) => {
+      const code = [...blocksOf(page).map((block) => block.text), page.text]
+      const named = code.flatMap((text) =>
+        [...text.matchAll(/\bnpm run(?: -s)? ([\w:-]+)/g)].map((match) => match[1] ?? ''),
+      )
+      expect(named.filter((name) => !(name in scripts))).toEqual([])
+    },
+  )
 })

@@ -365,7 +365,7 @@ class RollPlay {
   #takeOut(side: number, name: string): void {
     const isWhole = this.#sides.every((_, of) => names.every((each) => !this.#isOut(of, each)))
     if (!isWhole || this.#theirs.size > 0 || this.#told.keepReady >= SIZE - 1) return
-    // One that a reload has opened behind the back of the roll is the roll's to open all the same.
+    // A server that the roll has not finished is the roll's to open, even if a reload has opened it meanwhile.
     const { servers = [] } = this.#run?.report() ?? {}
     const server = servers.find(({ refs }) => refs.some(({ member }) => member === name))
     if (server?.outcome !== 'done' && server?.outcome !== 'untouched') return

@@ -267,7 +267,7 @@ class Scenario {
 
   // --- the end ---
 
-  /** Nothing goes wrong from here on; everybody lets go, each in a way of its own. */
+  /** Nothing goes wrong from here on: each user releases its members, in one way or another. */
   async #calmDown(): Promise<void> {
     this.#truth.tell('calm from here on')
     this.#plane.calm = true

@@ -16,7 +16,7 @@ describe.each(named)('%s as built', (_, item) => {
     expect(cjs.packages).toEqual(item.externals.filter((name) => !esmOnly.includes(name)).sort())
   })
 
-  it('leaves what only a call over HTTP needs to the first one', () => {
+  it('loads what only a call over HTTP needs at the first such call', () => {
     for (const { atOnce } of [esm, cjs]) expect(atOnce).not.toContain('undici')
   })
 
@@ -40,7 +40,7 @@ describe.each(named)('%s as built', (_, item) => {
   })
 })
 
-describe('the build', () => {
+describe('the built package', () => {
   const files = readdirSync(join(root, 'dist'), { recursive: true, encoding: 'utf8' })
 
   const comment = /\/\*[\s\S]*?\*\//g

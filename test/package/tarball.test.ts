@@ -21,7 +21,7 @@ const readme = readFileSync(join(root, 'README.md'), 'utf8')
 const tool = (name: string) => join(root, 'node_modules/.bin', name)
 const node = (name: string) => consumer.nodes.get(name) ?? name
 
-it('holds the build, the papers and nothing else', () => {
+it('holds the build, the documents and nothing else', () => {
   const { files } = consumer
   const papers = ['LICENSE', 'README.md', 'CHANGELOG.md', 'THIRD-PARTY-NOTICES.md', 'package.json']
   expect(files.filter((file) => !file.startsWith('dist/')).sort()).toEqual(papers.sort())
@@ -44,7 +44,7 @@ it('is clean to attw, profile node16', async () => {
 })
 
 describe.each(nodeNames)('on Node %s', (name) => {
-  it('is what it says it is', async () => {
+  it('runs the Node that it names', async () => {
     expect(await run(node(name), ['-v'], root)).toMatch(new RegExp(`^v${name}\\b`))
   })
 
@@ -54,7 +54,7 @@ describe.each(nodeNames)('on Node %s', (name) => {
     expect(said).toMatchObject({ drainable: expect.arrayContaining(['drain', 'ready']) as unknown })
   })
 
-  it('gives the same names to both', async () => {
+  it('exports the same names to both', async () => {
     const [esm, cjs] = await Promise.all(
       ['esm.mjs', 'cjs.cjs'].map((file) => run(node(name), [file], consumer.directory)),
     )
@@ -115,7 +115,7 @@ describe.each(nodeNames)('on Node %s', (name) => {
     },
   )
 
-  it('does nothing by being loaded', async () => {
+  it('has no side effect when it is loaded', async () => {
     expect(await run(node(name), ['quiet.mjs'], consumer.directory)).toBe('quiet\n')
   })
 })
@@ -155,7 +155,7 @@ it('refuses to speak HTTP on Bun, which ignores TLS options', async () => {
   )
 })
 
-describe('in one file, by esbuild', () => {
+describe('bundled into one file by esbuild', () => {
   /** As docs/questions.md tells it. */
   const REQUIRE =
     "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);"
@@ -181,14 +181,14 @@ describe('in one file, by esbuild', () => {
     expect(await bundled(name, options)).toContain('idle')
   })
 
-  it('an ES module without a require says what to do', async () => {
+  it('an ES module without require says what to do', async () => {
     await expect(bundled('bare.mjs', { format: 'esm' })).rejects.toThrow(
       /undici could not be loaded: Dynamic require .*in a bundle of ES modules give it a require/,
     )
   })
 })
 
-it('is loaded and used by a Jest 30 project', async () => {
+it('works in a Jest 30 project', async () => {
   const jest = join(consumer.directory, 'node_modules/jest/bin/jest.js')
   await run(process.execPath, [jest, '--ci'], consumer.directory)
 })

@@ -29,12 +29,12 @@ declare const lb: DrainableProvider
 declare const ticket: Ticket
 const web1 = { pool: 'web', member: 'web1' }
 
-test('a drain without an action gives the report, with one its value', () => {
+test('a drain gives the report, or the value of its action', () => {
   expectTypeOf(drain(lb, web1)).resolves.toEqualTypeOf<DrainReport>()
   expectTypeOf(drain(lb, web1, {}, async () => 'x' as const)).resolves.toEqualTypeOf<'x'>()
 })
 
-test('every target shape is one', () => {
+test('every target shape is accepted', () => {
   assertType<Target>(web1)
   assertType<Target>([web1, { ...web1, balancer: 'a' }])
   assertType<Target>({ address: '10.0.0.1', port: 80 })
@@ -81,7 +81,7 @@ test('a typo in an option is an error', () => {
   void stepDrain(lb, { target: web1, policy: { signal: AbortSignal.abort() } })
 })
 
-test('the other verbs', () => {
+test('the other verbs have their own types', () => {
   expectTypeOf(ready(lb, web1)).resolves.toEqualTypeOf<ReadyReport>()
   expectTypeOf(select(lb, web1)).resolves.toEqualTypeOf<readonly Reading[]>()
   expectTypeOf(restore(lb, ticket)).resolves.toEqualTypeOf<DrainReport>()

@@ -45,7 +45,7 @@ describe('drain', () => {
     void drain(balancer, 'web1')
   })
 
-  test('refuses durations without a known unit, and options that are not there', () => {
+  test('refuses durations of unknown units and unknown options', () => {
     expectTypeOf<'2m'>().toExtend<Policy['timeout']>()
     expectTypeOf<120_000>().toExtend<Policy['timeout']>()
     // @ts-expect-error no such unit
@@ -58,7 +58,7 @@ describe('drain', () => {
 })
 
 describe('a drain under way', () => {
-  test('is had at once, and its end never throws', () => {
+  test('is returned at once, and its end never throws', () => {
     expectTypeOf(startDrain(balancer, web1)).toEqualTypeOf<Drain>()
     expectTypeOf(resumeDrain(balancer, ticket)).toEqualTypeOf<Drain>()
     expectTypeOf(drained.done).resolves.toEqualTypeOf<DrainReport>()
@@ -76,7 +76,7 @@ describe('a drain under way', () => {
     drained.on('finished', () => undefined)
   })
 
-  test('can be looped over and disposed of', () => {
+  test('can be iterated and disposed of', () => {
     expectTypeOf(drained).toExtend<AsyncIterable<DrainEvent>>()
     expectTypeOf(drained).toExtend<AsyncDisposable>()
   })
@@ -89,7 +89,7 @@ describe('reports', () => {
     expectTypeOf<DrainReport['members']>().toEqualTypeOf<readonly MemberReport[]>()
   })
 
-  test('come with an error of some codes, and not of others', () => {
+  test('come with errors of some codes only', () => {
     const error: unknown = new DrainableError('NOT_FOUND', 'backend web has no server web9')
     if (isDrainableError(error, 'DRAIN_TIMEOUT')) {
       expectTypeOf(error.report).toEqualTypeOf<DrainReport>()
@@ -100,7 +100,7 @@ describe('reports', () => {
 })
 
 describe('the provider contract', () => {
-  test('never has a load that could be taken for zero when it is not known', () => {
+  test('never has a load that reads as zero while it is unknown', () => {
     expectTypeOf<undefined>().toExtend<LoadScope['arrivals']>()
   })
 
@@ -120,7 +120,7 @@ describe('the provider contract', () => {
   })
 })
 
-test('one step gives a ticket to go on with', () => {
+test('one step gives a ticket to continue with', () => {
   expectTypeOf(stepDrain(balancer, ticket)).resolves.toHaveProperty('ticket')
   expectTypeOf(
     stepDrain(balancer, { target: web1, policy: { timeout: '2m' } }),
@@ -129,7 +129,7 @@ test('one step gives a ticket to go on with', () => {
   void stepDrain(balancer, { target: web1, policy: { onEvent: () => undefined } })
 })
 
-test('ready waits for health where told to', () => {
+test('ready waits for health when it is told to', () => {
   expectTypeOf(ready).toBeCallableWith(balancer, web1, { waitHealthy: '60s' })
   expectTypeOf(ready).toBeCallableWith(balancer, web1, { waitHealthy: false })
 })

@@ -27,10 +27,10 @@ import { CitrixAdcProvider } from './provider.js'
 export type { CitrixAdcOptions }
 
 /**
- * A provider for a Citrix ADC, an HA pair or a cluster.
+ * Makes a provider for a Citrix ADC, an HA pair or a cluster.
  *
- * Members are `{ pool: <service group>, member: 'server:port' }` or
- * `{ pool: <lb virtual server>, member: <service> }`. Port `*` is written as it is.
+ * Members are `{ pool: <service group>, member: 'server:port' }` or `{ pool: <lb virtual server>, member: <service>
+ * }`. Write port `*` as `*`.
  *
  * @throws `INVALID_OPTIONS` naming every wrong option
  */

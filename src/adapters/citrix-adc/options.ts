@@ -6,69 +6,69 @@ import type { Duration } from '../../provider/duration.js'
 import { durationOption } from '../../provider/duration-option.js'
 import { parseOptions } from '../../provider/options.js'
 
-/** How to reach an appliance, and what to do there. */
+/** Options of {@link citrixAdc}: how to reach an appliance, and what to do there. */
 export interface CitrixAdcOptions {
   /**
-   * Management address: an NSIP, a SNIP with management access, or a cluster's own address. Of a pair
-   * give both NSIPs, or the SNIP, which always reaches the primary.
+   * The management address: an NSIP, a SNIP with management access, or a cluster's own address. For a pair, give both
+   * NSIPs, or the SNIP, which always reaches the primary.
    */
   readonly url: string | readonly string[]
-  /** User of the appliance; the docs list the commands it must be allowed. */
+  /** The user on the appliance; the docs list the commands that it must be allowed to run. */
   readonly username: string
-  /** Its password, or a function that fetches it, asked again at each login. */
+  /** Its password, or a function that fetches it and is called at each login. */
   readonly password: Secret
   /**
-   * `session` logs in once, shares the session and logs out at the end; `headers` sends the password
+   * How to log in: `session` logs in once, shares the session and logs out at the end; `headers` sends the password
    * with each request, leaves no session behind, and cannot choose a partition.
    *
    * @default 'session'
    */
   readonly auth?: 'session' | 'headers' | undefined
   /**
-   * How long the appliance keeps our session when nothing is asked: what is left of it where this
-   * process is killed. From 5 minutes to 24 hours. Where the appliance allows less, its own figure holds.
+   * How long the appliance keeps our session without requests, for instance after this process was killed. From 5
+   * minutes to 24 hours. If the appliance allows less, its own limit applies.
    *
    * @default '15m'
    */
   readonly sessionTimeout?: Duration | undefined
-  /** Partition to work in. @default the default partition */
+  /** The partition to work in. @default the default partition */
   readonly partition?: string | undefined
   /**
-   * Save the configuration after each change. It writes the whole running configuration, other
-   * people's changes too. Without it a reboot forgets a drain, and a drain that is held puts it back.
+   * Whether to save the configuration after each change. This writes the whole running configuration, including the
+   * changes of other clients. Without it, a reboot forgets a drain, and a held drain puts it back.
    *
    * @default false
    */
   readonly save?: boolean | undefined
   /**
-   * Groups whose members are kept by a desired state (`autoscale` API) or by DNS: a change of one
-   * member is refused here, or tried.
+   * Whether to refuse or to try a change of one member in a group whose members a desired state (`autoscale` API) or
+   * DNS maintains.
    *
    * @default 'refuse'
    */
   readonly desiredState?: 'refuse' | 'try' | undefined
   /**
-   * `forget`: before a member is disabled without grace (a hold to maint, a cut) the persistence entries
-   * of the virtual servers it is bound to are deleted, those of clients of other members too: these are
-   * balanced anew. Persistence by a cookie that the appliance inserts has no entries.
+   * What to do with persistence entries. `forget`: before a member is disabled without grace (a hold to maint, a
+   * cut), the provider deletes the entries of the virtual servers that it is bound to, including those for other
+   * members: all these clients are balanced anew. Persistence by a cookie that the appliance inserts has no entries.
    *
    * @default 'keep'
    */
   readonly persistence?: 'keep' | 'forget' | undefined
   /**
-   * How old the appliance's counts can be. They are repeated for about seven seconds; a smaller value
-   * is for simulators.
+   * How old the appliance's counts can be. The appliance repeats them for about seven seconds; a smaller value is for
+   * simulators.
    *
    * @default '8s'
    */
   readonly freshness?: Duration | undefined
-  /** How long one request may take, connecting included. @default '10s' */
+  /** The time limit for one request, including the connect. @default '10s' */
   readonly callTimeout?: Duration | undefined
   /** How the appliance's certificate is verified. @default the system's authorities */
   readonly tls?: Tls | undefined
-  /** Send the password over plain HTTP to a host that is not this one. @default false */
+  /** Whether to send the password over plain HTTP to hosts other than loopback. @default false */
   readonly allowPlaintext?: boolean | undefined
-  /** A dispatcher of undici's to send requests with. It wins over `tls`, and is never closed here. */
+  /** An undici dispatcher for the requests. It takes precedence over `tls`, and the provider never closes it. */
   readonly dispatcher?: Dispatcher | undefined
 }
 

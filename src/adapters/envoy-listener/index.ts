@@ -1,9 +1,10 @@
 /**
- * Drain an Envoy itself, as a member of what stands in front of it: a gateway pod, an edge proxy, a sidecar.
+ * Drain an Envoy itself, as a member of the load balancer in front of it: a gateway pod, an edge proxy, a sidecar.
  *
- * `envoyListener()` fails its health check (`/healthcheck/fail`), so that whoever asks it sends nothing new, and says
- * idle once no downstream request and no connection that is not HTTP is left. Idle keep-alive clients do not count:
- * `server.total_connections`, which the shutdown managers of gateways wait for, stays up as long as they like.
+ * `envoyListener()` fails its health check (`/healthcheck/fail`), so that the balancer in front sends nothing new,
+ * and reports idle once no downstream request and no non-HTTP connection is left. Idle keep-alive clients do not
+ * count: they keep `server.total_connections`, which the shutdown managers of gateways wait for, above zero as long
+ * as they like.
  *
  * @example The preStop hook of a gateway pod
  * ```ts
@@ -26,28 +27,28 @@ import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { type EnvoyListenerOptions, readOptions } from './options.js'
 import { EnvoyListenerProvider } from './provider.js'
 
-/** What is done to a whole Envoy on the caller's word alone, once it is idle or its time is over. */
+/** Commands for a whole Envoy that only the caller gives, once it is idle or its time is over. */
 export interface EnvoyListenerCommands {
   /**
-   * Lets Envoy close its listeners (`POST /drain_listeners?graceful`): for `--drain-time-s` (10 minutes unless set) it
-   * asks clients to go (`Connection: close`, GOAWAY), then nothing is accepted any more. It can't be undone.
+   * Makes Envoy close its listeners (`POST /drain_listeners?graceful`): for `--drain-time-s` (10 minutes unless set)
+   * it asks clients to go (`Connection: close`, GOAWAY), then it accepts nothing any more. It can't be undone.
    *
-   * @param member - one of several. Default: every one of the list
-   * @throws `NOT_FOUND` for one that is not listed, `FORBIDDEN`, or what kept the call from being carried out
+   * @param member - one of several. Default: all members
+   * @throws `NOT_FOUND` for a member that is not listed, `FORBIDDEN`, or the error that prevented the call
    */
   drainListeners(member?: MemberRef, call?: { readonly signal?: AbortSignal }): Promise<void>
   /**
-   * Ends the process (`POST /quitquitquit`), with whatever is left in it.
+   * Ends the process (`POST /quitquitquit`), with any work left in it.
    *
-   * @param member - one of several. Default: every one of the list
+   * @param member - one of several. Default: all members
    * @throws as {@link EnvoyListenerCommands.drainListeners}
    */
   quit(member?: MemberRef, call?: { readonly signal?: AbortSignal }): Promise<void>
 }
 
 /**
- * Envoys as members, by the addresses of their admin APIs: `{ pool: 'envoy', member: '127.0.0.1:9901' }`, or
- * `'/run/envoy/admin.sock'`.
+ * Makes a provider with Envoys as members, named by the addresses of their admin APIs: `{ pool: 'envoy', member:
+ * '127.0.0.1:9901' }`, or `'/run/envoy/admin.sock'`.
  *
  * @throws `INVALID_OPTIONS`
  */

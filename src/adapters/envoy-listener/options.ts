@@ -5,41 +5,41 @@ import { isDrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
 import { parseAdminAddress } from './session/admin.js'
 
-/** One admin address, several, or a function that returns them. */
+/** The admin addresses: one, several, or a function that returns them. */
 export type AdminAddresses = string | readonly string[] | (() => Promise<readonly string[]>)
 
 /**
- * When what is in front of an Envoy is taken to know that it gets no more work.
+ * When the load balancer in front of an Envoy counts as having noticed that the Envoy gets no more work.
  *
- * - `{ checks }`: that many failed health checks were answered since. Give the number after which the balancer in front
- *   takes it out (its unhealthy threshold), times the number of those that check on their own.
- * - `{ after }`: that long after the health check was failed. For what can't be counted: a proxy in front that is told
- *   by another program, such as a Kubernetes Service whose pod is terminating.
+ * - `{ checks }`: after this many failed health checks. Give the number after which the balancer in front takes the
+ *   Envoy out (its unhealthy threshold), times the number of balancers that check independently.
+ * - `{ after }`: this long after the provider failed the health check. For a balancer whose checks can't be counted:
+ *   one that another program informs, such as a Kubernetes Service with a terminating pod.
  */
 export type Noticed = { readonly checks: number } | { readonly after: Duration }
 
 /** Options of {@link envoyListener}. */
 export interface EnvoyListenerOptions {
   /**
-   * The admin API of the Envoy, `http://127.0.0.1:9901` or `unix:/run/envoy/admin.sock`; several make a pool of several
-   * members. A function is asked at every look; what it no longer names has ended by your word.
+   * The admin API of the Envoy, `http://127.0.0.1:9901` or `unix:/run/envoy/admin.sock`; several addresses make a
+   * pool of several members. A function is called for every look; an Envoy that it no longer returns counts as ended.
    */
   readonly admin: AdminAddresses
-  /** Name of the pool they make. @default 'envoy' */
+  /** The name of their pool. @default 'envoy' */
   readonly pool?: string | undefined
-  /** When what is in front knows. Until then it is not idle. @default \{ checks: 1 \} */
+  /** When the load balancer in front has noticed. Until then the Envoy is not idle. @default \{ checks: 1 \} */
   readonly noticed?: Noticed | undefined
   /**
-   * What is asked from the outside whether this Envoy is healthy: the health check filter of a listener, or `/ready` of
-   * the admin API. With `filter`, a proxy that has no such filter is refused before anything is changed: nothing would
-   * see its health check fail.
+   * What the health checks from outside probe: the health check filter of a listener, or `/ready` of the admin API.
+   * With `filter`, the drain of a proxy without such a filter is refused before any change, because no check would
+   * fail.
    *
    * @default 'filter'
    */
   readonly probe?: 'filter' | 'ready' | undefined
   /**
-   * What is no work of clients: the `stat_prefix` of HTTP connection managers that serve probes or metrics, and the
-   * statistics names of such listeners that are not HTTP, as `127.0.0.1_9000`.
+   * What does not count as client work: the `stat_prefix` of HTTP connection managers that serve probes or metrics,
+   * and the statistics names of such listeners that are not HTTP, such as `127.0.0.1_9000`.
    *
    * @default none
    */

@@ -106,7 +106,7 @@ export class EnvoyListenerProvider implements DrainableProvider {
           maint:
             'an Envoy has no maintenance state, hold drain; drainListeners() closes its listeners',
           terminate: 'an Envoy cuts nothing by itself, wait, or call quit()',
-          remove: 'who takes an Envoy out is what is in front of it; quit() ends it',
+          remove: 'the load balancer in front of an Envoy takes it out; quit() ends it',
           add: 'list the address of its admin API',
         },
         changes,

@@ -1,9 +1,9 @@
 /**
  * Drain endpoints of Envoy, in one proxy or in a fleet.
  *
- * Envoy has no drain call: whoever owns a cluster's endpoint set does it. `envoy()` holds the full
- * set, publishes it through a sink (a file, REST, gRPC, or your own control plane) and says idle
- * only when every proxy has taken the change and none has work left.
+ * Envoy has no drain call: the owner of a cluster's endpoint set drains its endpoints. `envoy()` holds the full set,
+ * publishes it through a sink (a file, REST, gRPC, or your own control plane) and reports idle only when every proxy
+ * has taken the change and none has work left.
  *
  * @example
  * ```ts
@@ -25,7 +25,7 @@ import { type EnvoyOptions, readOptions } from './options.js'
 import { EnvoyProvider } from './provider.js'
 
 /**
- * Endpoints of Envoy clusters as members: `{ pool: cluster, member: '10.0.0.1:80' }`, also
+ * Makes a provider with the endpoints of Envoy clusters as members: `{ pool: cluster, member: '10.0.0.1:80' }`, also
  * `'[2001:db8::1]:80'` and `'/run/app.sock'`.
  *
  * @throws `INVALID_OPTIONS`

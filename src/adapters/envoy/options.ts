@@ -7,55 +7,56 @@ import { parseAdminAddress } from './session/admin-client.js'
 import type { EndpointSink } from './sources/sink.js'
 import type { LoadReportSource } from './sources/with-loads.js'
 
-/** The addresses of the admin APIs, or a function that returns them. */
+/** The addresses of the admin APIs: a list, or a function that returns one. */
 export type AdminAddresses = readonly string[] | (() => Promise<readonly string[]>)
 
 /** Options of {@link envoy}. */
 export interface EnvoyOptions {
-  /** How endpoint sets reach the proxies. It is closed with the provider. */
+  /** How endpoint sets reach the proxies. The provider closes it. */
   readonly endpoints: EndpointSink
   /**
-   * The admin API of every proxy: `http://10.0.0.7:9901` or `unix:/run/envoy/admin.sock`. A function
-   * is asked at every look, so that a fleet can grow and shrink; a proxy that left stays unknown,
-   * and keeps members from being idle, until the list drops it.
+   * The admin API of every proxy: `http://10.0.0.7:9901` or `unix:/run/envoy/admin.sock`. A function is called for
+   * every look, so that a fleet can grow and shrink; a proxy that left is unread, and prevents idle, until the list
+   * drops it.
    *
-   * Needed by every sink but `grpcEndpoints()`, which can do with load reports, and `restEndpoints()` with `loads`.
+   * Every sink needs it except `grpcEndpoints()`, which can use load reports instead, and `restEndpoints()` with
+   * `loads`.
    */
   readonly admin?: AdminAddresses | undefined
   /**
-   * Load reports on a port of their own, `loadReports()` of `drainable/envoy/grpc`, beside any sink: counts are pushed,
-   * and a proxy that reports and is not on the `admin` list keeps members from being idle. Closed with the provider.
-   * `grpcEndpoints()` takes them on its own port; with this option it goes by these alone.
+   * Load reports on their own port, `loadReports()` of `drainable/envoy/grpc`, beside any sink: proxies push their
+   * counts, and a proxy that reports and is not on the `admin` list prevents idle. The provider closes it.
+   * `grpcEndpoints()` takes load reports on its own port; with this option it uses only these.
    */
   readonly loads?: LoadReportSource | undefined
   /**
-   * Who must be there: node ids or admin addresses, or how many. A proxy that is expected and not
-   * known keeps members from being idle. Default: whoever is listed or connected.
+   * The proxies that must be there: node ids or admin addresses, or how many. A proxy that is expected and not known
+   * prevents idle. Default: all that are listed or connected.
    */
   readonly expect?: readonly string[] | number | undefined
   /**
-   * A proxy that cannot be seen any more: `wait` (it may still hold work), or it counts as gone
-   * after that long. @default 'wait'
+   * How to treat a proxy that cannot be seen any more: `wait`, because it may still hold work, or count it as gone
+   * after a time. @default 'wait'
    */
   readonly onProxyGone?: 'wait' | { readonly after: Duration } | undefined
   /**
-   * A drain that would put the cluster into panic mode, in which Envoy sends traffic to drained
+   * What to do with a drain that would put the cluster into panic mode, in which Envoy sends traffic to drained
    * endpoints too. @default 'refuse'
    */
   readonly onPanic?: 'refuse' | 'allow' | undefined
   /**
-   * The clusters' `common_lb_config.healthy_panic_threshold` in percent, where no admin API tells it.
+   * The clusters' `common_lb_config.healthy_panic_threshold` in percent, if no admin API reports it.
    * @default 50
    */
   readonly panicThreshold?: number | undefined
   /**
-   * The clusters' `common_lb_config.update_merge_window`, where no admin API tells it. Before Envoy
-   * 1.40 a drain may take that long after its acknowledgement. @default 1 s
+   * The clusters' `common_lb_config.update_merge_window`, if no admin API reports it. Before Envoy 1.40 a drain can
+   * take effect that long after its acknowledgement. @default 1 s
    */
   readonly mergeWindow?: Duration | undefined
   /**
-   * The clusters' `connect_timeout`, where no admin API tells it: for that long a connect can hide
-   * a request on Envoy before 1.39.3, and in load reports. @default 5 s
+   * The clusters' `connect_timeout`, if no admin API reports it: a connect can hide a request for that long on Envoy
+   * before 1.39.3, and in load reports. @default 5 s
    */
   readonly connectTimeout?: Duration | undefined
 }
@@ -85,7 +86,7 @@ const isSink = (value: unknown): value is EndpointSink =>
 const isSource = (value: unknown): value is LoadReportSource =>
   typeof value === 'object' && value !== null && 'loads' in value && 'open' in value
 
-/** Without an admin API receipts have to say that a set was taken, and load reports who is busy. */
+/** Without an admin API, receipts must confirm that a set was taken, and load reports must show work. */
 function canDoWithoutAdmin({
   endpoints,
   loads,
@@ -137,7 +138,7 @@ const schema = z
   .refine((options) => options.admin !== undefined || canDoWithoutAdmin(options), {
     path: ['admin'],
     message:
-      'expected the addresses of the admin APIs: without them work is not known; only grpcEndpoints(), and restEndpoints() with loads, can do with load reports',
+      'expected the addresses of the admin APIs: without them work is not known; only grpcEndpoints(), and restEndpoints() with loads, can use load reports instead',
   })
 
 /** The options as the provider uses them: checked, with defaults filled in, durations in milliseconds. */

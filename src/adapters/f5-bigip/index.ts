@@ -27,11 +27,11 @@ import { F5BigipProvider } from './provider.js'
 export type { F5BigipOptions }
 
 /**
- * Drain members of a BIG-IP's pools.
+ * Makes a provider for a BIG-IP, or for a pair of them.
  *
- * Members are `{ pool: '/Common/web', member: '/Common/10.0.0.1:80' }`; names without a path are in
- * `partition`, and a member can also be named by address and port, or by its node's name where that
- * is clear. A node, in every pool it is in, is `{ pool: '@nodes', member: '/Common/10.0.0.1' }`.
+ * Members are `{ pool: '/Common/web', member: '/Common/10.0.0.1:80' }`; names without a path are in `partition`, and
+ * a member can also be named by address and port, or by its node's name if that is unambiguous. A node, in all of its
+ * pools, is `{ pool: '@nodes', member: '/Common/10.0.0.1' }`.
  *
  * @param options - where the device is and how to log in; nothing is sent before the first call
  * @throws `INVALID_OPTIONS` naming what was expected

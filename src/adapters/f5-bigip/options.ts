@@ -6,51 +6,65 @@ import type { Duration } from '../../provider/duration.js'
 import { durationOption } from '../../provider/duration-option.js'
 import { parseOptions } from '../../provider/options.js'
 
-/** How {@link f5Bigip} reaches the device, and what it may do there beside draining. */
+/** Options of {@link f5Bigip}: how to reach the device, and what to do there beside draining. */
 export interface F5BigipOptions {
   /**
-   * Management address of the device, or those of every unit of a pair: connections and counts live on
-   * the active unit, so with one address a failover in mid-drain leaves nothing to read.
+   * The management address of the device, or the addresses of every unit of a pair: only the active unit has
+   * connections and counts, so with one address a failover in mid-drain leaves nothing to read.
    */
   readonly url: string | readonly string[]
   /** A user with at least the Operator role on the partition; cutting connections needs more. */
   readonly username: string
-  /** Its password. A function is asked again for every login, so that it can rotate in mid-drain. */
+  /** Its password. A function is called for every login, so that the password can rotate in mid-drain. */
   readonly password: Secret
-  /** How the device's certificate is known; it is self-signed from the factory. @default the system's authorities */
+  /**
+   * How the device's certificate is verified; the factory certificate is self-signed. @default the system's
+   * authorities
+   */
   readonly tls?: Tls | undefined
-  /** A dispatcher of undici in place of our own Agent; never closed here. */
+  /** An undici dispatcher in place of our own Agent; the provider never closes it. */
   readonly dispatcher?: Dispatcher | undefined
-  /** Send credentials over plain HTTP to hosts other than loopback. @default false */
+  /** Whether to send credentials over plain HTTP to hosts other than loopback. @default false */
   readonly allowPlaintext?: boolean | undefined
-  /** Partition that names without a path are in. @default 'Common' */
+  /** The partition of names without a path. @default 'Common' */
   readonly partition?: string | undefined
-  /** `token` logs in once and logs out on close; `basic` sends the password with every request. @default 'token' */
+  /**
+   * How to log in: `token` logs in once and logs out on close; `basic` sends the password with every request.
+   * @default 'token'
+   */
   readonly auth?: 'token' | 'basic' | undefined
-  /** Name of the login provider, for users from LDAP, RADIUS or TACACS+ that have one of their own. @default 'tmos' */
+  /**
+   * The name of the login provider, for LDAP, RADIUS or TACACS+ users that have their own provider. @default 'tmos'
+   */
   readonly loginProvider?: string | undefined
-  /** Traffic group of the virtual servers in front; a unit counts as active where it is active for that group. @default any */
+  /**
+   * The traffic group of the virtual servers in front; a unit counts as active if it is active for that group.
+   * @default any
+   */
   readonly trafficGroup?: string | undefined
   /**
-   * Push the change to the other unit (`config-sync to-group`). It pushes everything that is pending,
-   * so a change is refused while the group is not in sync. Leave it out where autoSync is on, or where
-   * the other unit is not to follow. @default no push
+   * Pushes each change to the other unit (`config-sync to-group`). A push carries everything that is pending, so a
+   * change is refused while the group is not in sync. Leave it out if autoSync is on, or if the other unit is not to
+   * follow. @default no push
    */
   readonly configSync?: { readonly group: string } | undefined
-  /** Save the running configuration after a change, so that it survives a reboot; saves all of it. @default false */
+  /**
+   * Whether to save the running configuration after a change, so that it survives a reboot; this saves all of it.
+   * @default false
+   */
   readonly save?: boolean | undefined
   /**
-   * `forget`: before a member or node is forced offline, and before connections are cut, its persistence
-   * records are deleted (those of its address, for a member of its port and pool too), so that their
-   * clients are balanced anew. Takes more than the Operator role; what it hit is among the hints.
+   * `forget`: before a member or node is forced offline, and before connections are cut, its persistence records are
+   * deleted (those of its address, for a member of its port and pool too), so that their clients are balanced anew.
+   * It needs more than the Operator role; the hints report what it deleted.
    * @default records stay until they time out
    */
   readonly persistence?: 'forget' | undefined
-  /** How old the device's statistics can be; two samples are taken at least that far apart. @default '4s' */
+  /** How old the device's statistics can be; the core takes two samples at least that far apart. @default '4s' */
   readonly freshness?: Duration | undefined
-  /** Shortest pause between two looks. @default '2s' */
+  /** The shortest pause between two looks. @default '2s' */
   readonly minInterval?: Duration | undefined
-  /** How long one request may take, connect included; at least 50 ms. @default '15s' */
+  /** The time limit for one request, including the connect; at least 50 ms. @default '15s' */
   readonly callTimeout?: Duration | undefined
 }
 

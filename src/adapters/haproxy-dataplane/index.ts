@@ -27,9 +27,9 @@ import { HaproxyDataplaneProvider } from './provider.js'
 export type { HaproxyDataplaneOptions, OldWorkers }
 
 /**
- * A provider over one HAProxy Data Plane API.
+ * Makes a provider over one HAProxy Data Plane API.
  *
- * @throws `INVALID_OPTIONS` at once where an option is wrong
+ * @throws `INVALID_OPTIONS` at once if an option is wrong
  */
 export function haproxyDataplane(
   options: HaproxyDataplaneOptions,

@@ -7,82 +7,85 @@ import { durationOption } from '../../provider/duration-option.js'
 import { parseOptions } from '../../provider/options.js'
 
 /**
- * How to treat HAProxy processes that were replaced by a reload and may still hold connections: the
- * Data Plane API shows nothing of them.
+ * How to treat HAProxy processes that a reload replaced and that may still hold connections: the Data Plane API does
+ * not show them.
  *
- * - `wait`: one that was replaced in mid-drain stays listed as unread, so the drain is never idle;
- *   `why()` names this option
- * - `accept`: go on without them; idle is said with `verifiedIdle: false`
- * - `hard-stop-after`: as long as HAProxy's configuration says (`hard-stop-after` of its `global`
- *   section, read at each change of it; the largest value that was seen counts). Your word that the
- *   processes were started with what the file says: one that was lowered or added a moment ago says
- *   nothing of processes from before
- * - `within`: at least the `hard-stop-after` of every HAProxy process: once the present one has run for
- *   that long, no older one can be left. One below the configuration's value proves nothing
+ * - `wait`: a process that was replaced in mid-drain stays listed as unread, so the drain is never idle; `why()`
+ *   names this option
+ * - `accept`: go on without them; idle is reported with `verifiedIdle: false`
+ * - `hard-stop-after`: they end after the `hard-stop-after` in the `global` section of HAProxy's configuration (read
+ *   at each change of it; the largest value seen counts). You confirm that the processes were started with the value
+ *   in the file: a value lowered or added a moment ago does not apply to earlier processes
+ * - `within`: at least the `hard-stop-after` of every HAProxy process: once the present one has run for that long, no
+ *   older one can be left. A time below the configuration's value proves nothing
  *
- * A reload from before the drain can't be seen over this API: unless that time has passed, idle is
- * said with `verifiedIdle: false` and that reason. With `wait` a process that was replaced in mid-drain
- * ends by the configuration's `hard-stop-after` too, where that was known for 10 s before.
+ * This API does not show a reload from before the drain: unless that time has passed, idle is reported with
+ * `verifiedIdle: false` and that reason. With `wait`, a process that was replaced in mid-drain also ends by the
+ * configuration's `hard-stop-after`, if that was known for 10 s before.
  */
 export type OldWorkers = 'wait' | 'accept' | 'hard-stop-after' | { readonly within: Duration }
 
-/** How {@link haproxyDataplane} reaches the Data Plane API, and what it may change there. */
+/** Options of {@link haproxyDataplane}: how to reach the Data Plane API, and what to change there. */
 export interface HaproxyDataplaneOptions {
-  /** Where the API listens, without `/v2` or `/v3`; a path is a prefix of every path. */
+  /** The URL of the API, without `/v2` or `/v3`; its path becomes a prefix of every path. */
   readonly url: string
   /** User of the API (HTTP Basic). */
   readonly username: string
-  /** Its password. A function is asked again when the API refuses the last value, so that it can rotate in mid-drain. */
+  /**
+   * Its password. A function is called again when the API refuses the last value, so that it can rotate in mid-drain.
+   */
   readonly password: Secret
-  /** How the API's certificate is known. @default the system's authorities */
+  /** How the API's certificate is verified. @default the system's authorities */
   readonly tls?: Tls | undefined
-  /** Unix socket of the API; the host of `url` is then only a name. */
+  /** The unix socket of the API; the host of `url` is then only a name. */
   readonly socketPath?: string | undefined
-  /** A dispatcher of undici in place of our own Agent; never closed here. */
+  /** An undici dispatcher in place of our own Agent; the provider never closes it. */
   readonly dispatcher?: Dispatcher | undefined
-  /** Send credentials over plain HTTP to hosts other than loopback. @default false */
+  /** Whether to send credentials over plain HTTP to hosts other than loopback. @default false */
   readonly allowPlaintext?: boolean | undefined
   /**
-   * Write the drain into HAProxy's configuration too, without a reload: `weight 0` with the drain,
-   * `maintenance: enabled` with the seal. A reload then keeps the member out of balancing. Both are
-   * undone with the drain. @default false
+   * Whether to write the drain into HAProxy's configuration too, without a reload: `weight 0` with the drain,
+   * `maintenance: enabled` with the seal. The member then stays out of balancing after a reload. An undo of the drain
+   * undoes both. @default false
    */
   readonly durable?: boolean | undefined
   /**
-   * Servers that `track` a drained one go along with it. A drain is refused (`POOL_AT_MINIMUM`) where
-   * that would leave one of their backends with fewer serving servers than this. `keepReady` of the
-   * drain counts the drained member alone.
+   * How many serving servers each backend must keep that has servers which `track` the drained one: they are drained
+   * along with it. A drain that would leave fewer is refused (`POOL_AT_MINIMUM`). `keepReady` of the drain counts
+   * only the drained member.
    *
    * @default 1
    */
   readonly keepFollowers?: number | undefined
   /**
-   * Where `remove` and `add` act: in the running process (gone with the next reload), or in the
-   * configuration (a removal reloads HAProxy, which resets the drains of others until they are put
-   * back). @default 'runtime'
+   * Where `remove` and `add` act: in the running process (lost at the next reload), or in the configuration (a
+   * removal reloads HAProxy, which resets other drains until they are put back). @default 'runtime'
    */
   readonly membership?: 'runtime' | 'configuration' | undefined
-  /** See {@link OldWorkers}. Not together with `runtime`. @default 'wait' */
+  /** How to treat replaced processes, see {@link OldWorkers}. Not allowed together with `runtime`. @default 'wait' */
   readonly oldWorkers?: OldWorkers | undefined
   /**
-   * A provider over the Runtime API of the same HAProxy, such as `haproxyRuntime({ socket, master })`: the
-   * eyes, while the Data Plane API stays the hands. With its master's socket the processes that a reload
-   * replaced are seen until they end, so idle is proved without `hard-stop-after`; what it does about
-   * those that it can't see is its own option `oldWorkers`. Only looked through; never closed here.
+   * A provider over the Runtime API of the same HAProxy, such as `haproxyRuntime({ socket, master })`, for reads
+   * only; changes still go through the Data Plane API. With the master's socket it sees replaced processes until they
+   * end, so idle is proved without `hard-stop-after`; its own option `oldWorkers` covers processes that it can't see.
+   * This provider never closes it.
    */
   readonly runtime?: DrainableProvider | undefined
   /**
-   * Whether maint cuts established connections (`on-marked-down shutdown-sessions`). Left out, each
-   * server's configuration is asked; where it can't be read, maint counts as `unknown`.
+   * Whether maint cuts established connections (`on-marked-down shutdown-sessions`). Default: each server's
+   * configuration is read; if it can't be read, maint counts as `unknown`.
    */
   readonly maintCuts?: boolean | undefined
-  /** How long one call may take, connect included; at least 50 ms. A frozen HAProxy holds a call for 30 s. @default '5s' */
+  /**
+   * The time limit for one call, including the connect; at least 50 ms. A frozen HAProxy holds a call for 30 s.
+   * @default '5s'
+   */
   readonly callTimeout?: Duration | undefined
-  /** How long a reload that a removal needs may take until the new process is seen; at least 1 s. @default '25s' */
+  /** The time limit for a reload that a removal needs, until the new process is seen; at least 1 s. @default '25s' */
   readonly reloadTimeout?: Duration | undefined
 }
 
-/** What can look; which adapter made it is not asked, because adapters know nothing of each other. */
+/** Accepts any provider that can look: adapters do not know each other. */
 const runtimeOption = z.custom<DrainableProvider>(
   (value) =>
     typeof value === 'object' &&

@@ -33,7 +33,7 @@ import { HaproxyRuntimeProvider } from './provider.js'
 export type { HaproxyRuntimeOptions, OldWorkers, SocketAddress }
 
 /**
- * A provider for one HAProxy.
+ * Makes a provider for one HAProxy.
  *
  * @throws `INVALID_OPTIONS` naming the field
  */

@@ -8,76 +8,74 @@ import { type Address, parseAddress, tcpAddress } from './codec/address.js'
 import { once } from '../../provider/once.js'
 
 /**
- * Path of a unix socket, or host and port of a TCP one; as a text also the way HAProxy writes it:
- * `unix@/path`, `abns@name`, `host:port`, `ipv4@host:port`, `ipv6@[address]:port`.
+ * The address of a socket: the path of a unix socket, or host and port of a TCP socket. A text can also have the form
+ * that HAProxy uses: `unix@/path`, `abns@name`, `host:port`, `ipv4@host:port`, `ipv6@[address]:port`.
  */
 export type SocketAddress = string | { readonly host: string; readonly port: number }
 
 /**
- * What to do about processes of before a reload that can't be seen, or that can be seen and through
- * which clients can still come to a drained server (an old worker takes no more changes, so a seal
- * does not reach it).
+ * How to treat processes from before a reload that can't be seen, or that can be seen and through which clients can
+ * still reach a drained server (an old worker takes no more changes, so a seal does not reach it).
  *
- * - `wait`: they stand in the way of idle, so a drain waits until they have ended, or no connection is
- *   left in them that could bring another request; at the longest for its deadline. Where it is known
- *   at the start that old workers of a master can't be seen, and an earlier reload can't be excluded,
- *   the drain is refused before any change.
- * - `{ within }`: the `hard-stop-after` of your configuration: they count as ended that long after
- *   the process that replaced them started. One that can be seen all the same does not: idle is then said
- *   with `sealed: false` and `verifiedIdle: false`.
- * - `accept`: go on without them; idle is then said with `verifiedIdle: false`, and `sealed: false`
- *   where it is seen that clients can still come.
+ * - `wait`: they prevent idle. A drain waits until they have ended, or until no connection is left in them that could
+ *   bring another request, at the longest until its deadline. If it is known at the start that old workers of a
+ *   master can't be seen, and an earlier reload can't be excluded, the drain is refused before any change.
+ * - `{ within }`: the `hard-stop-after` of your configuration: they count as ended that long after the process that
+ *   replaced them started. A process that can still be seen does not count as ended: idle is then reported with
+ *   `sealed: false` and `verifiedIdle: false`.
+ * - `accept`: go on without them. Idle is then reported with `verifiedIdle: false`, and with `sealed: false` if
+ *   clients are seen to be able to come.
  */
 export type OldWorkers = 'wait' | 'accept' | { readonly within: Duration }
 
-/** How to reach one HAProxy, and what to do about what can't be seen of it. */
+/** Options of {@link haproxyRuntime}: how to reach one HAProxy, and how to treat processes that can't be seen. */
 export interface HaproxyRuntimeOptions {
   /**
-   * The stats socket: a `stats socket /path level admin` of the `global` section, or host and port of
-   * a `stats socket ipv4@... level admin`. Level operator is enough to look.
+   * The stats socket: a `stats socket /path level admin` of the `global` section, or host and port of a `stats socket
+   * ipv4@... level admin`. Level operator is enough to read.
    */
   readonly socket: SocketAddress
   /**
-   * The master socket (`haproxy -W -S /path,level,admin`): the way to old workers, which a reload
-   * leaves behind with their connections. Looked for by itself on 2.6 and 3.0, where the process says.
+   * The master socket (`haproxy -W -S /path,level,admin`): it reaches the old workers, which a reload leaves behind
+   * with their connections. On 2.6 and 3.0 the provider finds it by itself, because the process reports it.
    */
   readonly master?: SocketAddress | undefined
   /**
-   * For a way to the stats socket that speaks TLS: HAProxy ignores `ssl` on the `stats socket` line itself
-   * (seen on 2.6, 3.0, 3.2, 3.4), so a frontend with `bind ... ssl crt ...` stands before it, whose backend has
-   * the server `unix@/path`; with `verify required` a client certificate is wanted too. It is not used for `master`.
+   * TLS for a connection to the stats socket. HAProxy ignores `ssl` on the `stats socket` line itself (seen on 2.6,
+   * 3.0, 3.2, 3.4), so put a frontend with `bind ... ssl crt ...` before it, with a backend that has the server
+   * `unix@/path`; with `verify required`, HAProxy wants a client certificate too. Not used for `master`.
    */
   readonly tls?: Tls | undefined
-  /** What to do about old workers that can't be seen, or whose door can't be shut. @default 'wait' */
+  /** How to treat old workers that can't be seen, or that clients can still use. @default 'wait' */
   readonly oldWorkers?: OldWorkers | undefined
   /**
-   * Your servers have `on-marked-down shutdown-sessions`: maintenance cuts their connections. HAProxy
-   * does not tell, so say it: the door is then not closed by itself after idle, and `hold: 'maint'`
-   * and `escalateAfter` want `onTimeout: 'terminate'` beside them.
+   * Whether your servers have `on-marked-down shutdown-sessions`, so that maintenance cuts their connections. HAProxy
+   * does not report it. If `true`, an idle member is not sealed by default, and `hold: 'maint'` and `escalateAfter`
+   * need `onTimeout: 'terminate'` as well.
    *
    * @default false
    */
   readonly maintCuts?: boolean | undefined
   /**
-   * Servers that `track` a drained one go along with it. A drain is refused (`POOL_AT_MINIMUM`) where
-   * that would leave one of their backends with fewer serving servers than this. `keepReady` of the
-   * drain counts the drained member alone.
+   * How many serving servers each backend must keep that has servers which `track` the drained one: they are drained
+   * along with it. A drain that would leave fewer is refused (`POOL_AT_MINIMUM`). `keepReady` of the drain counts
+   * only the drained member.
    *
    * @default 1
    */
   readonly keepFollowers?: number | undefined
-  /** Longest time a connection may take, at least 10 ms. @default '2s' */
+  /** The time limit for a connection, at least 10 ms. @default '2s' */
   readonly connectTimeout?: Duration | undefined
   /**
-   * Longest time an answer may take as a whole, at least 10 ms: beyond it HAProxy is frozen, or its
-   * `stats maxconn` is used up.
+   * The time limit for a complete answer, at least 10 ms: a longer one means that HAProxy is frozen, or its `stats
+   * maxconn` is used up.
    *
    * @default '5s'
    */
   readonly replyTimeout?: Duration | undefined
   /**
-   * Connections at once, of the 10 that `stats maxconn` allows by default. One more is kept open
-   * during a drain where there is no master socket.
+   * The most connections at once; `stats maxconn` allows 10 by default. Without a master socket, one more is kept
+   * open during a drain.
    *
    * @default 4
    */

@@ -23,9 +23,9 @@ import type { Wanted } from './read/read.js'
 import { keyOf, Readings, toPools } from './read/reading.js'
 import type { Workshop } from './change/workshop.js'
 
-/** How long a request in turn-around after a refused connect is in no counter (1,000 ms and a bit), ms. */
+/** How long no counter includes a request in turn-around after a refused connect (a little over 1,000 ms), ms. */
 const BLIND = 1_100
-/** A command given up is executed within that long after a frozen process goes on, ms. */
+/** A frozen process executes a command that was given up within this time after it continues, ms. */
 const LATE_BOUND = 1_000
 
 /** Drains servers of one HAProxy through its Runtime API. */
@@ -35,7 +35,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
   readonly instance: string
   readonly #settings: Settings
   readonly #followers = new Followers()
-  /** What was held through this provider and not given back, by the member's key. */
+  /** Members held through this provider and not restored, by key. */
   readonly #held = new Set<string>()
   readonly #point: ControlPoint
   readonly #readings: Readings
@@ -85,7 +85,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     return { readings, pools, ended: this.#readings.ended(seen) }
   }
 
-  /** Which servers track which; learnt once a process. */
+  /** Returns which servers track which; learnt once per process. */
   async #tracked(
     { process, sight, replaced }: EverySight,
     targeted: boolean,
@@ -97,7 +97,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
       const rows = sights.map(({ row }) => row)
       return this.#followers.learn(scope, rows)
     }
-    // What a reload forgot is put back before anything else is asked.
+    // A drain lost in a reload is put back before anything else is read.
     if (replaced) return new Map()
     const leads = sights.some(({ state, row }) => mayLead(state, row.tracked !== ''))
     return this.#followers.read(scope, leads, this.#point.channel(process), ctx)
@@ -139,7 +139,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     return this.close()
   }
 
-  /** The servers concerned in the process that is changed, and what changes are made with there. */
+  /** Reads the servers concerned in the process to change, and prepares the workshop for changes. */
   async #look(
     changes: readonly Change[],
     ctx: CallContext,
@@ -187,7 +187,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
 function toWanted(refs: readonly MemberRef[]): Wanted {
   const wanted = new Map<string, Set<string>>()
   for (const { pool, member } of refs) {
-    // What HAProxy can't have in a name can't be there: it is never sent, and absent.
+    // A server whose name HAProxy does not allow can't exist: it counts as absent and its name is never sent.
     if (!isName(pool) || !isName(member)) continue
     const names = wanted.get(pool) ?? new Set()
     wanted.set(pool, names.add(member))

@@ -69,8 +69,8 @@ export function whyUnread(key: string, target: Target | undefined, error: unknow
   return {
     code: 'unreadable',
     ref: { pool, member, balancer: key },
-    text: `${quote(key)} can't be read: ${printable(wordsOf(error))}; what it holds is unknown`,
-    hint: "it is waited for until the deadline; onUnreachable: 'fail' refuses at once",
+    text: `${quote(key)} can't be read: ${printable(wordsOf(error))}; its load is unknown`,
+    hint: "the drain waits for it until the deadline; onUnreachable: 'fail' refuses at once",
   }
 }
 

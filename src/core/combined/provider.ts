@@ -24,16 +24,15 @@ import { once } from '../../provider/once.js'
 /** Options of {@link combineProviders}. */
 export interface CombineOptions {
   /**
-   * A balancer that can't be read when a drain begins. `fail`: the drain is refused, nothing is changed
-   * anywhere. `wait`: the others are drained, and idle is said once this one was read, drained and idle
-   * too. One that can't be read later is waited for in any case: until the deadline it is unread, never
-   * absent.
+   * What to do with a balancer that can't be read when a drain begins. `fail`: refuse the drain; nothing is changed
+   * anywhere. `wait`: drain on the others, and report idle once this one was read, drained and idle too. The drain
+   * always waits for a balancer that can't be read later: until the deadline it is unread, never absent.
    * @defaultValue `'fail'`
    */
   readonly onUnreachable?: 'wait' | 'fail' | undefined
   /**
-   * A balancer that has nothing at the address of a target `{ address }`. `skip`: it is left out.
-   * `fail`: the drain is refused as `NOT_FOUND`. On none of them it is `NOT_FOUND` in any case.
+   * What to do with a balancer that has nothing at the address of a target `{ address }`. `skip`: leave it out.
+   * `fail`: refuse the drain as `NOT_FOUND`. If no balancer has the address, it is always `NOT_FOUND`.
    * @defaultValue `'skip'`
    */
   readonly onMissing?: 'skip' | 'fail' | undefined
@@ -49,17 +48,18 @@ const optionsSchema = once(() =>
 )
 
 /**
- * Several balancers as one provider: a server behind all of them is drained on all of them, and idle is
- * said once it is idle on all at once. The keys become the `balancer` of every ref.
+ * Combines several balancers into one provider: a server behind all of them is drained on all of them, and is idle
+ * once it is idle on all at the same time. The keys become the `balancer` of every ref.
  *
- * Each balancer keeps its own pace, capabilities and floor; there is one handle, one report and one
- * ticket. A target `{ address }` stands for what has that address on any of them; a ref or a pool that
- * does not name its balancer must be on one only.
+ * Each balancer keeps its own pace, capabilities and floor; there is one handle, one report and one ticket. A target
+ * `{ address }` matches members with that address on any of them; a ref or a pool that does not name its balancer
+ * must exist on only one.
  *
- * Closing it closes the parts.
+ * Closing it closes all of them.
  *
  * @param providers - by key: letters, digits, `_`, `.`, `-`; at least one
- * @throws `INVALID_OPTIONS` where two parts are one balancer (same `name` and `instance`), a part is a combined one, or a key can't be used
+ * @throws `INVALID_OPTIONS` if two parts are one balancer (same `name` and `instance`), a part is itself combined, or
+ *   a key is not allowed
  * @example
  * ```ts
  * import { combineProviders, drain } from 'drainable'
@@ -89,7 +89,7 @@ export function combineProviders(
   for (const [key, { instance }] of all) {
     const twin = known.get(instance)
     if (twin !== undefined) {
-      const what = `'${quote(twin)}' and '${quote(key)}' have one instance (${quote(instance)})`
+      const what = `'${quote(twin)}' and '${quote(key)}' have the same instance (${quote(instance)})`
       throw invalid(subject, `${what}, so they are one balancer: give it once`)
     }
     known.set(instance, key)
@@ -113,8 +113,8 @@ function invalid(subject: string, what: string): DrainableError {
 }
 
 /**
- * What a combined provider answers where it is called as a plain one. The verbs of this library
- * don't: they know the parts, so that the slowest does not set the pace of all.
+ * A combined provider called like a plain one. The functions of this package call the parts instead, so that the
+ * slowest does not set the pace of all.
  */
 class CombinedProvider implements DrainableProvider {
   readonly specVersion = 1
@@ -216,7 +216,7 @@ class CombinedProvider implements DrainableProvider {
     return refs.filter(({ balancer }) => balancer === key).map(bareRef)
   }
 
-  /** Waits for all of them, also where one fails: nothing goes on after the call. */
+  /** Waits for all of them, even if one fails: nothing goes on after the call. */
   async #onAll<T>(
     call: (key: string, part: DrainableProvider) => Promise<T>,
   ): Promise<readonly (readonly [string, T])[]> {
@@ -231,7 +231,7 @@ class CombinedProvider implements DrainableProvider {
 
 const ROUGHEST: readonly MaintEffect[] = ['gentle', 'unknown', 'cuts', 'none']
 
-/** What all of them can do. */
+/** The capabilities that all of them have. */
 function weakest(all: readonly Capabilities[]): Capabilities {
   const most = (of: (one: Capabilities) => number): number => Math.max(...all.map(of))
   const every = (of: (one: Capabilities) => boolean): boolean => all.every(of)

@@ -119,7 +119,7 @@ export class CombinedRun implements HandleBody {
   }
 
   async restore(): Promise<DrainReport> {
-    this.#stop.abort(new DrainableError('CONFLICT', 'the drain was taken back'))
+    this.#stop.abort(new DrainableError('CONFLICT', 'the drain was undone'))
     await this.#begun
     const from = this.#spec.clock.now()
     const reports = await Promise.all(
@@ -169,7 +169,7 @@ export class CombinedRun implements HandleBody {
       void run.done.then(({ error }) => {
         if (muster.isSettled(key)) return
         if (error !== undefined) muster.fail(key, error)
-        else muster.skip(key, new DrainableError('CONFLICT', 'it was given up'))
+        else muster.skip(key, new DrainableError('CONFLICT', 'the drain was given up'))
       })
     }
   }

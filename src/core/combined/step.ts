@@ -87,7 +87,7 @@ export async function stepCombined(
   if (froms.size === 0) {
     throw new DrainableError(
       'TICKET_INVALID',
-      `stepDrain(): members: ticket '${ticket.id}' has none: its drain did not begin, start it anew`,
+      `stepDrain(): members: ticket '${ticket.id}' has no members: its drain did not begin, start it again`,
     )
   }
   const stepped = await onParts(froms, parts, call, step)

@@ -29,7 +29,8 @@ export function joinTickets(
   { all }: Parts,
 ): Ticket {
   const [first, ...more] = tickets.values()
-  if (first === undefined) throw new DrainableError('TICKET_INVALID', 'a ticket of no balancer')
+  if (first === undefined)
+    throw new DrainableError('TICKET_INVALID', 'the ticket names no balancer')
   // The newest: time that one of them has not seen pass counts for none.
   const saved = more.reduce((a, { saved: b }) => (b.wall > a.wall ? b : a), first.saved)
   const keys = [...all.keys()].filter((key) => tickets.has(key) || waiting.has(key))

@@ -5,18 +5,18 @@ import type { Lease } from './lease.js'
 import type { OwnerState } from '../tickets/owner.js'
 import type { Ticket } from '../tickets/ticket.js'
 
-/** For how long the lease is taken only to see that it is free, in milliseconds. */
+/** How long the lease is taken just to see whether it is free, in milliseconds. */
 const ASKED_FOR = 2_000
 
-/** What is known of the owner of a ticket. */
+/** What is known about the owner of a ticket. */
 export interface Judged {
   readonly state: OwnerState
   readonly text: string
 }
 
 /**
- * Judges owners that can't be seen from here by the lease under which their tickets were written: who has it goes
- * on with them. Asked once, and only where it decides.
+ * Judges owners on other machines by the lease under which their tickets were written: its holder continues them.
+ * Asks the lease once, and only if it decides.
  */
 export class LeaseJudge {
   readonly #lease: Lease | undefined
@@ -32,7 +32,7 @@ export class LeaseJudge {
     this.#signal = signal
   }
 
-  /** @throws what the engine of the lease failed with; `signal.reason` */
+  /** @throws the error of the lease's engine; `signal.reason` */
   async judge({ lease: mark }: Ticket, judged: Judged): Promise<Judged> {
     const lease = this.#lease
     if (judged.state !== 'unknown' || lease === undefined || mark?.name !== lease.name)

@@ -9,33 +9,36 @@ import { bounded } from '../runner/look/call.js'
 import type { Lease, LeaseAnswer, LeaseGrant } from './lease.js'
 import type { LeaseTerm } from './permit.js'
 
-/** How long a lease is taken for, in milliseconds: the figures of Kubernetes' leader election are 15, 10 and 2 s. */
+/** How long a lease is taken for, in milliseconds. Kubernetes' leader election uses 15, 10 and 2 s. */
 export const LEASE_TTL = 15_000
-/** After that part of it without an answer to a renewal nothing is changed any more. */
+/** The part of it after which, without an answer to a renewal, nothing is changed any more. */
 const RENEW_DEADLINE = 2 / 3
-/** A renewal, or another try to get it, each time that part of it has passed. */
+/** The part of it between two renewals, or two tries to get it. */
 const RETRY = 2 / 15
-/** One renewal may take that part of it: another try is left where it hangs. */
+/** The part of it that one renewal can take: that leaves time for another try if one hangs. */
 const RENEW_LIMIT = 1 / 4
-/** How long giving it up may take, in milliseconds: it ends by itself. */
+/** How long a release can take, in milliseconds: the lease ends by itself anyway. */
 const RELEASE_LIMIT = 2_000
 
-/** How a lease is contended for. */
+/** Options of a contender. */
 export interface LeadershipOptions {
   readonly lease: Lease
   /** Milliseconds. */
   readonly ttl: number
   readonly clock: Clock
-  /** Who asks, in the caller's own words. */
+  /** The contender's name, in the caller's own words. */
   readonly owner?: string | undefined
-  /** The verb, for messages. */
+  /** The name of the called function, for messages. */
   readonly subject: string
 }
 
 /** A contender for one lease. */
 export class Leadership {
   readonly #options: LeadershipOptions
-  /** One contender in the world, and readable: who sees it as the holder knows where to look. */
+  /**
+   * The globally unique name of this contender, readable: another client that sees it as the holder knows where to
+   * look.
+   */
   readonly holder: string
 
   constructor(options: LeadershipOptions) {
@@ -52,8 +55,8 @@ export class Leadership {
   /**
    * Asks once.
    *
-   * @returns the term, or who has it
-   * @throws what the engine failed with; `signal.reason`
+   * @returns the term, or the present holder
+   * @throws the engine's own error; `signal.reason`
    */
   async acquire(signal: AbortSignal): Promise<Term | { readonly holder: string | null }> {
     const { lease, ttl, clock } = this.#options
@@ -70,7 +73,7 @@ export class Leadership {
     )
   }
 
-  /** What is thrown where another contender has it. */
+  /** The error if another contender holds the lease. */
   refusal(holder: string | null): DrainableError {
     const { lease, subject } = this.#options
     const by = holder === null ? 'another contender' : `'${quote(holder)}'`
@@ -94,7 +97,7 @@ type Ask = <T>(
   call: (context: CallContext) => Promise<T>,
 ) => Promise<T>
 
-/** A moment by both clocks: a machine that slept has a monotonic clock that slept too. */
+/** A moment on both clocks: a machine's monotonic clock stops while the machine sleeps. */
 interface Moment {
   readonly now: number
   readonly wall: number
@@ -105,16 +108,16 @@ function momentOf(clock: Clock): Moment {
 }
 
 /**
- * The time in which a lease is ours: from the call that got it until it is given up, refused, or until the
- * renew deadline has passed since the last renewal that was answered *was sent*. That is judged in the
- * moment in which a change would leave, not by a timer: a process that was frozen wakes with its timers late.
+ * The time in which we hold a lease: from the call that got it until it is released or refused, or until the renew
+ * deadline has passed since the last answered renewal *was sent*. It is checked when a change is about to be sent,
+ * not by a timer: after a freeze, a process's timers fire late.
  */
 export class Term implements LeaseTerm {
   readonly grant: LeaseGrant
   readonly #options: LeadershipOptions
   readonly #ask: Ask
   readonly #lost = new AbortController()
-  /** When the last renewal was sent that was answered. */
+  /** When the last answered renewal was sent. */
   #renewed: Moment
   #failure: unknown
   #cancel: (() => void) | undefined
@@ -141,12 +144,12 @@ export class Term implements LeaseTerm {
     if (this.#lost.signal.aborted) return this.#lost.signal.reason as DrainableError
     if (!this.#over && !this.#isLate()) return undefined
     const error = this.#over ? this.#error('was given up') : this.#lateError()
-    // The caller is in the middle of something: what follows from it comes after that.
+    // Deferred, because the caller is in the middle of a step.
     queueMicrotask(() => this.#lose(error))
     return error
   }
 
-  /** Gives it up; what was begun under it must have ended. */
+  /** Releases the lease; everything begun under it must have ended. */
   async release(): Promise<void> {
     if (this.#over) return
     this.#over = true
@@ -156,7 +159,7 @@ export class Term implements LeaseTerm {
     try {
       await this.#ask('release', RELEASE_LIMIT, [], (context) => lease.release(grant, context))
     } catch {
-      // it ends by itself
+      // the lease ends by itself
     }
     this.#lose(this.#error('was given up'))
   }
@@ -190,7 +193,7 @@ export class Term implements LeaseTerm {
         if (!this.#over) this.#lose(this.#error('went to another contender'))
         return
       }
-      // Sent, not answered: that is when the engine began to count at the earliest.
+      // The time of sending, not of the answer: the engine began to count no earlier than that.
       this.#renewed = sent
       this.#failure = undefined
     } catch (thrown) {

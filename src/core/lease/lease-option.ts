@@ -5,7 +5,7 @@ import type { Lease } from './lease.js'
 import { missingMethods } from '../../provider/options.js'
 import { once } from '../../provider/once.js'
 
-/** A lease among options. */
+/** The schema of a lease option. */
 export const leaseSchema = once(() =>
   z.custom<Lease>(
     (value) => missingMethods(value, ['acquire', 'renew', 'release']).length === 0,
@@ -13,7 +13,7 @@ export const leaseSchema = once(() =>
   ),
 )
 
-/** For how long it is taken, in milliseconds. */
+/** The schema of `leaseTtl`, in milliseconds. */
 export const leaseTtlOption = once(() =>
   durationOption({ bareSeconds: 'refuse' })
     .refine((ms) => ms >= 1_000, 'expected at least 1s')

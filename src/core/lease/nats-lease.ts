@@ -4,31 +4,33 @@ import { missingMethods } from '../../provider/options.js'
 import { keyOf } from './redis-lease.js'
 import type { Lease, LeaseGrant } from './lease.js'
 
-/** One entry of a bucket, as `@nats-io/kv` gives it. */
+/** One entry of a bucket, as `@nats-io/kv` returns it. */
 export interface NatsEntryLike {
-  /** `PUT`, `DEL` or `PURGE`. */
+  /** The operation: `PUT`, `DEL` or `PURGE`. */
   readonly operation: string
-  /** Which writing of the bucket it was. */
+  /** The bucket's revision number of this entry. */
   readonly revision: number
-  /** Its value as a text. */
+  /** Returns its value as a text. */
   string(): string
 }
 
-/** As much of a bucket of `@nats-io/kv` 3 as a lease uses. */
+/** The part of an `@nats-io/kv` 3 bucket that a lease uses. */
 export interface NatsKvLike {
-  /** The newest entry of a key; null where there is none. */
+  /** Returns the newest entry of a key; null if there is none. */
   get(key: string): Promise<NatsEntryLike | null>
-  /** Writes a key that is not there, and gives the revision; rejects where it is. */
+  /** Creates a key and returns its revision; rejects if the key exists. */
   create(key: string, data: string): Promise<number>
-  /** Writes over a key whose newest entry has this revision, and gives the new one; rejects where it has another. */
+  /**
+   * Updates a key if its newest entry has this revision, and returns the new revision; rejects if it has another one.
+   */
   update(key: string, data: string, revision: number): Promise<number>
 }
 
-/** What the entry says. The holder is null once it was given up. */
+/** The content of the entry. The holder is null once the lease was released. */
 interface Held {
   readonly holder: string | null
   readonly ttl: number
-  /** Not there in the entry that was written to get it: its own revision is the number then. */
+  /** Absent in the entry that acquired the lease: that entry's own revision is the number. */
   readonly fence?: number
 }
 
@@ -38,18 +40,18 @@ interface Seen extends Held {
 }
 
 /**
- * A lease in a key of a NATS key-value bucket, over your own bucket. Every change goes by compare and set on the
- * entry's revision; the fencing number is the revision by which the lease was got, and rises as long as the
- * bucket lives.
+ * Makes a lease in one key of your NATS key-value bucket. Every change is a compare-and-set on the entry's revision;
+ * the fencing number is the revision that acquired the lease, and rises as long as the bucket exists.
  *
- * The server expires nothing (`nats-server` before 2.11 can't, for one key): a contender takes the lease over
- * once it has seen one revision unchanged for its whole time, by its own monotonic clock, as Kubernetes' leader
- * election does. So use one lease object for all tries, and a bucket without a `ttl` of its own, or with a much
- * longer one.
+ * The server does not expire the key (`nats-server` before 2.11 can't, for one key): a contender takes the lease over
+ * once it has seen the same revision for the lease's whole time, by its own monotonic clock, as Kubernetes' leader
+ * election does. So use one lease object for all tries, and a bucket without its own `ttl`, or with a much longer
+ * one.
  *
- * @param bucket - of `new Kvm(connection).open('leases')`. Create it once, before the contenders start: of two that create a bucket
- *   in the same moment `nats-server` 2.9 may refuse one (`subjects overlap with an existing stream`)
- * @param options - `key`: what all contenders of one lease name alike
+ * @param bucket - from `new Kvm(connection).open('leases')`. Create it once, before the contenders start: if two
+ *   clients create a bucket at the same moment, `nats-server` 2.9 can refuse one (`subjects overlap with an existing
+ *   stream`)
+ * @param options - `key`: the name that all contenders of one lease share
  * @throws `INVALID_OPTIONS`
  *
  * @example
@@ -75,7 +77,7 @@ class NatsLease implements Lease {
   readonly name: string
   readonly #bucket: NatsKvLike
   readonly #key: string
-  /** The revision seen last, and since when it is the same. */
+  /** The revision seen last, and since when it is unchanged. */
   #seen: { readonly revision: number; readonly since: number } | undefined
 
   constructor(bucket: NatsKvLike, key: string) {
@@ -94,7 +96,7 @@ class NatsLease implements Lease {
     if (found !== undefined && found.holder !== null && !this.#isOver(found, ctx)) {
       return { granted: false, holder: found.holder }
     }
-    // A call that was given up must not get it for a contender that does not know.
+    // A call that was given up must not acquire the lease for a contender that does not know of it.
     ctx.signal.throwIfAborted()
     const data = JSON.stringify({ holder, ttl } satisfies Held)
     const revision = await this.#set(data, found?.revision)
@@ -122,7 +124,7 @@ class NatsLease implements Lease {
     await this.#set(JSON.stringify({ holder: null, ttl: 0, fence } satisfies Held), found.revision)
   }
 
-  /** Another contender was faster, or an answer of ours was lost: the entry says which. */
+  /** Reads the entry to tell whether another contender was faster or our answer was lost. */
   async #heldBy(): ReturnType<Lease['acquire']> {
     return { granted: false, holder: (await this.#read())?.holder ?? null }
   }
@@ -133,7 +135,7 @@ class NatsLease implements Lease {
     return now - this.#seen.since >= ttl
   }
 
-  /** Undefined where there is no entry. */
+  /** Reads the entry; undefined if there is none. */
   async #read(): Promise<Seen | undefined> {
     const entry = await this.#bucket.get(this.#key)
     if (entry === null || entry.operation !== 'PUT') return undefined
@@ -141,7 +143,7 @@ class NatsLease implements Lease {
     return { holder, ttl, fence, revision: entry.revision }
   }
 
-  /** By compare and set; undefined where the entry is another one by now. */
+  /** Writes by compare-and-set; undefined if the entry has changed. */
   async #set(data: string, revision: number | undefined): Promise<number | undefined> {
     try {
       return revision === undefined
@@ -168,6 +170,6 @@ function parseHeld(text: string, name: string): Held {
     return { holder, ttl, ...(fence === undefined ? {} : { fence: Number(fence) }) }
   throw new DrainableError(
     'MALFORMED_REPLY',
-    `${name}: the entry is none of a lease, use a key that nothing else is written to`,
+    `${name}: the entry is not a lease, use a key that nothing else writes to`,
   )
 }

@@ -1,11 +1,11 @@
 import type { DrainableError } from '../../provider/error.js'
 
-/** Asked in the moment in which a change would leave: why it may not, or undefined. */
+/** Called just before a change is sent: returns why it must not be sent, or undefined. */
 export type Permit = () => DrainableError | undefined
 
-/** What a run changes balancers by, where that is a lease. */
+/** The lease under which a run changes balancers. */
 export interface LeaseTerm {
   readonly permit: Permit
-  /** What goes into its tickets. */
+  /** The mark that goes into its tickets. */
   readonly mark: { readonly name: string; readonly fence: number }
 }

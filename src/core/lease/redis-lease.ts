@@ -2,16 +2,16 @@ import { DrainableError } from '../../provider/error.js'
 import { quote } from '../../provider/quote.js'
 import type { Lease } from './lease.js'
 
-/** As much of a client of `redis` (4 and newer) as a lease uses. */
+/** The part of a `redis` client (4 and newer) that a lease uses. */
 export interface RedisLike {
-  /** Runs a script on the server as a whole. */
+  /** Runs a script on the server atomically. */
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
 }
 
 /*
- * One key holds the holder and expires by itself; a second one keeps the fencing number and never does. The
- * server's time is the least that the number can be: a server that lost its data goes on above what it gave
- * before. Redis runs a script as a whole.
+ * One key stores the holder and expires by itself; a second one stores the fencing number and never expires. The
+ * number is never below the server's time, so that a server that lost its data goes on above its earlier numbers.
+ * Redis runs a script atomically.
  */
 const ACQUIRE = `
 local holder = redis.call('GET', KEYS[1])
@@ -37,12 +37,12 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])`
 
 /**
- * A lease in Redis or Valkey, over your own client. Two keys are used, in one slot of a cluster: `{<key>}` with
- * the holder, and `{<key>}:fence` with the fencing number. A `key` with braces of its own is used as it is.
+ * Makes a lease in Redis or Valkey, over your own client. It uses two keys in one cluster slot: `{<key>}` with the
+ * holder, and `{<key>}:fence` with the fencing number. A `key` that contains braces is used unchanged.
  *
- * Redis replicates after it has answered: a failover in the same moment can give the lease to a second
- * holder while the first one believes in it until its renew deadline. Two controllers that agree on what they
- * want can't hurt each other; the fencing number in the tickets is the later one's.
+ * Redis replicates after it has answered: a failover at that moment can give the lease to a second holder while the
+ * first one believes to have it until its renew deadline. Two controllers that want the same state can't hurt each
+ * other; the tickets keep the fencing number of the later one.
  *
  * @param client - connected; a client that queues commands while it reconnects is fine
  * @param options - `key`: what all contenders of one lease name alike
@@ -83,7 +83,7 @@ export function redisLease(client: RedisLike, options: { readonly key: string })
   }
 }
 
-/** A client may be told to give buffers. */
+/** A client can be configured to return buffers. */
 function textOf(value: unknown): string | null {
   if (typeof value === 'string') return value
   return value instanceof Uint8Array ? Buffer.from(value).toString('utf8') : null
@@ -97,7 +97,7 @@ function pairOf(reply: unknown, key: string): readonly unknown[] {
   )
 }
 
-/** The name of a lease among its options, checked: a caller in JavaScript can leave all of them out. */
+/** Checks the `key` option of a lease: a caller in JavaScript can leave all options out. */
 export function keyOf(options: unknown, subject: string): string {
   const { key } = Object(options) as { readonly key?: unknown }
   if (typeof key === 'string' && /^[\w./:={}-]{1,200}$/.test(key)) return key

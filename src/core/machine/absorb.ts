@@ -10,7 +10,7 @@ import { allInForce, inWishedState } from './proof.js'
 import { forgetSamples, trackScopes } from './scopes.js'
 import { incarnationsOf, isLetGo, loadOf, neededState, ownOf, readsMember } from './state.js'
 
-/** Takes a reading in: what is known afterwards, no decision yet. */
+/** Takes a reading into the state, without any decision. */
 export function absorbReading(draft: Draft, input: ReadingInput): void {
   const { state } = draft
   const { reading, askedAt, mayOpen = false } = input
@@ -47,11 +47,14 @@ function takeScopes(draft: Draft, { reading, ended, took = 0 }: ReadingInput): v
   draft.proof({ lost: [...proof.lost, ...tracked.lost.map((lost) => ({ ...lost, at }))] })
 }
 
-/** What an undo goes back to is what was read before our first change; another client may set another state until then. */
+/**
+ * Records the state that an undo goes back to: the last one read before our first change, because another client can
+ * set another one until then.
+ */
 function meet(draft: Draft, reading: Reading): void {
   const { found } = draft.state
   if (!reading.present) return
-  // It is there, whatever this look was for.
+  // The member is there, whatever this look was for.
   const known = found === null || found.identity === reading.identity
   if (known && draft.state.vanished !== null) draft.set({ vanished: null })
   const untouched = !owesUndo(draft.state) && draft.state.hold.changes.length === 0
@@ -61,8 +64,8 @@ function meet(draft: Draft, reading: Reading): void {
 }
 
 /**
- * A process that could not be read when the hold went out is the one that is read first after it, as long as the member is
- * closed: another one that comes later has begun since.
+ * Learns the incarnation of a process that could not be read when the hold was sent, from its first reading while the
+ * member is closed. A different incarnation read later has begun since.
  */
 function learnProcesses(draft: Draft, { scopes }: Reading): void {
   if (!readsMember(draft.state) || !atLeast(ownOf(draft.state), 'drain')) return
@@ -81,7 +84,7 @@ function followEffect(draft: Draft): void {
     if (effectiveSince === null)
       draft.proof({ effectiveSince: draft.now, scopes: forgetSamples(state.proof.scopes) })
     if (!readsMember(state)) return
-    // What is read as wished is in place, whoever put it there.
+    // A state read as wanted is in place, whoever set it.
     const confirmed = draft.state.hold.wish
     draft.hold({ incarnations: incarnationsOf(draft.state), overruled: false, confirmed })
     sayInForce(draft)
@@ -102,7 +105,7 @@ function sayInForce(draft: Draft): void {
   if (inForce) draft.proof({ inForce })
 }
 
-/** A look that failed. */
+/** Takes a failed look into the state. */
 export function absorbFailure(draft: Draft, error: DrainableError, askedAt: number): void {
   if (draft.state.unread?.error.code !== error.code) draft.fault(error)
   draft.set({ unread: { error, askedAt } })

@@ -7,7 +7,7 @@ import type { Effect, Input } from './input.js'
 import type { MachinePolicy } from './policy.js'
 import { ownOf, type DrainState, type EndingState, type Hold, type ProofState } from './state.js'
 
-/** One transition under construction: the state so far, and what is to go out. */
+/** One transition in progress: the state so far, and the effects to send. */
 export class Draft {
   state: DrainState
   readonly effects: Effect[] = []
@@ -40,7 +40,7 @@ export class Draft {
     this.set({ ending: { ...this.state.ending, ...change } })
   }
 
-  /** What every event about the member begins with. */
+  /** The common fields of every event about the member. */
   get stamp(): { readonly at: string; readonly ref: DrainState['ref'] } {
     return { at: this.iso(this.now), ref: this.state.ref }
   }
@@ -65,31 +65,31 @@ export class Draft {
     this.emit({ type: 'phase', ...this.stamp, from, to })
   }
 
-  /** Sends a change: nothing else is sent before its outcome is known. */
+  /** Sends a change; nothing else is sent before its outcome is known. */
   apply(change: Change, first: boolean): void {
     this.hold({ pending: sentChange(change, ownOf(this.state), this.state.hold.late) })
     this.effects.push({ type: 'apply', change, first })
   }
 
-  /** The change's identity: another one is left alone. */
+  /** The identity for a change: a member with another one is left alone. */
   get identity(): { readonly identity?: string } {
     const { found } = this.state
     return found === null ? {} : { identity: found.identity }
   }
 
-  /** Over, and the wish is still kept up where that was so. */
+  /** Ends the run; a hold that was kept up is still kept up. */
   end(outcome: Outcome, error: DrainableError | null = null): void {
     if (this.state.ending.ended !== null) return
     this.ending({ ended: { outcome, at: this.now, error } })
   }
 
-  /** Over, and nothing is kept up any more. */
+  /** Ends the run and stops keeping up the hold. */
   finish(outcome: Outcome, error: DrainableError | null = null): void {
     this.end(outcome, error)
     this.ending({ holding: false })
   }
 
-  /** An idle that was said, and is held for an action, does not hold any more. */
+  /** Reports that a member held idle for an action is no longer idle. */
   lose(error: DrainableError): void {
     const { settled, holding, lossSaid } = this.state.ending
     if (!settled || !holding || lossSaid) return

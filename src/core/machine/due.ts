@@ -28,7 +28,9 @@ function later(moment: number | null, now: number): number | null {
   return moment !== null && moment > now ? moment : null
 }
 
-/** What a look that was asked for since has not decided is not due any more: only the balancer brings news of it. */
+/**
+ * Drops a moment that a look asked for since has passed without a decision: only the balancer can bring news of it.
+ */
 function unseen({ last }: DrainState, moment: number | null): number | null {
   return moment !== null && (last === null || last.askedAt < moment) ? moment : null
 }
@@ -45,12 +47,12 @@ function endings(state: DrainState, policy: MachinePolicy, now: number): (number
   ]
 }
 
-/** Of the freshness: what the numbers of one look may be older than those of the last. */
+/** The part of the freshness by which the numbers of one look can be older than those of the last. */
 const JITTER = 1 / 400
 
 /**
- * When the look is to be asked for whose numbers are from the moment that is waited for. A product whose
- * numbers are old by the time they are read is asked by as much later: sooner would show nothing.
+ * When to ask for the look whose numbers are from the awaited moment. If a product's numbers are old when they are
+ * read, the look is that much later: an earlier one would show nothing.
  */
 function sampleAt(state: DrainState, policy: MachinePolicy, now: number): number | null {
   const rule = idleRule(state, policy)
@@ -70,7 +72,7 @@ function sampleAt(state: DrainState, policy: MachinePolicy, now: number): number
   return latest
 }
 
-/** The earliest moment the whole rule can be satisfied, where that is a matter of time alone. */
+/** The earliest moment at which the whole rule can be met, if only time is missing. */
 export function quietAt(state: DrainState, policy: MachinePolicy, now: number): number | null {
   const rule = idleRule(state, policy)
   if (rule === null || state.phase === 'idle') return null

@@ -4,26 +4,31 @@ import type { DrainableError } from '../../provider/error.js'
 /** How long an undo may take, in milliseconds: the first check after maint needs its time. */
 export const UNDO_LIMIT = 30_000
 
-/** What a run wants of a member. */
+/** The goal of a run for a member. */
 export type Goal =
   | { readonly kind: 'drain' }
   /** Looks only, never asks for a change. */
   | { readonly kind: 'watch' }
   | OpenGoal
 
-/** Open it again. `ours`: back to what it was, and only what we changed. `anybody`: ready, whoever drained it. */
+/**
+ * Opens the member again. `ours`: back to its state before, and only what we changed. `anybody`: ready, whichever
+ * client drained it.
+ */
 export interface OpenGoal {
   readonly kind: 'open'
   readonly of: 'ours' | 'anybody'
-  /** When it is given up; null: never. */
+  /** When the run gives up; null: never. */
   readonly until: number | null
-  /** How long a change of ours that may still be carried out is waited for; null: until it can't happen any more. */
+  /** Until when to wait for a change of ours that may still be carried out; null: until it can't happen any more. */
   readonly lateUntil: number | null
-  /** Whether it must be seen healthy; else only the first check after maint is waited for. */
+  /** Whether the member must be seen healthy; otherwise the run waits only for the first check after maint. */
   readonly mustBeHealthy: boolean
-  /** The caller's own health check: asked before the door is opened. */
+  /** The caller's own health check, called before the member is opened. */
   readonly check: 'none' | 'due' | 'running' | 'passed'
-  /** What follows: this is the end, or it was the undo of a hold that left too few serving. */
+  /**
+   * What follows: the end of the run, or, after the undo of a hold that left too few serving, a refusal or a wait.
+   */
   readonly then: 'end' | 'refuse' | 'wait'
   /** Why a hold that left too few serving is undone. */
   readonly because: DrainableError | null
@@ -31,15 +36,15 @@ export interface OpenGoal {
   readonly wasAdmin: AdminState | null
   /** Incarnations when it was found open: after that, another state in the same process is another client's. */
   readonly reached: ReadonlyMap<string, string> | null
-  /** Changes that were sent for it. */
+  /** How many changes were sent for it. */
   readonly tries: number
 }
 
-/** How an undo, or `ready()`, is to go. */
+/** Options of an undo, or of `ready()`. */
 export type OpenOptions = Pick<OpenGoal, 'of' | 'until' | 'lateUntil'> &
   Partial<Pick<OpenGoal, 'mustBeHealthy' | 'check' | 'then' | 'because'>>
 
-/** The goal to open a member. */
+/** Makes the goal to open a member. */
 export function openGoal(options: OpenOptions): OpenGoal {
   return {
     kind: 'open',

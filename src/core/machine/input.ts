@@ -11,20 +11,20 @@ import type { DrainEvent } from '../events.js'
 import type { OpenGoal } from './goal.js'
 import type { DrainState, LateChange, Owned } from './state.js'
 
-/** A reading of the member, with what its look knew beside it. */
+/** A reading of the member, with further data of its look. */
 export interface ReadingInput {
   readonly type: 'reading'
   readonly reading: Reading
   readonly askedAt: number
   /** Processes known to have ended. */
   readonly ended?: Snapshot['ended']
-  /** How long the answer took, in milliseconds; 0 where it was not asked for (a push). */
+  /** How long the answer took, in milliseconds; 0 for a push. */
   readonly took?: number
   /** Why the pool has too few serving members now; null: it has enough. Default: not known. */
   readonly floor?: DrainableError | null
-  /** Whether another run of this process has an undo of the member under way, or one without an answer. */
+  /** Whether another run of this process has an undo of the member in progress, or one without an answer. */
   readonly mayOpen?: boolean
-  /** From 0 to 1, for waits that must differ between controllers. */
+  /** A random number from 0 to 1, for waits that must differ between controllers. */
   readonly random?: number
 }
 
@@ -34,61 +34,72 @@ export interface Sight {
   readonly identity: string
   readonly askedAt: number
   readonly at: number
-  /** Of every process that can hold work for it. */
+  /** The incarnation of every process that can hold work for it. */
   readonly incarnations: ReadonlyMap<string, string>
 }
 
-/** What comes in. `at` is the moment of receipt by the run's clock, `wall` the same moment in epoch milliseconds. */
+/**
+ * An input of the machine. `at` is the moment of receipt by the run's clock, `wall` the same moment in epoch
+ * milliseconds.
+ */
 export type Input = { readonly at: number; readonly wall: number } & (
   | ReadingInput
   | { readonly type: 'unreadable'; readonly error: DrainableError; readonly askedAt: number }
-  /** The last look, asked for when the time was over, did not come in time. `silent`: nor had any for long before. */
+  /**
+   * The last look, asked for at the deadline, did not come in time. `silent`: no other look had come for long before
+   * it either.
+   */
   | { readonly type: 'overdue'; readonly error: DrainableError; readonly silent: boolean }
   | {
       readonly type: 'result'
       readonly change: Change
       readonly result: ChangeResult
-      /** It is not waited for any longer, but its call goes on: what becomes of that comes in later. */
+      /** The run no longer waits for the answer, but the call goes on: its end is a later input. */
       readonly givenUp?: true
     }
-  /** The hold under way is not to be sent any more: see `isRough`. */
+  /** The pending hold must not be sent any more: see `isRough`. */
   | { readonly type: 'recalled' }
-  /** What was called idle is to be looked at once more: where it can't be read, that is no outcome before. */
+  /**
+   * A member reported idle must be looked at once more: if it can't be read, its idle is not an outcome before that.
+   */
   | { readonly type: 'doubt' }
   /** Another run of this process has seen the member: see `absorbSight`. */
   | { readonly type: 'sighted'; readonly sight: Sight }
-  /** The floor's answer to a first hold: it was not sent. */
+  /** The floor refused a first hold, which was not sent. */
   | { readonly type: 'denied'; readonly error: DrainableError }
   /** The caller's own health check ended. */
   | { readonly type: 'checked'; readonly error: DrainableError | null }
-  /** Changes that other runs sent, and whose answer never came. */
+  /** Changes that other runs sent and that were never answered. */
   | {
       readonly type: 'inherit'
       readonly late: readonly LateChange[]
-      /** What an undo that this drain ended has not undone. */
+      /** Changes that an undo ended by this drain has not undone. */
       readonly owned?: Owned
-      /** What a drain that this undo ended holds. */
+      /** Changes of a drain that this undo ended. */
       readonly held?: Owned
     }
-  /** Another goal from now on: drops proof and seal, keeps what may still be carried out. */
+  /** The run gets another goal: drops proof and seal, keeps changes that may still be carried out. */
   | { readonly type: 'goal'; readonly goal: OpenGoal }
-  /** Another call of this process speaks for the member now. */
+  /** Another call of this process controls the member now. */
   | { readonly type: 'yield'; readonly error: DrainableError }
   | { readonly type: 'end'; readonly outcome: Outcome; readonly error?: DrainableError }
-  /** The whole run has its outcome; the wish is still kept up. */
+  /** The whole run has its outcome; the hold is still kept up. */
   | { readonly type: 'settle' }
-  /** Stop keeping the wish up. */
+  /** Stops keeping the hold up. */
   | { readonly type: 'release' }
 )
 
-/** What goes out. An outcome is none: it stands in the state, and a run compares after each transition. */
+/**
+ * An effect of a transition. An outcome is not an effect: it is in the state, and a run compares the states after
+ * each transition.
+ */
 export type Effect =
-  /** `first`: the first hold, which the floor must let pass. */
+  /** Sends a change. `first`: the first hold, which needs the floor's consent. */
   | { readonly type: 'apply'; readonly change: Change; readonly first: boolean }
   | { readonly type: 'emit'; readonly event: DrainEvent }
-  /** Ask the caller's own health check. */
+  /** Calls the caller's own health check. */
   | { readonly type: 'check' }
-  /** An idle that was said and is held does not hold any more. */
+  /** A member held idle is no longer idle. */
   | { readonly type: 'lost'; readonly error: DrainableError }
 
 /** One step of the machine. */

@@ -2,9 +2,9 @@ import { atLeast } from '../../provider/admin-state.js'
 import { type DrainState } from './state.js'
 
 /**
- * What holds in every state the machine can reach. Tests check it after every transition.
+ * Checks the invariants of every state that the machine can reach. Tests run it after every transition.
  *
- * @returns what does not hold; empty where all is well
+ * @returns the broken invariants; empty if there are none
  */
 export function brokenInvariants(state: DrainState): readonly string[] {
   return INVARIANTS.filter(([, holds]) => !holds(state)).map(([text]) => text)

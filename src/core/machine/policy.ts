@@ -1,17 +1,17 @@
 import type { Capabilities, MaintEffect, PresentReading } from '../../provider/contract.js'
 
-/** What the machine is told about the drain; never changes while it runs. Durations in milliseconds. */
+/** The machine's policy, which never changes while it runs. Durations in milliseconds. */
 export interface MachinePolicy {
   readonly hold: 'drain' | 'maint'
-  /** Raise to maint on the verdict: never, where maint is gentle, or wherever there is a maint. */
+  /** Whether to raise an idle member to maint: never, if maint is gentle, or always if the product has maint. */
   readonly seal: 'never' | 'gentle' | 'always'
   readonly settle: number
   readonly until: 'idle' | 'removed'
   readonly onTimeout: 'fail' | 'terminate' | 'proceed'
   readonly onOverrule: 'reapply' | 'fail'
-  /** Where the floor of serving members says no: end, or wait. */
+  /** What to do if the floor refuses: end, or wait. */
   readonly onMinimum: 'fail' | 'wait'
-  /** Raise to maint that long after the start; null: never. */
+  /** How long after the start to raise to maint; null: never. */
   readonly escalateAfter: number | null
   readonly capabilities: Capabilities
 }

@@ -7,7 +7,7 @@ import type { MachinePolicy } from './policy.js'
 import { judgeScope, type IdleRule } from './scopes.js'
 import { neededState, type DrainState, type ScopeMark } from './state.js'
 
-/** The rule for this member as it stands; null while no hold is in effect. */
+/** The idle rule for this member; null while no hold is in effect. */
 export function idleRule(state: DrainState, policy: MachinePolicy): IdleRule | null {
   const { effectiveSince } = state.proof
   if (effectiveSince === null) return null
@@ -16,7 +16,7 @@ export function idleRule(state: DrainState, policy: MachinePolicy): IdleRule | n
   return { settle, blind, freshness, counts, effectiveSince, wish: neededState(state) }
 }
 
-/** Whether the member's own state is as wished. A member that vanished takes no work either. */
+/** Whether the member's own state is as wanted. A member that vanished takes no work either. */
 export function inWishedState(state: DrainState): boolean {
   const reading = state.last?.reading
   if (reading === undefined || state.goal.kind === 'open') return false
@@ -26,7 +26,7 @@ export function inWishedState(state: DrainState): boolean {
   return state.hold.wish !== 'none' && atLeast(reading.own, state.hold.wish)
 }
 
-/** Whether every process that can hold work has taken the wish, or no work can come through it. */
+/** Whether every process that can hold work has taken the wanted state, or lets no work through. */
 export function allInForce(state: DrainState): boolean {
   const tracks = [...state.proof.scopes.values()]
   return (
@@ -36,7 +36,7 @@ export function allInForce(state: DrainState): boolean {
 }
 
 /**
- * The proof that a member is idle now, by the four rules; null while one of them is not satisfied.
+ * Proves by the four rules that a member is idle now; null while one of them is not met.
  *
  * @param wallOffset - epoch milliseconds minus the run's clock
  */
@@ -107,7 +107,7 @@ function describe(
       ? 'in one sample, which the product itself confirms'
       : `in samples ${formatDuration(Math.max(...spreads(samples)))} apart`
   const arrivals = is.unknown
-    ? 'arrivals are not counted by this product, every sample since was 0'
+    ? 'this product does not count arrivals, every sample since was 0'
     : `nothing arrived for ${formatDuration(is.quiet)}`
   return `${name}: 0 in flight and 0 queued on ${processes} ${spread}, ${arrivals}, since ${is.since}`
 }
@@ -119,7 +119,7 @@ function spreads(samples: readonly (readonly LoadScope[])[]): number[] {
   )
 }
 
-/** What is kept of the scopes, to see later that nothing came since. */
+/** Marks of the scopes, to check later that nothing came since. */
 export function marksOf(state: DrainState): ReadonlyMap<string, ScopeMark> {
   return new Map(
     [...state.proof.scopes].map(([name, { last }]) => [
@@ -133,12 +133,14 @@ export function marksOf(state: DrainState): ReadonlyMap<string, ScopeMark> {
   )
 }
 
-/** Whether a product that does not count work says no more that nothing is attached: there is no other sign of it. */
+/**
+ * Whether a product that does not count work no longer reports the member released: there is no other sign of work.
+ */
 function isReleaseOver(last: LoadScope, { capabilities }: MachinePolicy): boolean {
   return capabilities.counts === 'none' && last.released !== true
 }
 
-/** Whether a scope shows nothing but what the mark shows: same process, nothing arrived, nothing there. */
+/** Whether a scope is still as in its mark: same process, nothing arrived, nothing in flight. */
 function asMarked(last: LoadScope, mark: ScopeMark | undefined, policy: MachinePolicy): boolean {
   return (
     last.active === 0 &&
@@ -150,11 +152,11 @@ function asMarked(last: LoadScope, mark: ScopeMark | undefined, policy: MachineP
 }
 
 /**
- * Whether one snapshot asked for after the seal still shows the verdict: in every scope the same
- * incarnation and arrivals, in force, nothing active and nothing queued.
+ * Whether one snapshot asked for after the seal confirms the verdict: in every scope the same incarnation and
+ * arrivals, in force, nothing active and nothing queued.
  *
- * `early`: it does so far, but its numbers may be older than the seal, so they can't show who slipped
- * in just before it. Where counts can be stale that takes the product's freshness longer.
+ * `early`: it does so far, but its numbers can be older than the seal, so they can't show work that arrived just
+ * before it. If counts can be stale, that takes the product's freshness longer.
  */
 export function verdictStands(
   state: DrainState,
@@ -175,8 +177,8 @@ export function verdictStands(
 }
 
 /**
- * Whether nothing was seen that contradicts the idle that was said. Once the whole run has its
- * outcome, a scope that can't be read for a moment contradicts nothing; before, it must be read.
+ * Whether no reading contradicts the reported idle. Once the whole run has its outcome, a scope that can't be read
+ * for a moment is no contradiction; before that, it must be read.
  */
 export function stillIdle(state: DrainState, policy: MachinePolicy): boolean {
   const { verdict, scopes } = state.proof
@@ -187,11 +189,11 @@ export function stillIdle(state: DrainState, policy: MachinePolicy): boolean {
 }
 
 /**
- * Whether work was seen on a member whose idle was said, as far as counters can tell: something in
- * flight or queued, or arrivals that moved. Where counters began anew, any arrival came after; a process
- * that joined beside the old ones brings its history along. One that counts no arrivals tells nothing of them.
+ * Whether counters show work on a member reported idle: something in flight or queued, or changed arrivals. If
+ * counters began anew, any arrival came afterwards; a process that joined beside the old ones brings its earlier
+ * count. A process that does not count arrivals shows none.
  *
- * @param marks - the scopes as they were when it was idle
+ * @param marks - the scopes from when it was idle
  */
 export function workSeen(
   state: DrainState,
@@ -216,7 +218,7 @@ export function workSeen(
   })
 }
 
-/** Whether work came to a process since the mark, as its counter tells. */
+/** Whether a process's counter shows arrivals since the mark. */
 function arrivedSince(
   mark: ScopeMark,
   { incarnation, arrivals, countersFrom }: LoadScope & { readonly arrivals: number },
@@ -226,6 +228,6 @@ function arrivedSince(
     countersFrom !== undefined &&
     mark.countersFrom !== countersFrom
   if (beganAnew) return arrivals > 0
-  // Another life, whose counters may have gone on or not: none at all is no sign of either.
+  // Another incarnation, whose counters may have continued or not: a zero shows neither.
   return (mark.arrivals ?? 0) !== arrivals && (arrivals > 0 || mark.incarnation === incarnation)
 }

@@ -4,9 +4,9 @@ import { stillIdle } from './proof.js'
 import type { DrainState } from './state.js'
 
 /**
- * Whether the hold under way must not be sent any more: it raises to maint, and what was read since it
- * was decided on says that maint cuts. It may have waited long, for its ticket or for another call. A
- * seal has the caller's word only over a verdict that stands, any other only where work may be cut.
+ * Whether the pending hold must not be sent any more: it raises to maint, and a reading since the decision says that
+ * maint cuts. The hold can have waited long, for its ticket or for another call. The caller allows a seal only over a
+ * verdict that still stands, and any other raise only if work may be cut.
  */
 export function isRough(state: DrainState, policy: MachinePolicy): boolean {
   const { pending } = state.hold
@@ -19,20 +19,20 @@ export function isRough(state: DrainState, policy: MachinePolicy): boolean {
   return !word
 }
 
-/** Whether the hold under way closes the door over a verdict; one of an idle member is put back. */
+/** Whether the pending hold is a seal over a verdict; for an idle member, the seal is put back. */
 function isSealing({ proof, phase }: DrainState): boolean {
   return proof.verdict !== null && proof.verdict.sealedAt === null && phase !== 'idle'
 }
 
-/** The hold under way is not sent: what is to be done instead is decided anew, from drain. */
+/** Recalls the pending hold: the next step is decided anew, from drain. */
 export function recall(draft: Draft): void {
   if (!isRough(draft.state, draft.policy)) return
   if (isSealing(draft.state)) draft.proof({ verdict: null })
   draft.hold({ pending: null })
-  if (draft.state.goal.kind === 'drain') lowerWish(draft) // an undo wishes nothing
+  if (draft.state.goal.kind === 'drain') lowerWish(draft) // an undo wants no hold
 }
 
-/** Drain is wished from now on, and no more than that counts as confirmed. */
+/** Lowers the wanted and the confirmed hold to drain. */
 export function lowerWish(draft: Draft): void {
   const { confirmed } = draft.state.hold
   draft.hold({ wish: 'drain', confirmed: confirmed === 'none' ? 'none' : 'drain' })

@@ -3,10 +3,10 @@ import type { Draft } from './draft.js'
 import { readScopes } from './state.js'
 import { explain } from './why.js'
 
-/** A load event is repeated after that long without a change, in milliseconds. */
+/** How long after the last load event it is repeated without a change, in milliseconds. */
 const SAY_AGAIN = 1_000
 
-/** Says the load of a member under drain or watch, when it changed and at least once a second. */
+/** Emits the load of a member under drain or watch when it changed, and at least once a second. */
 export function sayLoad(draft: Draft): void {
   const { state } = draft
   if (state.phase === 'removed' || state.goal.kind === 'open') return

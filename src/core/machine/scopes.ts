@@ -2,13 +2,13 @@ import { isInForce } from '../../provider/admin-state.js'
 import type { AdminState, LoadScope, Snapshot } from '../../provider/contract.js'
 import type { ProofState, ScopeTrack } from './state.js'
 
-/** An answer that took longer than that may hide that the product stood still, in milliseconds. */
+/** An answer slower than this can mean that the product stood still, in milliseconds. */
 const SLOW_ANSWER = 250
 
-/** Why a process that is known is unread, where no look lists it. */
-export const NOT_LISTED = 'it is not listed any more, and nothing said that it has ended'
+/** The note of a known process that no look lists. */
+export const NOT_LISTED = 'it is no longer listed, and nothing reported its end'
 
-/** A scope that ended, or lost its memory, while its last reading held work. */
+/** A scope that ended, or lost its counters, while its last reading showed work. */
 export interface LostScope {
   readonly scope: string
   readonly active: number
@@ -21,22 +21,21 @@ export interface TrackedScopes {
   readonly lost: readonly LostScope[]
 }
 
-/** What one look says about processes. */
+/** What one look shows about processes. */
 export interface ScopeLook {
   readonly listed: readonly LoadScope[]
   readonly ended: Snapshot['ended']
   readonly took: number
   readonly at: number
-  /** The state that a process must have taken to be in force, see `neededState`. */
+  /** The state that a process must have taken for the hold to be in force, see `neededState`. */
   readonly wish: AdminState | 'none'
 }
 
 /**
- * Takes one reading's scopes into what is known.
+ * Merges the scopes of one reading into the known ones.
  *
- * A scope once seen stays until it is positively known to have ended; then its end is taken in and
- * it is dropped, so that reloads do not pile up. One that is not listed any more is unread, because
- * nothing said that it is gone.
+ * A scope stays until its end is certain; then it is counted as ended and dropped, so that scopes of reloads do not
+ * pile up. A scope that is no longer listed is unread, because nothing shows that it has ended.
  */
 // eslint-disable-next-line complexity -- the fate of each process in one look: seen, replaced, ended, unlisted
 export function trackScopes(proof: ProofState, look: ScopeLook): TrackedScopes {
@@ -56,7 +55,7 @@ export function trackScopes(proof: ProofState, look: ScopeLook): TrackedScopes {
     seen.add(scope.scope)
     const before = scopes.get(scope.scope)
     if (scope.state === 'ended') {
-      // One that was never seen alive still counts: every process that could hold work has ended.
+      // A process that was never seen alive still counts: every process that could hold work has ended.
       if (before === undefined) ended = Math.max(1, ended)
       end(scope.scope)
       continue
@@ -83,7 +82,10 @@ export function trackScopes(proof: ProofState, look: ScopeLook): TrackedScopes {
   return { scopes, ended, lost }
 }
 
-/** Processes that an earlier look has listed, and whose counts there say nothing: each is read, or has ended, before idle is said. */
+/**
+ * Adds processes that an earlier look listed and whose counts there prove nothing: each must be read, or have ended,
+ * before idle is reported.
+ */
 export function expectScopes(proof: ProofState, listed: readonly LoadScope[]): ProofState {
   const known = new Map(proof.scopes)
   for (const scope of listed) {
@@ -97,7 +99,7 @@ export function expectScopes(proof: ProofState, listed: readonly LoadScope[]): P
   return { ...proof, scopes: known }
 }
 
-/** All processes have ended, because the product counts nothing for a member that is gone. */
+/** Ends all processes, because the product counts nothing for a member that is gone. */
 export function endAll(proof: ProofState): TrackedScopes {
   return trackScopes(proof, { listed: [], ended: 'unlisted', took: 0, at: 0, wish: 'none' })
 }
@@ -126,7 +128,7 @@ function advance(
   if (scope.state !== 'read') return { ...fresh, last: scope, zeros: null }
   const moved = fresh.read !== null && fresh.read.arrivals !== scope.arrivals
   const inForce = isInForce(scope, wish)
-  // What came while it was not in force may be hidden from then on: the quiet time begins in force.
+  // Work that came while the hold was not in force can be hidden: the quiet time begins when it is in force.
   const unquiet =
     moved ||
     !inForce ||
@@ -149,12 +151,12 @@ function advance(
   }
 }
 
-/** Whether the product's own clock fell: how long it lived since is not known. */
+/** Whether the product's own clock went back: then it is not known how long it has run since. */
 function wentBack({ lived: before }: LoadScope, { lived }: LoadScope): boolean {
   return before !== undefined && lived !== undefined && lived < before
 }
 
-/** The scopes after the hold took effect anew: nothing read before counts any more. */
+/** Resets the samples after the hold took effect anew: no earlier reading counts any more. */
 export function forgetSamples(
   scopes: ReadonlyMap<string, ScopeTrack>,
 ): ReadonlyMap<string, ScopeTrack> {
@@ -166,19 +168,19 @@ export function forgetSamples(
   )
 }
 
-/** What one scope still lacks before it counts as idle. */
+/** Whether one scope counts as idle, or what it still lacks. */
 export type ScopeVerdict =
   | { readonly idle: true; readonly quietSince: number; readonly arrivals: 'unchanged' | 'unknown' }
   | {
       readonly idle: false
       readonly lacks: 'reading' | 'force' | 'zero' | 'second-sample' | 'quiet' | 'release'
-      /** Milliseconds until it can be idle at the earliest, where that is a matter of time alone. */
+      /** Milliseconds until it can be idle at the earliest, if only time is missing. */
       readonly wait: number
-      /** The moment that its numbers must be from then. Null: time alone does not help. */
+      /** The moment that its numbers must be from. Null: time alone does not help. */
       readonly needs: number | null
     }
 
-/** What the rule needs to know, beside the scope itself. */
+/** The parameters of the idle rule. */
 export interface IdleRule {
   readonly settle: number
   readonly blind: number
@@ -188,14 +190,14 @@ export interface IdleRule {
   readonly wish: AdminState | 'none'
 }
 
-/** How long nothing may arrive before a member whose product does not count arrivals is taken as quiet. */
+/** The quiet time, in milliseconds, if the product does not count arrivals. */
 const QUIET_WITHOUT_ARRIVALS = 3_000
-/** Two samples closer than that see one moment, in milliseconds. */
+/** Two samples closer than this show the same moment, in milliseconds. */
 const SAMPLE_GAP = 5
-/** Two looks closer than that may see one damaged moment of the product, in milliseconds. */
+/** Two looks closer than this can show the same damaged moment of the product, in milliseconds. */
 export const ABSENCE_GAP = 20
 
-/** Whether one scope satisfies the idle rule (rules 2 to 4 of the definition of idle). */
+/** Whether one scope meets the idle rule (rules 2 to 4 of the definition of idle). */
 // eslint-disable-next-line complexity -- the rule of one process, read in one piece
 export function judgeScope(track: ScopeTrack, rule: IdleRule, now: number): ScopeVerdict {
   const { last, zeros } = track
@@ -226,7 +228,7 @@ export function judgeScope(track: ScopeTrack, rule: IdleRule, now: number): Scop
     return { idle: true, quietSince: zeros.first.sampledAt, arrivals: 'unknown' }
   }
   const since = Math.max(track.quietFrom, rule.effectiveSince)
-  // Its own clock speaks for slow answers only where it can be read now.
+  // The product's own clock makes up for slow answers only if it can be read now.
   const stalled = last.lived === undefined ? track.stalled : 0
   const quietAt = since + Math.max(rule.settle, rule.blind) + stalled
   const secondAt = zeros.first.sampledAt + (released ? 0 : gap)
@@ -237,7 +239,7 @@ export function judgeScope(track: ScopeTrack, rule: IdleRule, now: number): Scop
   return { idle: true, quietSince: since, arrivals: 'unchanged' }
 }
 
-/** Whether the product's own clock shows the time for which it can hide work; true where it tells none. */
+/** Whether the product's own clock shows that its blind time has passed; true if it has no such clock. */
 function livedThrough(track: ScopeTrack, rule: IdleRule): boolean {
   const lived = track.last.lived
   if (track.livedFrom === null || lived === undefined) return true

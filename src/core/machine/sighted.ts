@@ -6,19 +6,22 @@ import { forgetSamples } from './scopes.js'
 import { isLetGo, type DrainState } from './state.js'
 
 /**
- * Whether what another run of this process saw takes away what this drain rests on: the member was lower than its
- * hold in force, later than its own newest look. Once the run has its outcome, its own next look tells more.
+ * Whether another run of this process saw the member lower than the hold that this drain has in force, later than its own
+ * newest look: it looks at once, so that the hold is put back soon.
  */
 export function contradicts(state: DrainState, { own, identity, askedAt }: Sight): boolean {
-  const { hold, proof, last, found, ending } = state
+  const { hold, proof, last, found } = state
   if (last === null || askedAt <= Math.max(last.askedAt, hold.confirmedAt)) return false
-  if (ending.settled || isLetGo(state) || proof.effectiveSince === null) return false
+  if (isLetGo(state) || proof.effectiveSince === null) return false
   return identity === found?.identity && !atLeast(own, hold.confirmed)
 }
 
-/** Nothing that was counted until then proves anything any more, also where the next look finds it as wished again. */
+/**
+ * Nothing that was counted until then proves anything any more, also where the next look finds it as wished again. Once
+ * the run has its outcome, its own next look tells more.
+ */
 export function absorbSight(draft: Draft, sight: Sight): void {
-  if (!contradicts(draft.state, sight)) return
+  if (draft.state.ending.settled || !contradicts(draft.state, sight)) return
   const scopes = forgetSamples(draft.state.proof.scopes)
   draft.proof({ effectiveSince: null, inForce: false, scopes })
   loseIdle(draft)

@@ -9,14 +9,15 @@ import type {
 import type { DrainableError } from '../../provider/error.js'
 import type { Outcome, Phase, Proof } from '../../provider/report.js'
 import type { Goal } from './goal.js'
+import type { Sight } from './input.js'
 
 /**
- * Everything the machine knows of one member, in named parts. Plain data; all times in milliseconds
- * by the run's clock. `invariants.ts` beside this file says what holds in every state.
+ * Everything the machine knows about one member, in named parts. Plain data; all times in milliseconds by the run's
+ * clock. `invariants.ts` lists the invariants of every state.
  */
 export interface DrainState {
   readonly ref: MemberRef
-  /** What is asked for. */
+  /** The goal of the run. */
   readonly goal: Goal
   readonly phase: Phase
   readonly startedAt: number
@@ -27,8 +28,10 @@ export interface DrainState {
   readonly last: LastReading | null
   /** The newest look that failed, if it is newer than the newest reading. */
   readonly unread: { readonly error: DrainableError; readonly askedAt: number } | null
-  /** Absence or another identity that was seen once: a second look decides. */
+  /** Absence or another identity that was seen once; a second look decides. */
   readonly vanished: { readonly identity: string | null; readonly since: number } | null
+  /** What another run of this process has seen since this one has looked: lower than we had set it. Not kept in tickets. */
+  readonly sighted: Sight | null
   readonly hold: Hold
   readonly proof: ProofState
   readonly ending: EndingState
@@ -36,16 +39,19 @@ export interface DrainState {
   readonly said: { readonly key: string; readonly at: number } | null
 }
 
-/** The newest reading, with when it was asked for and when it came. */
+/** The newest reading, with the times when it was asked for and received. */
 export interface LastReading {
   readonly reading: Reading
   readonly askedAt: number
   readonly at: number
-  /** Another run of this process may have opened the member since, or yet open it. */
+  /** Whether another run of this process may have opened the member since, or may still open it. */
   readonly mayOpen: boolean
 }
 
-/** The member as found before our first change that changed something: what an undo goes back to, and how it is told from another of its name. */
+/**
+ * The member as found before our first effective change: the state that an undo goes back to, and the identity that
+ * tells it from another member with its name.
+ */
 export interface FoundMember {
   readonly identity: string
   readonly own: AdminState | 'unknown'
@@ -53,58 +59,58 @@ export interface FoundMember {
   readonly native: Json | null
 }
 
-/** What we wish the member's own state to be, and what became of our changes of it. */
+/** The wanted own state, and the results of our changes. */
 export interface Hold {
-  /** What the own state should at least be. `none`: nothing is wished. */
+  /** The wanted state: the own state must be at least this. `none`: no hold is wanted. */
   readonly wish: 'none' | 'drain' | 'maint'
-  /** The highest hold that was confirmed: a lower state than that was forgotten, or set by another client. */
+  /** The highest confirmed hold: if the state is lower, it was forgotten, or another client set it. */
   readonly confirmed: 'none' | 'drain' | 'maint'
-  /** Changes that ended, oldest first, until they are undone: whose the state found is. */
+  /** Our ended changes, oldest first, until they are undone: they show whether a state found is ours. */
   readonly changes: readonly OwnChange[]
-  /** The change under way: nothing else is sent before its answer. */
+  /** The pending change: nothing else is sent before its answer. */
   readonly pending: SentChange | null
   /** Changes whose answer was lost: they may still be carried out. */
   readonly late: readonly LateChange[]
-  /** When the newest change got its answer, or lost it: looks asked for before that, or in the same instant, never count. */
+  /** * When the newest change was answered, or its answer lost: looks asked for before or at that time never count. */
   readonly confirmedAt: number
-  /** Nothing is sent before. */
+  /** Nothing is sent before this time. */
   readonly notBefore: number
-  /** Answers lost, and refusals, since something was last confirmed: what the pause before the next try grows with. */
+  /** Lost answers and refusals since the last confirmation: the pause before the next try grows with them. */
   readonly losses: number
   readonly refusals: number
-  /** Why the newest answer was lost; null where one came since. */
+  /** Why the newest answer was lost; null if an answer came since. */
   readonly loss: DrainableError | null
-  /** The last refusal of a change of ours: the first thing to say. One that is not retryable is not tried again. */
+  /** * The last refusal of our changes, reported first. After one that is not retryable, the change is not repeated. */
   readonly refusal: { readonly change: Change; readonly error: DrainableError } | null
-  /** Incarnations at the last reading whose own state was as wished: tells "forgotten" from "overruled". */
+  /** Incarnations at the last reading with the wanted own state: they tell "forgotten" from "overruled". */
   readonly incarnations: ReadonlyMap<string, string> | null
-  /** How often the state of another client was found, and whether the newest was answered already. */
+  /** How often another client's state was found; `overruled`: whether the newest was handled already. */
   readonly overrules: number
   readonly overruled: boolean
-  /** Whether `escalateAfter` was acted on. */
+  /** Whether `escalateAfter` was carried out. */
   readonly escalated: boolean
-  /** The floor of serving members: asked before the first hold, looked at once more after it. */
+  /** The floor of serving members: asked before the first hold, and checked once more after it. */
   readonly floor: 'unasked' | 'granted' | 'kept'
-  /** When a hold that left too few serving is undone, unless that has changed until then. Null: it left enough. */
+  /** When to undo a hold that left too few serving, unless that changes before. Null: it left enough. */
   readonly yieldAt: number | null
-  /** The floor said no. */
+  /** Whether the floor refused. */
   readonly atMinimum: boolean
 }
 
-/** A change of ours that has ended. */
+/** One of our changes that has ended. */
 export interface OwnChange {
   readonly kind: 'hold' | 'restore' | 'terminate' | 'remove'
   readonly to: AdminState | null
-  /** `unchanged`: it was so before us. `intended`: it was sent, or was to be; it is not known whether it was carried out. */
+  /** * `unchanged`: the state was there before. `intended`: it is not known whether the change was carried out. */
   readonly state: 'intended' | 'applied' | 'unchanged'
   readonly at: number
 }
 
-/** What another run of this process had changed, and whoever takes it over is to undo. */
+/** Changes of another run of this process, for the run that takes over their undo. */
 export interface Owned {
   readonly found: FoundMember
   readonly changes: readonly OwnChange[]
-  /** Incarnations when that was last seen in place, or taken back. */
+  /** Incarnations when the changes were last seen in place, or undone. */
   readonly incarnations?: ReadonlyMap<string, string> | null
 }
 
@@ -123,55 +129,57 @@ export interface SentChange {
 export interface LateChange {
   readonly change: Change
   readonly lostAt: number
-  /** From when on it can't be carried out any more: counted from the first answer to a look asked for after the loss. Null: no such answer yet. */
-  readonly until: number | null
   /**
-   * When the member was last seen without its effect, by a look asked for then: an effect that shows up
-   * afterwards is ours. Null: never.
+   * When it can't be carried out any more, by the first answer to a look after the loss. Null: no such answer yet.
    */
+  readonly until: number | null
+  /** * When the last look without its effect was asked for: an effect that shows up later is ours. Null: never. */
   readonly lackedAt: number | null
-  /** The state it was in then. */
+  /** The state of the member then. */
   readonly before?: AdminState
   /**
-   * Whether another hold of this process, under way at the same time, leads to the same state, or a repeat of
-   * an inherited restore may have: an effect that shows up is ours, but this one may be the one that is still to come.
+   * Whether another pending hold of this process leads to the same state, or a repeat of an inherited restore may
+   * have led there: an effect that shows up is ours, but this change can still be to come.
    */
   readonly shared?: boolean
   /**
-   * What looks have shown of its effect since it was sent. `shown`: it came. `gone`: it came, and is not there any
-   * more, so it was carried out: an effect that shows up afterwards is another client's. Not kept in tickets.
+   * What looks have shown of its effect since it was sent. `shown`: the effect is there. `gone`: the effect came and
+   * went, so the change was carried out, and a later effect is another client's. Not in tickets.
    */
   readonly sight?: 'shown' | 'gone'
-  /** The balancer said no to it; it may have been carried out in part, and only its very own effect shows that. */
+  /** * Whether the balancer refused it; a part may have been carried out, which only exactly its own effect shows. */
   readonly refused?: boolean
   /**
-   * Its call was given up here and goes on, because others wait for it too: until that has ended, nothing
-   * says when the change can't come any more.
+   * Whether its call was given up here but goes on, because others wait for it too: until the call has ended, it is
+   * not known when the change can no longer take effect.
    */
   readonly underWay?: boolean
 }
 
-/** What is known of the member's work. */
+/** What is known about the member's work. */
 export interface ProofState {
   /** Every process that can hold work for it and has not ended, by name. */
   readonly scopes: ReadonlyMap<string, ScopeTrack>
-  /** How many processes have ended since. */
+  /** How many processes have ended. */
   readonly ended: number
-  /** From when on snapshots count: the last change took effect. Null: it is not in effect. */
+  /** The time from which snapshots count: when the last change took effect. Null: it is not in effect. */
   readonly effectiveSince: number | null
-  /** Whether every process was found in force since. */
+  /** Whether the hold was found in force in every process since. */
   readonly inForce: boolean
-  /** The moment the rule was satisfied, kept while the door is being closed and while idle lasts. */
+  /** The moment when the rule was met, kept during the seal and while idle lasts. */
   readonly verdict: Verdict | null
   readonly proof: Proof | null
   readonly sealed: boolean
-  /** Why the proof is not to be called verified, as known at the verdict. */
+  /** Why the proof is not verified, as known at the verdict. */
   readonly unverified: string | null
-  /** Seals that were refused: after three, or one for good, we say idle without. One whose answer was lost is sent again, like any hold. */
+  /**
+   * How many seals were refused: after three, or after one that is not retryable, idle is reported without a seal. A
+   * seal whose answer was lost is sent again, like any hold.
+   */
   readonly sealFailures: number
-  /** Processes that ended, or lost their memory, while their last reading held work. */
+  /** Processes that ended, or lost their counters, while their last reading showed work. */
   readonly lost: readonly { readonly scope: string; readonly active: number; readonly at: string }[]
-  /** Whether a part of the quiet time was counted between the clocks of two machines: no verdict stands on it. */
+  /** Whether a part of the quiet time was measured across the clocks of two machines: no verdict can rest on it. */
   readonly isForeign: boolean
 }
 
@@ -181,37 +189,37 @@ export interface ZeroRun {
   readonly last: LoadScope
 }
 
-/** What is known of one process that can hold work for the member. */
+/** What is known about one process that can hold work for the member. */
 export interface ScopeTrack {
-  /** Its newest reading, of whatever state. */
+  /** Its newest reading, in any state. */
   readonly last: LoadScope
-  /** Its newest reading that could be read. Null: never read. */
+  /** Its newest reading with the state `read`. Null: never read. */
   readonly read: LoadScope | null
-  /** Since when its arrivals have the present value: the receipt of the first reading that said so. */
+  /** Since when its arrivals have the present value: the receipt of the first reading with it. */
   readonly quietFrom: number
-  /** The product's own clock then, where it tells one. */
+  /** The product's own clock then, if it has one. */
   readonly livedFrom: number | null
-  /** By how much the quiet time is longer, because answers were slow meanwhile, in milliseconds. */
+  /** How much longer the quiet time is because of slow answers, in milliseconds. */
   readonly stalled: number
-  /** Zeros since the hold took effect there. */
+  /** The zero readings since the hold took effect there. */
   readonly zeros: ZeroRun | null
-  /** Arrivals at the first reading after the hold took effect: what came since is persistence. */
+  /** Arrivals at the first reading after the hold took effect: later ones are from persistent clients. */
   readonly arrivalsAtEffect: number | null
   /** Since when `active` has the present value. */
   readonly steadySince: number
 }
 
-/** The moment the rule was satisfied. */
+/** The moment when the rule was met. */
 export interface Verdict {
   readonly at: number
   readonly proof: Proof
-  /** Each scope as it was at the verdict. */
+  /** Marks of each scope at the verdict. */
   readonly scopes: ReadonlyMap<string, ScopeMark>
   /** When the seal was confirmed; null: not yet. */
   readonly sealedAt: number | null
 }
 
-/** What tells that nothing came to a process since. */
+/** The values that show whether anything came to a process since. */
 export interface ScopeMark {
   readonly incarnation: string
   readonly arrivals: number | null
@@ -219,20 +227,20 @@ export interface ScopeMark {
   readonly countersFrom?: string
 }
 
-/** How it ends, and what is done about it. */
+/** The end of a member's run. */
 export interface EndingState {
   readonly ended: Ending | null
-  /** Whether the whole run has its outcome: until then a member that loses idle goes on. */
+  /** Whether the whole run has its outcome: until then, a member that loses idle continues. */
   readonly settled: boolean
-  /** Whether the wish is still kept up. */
+  /** Whether the hold is still kept up. */
   readonly holding: boolean
-  /** Scopes when the run settled, to see afterwards whether work came. */
+  /** Marks of the scopes when the run settled, to see afterwards whether work came. */
   readonly marks: ReadonlyMap<string, ScopeMark> | null
-  /** Whether it was said that the held idle is lost for good. */
+  /** Whether it was reported that the held idle is lost for good. */
   readonly lossSaid: boolean
   readonly terminated: number
   readonly terminatedAtMost: boolean
-  /** Until when what was cut may take to show. Null: nothing was cut by deadline. */
+  /** Until when a cut at the deadline must show in the counts. Null: nothing was cut. */
   readonly terminateUntil: number | null
 }
 
@@ -243,7 +251,7 @@ export interface Ending {
   readonly error: DrainableError | null
 }
 
-/** Nothing of ours on the member, and nothing known of it. */
+/** A hold without any change of ours. */
 export function emptyHold(at: number): Hold {
   return {
     wish: 'none',
@@ -295,7 +303,7 @@ export const NO_ENDING: EndingState = {
 }
 
 /**
- * A member that was not looked at yet.
+ * The state of a member before its first look.
  *
  * @param at - now, by the run's clock
  * @param deadline - by the run's clock; null for none
@@ -316,6 +324,7 @@ export function initialState(
     last: null,
     unread: null,
     vanished: null,
+    sighted: null,
     hold: emptyHold(at),
     proof: NO_PROOF,
     ending: NO_ENDING,
@@ -323,18 +332,18 @@ export function initialState(
   }
 }
 
-/** What a process must have taken to be in force: the wish; under a watch drain, whoever has drained it. */
+/** * The state that a process must have taken to be in force: the wanted one; for a watch, `drain`. */
 export function neededState({ goal, hold }: DrainState): DrainState['hold']['wish'] {
   return goal.kind === 'watch' ? 'drain' : hold.wish
 }
 
-/** The own state last read; `unknown` where there is none. */
+/** The own state last read; `unknown` if there is none. */
 export function ownOf(state: DrainState): AdminState | 'unknown' {
   const reading = state.last?.reading
   return reading?.present === true ? reading.own : 'unknown'
 }
 
-/** Who may have set a state that is not ours, as words: what the product names, or another client. */
+/** Names what may have set a state that is not ours: the setter that the product names, or another client. */
 export function setterOf(state: DrainState): string {
   const reading = state.last?.reading
   const named = reading?.present === true ? reading.setBy : undefined
@@ -356,32 +365,32 @@ export function loadOf(state: DrainState): number {
   return load
 }
 
-/** Incarnation of every scope; of one that can't be read now, as it was read last. Of one that never was: none known. */
+/** The last known incarnation of every scope; none for a scope that was never read. */
 export function incarnationsOf(state: DrainState): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
   for (const [name, { read }] of state.proof.scopes) found.set(name, read?.incarnation ?? '')
   return found
 }
 
-/** The same of one reading. */
+/** The incarnations in one reading. */
 export function incarnationsIn(scopes: readonly LoadScope[]): ReadonlyMap<string, string> {
   const alive = scopes.filter(({ state }) => state !== 'ended')
   return new Map(alive.map((one) => [one.scope, one.state === 'read' ? one.incarnation : '']))
 }
 
-/** Whether it has ended and keeps its member no longer: nothing is put back, nor looked after. */
+/** Whether the run has ended and let go of its member: it puts nothing back and no longer watches it. */
 export function isLetGo({ ending }: Pick<DrainState, 'ending'>): boolean {
   return ending.ended !== null && !ending.holding
 }
 
-/** Whether the newest reading is one of the member itself: absent, or as another one, it has no state. */
+/** Whether the newest reading shows the member itself: an absent or replaced member has no state. */
 export function readsMember({ last, found }: DrainState): boolean {
   return last?.reading.present === true && last.reading.identity === found?.identity
 }
 
 /**
- * Whether any process is another than those known: what they had taken may be forgotten there. One that
- * can't be read just now is what it was read as last; one that never was is another where it is not known.
+ * Whether any process is not among the known ones: it can have forgotten the state they had taken. An unread process
+ * counts with its last known incarnation; one that was never read counts as new unless it is known.
  */
 export function anotherIncarnation(
   { proof }: DrainState,

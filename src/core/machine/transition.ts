@@ -21,9 +21,9 @@ import { isLetGo, NO_PROOF, type DrainState } from './state.js'
 /**
  * One step of a member's run: state and input in, state and effects out.
  *
- * Pure and total: it never throws, calls nothing, and knows no time but the input's. Level-triggered:
- * each reading is compared with the goal, so a reload that forgot the drain is just another reading.
- * A missing or partial reading is never a zero.
+ * Pure and total: it never throws, calls nothing, and uses only the input's time. Level-triggered: each reading is
+ * compared with the goal, so a reload that forgot the drain is just another reading. A missing or partial reading is
+ * never a zero.
  */
 export function transition(state: DrainState, input: Input, policy: MachinePolicy): Transition {
   const draft = absorb(state, input, policy)
@@ -32,7 +32,7 @@ export function transition(state: DrainState, input: Input, policy: MachinePolic
   return { state: draft.state, effects: draft.effects }
 }
 
-/** What is known after an input, before anything is decided. */
+/** Takes an input into the state, without any decision. */
 export function absorbOnly(state: DrainState, input: Input, policy: MachinePolicy): DrainState {
   return absorb(state, input, policy).state
 }
@@ -90,7 +90,7 @@ function absorb(state: DrainState, input: Input, policy: MachinePolicy): Draft {
   return draft
 }
 
-/** What comes from no balancer: the run, its user, or another call of this process wishes it so. */
+/** Inputs that do not come from the balancer, but from the run, its user, or another call of this process. */
 type Order = Extract<
   Input,
   { readonly type: 'goal' | 'yield' | 'end' | 'doubt' | 'settle' | 'release' }
@@ -128,8 +128,8 @@ function overdue(draft: Draft, error: Parameters<Draft['fault']>[0]): void {
 }
 
 /**
- * The outcome stands. Where it says that nothing was left, work that is seen afterwards is news. What was
- * opened again is looked after no longer.
+ * Settles the outcome. If the outcome is idle, work seen afterwards is reported. A member that was opened again is no
+ * longer watched.
  */
 function settle(draft: Draft): void {
   const outcome = draft.state.ending.ended?.outcome
@@ -142,15 +142,15 @@ function settle(draft: Draft): void {
 }
 
 /**
- * Idle as far as it was seen: where it can't be read now, the next look says whether it is so still, and at the deadline it
- * is not known. What can be read ends again on the word of the newest reading.
+ * Reopens the question whether the member is still idle. If it can't be read now, the next look decides, and at the
+ * deadline it is unknown. If it can be read, the newest reading ends it again.
  */
 function doubt(draft: Draft): void {
   const { ended, settled } = draft.state.ending
   if (ended?.outcome === 'idle' && !settled) draft.ending({ ended: null })
 }
 
-/** The floor said no: nothing was sent. */
+/** Takes in that the floor refused the first hold: nothing was sent. */
 function deny(draft: Draft, error: Parameters<Draft['fault']>[0]): void {
   draft.hold({
     pending: null,
@@ -169,10 +169,10 @@ function checked(draft: Draft, error: Parameters<Draft['fault']>[0] | null): voi
   else draft.finish('refused', error)
 }
 
-/** Another goal: drops proof and seal, keeps the ledger and what may still be carried out. */
+/** Changes the goal: drops proof and seal, keeps the ledger and changes that may still be carried out. */
 function changeGoal(draft: Draft, goal: OpenGoal): void {
   const { hold, proof, ending, last, phase } = draft.state
-  if (phase === 'idle') draft.phase('draining') // nothing proves it from now on
+  if (phase === 'idle') draft.phase('draining') // the proof is dropped
   draft.set({
     goal,
     hold: {
@@ -187,7 +187,7 @@ function changeGoal(draft: Draft, goal: OpenGoal): void {
       refusals: 0,
       refusal: null,
       notBefore: draft.now,
-      // What was read before may have been changed by another client since: a new look decides.
+      // Another client can have changed the state since the last reading: a new look decides.
       confirmedAt: Math.max(hold.confirmedAt, last?.askedAt ?? hold.confirmedAt),
     },
     proof: {
@@ -212,8 +212,8 @@ function changeGoal(draft: Draft, goal: OpenGoal): void {
 }
 
 /**
- * Another call of this process speaks for the member now: it is let go before that call sends
- * anything. An idle that was not the outcome of the whole run yet is none any more.
+ * Lets go of the member before another call of this process, which controls it now, sends anything. An idle that is
+ * not yet the outcome of the whole run is dropped.
  */
 function yieldTo(draft: Draft, error: Parameters<Draft['fault']>[0]): void {
   const { ending } = draft.state

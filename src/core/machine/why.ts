@@ -10,7 +10,7 @@ import { idleRule, inWishedState } from './proof.js'
 import { ABSENCE_GAP, judgeScope, NOT_LISTED, type IdleRule } from './scopes.js'
 import { neededState, ownOf, setterOf, type DrainState, type ScopeTrack } from './state.js'
 
-/** In flight for longer than that without a change is named as long-lived, in milliseconds. */
+/** Work in flight for at least this long without a change is reported as long-lived, in milliseconds. */
 const LONG_LIVED = 60_000
 
 const LONG_LIVED_HINT =
@@ -22,10 +22,10 @@ const IN_FLIGHT_HINT =
 type Say = (code: WhyCode, text: string, more?: Partial<Why>) => void
 
 /**
- * Why a member is not idle, or not open again, or why its idle is not verified: what a person staring
- * at a stuck deploy needs. The first is the one to look at.
+ * Explains why a member is not idle or not open again, or why its idle is not verified: the answer to a stuck deploy.
+ * The first reason is the most important one.
  *
- * @param wallOffset - epoch milliseconds minus the run's clock, for moments in the text
+ * @param wallOffset - epoch milliseconds minus the run's clock, to print times in the text
  */
 export function explain(
   state: DrainState,
@@ -41,7 +41,7 @@ export function explain(
   explainUndo(state, say)
   if (state.unread !== null) {
     say('unreadable', `the balancer can't be read: ${state.unread.error.message}`, {
-      hint: 'what can not be read is unknown, never zero; the last numbers are older',
+      hint: "a load that can't be read is unknown, never zero; the last numbers are older",
     })
   }
   if (state.phase === 'idle' && state.unread === null) {
@@ -61,40 +61,40 @@ export function explain(
   return [...list, ...unverified(state)]
 }
 
-/** Nothing stands in the way: what comes next is waited for. */
+/** Nothing blocks the drain: names what it waits for next. */
 function explainNext(state: DrainState, say: Say): void {
   const { ref, goal, last, hold, ending } = state
   if (goal.kind === 'watch' || last === null || !isWaiting(state)) return
   const { pending } = hold
   if (ending.ended !== null && pending === null) return
   const name = formatRef(ref)
-  const more = { hint: 'it is waited for; nothing has to be done' }
+  const more = { hint: 'nothing to do but wait' }
   if (hold.yieldAt !== null) {
-    const words = 'too few other members serve since it was held'
-    say('pool-at-minimum', `${name}: ${words}: it is opened again unless that changes`, more)
+    const words = 'since it was held, too few other members serve'
+    say('pool-at-minimum', `${name}: ${words}; it will be opened again unless that changes`, more)
     return
   }
   if (pending !== null) {
-    say('not-in-force', `${name}: the answer to '${pending.change.kind}' is waited for`, more)
+    say('not-in-force', `${name}: the balancer has not answered '${pending.change.kind}' yet`, more)
     return
   }
-  say('settling', `${name}: the next look at it decides`, more)
+  say('settling', `${name}: the next look decides`, more)
 }
 
-/** Nothing is left to be explained, whatever stood in the way before. */
+/** Whether the drain reached its goal: then nothing is left to explain. */
 function succeeded({ ending, phase }: DrainState): boolean {
   const outcome = ending.ended?.outcome
   if (outcome === 'idle') return phase === 'idle'
   return outcome === 'removed' || outcome === 'restored' || outcome === 'terminated'
 }
 
-/** What became of our own changes: refused, held back by the floor, or without an answer. */
+/** Explains our own changes that have not succeeded: refused, held back by the floor, or not answered. */
 function explainChanges(state: DrainState, wallOffset: number, say: Say): void {
   const { hold } = state
   const name = formatRef(state.ref)
   if (hold.refusal !== null) {
     const { change, error } = hold.refusal
-    // Without its ticket a change does not leave: the balancer was not asked.
+    // A change is not sent before its ticket is saved, so the balancer was not asked.
     const how = error.code === 'TICKET_INVALID' ? 'was not sent' : 'was refused by the balancer'
     say('refused', `${name}: '${change.kind}' ${how}: ${error.message}`, {
       hint: error.retryable ? 'it is tried again' : 'it is not tried again',
@@ -111,10 +111,10 @@ function explainChanges(state: DrainState, wallOffset: number, say: Say): void {
   }
   const by = hold.loss === null ? '' : ` (${hold.loss.message})`
   for (const { change, until, underWay, refused } of hold.late) {
-    // A repeat of what is in place already changes nothing.
+    // A late change that repeats the state already in place changes nothing.
     const inPlace = hold.confirmed !== 'none' || targetOf(change) === ownOf(state)
     const harmless = state.goal.kind === 'drain' && change.kind === 'hold' && inPlace
-    if (harmless || refused === true) continue // a refusal is an answer, and said above
+    if (harmless || refused === true) continue // a refusal is an answer, reported above
     const blocker = underWay === true ? 'its call goes on' : 'the balancer does not answer'
     const when =
       until === null
@@ -122,19 +122,19 @@ function explainChanges(state: DrainState, wallOffset: number, say: Say): void {
         : `until ${new Date(until + wallOffset).toISOString()}`
     say(
       'not-in-force',
-      `${name}: the answer to '${change.kind}' was lost${by}; it may still be carried out ${when}`,
-      { hint: 'it is waited for; nothing has to be done' },
+      `${name}: the answer to '${change.kind}' was lost${by}; the balancer may still carry it out ${when}`,
+      { hint: 'nothing to do but wait' },
     )
   }
 }
 
-/** An undo of another run of this process that has no answer yet. */
+/** Explains an undo that another run of this process sent and that has no answer yet. */
 function explainUndo({ ref, last, goal }: DrainState, say: Say): void {
   if (last?.mayOpen !== true || goal.kind !== 'drain') return
   say(
     'not-in-force',
-    `${formatRef(ref)}: another call of this process opens it, and has no answer to that: it may still be carried out`,
-    { hint: 'it is waited for; nothing has to be done' },
+    `${formatRef(ref)}: another call of this process is opening it and has no answer yet: the balancer may still carry it out`,
+    { hint: 'nothing to do but wait' },
   )
 }
 
@@ -147,12 +147,12 @@ function explainOpen(state: DrainState, now: number, say: Say): void {
   if (reading.own === 'unknown') explainUnknown(name, reading.hints, say)
   else if (reading.own !== 'ready' || state.hold.late.length === 0) {
     say('settling', `${name} is '${reading.own}', health ${reading.health}, for ${waited}`, {
-      hint: 'the first check after maint is waited for before it gets work',
+      hint: 'after maint it gets work only once the first health check has passed',
     })
   }
 }
 
-/** The newest look shows no member, or another one. @returns whether it does */
+/** Explains a member that the newest look shows as absent or replaced. @returns whether it is */
 function explainVanished({ ref, last, found }: DrainState, say: Say): boolean {
   if (last === null) return false
   const { reading } = last
@@ -160,9 +160,9 @@ function explainVanished({ ref, last, found }: DrainState, say: Say): boolean {
   const seen = reading.present ? 'is another member' : 'is absent'
   say(
     'unreadable',
-    `${formatRef(ref)} ${seen} in the newest look: another one decides whether it is gone`,
+    `${formatRef(ref)} ${seen} in the newest look; a later look decides whether it is gone`,
     {
-      hint: 'the next look decides; nothing has to be done',
+      hint: 'nothing to do but wait',
     },
   )
   return true
@@ -172,9 +172,9 @@ function explainUnknown(name: string, hints: readonly string[] | undefined, say:
   const said = hints?.[0] === undefined ? '' : ` (${hints[0]})`
   say(
     'unreadable',
-    `${name}: the balancer contradicts itself about its state${said}, so it can't be called idle`,
+    `${name}: the balancer contradicts itself about the state of this member${said}, so it can't be called idle`,
     {
-      hint: 'it is looked at again; where that lasts, compare what the processes or units of the balancer say',
+      hint: 'if this lasts, compare what the processes or units of the balancer report',
     },
   )
 }
@@ -188,26 +188,29 @@ function explainState(state: DrainState, say: Say): void {
     explainUnknown(name, last.reading.hints, say)
     return
   }
-  // Another client is named only where a look asked for after our own last change shows it.
+  // Name another client only if a look that began after our own last change shows its state.
   if (inWishedState(state) || !hold.overruled || last.askedAt <= hold.confirmedAt) return
-  const by = last.reading.setBy === undefined ? 'another hand' : setterOf(state)
-  say('overruled', `${name} is ${own}, ${by} set it so; ${hold.wish} was wished`, {
-    hint: "agree with who set it and drain again, or let onOverrule: 'reapply' put it back",
-  })
+  say(
+    'overruled',
+    `${name} is ${own}: ${setterOf(state)} set that state; this drain wants ${hold.wish}`,
+    {
+      hint: "agree with the other client and drain again, or let onOverrule: 'reapply' put the state back",
+    },
+  )
 }
 
-/** What the provider says beside its numbers; only where there is something to explain. */
+/** Hints of the provider beside its numbers, only if there is something to explain. */
 function hintsOf({ last }: DrainState, list: readonly Why[]): readonly string[] {
   const reading = last?.reading
   return reading?.present === true && list.length > 0 ? (reading.hints ?? []) : []
 }
 
 function explainUnread(scope: LoadScope, say: Say): void {
-  say('unreadable', `${scope.scope} can't be read${noted(scope)}: what it holds is unknown`, {
+  say('unreadable', `${scope.scope} can't be read${noted(scope)}: its load is unknown`, {
     scope: scope.scope,
     hint:
       scope.note === NOT_LISTED
-        ? "it is waited for until the provider lists it again or says that it has ended: connect where every process can be seen, or see the provider's option for old ones"
+        ? "the drain waits until the provider lists it again or reports its end: connect to an endpoint that shows every process, or see the provider's option for old processes"
         : 'make it readable, or wait until it has ended',
   })
 }
@@ -222,18 +225,18 @@ function explainScope(track: ScopeTrack, state: DrainState, now: number, say: Sa
   }
   const came = arrivedSinceEffect(track)
   if (came > 0 && scope.queued === 0) {
-    say('persistence', `${came} more came to it after the drain took effect (persistent clients)`, {
+    say('persistence', `${came} more arrived after the drain took effect (persistent clients)`, {
       ...where,
       count: came,
-      hint: "raise to maint after a while with escalateAfter, or hold: 'maint', so that persistent clients go elsewhere",
+      hint: "use escalateAfter or hold: 'maint' to send persistent clients elsewhere",
     })
   }
   if (scope.active > 0) explainActive(track, now, say)
   if (scope.queued > 0) {
-    say('queued', `${scope.queued} queued for it, to be served by it`, {
+    say('queued', `${scope.queued} queued for this member`, {
       ...where,
       count: scope.queued,
-      hint: 'they are served as its work ends, or leave at their own time-out in the queue',
+      hint: "the member serves them as its work ends, or they leave at the balancer's queue timeout",
     })
   }
   const watched = state.goal.kind === 'watch' && inWishedState(state)
@@ -246,8 +249,8 @@ function explainScope(track: ScopeTrack, state: DrainState, now: number, say: Sa
       ...where,
       hint:
         code === 'old-scope'
-          ? 'it is waited for until it ends; hard-stop-after, or a shorter drain time of the proxy, bounds that'
-          : 'it is looked at again; where that lasts, see whether this process can be reached and takes changes',
+          ? 'the drain waits until it ends; hard-stop-after, or a shorter drain time of the proxy, bounds the wait'
+          : 'if this lasts, check that this process can be reached and takes changes',
     })
   }
 }
@@ -277,7 +280,7 @@ function explainActive(track: ScopeTrack, now: number, say: Say): void {
   say('long-lived', `${active} in flight${unchanged}${aged}`, { ...more, hint })
 }
 
-/** The age of the oldest work, where the product tells it. */
+/** The age of the oldest work, if the product reports it. */
 function saidAge({ active, oldest }: LoadScope): string {
   if (oldest === undefined || oldest < 1_000) return ''
   return `, ${active === 1 ? '' : 'the oldest '}for ${formatDuration(oldest)}`
@@ -292,14 +295,14 @@ function noted(scope: LoadScope): string {
   return scope.note === undefined ? '' : ` (${scope.note})`
 }
 
-/** Ends that come at the deadline: what was waited for until then is the reason. */
+/** Outcomes at the deadline: what the drain waited for until then is the reason. */
 const BY_TIME: readonly Outcome[] = ['timeout', 'unreachable', 'proceeded']
 
 function isWaiting({ ending: { ended } }: DrainState): boolean {
   return ended === null || BY_TIME.includes(ended.outcome)
 }
 
-/** Nothing is in flight: what is still to be waited for. */
+/** Nothing is in flight: explains what the drain still waits for. */
 function explainWait(state: DrainState, policy: MachinePolicy, now: number, say: Say): void {
   const rule = idleRule(state, policy)
   const waits = isWaiting(state)
@@ -311,22 +314,22 @@ function explainWait(state: DrainState, policy: MachinePolicy, now: number, say:
   if (state.goal.kind !== 'drain' || state.last === null || !waits) return
   const wished = state.hold.wish === 'none' ? policy.hold : state.hold.wish
   say('not-in-force', `${formatRef(state.ref)} has not taken the ${wished} yet`, {
-    hint: 'it is sent, or looked at again; where that lasts, refused and unreadable say why',
+    hint: "if this lasts, look for the reasons 'refused' and 'unreadable'",
   })
 }
 
-/** Whether it is gone for certain: what its processes still do for it is waited for. */
+/** Whether the member is certainly gone: the drain then waits only for its processes. */
 function isGone({ vanished, last }: DrainState, { capabilities }: MachinePolicy): boolean {
   if (vanished === null || last === null) return false
   return last.askedAt >= vanished.since + Math.max(ABSENCE_GAP, capabilities.freshness)
 }
 
-/** It is held: what the rule still lacks, in each process. */
+/** The member is held: explains what the idle rule still lacks in each process. */
 function explainProof(state: DrainState, rule: IdleRule, now: number, say: Say): void {
   const tracks = [...state.proof.scopes.values()]
   if (tracks.length === 0 && state.proof.ended === 0 && state.last?.reading.present === true) {
-    say('unreadable', 'no process that can hold work was listed by the balancer', {
-      hint: 'see whether the member is configured in a process that runs, and whether the provider may read it',
+    say('unreadable', 'the balancer listed no process that can hold work', {
+      hint: 'check that the member is configured in a running process and that the provider is allowed to read it',
     })
   }
   for (const track of tracks) {
@@ -338,35 +341,35 @@ function explainProof(state: DrainState, rule: IdleRule, now: number, say: Say):
       say(
         'no-counts',
         'this product does not count work; it has not said yet that the member is released',
-        { ...where, hint: 'it is waited for; the timeout bounds that' },
+        { ...where, hint: 'nothing to do but wait; the timeout bounds the wait' },
       )
     } else if (verdict.lacks === 'second-sample') {
-      say('freshness', `0 in flight; a second sample that is fresh for sure is due in ${left}`, {
+      say('freshness', `0 in flight; the second sample is due in ${left}`, {
         ...where,
-        hint: 'it is waited for; nothing has to be done',
+        hint: 'nothing to do but wait',
       })
     } else {
       say('settling', `0 in flight; ${stillToWait(verdict.wait)}`, {
         ...where,
-        hint: 'it is waited for; a shorter settle makes it shorter, down to what the product can hide',
+        hint: "a shorter settle shortens this wait, down to the product's blind time",
       })
     }
   }
 }
 
 function stillToWait(wait: number): string {
-  if (wait <= 0) return 'the next look that counts is waited for'
-  return `nothing may arrive for another ${formatDuration(wait)}`
+  if (wait <= 0) return 'the next look decides'
+  return `idle if nothing arrives for another ${formatDuration(wait)}`
 }
 
-/** Idle, or over: why that is not verified. */
+/** Explains why an idle member, or a finished drain, is not verified. */
 function unverified(state: DrainState): readonly Why[] {
   const list: Why[] = state.proof.lost.map(({ scope, active }) => ({
     code: 'old-scope',
     ref: state.ref,
     scope,
     count: active,
-    text: printable(`${scope} ended while it held ${active}: that was cut, or finished unseen`),
+    text: printable(`${scope} ended with ${active} in flight: they were cut, or finished unseen`),
   }))
   if (state.ending.ended?.outcome === 'restored') return []
   const reading = state.last?.reading

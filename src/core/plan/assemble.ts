@@ -7,30 +7,30 @@ import type { HeldBack, Plan, PlannedChange } from '../../provider/desired.js'
 import { formatPlan } from '../../provider/format-plan.js'
 import type { PolicyData } from '../tickets/ticket.js'
 import type { Judged } from './judge.js'
-import { wayOf } from './words.js'
+import { describeDrain } from './words.js'
 
-/** What a drain or a roll would do. */
+/** The plan of a drain or a roll: what it would do. */
 export interface DrainPlan extends Plan {
-  /** What the call would be refused with before anything is changed; empty where it would begin. */
+  /** The errors that would refuse the call before anything is changed; empty if it would begin. */
   readonly refused: readonly DrainableError[]
   /**
-   * How long it takes to idle, in milliseconds. `least`: with no work in flight. `most`: its deadline,
-   * null for none. Of a roll for all its drains, one batch after another, without `act` and health checks.
+   * How long it takes to idle, in milliseconds. `least`: with no work in flight. `most`: its deadline, null for none.
+   * For a roll, the time of all its drains, batch after batch, without `act` and health checks.
    */
   readonly expected: { readonly least: number; readonly most: number | null }
-  /** Whether it is of a roll, which `roll` carries out; `carryOut` refuses it. */
+  /** Whether it is the plan of a drain or of a roll. `carryOut` refuses the plan of a roll: `roll` carries it out. */
   readonly kind: 'drain' | 'roll'
-  /** All of it for a person: what {@link formatPlan} makes of it. */
+  /** The whole plan for people, as {@link formatPlan} formats it. */
   readonly text: string
 }
 
-/** Steps and members left alone, while they are sorted. */
+/** Steps, and members left alone. */
 export interface Sorted {
   readonly steps: PlannedChange[]
   readonly held: HeldBack[]
 }
 
-/** What is planned for one member. */
+/** Plans one member. */
 export function sort(
   { steps, held }: Sorted,
   reading: PresentReading,
@@ -47,21 +47,25 @@ export function sort(
   } else if (refused !== undefined) {
     held.push({ ref, reason: say(`not begun: ${refused.message}`) })
   } else if (atLeast(own, hold)) {
-    const reason = `in ${own} already, and left so: ${wayOf(reading, judged, data)}`
+    const reason = `in ${own} already, left as it is: ${describeDrain(reading, judged, data)}`
     held.push({ ref, reason: say(reason), asWished: true })
   } else {
     const change = { kind: 'hold', ref, identity, to: hold } as const
-    steps.push({ change, reason: say(wayOf(reading, judged, data)), keepReady: data.keepReady })
+    steps.push({
+      change,
+      reason: say(describeDrain(reading, judged, data)),
+      keepReady: data.keepReady,
+    })
   }
 }
 
-/** How long it takes, in words. */
+/** The expected time, in words. */
 export function expectation(least: number, most: number | null): string {
   const end = most === null ? 'no deadline' : `${formatDuration(most)} at most`
   return `idle is expected after ${formatDuration(least)} at least, ${end}`
 }
 
-/** All of it as one plan. */
+/** Puts everything together as one plan. */
 export function toPlan(
   kind: DrainPlan['kind'],
   { steps, held }: Sorted,

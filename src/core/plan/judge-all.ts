@@ -11,20 +11,20 @@ import type { ResolvedPolicy } from '../verbs/policy.js'
 import { parseTarget, type Target } from '../verbs/target.js'
 import { judge, tagJudged, type Judged } from './judge.js'
 
-/** What is known of a target on the balancers it concerns. */
+/** What is known about a target on the balancers it concerns. */
 export interface Verdicts {
   readonly judged: readonly Judged[]
-  /** Why a balancer was not read that the drain itself would wait for. */
+  /** Errors of balancers that could not be read and that the drain itself would wait for. */
   readonly away: readonly DrainableError[]
-  /** What all of them together would be refused with. */
+  /** The errors that would refuse all of them together. */
   readonly refused: readonly DrainableError[]
 }
 
 /**
  * Asks each balancer that a target concerns.
  *
- * @param groupOf - which members go at the same time: the floor is asked for those together
- * @throws `NOT_FOUND`, or what a balancer failed with that is not waited for
+ * @param groupOf - which members are drained at the same time: the floor is asked for those together
+ * @throws `NOT_FOUND`, or the error of a balancer that the drain would not wait for
  */
 export async function judgeAll(
   provider: DrainableProvider,
@@ -61,7 +61,7 @@ export async function judgeAll(
   return { judged, away, refused }
 }
 
-/** Each part reads its own part of the ticket of all. */
+/** Each part reads its own part of the shared ticket. */
 function storesOf(
   provider: DrainableProvider,
   parts: Parts,

@@ -21,35 +21,35 @@ import {
 import { costOf, inheritTicket, maintOf, seeCompanions } from '../verbs/prepare-drain.js'
 import type { ResolvedTarget } from '../verbs/target.js'
 
-/** What would become of the members of one balancer. */
+/** The judgement of the members of one balancer. */
 export interface Judged {
   readonly readings: readonly PresentReading[]
-  /** As far as the balancer can follow it. */
+  /** The policy, as far as the balancer can follow it. */
   readonly policy: MachinePolicy
-  /** What the balancer can't do of the policy. */
+  /** The parts of the policy that the balancer can't do. */
   readonly lacks: readonly string[]
-  /** What the whole call would be refused with. */
+  /** The errors that would refuse the whole call. */
   readonly refused: readonly DrainableError[]
-  /** Members that the floor would not let go, and why. */
+  /** Members that the floor would hold back, and why. */
   readonly short: ReadonlyMap<string, DrainableError>
   /** The shortest time to idle, in milliseconds. */
   readonly least: number
 }
 
-/** What a judgement is about. */
+/** The input of a judgement. */
 export interface Question {
   readonly target: ResolvedTarget
   readonly resolved: ResolvedPolicy
   readonly subject: string
-  /** Which members go at the same time: the floor is asked for those together. */
+  /** Which members are drained at the same time: the floor is asked for those together. */
   readonly groupOf: (ref: MemberRef) => string
 }
 
 /**
- * Asks everything that a drain asks before its first change, and changes nothing: all that it would be
- * refused with, and not the first of it alone.
+ * Checks everything that a drain checks before its first change, and changes nothing. It returns all errors that
+ * would refuse the drain, not only the first.
  *
- * @throws `NOT_FOUND`, or what the balancer failed with
+ * @throws `NOT_FOUND`, or the balancer's own error
  */
 export async function judge(
   provider: DrainableProvider,
@@ -111,7 +111,7 @@ function askAll(
   }
 }
 
-/** The same, as it reads behind a combined provider. */
+/** The judgement with the balancer's key, as seen behind a combined provider. */
 export function tagJudged(judged: Judged, key: string): Judged {
   const readings = judged.readings.map((reading) => tagReading(reading, key) as PresentReading)
   const short = new Map<string, DrainableError>()

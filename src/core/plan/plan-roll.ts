@@ -14,6 +14,7 @@ import { judgeAll } from './judge-all.js'
 import { notesOf, refusal } from './words.js'
 
 const ONLY_OF_A_ROLL = [
+  'act',
   'canary',
   'maxUnavailable',
   'group',
@@ -37,7 +38,7 @@ export function isRoll(target: RollTarget, o: Given): o is Omit<RollOptions, 'ac
   )
 }
 
-/** The plan of a roll: the servers in their order, each as its drain would find it now. */
+/** Makes the plan of a roll: the servers in their order, each as its drain would find it now. */
 export async function planRoll(
   provider: DrainableProvider,
   target: RollTarget,
@@ -56,7 +57,7 @@ export async function planRoll(
   const places = placesOf(servers)
   const refs = servers.flatMap(({ members }) => members.map(({ ref }) => ref))
   const groupOf = (ref: MemberRef): string => String(places.get(refKey(ref)))
-  // The ticket of its id is the roll's: it was asked for above.
+  // The ticket of this id is the roll's, checked above.
   const drains = { ...policy, tickets: undefined }
   const verdicts = await judgeAll(provider, refs, drains, groupOf, subject)
   const { judged } = verdicts
@@ -88,7 +89,7 @@ export async function planRoll(
   return toPlan('roll', sorted, { refused, expected: { least, most }, notes })
 }
 
-/** What the roll itself would be refused with before its first server. */
+/** The errors that would refuse the roll before its first server. */
 async function refusalsOf(
   servers: readonly Server[],
   { policy }: RollSettings,
@@ -119,7 +120,7 @@ function placeOf(servers: readonly Server[]): readonly ServerPlace[] {
   return servers.map(({ address, members }) => ({ address, refs: members.map(({ ref }) => ref) }))
 }
 
-/** A server goes as a whole: where the floor keeps one of its members, none of them is taken. */
+/** A server is drained as a whole: if the floor holds back one of its members, none is drained. */
 async function shortOf(
   { address, members }: Server,
   own: readonly { readonly reading: PresentReading; readonly judged: Judged }[],
@@ -133,7 +134,7 @@ async function shortOf(
   return spread.ask({ address, refs: members.map(({ ref }) => ref) }, [], signal)
 }
 
-/** How often servers go out: canaries first, then as many at once as may be. */
+/** The number of batches: canaries first, then as many servers at once as allowed. */
 function batchesOf(size: number, { canary, maxUnavailable }: RollData['plan']): number {
   return Math.ceil(canary / maxUnavailable) + Math.ceil((size - canary) / maxUnavailable)
 }

@@ -1,28 +1,28 @@
 import type { DrainableProvider } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
-import type { RollOptions } from '../roll/options.js'
+import { rollNames, type RollOptions } from '../roll/options.js'
 import type { RollTarget } from '../roll/servers.js'
 import { checkProvider } from '../verbs/call.js'
-import { parsePolicy, type Policy, type ResolvedPolicy } from '../verbs/policy.js'
+import { parsePolicy, policyNames, type Policy, type ResolvedPolicy } from '../verbs/policy.js'
 import { parseTarget, type Target } from '../verbs/target.js'
 import { expectation, sort, toPlan, type DrainPlan, type Sorted } from './assemble.js'
 import { judgeAll, type Verdicts } from './judge-all.js'
 import { isRoll, planRoll } from './plan-roll.js'
 import { notesOf } from './words.js'
 
-/** What {@link plan} takes: what the drain would be given, or the roll without its `act`. */
+/** Options of {@link plan}: those of the drain, or those of the roll without `act`. */
 export type PlanPolicy = Policy | Omit<RollOptions, 'act'>
 
 /**
- * Says what `startDrain` or `roll` would do with these arguments, member by member: what is held, what
- * it waits for, what it would be refused with, how long it takes. It looks and changes nothing. All that
- * stands in the way is told at once, where the drain itself stops at the first.
+ * Plans what `startDrain` or `roll` would do with these arguments, member by member: what it would hold, what it
+ * would wait for, which errors would refuse it, how long it would take. It looks and changes nothing. It reports
+ * every obstacle at once, while the drain itself stops at the first.
  *
- * It is a roll where an option is given that only a roll has (`maxUnavailable`, `canary`, `group`,
- * `waitHealthy`, `onFailure`, `lease`, `onTimeout: 'postpone'`). A lease is not asked for, callbacks are
- * not called, a ticket of the same `id` is read only.
+ * It plans a roll if an option is given that only a roll has (`act`, `maxUnavailable`, `canary`, `group`, `waitHealthy`,
+ * `onFailure`, `lease`, `onTimeout: 'postpone'`). It does not take the lease, calls no callbacks, and only reads a
+ * ticket of the same `id`.
  *
- * @throws `INVALID_OPTIONS` naming the field, `NOT_FOUND`, what the balancer failed with; `signal.reason` on abort
+ * @throws `INVALID_OPTIONS` naming the field, `NOT_FOUND`, the balancer's own error; `signal.reason` on abort
  *
  * @example
  * ```ts
@@ -44,7 +44,8 @@ export async function plan(
   if (isRoll(target, options)) return planRoll(provider, target, options, SUBJECT)
   const own = target as Target
   parseTarget(own, SUBJECT)
-  const resolved = parsePolicy(options, SUBJECT)
+  const names = [...new Set([...policyNames(), ...rollNames()])]
+  const resolved = parsePolicy(options, SUBJECT, names)
   resolved.signal?.throwIfAborted()
   const verdicts = await judgeAll(provider, own, resolved, () => 'all', SUBJECT)
   const { judged } = verdicts
@@ -65,7 +66,7 @@ export async function plan(
 
 const SUBJECT = 'plan()'
 
-/** Where one is refused, no drain of several begins; where it waits for others, the rest goes on. */
+/** If one member is refused, a drain of several does not begin; if one waits for others, the rest goes on. */
 function refusalsOf(
   { judged, refused: together }: Verdicts,
   { data }: ResolvedPolicy,

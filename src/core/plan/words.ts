@@ -6,8 +6,8 @@ import type { PolicyData } from '../tickets/ticket.js'
 import type { Judged } from './judge.js'
 import type { Verdicts } from './judge-all.js'
 
-/** How the drain of one member would go, in one line. */
-export function wayOf(
+/** Describes the drain of one member in one line. */
+export function describeDrain(
   reading: PresentReading,
   { policy, least }: Judged,
   { timeout }: PolicyData,
@@ -39,7 +39,7 @@ function loadOf({ scopes }: PresentReading, counts: 'requests' | 'connections' |
   const unread = scopes.filter(({ state }) => state === 'unread').length
   const more =
     unread === 0 ? '' : `, ${unread} ${unread === 1 ? 'process' : 'processes'} can't be read now`
-  if (counts === 'none') return `this balancer tells no counts${more}`
+  if (counts === 'none') return `this balancer does not count work${more}`
   const active = read.reduce((sum, scope) => sum + scope.active, 0)
   const queued = read.reduce((sum, scope) => sum + scope.queued, 0)
   const what = active === 1 ? counts.slice(0, -1) : counts
@@ -47,7 +47,7 @@ function loadOf({ scopes }: PresentReading, counts: 'requests' | 'connections' |
   return `${active} ${what} in flight${waiting}${more}`
 }
 
-/** What is true of every member. */
+/** Notes that apply to every member. */
 export function notesOf(
   { judged, away, refused: together }: Verdicts,
   { ifUnsupported }: PolicyData,
@@ -57,13 +57,13 @@ export function notesOf(
   const refused = [...together, ...judged.flatMap((one) => one.refused)]
   return [
     ...refused.map(refusal),
-    ...away.map(({ message }) => `not read now, and waited for: ${message}`),
+    ...away.map(({ message }) => `not read now, the drain waits for it: ${message}`),
     ...lacks.map((lack) => `left out: ${lack}`),
-    ...(blind ? ['no idle can be verified where a balancer tells no counts'] : []),
+    ...(blind ? ['idle can never be verified on a balancer that does not count work'] : []),
   ]
 }
 
-/** A refusal in one line. */
+/** Formats a refusal in one line. */
 export function refusal({ code, message }: DrainableError): string {
   return `refused with ${code}: ${message}`
 }

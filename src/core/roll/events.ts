@@ -3,56 +3,56 @@ import type { DrainableError } from '../../provider/error.js'
 import type { RollReport } from '../../provider/report.js'
 import { DRAIN_EVENTS, type DrainEvent } from '../events.js'
 
-/** What every event about one server of a roll has. */
+/** The fields of every event about one server of a roll. */
 export interface ServerEvent<T extends string> {
   readonly type: T
-  /** ISO 8601. */
+  /** When it happened, ISO 8601. */
   readonly at: string
-  /** The first member that is this server. */
+  /** The first member of this server. */
   readonly ref: MemberRef
-  /** All of them. */
+  /** All members of this server. */
   readonly refs: readonly MemberRef[]
-  /** Its address; absent where the balancer tells none. */
+  /** Its address; absent if the balancer reports none. */
   readonly address?: string
 }
 
-/** `act` is called for a server. */
+/** The roll calls `act` for a server. */
 export interface ActEvent extends ServerEvent<'act'> {
-  /** Which call it is; see {@link ServerDrained.attempt}. */
+  /** The number of the call; see {@link ServerDrained.attempt}. */
   readonly attempt: number
 }
 
-/** A server did not work out. */
+/** A server failed. */
 export interface ServerFailedEvent extends ServerEvent<'failed'> {
   readonly error: DrainableError
 }
 
-/** These servers begin. */
+/** The roll begins these servers. */
 export interface BatchEvent {
   readonly type: 'batch'
-  /** ISO 8601. */
+  /** When it happened, ISO 8601. */
   readonly at: string
   readonly refs: readonly MemberRef[]
 }
 
-/** The roll is over. The last event. */
+/** The roll has ended. This is the last event. */
 export interface RollEndEvent {
   readonly type: 'roll-end'
-  /** ISO 8601. */
+  /** When it happened, ISO 8601. */
   readonly at: string
   readonly report: RollReport
 }
 
-/** What happens in a roll: what happens in the drain of each server, and what the roll does with them. */
+/** An event of a roll: the events of each server's drain, and the roll's own. */
 export type RollEvent =
   | DrainEvent
   | BatchEvent
   | ActEvent
-  /** It is made ready. */
+  /** The server is being made ready. */
   | ServerEvent<'ready'>
-  /** It was seen healthy, or no check was asked for: it is done. */
+  /** The server was seen healthy, or no check was asked for: it is done. */
   | ServerEvent<'healthy'>
-  /** It was busy for too long and is put back; it is tried once more after all others. */
+  /** The server was busy for too long and is put back; the roll tries it once more after all others. */
   | ServerEvent<'postponed'>
   | ServerFailedEvent
   | RollEndEvent

@@ -7,24 +7,24 @@ import { ROLL_EVENTS, type RollEvent } from './events.js'
 import type { RollRun } from './run.js'
 
 /**
- * A roll under way: an emitter of typed events, and the same events as an async iterator, whose last
- * event is always `roll-end`.
+ * A roll in progress: an emitter of typed events, and the same events as an async iterator, which always ends with
+ * `roll-end`.
  */
 export interface Roll extends AsyncDisposable, AsyncIterable<RollEvent>, TypedEvents<RollEvent> {
-  /** How it ended. Always resolves; only `roll()` throws. */
+  /** The final report. Always resolves; only `roll()` throws. */
   readonly done: Promise<RollReport>
-  /** How it goes at the moment. */
+  /** The present report. */
   report(): RollReport
-  /** What the servers under way wait for, and why no other one, or none at all, begins. */
+  /** What the servers in progress wait for, and why the next one, or the whole roll, does not begin. */
   why(): readonly Why[]
-  /** The ticket as of now; rejects where the roll could not begin. */
+  /** The present ticket; rejects if the roll could not begin. */
   readonly ticket: Promise<Ticket>
-  /** Begins no other server, and resolves when those under way have finished. */
+  /** Begins no further server, and resolves when those in progress have finished. */
   stop(): Promise<RollReport>
   /**
-   * Gives the roll up as an abort does, and resolves when every `act` under way has ended: drains are
-   * left or undone as `onAbort` says, what was acted on stays drained. Disposing does the same. After
-   * the end it does nothing.
+   * Ends the roll as an abort does, and resolves when every running `act` has ended. Drains are left or undone as
+   * `onAbort` says; servers for which `act` was called stay drained. Disposing does the same. After the end it does
+   * nothing.
    */
   close(): Promise<void>
 }
@@ -36,7 +36,7 @@ export class RollHub extends Hub<RollEvent> {
   }
 }
 
-/** The handle users get. */
+/** The implementation of {@link Roll}. */
 export class RollHandle extends HubHandle<RollEvent> implements Roll {
   readonly #run: RollRun
 
@@ -74,7 +74,7 @@ export class RollHandle extends HubHandle<RollEvent> implements Roll {
   }
 }
 
-/** The error that `roll()` throws where not every server is done. */
+/** The error that `roll()` throws if not every server is done. */
 export function toRollError(report: RollReport): DrainableError {
   const { servers, error, leftDrained, untouched } = report
   const first = servers.find((server) => server.outcome === 'failed' || server.outcome === 'busy')

@@ -34,7 +34,7 @@ export function noPlaceLeft({ servers, plan }: RollLedger): DrainableError {
   const out = servers.filter(isOut)
   const cause = out.find(({ error }) => error !== null)?.error ?? undefined
   const { maxUnavailable: most } = plan
-  const words = `${out.length} ${out.length === 1 ? 'server is' : 'servers are'} left drained, and maxUnavailable is ${most}, so no other one begins`
+  const words = `${out.length} ${out.length === 1 ? 'server is' : 'servers are'} left drained, and maxUnavailable is ${most}, so no other server begins`
   return new DrainableError(
     cause?.code ?? 'POOL_AT_MINIMUM',
     cause === undefined ? words : `${cause.message}; ${words}`,

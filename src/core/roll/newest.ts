@@ -4,10 +4,10 @@ import type { TicketStore } from '../tickets/store.js'
 import type { RollData, Ticket } from '../tickets/ticket.js'
 
 /**
- * What is still to be done, as the store has it. The process that had the lease may have gone on since the ticket was
- * read: what it did must not be done again.
+ * Reads the roll's newest ticket from the store. The process that held the lease may have continued since the ticket
+ * was read: its finished work must not be repeated.
  *
- * @throws `CONFLICT` where the store has no such ticket any more; `TICKET_INVALID`
+ * @throws `CONFLICT` if the store no longer has the ticket; `TICKET_INVALID`
  */
 export async function newestRoll(
   store: TicketStore | undefined,
@@ -20,10 +20,10 @@ export async function newestRoll(
   if (kept === undefined)
     throw new DrainableError(
       'CONFLICT',
-      `${subject}: ticket '${id}' is not in the store any more, so this roll has ended since it was read; where it was read from another store, give that one`,
+      `${subject}: ticket '${id}' is no longer in the store, so this roll has ended since the ticket was read; if it was read from another store, give that one`,
       { retryable: false },
     )
   if (kept.roll === undefined)
-    throw new DrainableError('TICKET_INVALID', `${subject}: ticket '${id}' is of a drain now`)
+    throw new DrainableError('TICKET_INVALID', `${subject}: ticket '${id}' belongs to a drain now`)
   return kept.roll
 }

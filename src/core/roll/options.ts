@@ -6,111 +6,120 @@ import { parseOptions } from '../../provider/options.js'
 import type { DrainReport } from '../../provider/report.js'
 import type { Lease } from '../lease/lease.js'
 import { leaseSchema, leaseTtlOption } from '../lease/lease-option.js'
+import type { OwnHealthCheck } from '../runner/run-spec.js'
 import type { RollData } from '../tickets/ticket.js'
 import { callShape, fn } from '../verbs/call.js'
-import { parsePolicy, ticketShape, type Policy, type ResolvedPolicy } from '../verbs/policy.js'
+import {
+  parsePolicy,
+  policyNames,
+  ticketShape,
+  type Policy,
+  type ResolvedPolicy,
+} from '../verbs/policy.js'
 import type { RollEvent } from './events.js'
 import { once } from '../../provider/once.js'
 
-/** One server that a roll has drained: what its `act` is given. */
+/** One server that a roll has drained: the argument of `act`. */
 export interface ServerDrained {
-  /** Every member of the roll that is this server. */
+  /** All members of the roll that belong to this server. */
   readonly refs: readonly MemberRef[]
-  /** The first of them, for servers that have one only. */
+  /** The first of them, for servers with only one member. */
   readonly ref: MemberRef
-  /** Its address; absent where the balancer tells none. */
+  /** Its address; absent if the balancer reports none. */
   readonly address?: string
   /** How its drain went. */
   readonly drained: DrainReport
-  /** 1 at first; one more each time it is called for this server, after a crash or another try. */
+  /** The number of the call for this server: 1 at first, one more after a crash or another try. */
   readonly attempt: number
   /**
-   * Fires when the server is not held any more as it was (`IDLE_LOST`, `DRAIN_OVERRULED`), and when the
-   * roll is aborted. The roll waits for `act` all the same.
+   * Fires when the server is no longer idle and held (`IDLE_LOST`, `DRAIN_OVERRULED`), and when the roll is aborted.
+   * The roll still waits for `act`.
    */
   readonly signal: AbortSignal
 }
 
-/** The caller's own check whether a member is healthy; see {@link ReadyOptions.waitHealthy}. */
-export type OwnHealthCheck = (ref: MemberRef, signal: AbortSignal) => Promise<void>
-
-/** How a roll is to go. What {@link Policy} says goes for the drain of each server. */
+/** The options of a roll. Those of {@link Policy} apply to the drain of each server. */
 export interface RollOptions extends Omit<Policy, 'until' | 'onEvent' | 'onTimeout'> {
   /**
-   * What to do with a server that is drained: called once for each, and again with the next `attempt`
-   * after a crash in between. The server is held through reloads until it has ended.
+   * The work on a drained server: called once for each server, and again with the next `attempt` after a crash in
+   * between. The roll holds the server, also through reloads, until `act` has ended.
    */
   readonly act: (server: ServerDrained) => Promise<void>
-  /** So many servers go first and must be healthy before the others begin; one that fails stops the roll, whatever `onFailure` says. @defaultValue `0` */
+  /**
+   * How many servers go first and must be healthy before the others begin. A canary that fails stops the roll,
+   * whatever `onFailure` says. @defaultValue `0`
+   */
   readonly canary?: number | undefined
   /**
-   * How many servers may be out at once: a number, or a percentage of the servers, rounded down and at least 1.
-   * A server that failed and is left drained counts. @defaultValue `1`
+   * How many servers can be out at once: a number, or a percentage of the servers, rounded down and at least 1. A
+   * failed server that is left drained counts. @defaultValue `1`
    */
   readonly maxUnavailable?: number | `${number}%` | undefined
   /**
-   * Which members are one server: those with one `address`, each for itself (`ref`), or those for which
-   * a function says the same. A member without an address is a server of its own.
+   * Which members are one server: those with the same `address`, each member for itself (`ref`), or those for which a
+   * function returns the same text. A member without an address is its own server.
    * @defaultValue `'address'`
    */
   readonly group?: 'address' | 'ref' | ((member: PresentReading) => string) | undefined
   /**
-   * How a server is seen healthy after it was made ready: by a check of its balancer, within 30 s
-   * (`true`) or a duration; by the caller's own check; `false`: not at all. Members that no balancer
-   * checks are refused at the beginning, unless it is a function or `false`.
+   * How the roll checks a server's health after it was made ready: by a check of its balancer, within 30 s (`true`)
+   * or a duration; by the caller's own function; or not at all (`false`). Unless it is a function or `false`, members
+   * that no balancer checks are refused at the beginning.
    * @defaultValue `true`
    */
   readonly waitHealthy?: boolean | Duration | OwnHealthCheck | undefined
   /**
-   * What to do with work left at the deadline of one server's drain. `postpone`: it is put back, tried
-   * once more after all others, and counts as failed only then. The others as in {@link Policy.onTimeout}:
-   * `fail` leaves it drained, and is a failure at once.
+   * What to do with work left at the deadline of one server's drain. `postpone`: the server is put back, tried once
+   * more after all others, and counts as failed only then. The other values are as in {@link Policy.onTimeout}:
+   * `fail` leaves the server drained, and it counts as failed at once.
    * @defaultValue `'postpone'`
    */
   readonly onTimeout?: 'postpone' | 'fail' | 'terminate' | 'proceed' | undefined
   /**
-   * What a failed server means for those that have not begun: none begins, all go on, or that many may fail before
-   * none begins. They go on only while `maxUnavailable` has a place beside those that are left drained.
+   * What a failed server means for those that have not begun. `stop`: none begins. `continue`: the roll goes on.
+   * `maxFailed`: it goes on until more than this many have failed. It goes on only while `maxUnavailable` has room
+   * beside the servers that are left drained.
    * @defaultValue `'stop'`
    */
   readonly onFailure?: 'stop' | 'continue' | { readonly maxFailed: number } | undefined
   /**
-   * A lease that only one roll at a time has (`redisLease`, `natsLease`, one of your own). Held by
-   * another contender: `startRoll` is refused with `NOT_LEADER`, `resumeRoll` waits a {@link leaseTtl} and a try
-   * more for the one of a process that died. Lost on the way: nothing is changed any more, every `act` is told by its signal.
+   * A lease that only one roll at a time holds (`redisLease`, `natsLease`, or your own). If another contender holds
+   * it, `startRoll` is refused with `NOT_LEADER`; `resumeRoll` waits for a {@link leaseTtl} and one try more, for the
+   * lease of a process that died. If the roll loses the lease, nothing is changed any more, and the signal of every
+   * `act` fires.
    * @defaultValue none: the floor is exact within one process only
    */
   readonly lease?: Lease | undefined
   /**
-   * For how long the lease is taken. Nothing is changed once two thirds of it have passed without a renewal. At
-   * least `'1s'`; a resumed roll should take the same. @defaultValue `'15s'`
+   * How long the lease is taken for. Nothing is changed once two thirds of it have passed without a renewal. At least
+   * `'1s'`; a resumed roll should use the same value. @defaultValue `'15s'`
    */
   readonly leaseTtl?: Duration | undefined
   /** Called with every event. */
   readonly onEvent?: ((e: RollEvent) => void) | undefined
 }
 
-/** What a resumed roll takes; the rest is in its ticket. */
+/** The options of a resumed roll; the rest is in its ticket. */
 export interface ResumeRollOptions extends Pick<
   RollOptions,
   'act' | 'signal' | 'onEvent' | 'tickets' | 'onTicket' | 'clock' | 'owner' | 'lease' | 'leaseTtl'
 > {
-  /** The caller's own check, where the roll began with one. */
+  /** The caller's own check, if the roll began with one. */
   readonly waitHealthy?: OwnHealthCheck | undefined
-  /** That of the ticket, so that both can be begun with the same options. */
+  /** The ticket's id, allowed so that both calls can take the same options. */
   readonly id?: string | undefined
 }
 
-/** A lease, and for how long it is taken, in milliseconds. */
+/** A lease, and how long it is taken for, in milliseconds. */
 export interface LeaseWish {
   readonly lease: Lease
   readonly ttl: number
 }
 
-/** A function of the caller, or none. */
+/** How members are grouped into servers. */
 type Grouping = 'address' | 'ref' | ((member: PresentReading) => string)
 
-/** Options of a roll, checked, before its size is known. */
+/** The checked options of a roll, before its size is known. */
 export interface RollSettings {
   readonly act: RollOptions['act']
   readonly policy: ResolvedPolicy
@@ -118,7 +127,7 @@ export interface RollSettings {
   readonly check: OwnHealthCheck | undefined
   readonly lease: LeaseWish | undefined
   readonly grouping: Grouping
-  /** For a roll of that many servers. */
+  /** Makes the plan for a roll of that many servers. */
   readonly planFor: (size: number, subject: string) => RollData['plan']
 }
 
@@ -165,6 +174,14 @@ const resumeSchema = once(() =>
   }),
 )
 
+/** What is given at all: a promise, or a text, has no options. */
+const anyOptions = once(() => z.looseObject({}))
+
+/** Every option of a roll. */
+export const rollNames = once(() => [
+  ...new Set([...Object.keys(rollSchema().shape), ...policyNames()].filter((n) => n !== 'until')),
+])
+
 function isShare(value: unknown): boolean {
   if (typeof value !== 'string') return Number.isSafeInteger(value) && Number(value) >= 1
   const percent = Number.parseFloat(value)
@@ -172,12 +189,12 @@ function isShare(value: unknown): boolean {
 }
 
 /**
- * Checks what a roll is to do.
+ * Checks the options of a roll.
  *
  * @throws `INVALID_OPTIONS` naming every wrong field
  */
 export function parseRoll(o: RollOptions, subject: string): RollSettings {
-  const given = Object(o) as RollOptions
+  const given = parseOptions(anyOptions(), o, subject, rollNames()) as unknown as RollOptions
   const { act, onEvent, canary, maxUnavailable, group, ...more } = given
   const { waitHealthy, onTimeout, onFailure, lease, leaseTtl: ttl, ...policy } = more
   if ('until' in policy && policy.until !== undefined) {
@@ -204,7 +221,11 @@ export function parseRoll(o: RollOptions, subject: string): RollSettings {
   const failed = read.onFailure
   return {
     act,
-    policy: parsePolicy({ ...policy, onTimeout: late === 'postpone' ? 'fail' : late }, subject),
+    policy: parsePolicy(
+      { ...policy, onTimeout: late === 'postpone' ? 'fail' : late },
+      subject,
+      rollNames(),
+    ),
     onEvent: read.onEvent,
     check: typeof waitHealthy === 'function' ? waitHealthy : undefined,
     lease: toLeaseWish(read),
@@ -219,7 +240,7 @@ export function parseRoll(o: RollOptions, subject: string): RollSettings {
   }
 }
 
-/** What a resumed roll is given, checked. */
+/** The checked options of a resumed roll. */
 export interface ResumeSettings extends Omit<ResumeRollOptions, 'lease' | 'leaseTtl'> {
   readonly lease: LeaseWish | undefined
 }

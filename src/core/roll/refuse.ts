@@ -53,8 +53,8 @@ export async function refuseEarlier(
   if (kept === undefined) return
   const way =
     kept.roll === undefined
-      ? 'is of a drain: restore it'
-      : 'is of a roll that is not over: resumeRoll() goes on with it, restore() takes back what it holds'
+      ? 'belongs to a drain: restore it'
+      : 'belongs to a roll that has not ended: resumeRoll() continues it, restore() puts back the members that it holds'
   throw new DrainableError(
     'TICKET_INVALID',
     `${subject}: ticket '${id}' ${way}, or give another id`,

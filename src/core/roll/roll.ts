@@ -29,14 +29,14 @@ import { findServers, type RollTarget } from './servers.js'
 import { Spread } from './spread.js'
 
 /**
- * Takes one server after another out, lets the caller act on each, makes it ready again and sees it
- * healthy. Resolves where every server is done.
+ * Rolls over servers: drains one after another, calls `act` for it, makes it ready again and checks its health.
+ * Resolves if every server is done.
  *
- * The floor of `keepReady` holds for each pool of each balancer, as in every drain: with too few left
- * for a second server, the roll goes on one by one. A server whose `act` failed stays drained. One that
- * another hand had taken out before is acted on as well, and left out.
+ * The floor of `keepReady` applies to each pool of each balancer, as in every drain: if it leaves no room for a
+ * second server, the roll goes one by one. A server whose `act` failed stays drained. For a server that another
+ * client had drained before, `act` is called as well, and the server is left drained.
  *
- * @throws `INVALID_OPTIONS`, `NOT_FOUND`, `TICKET_INVALID`, what the balancer failed with: before anything is changed
+ * @throws `INVALID_OPTIONS`, `NOT_FOUND`, `TICKET_INVALID`, the balancer's own error: before anything is changed
  * @throws `ROLL_STOPPED` with the report in `roll`; `signal.reason` on abort
  *
  * @example
@@ -70,11 +70,11 @@ export async function roll(
 }
 
 /**
- * The same with a handle at once; its `done` always resolves with a report.
+ * Starts a roll and returns a handle at once; its `done` always resolves with a report.
  *
  * @param provider - the balancer, or several as one ({@link combineProviders})
- * @param target - the servers: all members of it with one address are one server
- * @param options - what to do with each, how many at once, when to stop
+ * @param target - the servers: all its members with the same address are one server
+ * @param options - what to do with each server, how many at once, when to stop
  * @throws `INVALID_OPTIONS` at once; everything else is in the report
  *
  * @example
@@ -97,16 +97,16 @@ export function startRoll(
 }
 
 /**
- * Goes on with a roll from its ticket, in this process or another. A server that is done stays so; one
- * that was drained goes on from there; one whose `act` had begun, or failed, is acted on again with the
- * next `attempt`; one that was acted on is made ready. Their time to drain begins anew. With a lease and a
- * store the ticket is read once more when the lease is held: what was done meanwhile stays done.
+ * Continues a roll from its ticket, in this process or another. A server that is done stays done. A drain that had
+ * begun continues. If `act` had begun or failed, it is called again with the next `attempt`; if it had ended well,
+ * the server is made ready. The time to drain begins anew. With a lease and a store, the roll reads the ticket once
+ * more when it holds the lease: servers finished in the meantime stay done.
  *
  * @param provider - a provider of the balancers that the ticket names
- * @param ticket - of the roll, as a store gave it back
- * @param options - what to do with each server: a function is in no ticket
- * @throws `INVALID_OPTIONS`, `TICKET_INVALID` at once, `CONFLICT` where the process that rolls still lives,
- *   or the store has the ticket no more
+ * @param ticket - of the roll, as read from a store
+ * @param options - what to do with each server: a ticket can't store functions
+ * @throws `INVALID_OPTIONS`, `TICKET_INVALID` at once, `CONFLICT` if the process that rolls still lives, or the store
+ *   no longer has the ticket
  *
  * @example
  * ```ts
@@ -268,9 +268,9 @@ function headOf(
 }
 
 /**
- * The lease, where there is to be one; a roll that goes on waits for that of a process that died.
+ * Takes the lease, if there is one; a resumed roll waits for the lease of a process that died.
  *
- * @throws `NOT_LEADER` naming the holder; what the engine failed with
+ * @throws `NOT_LEADER` naming the holder; the engine's own error
  */
 async function takeLease(
   wish: LeaseWish | undefined,
@@ -288,12 +288,12 @@ async function takeLease(
     if (!('holder' in answer)) return answer
     const refusal = leadership.refusal(answer.holder)
     if (clock.now() >= until) throw refusal
-    waits?.(`${refusal.message}; it is waited for until ${dateOf(clock, until)}`)
+    waits?.(`${refusal.message}; the roll waits for it until ${dateOf(clock, until)}`)
     await pause(clock, leadership.retry, signal)
   }
 }
 
-/** A moment of the clock, in ISO 8601. */
+/** A time of the clock, in ISO 8601. */
 function dateOf(clock: Clock, at: number): string {
   return new Date(wallOf(clock) + at - clock.now()).toISOString()
 }
@@ -312,7 +312,7 @@ function checkResume(
   if (data === undefined)
     return refuse(
       'TICKET_INVALID',
-      `roll: ticket '${id}' is of a drain: resumeDrain() goes on with it`,
+      `roll: ticket '${id}' belongs to a drain: resumeDrain() continues it`,
     )
   if (given !== undefined && given !== id)
     return refuse('INVALID_OPTIONS', `id: the ticket's is '${id}', found '${given}'; leave it out`)
@@ -321,7 +321,7 @@ function checkResume(
     return refuse('INVALID_OPTIONS', 'waitHealthy: the roll began with a function, give it again')
   if (!byCaller && waitHealthy !== undefined)
     return refuse('INVALID_OPTIONS', 'waitHealthy: the roll began without a function, leave it out')
-  // Under a lease its engine says who may roll.
+  // Under a lease, its engine decides which process rolls.
   if (lease !== undefined) return data
   const { state, text } = judgeOwner(owner)
   if (state === 'lives' && owner.pid !== process.pid)

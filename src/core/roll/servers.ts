@@ -10,16 +10,17 @@ import type {
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
+import { wordsOf } from '../../provider/thrown.js'
 import type { Target } from '../verbs/target.js'
 import { select } from '../verbs/watch.js'
 import type { RollSettings } from './options.js'
 
-/** What a roll is about: a target of a drain, or several of them. */
+/** The target of a roll: a target of a drain, or several of them. */
 export type RollTarget =
   | Target
   | readonly (MemberRef | AddressTarget | { readonly pool: string; readonly balancer?: string })[]
 
-/** One server: what stands behind one address, however many members it is. */
+/** One server: all members with one address. */
 export interface Server {
   readonly address: string | null
   readonly members: readonly PresentReading[]
@@ -27,7 +28,7 @@ export interface Server {
 
 type OneTarget = Exclude<Target, readonly MemberRef[]>
 
-/** The targets of a roll one by one: refs are looked for together, because one look finds them all. */
+/** Splits the target of a roll: refs stay together, because one look finds them all. */
 export function splitTarget(target: RollTarget, subject: string): readonly Target[] {
   if (!Array.isArray(target)) return [target as OneTarget]
   const list = target as readonly OneTarget[]
@@ -43,9 +44,9 @@ export function splitTarget(target: RollTarget, subject: string): readonly Targe
 }
 
 /**
- * The servers of a roll, in the order in which they are found.
+ * Finds the servers of a roll, in the order of the readings.
  *
- * @throws `NOT_FOUND` where a part of the target hits nothing; what the balancer failed with
+ * @throws `NOT_FOUND` if a part of the target matches nothing; the balancer's own error
  */
 export async function findServers(
   provider: DrainableProvider,
@@ -61,7 +62,7 @@ export async function findServers(
   return groupServers([...unique.values()], grouping, subject)
 }
 
-/** Members as servers. */
+/** Groups members into servers. */
 export function groupServers(
   readings: readonly Reading[],
   grouping: RollSettings['grouping'],
@@ -87,16 +88,22 @@ function keyOf(
   if (grouping === 'ref') return alone
   if (grouping === 'address')
     return reading.address === undefined ? alone : `address ${canonicalAddress(reading.address)}`
-  const said: unknown = grouping(reading)
-  if (typeof said === 'string') return `group ${said}`
-  throw new DrainableError(
-    'INVALID_OPTIONS',
-    `${subject}: group: expected a text for ${formatRef(reading.ref)}, found ${typeof said}`,
-    { ref: reading.ref },
-  )
+  const { ref } = reading
+  const refuse = (words: string, cause?: unknown): never => {
+    throw new DrainableError('INVALID_OPTIONS', `${subject}: group: ${words}`, { ref, cause })
+  }
+  let said: unknown
+  try {
+    said = grouping(reading)
+  } catch (error) {
+    refuse(`your function failed for ${formatRef(ref)}: ${wordsOf(error)}`, error)
+  }
+  return typeof said === 'string'
+    ? `group ${said}`
+    : refuse(`expected a text for ${formatRef(ref)}, found ${typeof said}`)
 }
 
-/** @throws `INVALID_OPTIONS` where its members have different addresses: `act` could be told one only */
+/** @throws `INVALID_OPTIONS` if its members have different addresses: `act` gets only one */
 function toServer(members: readonly PresentReading[], subject: string): Server {
   const known = new Map<string, PresentReading>()
   for (const member of members)

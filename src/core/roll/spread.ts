@@ -7,12 +7,12 @@ import { quote } from '../../provider/quote.js'
 import { select } from '../verbs/watch.js'
 import type { ServerState } from './ledger.js'
 
-/** Where a server is. */
+/** The address and the members of a server. */
 export type ServerPlace = Pick<ServerState, 'address' | 'refs'>
 
 /**
- * How many *servers* a pool has left. The floor of each drain counts members, which is the same unless a
- * pool has one server several times (a port each): such pools are looked at here before a server begins.
+ * Counts how many *servers* a pool has left. The floor of each drain counts members, which is the same unless a pool
+ * has one server several times (one member per port): this class checks such pools before a server begins.
  */
 export class Spread {
   readonly #provider: DrainableProvider
@@ -32,7 +32,7 @@ export class Spread {
     this.#pools = pools
   }
 
-  /** Finds the pools that have one server several times, among those of the roll. */
+  /** Finds the pools of the roll that have one server several times. */
   static of(
     provider: DrainableProvider,
     clock: Clock,
@@ -51,7 +51,7 @@ export class Spread {
     return new Spread(provider, clock, keepReady, pools)
   }
 
-  /** Why a server can't be taken; undefined where enough others serve in each of its pools. */
+  /** Returns why a server can't be taken; undefined if enough others serve in each of its pools. */
   async ask(
     server: ServerPlace,
     others: readonly ServerPlace[],

@@ -3,7 +3,7 @@ import type { DrainReport } from '../../provider/report.js'
 import type { Ending } from './ending.js'
 import type { Looking } from './looking.js'
 
-/** The caller's action while the drain is held: its signal fires when the hold is lost. */
+/** Runs the caller's action while the drain is held; its signal fires when the hold is lost. */
 export class Action {
   readonly #looking: Looking
   readonly #ending: Ending
@@ -14,7 +14,7 @@ export class Action {
     this.#ending = ending
   }
 
-  /** Runs the action, and looks often meanwhile. */
+  /** Runs the action, with frequent looks meanwhile. */
   async run<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { signal } = this.#stop
     this.#looking.acting = true
@@ -24,7 +24,7 @@ export class Action {
       return await action(signal)
     } catch (error) {
       if (!signal.aborted) throw error
-      // Many an API wraps the reason of the signal it was given.
+      // Many APIs wrap the reason of the signal they were given.
       const cause = error instanceof Error ? error.cause : undefined
       throw error === signal.reason || cause === signal.reason ? signal.reason : error
     } finally {
@@ -32,7 +32,7 @@ export class Action {
     }
   }
 
-  /** The hold is lost. */
+  /** Called when the hold is lost. */
   lost(error: DrainableError): void {
     if (this.#stop.signal.aborted) return
     const { code, message, cause, ref } = error
@@ -45,7 +45,7 @@ export class Action {
     this.#stop.abort(new DrainableError(code, message, data))
   }
 
-  /** How it goes; in a run that is broken, how it ended. */
+  /** The present report; for a broken run, the final one. */
   #report(): DrainReport | undefined {
     try {
       return this.#ending.report()
@@ -55,8 +55,8 @@ export class Action {
   }
 }
 
-/** Why an idle that was said does not hold any more in a run that something threw in. */
+/** The error for a held idle that ends because of an exception in the run. */
 export function notKeptUp(cause: DrainableError): DrainableError {
-  const words = `the drain is not kept up any more: ${cause.message}`
+  const words = `the hold could not be kept: ${cause.message}`
   return new DrainableError('IDLE_LOST', words, { cause })
 }

@@ -1,37 +1,37 @@
-/** A run among others that end together. */
+/** One of several runs that end together. */
 export interface Companion {
-  /** Whether all its members have an outcome, or it is over for itself. */
+  /** Whether all its members have an outcome, or the run has ended alone. */
   readonly hasEnded: () => boolean
   /**
-   * Since when its members have been idle, and until when that was seen, by the clock: null where idle is not what it
-   * has ended with, `seen` -Infinity where it can't be read.
+   * Since when its members have been idle, and until when that was seen, by the clock. Null if it has not ended as
+   * idle; `seen` is -Infinity if it can't be read.
    */
   readonly idle: () => { readonly from: number; readonly seen: number } | null
   /**
-   * That it is idle was not seen late enough: it looks once more. Where it can't be read it has not ended before a look
-   * has shown it.
+   * Called if its last look was too early to prove idle: it looks once more. If it can't be read, it has not ended
+   * before a look has shown idle.
    */
   readonly doubt: () => void
-  /** Whether an idle of it was lost since it said that it has ended. */
+  /** Whether it lost an idle since it reported its end. */
   readonly hasLost: () => boolean
-  /** All have ended: it closes its ticket, and says {@link Company.closed} then. */
+  /** Called when all have ended: it closes its ticket, then calls {@link Company.closed}. */
   readonly close: () => void
-  /** Every outcome stands. */
+  /** Called when every outcome stands. */
   readonly settle: () => void
-  /** One was lost meanwhile: it goes on looking. */
+  /** Called when one lost idle meanwhile: it goes on looking. */
   readonly again: () => void
 }
 
 /**
- * Runs on several balancers that end together: idle on one is an outcome only while all others have
- * theirs too. One that was idle first goes on looking, and can lose it.
+ * Runs on several balancers that end together: idle on one is an outcome only while all others have an outcome too. A
+ * run that was idle first goes on looking, and can lose idle.
  */
 export class Company {
   readonly #open = new Set<Companion>()
-  /** Those that were told to close, and those of them that have. */
+  /** Runs that were asked to close, and those that have closed. */
   #closing: ReadonlySet<Companion> = new Set()
   readonly #closed = new Set<Companion>()
-  /** Runs that are still to come. */
+  /** The number of runs that have not joined yet. */
   #awaited: number
 
   constructor(size: number) {
@@ -43,14 +43,14 @@ export class Company {
     this.#awaited -= 1
   }
 
-  /** It ended for itself: refused, aborted, undone. The others don't wait for it. */
+  /** Removes a run that ended alone: refused, aborted, undone. The others don't wait for it. */
   leave(run: Companion): void {
     this.#open.delete(run)
     this.#agree()
     this.check()
   }
 
-  /** Something changed in one of them. */
+  /** Called when something changed in one of them. */
   check(): void {
     if (this.#awaited > 0 || this.#closing.size > 0 || this.#open.size === 0) return
     const runs = [...this.#open]
@@ -64,7 +64,7 @@ export class Company {
     for (const run of runs) run.close()
   }
 
-  /** The ticket of one is written. */
+  /** Called when the ticket of one is written. */
   closed(run: Companion): void {
     this.#closed.add(run)
     this.#agree()
@@ -88,8 +88,8 @@ export class Company {
 }
 
 /**
- * Those of which it is not known whether they were idle still when the last one became so. Where one has not ended as
- * idle, nothing rests on that.
+ * The runs of which it is not known whether they were still idle when the last one became idle. If one has not ended
+ * as idle, this does not matter.
  */
 function unconfirmed(runs: readonly Companion[]): readonly Companion[] {
   if (runs.length < 2) return []

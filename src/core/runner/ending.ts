@@ -7,15 +7,15 @@ import { leaveIdle } from './balancer/left-idle.js'
 import type { Looking } from './looking.js'
 import type { RunState } from './run-state.js'
 
-/** What an end leads to. */
+/** The callbacks of an end. */
 export interface EndingOptions {
-  /** Goes on looking: an idle was lost before it was said. */
+  /** Goes on looking, because an idle was lost before it was reported. */
   readonly again: () => void
-  /** Told once the ticket is written, where others decide whether the outcome stands. */
+  /** Called once the ticket is written, if other runs decide whether the outcome stands. */
   readonly closed?: () => void
 }
 
-/** How a run ends: its report, said and resolved once, and how it lets go of the balancer. */
+/** Ends a run: reports and resolves once, and lets go of the balancer. */
 export class Ending {
   readonly done: Promise<DrainReport>
   readonly #run: RunState
@@ -26,7 +26,7 @@ export class Ending {
   #givenUp = false
   #takenBack = false
   #ended: DrainReport | undefined
-  /** As it was when every member had its outcome. */
+  /** The report from when every member had its outcome. */
   #report: DrainReport | undefined
   readonly #closed: (() => void) | undefined
   #finish: (report: DrainReport) => void = () => undefined
@@ -47,12 +47,12 @@ export class Ending {
     this.done = new Promise((resolve) => (this.#finish = resolve))
   }
 
-  /** What `done` was resolved with; undefined before. */
+  /** The value that `done` was resolved with; undefined before. */
   get ended(): DrainReport | undefined {
     return this.#ended
   }
 
-  /** It ends before its members are known: nothing was changed. */
+  /** Ends the run before its members are known: nothing was changed. */
   endEarly(report: DrainReport): void {
     if (this.#ended !== undefined) return
     this.#run.life = 'released'
@@ -62,8 +62,8 @@ export class Ending {
   }
 
   /**
-   * Every member has its outcome. It is said once the ticket is written: until then an idle can still be
-   * lost. A drain that holds is kept up until it is released.
+   * Ends the run when every member has its outcome. It reports once the ticket is written: until then, an idle can
+   * still be lost. A held drain is kept up until it is released.
    */
   end(): void {
     const { members, spec, alarm } = this.#run
@@ -80,20 +80,20 @@ export class Ending {
     else this.leave()
   }
 
-  /** Whether an idle was lost since every member had its outcome. */
+  /** Whether any idle was lost since every member had its outcome. */
   hasLost(): boolean {
     const { life, states } = this.#run
     return life === 'held' && states.some(({ ending }) => ending.ended === null)
   }
 
-  /** The outcome does not stand: it goes on looking. */
+  /** Drops the outcome and goes on looking. */
   resume(): void {
     if (this.#run.life !== 'held' || this.#isOver()) return
     this.#run.life = 'looking'
     this.#again()
   }
 
-  /** The outcome stands. */
+  /** Confirms the outcome. */
   stand(): void {
     const { members, life } = this.#run
     if (members === undefined || this.#isOver()) return
@@ -106,17 +106,17 @@ export class Ending {
     this.resolve(said)
   }
 
-  /** An undo began before the outcome was said: it says itself how that went. */
+  /** Called when an undo began before the outcome was reported: the undo reports its own result. */
   takeBack(): void {
     this.#takenBack = true
   }
 
-  /** The caller's signal fired before the outcome was said. */
+  /** Called when the caller's signal fired before the outcome was reported. */
   giveUp(): void {
     this.#givenUp = true
   }
 
-  /** The ticket is written: the outcome stands, unless something came in between. */
+  /** Called when the ticket is written: the outcome stands, unless something changed meanwhile. */
   #written(): void {
     if (this.#isOver()) return
     if (this.#closed !== undefined) this.#closed()
@@ -136,12 +136,12 @@ export class Ending {
     }
   }
 
-  /** Not even the members' ends can be told. */
+  /** Ends a run whose members can't be ended either. */
   break(report: DrainReport): void {
     try {
       this.leave()
     } catch {
-      // what can't be let go stays as it is: the end must be said all the same
+      // a failed release must not prevent the report
     } finally {
       if (this.#ended === undefined) this.say(report)
       this.resolve(report)
@@ -160,7 +160,7 @@ export class Ending {
     this.#finish(report)
   }
 
-  /** Stops looking and keeping the drain up; nothing is changed. */
+  /** Stops the looks and stops keeping the drain up; changes nothing. */
   leave(): void {
     const { alarm, spec, stop } = this.#run
     alarm.clear()
@@ -173,7 +173,7 @@ export class Ending {
     this.#contest.leave()
   }
 
-  /** How it went, or goes. */
+  /** The final or present report. */
   report(): DrainReport {
     const { members, startedAt } = this.#run
     if (members !== undefined) return members.report(startedAt)
@@ -182,7 +182,7 @@ export class Ending {
   }
 }
 
-/** A report that was to be said when the caller gave up. */
+/** The report if the caller gave up just before it was sent. */
 function abortedReport(report: DrainReport): DrainReport {
   const members = report.members.map((member) => ({ ...member, outcome: 'aborted' as const }))
   return { ...report, outcome: 'aborted', members }

@@ -6,37 +6,42 @@ import type { DrainReport, Why } from '../../provider/report.js'
 import type { Ticket } from '../tickets/ticket.js'
 
 /**
- * A drain under way: an emitter of typed events (eventemitter3), and the same events as an async
- * iterator, whose last event is always `end`. After that listeners still hear what becomes of a drain
- * that is held: `idle-lost`, `overruled`, `phase`, `idle`, `in-force`, `fault`, `removed`.
+ * A drain in progress: an emitter of typed events (eventemitter3), and the same events as an async iterator, which
+ * always ends with `end`. After that, listeners still get the events of a held drain: `idle-lost`, `overruled`,
+ * `phase`, `idle`, `in-force`, `fault`, `removed`.
  */
 export interface Drain extends AsyncDisposable, AsyncIterable<DrainEvent>, TypedEvents<DrainEvent> {
-  /** How it ended. Always resolves; only `drain()` and `roll()` throw. */
+  /** The final report. Always resolves; only `drain()` and `roll()` throw. */
   readonly done: Promise<DrainReport>
-  /** True once the hold was in force for every member, in every process; false where the drain ended before that. Never rejects. */
+  /**
+   * Resolves with true once the hold is in force for every member, in every process; with false if the drain ends
+   * before that. Never rejects.
+   */
   readonly inForce: Promise<boolean>
-  /** How it goes at the moment. A member without an outcome yet says `aborted`: what it would be if it were given up now. */
+  /**
+   * The present report. A member without an outcome yet has `aborted`: its outcome if the drain were given up now.
+   */
   report(): DrainReport
-  /** Why it is not idle. */
+  /** The reasons why it is not idle. */
   why(): readonly Why[]
-  /** The ticket as of now. */
+  /** The present ticket. */
   readonly ticket: Promise<Ticket>
   /**
-   * Undoes what this drain changed, and only that, whatever state the drain is in. A member's outcome
-   * is then `restored`, or says why not. A {@link Drain.done} that has not resolved yet resolves after
-   * it with `aborted`.
+   * Undoes the changes of this drain, and nothing else, whatever state the drain is in. A member's outcome is then
+   * `restored`, or says why not. If {@link Drain.done} has not resolved yet, it resolves after the undo with
+   * `aborted`.
    */
   restore(): Promise<DrainReport>
   /**
-   * Stops holding the drain (the member stays as it is), and resolves once no call of it is under way and
-   * the ticket says all that was done, or after 2 s. Disposing does the same; it never restores.
+   * Stops holding the drain; the member stays as it is. Resolves once no call of the drain is in progress and the
+   * ticket is complete, or after 2 s. Disposing does the same; it never restores.
    */
   release(): Promise<void>
   /** The same as {@link Drain.release}. */
   close(): Promise<void>
 }
 
-/** What stands behind a handle. */
+/** The implementation behind a handle. */
 export interface HandleBody {
   readonly done: Promise<DrainReport>
   readonly inForce: Promise<boolean>
@@ -45,14 +50,14 @@ export interface HandleBody {
   ticket(): Promise<Ticket>
   restore(): Promise<DrainReport>
   release(): Promise<void>
-  /** Resolves when no call of it is under way any more, or none that it still waits for. */
+  /** Resolves when no call is in progress that it still waits for. */
   called(): Promise<void>
 }
 
-/** The events of one drain, handed to every listener. */
+/** Passes the events of one drain to every listener. */
 export class EventHub extends Hub<DrainEvent> {
   readonly #every: number
-  /** When the load of each member was said last, in epoch milliseconds. */
+  /** When the last load event of each member was sent, in epoch milliseconds. */
   readonly #said = new Map<string, number>()
 
   /** @param every - the shortest time between two loads of one member, in milliseconds */
@@ -66,7 +71,7 @@ export class EventHub extends Hub<DrainEvent> {
       const key = refKey(event.ref)
       const at = Date.parse(event.at)
       const since = at - (this.#said.get(key) ?? -Infinity)
-      // A wall clock that was put back must not silence it.
+      // A wall clock that was set back must not suppress events.
       if (since >= 0 && since < this.#every) return
       this.#said.set(key, at)
     }
@@ -74,7 +79,7 @@ export class EventHub extends Hub<DrainEvent> {
   }
 }
 
-/** The handle users get. */
+/** The implementation of {@link Drain}. */
 export class DrainHandle extends HubHandle<DrainEvent> implements Drain {
   readonly #body: HandleBody
 
@@ -107,7 +112,7 @@ export class DrainHandle extends HubHandle<DrainEvent> implements Drain {
     return this.#body.restore()
   }
 
-  /** The ticket may go elsewhere next: what is still under way here must not be carried out after that. */
+  /** Another process may use the ticket next: no call from here may take effect after that. */
   async release(): Promise<void> {
     await this.#body.release()
     await this.#body.called()

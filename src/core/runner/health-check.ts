@@ -8,8 +8,8 @@ import type { RunState } from './run-state.js'
 import { Alarm } from './look/timer.js'
 
 /**
- * Runs the caller's own health check of a member, and takes its answer in: at the latest when the time
- * of its goal is over, whether the check listens to its signal or not.
+ * Runs the caller's own health check of a member and takes in its answer, at the latest when the time of its goal is
+ * over, whether the check listens to its signal or not.
  *
  * @param changed - called when the answer was taken in
  */
@@ -24,7 +24,7 @@ export async function checkHealth(
   changed()
 }
 
-/** Why the member is not healthy by the caller's check; null where it is. */
+/** Why the member is not healthy by the caller's check; null if it is. */
 async function askCaller(run: RunState, ref: MemberRef): Promise<DrainableError | null> {
   const { spec, stop } = run
   const own = new AbortController()
@@ -35,11 +35,13 @@ async function askCaller(run: RunState, ref: MemberRef): Promise<DrainableError 
   const alarm = new Alarm(spec.clock, run.broken)
   if (until !== null) alarm.set(until, () => own.abort(unanswered(ref, until - run.startedAt)))
   try {
-    // In an async function, so that one that throws at once has failed like any other.
-    await abortable((async () => spec.check?.(ref, own.signal))(), own.signal)
-    return null
+    // In an async function, so that a check that throws synchronously is handled like any other failure.
+    const said: unknown = await abortable((async () => spec.check?.(ref, own.signal))(), own.signal)
+    return said === false ? unhealthy(ref, 'it gave false') : null
   } catch (cause) {
-    return isDrainableError(cause) && cause === own.signal.reason ? cause : unhealthy(ref, cause)
+    return isDrainableError(cause) && cause === own.signal.reason
+      ? cause
+      : unhealthy(ref, wordsOf(cause), cause)
   } finally {
     alarm.clear()
     stop.signal.removeEventListener('abort', onStop)
@@ -49,13 +51,12 @@ async function askCaller(run: RunState, ref: MemberRef): Promise<DrainableError 
 function unanswered(ref: MemberRef, limit: number): DrainableError {
   return new DrainableError(
     'HEALTH_TIMEOUT',
-    `${formatRef(ref)}: the caller's health check gave no answer within ${formatDuration(limit)}; it stays as it is, a longer timeout waits longer`,
+    `${formatRef(ref)}: the caller's health check gave no answer within ${formatDuration(limit)}; it stays as it is, set a longer timeout to wait longer`,
     { ref },
   )
 }
 
-function unhealthy(ref: MemberRef, cause: unknown): DrainableError {
-  const words = wordsOf(cause)
+function unhealthy(ref: MemberRef, words: string, cause?: unknown): DrainableError {
   return new DrainableError(
     'HEALTH_TIMEOUT',
     `${formatRef(ref)}: the caller's health check failed: ${words}; it stays as it is`,

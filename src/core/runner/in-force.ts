@@ -1,7 +1,7 @@
 import type { MemberRef } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
 
-/** Whether the drain was in force for every member: once for each is enough. */
+/** Tracks whether the drain has been in force for every member, once for each. */
 export class InForce {
   readonly promise: Promise<boolean>
   readonly #members = new Set<string>()
@@ -23,7 +23,7 @@ export class InForce {
     this.#resolve(true)
   }
 
-  /** The run is over: where it was not in force by now, it never was. */
+  /** Called when the run is over: a drain not in force by now never was. */
   over(): void {
     this.#resolve(false)
   }

@@ -4,23 +4,23 @@ import { LAST_LOOK } from './look/call.js'
 import type { Looking } from './looking.js'
 import type { RunState } from './run-state.js'
 
-/** A balancer that had not answered for that long when the time was over was not readable, in milliseconds. */
+/** A balancer that has not answered for this long at the deadline counts as unreadable, in milliseconds. */
 const SILENCE = 5_000
 
-/** One last look when the time is over; where it does not come, the end says what was known before. */
+/** Takes one last look at the deadline; if it does not come, the end rests on the readings before. */
 export class LastLook {
   readonly #run: RunState
   readonly #looking: Looking
   readonly #changed: () => void
 
-  /** @param changed - called when members were told that the look did not come */
+  /** @param changed - called when members learnt that the look did not come */
   constructor(run: RunState, looking: Looking, changed: () => void) {
     this.#run = run
     this.#looking = looking
     this.#changed = changed
   }
 
-  /** Sets the alarm for the first moment when a member must have its outcome. */
+  /** Sets the alarm for the first time when a member must have its outcome. */
   arm(): void {
     const { states, alarm } = this.#run
     const moments = states.flatMap((state) => momentsOf(state, this.#run.now()))
@@ -28,14 +28,17 @@ export class LastLook {
     else alarm.set(Math.min(...moments), () => this.#ask())
   }
 
-  /** The others were idle later than these members were looked at: another look says whether they are so still. */
+  /**
+   * Called when other runs became idle after the last look at these members: another look shows whether they are
+   * still idle.
+   */
   doubt(): void {
     const { members } = this.#run
     for (const key of members?.keys ?? []) members?.take(key, { type: 'doubt' })
     this.again()
   }
 
-  /** What was taken for an end is none: the next look decides, and the deadline counts again. */
+  /** Called when the end was dropped: the next look decides, and the deadline counts again. */
   again(): void {
     this.arm()
     this.#looking.soon()
@@ -54,12 +57,16 @@ export class LastLook {
     })
   }
 
-  /** An abort waits no longer for the answer to a change that opens a member; returns whether there was one. */
+  /** Stops waiting, on abort, for the answer to a change that opens a member; returns whether there was one. */
   #giveUpUndo(): boolean {
     const { members, sender, spec } = this.#run
-    const error = new DrainableError('CALL_TIMEOUT', 'apply: no answer in the time of an abort', {
-      provider: spec.provider.name,
-    })
+    const error = new DrainableError(
+      'CALL_TIMEOUT',
+      'apply: no answer in the time allowed after an abort',
+      {
+        provider: spec.provider.name,
+      },
+    )
     let any = false
     for (const key of members?.keys ?? []) {
       const state = members?.get(key)
@@ -99,7 +106,7 @@ export class LastLook {
     sender?.send(members?.take(key, { type: 'overdue', error, silent }) ?? [])
   }
 
-  /** Whether the balancer had given no answer for long already when the time was over. */
+  /** Whether the balancer had not answered for a long time already at the deadline. */
   #isSilent({ last }: DrainState, deadline: number): boolean {
     const { cost, floor } = this.#run.scheduler
     return last === null || deadline - last.at > Math.max(SILENCE, 3 * cost + floor)
@@ -111,7 +118,7 @@ function waitedEnough({ goal, hold }: DrainState, now: number): boolean {
   return hold.pending?.change.kind === 'restore'
 }
 
-/** When something must have happened for a member at the latest. */
+/** The latest times by which something must have happened for a member. */
 function momentsOf(state: DrainState, now: number): readonly number[] {
   const { ending, goal, deadline } = state
   if (ending.ended !== null) return []

@@ -8,17 +8,17 @@ import { pauseOf } from './look/pause-of.js'
 import type { RunState } from './run-state.js'
 import type { Subscription } from './look/scheduler.js'
 
-/** What looks lead to. */
+/** The callbacks of looks. */
 export interface LookingOptions {
-  /** A look was taken in. */
+  /** Called when a look was taken in. */
   readonly seen: () => void
-  /** The provider was closed: no look will ever come again. */
+  /** Called when the provider was closed: no look will ever come again. */
   readonly closed: (error: DrainableError) => void
-  /** Something threw while a look was taken in. */
+  /** Called when something threw while a look was taken in. */
   readonly broken: (thrown: unknown) => void
 }
 
-/** The looks of one run: whom they are for, how often they come, and what they make necessary. */
+/** The looks of one run: the members they are for, how often they come, and the changes they require. */
 export class Looking {
   readonly #run: RunState
   readonly #contest: Contest
@@ -45,7 +45,7 @@ export class Looking {
     })
   }
 
-  /** Wants the next look at once. */
+  /** Requests the next look at once. */
   soon(): void {
     this.#seat?.next(0)
   }
@@ -55,7 +55,7 @@ export class Looking {
     this.#seat = undefined
   }
 
-  /** Takes a look in. Whatever throws on the way ends the run: nothing else would. */
+  /** Takes a look in. Any exception on the way ends the run, because nothing else would. */
   see(look: Look): void {
     try {
       this.#take(look)
@@ -64,7 +64,7 @@ export class Looking {
     }
   }
 
-  /** Every member gets it; what it makes necessary goes out in one call. */
+  /** Passes the look to every member; the required changes go out in one call. */
   #take(look: Look): void {
     const { members, sender } = this.#run
     if (members === undefined || this.#run.isReleased()) return
@@ -76,8 +76,8 @@ export class Looking {
     const before = this.#run.states.map(({ hold }) => hold.changes)
     sender?.send(members.see(look))
     const learnt = this.#run.states.some(({ hold }, i) => hold.changes !== before[i])
-    // A drain that is over, or is undone, may write no ticket again by itself, and whoever goes on from it must know whose a
-    // state is.
+    // A drain that is over or undone may not write its ticket again by itself, and a run that continues from it must
+    // know which states are ours.
     const last = this.#run.life === 'held' || this.#run.states.some(({ goal }) => isOurs(goal))
     if (learnt && last) void sender?.save()
     else sender?.saveAgain()
@@ -86,7 +86,7 @@ export class Looking {
     this.#seat?.next(this.#pause())
   }
 
-  /** The members, and whoever else of their pools this process wishes down while the floor matters. */
+  /** The members, and, while the floor matters, other members of their pools that this process holds. */
   #refs(): readonly MemberRef[] {
     const { members, states, spec } = this.#run
     const refs = members?.refs ?? []

@@ -17,16 +17,16 @@ import { readingOf } from './look/readings.js'
 import { reportAll, reportMember } from './report.js'
 
 type WithoutStamp<T> = T extends unknown ? Omit<T, 'at' | 'wall'> : never
-/** An input without its moment. */
+/** An input without its time. */
 export type FreeInput = WithoutStamp<Input>
 
-/** One change on its way, and whose it is. */
+/** One change to send, and its member. */
 export interface MemberChange {
   readonly key: string
   readonly change: Change
 }
 
-/** Where effects go. */
+/** The receivers of effects. */
 export interface MembersOptions {
   readonly policy: MachinePolicy
   readonly now: () => number
@@ -42,7 +42,7 @@ export interface MembersOptions {
   readonly announced: ReadonlyMap<string, Change> | undefined
 }
 
-/** The members of one run: each input goes through the machine, its effects go where they belong. */
+/** The members of one run: passes each input through the machine, and its effects to their receivers. */
 export class Members {
   readonly #options: MembersOptions
   readonly #states: Map<string, DrainState>
@@ -75,12 +75,12 @@ export class Members {
     return this.#states.get(key)
   }
 
-  /** Puts other states in the place of the present ones: a step that starts its proof anew. */
+  /** Replaces the present states: used by a step that starts its proof anew. */
   replace(change: (state: DrainState) => DrainState): void {
     for (const [key, state] of this.#states) this.#states.set(key, change(state))
   }
 
-  /** Takes a look in, for every member; what it makes necessary is returned, to go out in one call. */
+  /** Takes a look in for every member; returns the required changes, to send them in one call. */
   see(look: Look): readonly MemberChange[] {
     if (look.snapshot !== undefined) this.#snapshot = look.snapshot
     return this.keys.flatMap((key) => {
@@ -89,7 +89,7 @@ export class Members {
     })
   }
 
-  /** A look that others have made stale tells which processes there are, and nothing more. */
+  /** Takes only the list of processes from a look that changes of other runs have made stale. */
   expect({ snapshot }: Look): void {
     if (snapshot === undefined) return
     this.replace((state) => ({
@@ -98,7 +98,7 @@ export class Members {
     }))
   }
 
-  /** What a look says of one member. */
+  /** The input of one member from a look. */
   inputOf(look: Look, state: DrainState): FreeInput {
     const { askedAt, took } = look
     if (look.error !== undefined) return { type: 'unreadable', error: look.error, askedAt }
@@ -119,7 +119,7 @@ export class Members {
     }
   }
 
-  /** One input of one member. */
+  /** Takes one input of one member. */
   take(key: string, input: FreeInput): readonly MemberChange[] {
     const state = this.#states.get(key)
     if (state === undefined) return []
@@ -132,7 +132,7 @@ export class Members {
     return step.effects.flatMap((effect) => this.#effect(key, effect))
   }
 
-  /** Takes back what must not be sent any more by the newest reading; what is to be sent instead. */
+  /** Recalls changes that must not be sent any more by the newest reading; returns the changes to send instead. */
   recall(key: string): readonly MemberChange[] {
     const state = this.#states.get(key)
     const rough = state !== undefined && isRough(state, this.policy)
@@ -150,7 +150,9 @@ export class Members {
     return announced === undefined || (known !== undefined && sameChange(known, change))
   }
 
-  /** The ticket that knows of the change is kept before anything happens: the next step decides again. */
+  /**
+   * Announces a change: the ticket with the change is kept before anything happens, and the next step decides again.
+   */
   #announce(
     key: string,
     state: DrainState,
@@ -167,7 +169,7 @@ export class Members {
     return []
   }
 
-  /** Why the floor does not let a first hold pass. */
+  /** Why the floor refuses a first hold. */
   #ask(state: DrainState): DrainableError | undefined {
     const reading = state.last?.reading
     if (reading === undefined || this.#snapshot === undefined) return undefined

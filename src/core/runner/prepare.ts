@@ -9,16 +9,15 @@ import type { RunState } from './run-state.js'
 
 /** How long a first look that fails for a reason that can pass is tried again, in milliseconds. */
 const RETRY_FOR = 5_000
-/** The same where nothing listens: no socket, a refused connection, no such name. */
+/** The same if nothing listens: no socket, a refused connection, no such name. */
 const NOBODY_FOR = 1_000
 const RETRY_FIRST = 100
 const RETRY_MOST = 1_000
 
 /**
- * Prepares a run, and tries again where what failed can succeed later: the deadline of a long drain
- * must not hang on one lost packet.
+ * Prepares a run, and retries failures that can pass: one lost packet must not end a long drain.
  *
- * @throws `signal.reason`, or why it can't begin; nothing was changed
+ * @throws `signal.reason`, or the reason why it can't begin; nothing was changed
  */
 export async function prepareRun(run: RunState, context: RunContext): Promise<Prepared> {
   const { spec } = run
@@ -38,21 +37,21 @@ export async function prepareRun(run: RunState, context: RunContext): Promise<Pr
 }
 
 /**
- * What the network did is tried again, and what a balancer says of its own state: a reload or a failover is under way.
- * What was refused stays refused, and so does a conflict that we found in what was read: it names no provider.
+ * Whether a failure can pass: network failures, and a balancer's statement about its own state, such as a reload or a
+ * failover in progress. Refusals are final, and so is a conflict that we found in a reading, which names no provider.
  */
 function canPass(error: DrainableError): boolean {
   const ofBalancer = error.code === 'CONFLICT' && error.provider !== undefined
   return error.retryable && (isUnreachable(error) || ofBalancer)
 }
 
-/** Until when what failed is tried again. */
+/** Until when a failure is retried. */
 function patienceFor({ spec, startedAt, prepareUntil }: RunState, error: DrainableError): number {
   if (spec.resumed !== undefined || spec.patient === true) return prepareUntil
   return Math.min(prepareUntil, startedAt + (isNobodyThere(error) ? NOBODY_FOR : RETRY_FOR))
 }
 
-/** What a run hands to its preparation. */
+/** The context that a run passes to its preparation. */
 export function contextOf(run: RunState, { membership, floor }: Contest): RunContext {
   const { spec, scheduler, startedAt, stop } = run
   return {
@@ -66,7 +65,7 @@ export function contextOf(run: RunState, { membership, floor }: Contest): RunCon
   }
 }
 
-/** Stops a preparation that takes too long: the deadline bounds the first look too, or an undo its own. */
+/** Stops a preparation that takes too long: the deadline, or the time of an undo, includes the first look. */
 export function boundPreparing(run: RunState, until: number): void {
   const { alarm, spec, stop } = run
   run.prepareUntil = until
@@ -75,7 +74,7 @@ export function boundPreparing(run: RunState, until: number): void {
   alarm.set(bound, () => stop.abort(tooSlow(spec)))
 }
 
-/** How a run ends that could not start: nothing was changed. */
+/** The report of a run that could not start: nothing was changed. */
 export function unpreparedReport(run: RunState, thrown: unknown): DrainReport {
   const elapsed = run.since(run.startedAt)
   const { provider, subject, signal } = run.spec
@@ -85,11 +84,11 @@ export function unpreparedReport(run: RunState, thrown: unknown): DrainReport {
   return { outcome: isUnreachable(error) ? 'unreachable' : 'refused', members: [], elapsed, error }
 }
 
-/** Why a run whose time passed before it could begin has ended. */
+/** The error of a run whose time passed before it could begin. */
 function tooSlow(spec: RunSpec): DrainableError {
   return new DrainableError(
     'CALL_TIMEOUT',
-    `${spec.subject}: the balancer gave no whole answer before the deadline, nothing was changed`,
+    `${spec.subject}: the balancer did not complete its answer before the deadline, nothing was changed`,
     { provider: spec.provider.name },
   )
 }

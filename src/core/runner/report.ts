@@ -31,7 +31,7 @@ export function worst(outcomes: readonly Outcome[]): Outcome {
 }
 
 /**
- * How the run of one member went, or goes.
+ * The report of one member.
  *
  * @param wallOffset - epoch milliseconds minus the run's clock
  */
@@ -63,7 +63,10 @@ export function reportMember(
   }
 }
 
-/** The members of a ticket whose run could not begin: nothing is known of them, so each is as the whole run. */
+/**
+ * The reports of a ticket's members if the run could not begin: nothing is known about them, so each has the outcome
+ * of the run.
+ */
 export function unreached(
   { members }: Ticket,
   { outcome, elapsed, error }: DrainReport,
@@ -102,7 +105,7 @@ const CODE: Readonly<Record<Outcome, ErrorCode | null>> = {
   gone: 'MEMBER_GONE',
 }
 
-/** The error a drain that did not work out is thrown as; undefined where it did, or was aborted. */
+/** The error to throw for a failed drain; undefined if it succeeded, or was aborted. */
 export function toError(report: DrainReport): DrainableError | undefined {
   const code = CODE[report.outcome]
   if (code === null) return undefined
@@ -113,7 +116,7 @@ export function toError(report: DrainReport): DrainableError | undefined {
     ...(member === undefined ? {} : { ref: member.ref }),
     ...(original === undefined ? {} : { cause: original, retryable: original.retryable }),
   }
-  // A drain that ran out of time says so; the last refusal is in its words and its cause.
+  // A drain that ran out of time is a DRAIN_TIMEOUT; its message and cause include the last refusal.
   if (original !== undefined && code !== 'DRAIN_TIMEOUT')
     return new DrainableError(original.code, original.message, data)
   return new DrainableError(code, describe(report, member), data)
@@ -131,7 +134,7 @@ function describe(report: DrainReport, member: MemberReport | undefined): string
   return `${name}${others} was not idle after ${formatDuration(report.elapsed)}${reason}${more.join('')}`
 }
 
-/** So many hints of the product go into the words of a drain that ran out of time. */
+/** How many hints of the product the message of a DRAIN_TIMEOUT includes. */
 const MOST_HINTS = 2
 
 function hintsOf(member: MemberReport | undefined): readonly string[] {

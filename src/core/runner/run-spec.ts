@@ -12,7 +12,11 @@ import type { Floor } from './balancer/floor.js'
 import type { SeenLook } from './look/look.js'
 import type { Scheduler } from './look/scheduler.js'
 
-/** What a verb wants run. */
+/** The caller's own health check of a member, which fails if it throws or gives `false`; see `waitHealthy` of `ready()`. */
+// eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- what an async function gives that returns nothing
+export type OwnHealthCheck = (ref: MemberRef, signal: AbortSignal) => Promise<boolean | void>
+
+/** The specification of a run by a verb. */
 export interface RunSpec {
   readonly provider: DrainableProvider
   /** The verb, for messages. */
@@ -20,40 +24,43 @@ export interface RunSpec {
   readonly clock: Clock
   /** The caller's. */
   readonly signal: AbortSignal | undefined
-  /** What it wants of its members: null for a watch, which wants nothing. */
+  /** Its goal for the members; null for a watch, which changes nothing. */
   readonly side: Side | null
-  /** Its members, where they were named: undefined while they are still to be found. */
+  /** Its members, if they were named; undefined while they are still to be found. */
   readonly refs?: readonly MemberRef[] | undefined
   readonly onAbort: 'leave' | 'restore'
   readonly keepReady: number
   /** How long the preparation may take, in milliseconds: the timeout of the run; null for none. */
   readonly timeout: number | null
-  /** The ticket it goes on from: a preparation that fails is tried again until the deadline, and there may be something to undo at once. */
+  /**
+   * The ticket that it continues: a failed preparation is retried until the deadline, and there can be something to
+   * undo at once.
+   */
   readonly resumed?: Ticket
   /** The shortest pause between two looks that the caller wants, in milliseconds. */
   readonly pace?: number | undefined
-  /** Asked before each of its changes leaves; none is sent that it says no to. */
+  /** Called before each change is sent; a change is not sent if it refuses. */
   readonly permit?: Permit
-  /** Where its events go; they go to the provider as well. */
+  /** Receives its events, which the provider gets as well. */
   readonly emit: (event: DrainEvent) => void
-  /** The ticket of a run that could not begin. */
+  /** Makes the ticket of a run that could not begin. */
   readonly keeper: () => TicketKeeper
   readonly prepare: (context: RunContext) => Promise<Prepared>
   /** The caller's own health check. */
-  readonly check?: (ref: MemberRef, signal: AbortSignal) => Promise<void>
+  readonly check?: OwnHealthCheck
   /** Whether it should not keep the process alive. */
   readonly background?: boolean
   /** When its time began, by its clock. Default: now. */
   readonly startedAt?: number
   /** Runs on other balancers that it ends together with. */
   readonly company?: Company
-  /** A first look that fails is tried again until the deadline: an unreachable balancer is waited for. */
+  /** Whether a failed first look is retried until the deadline, to wait for an unreachable balancer. */
   readonly patient?: boolean
-  /** One step: sends only the changes announced before, by member. Others are announced. */
+  /** For a step: the changes announced before, by member. Only these are sent; others are announced. */
   readonly announced?: ReadonlyMap<string, Change>
 }
 
-/** What a preparation works with. */
+/** The context of a preparation. */
 export interface RunContext {
   readonly provider: DrainableProvider
   readonly scheduler: Scheduler
@@ -66,18 +73,18 @@ export interface RunContext {
   readonly limit: () => number
 }
 
-/** What a run needs before it can look. */
+/** The result of a preparation. */
 export interface Prepared {
   readonly policy: MachinePolicy
   readonly states: readonly DrainState[]
-  /** Undefined: nothing is ever changed. */
+  /** The keeper of the ticket; undefined if nothing is ever changed. */
   readonly keeper: TicketKeeper | undefined
-  /** The look the members were picked from. */
+  /** The look from which the members were picked. */
   readonly first?: SeenLook
 }
 
-/** What the run on one of several balancers is told beside what its verb says. */
+/** Further settings for the run on one of several balancers. */
 export type PartHooks = Pick<RunSpec, 'emit' | 'startedAt' | 'company' | 'patient'> & {
-  /** Goes around the preparation: nothing is changed before all parts are prepared. */
+  /** Wraps the preparation: nothing is changed before all parts are prepared. */
   readonly around: (prepare: RunSpec['prepare']) => RunSpec['prepare']
 }

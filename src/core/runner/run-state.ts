@@ -12,29 +12,29 @@ import { schedulerOf, type Scheduler } from './look/scheduler.js'
 import type { Sender } from './sender.js'
 import { Alarm } from './look/timer.js'
 
-/** What all parts of one run share. What a single part needs is in that part. */
+/** The state that all parts of one run share. */
 export class RunState {
   readonly spec: RunSpec
   readonly scheduler: Scheduler
   readonly startedAt: number
-  /** The one timer of the run: for the moment when its time is over. */
+  /** The only timer of the run, for its deadline. */
   readonly alarm: Alarm
   life: 'preparing' | 'looking' | 'held' | 'released' = 'preparing'
-  /** Whether it has left the runs of its balancer. */
+  /** Whether the run has left the runs of its balancer. */
   left = false
   /** Fires when the run lets go; an undo after that has a new one. */
   stop = new AbortController()
-  /** Ends the run with what was thrown: nothing else would. */
+  /** Ends the run with an exception, because nothing else would. */
   broken: (thrown: unknown) => void = () => undefined
-  /** Until when the preparation may go on. */
+  /** Until when the preparation can go on. */
   prepareUntil: number
   /** Undefined until the run is prepared, like the two below. */
   members: Members | undefined
-  /** Why it could not be prepared yet: the last try. */
+  /** The error of the last try to prepare. */
   unprepared: DrainableError | undefined
   sender: Sender | undefined
   keeper: Prepared['keeper']
-  /** What the clock last told. */
+  /** The last time that the clock returned. */
   #told: number
 
   constructor(spec: RunSpec) {
@@ -50,7 +50,7 @@ export class RunState {
     return (this.#told = this.spec.clock.now())
   }
 
-  /** Does a part of the run that no caller waits for: what it throws, or rejects with, ends the run. */
+  /** Runs a part that no caller waits for: an exception or rejection ends the run. */
   guard(part: () => unknown): void {
     void (async () => {
       try {
@@ -61,7 +61,7 @@ export class RunState {
     })()
   }
 
-  /** Now, as events have it, also in a run whose clock throws. */
+  /** The present time for events, even if the clock throws. */
   iso(): string {
     try {
       return new Date(wallOf(this.spec.clock)).toISOString()
@@ -70,7 +70,7 @@ export class RunState {
     }
   }
 
-  /** Milliseconds since a moment, for a report; by a clock that throws, when it last told the time. */
+  /** Milliseconds since a time, for a report; if the clock throws, up to its last time. */
   since(moment: number): number {
     try {
       return Math.round(this.now() - moment)
@@ -79,7 +79,7 @@ export class RunState {
     }
   }
 
-  /** A method, because it may have changed after an await. */
+  /** A method, because the value can change during an await. */
   isReleased(): boolean {
     return this.life === 'released'
   }
@@ -88,19 +88,19 @@ export class RunState {
     return this.members?.all ?? []
   }
 
-  /** Members that it was told of: it is about more where it has yet to find them. */
+  /** The named members; further members can still be found. */
   get named(): readonly MemberRef[] {
     const { refs, resumed } = this.spec
     return refs ?? resumed?.members.map(({ ref }) => ref) ?? []
   }
 
-  /** Why its members are not where they are to be, or why it can't be prepared yet. */
+  /** Why its members have not reached the goal, or why the run can't be prepared yet. */
   why(): readonly Why[] {
     if (this.members !== undefined) return this.members.why()
     if (this.unprepared === undefined || this.life !== 'preparing') return []
     const refs = this.named.length > 0 ? this.named : [{ pool: '*', member: '*' }]
     const text = `the balancer can't be read: ${printable(this.unprepared.message)}; nothing was changed yet`
-    const hint = 'it is tried again; what a ticket knows of is held as it was left'
+    const hint = 'the read is retried; members in a ticket stay held as they were left'
     return refs.map((ref) => ({ code: 'unreadable', ref, text, hint }))
   }
 
@@ -109,7 +109,7 @@ export class RunState {
     this.#hand(event)
   }
 
-  /** Says that something failed which does not end the run; also after the release. */
+  /** Emits a failure that does not end the run, also after the release. */
   fault(error: DrainableError): void {
     const ref = error.ref ?? this.members?.refs[0] ?? this.named[0]
     if (ref === undefined) return

@@ -29,19 +29,19 @@ import type { Scheduler } from './look/scheduler.js'
 import { Sender } from './sender.js'
 import { Undo } from './undo.js'
 
-/** How long an abort waits for a change of ours that may come late, in milliseconds. */
+/** How long an abort waits for a change of ours that may take effect late, in milliseconds. */
 const ABORT_LATE = 5_000
 
 /**
- * One run over some members, whatever its goal: `preparing` (describe, first look), `looking` (until
- * every member has its outcome), `held` (over, and the drain is kept up), `released`. An undo takes it
- * back to `looking` from any of them. Turns the machine's effects into calls and events.
+ * One run over some members, whatever its goal: `preparing` (describe, first look), `looking` (until every member has
+ * its outcome), `held` (over, and the drain is kept up), `released`. An undo returns it to `looking` from any of
+ * them. The run turns the machine's effects into calls and events.
  *
- * The parts share a {@link RunState}. None imports this file: they come back through what they were
- * given, so that what follows from a change is decided here alone.
+ * The parts share a {@link RunState}. None imports this file: they use the callbacks that they were given, so that
+ * the consequences of a change are decided only here.
  */
 export class Run implements HandleBody {
-  /** Resolves when the preparation has ended, however. */
+  /** Resolves when the preparation has ended, with or without success. */
   readonly prepared: Promise<void>
   readonly #run: RunState
   readonly #contest: Contest
@@ -52,7 +52,7 @@ export class Run implements HandleBody {
   readonly #action: Action
   readonly #inForce = new InForce()
   readonly #companion: Companion
-  /** It ends for itself: no other part waits for it, and it waits for none. */
+  /** Whether it ends alone: no other part waits for it, and it waits for none. */
   #alone = false
   #first: SeenLook | undefined
   #isBroken = false
@@ -119,24 +119,24 @@ export class Run implements HandleBody {
     return this.#run.startedAt
   }
 
-  /** The look that the members were picked from, for a step. */
+  /** The look from which the members were picked, for a step. */
   get first(): SeenLook | undefined {
     return this.#first
   }
 
-  /** What a step is made of. */
+  /** The parts that a step uses. */
   get parts(): { readonly members: Members; readonly sender: Sender } | undefined {
     const { members, sender } = this.#run
     return members === undefined || sender === undefined ? undefined : { members, sender }
   }
 
-  /** One look of a step: taken in, and what it makes necessary carried out. */
+  /** Takes in one look of a step, and sends the required changes. */
   async step(look: Look): Promise<void> {
     this.#looking.see(look)
     await this.#run.sender?.settled()
   }
 
-  /** Runs the caller's action while the drain is held: looks often, and tells it when the hold is lost. */
+  /** Runs the caller's action while the drain is held: looks often, and fires its signal when the hold is lost. */
   act<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
     return this.#action.run(action)
   }
@@ -180,7 +180,7 @@ export class Run implements HandleBody {
   /** See {@link handOverTicket}. */
   readonly handOver = (): Promise<void> => handOverTicket(this.#run)
 
-  /** How the opening of a member went. */
+  /** The goal of a member that is being opened. */
   goalOf(ref: MemberRef): OpenGoal | undefined {
     const goal = this.#run.members?.get(refKey(ref))?.goal
     return goal?.kind === 'open' ? goal : undefined
@@ -243,7 +243,7 @@ export class Run implements HandleBody {
     const alone = await this.#contest.decide()
     if (this.#run.isReleased()) return
     this.#run.life = 'looking'
-    // A step looks when it is told to, and an undo goes its own way.
+    // A step looks only on request, and an undo has its own preparation.
     if (announced !== undefined || this.#undo.underWay !== undefined) return
     this.#looking.sit(background ?? false)
     this.#lastLook.arm()
@@ -282,9 +282,9 @@ export class Run implements HandleBody {
     })
   }
 
-  // --- what follows from a change
+  // --- the consequences of a change
 
-  /** Something changed: see whether that was the end, and when to look next. */
+  /** Called after a change: checks whether the run has ended, and when to look next. */
   #changed(soon = true): void {
     for (const state of this.#run.states) this.#follow(state)
     this.#conclude()
@@ -297,7 +297,7 @@ export class Run implements HandleBody {
     this.#inForce.check(this.#run.states.length)
   }
 
-  /** Every member has its outcome: say so once. */
+  /** Reports once that every member has its outcome. */
   #conclude(): void {
     const { members, life } = this.#run
     if (members === undefined || this.#run.isReleased()) return
@@ -332,8 +332,8 @@ export class Run implements HandleBody {
   }
 
   /**
-   * Something of ours or of the caller's threw: nothing else would end the run. Where its members can't
-   * be ended either, or what follows from that throws again, it ends without them.
+   * Ends the run after an exception in our code or the caller's, because nothing else would. If its members can't be
+   * ended either, or that throws again, the run ends without them.
    */
   #broken(thrown: unknown): void {
     const { spec, members, left } = this.#run
@@ -345,7 +345,7 @@ export class Run implements HandleBody {
     this.#isBroken = true
     try {
       if (again) throw error
-      // One that was left has ended; an undo, or `done`, may still have waited for its ticket.
+      // A run that has left has ended, but an undo, or `done`, may still be waiting for its ticket.
       if (!left) this.#end('unreachable', error)
       this.#ending.leave()
       const report = members.report(this.#run.startedAt)
@@ -358,7 +358,7 @@ export class Run implements HandleBody {
     }
   }
 
-  /** Tells all who wait, whatever state the run is in. */
+  /** Resolves all waiting promises, whatever state the run is in. */
   #break(report: DrainReport): void {
     this.#undo.break(report)
     this.#ending.break(report)
@@ -391,7 +391,7 @@ export class Run implements HandleBody {
     }
   }
 
-  /** Whether an abort takes back what is, or may be, on the members: what a ticket knows of is there already. */
+  /** Whether an abort undoes changes that are, or may be, on the members; those in a ticket are there already. */
   #undoesOnAbort(): boolean {
     const { members, spec } = this.#run
     const mayOwe = members !== undefined || spec.resumed !== undefined

@@ -11,34 +11,34 @@ import type { MemberChange, Members } from './members.js'
 import type { Scheduler } from './look/scheduler.js'
 import { wordsOf } from '../../provider/thrown.js'
 
-/** After a ticket that could not be written, until it is written again, in milliseconds. */
+/** How long after a failed write the ticket is written again, in milliseconds. */
 const SAVE_AGAIN = 1_000
 
-/** What sends changes on behalf of a run. */
+/** The options of a run's sender. */
 export interface SenderOptions {
   readonly members: Members
   readonly scheduler: Scheduler
   readonly keeper: TicketKeeper | undefined
-  /** Fires when the run has let go: what is under way may still be answered, nothing more is sent. */
+  /** Fires when the run has let go: calls in progress can still be answered, but nothing more is sent. */
   readonly signal: () => AbortSignal
-  /** Told of each call that changes a member. */
+  /** Called for each call that changes a member. */
   readonly calling: (ref: MemberRef, done: Promise<void>) => void
   /** See `RunSpec`. */
   readonly permit?: Permit | undefined
-  /** Called whenever something has changed. */
+  /** Called after every change. */
   readonly changed: () => void
   readonly fault: (error: DrainableError) => void
-  /** Something threw: no caller waits for a change, so no other part would learn of it. */
+  /** Called after an exception: no caller waits for a change, so no other part would notice it. */
   readonly broken: (thrown: unknown) => void
 }
 
-/** Writes the ticket, sends the changes, takes each result in as it comes, writes the ticket again. */
+/** Writes the ticket, sends the changes, takes in each result as it comes, and writes the ticket again. */
 export class Sender {
   readonly #options: SenderOptions
   readonly #sending = new Set<Promise<void>>()
-  /** What gives up the call that a change went out with. */
+  /** The controllers that abort the call of each change. */
   readonly #calls = new Map<Change, AbortController>()
-  /** Since when the ticket is older than what we know; null: since before the next look. Undefined: it is not. */
+  /** Since when the stored ticket is out of date; null: since before the next look. Undefined: it is up to date. */
   #unsavedAt: number | null | undefined
   /** Whether anything was sent. */
   sent = false
@@ -56,8 +56,8 @@ export class Sender {
   }
 
   /**
-   * A change without an answer is not waited for any longer: its call is given up, unless another client
-   * waits for it too, and its result is unknown.
+   * Stops waiting for an unanswered change: gives its call up, unless another run waits for it too; its result is
+   * unknown.
    */
   giveUp({ ref, hold }: DrainState, error: DrainableError): void {
     if (hold.pending === null) return
@@ -68,32 +68,32 @@ export class Sender {
       type: 'result',
       change,
       result: { ref, status: 'unknown', error },
-      // One that was not sent yet has no call that could end.
+      // A change that was not sent yet has no call that could end.
       ...(call === undefined ? {} : { givenUp: true }),
     })
   }
 
-  /** Resolves when nothing of ours is under way any more. */
+  /** Resolves when no change of ours is in progress any more. */
   async settled(): Promise<void> {
     while (this.#sending.size > 0) await Promise.allSettled(this.#sending)
   }
 
-  /** Whether a change has gone out, and its call goes on. */
+  /** Whether a change was sent and its call is in progress. */
   isSent(change: Change): boolean {
     return this.#calls.has(change)
   }
 
-  /** Whether a call of ours is under way. */
+  /** Whether a call of ours is in progress. */
   get calling(): boolean {
     return this.#calls.size > 0
   }
 
-  /** Resolves when no call of ours is under way any more. */
+  /** Resolves when no call of ours is in progress any more. */
   async called(): Promise<void> {
     while (this.calling) await Promise.allSettled(this.#sending)
   }
 
-  /** Writes the ticket; a failure is said, and the run goes on. */
+  /** Writes the ticket; reports a failure, and the run goes on. */
   async save(): Promise<void> {
     const { keeper, members } = this.#options
     this.#unsavedAt = undefined
@@ -105,7 +105,7 @@ export class Sender {
     }
   }
 
-  /** Called at each look: a ticket that is older than what we know is written again, once a second at most. */
+  /** Called at each look: writes an outdated ticket again, at most once a second. */
   saveAgain(): void {
     if (this.#unsavedAt === undefined) return
     const now = this.#options.scheduler.clock.now()
@@ -121,7 +121,7 @@ export class Sender {
       this.#notKept(wished, unsaved(cause))
     }
     if (signal().aborted) return
-    // A store may be slow: what was given up in the meantime must not be sent any more.
+    // The store can be slow: changes that were given up meanwhile must not be sent any more.
     const still = wished.filter(({ key, change }) => isStillWished(members, key, change))
     const next: MemberChange[] = still.flatMap(({ key }) => members.recall(key))
     const changes = still.filter(({ key, change }) => isStillWished(members, key, change))
@@ -147,7 +147,10 @@ export class Sender {
     changed()
   }
 
-  /** A change waits for its ticket as long as for any call; what puts a hold back, or undoes it, does not. */
+  /**
+   * Writes the ticket before changes are sent. A change waits for its ticket as long as for any call, except one that
+   * puts a hold back or undoes it.
+   */
   async #keep(wished: readonly MemberChange[]): Promise<void> {
     const { members, scheduler, keeper } = this.#options
     if (keeper?.kept !== true) return
@@ -160,14 +163,14 @@ export class Sender {
     )
   }
 
-  /** Whether it leads to what the ticket knows already. */
+  /** Whether the change leads to a state that is in the ticket already. */
   #isHurried({ key, change }: MemberChange): boolean {
     if (change.kind === 'restore') return true
     const confirmed = this.#options.members.get(key)?.hold.confirmed ?? 'none'
     return change.kind === 'hold' && atLeast(confirmed, change.to)
   }
 
-  /** Whether nothing of ours is on the member yet: without a ticket an undo would be impossible. */
+  /** Whether this is our first change of the member: without a ticket an undo would be impossible. */
   #isFirst(key: string): boolean {
     const state = this.#options.members.get(key)
     return state?.goal.kind === 'drain' && state.hold.confirmed === 'none'
@@ -188,8 +191,8 @@ export class Sender {
   }
 
   /**
-   * The ticket could not be written. Before the first change that ends the drain, because an undo
-   * would be impossible; later it is a fault, and the drain goes on.
+   * Handles a ticket that could not be written. Before the first change this ends the drain, because an undo would be
+   * impossible; later it is a fault, and the drain goes on.
    */
   #notKept(changes: readonly MemberChange[], error: DrainableError): void {
     const { members, changed, fault } = this.#options

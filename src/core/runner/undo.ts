@@ -16,39 +16,39 @@ import { reportAll, unreached } from './report.js'
 import type { RunSpec } from './run-spec.js'
 import type { RunState } from './run-state.js'
 
-/** How an undo is to go. */
+/** Options of an undo. */
 export interface UndoOptions {
-  /** How long a change of ours that may be carried out late is waited for, in milliseconds; null: as long as it takes. */
+  /** How long to wait for a change of ours that may be carried out late, in milliseconds; null: without limit. */
   readonly lateFor: number | null
 }
 
-/** What an undo works with. */
+/** The parts that an undo uses. */
 export interface UndoParts {
   readonly run: RunState
   readonly contest: Contest
   readonly looking: Looking
   readonly lastLook: LastLook
   readonly ending: Ending
-  /** The end of the preparation, however. */
+  /** Resolves at the end of the preparation, with or without success. */
   readonly prepared: () => Promise<void>
   readonly changed: () => void
 }
 
-/** An undo under way. */
+/** An undo in progress. */
 interface UnderWay {
   readonly promise: Promise<DrainReport>
   readonly resolve: (report: DrainReport) => void
   readonly startedAt: number
 }
 
-/** Takes a drain back: its members get the goal `open`, at any time of the run, and also after it. */
+/** Undoes a drain: its members get the goal `open`, at any time of the run, and also after it. */
 export class Undo {
   readonly #parts: UndoParts
   readonly #run: RunState
   #underWay: UnderWay | undefined
-  /** One that is over, and waits for its ticket. */
+  /** A finished undo that waits for its ticket. */
   #closing: UnderWay | undefined
-  /** The members' reports when an undo began before the end. */
+  /** The members' reports from before an undo that began before the end. */
   #before: readonly MemberReport[] | undefined
 
   constructor(parts: UndoParts) {
@@ -56,12 +56,12 @@ export class Undo {
     this.#run = parts.run
   }
 
-  /** The report to come of an undo under way. */
+  /** The report promise of an undo in progress. */
   get underWay(): Promise<DrainReport> | undefined {
     return this.#underWay?.promise
   }
 
-  /** Returns the very promise of the undo, so that whoever waits for it goes on before `done` resolves. */
+  /** Returns the undo's own promise, so that its caller continues before `done` resolves. */
   start(options: UndoOptions): Promise<DrainReport> {
     if (this.#underWay !== undefined) {
       this.#run.guard(() => this.#again()) // a later call than any drain that was begun since
@@ -78,14 +78,14 @@ export class Undo {
 
   async #again(): Promise<void> {
     const { contest, changed } = this.#parts
-    // Before its members are known the undo has not taken its turn yet.
+    // Before its members are known, the undo has not counted as the latest call yet.
     if (this.#run.members === undefined || this.#run.left) return
     contest.renew()
     await contest.decide()
     changed()
   }
 
-  /** Not even the members' ends can be told: whoever waits for an undo learns of it. */
+  /** Resolves a waiting undo if the members can't be ended either. */
   break(report: DrainReport): void {
     const undo = this.#underWay ?? this.#closing
     this.#underWay = undefined
@@ -96,9 +96,9 @@ export class Undo {
   async #begin(undo: UnderWay, options: UndoOptions): Promise<void> {
     const { run, prepared } = this.#parts
     if (run.members === undefined) {
-      // Nothing was changed yet, and nothing will be; what a ticket holds is undone.
+      // Nothing was changed yet, and nothing will be; only the changes in a ticket are undone.
       if (run.spec.resumed === undefined)
-        run.stop.abort(new DrainableError('CONFLICT', 'the drain was taken back'))
+        run.stop.abort(new DrainableError('CONFLICT', 'the drain was undone'))
       else if (!run.left) boundPreparing(run, undo.startedAt + UNDO_LIMIT)
       await prepared()
     }
@@ -111,9 +111,9 @@ export class Undo {
   }
 
   /**
-   * The preparation failed: what a ticket says is ours could not be undone, and the ticket stays.
+   * Handles a failed preparation: our changes in a ticket could not be undone, and the ticket stays.
    *
-   * @returns what `done` says of it; undefined where there was no ticket to undo
+   * @returns the report for `done`; undefined if there was no ticket to undo
    */
   async failUnprepared(thrown: unknown): Promise<DrainReport | undefined> {
     const undo = this.#underWay
@@ -149,7 +149,7 @@ export class Undo {
       lateUntil: lateFor === null ? null : startedAt + lateFor,
     })
     contest.renew()
-    // A look now could show what another run has sent, before it is known here whose that is.
+    // A look now could show another run's change before this run knows whose it is.
     if (contest.takeOver()) looking.leave()
     for (const key of members.keys) {
       this.#run.sender?.send(members.take(key, { type: 'goal', goal }))
@@ -161,7 +161,7 @@ export class Undo {
     changed()
   }
 
-  /** An undo after the release: back among the runs of this balancer. */
+  /** Rejoins the runs of this balancer, for an undo after the release. */
   #rejoin(): void {
     this.#run.alarm.clear()
     if (this.#run.left) {
@@ -172,7 +172,7 @@ export class Undo {
     this.#run.life = 'looking'
   }
 
-  /** A change under way is waited for, but not for the whole time of a call. */
+  /** Limits the wait for a pending change, to less than the time limit of a call. */
   #limitSent(): void {
     const { spec, sender } = this.#run
     const giveUp = (): void => {
@@ -184,7 +184,7 @@ export class Undo {
     void sender?.settled().then(cancel)
   }
 
-  /** Every member has its outcome: the run lets go. */
+  /** Ends the undo when every member has its outcome: the run lets go. */
   async end(): Promise<void> {
     const { ending } = this.#parts
     const { members, startedAt } = this.#run
@@ -209,7 +209,7 @@ export class Undo {
   }
 }
 
-/** What `done` says of a drain that was taken back: aborted, and what the undo could not do. */
+/** The report for `done` of an undone drain: aborted, with the errors of the undo. */
 function abortedReport(now: DrainReport, before: readonly MemberReport[] | undefined): DrainReport {
   const members = now.members.map((member, i): MemberReport => {
     const was = before?.[i] ?? member
@@ -219,7 +219,7 @@ function abortedReport(now: DrainReport, before: readonly MemberReport[] | undef
   return { ...reportAll(members, now.elapsed), outcome: 'aborted' }
 }
 
-/** Why a run that goes on from a ticket could not begin. */
+/** The error if a run that continues from a ticket could not begin. */
 function unreachedBy(
   ended: DrainReport | undefined,
   { provider, subject }: RunSpec,

@@ -6,23 +6,23 @@ import { printable, quote } from '../../provider/quote.js'
 import type { TicketStore } from './store.js'
 import { keptIn } from './writing/place.js'
 
-/** Ids of tickets, and keys of our own with a `=`. A file that begins with a dot is hidden, so it is none. */
+/** Ids of tickets, and our additional keys with a `=`. A hidden file, which begins with a dot, is not one of them. */
 const FILE_KEY = /^(?!\.)[\w.:@=-]{1,200}$/
 
 const TEMPORARY = /\.json\.[0-9a-f-]{36}\.tmp$/
 
-/** When no process can be writing a temporary file any more, in milliseconds. */
+/** The age after which no process can still be writing a temporary file, in milliseconds. */
 const ABANDONED = 3_600_000
 
 /**
- * A ticket store of files: one JSON file a ticket in `path`, readable by the owner only (0600), each
- * written whole or not at all. The folder is made when it is needed.
+ * Makes a ticket store of files: one JSON file per ticket in `path`, readable only by the owner (0600), each written
+ * atomically. The folder is created when needed.
  *
- * The file of ticket `a` is `a.json`. On a disk that ignores case, ids must differ in more than case;
- * Windows allows no `:` in the name of a file.
+ * The file of ticket `a` is `a.json`. On a disk that ignores case, ids must differ in more than case; Windows does
+ * not allow `:` in file names.
  *
  * @param path - folder, such as `/var/lib/drain`
- * @throws `INVALID_OPTIONS` where the path is none
+ * @throws `INVALID_OPTIONS` if it is not a path
  *
  * @example
  * ```ts
@@ -35,12 +35,13 @@ const ABANDONED = 3_600_000
  * ```
  */
 export function fileTickets(path: string): TicketStore {
-  if (typeof path !== 'string' || path.length === 0) {
-    throw new DrainableError(
-      'INVALID_OPTIONS',
-      'fileTickets(): path: expected the path of a folder',
-    )
+  const refuse = (words: string): never => {
+    throw new DrainableError('INVALID_OPTIONS', `fileTickets(): path: ${words}`)
   }
+  if ((path as unknown) instanceof URL) refuse('found a URL; write fileURLToPath(url)')
+  if (typeof path !== 'string' || path.length === 0) refuse('expected the path of a folder')
+  if (/^~[/\\]/.test(path))
+    refuse("'~' means nothing outside of a shell; write join(homedir(), ...)")
   let swept = false
   const file = (key: string): string => {
     if (FILE_KEY.test(key)) return join(path, `${key}.json`)
@@ -64,8 +65,8 @@ export function fileTickets(path: string): TicketStore {
       } catch (cause) {
         throw new DrainableError(
           'TICKET_INVALID',
-          `${name} is not JSON, remove it if it is none of ours`,
-          // Its own words quote the file as it is.
+          `${name} is not JSON, remove it if it is not a ticket of yours`,
+          // The parser's message quotes the file, so make it printable.
           { cause: new SyntaxError(printable((cause as Error).message)) },
         )
       }
@@ -111,7 +112,10 @@ function isMissing(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ENOENT'
 }
 
-/** Removes what a writer left that crashed before its rename. Where that fails a ticket can be written all the same. */
+/**
+ * Removes temporary files of writers that crashed before their rename. A failure does not prevent the write of a
+ * ticket.
+ */
 async function removeAbandoned(path: string): Promise<void> {
   try {
     const names = await readdir(path)
@@ -121,6 +125,6 @@ async function removeAbandoned(path: string): Promise<void> {
       if (Date.now() - mtimeMs > ABANDONED) await rm(temporary, { force: true })
     }
   } catch {
-    // another process sweeps too, or the files are not ours to remove
+    // another process removes them too, or this one has no permission
   }
 }

@@ -51,13 +51,13 @@ export function judgeOwner(owner: TicketOwner): {
           : 'another container of it'
     return {
       state: 'unknown',
-      text: `${who}: ${why}, so whether it lives can not be told from here`,
+      text: `${who}: ${why}, so this machine cannot tell whether it lives`,
     }
   }
   if (!exists(pid)) return { state: 'gone', text: `${who} has ended` }
   const now = startOf(pid)
   if (started !== null && now !== undefined && now !== started)
-    return { state: 'gone', text: `${who} has ended: its number belongs to another one now` }
+    return { state: 'gone', text: `${who} has ended: another process has its pid now` }
   return { state: 'lives', text: `${who} lives` }
 }
 

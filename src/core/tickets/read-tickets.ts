@@ -35,7 +35,7 @@ export async function readTickets(
     const ids = damaged.map(({ id }) => `'${quote(id)}'`).join(', ')
     throw new DrainableError(
       'TICKET_INVALID',
-      `${subject}: the store holds ${damaged.length === 1 ? 'a ticket' : 'tickets'} that can't be read: ${ids}; remove what is none of ours, or pass onUnreadable to go on without`,
+      `${subject}: the store holds ${damaged.length === 1 ? 'a ticket' : 'tickets'} that can't be read: ${ids}; remove entries that are not tickets, or pass onUnreadable to skip them`,
       { cause: damaged[0]?.error },
     )
   }
@@ -57,5 +57,10 @@ export async function keptTicket(
 ): Promise<Ticket | undefined> {
   const kept = await answerOfStore(Promise.resolve(store.get(id)), clock, limit)
   if (kept === undefined || kept === null) return undefined
-  return parseTicket(parseStored(kept), subject)
+  const value = parseStored(kept)
+  if (value !== undefined) return parseTicket(value, subject)
+  throw new DrainableError(
+    'TICKET_INVALID',
+    `${subject}: what the store has is not JSON, remove it if it is none of ours`,
+  )
 }

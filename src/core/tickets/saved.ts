@@ -102,7 +102,7 @@ async function refuseOutdated(
   if (later === undefined) return
   throw new DrainableError(
     'NOT_LEADER',
-    `ticket '${id}' was written by a later holder of the lease ${quote(lease.name)} (${later}, we are ${lease.fence}): it goes on with the drain`,
+    `ticket '${id}' was written by a later holder of the lease ${quote(lease.name)} (${later}, we are ${lease.fence}): that holder continues the drain`,
   )
 }
 

@@ -4,42 +4,45 @@ import type { Outcome, Proof } from '../../provider/report.js'
 import type { ScopeTrack } from '../machine/state.js'
 
 /*
- * What a ticket is, in plain types: users of the package need no library that checks them. `schema.ts` checks
- * every field; `test/types` holds the two to be the same.
+ * The types of a ticket, written out so that users of the package do not need the schema library. `schema.ts` checks
+ * every field; `test/types` checks that both agree.
  */
 
 /**
- * What is needed to go on with a drain, or to undo it, from another process. Plain JSON, no secrets.
- * Written before and after each change.
+ * The data to continue or undo a drain from another process. Plain JSON, no secrets. Written before and after each
+ * change.
  */
 export interface Ticket extends DrainTicket {
-  /** Of a roll: its drains are in here, and `members` is empty. */
+  /** Present for a roll: it contains the drains of the roll, and `members` is empty. */
   readonly roll?: RollData
 }
 
 /** The ticket of one drain. */
 export interface DrainTicket {
-  /** The form of the ticket. */
+  /** The version of the ticket's format. */
   readonly v: 1
-  /** 1 to 200 letters, digits or `_ . : @ -`. */
+  /** The ticket's id: 1 to 200 letters, digits or `_ . : @ -`. */
   readonly id: string
-  /** Which balancer: a resume on another one is refused. */
+  /** The balancer's instance: a resume on another one is refused. */
   readonly instance: string
-  /** One entry a balancer. */
+  /** One entry per balancer. */
   readonly parts: readonly TicketPart[]
   /** When the drain began, ISO 8601. */
   readonly startedAt: string
-  /** When it is to end, ISO 8601; null for never. */
+  /** The deadline, ISO 8601; null for none. */
   readonly deadline: string | null
-  /** What was asked for. */
+  /** The policy of the drain. */
   readonly policy: PolicyData
-  /** When it was written: wall time in epoch milliseconds, and seconds of uptime of which boot. */
+  /** When it was written: wall time in epoch milliseconds, the boot, and seconds of uptime since that boot. */
   readonly saved: { readonly wall: number; readonly boot: string; readonly uptime: number }
-  /** Who goes on with the drain. */
+  /** The process that continues the drain. */
   readonly owner: TicketOwner
-  /** The lease under which it was written, with the fencing number of its holder: a lower one never writes over a higher. */
+  /**
+   * The lease under which it was written, with the fencing number of its holder: a holder with a lower number never
+   * overwrites it.
+   */
   readonly lease?: { readonly name: string; readonly fence: number }
-  /** What is known of each member, and what was changed. */
+  /** What is known about each member, and what was changed. */
   readonly members: readonly TicketMember[]
 }
 
@@ -47,10 +50,10 @@ export interface DrainTicket {
 export interface TicketPart {
   /** Its key in a combined provider; null where there is only one balancer. */
   readonly balancer: string | null
-  /** Name of the provider, such as `haproxy-runtime`. */
+  /** The name of the provider, such as `haproxy-runtime`. */
   readonly name: string
   readonly instance: string
-  /** There where the balancer was not read yet: its members are still to be found. */
+  /** Present if the balancer was not read yet: its members are still to be found. */
   readonly target?:
     | MemberRef
     | readonly MemberRef[]
@@ -58,35 +61,38 @@ export interface TicketPart {
     | { readonly pool: string }
 }
 
-/** One member, as the ticket knows it. */
+/** One member in a ticket. */
 export interface TicketMember {
   readonly ref: MemberRef
-  /** Address, port and id, as found before our first change; null: not read yet. */
+  /** Address, port and id, as found before our first change; null if not read yet. */
   readonly identity: string | null
-  /** The own state an undo goes back to; null: not known. */
+  /** The own state that an undo goes back to; null if not known. */
   readonly wasAdmin: AdminState | null
-  /** Whether it would have got new work then. */
+  /** Whether it would have got new work at that time. */
   readonly served: boolean
-  /** What the adapter needs to restore; its own words. */
+  /** The adapter's own data, which it needs for a restore. */
   readonly native: Json
   readonly changes: readonly TicketChange[]
-  /** How its drain ended; null: it has not. */
+  /** How its drain ended; null if it has not ended. */
   readonly outcome: Outcome | null
   readonly state: FrozenState
 }
 
-/** One change of one member, as the ticket knows it. */
+/** One change of one member in a ticket. */
 export interface TicketChange {
   readonly kind: 'hold' | 'restore' | 'terminate' | 'remove'
-  /** The state it leads to; of a hold or a restore. */
+  /** The state that a hold or a restore leads to. */
   readonly to?: AdminState
-  /** `unchanged`: it was so before us, so an undo leaves it alone. `intended`: not known yet. */
+  /**
+   * `unchanged`: the member had that state before, so an undo leaves it alone. `intended`: the result is not known
+   * yet.
+   */
   readonly state: 'intended' | 'applied' | 'unchanged'
   /** ISO 8601. */
   readonly at: string
 }
 
-/** The plain data of a policy, durations in milliseconds; null stands for none. */
+/** The plain data of a policy, with durations in milliseconds; null stands for none. */
 export interface PolicyData {
   readonly timeout: number | null
   readonly onTimeout: 'fail' | 'terminate' | 'proceed'
@@ -102,18 +108,18 @@ export interface PolicyData {
   readonly ifUnsupported: 'fail' | 'proceed'
 }
 
-/** Who goes on with a drain: the process that wrote its ticket last. */
+/** The process that wrote a ticket last and continues its drain. */
 export interface TicketOwner {
-  /** The caller's own word for who drains; null for none. */
+  /** The caller's own name for the client that drains; null for none. */
   readonly name: string | null
   readonly host: string
-  /** Null where no process goes on with the drain between two calls (`stepDrain`). */
+  /** The process id; null if no process runs between two calls (`stepDrain`). */
   readonly pid: number | null
-  /** Which boot of the machine. */
+  /** The boot of the machine. */
   readonly boot: string
-  /** When the process began, in the kernel's ticks since boot; null where the machine does not tell. */
+  /** When the process began, in the kernel's ticks since boot; null if the machine does not report it. */
   readonly started: string | null
-  /** Where the pid counts: containers have numbers of their own; null where the machine does not tell. */
+  /** The pid namespace: containers have their own pids; null if the machine does not report it. */
   readonly space: string | null
 }
 
@@ -127,15 +133,18 @@ interface FrozenError {
   readonly retryable: boolean
 }
 
-/** The machine's state between two processes; moments in epoch milliseconds. For `resumeDrain()`, not for programs to read. */
+/**
+ * The state machine's state, for another process; times in epoch milliseconds. Only for `resumeDrain()`, not for
+ * other programs.
+ */
 export interface FrozenState {
-  /** The form of this state: another one is refused, never guessed at. */
+  /** The version of this format: any other is refused, never guessed. */
   readonly v: 4
   readonly phase: 'active' | 'draining' | 'idle' | 'removed'
   readonly startedAt: number
   readonly hold: FrozenHold
   readonly proof: FrozenProof
-  /** The undo of a hold that left too few serving: what follows it, and why. */
+  /** The undo of a hold that left too few members serving: what follows it, and why. */
   readonly yielding: { readonly then: 'refuse' | 'wait'; readonly because: string } | null
   readonly vanished: { readonly identity: string | null; readonly since: number } | null
   readonly holding: boolean
@@ -144,11 +153,11 @@ export interface FrozenState {
   readonly terminateUntil: number | null
 }
 
-/** What is wished, what was confirmed, and what was sent without an answer. */
+/** The wanted state, the confirmed state, and changes sent without an answer. */
 interface FrozenHold {
   readonly wish: 'none' | 'drain' | 'maint'
   readonly confirmed: 'none' | 'drain' | 'maint'
-  /** Announced, or sent and not answered: it may be carried out. */
+  /** A change that was announced, or sent and not answered: it may be carried out. */
   readonly intended: Sent | null
   readonly late: readonly FrozenLoss[]
   readonly confirmedAt: number
@@ -162,7 +171,7 @@ interface FrozenHold {
   readonly floor: 'unasked' | 'granted' | 'kept'
   readonly yieldAt: number | null
   readonly atMinimum: boolean
-  /** What was refused last: one that is not retryable is not asked for again. */
+  /** The last refusal: a change is not repeated after one that is not retryable. */
   readonly refusal: { readonly change: Sent; readonly error: FrozenError } | null
 }
 
@@ -177,7 +186,7 @@ interface FrozenLoss {
   readonly refused?: boolean
 }
 
-/** What is known of the member's work. */
+/** What is known about the member's work. */
 interface FrozenProof {
   readonly scopes: readonly ScopeTrack[]
   readonly ended: number
@@ -192,7 +201,7 @@ interface FrozenProof {
   readonly isForeign: boolean
 }
 
-/** The moment the rule was satisfied. */
+/** The moment when the idle rule was met. */
 interface FrozenVerdict {
   readonly at: number
   readonly proof: Proof
@@ -205,20 +214,20 @@ interface FrozenVerdict {
   readonly sealedAt: number | null
 }
 
-/** What the ticket of a roll says of it. */
+/** The data of a roll in its ticket. */
 export interface RollData {
-  /** The form of the roll: another one is refused, never guessed at. */
+  /** The version of this format: any other is refused, never guessed. */
   readonly v: 1
-  /** What was asked for, durations in milliseconds; null stands for none. */
+  /** The options of the roll, with durations in milliseconds; null stands for none. */
   readonly plan: RollPlan
   readonly servers: readonly RolledServer[]
 }
 
-/** What a roll was asked for. */
+/** The options of a roll. */
 interface RollPlan {
   readonly canary: number
   readonly maxUnavailable: number
-  /** The roll stops when more than that many servers have failed; null: never. */
+  /** The roll stops when more than this many servers have failed; null: never. */
   readonly maxFailed: number | null
   readonly postpone: boolean
   readonly health: {
@@ -227,20 +236,19 @@ interface RollPlan {
   }
 }
 
-/** One server of a roll, as its ticket knows it. */
+/** One server of a roll in its ticket. */
 export interface RolledServer {
-  /** Null where the balancer tells none. */
+  /** Its address; null if the balancer reports none. */
   readonly address: string | null
   readonly refs: readonly MemberRef[]
   /**
-   * `acting`: the caller's function was called, and how far it came is not known. `acted`: it has
-   * ended well, and the server is to be opened. `postponed`: it was busy for too long, was put back, and
-   * is tried once more at the end.
+   * `acting`: `act` was called, and it is not known how far it came. `acted`: `act` has ended well, and the server is
+   * to be opened. `postponed`: the server was busy for too long, was put back, and is tried once more at the end.
    */
   readonly state: 'waiting' | 'draining' | 'acting' | 'acted' | 'done' | 'failed' | 'postponed'
-  /** How often the caller's function was called. */
+  /** How often `act` was called. */
   readonly attempt: number
   readonly error: FrozenError | null
-  /** What the drain of this server says; null where nothing of ours is left on it. */
+  /** The ticket of this server's drain; null if none of our changes is left on it. */
   readonly drain: DrainTicket | null
 }

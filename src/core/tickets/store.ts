@@ -1,34 +1,36 @@
 /**
- * Where tickets are kept: Keyv as it is, unstorage through `fromUnstorage`, or `fileTickets`.
+ * A store for tickets: Keyv as it is, unstorage through `fromUnstorage`, or `fileTickets`.
  *
- * What `set` has stored is seen by every `get` that begins afterwards, in whatever process, and stays
- * until it is deleted. A time to live loses tickets, and a store that is only eventually consistent
- * can miss them in a list. Give tickets a folder, namespace or prefix of their own.
+ * Every `get` that begins after a `set`, in any process, must see what it stored, until the key is deleted. A time to
+ * live loses tickets, and an eventually consistent store can miss them in a list. Give tickets their own folder,
+ * namespace or prefix.
  */
 export interface TicketStore {
-  /** What was stored under the key; `undefined` or null when there is nothing. */
+  /** Returns the value stored under the key; `undefined` or null if there is none. */
   get(k: string): Promise<unknown>
-  /** Stores plain JSON. Every ticket is read back, so a store that fails without a throw is noticed. */
+  /** Stores plain JSON. Every ticket is read back, to detect a store that fails without a throw. */
   set(k: string, v: unknown): Promise<unknown>
-  /** Forgets the key; no error when it is not there. */
+  /** Deletes the key; no error if it is not there. */
   delete(k: string): Promise<unknown>
   /**
-   * Every key that something is stored under, by whatever process; other keys do no harm.
+   * Lists every stored key, from any process; keys that are not tickets do no harm.
    *
-   * Without it Keyv's `iterator` is asked. A ticket that neither of them shows once it is written is
-   * listed under keys of our own: they begin with `drainable=`, which no ticket's id can.
+   * Without it, Keyv's `iterator` is used. If neither of them lists a ticket that was written, the ticket is listed
+   * under additional keys that begin with `drainable=`, as no ticket's id can.
    */
   keys?(): Iterable<string> | AsyncIterable<string> | Promise<Iterable<string>>
 }
 
 const TICKET_ID = /^[\w.:@-]{1,200}$/
 
-/** Whether a key can be the id of a ticket. Keys of our own hold a `=`, so they never can. */
+/** Whether a key can be the id of a ticket. The additional keys contain a `=`, so they never can. */
 export function isTicketId(key: string): boolean {
   return TICKET_ID.test(key)
 }
 
-/** A value as it was given to the store: some give its JSON text back. `undefined` where that is damaged. */
+/**
+ * Returns a value as it was given to the store: some stores return its JSON text. `undefined` if the text is damaged.
+ */
 export function parseStored(value: unknown): unknown {
   if (typeof value !== 'string') return value
   try {

@@ -129,7 +129,7 @@ function removedAlready(
   { goal, now }: ThawOptions,
 ): Pick<EndingState, 'ended' | 'holding'> | null {
   if (phase !== 'removed' || goal.kind !== 'drain') return null
-  const words = `${formatRef(ref)} was not in the pool any more, or another member, when this drain was gone on with`
+  const words = `${formatRef(ref)} was no longer in the pool, or was another member, when this drain was resumed`
   const error = outcome === 'gone' ? new DrainableError('MEMBER_GONE', words, { ref }) : null
   return { ended: { outcome: outcome ?? 'removed', at: now, error }, holding: false }
 }
@@ -339,6 +339,7 @@ function base(
     last: null,
     unread: null,
     vanished: null,
+    sighted: null,
     hold: kept,
     proof: NO_PROOF,
     ending: NO_ENDING,

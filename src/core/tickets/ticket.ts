@@ -1,9 +1,11 @@
 import { DrainableError } from '../../provider/error.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
+import { isPromise } from '../../provider/options.js'
 import { partsOf } from '../combined/parts.js'
 import { STATE_FORM, ticketSchema } from './schema.js'
 import type { Ticket } from './shape.js'
+import { parseStored } from './store.js'
 
 export type {
   DrainTicket,
@@ -19,21 +21,19 @@ export type {
 } from './shape.js'
 
 /**
- * Checks a ticket that came from outside: every field.
+ * Checks every field of a ticket from outside. Some stores give its JSON text back.
  *
  * @throws `TICKET_INVALID` naming what is wrong
  */
-export function parseTicket(value: unknown, subject: string): Ticket {
-  if (value === undefined || value === null) {
-    const words = `${subject}: there is no ticket (found ${String(value)}): the store has none under that id, or the drain has ended and nothing is left to undo`
+export function parseTicket(given: unknown, subject: string): Ticket {
+  const value = isJsonText(given) ? parseStored(given) : given
+  if (given === undefined || given === null) {
+    const words = `${subject}: there is no ticket (found ${String(given)}): the store has none under that id, or the drain has ended and nothing is left to undo`
     throw new DrainableError('TICKET_INVALID', words)
   }
-  const known = (value as { members?: { state?: { v?: unknown } }[] } | null)?.members
-  const version = Array.isArray(known) ? known[0]?.state?.v : undefined
-  if (version !== undefined && version !== STATE_FORM) {
-    const words = `this version reads ${STATE_FORM}`
-    throw invalid(subject, `members.0.state.v is ${JSON.stringify(version)}, ${words}`)
-  }
+  const remedy = instead(value ?? given)
+  if (remedy !== undefined) throw new DrainableError('TICKET_INVALID', `${subject}: ${remedy}`)
+  refuseForm(value, subject)
   const result = ticketSchema().safeParse(value)
   if (!result.success) {
     const issue = result.error.issues[0]
@@ -45,25 +45,56 @@ export function parseTicket(value: unknown, subject: string): Ticket {
   }
   const ticket: Ticket = result.data
   const keys = new Set(ticket.members.map((member) => refKey(member.ref)))
-  if (keys.size < ticket.members.length) throw invalid(subject, 'members: one of them twice')
+  if (keys.size < ticket.members.length)
+    throw invalid(subject, 'members: one of them is listed twice')
   return ticket
+}
+
+/** The state of another version is refused with both numbers, and not for what it lacks. */
+function refuseForm(value: unknown, subject: string): void {
+  const { v, members: known } = value as { v?: unknown; members?: { state?: { v?: unknown } }[] }
+  if (typeof v === 'number' && v !== 1) throw invalid(subject, `v is ${v}, this version reads 1`)
+  const version = Array.isArray(known) ? known[0]?.state?.v : undefined
+  if (version === undefined || version === STATE_FORM) return
+  const words = `this version reads ${STATE_FORM}`
+  throw invalid(subject, `members.0.state.v is ${JSON.stringify(version)}, ${words}`)
+}
+
+/** Whether it is meant to be JSON, as some stores give a ticket back. */
+export function isJsonText(value: unknown): value is string {
+  return typeof value === 'string' && /^\s*\{/.test(value)
+}
+
+/** What was clearly given in place of a ticket, and what to do. */
+function instead(value: unknown): string | undefined {
+  if (isPromise(value)) return 'found a promise of a ticket: await it first'
+  if (typeof value === 'string')
+    return isJsonText(value)
+      ? 'this is not a ticket of a drain: its text is damaged, it is not JSON'
+      : "found a text, expected a ticket: give what the store has, await tickets.get('...')"
+  const { get, ref, pool } = Object(value) as Readonly<Record<string, unknown>>
+  if (typeof get === 'function')
+    return "found a store, expected a ticket of it: await tickets.get('...')"
+  return ref === undefined && pool === undefined
+    ? undefined
+    : 'found a member, expected a ticket: ready() opens a member without one'
 }
 
 function invalid(subject: string, what: string): DrainableError {
   return new DrainableError(
     'TICKET_INVALID',
-    `${subject}: this is not a ticket of a drain (${what}), pass what the store or onTicket was given`,
+    `${subject}: this is not a ticket of a drain (${what}), pass the value that the store or onTicket got`,
   )
 }
 
-/** The tickets of the drains that a ticket is about: itself, or those of a roll that hold something. */
+/** The drain tickets inside a ticket: itself, or those of a roll that hold a member. */
 export function drainsOf(ticket: Ticket): readonly Ticket[] {
   if (ticket.roll === undefined) return [ticket]
   return ticket.roll.servers.flatMap(({ drain }) => (drain === null ? [] : [drain as Ticket]))
 }
 
 /**
- * A drain of the id of a roll would write over what the roll holds.
+ * Refuses a drain under the id of a roll: it would overwrite the roll's undo.
  *
  * @throws `TICKET_INVALID`
  */
@@ -71,11 +102,11 @@ export function refuseRoll({ id, roll }: Ticket): void {
   if (roll === undefined) return
   throw new DrainableError(
     'TICKET_INVALID',
-    `ticket '${id}' is of a roll: resumeRoll() goes on with it, restore() takes back what it holds; or give this drain another id`,
+    `ticket '${id}' belongs to a roll: resumeRoll() continues it, restore() puts back the members that it holds; or give this drain another id`,
   )
 }
 
-/** Whether a ticket is of this balancer, or of these: a combined provider may have others beside them. */
+/** Whether a ticket belongs to this balancer or these balancers; a combined provider can have further ones. */
 export function belongsTo({ instance, parts }: Ticket, provider: DrainableProvider): boolean {
   const combined = partsOf(provider)
   if (combined === undefined) {
@@ -90,7 +121,7 @@ export function belongsTo({ instance, parts }: Ticket, provider: DrainableProvid
 }
 
 /**
- * Checks that a ticket belongs to a balancer, and where it is to be gone on with, that it has members.
+ * Checks that a ticket belongs to a balancer and, for a resume, that it has members.
  *
  * @throws `TICKET_INVALID`
  */
@@ -110,14 +141,14 @@ export function checkTicket(
   if (needsMembers && ticket.roll !== undefined) {
     throw new DrainableError(
       'TICKET_INVALID',
-      `${subject}: roll: ticket '${ticket.id}' is of a roll: resumeRoll() goes on with it, restore() takes back what it holds`,
+      `${subject}: roll: ticket '${ticket.id}' belongs to a roll: resumeRoll() continues it, restore() puts back the members that it holds`,
       { provider: provider.name },
     )
   }
   if (needsMembers && ticket.members.length === 0) {
     throw new DrainableError(
       'TICKET_INVALID',
-      `${subject}: members: ticket '${ticket.id}' has none: its drain did not begin, start it anew`,
+      `${subject}: members: ticket '${ticket.id}' has no members: its drain did not begin, start it again`,
       { provider: provider.name },
     )
   }

@@ -7,21 +7,21 @@ const VERBS = ['getItem', 'setItem', 'removeItem']
 
 /** The part of unstorage's `Storage` that tickets need. */
 export interface UnstorageLike {
-  /** What was stored under the key, or null. */
+  /** Returns the value stored under the key, or null. */
   getItem(k: string): Promise<unknown>
   /** Stores plain JSON. */
   setItem(k: string, v: never): Promise<unknown>
-  /** Forgets the key. */
+  /** Deletes the key. */
   removeItem(k: string): Promise<unknown>
-  /** All keys. Every `Storage` has it; without it tickets are listed under keys of our own. */
+  /** Lists all keys. Every `Storage` has it; without it, tickets are listed under additional keys. */
   getKeys?(): Promise<readonly string[]>
 }
 
 /**
- * An unstorage `Storage` as a ticket store. A `:` in an id is kept as `~`: unstorage takes it for a
- * folder, so that `a:`, `:a` and `a` would be one key, and files `a` and `a:b` can't both be.
+ * Makes a ticket store from an unstorage `Storage`. A `:` in an id is stored as `~`: unstorage takes `:` for a
+ * folder, so `a:`, `:a` and `a` would be one key, and the files `a` and `a:b` could not both exist.
  *
- * @param storage - a storage, or `prefixStorage(storage, 'tickets')` where it holds other things as well
+ * @param storage - a storage, or `prefixStorage(storage, 'tickets')` if it holds other things as well
  * @throws `INVALID_OPTIONS`
  *
  * @example
@@ -37,7 +37,7 @@ export interface UnstorageLike {
 export function fromUnstorage(storage: UnstorageLike): TicketStore {
   const missing = missingMethods(storage, VERBS)
   if (missing.length > 0) {
-    const words = `fromUnstorage(): storage: expected a storage of unstorage, found none with ${missing.join(', ')}`
+    const words = `fromUnstorage(): storage: expected an unstorage Storage, found one without ${missing.join(', ')}`
     throw new DrainableError('INVALID_OPTIONS', words)
   }
   const store: TicketStore = {
@@ -62,7 +62,7 @@ function toKey(itemKey: string): string {
   return itemKey.replaceAll('~', ':')
 }
 
-/** What is stored through us has no folder. */
+/** Our own keys are not in a folder. */
 function isOurs(itemKey: string): boolean {
   return !itemKey.includes(':')
 }

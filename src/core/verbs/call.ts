@@ -4,19 +4,21 @@ import type { Clock } from '../../provider/clock.js'
 import { DrainableError } from '../../provider/error.js'
 import type { DrainEvent } from '../events.js'
 import { once } from '../../provider/once.js'
-import { missingMethods } from '../../provider/options.js'
+import { isPromise, missingMethods } from '../../provider/options.js'
 
-/** What every verb takes. */
+/** The options that every verb takes. */
 export interface Call {
-  /** Ends the call at once; it rejects with `signal.reason`. */
+  /** Ends the call at once: it rejects with `signal.reason`. */
   readonly signal?: AbortSignal | undefined
-  /** Default: the real clock. */
+  /** The clock to measure by. Default: the real clock. */
   readonly clock?: Clock | undefined
-  /** Called with every event. What it throws is reported as an unhandled error of the process, never swallowed. */
+  /**
+   * Called with every event. An error that it throws becomes an uncaught error of the process and is never swallowed.
+   */
   readonly onEvent?: ((event: DrainEvent) => void) | undefined
 }
 
-/** A function among options. */
+/** A schema for a function option. */
 export const fn = once(() =>
   z.custom<(...args: never[]) => unknown>(
     (value) => typeof value === 'function',
@@ -24,19 +26,36 @@ export const fn = once(() =>
   ),
 )
 
-function isClock(value: unknown): boolean {
-  const { now, setTimeout, wall } = (value ?? {}) as Partial<Clock>
-  const tells = wall === undefined || typeof wall === 'function'
-  return typeof now === 'function' && typeof setTimeout === 'function' && tells
+const CLOCK = 'expected a clock with now() and setTimeout(), and wall() or none'
+
+/** What is wrong with a clock. `setTimeout` of Node gives no function, and would fail once the work is done. */
+function lackOf(value: unknown): string | undefined {
+  const clock = Object(value) as Clock
+  if (missingMethods(value, ['now', 'setTimeout']).length > 0) return CLOCK
+  if (clock.wall !== undefined && typeof clock.wall !== 'function') return CLOCK
+  const now: unknown = clock.now()
+  if (!Number.isFinite(now)) return 'expected now() to give milliseconds as a finite number'
+  const cancel = clock.setTimeout(() => undefined, 0)
+  if (typeof (cancel as unknown) !== 'function')
+    return 'expected setTimeout() to give a function that cancels it, such as systemClock of drainable/provider does'
+  cancel()
+  return undefined
 }
 
 /** The fields of {@link Call}. */
 export const callShape = once(() => ({
   signal: z
-    .custom<AbortSignal>((value) => value instanceof AbortSignal, 'expected an AbortSignal')
+    .custom<AbortSignal>((value) => value instanceof AbortSignal, {
+      error: ({ input }) =>
+        input instanceof AbortController
+          ? 'expected an AbortSignal, found its controller: give controller.signal'
+          : 'expected an AbortSignal',
+    })
     .exactOptional(),
   clock: z
-    .custom<Clock>(isClock, 'expected a clock with now() and setTimeout(), and wall() or none')
+    .custom<Clock>((value) => lackOf(value) === undefined, {
+      error: ({ input }) => lackOf(input) ?? CLOCK,
+    })
     .exactOptional(),
   onEvent: fn().exactOptional() as unknown as z.ZodType<Call['onEvent']>,
 }))
@@ -44,12 +63,15 @@ export const callShape = once(() => ({
 /** The schema of {@link Call}. */
 export const callSchema = once(() => z.strictObject(callShape()))
 
-/** As `engines` of package.json has it, which npm only warns about. */
+/** The same as `engines` of package.json, which npm only warns about. */
 const OLDEST = [22, 19] as const
 
-/** An older Node fails late and names no cause: `Promise.withResolvers is not a function`, in the middle of a drain. */
+/**
+ * Refuses an older Node, which would fail late and without a cause: `Promise.withResolvers is not a function`, in the
+ * middle of a drain.
+ */
 function checkNode(): void {
-  // A runtime that is no Node may name none.
+  // A runtime other than Node can have no such version.
   const version = process.versions.node as string | undefined
   if (version === undefined) return
   const [major = 0, minor = 0] = version.split('.').map(Number)
@@ -61,9 +83,9 @@ function checkNode(): void {
 const METHODS = ['describe', 'observe', 'apply', 'close'] as const
 
 /**
- * Checks that something is a provider before anything is asked of it.
+ * Checks that a value is a provider before it is called.
  *
- * @throws `INVALID_OPTIONS` naming what is missing; `UNSUPPORTED` on a Node that is too old
+ * @throws `INVALID_OPTIONS` naming what is missing; `UNSUPPORTED` if Node is too old
  */
 export function checkProvider(value: unknown, subject: string): DrainableProvider {
   checkNode()
@@ -74,13 +96,28 @@ export function checkProvider(value: unknown, subject: string): DrainableProvide
   ]
   if (missing.length === 0) return value as DrainableProvider
   const remedy =
-    typeof value === 'function'
-      ? 'a function: call it, and pass what it gives'
-      : `${found(value)} without ${missing.join(', ')}; pass what a factory such as haproxyRuntime() gave`
+    instead(value) ??
+    `${found(value)} without ${missing.join(', ')}; pass what a factory such as haproxyRuntime() gave`
   throw new DrainableError(
     'INVALID_OPTIONS',
     `${subject}: provider: expected a DrainableProvider, found ${remedy}`,
   )
+}
+
+/** What was clearly given in place of a provider, and what to do. */
+function instead(value: unknown): string | undefined {
+  if (typeof value === 'function') return 'a function: call it, and pass what it gives'
+  if (isPromise(value)) return 'a promise: await it first'
+  if (typeof value !== 'object' || value === null) return undefined
+  const parts: readonly unknown[] = Object.values(value)
+  return parts.length > 0 && parts.every(isProvider)
+    ? 'several: make one of them, combineProviders({ edgeA, edgeB })'
+    : undefined
+}
+
+/** Whether something has the methods of a provider. */
+export function isProvider(value: unknown): boolean {
+  return missingMethods(value, METHODS).length === 0
 }
 
 function found(value: unknown): string {

@@ -20,32 +20,30 @@ import type { ResolvedTarget } from './target.js'
 import { once } from '../../provider/once.js'
 
 /**
- * How the drains of a plan are to go. What the plan itself says is not asked for again: which state
- * holds a member, whether it is taken out, and the floor. No tickets are kept: after a crash the next
- * plan says what is to be done with what it finds.
+ * Options for the drains of a plan. The plan itself says which state holds a member, whether the member is removed,
+ * and the floor. No tickets are kept: after a crash, the next plan starts from the state it finds.
  */
 export type CarryOutOptions = Omit<
   Policy,
   'hold' | 'until' | 'keepReady' | 'tickets' | 'onTicket' | 'id' | 'owner'
 >
 
-/** What became of one change of a plan. */
+/** The result of one change of a plan. */
 export interface CarriedOut {
   readonly change: Change
   /** Why it was planned. */
   readonly reason: string
   /**
-   * `done`: it is as planned; a member that is held is idle, too, or its deadline ended it as the options
-   * allow. `failed`: {@link CarriedOut.error} says why. A member that could not become idle in time
-   * is held all the same.
+   * `done`: the change is in place; a held member is idle too, or its drain ended at the deadline as the options
+   * allow. `failed`: {@link CarriedOut.error} says why. A member that did not become idle in time stays held.
    */
   readonly outcome: 'done' | 'failed'
-  /** Of a hold or a removal: how its drain ended. */
+  /** How the drain ended, for a hold or a removal. */
   readonly report?: DrainReport
   readonly error?: DrainableError
 }
 
-/** What became of a plan, in its order. */
+/** The result of a plan, in the plan's order. */
 export interface CarryOutReport {
   readonly steps: readonly CarriedOut[]
 }
@@ -53,20 +51,20 @@ export interface CarryOutReport {
 /**
  * Carries out a plan of `planChanges` once, all of its changes at the same time:
  *
- * - a hold as a drain, to its verdict; under the floor of the plan, so that what is gone may go
- *   although the floor is not met
- * - a restore as `ready()` does it, by way of drain where the member is in maint
- * - a removal only after a verdict of its own that the member is idle: with this call a plan may be made
- *   with `idle: () => true`
+ * - a hold as a complete drain, under the floor of the plan, so that a member that is gone can go although the floor
+ *   is not met
+ * - a restore as `ready()` does it: through drain if the member is in maint
+ * - a removal only after its own proof that the member is idle: so a plan for this call can be made with `idle: () =>
+ *   true`
  * - an addition as it is
  *
- * Each member must be the one that the plan saw: an address or a name that was given to another since is
- * left alone. One that fails stops no other, and is in the report. A loop need not wait for it before it
- * plans again: what is under way is found held and not planned twice, and of a drain and a `ready` of
- * one member the later wins.
+ * Each member must be the one that the plan saw: if its address or name belongs to another member since, it is left
+ * alone. A failed change does not stop the others; the report lists it. A loop can plan again before the call ends: a
+ * plan finds the members in progress held and does not plan them twice, and of a drain and a `ready` of one member
+ * the later wins.
  *
- * @throws `INVALID_OPTIONS` before anything is changed; what the first look failed with, where behind a combined
- * provider only the steps of that balancer fail; `signal.reason` on abort
+ * @throws `INVALID_OPTIONS` before anything is changed; the error of the first look (behind a combined provider, only
+ *   the steps of that balancer fail); `signal.reason` on abort
  *
  * @example
  * ```ts
@@ -109,7 +107,7 @@ export async function carryOut(
 
 const SUBJECT = 'carryOut()'
 
-/** The same on the balancers of a combined provider, side by side: each gets the steps that name it. */
+/** Carries out a plan on the balancers of a combined provider in parallel: each gets the steps that name it. */
 async function carryCombined(
   { all }: Parts,
   steps: readonly PlannedChange[],
@@ -158,19 +156,21 @@ async function carryCombined(
   return { steps: steps.flatMap((step) => carried.get(step) ?? []) }
 }
 
-/** A balancer that can't be looked at fails its own steps: those of the others go on, and are waited for. */
+/**
+ * The report if a balancer can't be read: its own steps fail; those of the others go on, and the call waits for them.
+ */
 function allFailed(steps: readonly PlannedChange[], error: DrainableError): CarryOutReport {
   return {
     steps: steps.map(({ change, reason }) => ({ change, reason, outcome: 'failed', error })),
   }
 }
 
-/** What every step of one call shares. */
+/** The state that all steps of one call share. */
 interface Carrier {
   readonly provider: DrainableProvider
   readonly scheduler: Scheduler
   readonly policy: ResolvedPolicy
-  /** Undefined where nothing that is there is changed. */
+  /** Undefined if the plan changes no existing member. */
   readonly look: SeenLook | undefined
   readonly options: CarryOutOptions
 }
@@ -204,13 +204,13 @@ async function carry(carrier: Carrier, step: PlannedChange): Promise<CarriedOut>
   }
 }
 
-/** Where two steps take out one member, it is gone for the one that comes second: that is as planned. */
+/** If two steps remove one member, the second finds it gone: that is not an error. */
 function errorOf(change: Change, report: DrainReport): DrainableError | undefined {
   if (change.kind === 'remove' && report.outcome === 'gone') return undefined
   return toError(report)
 }
 
-/** One change, to its end. */
+/** Carries out one change completely. */
 async function carryChange(
   carrier: Carrier,
   { change, keepReady }: PlannedChange,
@@ -292,7 +292,7 @@ function checkPlan(plan: Pick<Plan, 'steps'>): readonly PlannedChange[] {
   return plan.steps
 }
 
-/** What a plan says, or what needs a memory: see {@link CarryOutOptions}. */
+/** Options that the plan sets, or that need stored tickets: see {@link CarryOutOptions}. */
 const OF_THE_PLAN = ['hold', 'until', 'keepReady', 'tickets', 'onTicket', 'id', 'owner'] as const
 
 function checkOptions(options: CarryOutOptions): ResolvedPolicy {
@@ -300,6 +300,6 @@ function checkOptions(options: CarryOutOptions): ResolvedPolicy {
   if (given.length === 0) return parsePolicy(options, SUBJECT)
   throw new DrainableError(
     'INVALID_OPTIONS',
-    `${SUBJECT}: ${given.join(', ')}: the plan says that already, or nothing of it is kept here; leave it out`,
+    `${SUBJECT}: ${given.join(', ')}: the plan sets this already, or carryOut() keeps no ticket for it; leave it out`,
   )
 }

@@ -14,14 +14,13 @@ import { watchPolicy } from './watch-policy.js'
 
 /** Pause between two looks at everything, in milliseconds: a look may be large. */
 const SEARCH_PAUSE = 1_000
-/** A look at everything may take at most one part in that many of the time. */
+/** Looks at everything take at most one part in this many of the time. */
 const SEARCH_SHARE = 100
 const SETTLE = 1_000
 
 /**
- * Watches members that another client drains, for those who listen on the provider itself: looks at
- * everything once in a while, and runs a watch on each member that is under drain. It never changes
- * anything and does not keep the process alive.
+ * Watches members that other clients drain, for listeners on the provider itself: looks at everything from time to
+ * time, and runs a watch on each drained member. It never changes anything and does not keep the process alive.
  */
 export class Discovery {
   readonly #provider: DrainableProvider
@@ -29,12 +28,12 @@ export class Discovery {
   readonly #scheduler: Scheduler
   readonly #resolved: ResolvedPolicy
   readonly #watches = new Map<string, Run>()
-  /** What drains of ours left idle since the last search: that was announced, only what comes after is news. */
+  /** Members that our own drains left idle since the last search: that idle was reported already. */
   readonly #left = new Map<string, DrainState>()
   #seat: Subscription | undefined
   #stopped = false
 
-  /** @param unheard - asked before each search: whether no listener is left, and it was stopped */
+  /** @param unheard - asked before each search: whether no listener is left and the search was stopped */
   constructor(provider: DrainableProvider, unheard: () => boolean) {
     this.#provider = provider
     this.#unheard = unheard
@@ -112,7 +111,7 @@ export class Discovery {
   }
 }
 
-/** A member that a drain of ours has left idle. */
+/** The state of a member that our own drain left idle. */
 function takenOver(
   { phase, found, proof }: DrainState,
   now: number,
@@ -121,8 +120,8 @@ function takenOver(
 }
 
 /**
- * Whether a watch has nothing more to say of a member that is not drained any more. This look may be newer than its
- * own: what it has called draining or idle, it has yet to call open, or gone.
+ * Whether a watch has nothing left to report of a member that is no longer drained. This look can be newer than the
+ * watch's own: a member that it reported as draining or idle must still be reported as open or gone.
  */
 function hasSaidAll(watch: Run): boolean {
   return watch.report().members.every(({ phase }) => phase === 'active')

@@ -9,10 +9,10 @@ import { prepareDrain } from './prepare-drain.js'
 import { baseSpec, newKeeper, sameKeeper, wallOffsetOf } from './spec.js'
 import type { ResolvedTarget } from './target.js'
 
-/** What a run on one balancer is told by those beside it; alone it has none. */
+/** Hooks that connect a run on one balancer with the runs on others; a single run has none. */
 export type Hooks = Partial<PartHooks>
 
-/** The fields of a spec that come from those beside it. */
+/** The fields of a spec that come from these hooks. */
 function hooked({ company, patient, startedAt }: Hooks): Partial<RunSpec> {
   return {
     ...(company === undefined ? {} : { company }),
@@ -21,7 +21,7 @@ function hooked({ company, patient, startedAt }: Hooks): Partial<RunSpec> {
   }
 }
 
-/** A drain that begins now, on one balancer. */
+/** Makes the run of a new drain on one balancer. */
 export function newDrainRun(
   provider: DrainableProvider,
   target: ResolvedTarget,
@@ -43,7 +43,7 @@ export function newDrainRun(
   })
 }
 
-/** A drain that goes on from its ticket, on one balancer. */
+/** Makes the run of a drain that continues from its ticket, on one balancer. */
 export function resumedRun(
   provider: DrainableProvider,
   ticket: Ticket,

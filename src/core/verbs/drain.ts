@@ -14,14 +14,14 @@ import { parsePolicy, type Policy, type ResolvedPolicy } from './policy.js'
 import { parseTarget, type ResolvedTarget, type Target } from './target.js'
 
 /**
- * Starts to drain and gives a handle at once; its `done` always resolves with a report.
+ * Starts a drain and returns a handle at once; its `done` always resolves with a report.
  *
- * After idle the handle goes on holding: it watches, and puts the drain back after a reload, until
- * it is released, restored or disposed of. It does not keep the process alive for that.
+ * After idle the handle keeps the hold: it watches the member, and puts the drain back after a reload, until it is
+ * released, restored or disposed of. It does not keep the process alive for that.
  *
  * @param provider - the balancer, or several as one ({@link combineProviders})
- * @param target - what to drain: one member, a list, a pool, or an address wherever it is
- * @param policy - deadlines, the floor, what to do at a timeout
+ * @param target - what to drain: one member, a list, a pool, or an address in all pools
+ * @param policy - deadlines, the floor, the action at a timeout
  * @throws `INVALID_OPTIONS` at once; everything else is in the report
  *
  * @example Show what it waits for
@@ -48,13 +48,13 @@ export function startDrain(
   return openAny(provider, target, parsed, parsePolicy(policy, subject), subject).handle
 }
 
-/** A drain under way. */
+/** A drain in progress. */
 export interface Opened<R> {
   readonly handle: DrainHandle
   readonly run: R
 }
 
-/** Begins a drain on one balancer, of a target that is checked already. */
+/** Begins a drain on one balancer; the target is already checked. */
 export function openDrain(
   provider: DrainableProvider,
   target: ResolvedTarget,
@@ -66,7 +66,7 @@ export function openDrain(
   return { handle: new DrainHandle(hub, run), run }
 }
 
-/** The same on one balancer or on several. */
+/** Begins a drain on one balancer or on several. */
 export function openAny(
   provider: DrainableProvider,
   target: Target,
@@ -82,29 +82,29 @@ export function openAny(
   return { handle: new DrainHandle(hub, run), run }
 }
 
-/** What the action of a drain is given. */
+/** The second argument of a drain's action. */
 export interface ActionContext {
   /**
-   * Fires when the idle that was said does not hold any more: work was seen, or the hold can't be put
-   * back (`IDLE_LOST`), or another client opened the member (`DRAIN_OVERRULED`). Not for a hold that a reload
-   * forgot and that was put back with nothing seen. Fires too when the `signal` of the policy does, with its reason.
+   * Fires when the member is no longer idle as reported: work was seen or the hold can't be put back (`IDLE_LOST`),
+   * or another client opened the member (`DRAIN_OVERRULED`). It does not fire if a reload lost the hold, the drain
+   * put it back and no work was seen. It also fires with the policy's `signal`, with its reason.
    */
   readonly signal: AbortSignal
 }
 
-/** What to do while a drain is held. */
+/** The function that runs while a drain is held. */
 export type DrainAction<T> = (report: DrainReport, context: ActionContext) => Promise<T>
 
 /**
- * Drains and waits. Resolves where the outcome is `idle`, `removed`, `terminated` or `proceeded`;
- * rejects with `signal.reason` on abort, and else with a {@link DrainableError} that carries the
- * report.
+ * Drains and waits for the end. Resolves if the outcome is `idle`, `removed`, `terminated` or `proceeded`; otherwise
+ * rejects with `signal.reason` on abort, or with a {@link DrainableError} that carries the report.
  *
  * @param provider - the balancer, or several as one ({@link combineProviders})
- * @param target - what to drain: one member, a list, a pool, or an address wherever it is
- * @param policy - deadlines, the floor, what to do at a timeout
+ * @param target - what to drain: one member, a list, a pool, or an address in all pools
+ * @param policy - deadlines, the floor, the action at a timeout
  * @throws `INVALID_OPTIONS`, `UNSUPPORTED`, `NOT_FOUND`, `POOL_AT_MINIMUM`, `UNREACHABLE`, `CALL_TIMEOUT`, `CONNECTION_LOST`, `PROVIDER_FAILED` before anything is changed
- * @throws `DRAIN_TIMEOUT`, `DRAIN_OVERRULED`, `MEMBER_GONE`, `UNREACHABLE`, or the balancer's own code where it refused, with the report
+ * @throws `DRAIN_TIMEOUT`, `DRAIN_OVERRULED`, `MEMBER_GONE`, `UNREACHABLE`, or the code of the balancer's refusal,
+ *   with the report
  *
  * @example
  * ```ts
@@ -128,20 +128,21 @@ export async function drain(
   policy?: Policy,
 ): Promise<DrainReport>
 /**
- * Drains, and holds the drain, through reloads too, until the action has ended. The action runs only
- * where the outcome is `idle`, `removed`, `terminated` or `proceeded`. It is waited for in any case:
- * one that rejects with the reason of its signal makes this call reject with it.
+ * Drains, and keeps the hold, also through reloads, until the action has ended. The action runs only if the outcome
+ * is `idle`, `removed`, `terminated` or `proceeded`. The call always waits for the action: if the action rejects with
+ * the reason of its signal, the call rejects with it too.
  *
- * An abort by the policy's `signal` reaches the action by its own signal. Once the action has begun, the member stays
- * drained, also with `onAbort: 'restore'`: how far the action came is not known. `ready()` opens it.
+ * An abort by the policy's `signal` reaches the action through its own signal. Once the action has begun, an abort
+ * leaves the member drained, even with `onAbort: 'restore'`, because it is not known how far the action came.
+ * `ready()` opens it.
  *
  * @param provider - the balancer, or several as one ({@link combineProviders})
- * @param target - what to drain: one member, a list, a pool, or an address wherever it is
- * @param policy - deadlines, the floor, what to do at a timeout
- * @param action - what to do while nothing reaches the server; it is given the report, and a signal that
- * fires when the idle does not hold any more
- * @returns what the action gave
- * @throws `IDLE_LOST`, `DRAIN_OVERRULED` where the action gave up because its signal fired
+ * @param target - what to drain: one member, a list, a pool, or an address in all pools
+ * @param policy - deadlines, the floor, the action at a timeout
+ * @param action - runs while nothing reaches the server; gets the report, and a signal that fires when the member is
+ *   no longer idle
+ * @returns the result of the action
+ * @throws `IDLE_LOST`, `DRAIN_OVERRULED` if the action gave up because its signal fired
  *
  * @example
  * ```ts
@@ -194,7 +195,7 @@ export async function drain<T>(
     if (error !== undefined) throw error
     if (action === undefined) return report
     if (resolved.signal?.aborted === true) {
-      // Given up after the outcome, before the action: nothing is half done.
+      // The caller aborted after the outcome and before the action: nothing is half done.
       if (resolved.data.onAbort === 'restore') await handle.restore()
       throw resolved.signal.reason
     }
@@ -205,8 +206,8 @@ export async function drain<T>(
 }
 
 /**
- * Runs the action with one signal for both: a hold that is lost, and a caller that gives up. How far an action came
- * that was given up is not known, so the hold stays as it is whatever `onAbort` says.
+ * Runs the action with one signal for two cases: the hold was lost, or the caller aborted. It is not known how far an
+ * aborted action came, so the hold stays whatever `onAbort` says.
  */
 async function actHeld<T>(
   run: Pick<Run, 'act'>,
@@ -218,7 +219,7 @@ async function actHeld<T>(
   try {
     return await run.act((lost) => action(report, { signal: AbortSignal.any([lost, given]) }))
   } catch (error) {
-    // Many an API wraps the reason of the signal it was given.
+    // Many APIs wrap the reason of the signal they were given.
     if (given.aborted && error instanceof Error && error.cause === given.reason) throw given.reason
     throw error
   }

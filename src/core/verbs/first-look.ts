@@ -2,16 +2,17 @@ import type { MemberRef, Reading, Snapshot } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
+import { tellLedgers } from '../runner/balancer/ledgers.js'
 import type { SeenLook } from '../runner/look/look.js'
 import type { RunContext } from '../runner/run-spec.js'
 import type { Scheduler } from '../runner/look/scheduler.js'
 import { notFound } from '../runner/look/not-found.js'
-import { pick, type ResolvedTarget } from './target.js'
+import { pick, refuseKey, type ResolvedTarget } from './target.js'
 
 /**
- * The first look at a target: what it hits, and the look itself.
+ * Takes the first look at a target: returns the members that it matches, and the look itself.
  *
- * @throws `NOT_FOUND` where nothing is hit, or what the balancer failed with
+ * @throws `NOT_FOUND` if nothing matches, `INVALID_OPTIONS` if the target names a balancer, or the balancer's own error
  */
 export async function firstLook(
   scheduler: Scheduler,
@@ -26,15 +27,17 @@ export async function firstLook(
     for (const reading of readings) checkIdentity(reading, identity)
     return { look, readings }
   }
+  refuseKey(target)
   const refs = await refsOf(scheduler, target, signal, limit())
   const look = await scheduler.look(refs, signal, limit())
+  tellLedgers(scheduler.provider, look, scheduler.clock)
   const hit = pick(target, look.snapshot)
   if ('readings' in hit) return { look, readings: hit.readings }
   const all = refs === 'all' ? undefined : await lookAtAll(scheduler, signal, limit())
   throw notFound(hit.missing, look.snapshot, all)
 }
 
-/** One look more, for the message alone: it tells which name was probably meant. */
+/** Takes one more look, only for the message: to suggest the name that was probably meant. */
 async function lookAtAll(
   scheduler: Scheduler,
   signal: AbortSignal,
@@ -48,7 +51,7 @@ async function lookAtAll(
   }
 }
 
-/** A name that another server has got since is another member: nothing was decided about that one. */
+/** Refuses a member whose name belongs to another server since the plan: the plan did not decide about that one. */
 function checkIdentity(reading: Reading, identity: string | undefined): void {
   if (identity === undefined || !reading.present || reading.identity === identity) return
   const { ref } = reading

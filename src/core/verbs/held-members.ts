@@ -13,11 +13,11 @@ import { once } from '../../provider/once.js'
 /** Options of {@link heldMembers}. */
 export interface HeldMembersOptions extends Pick<Call, 'signal'> {
   /**
-   * The balancer whose members are asked for (`DrainableProvider.instance`): needed where drains of several
-   * balancers keep their tickets in one store. @defaultValue every balancer
+   * Only members of this balancer (`DrainableProvider.instance`): needed if drains of several balancers keep their
+   * tickets in one store. @defaultValue every balancer
    */
   readonly instance?: string | undefined
-  /** Called for a ticket that can't be read; without it such a ticket is an error. */
+  /** Called for a ticket that can't be read; without it, such a ticket is an error. */
   readonly onUnreadable?: ((id: string, error: DrainableError) => void) | undefined
 }
 
@@ -28,16 +28,17 @@ const schema = once(() =>
 )
 
 /**
- * The members that the drains of a store hold, or may hold: for a balancer that is told its whole state at
- * the start, so that it opens none of them. Reads tickets alone, no balancer; by whichever client, and whether
- * his process lives, does not matter.
+ * Lists the members that the drains of a store hold, or may hold: for a balancer that gets its complete state at the
+ * start and must not open them. Reads only tickets, no balancer. Includes the drains of every client, whether its
+ * process still runs or not.
  *
- * A member counts as held where the last change in its ticket is a hold or a removal, also one that was only
- * intended: its process may have ended before the answer was written down. One that was opened again does not.
+ * A member counts as held if the last change in its ticket is a hold or a removal, even if that was only intended:
+ * its process may have ended before it saved the answer. A member that was opened again does not count.
  *
- * @param store - where the drains kept their tickets (`Policy.tickets`)
- * @returns each member once; with its `balancer` where it was drained behind a combined provider
- * @throws `TICKET_INVALID` naming tickets that can't be read, unless `onUnreadable` takes them; what the store failed with; `signal.reason` on abort
+ * @param store - the store of the drains' tickets (`Policy.tickets`)
+ * @returns each member once; with its `balancer` if it was drained behind a combined provider
+ * @throws `TICKET_INVALID` naming tickets that can't be read, unless `onUnreadable` takes them; the store's own
+ *   error; `signal.reason` on abort
  * @example
  * ```ts
  * import { fileTickets, heldMembers } from 'drainable'

@@ -1,6 +1,6 @@
 import type { AdminState, Capabilities, DrainableProvider } from '../../provider/contract.js'
 import { systemClock, type Clock } from '../../provider/clock.js'
-import type { DrainableError } from '../../provider/error.js'
+import { DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import { parseOptions } from '../../provider/options.js'
 import { partsOf } from '../combined/parts.js'
@@ -20,24 +20,27 @@ import { owedOf } from '../tickets/owed.js'
 import { thawMember } from '../tickets/thaw.js'
 import { readTickets, type OnUnreadable } from '../tickets/read-tickets.js'
 import { belongsTo, drainsOf, type Ticket, type TicketMember } from '../tickets/ticket.js'
-import { callSchema, checkProvider, fn, type Call } from './call.js'
+import { callSchema, checkProvider, fn, isProvider, type Call } from './call.js'
 import { checkStore, toResumedPolicy } from './policy.js'
 import { wallOffsetOf } from './spec.js'
 import { once } from '../../provider/once.js'
 
-/** A member of an orphan, as it is now. */
+/** A member of an orphan, in its present state. */
 export interface OrphanMember extends MemberStatus {
-  /** The state that the balancer has for it now; null where it is gone, or another member has its name. */
+  /** Its own state on the balancer now; null if it is gone, or another member has its name. */
   readonly own: AdminState | 'unknown' | null
-  /** Whether `restore()` with the ticket has something to undo, or a change that was sent may still come. */
+  /** Whether `restore()` with the ticket has something to undo, or a change that was sent may still take effect. */
   readonly owes: boolean
 }
 
-/** A drain that no process goes on with, as far as can be told from here. */
+/** A drain that no process continues, as far as this machine can tell. */
 export interface Orphan {
-  /** To resume it (`resumeDrain`, of a roll `resumeRoll`) or to undo it (`restore`). */
+  /** The ticket to resume it with (`resumeDrain`, or `resumeRoll` for a roll) or to undo it with (`restore`). */
   readonly ticket: Ticket
-  /** `gone`: the process that drained has ended, or its lease has. `unknown`: it ran elsewhere, or the drain goes by steps. */
+  /**
+   * `gone`: the process that drained has ended, or its lease has. `unknown`: the process ran on another machine, or
+   * the drain is made by `stepDrain`.
+   */
   readonly owner: { readonly state: 'gone' | 'unknown'; readonly text: string }
   readonly members: readonly OrphanMember[]
 }
@@ -45,12 +48,13 @@ export interface Orphan {
 /** Options of {@link findOrphans}. */
 export interface FindOrphansOptions extends Pick<Call, 'signal' | 'clock'> {
   /**
-   * The lease of the rolls and reconcilers whose tickets are there. One that another contender has goes on with them,
-   * on whatever machine: they are no orphans. To see that, it is taken for a moment where no contender has it.
+   * The lease of the rolls and reconcilers that wrote the tickets. If another contender holds it, that one continues
+   * them, on whatever machine: they are not orphans. To find out, the call takes the lease for a moment if it is
+   * free.
    * @defaultValue none: only processes of this machine can be seen
    */
   readonly lease?: Lease | undefined
-  /** Called for a ticket that can't be read, of whatever balancer; without it such a ticket is an error. */
+  /** Called for a ticket that can't be read, of any balancer; without it, such a ticket is an error. */
   readonly onUnreadable?: ((id: string, error: DrainableError) => void) | undefined
 }
 
@@ -61,17 +65,18 @@ const optionsSchema = once(() =>
 )
 
 /**
- * Drains of this balancer that were left: their ticket is in the store, and the process that wrote it is
- * gone, or can't be told from one that is. One look at their members says what is held now; nothing is
- * changed. A ticket whose process lives is no orphan, whatever became of its drain.
+ * Finds the abandoned drains of this balancer: their ticket is in the store, and the process that wrote it is gone or
+ * can't be checked. One look at their members shows which are held now; nothing is changed. A ticket is not an orphan
+ * while its process lives, whatever happened to its drain.
  *
- * A process of another machine or container, or one before a reboot, can't be seen from here: its ticket
- * is listed with `owner.state` `unknown`. Resuming a drain that another process goes on with is harmless, undoing
- * it is not: make sure first, or give the `lease` that they go by.
+ * A process on another machine or in another container, or from before a reboot, can't be checked from here: its
+ * ticket is listed with `owner.state` `unknown`. It is harmless to resume a drain that another process continues, but
+ * not to undo it: make sure first, or give the `lease` that they use.
  *
- * @param store - where the drains kept their tickets (`Policy.tickets`)
+ * @param store - the store of the drains' tickets (`Policy.tickets`)
  * @param provider - a provider of the balancer; tickets of other balancers are left out
- * @throws `TICKET_INVALID` naming tickets that can't be read, unless `onUnreadable` takes them; what the store or the balancer failed with; `signal.reason` on abort
+ * @throws `TICKET_INVALID` naming tickets that can't be read, unless `onUnreadable` takes them; the error of the
+ *   store or the balancer; `signal.reason` on abort
  * @example
  * ```ts
  * import { fileTickets, findOrphans, restore, type DrainableProvider } from 'drainable'
@@ -91,6 +96,10 @@ export async function findOrphans(
   options: FindOrphansOptions = {},
 ): Promise<readonly Orphan[]> {
   const subject = 'findOrphans()'
+  if (isProvider(store) && !isProvider(provider)) {
+    const words = 'the store comes first: findOrphans(store, provider)'
+    throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words}`)
+  }
   checkStore(store, subject)
   checkProvider(provider, subject)
   const { clock = systemClock, ...given } = parseOptions(optionsSchema(), options, subject)
@@ -129,13 +138,13 @@ export async function findOrphans(
   }))
 }
 
-/** What was seen of the members on one balancer. */
+/** The members of one balancer, as read now. */
 interface Seen {
   readonly look: SeenLook
   readonly capabilities: Capabilities
 }
 
-/** By the `balancer` of their refs. */
+/** The providers by the `balancer` of the refs. */
 function controlPoints(
   provider: DrainableProvider,
 ): ReadonlyMap<string | undefined, DrainableProvider> {
@@ -149,7 +158,7 @@ async function lookAt(
   clock: Clock,
   signal: AbortSignal,
 ): Promise<readonly [string | undefined, Seen | undefined]> {
-  // Several tickets may hold one member.
+  // Several tickets can hold one member.
   const refs = new Map(
     members.flatMap(({ ref }) =>
       ref.balancer === key ? [[refKey(ref), bareRef(ref)] as const] : [],
@@ -187,7 +196,7 @@ function orphanMember(
   }
 }
 
-/** A member as a run would know it after one look that changes nothing. */
+/** The state that a run would have for a member after one look that changes nothing. */
 function stateNow(
   member: TicketMember,
   look: SeenLook,

@@ -3,7 +3,7 @@ import type { Capabilities, MaintEffect } from '../../provider/contract.js'
 import { systemClock, type Clock } from '../../provider/clock.js'
 import { formatDuration, type Duration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
-import { missingMethods, parseOptions } from '../../provider/options.js'
+import { isPromise, missingMethods, parseOptions } from '../../provider/options.js'
 import type { DrainEvent } from '../events.js'
 import type { LeaseTerm } from '../lease/permit.js'
 import type { MachinePolicy } from '../machine/policy.js'
@@ -13,13 +13,13 @@ import { callShape, fn, type Call } from './call.js'
 import { durationOption } from '../../provider/duration-option.js'
 import { once } from '../../provider/once.js'
 
-/** How a drain is to go. Every field has a default that is safe. */
+/** The options of a drain. Every field has a safe default. */
 export interface Policy extends Call {
   /**
-   * How long to wait for idle, counted from the call: it bounds the first look too. `Infinity` is
-   * allowed; a bare number from 1 to 999 is refused (seconds?). Refused where it can't hold
-   * max(`settle`, the product's blind time), the product's freshness and, where the first look was
-   * slow, two more looks like it, unless `onTimeout` is `proceed` or `terminate`.
+   * How long to wait for idle, from the call on; it includes the first look. `Infinity` is allowed; a bare number
+   * from 1 to 999 is refused (seconds?). It must have room for the longer of `settle` and the product's blind time,
+   * for the product's freshness and, if the first look was slow, for two more looks like it. A shorter one is refused
+   * unless `onTimeout` is `proceed` or `terminate`.
    * @defaultValue `'30s'`
    */
   readonly timeout?: Duration | undefined
@@ -30,58 +30,70 @@ export interface Policy extends Call {
    */
   readonly onTimeout?: 'fail' | 'terminate' | 'proceed' | undefined
   /**
-   * The state to hold the member in. `maint` keeps persistent clients out from the start; where the
-   * product's maint is not gentle it needs `onTimeout: 'terminate'` as well.
+   * The state to hold the member in. `maint` keeps persistent clients out from the start; if the product's maint is
+   * not gentle, it needs `onTimeout: 'terminate'` as well.
    * @defaultValue `'drain'`
    */
   readonly hold?: 'drain' | 'maint' | undefined
-  /** Raise from drain to maint that long after the start: for persistence that never lets go. A bare number from 1 to 999 is refused. @defaultValue off */
+  /**
+   * How long after the start to raise from drain to maint, for persistent clients that never leave. A bare number
+   * from 1 to 999 is refused. @defaultValue off
+   */
   readonly escalateAfter?: Duration | undefined
-  /** For how long nothing may arrive before a member is called idle. A bare number from 1 to 999 is refused: write `'500ms'`. @defaultValue `'1s'` */
+  /**
+   * How long nothing must arrive before a member counts as idle. A bare number from 1 to 999 is refused: write
+   * `'500ms'`. @defaultValue `'1s'`
+   */
   readonly settle?: Duration | undefined
-  /** Whether to take the member out of its pool once idle. @defaultValue `'idle'` */
+  /** Whether to take the member out of its pool once it is idle (`'removed'`). @defaultValue `'idle'` */
   readonly until?: 'idle' | 'removed' | undefined
   /**
-   * On the verdict, close the door to persistent clients too: raise to maint, look once more.
-   * @defaultValue where maint is gentle
+   * Whether to keep persistent clients out of an idle member too: raise it to maint and look once more.
+   * @defaultValue true if maint is gentle
    */
   readonly seal?: boolean | undefined
   /** How many serving members each pool of each balancer must keep. @defaultValue `1` */
   readonly keepReady?: number | undefined
-  /** What to do where `keepReady` would not hold: refuse, or wait for a replacement. @defaultValue `'fail'` */
+  /** What to do if the drain would break `keepReady`: refuse it, or wait for a replacement. @defaultValue `'fail'` */
   readonly onMinimum?: 'fail' | 'wait' | undefined
   /**
-   * What to do when another client sets another state: end, or set ours again, at most three times.
-   * What a reload or failover forgot is always put back.
+   * What to do when another client sets another state: end, or set ours again, at most three times. A state lost in a
+   * reload or failover is always put back.
    * @defaultValue `'fail'`
    */
   readonly onOverrule?: 'reapply' | 'fail' | undefined
   /**
-   * What to do on abort: leave the member as it is, or undo. A member is always left once the action of
-   * `drain()` has begun. The undo waits at most 5 s for a hold whose
-   * answer was lost; then the member's `error` says that it may still come, and the ticket is kept.
+   * What to do on abort: leave the member as it is, or undo. Once the action of `drain()` has begun, the member is
+   * always left. The undo waits at most 5 s for a hold whose answer was lost; then the member's `error` says that the
+   * hold may still take effect, and the ticket is kept.
    * @defaultValue `'leave'`
    */
   readonly onAbort?: 'leave' | 'restore' | undefined
-  /** What to do where the product can't do a part of the policy: refuse, or go on without that part. @defaultValue `'fail'` */
+  /**
+   * What to do if the product can't do a part of the policy: refuse, or go on without that part. @defaultValue
+   * `'fail'`
+   */
   readonly ifUnsupported?: 'fail' | 'proceed' | undefined
-  /** Where tickets are kept, for a resume after a crash. */
+  /** The store for tickets, for a resume after a crash. */
   readonly tickets?: TicketStore | undefined
   /** The ticket's id. @defaultValue a random one */
   readonly id?: string | undefined
-  /** Who drains, in your own words (a job, a user): `findOrphans` shows it. Never a secret. @defaultValue host and pid alone */
+  /**
+   * The name of the client that drains (a job, a user), in your own words: `findOrphans` shows it. Never a secret.
+   * @defaultValue only host and pid
+   */
   readonly owner?: string | undefined
   /**
-   * The shortest time between two `load` events of one member, for a log: each change is said without it. Other
-   * events always come.
+   * The shortest time between two `load` events of one member, for a log. Without it, each change gives an event.
+   * Other events are not limited.
    * @defaultValue off
    */
   readonly every?: Duration | undefined
   /**
-   * The shortest pause between two looks, to spare a busy balancer. What is due by time (the end of a quiet time, the
-   * deadline) still gets its look in that moment, and a reload while the action runs is still seen soon. The end of
-   * the last request is seen up to that much later.
-   * @defaultValue about thirty times what a look costs, from 10 ms to 1 s
+   * The shortest pause between two looks, to spare a busy balancer. The end of a quiet time and the deadline still
+   * get their look on time, and a reload while the action runs is still seen soon. The end of the last request is
+   * seen up to that much later.
+   * @defaultValue about thirty times the duration of a look, from 10 ms to 1 s
    */
   readonly pace?: Duration | undefined
   /** Called with the ticket before and after each change; the first change waits for it. */
@@ -89,14 +101,16 @@ export interface Policy extends Call {
 }
 
 const storeSchema = once(() =>
-  z.custom<TicketStore>(
-    (value) => missingMethods(value, ['get', 'set', 'delete']).length === 0,
-    'expected a store with get, set and delete',
-  ),
+  z.custom<TicketStore>((value) => missingMethods(value, ['get', 'set', 'delete']).length === 0, {
+    error: ({ input }) =>
+      isPromise(input)
+        ? 'found a promise; await it first'
+        : `expected a store with get, set and delete${typeof input === 'string' ? ', such as fileTickets(path)' : ''}`,
+  }),
 )
 
 /**
- * Checks that something is a ticket store.
+ * Checks that a value is a ticket store.
  *
  * @throws `INVALID_OPTIONS`
  */
@@ -104,26 +118,26 @@ export function checkStore(value: unknown, subject: string): TicketStore {
   return parseOptions(z.strictObject({ store: storeSchema() }), { store: value }, subject).store
 }
 
-/** How often loads are said. */
+/** The option `every`. */
 export const everyShape = once(() => ({
   every: durationOption({ bareSeconds: 'refuse' }).exactOptional(),
 }))
 
-/** How often it is looked. */
+/** The option `pace`. */
 export const paceShape = once(() => ({
   pace: durationOption({ bareSeconds: 'refuse' }).exactOptional(),
 }))
 
-/** Where tickets go. */
+/** The options for tickets. */
 export const ticketShape = once(() => ({
   tickets: storeSchema().exactOptional(),
   onTicket: fn().exactOptional() as unknown as z.ZodType<Policy['onTicket']>,
 }))
 
-/** A share of the pool is what a roll takes. */
+/** A drain takes a number of members; only a roll takes a percentage. */
 const WHOLE_NUMBER = 'expected a whole number of members from 0, such as 2'
 
-/** The fields of {@link Policy} that are plain data; they go into the ticket. */
+/** The fields of {@link Policy} that are plain data and go into the ticket. */
 const dataShape = once(() => ({
   timeout: durationOption({ bareSeconds: 'refuse', infinite: true }).default(30_000),
   onTimeout: z.enum(['fail', 'terminate', 'proceed']).default('fail'),
@@ -169,17 +183,25 @@ export interface ResolvedPolicy {
   readonly onTicket: ((t: Ticket) => Promise<void> | void) | undefined
   readonly id: string | undefined
   readonly owner?: string | undefined
-  /** Where changes are made under a lease. */
+  /** Present if changes are made under a lease. */
   readonly term?: LeaseTerm | undefined
 }
+
+/** The name of every option of a drain. */
+export const policyNames = once(() => Object.keys(policySchema().shape))
 
 /**
  * Checks a policy.
  *
+ * @param names - every option that the caller can give, where it is more or less than a policy
  * @throws `INVALID_OPTIONS` naming every wrong field
  */
-export function parsePolicy(policy: Policy, subject: string): ResolvedPolicy {
-  const given = parseOptions(policySchema(), policy, subject)
+export function parsePolicy(
+  policy: Policy,
+  subject: string,
+  names?: readonly string[],
+): ResolvedPolicy {
+  const given = parseOptions(policySchema(), policy, subject, names)
   const { timeout, escalateAfter, seal } = given
   return {
     data: {
@@ -209,10 +231,10 @@ export function parsePolicy(policy: Policy, subject: string): ResolvedPolicy {
 }
 
 /**
- * What the machine is told, once the product's capabilities are known.
+ * Makes the machine's policy, once the product's capabilities are known.
  *
- * @param maint - what maint does to the members at hand, where a reading said so
- * @throws `INVALID_OPTIONS`, `UNSUPPORTED` where the product can't do what the policy asks for
+ * @param maint - what maint does to these members, if a reading said so
+ * @throws `INVALID_OPTIONS`, `UNSUPPORTED` if the product can't do what the policy asks for
  */
 export function toMachinePolicy(
   data: PolicyData,
@@ -237,7 +259,7 @@ export function toMachinePolicy(
   }
 }
 
-/** What the product can't do of a policy, one text each. */
+/** The parts of a policy that the product can't do, one text each. */
 export function lacksOf(
   data: PolicyData,
   capabilities: Capabilities,
@@ -249,8 +271,8 @@ export function lacksOf(
 }
 
 /**
- * The same for a drain that goes on from its ticket: it was checked when it began. What maint does to
- * the members is not read yet, so the machine itself asks for the caller's word before each raise.
+ * Makes the machine's policy for a drain that continues from its ticket. It was checked when it began. The effect of
+ * maint on the members is not read yet, so the machine checks before each raise whether the caller allowed it.
  */
 export function toResumedPolicy(
   data: PolicyData,
@@ -262,22 +284,22 @@ export function toResumedPolicy(
   return { ...policy, hold: data.hold, escalateAfter: data.escalateAfter }
 }
 
-/** What a proof costs beside quiet time, as far as the first look tells: in milliseconds. */
+/** The cost of a proof beside the quiet time, measured by the first look, in milliseconds. */
 export interface Costs {
   /** One look. */
   readonly cost: number
-  /** What preparing took. */
+  /** The time that preparing took. */
   readonly spent: number
-  /** The changes, one after the other. */
+  /** The time for the changes, one after the other. */
   readonly changes: number
 }
 
 const NO_COSTS: Costs = { cost: 0, spent: 0, changes: 0 }
 
 /**
- * Whether the timeout can hold a proof at all.
+ * Checks that the timeout is long enough for a proof.
  *
- * @throws `INVALID_OPTIONS` with the figure that is needed
+ * @throws `INVALID_OPTIONS` with the time that is needed
  */
 export function checkTimeout(
   data: PolicyData,
@@ -299,13 +321,13 @@ export function checkTimeout(
   )
 }
 
-/** The shortest time in which a member without work is proved idle, in milliseconds. */
+/** The shortest time in which a member without work can be proved idle, in milliseconds. */
 export function proofTime(
   { settle }: Pick<PolicyData, 'settle'>,
   { blind, freshness, minTimeout = 0 }: Capabilities,
   { cost, spent, changes }: Costs = NO_COSTS,
 ): number {
-  // One look has to see the hold, one more the end of the quiet time.
+  // One look must see the hold, one more the end of the quiet time.
   const proof = Math.max(settle, blind) + freshness + spent + 2 * cost + changes
   return Math.ceil(Math.max(proof, minTimeout))
 }

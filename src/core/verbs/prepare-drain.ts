@@ -18,13 +18,19 @@ import { checkTimeout, toMachinePolicy, type Costs, type ResolvedPolicy } from '
 import { wallOffsetOf } from './spec.js'
 import type { ResolvedTarget } from './target.js'
 
-/** How often the floor's companions are looked at before it is asked: what is missing then counts as serving. */
+/**
+ * How often members that other runs hold are looked at before the floor is checked: one still missing then counts as
+ * serving.
+ */
 const COMPANION_LOOKS = 3
 
-/** A first look that took less says nothing of what looking costs: it opens connections and logs in, in milliseconds. */
+/**
+ * A first look shorter than this says nothing about the cost of a look, because it opens connections and logs in; in
+ * milliseconds.
+ */
 const SLOW_LOOK = 1_000
 
-/** Everything that can be refused is refused here, before anything is changed. */
+/** Prepares a drain. It refuses here everything that can be refused, before anything is changed. */
 export async function prepareDrain(
   context: RunContext,
   resolved: ResolvedPolicy,
@@ -52,7 +58,7 @@ export async function prepareDrain(
   return { policy, states, keeper, first }
 }
 
-/** What maint does to the members that were found. */
+/** The effect of maint on the members that were found. */
 export function maintOf(
   readings: readonly Reading[],
   capabilities: Capabilities,
@@ -62,7 +68,7 @@ export function maintOf(
   )
 }
 
-/** What looking and the changes cost, where the first look tells. */
+/** The cost of looks and changes, as far as the first look shows it. */
 export function costOf(
   { took }: SeenLook,
   readings: readonly Reading[],
@@ -74,7 +80,7 @@ export function costOf(
   }
 }
 
-/** The hold, and the seal where there is one, of one member: in milliseconds. */
+/** The time for the hold, and the seal if there is one, of one member, in milliseconds. */
 function changesOf(reading: Reading, { hold, seal, maint }: Parameters<typeof costOf>[2]): number {
   if (!reading.present || reading.own === 'maint') return 0
   const { changeTime = 0, own } = reading
@@ -85,8 +91,8 @@ function changesOf(reading: Reading, { hold, seal, maint }: Parameters<typeof co
 }
 
 /**
- * All or nothing: a drain of several members that can't finish is not begun. The places are taken at
- * once, so that two drains that begin in one moment don't both see room.
+ * Asks the floor for all members or none: a drain of several members that can't finish does not begin. All places are
+ * taken at once, so that two drains that begin in the same moment can't both find room.
  */
 async function askFloor(
   context: RunContext,
@@ -99,12 +105,12 @@ async function askFloor(
     look = await seeCompanions(context, look, picked)
     const refused = takePlaces(context.floor, look, picked)
     if (refused === undefined) return look
-    // Other drains have begun during that look: ends with the time there is to prepare.
+    // Other drains began during that look, so ask again; the time for preparing bounds the loop.
     if (context.floor.knows(refs, look.snapshot)) throw refused
   }
 }
 
-/** @returns why not all of them may be taken: then none is */
+/** @returns the refusal if not all of them can be taken; then none is */
 function takePlaces(
   floor: Floor,
   { snapshot }: SeenLook,
@@ -125,7 +131,7 @@ function takePlaces(
   return undefined
 }
 
-/** A look in which those that other runs wish down are told too. */
+/** Takes a look that includes the members other runs hold. */
 export async function seeCompanions(
   { scheduler, floor, signal, limit }: Pick<RunContext, 'scheduler' | 'floor' | 'signal' | 'limit'>,
   first: SeenLook,
@@ -142,10 +148,10 @@ export async function seeCompanions(
   return look
 }
 
-/** What a ticket of the same id owes a member. */
+/** The undo that an earlier ticket of the same id has for a member. */
 type Inherited = Owed & Pick<Ticket, 'saved'>
 
-/** The undo of an earlier run: older than what is found now, and the one to keep. */
+/** Keeps the undo of an earlier run: it is older than the state found now, so it is the one to go back to. */
 function withLedger(state: DrainState, owed: Inherited, clock: Clock): DrainState {
   const { startedAt: now, goal, deadline, hold } = state
   const since = sinceSaved(owed.saved, clock)
@@ -160,8 +166,8 @@ function withLedger(state: DrainState, owed: Inherited, clock: Clock): DrainStat
 }
 
 /**
- * A ticket of the same id that still holds one of our members, or may. Without it a second run after a
- * crash would take "drained" for the state to go back to, and know nothing of a hold that comes late.
+ * Takes over a ticket of the same id that holds, or may hold, one of our members. Otherwise a second run after a
+ * crash would take "drained" for the state to go back to, and would not know of a hold that takes effect late.
  */
 export async function inheritTicket(
   {

@@ -15,6 +15,7 @@ import { initialState } from '../machine/state.js'
 import { LAST_LOOK } from '../runner/look/call.js'
 import { guarded } from '../emitter.js'
 import { Run } from '../runner/run.js'
+import type { OwnHealthCheck } from '../runner/run-spec.js'
 import { callShape, checkProvider, type Call } from './call.js'
 import { durationOption } from '../../provider/duration-option.js'
 import { firstLook } from './first-look.js'
@@ -27,25 +28,25 @@ import { once } from '../../provider/once.js'
 /** Options of {@link ready}. */
 export interface ReadyOptions extends Call {
   /**
-   * Whether to wait until the member is healthy: `true` waits 30 s, a duration that long, a function
-   * is the caller's own check, asked before the door is opened. `false`, and the default, only make
-   * sure that the balancer has looked at a member that comes out of maint.
+   * Whether to wait until the member is healthy: `true` waits up to 30 s, a duration up to that long. A function is
+   * the caller's own check, called before the member is opened. `false` and the default only make sure that the
+   * balancer has checked a member that comes out of maint.
    *
-   * Healthy means that a check of the balancer passed; a member it does not check is reported as
-   * `unchecked` at once. The caller's own check is called once for each member and given up, which its
-   * signal tells it, when the {@link ReadyOptions.timeout} is over: that counts as not healthy.
+   * Healthy means that a check of the balancer passed; a member that it does not check is reported as `unchecked` at
+   * once. The caller's own check is called once for each member, and fails if it
+   * throws or gives `false`. When the {@link ReadyOptions.timeout} is over, its
+   * signal fires and the member counts as not healthy.
    */
-  readonly waitHealthy?:
-    boolean | Duration | ((ref: MemberRef, signal: AbortSignal) => Promise<void>) | undefined
+  readonly waitHealthy?: boolean | Duration | OwnHealthCheck | undefined
   /**
-   * How long it may take until a member is as wished, counted from the call. `Infinity` is allowed; a
-   * bare number from 1 to 999 is refused. Not beside a `waitHealthy` that is a duration, which says the same.
+   * How long it may take until the members are ready, from the call on. `Infinity` is allowed; a bare number from 1
+   * to 999 is refused. Not allowed beside a `waitHealthy` that is a duration, which means the same.
    * @defaultValue `'30s'`
    */
   readonly timeout?: Duration | undefined
 }
 
-/** What {@link ready} found and left. */
+/** The state in which {@link ready} found and left each member. */
 export interface ReadyReport {
   readonly members: readonly {
     readonly ref: MemberRef
@@ -57,13 +58,11 @@ export interface ReadyReport {
 
 const DEFAULT_LIMIT = 30_000
 
-type HealthCheck = (ref: MemberRef, signal: AbortSignal) => Promise<void>
-
-/** Whether to wait, for how long, and the caller's own check. */
+/** Whether to wait for health, for how long, and the caller's own check. */
 interface HealthWish {
   readonly must: boolean
   readonly limit: number
-  readonly check?: (ref: MemberRef, signal: AbortSignal) => Promise<void>
+  readonly check?: OwnHealthCheck
 }
 
 const schema = once(() =>
@@ -92,18 +91,18 @@ function toHealthWish(wish: unknown, timeout: number | undefined): HealthWish {
 }
 
 /**
- * Makes members ready, whichever client drained them, and lets every drain of this process go of them.
+ * Makes members ready, whichever client drained them; every drain of this process lets go of them.
  *
- * A member in maint goes by way of drain: no checks run in maint and HAProxy calls a server UP the
- * moment it leaves it, so the first check is waited for before the door is opened. Where a hold of
- * this process has no answer yet, it is looked on until that can't be carried out any more.
+ * A member in maint goes through drain: no checks run in maint and HAProxy calls a server UP the moment it leaves it,
+ * so the call waits for the first check before it opens the member. If a hold of this process has no answer yet, the
+ * call keeps looking until that hold can't be carried out any more.
  *
  * @param provider - the balancer, or several as one ({@link combineProviders})
- * @param target - what to make ready: one member, a list, a pool, or an address wherever it is
+ * @param target - what to make ready: one member, a list, a pool, or an address in all pools
  * @param options - whether to wait for a passed check, and how long
- * @throws `NOT_FOUND` where the target hits nothing
- * @throws `HEALTH_TIMEOUT` where no check passed in time; the member stays as it is then, under drain
- * @throws `CONFLICT` where another client sets it back, `DRAIN_OVERRULED` where a later drain of this process took it
+ * @throws `NOT_FOUND` if the target matches nothing
+ * @throws `HEALTH_TIMEOUT` if no check passed in time; the member then stays as it is, in drain
+ * @throws `CONFLICT` if another client sets it back, `DRAIN_OVERRULED` if a later drain of this process took it
  *
  * @example
  * ```ts
@@ -125,10 +124,10 @@ export async function ready(
   return readyUnder(provider, target, options, subject)
 }
 
-/** Told of each run that opens members, with what says why they are not open yet. */
+/** Called for each run that opens members, with a function that says why they are not open yet. */
 export type Begun = (why: () => readonly Why[]) => void
 
-/** The same on one balancer or on several, under a lease where there is one. */
+/** Does the same on one balancer or on several, under a lease if there is one. */
 export function readyUnder(
   provider: DrainableProvider,
   target: Target,
@@ -144,7 +143,7 @@ export function readyUnder(
     : readyCombined(parts, target, options, subject, term, begun)
 }
 
-/** Makes a target ready that is checked already. */
+/** Makes a target ready; the target is already checked. */
 export async function openReady(
   provider: DrainableProvider,
   target: ResolvedTarget,
@@ -199,7 +198,9 @@ export async function openReady(
   return { members: report.members.map((member) => opened(member, run.goalOf(member.ref))) }
 }
 
-/** Throws what kept a member from being opened; an overruled opening hands the whole report on. */
+/**
+ * Throws the error that kept a member from being opened; the error of an overruled opening carries the whole report.
+ */
 function throwUnlessOpened(report: DrainReport, subject: string): void {
   const error = report.error ?? report.members.find((member) => member.error !== undefined)?.error
   if (isDrainableError(error, 'DRAIN_OVERRULED')) {
@@ -212,7 +213,7 @@ function throwUnlessOpened(report: DrainReport, subject: string): void {
     throw new DrainableError('CONFLICT', `${subject}: it ended as ${report.outcome}`)
 }
 
-/** The same on every balancer of a combined provider; what one of them fails with is thrown once all have ended. */
+/** Does the same on every balancer of a combined provider; throws the error of one of them once all have ended. */
 async function readyCombined(
   parts: Parts,
   target: Target,
@@ -236,7 +237,7 @@ async function readyCombined(
       ...(typeof waitHealthy === 'function'
         ? {
             waitHealthy: (ref: MemberRef, given: AbortSignal) =>
-              (waitHealthy as HealthCheck)(tagRef(ref, key), given),
+              (waitHealthy as OwnHealthCheck)(tagRef(ref, key), given),
           }
         : {}),
     }

@@ -16,19 +16,19 @@ import { resumeOptions, type ResumeOptions } from './resume-options.js'
 import { baseSpec, sameKeeper, wallOffsetOf } from './spec.js'
 
 /**
- * Undoes what a ticket's drain changed, and only that: a member is put back to the state it had, and
- * only where it is found as we left it. What was only intended, and what another client changed since,
- * is left alone and reported as the member's `error`. Each member's outcome is then `restored`, or
- * `overruled`, `gone`, `refused` or `unreachable`.
+ * Undoes the changes of a ticket's drain, and nothing else: it puts a member back to the state it had, and only if it
+ * finds it as the drain left it. A change that was only intended, and a change that another client made since, is
+ * left alone and reported as the member's `error`. Each member's outcome is then `restored`, or `overruled`, `gone`,
+ * `refused` or `unreachable`.
  *
- * A member that comes out of maint goes by way of drain and waits there for its first check. Where an
- * answer to a change of ours is missing, it is looked on until that change can't be carried out any
- * more. The ticket is dropped once nothing is left to undo.
+ * A member in maint goes through drain and waits there for its first check. If the answer to a change is missing, the
+ * call keeps looking until that change can't be carried out any more. The ticket is deleted once nothing is left to
+ * undo.
  *
  * @param provider - a provider of the balancer that the ticket names
- * @param ticket - of a drain or a roll, as a store gave it back
- * @param options - where the ticket is kept, so that it is dropped there once nothing is left to undo
- * @throws `TICKET_INVALID` where it is no ticket or belongs to another balancer; `signal.reason` on abort
+ * @param ticket - of a drain or a roll, as read from a store
+ * @param options - with the ticket's store, so that the ticket is deleted there once nothing is left to undo
+ * @throws `TICKET_INVALID` if it is not a ticket or belongs to another balancer; `signal.reason` on abort
  *
  * @example
  * ```ts
@@ -54,7 +54,7 @@ export async function restore(
   return restoreUnder(provider, known, resolved)
 }
 
-/** The same with a ticket that is checked already, under a lease where there is one. */
+/** Does the same with a ticket that is already checked, under a lease if there is one. */
 export async function restoreUnder(
   provider: DrainableProvider,
   known: Ticket,
@@ -100,13 +100,13 @@ export async function restoreUnder(
   const report = await run.done
   if (report.outcome === 'aborted' && signal?.aborted === true) throw signal.reason
   if (report.members.length > 0) return report
-  // It could not even begin: nothing is known of the members, so each is as unreachable as the balancer.
+  // The undo could not begin, so no member was read: each is as unreachable as the balancer.
   const { error } = report
   if (error !== undefined && !isUnreachable(error)) throw error
   return { ...report, members: unreached(known, report) }
 }
 
-/** The same for what a roll has left: what can't be undone stays in its ticket. */
+/** Does the same for the drains of a roll: what can't be undone stays in its ticket. */
 async function restoreRoll(
   provider: DrainableProvider,
   ticket: Ticket,
@@ -138,7 +138,7 @@ async function restoreRoll(
   return { ...reportAll(members, elapsed), ...(error === undefined ? {} : { error }) }
 }
 
-/** The same for a ticket of several balancers: what one of them can't undo stays in it. */
+/** Does the same for a ticket of several balancers: what one of them can't undo stays in it. */
 async function restoreCombined(
   provider: DrainableProvider,
   parts: Parts,
@@ -169,7 +169,7 @@ async function restoreCombined(
   return reportAll(members, Math.round(clock.now() - startedAt))
 }
 
-/** Nothing is wished down any more. */
+/** The state with its hold given up. */
 function undoing<T extends ReturnType<typeof thawMember>>(state: T): T {
   const { hold } = state
   return { ...state, hold: { ...hold, wish: 'none', confirmed: 'none', floor: 'unasked' } }

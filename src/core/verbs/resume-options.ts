@@ -7,7 +7,7 @@ import { callShape, checkProvider, type Call } from './call.js'
 import { everyShape, paceShape, ticketShape, type Policy, type ResolvedPolicy } from './policy.js'
 import { once } from '../../provider/once.js'
 
-/** What a resume or a restore takes; the policy itself is in the ticket. */
+/** Options of a resume or a restore; the policy itself is in the ticket. */
 export type ResumeOptions = Call & Pick<Policy, 'tickets' | 'onTicket' | 'every' | 'pace'>
 
 const resumeSchema = once(() =>

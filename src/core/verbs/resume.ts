@@ -12,13 +12,13 @@ import type { ResolvedPolicy } from './policy.js'
 import { resumeOptions, type ResumeOptions } from './resume-options.js'
 
 /**
- * Goes on with a drain from its ticket, in this process or another: same members, same deadline. It
- * starts from draining, without a proof: only what this process reads itself leads to idle.
+ * Continues a drain from its ticket, in this process or another: same members, same deadline. It starts in the phase
+ * draining, without a proof: only readings of this process lead to idle.
  *
  * @param provider - a provider of the balancer that the ticket names
- * @param ticket - as a store gave it back
- * @param options - where the ticket is kept from now on
- * @throws `TICKET_INVALID` at once where it is no ticket or belongs to another balancer
+ * @param ticket - as read from a store
+ * @param options - with the store for the ticket from now on
+ * @throws `TICKET_INVALID` at once if it is not a ticket or belongs to another balancer
  *
  * @example
  * ```ts
@@ -43,7 +43,7 @@ export function resumeDrain(
   return openResumed(provider, known, resolved, subject).handle
 }
 
-/** The same with a ticket that is checked already. */
+/** Does the same with a ticket that is already checked. */
 export function openResumed(
   provider: DrainableProvider,
   ticket: Ticket,

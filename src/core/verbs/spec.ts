@@ -8,12 +8,12 @@ import { ownerHere, type HeldBy } from '../tickets/owner.js'
 import type { PolicyData, Ticket } from '../tickets/ticket.js'
 import type { ResolvedPolicy } from './policy.js'
 
-/** Epoch milliseconds minus the clock, as of now. */
+/** Epoch milliseconds minus the clock's `now()`, at present. */
 export function wallOffsetOf(clock: ResolvedPolicy['clock']): number {
   return wallOf(clock) - clock.now()
 }
 
-/** The keeper of the ticket of a drain that begins now. */
+/** Makes the keeper for the ticket of a new drain. */
 export function newKeeper(
   resolved: ResolvedPolicy,
   provider: DrainableProvider,
@@ -39,12 +39,12 @@ export function newKeeper(
   )
 }
 
-/** The lease of a ticket: of the process that writes it, not of the one that began it. */
+/** The lease in a ticket: that of the process that writes it, not of the process that began it. */
 function markOf({ term }: ResolvedPolicy): Pick<Ticket, 'lease'> {
   return term === undefined ? {} : { lease: term.mark }
 }
 
-/** The keeper of a ticket that another run began: it is this process's from now on. */
+/** Makes the keeper for a ticket that another run began: this process owns it from now on. */
 export function sameKeeper(
   ticket: Ticket,
   resolved: ResolvedPolicy,
@@ -61,7 +61,7 @@ export function sameKeeper(
   )
 }
 
-/** What every run on a policy has in common. */
+/** The part of a spec that all runs with a policy have in common. */
 export function baseSpec(
   provider: DrainableProvider,
   resolved: ResolvedPolicy,

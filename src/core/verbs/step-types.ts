@@ -8,35 +8,35 @@ import type { Target } from './target.js'
 /** Options of `stepDrain`. */
 export interface StepOptions extends Call {
   /**
-   * The shortest {@link DrainStep.againIn}, for a queue that comes back no sooner. Not where it is 0: an intended change
-   * is to be sent at once.
-   * @defaultValue `'500ms'`, sooner only where something is due
+   * The shortest {@link DrainStep.againIn}, for a queue that can't come back sooner. It does not apply to 0: an
+   * intended change is to be sent at once.
+   * @defaultValue `'500ms'`, sooner only if something is due
    */
   readonly pace?: Duration | undefined
 }
 
-/** A drain to be begun by `stepDrain`. */
+/** The target and policy of a drain that `stepDrain` begins. */
 export interface StepStart {
   readonly target: Target
   readonly policy?: Omit<Policy, keyof Call | 'tickets' | 'onTicket' | 'pace'>
 }
 
-/** What one step brought. */
+/** The result of one step. */
 export interface DrainStep {
-  /** Keep it: the next step goes on from here. */
+  /** The ticket to keep: the next step continues from it. */
   readonly ticket: Ticket
   /** The least advanced phase of the members. */
   readonly phase: Phase
-  /** There once every member has one. */
+  /** Present once every member has an outcome. */
   readonly outcome?: Outcome
   readonly why: readonly Why[]
-  /** Milliseconds after which the next step is worth while. 0: at once, an intended change is to be sent. */
+  /** Milliseconds until the next step is useful. 0: at once, to send an intended change. */
   readonly againIn: number
 }
 
 const ORDER: readonly Phase[] = ['active', 'draining', 'idle', 'removed']
 
-/** The phase that several members are in together. */
+/** The least advanced phase of several members. */
 export function leastAdvanced(phases: readonly Phase[]): Phase {
   return ORDER[Math.min(...phases.map((phase) => ORDER.indexOf(phase)))] ?? 'active'
 }

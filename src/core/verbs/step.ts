@@ -3,7 +3,8 @@ import type { Change, DrainableProvider } from '../../provider/contract.js'
 import { pause } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
-import { parseOptions } from '../../provider/options.js'
+import { isPromise, parseOptions } from '../../provider/options.js'
+import { quote } from '../../provider/quote.js'
 import type { DrainReport } from '../../provider/report.js'
 import type { DrainEvent } from '../events.js'
 import { beginCombined, stepCombined, type StepOne } from '../combined/step.js'
@@ -18,7 +19,7 @@ import { pauseOf } from '../runner/look/pause-of.js'
 import { Run } from '../runner/run.js'
 import type { Prepared, RunSpec } from '../runner/run-spec.js'
 import { gapSince, restart, thawStep } from '../tickets/thaw.js'
-import { checkTicket, parseTicket, type Ticket } from '../tickets/ticket.js'
+import { checkTicket, isJsonText, parseTicket, type Ticket } from '../tickets/ticket.js'
 import { callShape, checkProvider, type Call } from './call.js'
 import { paceShape, parsePolicy, toResumedPolicy, type ResolvedPolicy } from './policy.js'
 import { prepareDrain } from './prepare-drain.js'
@@ -32,19 +33,19 @@ const stepSchema = once(() => z.strictObject({ ...callShape(), ...paceShape() })
 export type { DrainStep, StepOptions, StepStart } from './step-types.js'
 
 /**
- * One look and at most one change, no timer that outlives the call, no state but the ticket: for callers with a queue of
- * their own (a controller's requeue, cron, serverless). The same run as everywhere else.
+ * Makes one step of a drain: one look and at most one change. No timer outlives the call, and the ticket is the only
+ * state: for callers with their own queue (a controller's requeue, cron, serverless). It runs the same machine as
+ * `drain()`.
  *
- * A change is first returned as intended, with `againIn` 0, and sent by the next step: so the ticket
- * that knows of it is kept before anything happens. On another machine than the last step's only wall
- * time says how long ago that was, so the step that would give the verdict looks twice there, as far
- * apart as the rule needs.
+ * A step first returns a change as intended, with `againIn` 0, and the next step sends it: so the caller keeps the
+ * ticket with the change before anything happens. On another machine than the last step's, only wall time says how
+ * long ago that step was, so the step that would decide idle looks twice there, as far apart as the rule needs.
  *
- * Make one step of a ticket at a time. Two at once never call a busy member idle, but the ticket that is kept last may
- * not know what the other step has sent, and an undo by it leaves that.
+ * Make one step of a ticket at a time. Two steps at once never report a busy member as idle, but the ticket that is
+ * kept last may not know what the other step has sent, and an undo with it leaves that change in place.
  *
  * @param provider - the balancer, or several as one ({@link combineProviders})
- * @param from - what to drain and how, or the ticket that the last step gave
+ * @param from - what to drain and how, or the ticket from the last step
  * @throws `TICKET_INVALID`, `NOT_FOUND`, `POOL_AT_MINIMUM`, `UNSUPPORTED`, `INVALID_OPTIONS` before anything is changed; `signal.reason` on abort
  *
  * @example
@@ -74,7 +75,7 @@ export async function stepDrain(
   const { pace, ...call } = parseOptions(stepSchema(), options, subject)
   const onEvent = call.onEvent
   const emit = (event: DrainEvent): void => {
-    // A step has no end of its own: the ticket goes on.
+    // The end of a step is not the end of the drain.
     if (event.type !== 'end' && onEvent !== undefined) guarded(() => onEvent(event))
   }
   call.signal?.throwIfAborted()
@@ -93,10 +94,11 @@ export async function stepDrain(
 }
 
 function parseFrom(from: unknown, subject: string): Ticket | StepStart {
+  if (isJsonText(from) || isPromise(from)) return parseTicket(from, subject)
   if (typeof from !== 'object' || from === null || Array.isArray(from)) {
     throw new DrainableError(
       'INVALID_OPTIONS',
-      `${subject}: from: expected a ticket or { target, policy? }, found ${Array.isArray(from) ? 'a list' : String(from)}`,
+      `${subject}: from: expected a ticket or { target, policy? }, found ${Array.isArray(from) ? 'a list' : quote(String(from), 40)}`,
     )
   }
   if (!('target' in from) && ('pool' in from || 'address' in from)) {
@@ -107,11 +109,28 @@ function parseFrom(from: unknown, subject: string): Ticket | StepStart {
   }
   if (!('target' in from)) return parseTicket(from, subject)
   const unknown = Object.keys(from).filter((key) => key !== 'target' && key !== 'policy')
-  if (unknown.length === 0) return from as StepStart
+  if (unknown.length === 0) {
+    refuseOfCall((from as Partial<StepStart>).policy, subject)
+    return from as StepStart
+  }
   throw new DrainableError(
     'INVALID_OPTIONS',
     `${subject}: unknown option ${unknown.map((key) => `'${key}'`).join(', ')} beside target, expected { target, policy? }`,
   )
+}
+
+/** What is a step's own, and would be given to no step but the first by a policy: said, and never ignored. */
+function refuseOfCall(policy: unknown, subject: string): void {
+  const given = Object(policy) as Partial<Record<string, unknown>>
+  const has = (key: string): boolean => given[key] !== undefined
+  const own = ['signal', 'clock', 'onEvent', 'pace'].filter(has)
+  const kept = ['tickets', 'onTicket'].filter(has)
+  const words = [
+    ...own.map((key) => `policy.${key}: give it to each step: stepDrain(lb, from, { ${key} })`),
+    ...kept.map((key) => `policy.${key}: leave it out and keep the ticket that each step gives`),
+  ]
+  if (words.length > 0)
+    throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words.join('; ')}`)
 }
 
 function beginStep(
@@ -138,10 +157,10 @@ function beginStep(
   return new Step(spec)
 }
 
-/** The options of one step, checked. */
+/** The checked options of one step. */
 type OneCall = Call & Pick<ResolvedPolicy, 'pace'>
 
-/** The call's own fields over those of a policy. */
+/** A policy with the fields of the call itself put over it. */
 function withCall(
   { clock, signal, onEvent, pace }: OneCall,
   base: ResolvedPolicy,
@@ -190,7 +209,7 @@ function resumeStep(
   return new Step(spec)
 }
 
-/** One step under way. */
+/** One step in progress. */
 class Step {
   readonly #spec: RunSpec
 
@@ -233,7 +252,7 @@ class Step {
     }
   }
 
-  /** The quiet time of another machine is not ours: it begins now, and the second look sees it over. */
+  /** Quiet time measured on another machine does not count: it begins anew, and the second look sees its end. */
   async #lookTwice(run: Run, members: Members, look: Look): Promise<void> {
     const { clock, signal } = this.#spec
     const now = clock.now()
@@ -250,7 +269,7 @@ class Step {
   }
 }
 
-/** Whether a look would give a verdict on quiet time that was counted between the clocks of two machines. */
+/** Whether a look would decide idle by a quiet time that was measured across the clocks of two machines. */
 function wouldJudge(members: Members, look: Look): boolean {
   return members.all.some((state) => {
     if (!state.proof.isForeign || state.proof.verdict !== null) return false
@@ -267,7 +286,10 @@ function startAnew(state: DrainState, now: number): DrainState {
   return { ...state, proof: { ...state.proof, scopes, isForeign: false } }
 }
 
-/** A step is more than a look: its caller keeps a ticket, and comes back by a queue of their own. */
+/**
+ * Shortest default pause between steps, in milliseconds: a step costs more than a look, because the caller stores a
+ * ticket and requeues.
+ */
 const STEP_PAUSE = 500
 
 function describe(run: Run, members: Members, again: boolean, pace: number | undefined): DrainStep {

@@ -4,69 +4,77 @@ import { canonicalAddress } from '../../provider/address.js'
 import { DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import { once } from '../../provider/once.js'
-import type { SchemaIssue } from '../../provider/options.js'
+import { formatPath } from '../../provider/describe-issue.js'
+import { isPromise, type SchemaIssue } from '../../provider/options.js'
 import { quote } from '../../provider/quote.js'
 import type { SeenLook } from '../runner/look/look.js'
 import { readingsOf } from '../runner/look/readings.js'
 import type { Missing } from '../runner/look/not-found.js'
 
-/** What a caller points at: a member, members, an address in every pool, or a whole pool. */
+/** The target of a call: a member, members, an address in every pool, or a whole pool. */
 export type Target =
   | MemberRef
   | readonly MemberRef[]
   | AddressTarget
   | { readonly pool: string; readonly balancer?: string }
 
+const PORT = 'expected a number from 1 to 65535, such as 8080'
+
 /** The schemas of each shape of a target. */
 const schemas = once(() => {
   const name = z
     .string()
-    .min(1)
+    .min(1, 'is empty')
     .regex(/^\P{Cc}*$/u, 'expected no control characters')
   const balancer = name.exactOptional()
-  const port = z.number().int().min(1).max(65_535).exactOptional()
+  const port = z.number(PORT).int(PORT).min(1, PORT).max(65_535, PORT).exactOptional()
   const ref = z.strictObject({ pool: name, member: name, balancer })
   return {
     ref,
-    list: z.array(ref).min(1),
+    list: z.array(ref).min(1, 'is empty'),
     address: z.strictObject({ address: name, port, balancer }),
     pool: z.strictObject({ pool: name, balancer }),
   }
 })
 
-/** One look for many targets, and which member each of them is meant to be. */
+/** One shared look for many targets, and the member that each of them stands for. */
 export interface PlannedTarget {
   readonly look: SeenLook
   readonly identity: string | undefined
 }
 
-/** A target, checked. */
+/** A checked target. */
 export type ResolvedTarget =
   | {
       readonly kind: 'members'
       readonly refs: readonly MemberRef[]
-      /** Where others decided about the members: what they were told, so that it is not looked for again. */
+      /** Present if a plan decided about the members: its look, so that they are not searched again. */
       readonly planned?: PlannedTarget
     }
   | {
       readonly kind: 'filter'
       readonly matches: (reading: Reading) => boolean
-      /** What it is called where it hits nothing. */
+      /** The names for the message if the target matches nothing. */
       readonly names: Missing
-      /** Where it is an address: a provider may find it without a look at everything. */
+      /** Present for an address: a provider can find its members without a look at everything. */
       readonly address?: AddressTarget
+      readonly balancer: string | undefined
     }
 
 /**
  * Checks a target.
  *
- * @throws `INVALID_OPTIONS` saying which shapes there are
+ * @throws `INVALID_OPTIONS` listing the allowed shapes
  */
 export function parseTarget(target: Target, subject: string): ResolvedTarget {
   if (Array.isArray(target)) {
     const list = schemas().list.safeParse(target)
     if (list.success) return { kind: 'members', refs: unique(list.data) }
-    throw invalid(subject, list.error.issues[0], target)
+    const [issue] = list.error.issues
+    const at = issue?.path[0]
+    const meant = typeof at === 'number' ? meantInList(target[at]) : undefined
+    if (meant !== undefined) throw wrong(subject, `[${String(at)}] ${meant}`)
+    throw invalid(subject, issue, target)
   }
   const given = Object(target) as object
   const one = schemas().ref.safeParse(target)
@@ -79,6 +87,7 @@ export function parseTarget(target: Target, subject: string): ResolvedTarget {
     return {
       kind: 'filter',
       address: data,
+      balancer: data.balancer,
       names: { kind: 'address', target: data },
       matches: (reading) =>
         reading.present &&
@@ -94,6 +103,7 @@ export function parseTarget(target: Target, subject: string): ResolvedTarget {
     return {
       kind: 'filter',
       names: { kind: 'pool', pool: data.pool },
+      balancer: data.balancer,
       matches: (reading) =>
         reading.present &&
         reading.ref.pool === data.pool &&
@@ -108,51 +118,74 @@ const SHAPES = 'expected { pool, member }, a list of those, { address, port? } o
 
 function invalid(subject: string, issue: SchemaIssue | undefined, target: unknown): DrainableError {
   const said = issue === undefined ? 'not understood' : inWords(issue)
-  return new DrainableError(
-    'INVALID_OPTIONS',
-    `${subject}: target: ${meantBy(target) ?? `${said}; ${SHAPES}`}`,
-  )
+  return wrong(subject, meantBy(target) ?? `${said}; ${SHAPES}`)
+}
+
+function wrong(subject: string, words: string): DrainableError {
+  return new DrainableError('INVALID_OPTIONS', `${subject}: target: ${words}`)
 }
 
 function inWords(issue: SchemaIssue): string {
-  const where = issue.path.length === 0 ? '' : `${issue.path.join('.')}: `
+  const where = issue.path.length === 0 ? '' : `${formatPath(issue.path)}: `
   if (issue.code === 'unrecognized_keys')
     return `${where}unknown ${(issue.keys ?? []).map((key) => `'${quote(key)}'`).join(', ')}`
-  if (issue.code === 'too_small') return `${where}is empty`
   return `${where}${issue.message.replace(/^Invalid input: /, '')}`
 }
 
-/** Words of the products for what is called pool, member and address here. */
+/** The products' words for pool, member and address. */
 const SYNONYMS: Readonly<Record<string, 'pool' | 'member' | 'address'>> = {
   backend: 'pool',
   cluster: 'pool',
+  service: 'pool',
   serviceGroup: 'pool',
+  upstream: 'pool',
   server: 'member',
   endpoint: 'member',
+  name: 'member',
   host: 'address',
+  hostname: 'address',
   ip: 'address',
 }
 
-/** What was clearly meant, and how it is written. */
+/** What the caller clearly meant, and how to write it. */
 function meantBy(target: unknown): string | undefined {
+  if (isPromise(target)) return 'is a promise; await it first'
+  if (target === 'all') return `'all' is a target of select() alone; ${SHAPES}`
   if (typeof target === 'string') {
     const [, pool, member] = /^([^/]+)\/([^/]+)$/.exec(target) ?? []
     if (pool === undefined || member === undefined) return undefined
     return `is a text; write { pool: '${quote(pool)}', member: '${quote(member)}' }`
   }
-  const words = Object.keys(Object(target) as object).filter((key) => Object.hasOwn(SYNONYMS, key))
+  const keys = Object.keys(Object(target) as object)
+  if (isReading(target)) return 'is a reading of select(); give its ref'
+  if (keys.includes('members')) return "unknown 'members'; write a list: [{ pool, member }, ...]"
+  if (keys.includes('address') && (keys.includes('pool') || keys.includes('member')))
+    return `an address is looked for in every pool, so it stands without pool and member; ${SHAPES}`
+  const words = keys.filter((key) => Object.hasOwn(SYNONYMS, key))
   if (words.length === 0) return undefined
   const renamed = words.map((word) => `'${word}' is called '${SYNONYMS[word] ?? ''}' here`)
   return `${renamed.join(', ')}; ${SHAPES}`
 }
 
-/** A text that holds more than an address hits nothing, and would be looked for in vain. */
+/** Does the same for one item of a list. */
+function meantInList(item: unknown): string | undefined {
+  if (isReading(item))
+    return 'is a reading of select(); give the refs: readings.map(({ ref }) => ref)'
+  if (schemas().pool.safeParse(item).success || schemas().address.safeParse(item).success)
+    return 'is no member; a list has { pool, member } only: give the refs that select() finds for it'
+  return meantBy(item)
+}
+
+/** What `select()` gives is often passed on as it is. */
+function isReading(value: unknown): boolean {
+  const { ref, present } = Object(value) as Partial<Reading>
+  return typeof ref === 'object' && typeof present === 'boolean'
+}
+
+/** Refuses a text that holds more than an address: it would match nothing. */
 function refusePort(address: string, subject: string): void {
   const refuse = (words: string): never => {
-    throw new DrainableError(
-      'INVALID_OPTIONS',
-      `${subject}: target: address: ${quote(address)} ${words}`,
-    )
+    throw wrong(subject, `address: ${quote(address)} ${words}`)
   }
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(address))
     refuse("is a URL; give the address and the port apart: { address: '10.0.0.7', port: 8080 }")
@@ -167,7 +200,24 @@ function unique(refs: readonly MemberRef[]): readonly MemberRef[] {
   return [...new Map(refs.map((ref) => [refKey(ref), ref])).values()]
 }
 
-/** What a target hits in a snapshot taken for it, or what of it is missing there. */
+/**
+ * Refuses a target that names a balancer if the provider is one balancer: a member with such a key would be held beside
+ * the same member without it.
+ *
+ * @throws `INVALID_OPTIONS`
+ */
+export function refuseKey(target: ResolvedTarget): void {
+  const keys =
+    target.kind === 'members' ? target.refs.map((ref) => ref.balancer) : [target.balancer]
+  const key = keys.find((one) => one !== undefined)
+  if (key === undefined) return
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `target: balancer: '${quote(key)}' is a key of combineProviders(), and this provider is one balancer: leave it out`,
+  )
+}
+
+/** The members of a snapshot that a target matches, or the part of the target that is missing there. */
 export function pick(
   target: ResolvedTarget,
   snapshot: Snapshot,

@@ -39,12 +39,12 @@ const watchSchema = once(() =>
 )
 
 /**
- * Looks without changing anything, at drains begun by any client: `load`, `phase`, `idle`, `idle-lost`.
- * Goes on until it is closed, aborted, or every member is gone.
+ * Watches drains begun by any client, without changing anything: `load`, `phase`, `idle`, `idle-lost`. Goes on until
+ * it is closed, aborted, or every member is gone.
  *
  * @param provider - the balancer, or several as one ({@link combineProviders})
- * @param target - what to look at: one member, a list, a pool, or an address wherever it is
- * @param options - how often a load is said, and for how long nothing may arrive before idle is said
+ * @param target - what to watch: one member, a list, a pool, or an address in all pools
+ * @param options - how often load is reported, and how long nothing must arrive before idle is reported
  * @throws `INVALID_OPTIONS` at once; everything else is in the report
  *
  * @example
@@ -154,9 +154,9 @@ function watchCombined(
 export type SelectOptions = Pick<Policy, 'signal' | 'clock' | 'onEvent'>
 
 /**
- * What a target hits; `'all'` lists every member there is, which may be none.
+ * Lists the members that a target matches; `'all'` lists every member there is, possibly none.
  *
- * @throws `NOT_FOUND` where nothing is hit, `UNREACHABLE`, `CALL_TIMEOUT`
+ * @throws `NOT_FOUND` if nothing matches, `UNREACHABLE`, `CALL_TIMEOUT`
  *
  * @example
  * ```ts

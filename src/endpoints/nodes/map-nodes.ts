@@ -8,18 +8,24 @@ import { checkNode } from './check-node.js'
 import { isShuttingDown, whyEnding, type NodeEnd } from './node-end.js'
 import type { Node } from './node.js'
 
-/** Which nodes are members, and when they leave. */
+/** Options of {@link mapNodes}: which nodes are members, and when they leave. */
 export interface MapNodesOptions extends NodeEnd {
   /**
-   * A label selector such as `node-role.kubernetes.io/worker,pool in (a,b)`. A node that is not
-   * selected any more drains; one that never was is not added. Default: all nodes.
+   * A label selector such as `node-role.kubernetes.io/worker,pool in (a,b)`. A node that is no longer selected
+   * drains; a node that never was is not added. Default: all nodes.
    */
   readonly selector?: string
-  /** The node ports; each node is an endpoint for each of them. None: one without a port, for every port of the node. */
+  /**
+   * The node ports; each node is an endpoint for each of them. If empty, each node is one endpoint without a port,
+   * for every port of the node.
+   */
   readonly ports: readonly number[]
   /** @default 'InternalIP' */
   readonly addressType?: 'InternalIP' | 'ExternalIP'
-  /** One endpoint for each of these that a node has. Default: the first address of the type, whatever it is. */
+  /**
+   * The address families: one endpoint for each that a node has. Default: the first address of the type, in any
+   * family.
+   */
   readonly families?: readonly ('IPv4' | 'IPv6')[]
   /**
    * The label that keeps a node out of balancers, whatever its value.
@@ -27,8 +33,8 @@ export interface MapNodesOptions extends NodeEnd {
    */
   readonly excludeLabel?: string
   /**
-   * The Service's endpoints, from {@link mergeSlices}, where its `externalTrafficPolicy` is `Local`:
-   * a node is then as good as the best endpoint on it, since it hands traffic to no other node.
+   * The Service's endpoints, from {@link mergeSlices}, if its `externalTrafficPolicy` is `Local`: a node is then as
+   * good as the best endpoint on it, because it passes traffic to no other node.
    */
   readonly local?: readonly EndpointInput[]
 }
@@ -37,7 +43,7 @@ const SUBJECT = 'mapNodes()'
 const EXCLUDE_LABEL = 'node.kubernetes.io/exclude-from-external-load-balancers'
 
 /**
- * Makes endpoints out of Nodes, for a balancer that sends to node ports.
+ * Makes endpoints from Nodes, for a balancer that sends to node ports.
  *
  * | node | becomes |
  * |---|---|
@@ -47,8 +53,9 @@ const EXCLUDE_LABEL = 'node.kubernetes.io/exclude-from-external-load-balancers'
  * | otherwise not Ready, or Ready not known | not serving |
  * | deleted | not in the list any more: `planChanges` drains what vanished |
  *
- * @param nodes - all Nodes, not only the selected ones: else one that loses its label vanishes instead of draining
- * @throws `INVALID_OPTIONS` with the path, for input that is no Node, or for options that can't be
+ * @param nodes - all Nodes, not only the selected ones: otherwise a node that loses its label vanishes instead of
+ *   draining
+ * @throws `INVALID_OPTIONS` with the path, for input that is not a Node, or for wrong options
  *
  * @example
  * ```ts
@@ -108,7 +115,7 @@ function endpointsOf(
   })
 }
 
-/** Why a node is no member any more or soon, or undefined. The first reason is enough. */
+/** Why a node is no longer a member, or soon will not be; or undefined. The first reason is enough. */
 function whyLeaving(node: Node, options: MapNodesOptions, selected: boolean): string | undefined {
   const { excludeLabel = EXCLUDE_LABEL } = options
   const ending = whyEnding(node, options)

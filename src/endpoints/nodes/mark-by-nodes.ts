@@ -8,16 +8,16 @@ import type { Node } from './node.js'
 const SUBJECT = 'markByNodes()'
 
 /**
- * Marks the endpoints whose node is about to go, or is gone, with a soft intent: they drain before
- * the node takes them away, and serve on while they are the last.
+ * Marks endpoints on a node that is leaving, or gone, with a soft intent: they drain before the node takes them away,
+ * and go on serving while they are the last.
  *
- * A Node that is deleted takes its endpoints out of the slices with no terminating step, but not at
- * once: in between they look as good as ever (kube-apiserver 1.36.3 and 1.37.0: for 0.1 to 0.2 s). So an
- * endpoint on a node that is not in the list counts as marked, too.
+ * The endpoints of a deleted Node leave the slices without a terminating step, but not at once: in between they still
+ * look ready (kube-apiserver 1.36.3 and 1.37.0: for 0.1 to 0.2 s). So an endpoint on a node that is not in the list
+ * is marked too.
  *
- * @param endpoints - from `mergeSlices`; those that have an intent of their own, or no node, stay as they are
+ * @param endpoints - from `mergeSlices`; endpoints that already have an intent, or no node, stay unchanged
  * @param nodes - all Nodes, from a cache that is synced
- * @throws `INVALID_OPTIONS` with the path, for input that is no Node
+ * @throws `INVALID_OPTIONS` with the path, for input that is not a Node
  *
  * @example
  * ```ts

@@ -1,20 +1,23 @@
 import type { Node } from './node.js'
 
-/** What says that a node is about to go. */
+/** The signs that a node is leaving. */
 export interface NodeEnd {
   /**
-   * Keys of taints that say so.
+   * The keys of taints that mark a leaving node.
    * @default ['ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted']
    */
   readonly taints?: readonly string[]
   /**
-   * Types of node conditions that say so while they are `True`. Those of KEP-5683 (Kubernetes 1.37,
-   * alpha) have names of their own. `MaintenancePlanned` and `MaintenanceInProgress` are not among the
-   * defaults: the first may be days ahead, and not all maintenance needs a drain.
+   * The types of node conditions that mark a leaving node while they are `True`. Those of KEP-5683 (Kubernetes 1.37,
+   * alpha) have their own names. `MaintenancePlanned` and `MaintenanceInProgress` are not defaults: the first can be
+   * days ahead, and not all maintenance needs a drain.
    * @default ['DrainInProgress', 'Drained', 'GracefulNodeShutdownInProgress']
    */
   readonly conditions?: readonly string[]
-  /** Whether a cordon (`spec.unschedulable`) alone says so. It only asks that no pod be added. @default 'ignore' */
+  /**
+   * Whether a cordon (`spec.unschedulable`) alone marks a leaving node. It only keeps new pods away. @default
+   * 'ignore'
+   */
   readonly cordon?: 'ignore' | 'drain'
 }
 
@@ -22,7 +25,7 @@ const TAINTS = ['ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted']
 const SHUTDOWN = 'GracefulNodeShutdownInProgress'
 const CONDITIONS = ['DrainInProgress', 'Drained', SHUTDOWN]
 
-/** Why a node is about to go, or undefined. */
+/** Why a node is leaving, or undefined. */
 export function whyEnding(node: Node, end: NodeEnd): string | undefined {
   const taints = end.taints ?? TAINTS
   const conditions = end.conditions ?? CONDITIONS
@@ -35,9 +38,9 @@ export function whyEnding(node: Node, end: NodeEnd): string | undefined {
 }
 
 /**
- * Whether a node that is not Ready says that it is shutting down in order: its kubelet takes no new
- * pods then, and those it has answer until it ends them. `Unknown` is not the kubelet's word: no one
- * has heard of it for a while, and nothing takes the condition back from a node that is off.
+ * Whether a node that is not Ready reports an orderly shutdown: its kubelet then takes no new pods, and its pods
+ * answer until it ends them. `Unknown` does not come from the kubelet: it means that the control plane has not heard
+ * from it for a while, and nothing resets the condition of a node that is off.
  */
 export function isShuttingDown(node: Node): boolean {
   const ready = node.status?.conditions?.find(({ type }) => type === 'Ready')

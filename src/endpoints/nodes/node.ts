@@ -1,18 +1,18 @@
 /**
- * What is read of a Node (`v1`). The objects of any client fit, and so does the JSON of the API;
- * fields not named here are not looked at.
+ * The part of a Node (`v1`) that is read. The objects of any client fit, and so does the JSON of the API; other
+ * fields are ignored.
  */
 export interface Node {
   readonly metadata?: {
     readonly name?: string | null
     readonly uid?: string | null
     readonly labels?: Readonly<Record<string, string>> | null
-    /** When it was asked to go; it stays until its finalizers are done. */
+    /** When its deletion was requested; it stays until its finalizers are done. */
     readonly deletionTimestamp?: string | Date | null
   } | null
   readonly spec?: {
     readonly taints?: readonly NodeTaint[] | null
-    /** Cordoned. */
+    /** Whether it is cordoned. */
     readonly unschedulable?: boolean | null
   } | null
   readonly status?: {
@@ -21,19 +21,19 @@ export interface Node {
   } | null
 }
 
-/** A taint of a node: only its key is looked at. */
+/** A taint of a node: only its key is read. */
 export interface NodeTaint {
   readonly key: string
 }
 
 /** An address of a node. */
 export interface NodeAddress {
-  /** Such as `InternalIP`. */
+  /** The type, such as `InternalIP`. */
   readonly type: string
   readonly address: string
 }
 
-/** A condition of a node: `Ready` is looked at, and those that say that it is about to go. */
+/** A condition of a node: `Ready`, and those that mark a leaving node, are read. */
 export interface NodeCondition {
   readonly type: string
   /** `True`, `False` or `Unknown`. */

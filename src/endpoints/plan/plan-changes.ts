@@ -11,19 +11,19 @@ import { ReadyFloor } from './ready-floor.js'
 import type { Wish } from './wish.js'
 
 /**
- * Compares what members should be with what a balancer has, and says what to change: hold, make
- * ready again, add, remove. Pure, and level-triggered: call it again with the next snapshot.
+ * Compares desired members with a balancer's snapshot and plans the changes: hold, make ready again, add, remove.
+ * Pure and level-triggered: call it again with the next snapshot.
  *
- * Members are matched by address and port; IPv6 compares equal however it is spelled, route domains
- * are different addresses. The snapshot must be of all members (`observe('all')`).
+ * Members are matched by address and port; all spellings of an IPv6 address are equal, and addresses in different
+ * route domains are different. The snapshot must contain all members (`observe('all')`).
  *
- * - Only the named `pools` are touched, and of their members only those that `owns` claims.
- * - What still serves is held in drain. What does not answer, or vanished, is held as gone: in maint
- *   where that keeps established work, because a dead server in drain answers its sticky clients
- *   with 503. It is removed only after it was held and proved idle.
- * - An empty or unsynced list changes nothing unless told.
- * - A hold is only the beginning of a drain, and a restore is to be carried out as `ready()` does: out
- *   of maint by way of drain, so that the first health check is passed before the door opens.
+ * - It touches only the named `pools`, and of their members only those that `owns` claims.
+ * - A member that still serves is held in drain. A member that does not answer, or whose endpoint vanished, is held
+ *   as gone: in maint if that keeps established work, because a dead server in drain answers its sticky clients with
+ *   503. A member is removed only after it was held and proved idle.
+ * - An empty or unsynced list changes nothing unless an option allows it.
+ * - A hold is only the beginning of a drain. Carry out a restore as `ready()` does: out of maint through drain, so
+ *   that the first health check has passed before the member opens.
  *
  * @throws `INVALID_OPTIONS` with the path, for input of a shape the types do not allow
  *

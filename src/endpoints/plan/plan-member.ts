@@ -16,7 +16,7 @@ export function planMember(
   if (own === 'unknown') {
     return {
       ref,
-      reason: `the balancer's word for its state is not understood: ${wishText(wish)} is not asked for`,
+      reason: `the balancer's state is not understood, so ${wishText(wish)} is not asked for`,
     }
   }
   if (state === 'serve') {

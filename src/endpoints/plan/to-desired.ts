@@ -2,13 +2,13 @@ import type { DesiredMember } from '../../provider/desired.js'
 import { A_PORT, AN_AMOUNT, checkOptions, isAmount, isObject, isPort, refuse } from '../check.js'
 import type { Decision } from '../decision.js'
 
-/** Where decisions go. */
+/** Options of {@link toDesired}. */
 export interface DesiredOptions {
-  /** The pool they are for. */
+  /** The pool of the members. */
   readonly pool: string
   /**
-   * How a member is to be named where one is added. Default: address and port, `10.0.0.1:80`,
-   * `[2001:db8::1]:80`. HAProxy takes no brackets in a name: give one for IPv6 there.
+   * The name of a member to add. Default: address and port, `10.0.0.1:80`, `[2001:db8::1]:80`. HAProxy does not allow
+   * brackets in a name: give a function for IPv6 there.
    */
   readonly name?: (decision: Decision) => string
 }
@@ -16,10 +16,10 @@ export interface DesiredOptions {
 const SUBJECT = 'toDesired()'
 
 /**
- * Decisions as what the members of one pool should be. An endpoint without an address is left out.
+ * Turns decisions into the desired members of one pool. It leaves out endpoints without an address.
  *
- * Weights are passed on only where the serving ones differ: they are shares, and when all are 1
- * the balancer's own default stands.
+ * It passes weights on only if those of the serving endpoints differ: weights are shares, and if all are 1, the
+ * balancer's own default applies.
  *
  * @example
  * ```ts

@@ -2,7 +2,7 @@ import { isObject, refuse } from '../check.js'
 import type { EndpointConditions, Tri } from '../endpoint-input.js'
 
 /**
- * How good an endpoint is; the lowest number of a set is the best it has.
+ * The tier of an endpoint: the lowest number in a set is its best tier.
  *
  * | tier | conditions | meaning |
  * |---|---|---|

@@ -1,17 +1,17 @@
 import type { EndpointConditions, TargetRef } from '../endpoint-input.js'
 
 /**
- * What is read of an EndpointSlice (`discovery.k8s.io/v1`). The objects of any client fit, and so
- * does the JSON of the API; fields not named here are not looked at.
+ * The part of an EndpointSlice (`discovery.k8s.io/v1`) that is read. The objects of any client fit, and so does the
+ * JSON of the API; other fields are ignored.
  */
 export interface EndpointSlice {
-  /** Name and namespace decide which of two equally good records wins. */
+  /** Name and namespace: they decide between two equally good records. */
   readonly metadata?: {
     readonly name?: string | null
     readonly namespace?: string | null
     readonly labels?: Readonly<Record<string, string>> | null
   } | null
-  /** The same as `metadata.name`, for slices that never were in an API server. */
+  /** The same as `metadata.name`, for slices that were never in an API server. */
   readonly name?: string | null
   /** `IPv4`, `IPv6` or `FQDN`. */
   readonly addressType: string
@@ -25,7 +25,7 @@ export interface EndpointSlice {
 export interface SlicePort {
   /** Default: the empty name. */
   readonly name?: string | null
-  /** Without a number the port is skipped: it means every port, which no balancer can be given. */
+  /** A port without a number is skipped: it means every port, which a balancer can't use. */
   readonly port?: number | null
   /** Default `TCP`. */
   readonly protocol?: string | null

@@ -6,23 +6,22 @@ import type { AddressType, EndpointHints, EndpointInput } from '../endpoint-inpu
 import { checkEndpointsOf, checkSlice, SERVICE_LABEL, type PlacedSlice } from './check-slice.js'
 import type { EndpointSlice, SliceEndpoint } from './endpoint-slice.js'
 
-/** Which endpoints of the slices are wanted. */
+/** Options of {@link mergeSlices}: which endpoints to take. */
 export interface MergeOptions {
   /**
-   * The Service's port, by name or by number: one pool of a balancer is one port. Where a slice
-   * lists no ports (a headless Service without any), a number is the port to use. Default: all
-   * ports; each is an endpoint of its own.
+   * The Service's port, by name or by number: one pool of a balancer is one port. If a slice lists no ports (a
+   * headless Service without any), a number is the port to use. Default: all ports; each is a separate endpoint.
    */
   readonly port?: string | number
-  /** The port for slices that list none. Default: `port`, where it is a number. */
+  /** The port for slices that list none. Default: `port`, if it is a number. */
   readonly defaultPort?: number
   /** Only ports of this protocol. Default: all. */
   readonly protocol?: 'TCP' | 'UDP' | 'SCTP'
   /** @default ['IPv4', 'IPv6'] */
   readonly families?: readonly AddressType[]
   /**
-   * Only slices of this Service, `namespace/name` or `name`, by their label. Needed where slices of
-   * more than one Service are given; a `name` that two namespaces have is refused.
+   * Only slices of this Service, `namespace/name` or `name`, by their label. Needed if slices of more than one
+   * Service are given; a `name` that exists in two namespaces is refused.
    */
   readonly service?: string
 }
@@ -30,21 +29,19 @@ export interface MergeOptions {
 const SUBJECT = 'mergeSlices()'
 
 /**
- * Makes one list of endpoints out of the EndpointSlices of a Service. One address and port may be in
- * several slices for a while, and in different states: which record counts does not depend on the
- * order in which the slices are given.
+ * Merges the EndpointSlices of a Service into one list of endpoints. One address and port can be in several slices
+ * for a while, in different states. Which record counts does not depend on the order of the slices:
  *
- * 1. Same pod (`targetRef.uid`) and one record says terminating: only that one counts, since a
- *    deletion can't be taken back.
+ * 1. If one record of the same pod (`targetRef.uid`) is terminating, only that one counts, because a deletion can't
+ * be undone.
  * 2. Otherwise the better tier counts: an address that a new pod took over belongs to the live one.
  * 3. Otherwise the smaller slice name.
  *
- * Call it only once the cache behind it is synced: an empty list looks as if every endpoint was gone.
+ * Call it only once the cache behind it is synced: with an empty list, every endpoint seems gone.
  *
- * @param slices - EndpointSlices of one Service; see {@link EndpointSlice} for what is read of them
- * @throws `INVALID_OPTIONS` with the path, for input that is no EndpointSlice; and where more than one
- * Service is left, naming them: one pool of their endpoints together would send each one's clients
- * to the others
+ * @param slices - EndpointSlices of one Service; see {@link EndpointSlice} for the fields that are read
+ * @throws `INVALID_OPTIONS` with the path, for input that is not an EndpointSlice; and if more than one Service is
+ *   left, naming them: a common pool would send each Service's clients to the others
  *
  * @example
  * ```ts

@@ -6,7 +6,7 @@ import { gceNeg, haproxyIngressDrain, readyOnly, readyOnlyStrict, traefik } from
 import { serveTerminatingFallback } from './serve-terminating-fallback.js'
 import type { Strategy } from './strategy.js'
 
-/** The strategies that have a name: the default one, and one for each real system that differs. */
+/** The names of the strategies: the default one, and one for each real system that differs. */
 export type StrategyName =
   | 'serve-terminating-fallback'
   | 'kube-proxy'
@@ -24,8 +24,8 @@ export type StrategyName =
   | 'gce-neg'
 
 /**
- * The named strategies, to be used as they are or inside one of your own.
- * `docs/endpoint-conditions.md` shows what each decides, in every case.
+ * The named strategies, to use as they are or inside your own. `docs/endpoint-conditions.md` shows the decisions of
+ * each in every case.
  */
 export const strategies: Readonly<Record<StrategyName, Strategy>> = {
   'serve-terminating-fallback': serveTerminatingFallback,

@@ -4,44 +4,44 @@ import type { EndpointInput } from '../endpoint-input.js'
 
 /** An endpoint as a strategy sees it. */
 export interface EndpointView {
-  /** As given to `mapEndpoints`. */
+  /** The endpoint as given to `mapEndpoints`. */
   readonly endpoint: EndpointInput
   /**
-   * The conditions with what was not said left `undefined`: real systems read that differently. A
-   * soft intent makes an active endpoint look as one that is terminating and still serving.
+   * The conditions as given; `undefined` if not set, which real systems read differently. A soft intent makes an
+   * active endpoint look like one that is terminating and still serving.
    */
   readonly said: {
     readonly ready: boolean | undefined
     readonly serving: boolean | undefined
     readonly terminating: boolean | undefined
   }
-  /** Ready; true where it was not said. */
+  /** Ready; true if not set. */
   readonly ready: boolean
-  /** Serving; true where it was not said. */
+  /** Serving; true if not set. */
   readonly serving: boolean
-  /** Terminating; false where it was not said. */
+  /** Terminating; false if not set. */
   readonly terminating: boolean
-  /** How good it is, by the default strategy's order. */
+  /** Its tier in the default strategy's order. */
   readonly tier: Tier
 }
 
-/** What a strategy says of one endpoint. */
+/** A strategy's verdict on one endpoint. */
 export interface Verdict {
   readonly action: Action
-  /** Default: `HEALTHY` for `serve`, `DRAINING` for `drain`; an excluded one is always `ABSENT`. */
+  /** Default: `HEALTHY` for `serve`, `DRAINING` for `drain`; an excluded endpoint is always `ABSENT`. */
   readonly health?: EndpointHealth
-  /** Why, in a few words for a person. */
+  /** The reason, in a few words for people. */
   readonly reason: string
 }
 
-/** What some strategies need to know beyond the endpoints. */
+/** The context that some strategies need beside the endpoints. */
 export type StrategyContext = StrategySettings & TrafficPolicy
 
 /** Options of the named strategies; each is read by the strategies it names. */
 export interface StrategySettings {
   /** `kube-proxy`: whether zone and node hints count. @default false */
   readonly topology?: boolean
-  /** `kube-proxy` with `topology`: the zone that is looked from. */
+  /** `kube-proxy` with `topology`: the zone of the proxy. */
   readonly zone?: string
   /** `istio`: whether the Service keeps persistent sessions. @default false */
   readonly persistentSession?: boolean
@@ -54,17 +54,17 @@ export type TrafficPolicy =
   | { readonly policy?: 'cluster'; readonly nodeName?: string }
   | { readonly policy: 'local'; readonly nodeName: string }
 
-/** What a strategy is told beside the endpoints. */
+/** The input of a strategy beside the endpoints. */
 export type StrategyInput = StrategyContext & {
-  /** What the caller wants of endpoints that are not ready. */
+  /** The option `unready` of {@link MapOptions}. */
   readonly unready: 'drain' | 'exclude'
 }
 
 /**
- * Judges a whole set: one verdict per endpoint, in order. Pure: no clock, no memory of earlier sets.
+ * A function that judges a whole set: one verdict per endpoint, in order. Pure: no clock, no memory of earlier sets.
  *
- * Endpoints that an operator drained (intent `hard`, weight 0) are not in the set: they never serve,
- * and never count as one that could.
+ * The set does not contain endpoints that an operator drained (intent `hard`, weight 0): they never serve, and never
+ * count as able to.
  *
  * @example
  * ```ts

@@ -1,6 +1,6 @@
 /**
- * A stand-in for a Citrix ADC (NetScaler) appliance: NITRO over a real socket, refusing what the
- * appliance refuses, for tests of programs that drain through it.
+ * A fake Citrix ADC (NetScaler) appliance for tests of programs that drain through it: NITRO over a real socket, with
+ * the appliance's refusals.
  *
  * @example
  * ```ts
@@ -35,7 +35,7 @@ export type {
   FakeRequest,
 } from './options.js'
 
-/** Starts a stand-in for an appliance, or for a pair of them. */
+/** Starts a fake appliance, or a pair of them. */
 export function startFake(options: FakeOptions = {}): Promise<CitrixFake> {
   return openFake(options)
 }

@@ -20,7 +20,7 @@ const GAVE_UP = { gaveUp: 'in the middle' }
 
 /** What `apply` owes, for every change that the product can do and every one that it can't. */
 export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
-  'takes no changes': async (bench) => {
+  'accepts a call without changes': async (bench) => {
     assert.deepEqual(await bench.apply([]), [])
   },
 
@@ -49,7 +49,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     }
   },
 
-  'holds twice as once': async (bench) => {
+  'accepts a repeated hold': async (bench) => {
     const { level, a } = bench
     await bench.hold(a)
     await bench.done({ kind: 'hold', ref: a, to: level })
@@ -122,7 +122,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     await bench.untilOwn(bench.a, 'ready')
   },
 
-  'restores only where the expected state is found': async (bench) => {
+  'restores only if the expected state is found': async (bench) => {
     const { a } = bench
     for (const found of bench.levels) {
       await bench.harness.setBehind(a, found)
@@ -227,7 +227,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     )
   },
 
-  'has done what it hands up, also where the call is then given up': async (bench) => {
+  'has done what it hands up, even if the call is given up after that': async (bench) => {
     const { members } = bench.harness
     const controller = new AbortController()
     const handed = new Map<number, ChangeResult>()
@@ -324,7 +324,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     )
   },
 
-  'keeps or loses states at a reload, as it says, and shows that it was one': async (bench) => {
+  'keeps or loses states at a reload as it says, and shows the reload': async (bench) => {
     const { a, capabilities } = bench
     const reload = bench.hook('reload')
     const before = await bench.hold(a)

@@ -6,7 +6,7 @@ import type { Bench } from './bench.js'
 
 /** What a provider owes when answers are damaged, and when a call ends somewhere in its middle. */
 export const damage: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
-  'takes no cut or misshapen answer for less than it is': async (bench) => {
+  'does not read less from a truncated or malformed answer': async (bench) => {
     const { a, b } = bench
     const damage = bench.hook('damage')
     const end = bench.counts ? await bench.occupy(a) : undefined
@@ -24,7 +24,7 @@ export const damage: Readonly<Record<string, (bench: Bench) => Promise<void>>> =
     await end?.()
   },
 
-  'calls no change refused of which a part is left': async (bench) => {
+  'does not report a half-made change as refused': async (bench) => {
     const { harness, a, b, level } = bench
     const refuseChange = bench.hook('refuseChange')
     for (const nth of [0, 1, 2]) {
@@ -49,7 +49,7 @@ export const damage: Readonly<Record<string, (bench: Bench) => Promise<void>>> =
     }
   },
 
-  'leaves no connection behind, wherever it is given up': async (bench) => {
+  'leaves no connection behind, wherever a call is given up': async (bench) => {
     const { a, level } = bench
     const { provider } = bench.harness
     const sockets = bench.hook('sockets')

@@ -6,7 +6,7 @@ import type { Bench } from './bench.js'
 
 /** What a provider owes when the product can't be reached, the caller gives up, or it is all over. */
 export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
-  'throws when the product can not be reached, and never takes that for zero': async (bench) => {
+  'throws when the product can not be reached, and never reads a zero': async (bench) => {
     await bench.present(bench.a)
     await bench.harness.disconnect()
     for (const refs of [[bench.a], 'all'] as const) {
@@ -16,7 +16,7 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
     }
   },
 
-  'calls no change done when the product can not be reached': async (bench) => {
+  'reports no change as done when the product can not be reached': async (bench) => {
     const { identity } = await bench.present(bench.a)
     await bench.harness.disconnect()
     const change = { kind: 'hold', ref: bench.a, to: bench.level, identity } as const
@@ -32,7 +32,7 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
     assertNetwork(result.error, 'apply')
   },
 
-  'calls no change refused that was carried out': async (bench) => {
+  'does not report a completed change as refused': async (bench) => {
     const { a, level } = bench
     const loseAnswer = bench.hook('loseAnswer')
     const { identity } = await bench.present(a)
@@ -47,7 +47,7 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
     assert.ok(['applied', 'unknown'].includes(status), `applied or unknown, not ${status}`)
   },
 
-  'does nothing for a signal that fired before': async (bench) => {
+  'sends nothing for a signal that fired before the call': async (bench) => {
     const reason = new Error('gave up before')
     const signal = AbortSignal.abort(reason)
     const { provider } = bench.harness
@@ -88,7 +88,7 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
     assert.ok(readings.length >= refs.length, 'it works on afterwards')
   },
 
-  'leaves no failure unhandled, wherever it is given up': async (bench) => {
+  'leaves no rejection unhandled, wherever a call is given up': async (bench) => {
     const { provider } = bench.harness
     const { a, level } = bench
     const lost: unknown[] = []
@@ -116,7 +116,7 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
     assert.ok((await bench.read(a)).present, 'it works on afterwards')
   },
 
-  'ends at once when the signal fires, also without an answer': async (bench) => {
+  'ends at once when the signal fires, even without an answer': async (bench) => {
     const { provider } = bench.harness
     await bench.present(bench.a)
     await bench.harness.disconnect()
@@ -139,7 +139,7 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
     }
   },
 
-  'does no work after its close, and closes twice': async (bench) => {
+  'does no work after its close, and can be closed twice': async (bench) => {
     const { provider, requests } = bench.harness
     const under = outcome(provider.observe([bench.a], bench.ctx()))
     await bench.within(provider.close(), 'close')

@@ -15,10 +15,10 @@ export type { CaseContext, ContractCase, ContractHarness } from './harness.js'
 const TIMEOUT = 60_000
 
 /**
- * What every provider owes the core, as plain data bound to no test runner.
+ * The contract tests for a provider, as plain data for any test runner.
  *
- * What a product cannot do is tested to be refused properly. A case whose hook the harness has not is skipped through
- * the context of the test, with the reason. Each case opens a harness of its own and disposes of it.
+ * They also test that a product properly refuses what it can't do. A case is skipped through the context of the test,
+ * with the reason, if the harness lacks its hook. Each case opens its own harness and disposes of it.
  *
  * @param open - makes a balancer and a provider connected to it
  *
@@ -71,7 +71,7 @@ export function providerContract(open: () => Promise<ContractHarness>): readonly
   }))
 }
 
-/** Runs one case; returns why it could judge nothing, undefined where it did. */
+/** Runs one case; returns why it was skipped, or undefined if it was not. */
 async function whySkipped(
   open: () => Promise<ContractHarness>,
   check: (bench: Bench) => Promise<void>,

@@ -88,7 +88,7 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
     assert.deepEqual((await bench.observe([nowhere])).readings.length, 1)
   },
 
-  'takes no refs, and the same ref twice': async (bench) => {
+  'accepts no refs, and the same ref twice': async (bench) => {
     assert.deepEqual((await bench.observe([])).readings, [])
     const twice = await bench.observe([bench.a, bench.b, bench.a])
     const found = twice.readings.filter((r) => refKey(r.ref) === refKey(bench.a))
@@ -111,7 +111,7 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
     assert.ok(all <= one + 8, `${many.length} refs take ${all} requests, one ref takes ${one}`)
   },
 
-  'says of each scope what it is, with honest numbers': async (bench) => {
+  'describes each scope, with honest numbers': async (bench) => {
     for (const ref of bench.harness.members) {
       const { scopes } = await bench.present(ref)
       if (bench.counts) assert.ok(scopes.length > 0, `${formatRef(ref)} has a scope`)
@@ -148,7 +148,7 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
     }
   },
 
-  'counts who serves in the pool': async (bench) => {
+  'counts the serving members of the pool': async (bench) => {
     const total = bench.harness.members.length
     const before = await bench.until('every member serves', async () => {
       const pool = await bench.pools()

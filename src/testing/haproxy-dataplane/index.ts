@@ -1,6 +1,6 @@
 /**
- * The HAProxy Data Plane API as a stand-in on a real socket, in the shapes and with the quirks of
- * its three generations (2.x; 3.0 to 3.3; 3.4). Over a HAProxy in memory, or in front of a real one.
+ * A fake HAProxy Data Plane API on a real socket, with the shapes and quirks of its three generations (2.x; 3.0 to
+ * 3.3; 3.4). It works over a HAProxy in memory, or in front of a real one.
  *
  * @example
  * ```ts

@@ -1,7 +1,6 @@
 /**
- * A HAProxy that is not there, for tests of code that talks to one: the Runtime API on a real socket,
- * with the words, columns, framing and refusals of 2.6, 3.0 or 3.2, a master process with its reloads
- * and old workers, and a small data plane that really forwards HTTP and TCP.
+ * A fake HAProxy for tests: the Runtime API on a real socket, with the words, columns, framing and refusals of 2.6,
+ * 3.0 or 3.2, a master process with its reloads and old workers, and a small data plane that forwards HTTP and TCP.
  *
  * @example
  * ```ts
@@ -39,7 +38,7 @@ export type {
 /**
  * Starts a fake HAProxy. Dispose of it (`await using`) or close it at the end.
  *
- * @throws `INVALID_OPTIONS` for what HAProxy would not load, and for unknown options
+ * @throws `INVALID_OPTIONS` for a configuration that HAProxy would not load, and for unknown options
  */
 export function startFake(options: FakeOptions = {}): Promise<HaproxyFake> {
   return openFake(options)

@@ -1,34 +1,34 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { ProtocolFailure, ProtocolFake, ProtocolRequest } from '../protocol-fake.js'
 
-/** One HTTP request, as it came; credentials are masked. */
+/** One HTTP request, as received; credentials are masked. */
 export interface HttpFakeRequest extends ProtocolRequest {
   /** Method, path and query: `GET /v3/info?pretty=1`. */
   readonly line: string
   readonly method: string
-  /** With its query, as it stood on the wire. */
+  /** The path with its query, as on the wire. */
   readonly path: string
-  /** Parsed where it is JSON, else its text; undefined where there was none. */
+  /** The body: parsed if it is JSON, else its text; undefined if there was none. */
   readonly body?: unknown
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
-  /** What was answered; 0 while nothing was, or never. */
+  /** The status of the answer; 0 if there is none. */
   readonly status: number
 }
 
-/** What goes wrong with HTTP requests. */
+/** A failure of HTTP requests. */
 export interface HttpFakeFailure extends ProtocolFailure {
-  /** Of `status`. @default an error of the product */
+  /** For `status`: the status code. @default an error of the product */
   readonly status?: number
-  /** Of `status`, in place of the product's words: sent as JSON, or as it is where it is a text. */
+  /** For `status`: a body in place of the product's error, sent as JSON; a text is sent unchanged. */
   readonly body?: unknown
 }
 
-/** What every fake that speaks HTTP has. */
+/** The common part of all fakes that speak HTTP. */
 export interface HttpFake<
   Failure extends HttpFakeFailure = HttpFakeFailure,
   Request extends HttpFakeRequest = HttpFakeRequest,
 > extends ProtocolFake<Failure, Request> {
-  /** Where it listens, such as `http://127.0.0.1:41234`. */
+  /** The URL that it listens on, such as `http://127.0.0.1:41234`. */
   readonly url: string
 }
 

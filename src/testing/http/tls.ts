@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { selfSignedCertificate, type SelfSignedCertificate } from '../tls-certificate.js'
 
-/** How a fake speaks: plain, with a certificate made at its start, or with this one. PEM. */
+/** The TLS of a fake: none, with a certificate made at its start, or with this one (PEM). */
 export type FakeTls = boolean | { readonly key: string; readonly cert: string }
 
 /** What a fake serves with, and what a client knows it by; undefined over plain HTTP. */

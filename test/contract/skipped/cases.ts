@@ -37,16 +37,15 @@ export const NO_WATCH = {
 } as const
 
 export const NO_LOSE_ANSWER = {
-  'calls no change refused that was carried out': 'the harness has no loseAnswer',
+  'does not report a completed change as refused': 'the harness has no loseAnswer',
 } as const
 
 export const NO_REFUSE_CHANGE = {
-  'calls no change refused of which a part is left': 'the harness has no refuseChange',
+  'does not report a half-made change as refused': 'the harness has no refuseChange',
 } as const
 
 export const NO_RELOAD = {
-  'keeps or loses states at a reload, as it says, and shows that it was one':
-    'the harness has no reload',
+  'keeps or loses states at a reload as it says, and shows the reload': 'the harness has no reload',
 } as const
 
 export const NO_LOGIN = {
@@ -58,8 +57,8 @@ export const NO_LOGIN = {
 export const IN_MEMORY = {
   ...NO_REFUSE_CHANGE,
   ...NO_LOGIN,
-  'leaves no connection behind, wherever it is given up': 'the harness has no sockets',
-  'takes no cut or misshapen answer for less than it is': 'the harness has no damage',
+  'leaves no connection behind, wherever a call is given up': 'the harness has no sockets',
+  'does not read less from a truncated or malformed answer': 'the harness has no damage',
   'waits by the clock it is given, also for an answer': 'the harness has no damage',
   'tries again by the clock it is given': 'the harness has no damage',
 } as const

@@ -90,7 +90,7 @@ const [proxy] = engines('envoy', '1.40')
 describe.skipIf(haproxy === undefined || proxy === undefined)(
   'one server behind four products',
   () => {
-    it('is idle only when it is idle on each, one of them frozen', async ({ expect }) => {
+    it('is idle only when every product is idle, one of them frozen', async ({ expect }) => {
       if (haproxy === undefined || proxy === undefined) return
       await using stack = new AsyncDisposableStack()
       const { edge, mesh, bigip, adc, all, name } = await startAll(stack, haproxy, proxy)
@@ -138,7 +138,7 @@ describe.skipIf(haproxy === undefined || proxy === undefined)(
       expect(await edge.stat('web', 's1', 'status')).toMatch(/^(UP|no check)$/)
     })
 
-    it('is idle after one of them is another process', async ({ expect }) => {
+    it('is idle after a process behind it was replaced', async ({ expect }) => {
       if (haproxy === undefined || proxy === undefined) return
       await using stack = new AsyncDisposableStack()
       const { edge, mesh, bigip, all, name } = await startAll(stack, haproxy, proxy)

@@ -87,7 +87,7 @@ ${addresses.map((address, n) => `  server web${n + 1} ${address}:${port}`).join(
         expect(await haproxy.stat('web', 'web1', 'status')).toMatch(/^UP/)
     })
 
-    it('one HAProxy reached by both is drained and opened once', async ({ expect }) => {
+    it('one HAProxy reached through both is drained and opened once', async ({ expect }) => {
       await using rig = await front(engine, api)
       const { haproxy } = rig
       const eyes = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })

@@ -22,7 +22,7 @@ const stages = [
 
 describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
   it.concurrent.for(stages)(
-    'killed at the stage %s: resumed to idle, then undone',
+    'killed at the stage %s, the drain is resumed to idle and undone',
     async (stage, { expect }) => {
       await using haproxy = await Haproxy.start({
         engine,

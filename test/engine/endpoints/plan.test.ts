@@ -71,14 +71,14 @@ ${servers}`
     return found
   }
 
-  test('a Service scaled to zero takes no stranger down', async () => {
+  test('a Service scaled to zero takes out no unrelated member', async () => {
     expect(await answers('stranger')).toEqual([200, 200, 200, 200])
     await send([], { pools: ['emptied'], allowEmpty: true })
     expect(await answers('emptied', 1)).toEqual([503])
     expect(await answers('stranger')).toEqual([200, 200, 200, 200])
   })
 
-  test('of two Services in one list the emptied one is emptied', async () => {
+  test('of two Services in one list, only the emptied one is emptied', async () => {
     const at = { addresses: ['127.0.0.1'], port: haproxy.port('live') }
     const desired = toDesired(mapEndpoints([at]), { pool: 'stranger' })
     await send(desired, { pools: ['stranger', 'second'], allowEmpty: true })
@@ -86,7 +86,7 @@ ${servers}`
     expect(await answers('stranger', 1)).toEqual([200])
   })
 
-  test('a machine beside the endpoints stays ready', async () => {
+  test('a machine that is not an endpoint stays ready', async () => {
     await send([], { pools: ['machines'], allowEmpty: true })
     expect(await haproxy.stat('machines', 'ctl-1', 'status')).toMatch(/MAINT|DRAIN/)
     expect(await haproxy.stat('machines', 'vm-1', 'status')).toBe('no check')
@@ -100,7 +100,7 @@ ${servers}`
     expect(await answers('halfdead')).toEqual([200, 200, 200, 200])
   })
 
-  test('carried out as drains, the core lets it go, too, and proves it idle', async () => {
+  test('a plan carried out by the core removes a dead member, proved idle', async () => {
     const at = { addresses: ['127.0.0.1'], port: haproxy.port('live') }
     const desired = toDesired(mapEndpoints([at]), { pool: 'healed' })
     const owns: PlanOptions['owns'] = ({ ref }) => ref.member.startsWith('ctl-')

@@ -57,7 +57,7 @@ describe.each(engines('envoy'))('Envoy $version drained itself', ({ path }) => {
     await run.close()
   })
 
-  test('/healthcheck/ok undoes it', async () => {
+  test('/healthcheck/ok undoes the drain', async () => {
     await using gateway = await startGateway(path)
     const { proxy, provider } = gateway
     await drain(provider, TARGET, POLICY)
@@ -105,7 +105,7 @@ describe.each(engines('envoy'))('Envoy $version drained itself', ({ path }) => {
   })
 })
 
-describe.each(engines('envoy'))('Envoy $version refuses nothing half-way', ({ path }) => {
+describe.each(engines('envoy'))('a refusal by Envoy $version changes nothing', ({ path }) => {
   test('a proxy without the health check filter is left as it is', async () => {
     await using gateway = await startGateway(path, { envoy: { httpFilters: [] } })
     const { proxy, provider } = gateway
@@ -113,7 +113,7 @@ describe.each(engines('envoy'))('Envoy $version refuses nothing half-way', ({ pa
     expect(await proxy.get('/ready')).toBe('LIVE\n')
   })
 
-  test('allow_paths that lack one are named, and it is left as it is', async () => {
+  test('paths that allow_paths lacks are named, and nothing is changed', async () => {
     const allowPaths = ['/server_info', '/stats', '/config_dump', '/healthcheck/fail', '/listeners']
     await using gateway = await startGateway(path, { envoy: { allowPaths } })
     const { proxy, provider } = gateway
@@ -123,7 +123,7 @@ describe.each(engines('envoy'))('Envoy $version refuses nothing half-way', ({ pa
     expect(await proxy.get('/server_info')).toContain('"LIVE"')
   })
 
-  test('the admin address of another service', async () => {
+  test('the admin address of another service is refused', async () => {
     await using gateway = await startGateway(path)
     const { proxy } = gateway
     await using wrong = envoyListener({ admin: `http://127.0.0.1:${proxy.http}` })

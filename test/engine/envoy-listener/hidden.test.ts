@@ -11,7 +11,7 @@ import { systemClock } from '../../../src/provider/clock.js'
 const TCP = 'type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy'
 
 describe.each(engines('envoy'))('Envoy $version with one listener hidden', ({ path }) => {
-  test('it is unread, also while that listener drains after LDS removed it', async () => {
+  test('it is unread, even while that listener drains after its removal', async () => {
     await using dir = await workDir()
     const file = `${dir.path}/lds.json`
     const port = await freePort()

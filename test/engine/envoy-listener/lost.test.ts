@@ -9,7 +9,7 @@ const POLICY = { timeout: '60s', keepReady: 0 } as const
 const HOT = { parentShutdown: 60, bootstrap: { stats_flush_interval: '0.3s' } }
 
 describe.each(engines('envoy'))('Envoy $version out of sight in mid-drain', ({ path }) => {
-  test('an admin API that does not answer: not idle until it does', async () => {
+  test('a proxy whose admin API is silent is not idle until it answers', async () => {
     await using gateway = await startGateway(path)
     const { proxy, provider, stage } = gateway
     const held = ask(proxy.http, '/hold')
@@ -27,7 +27,7 @@ describe.each(engines('envoy'))('Envoy $version out of sight in mid-drain', ({ p
     await run.close()
   })
 
-  test('one that has died is unread, and its drain ends by time', async () => {
+  test('a dead proxy is unread, and its drain ends at the deadline', async () => {
     // The drain lasts for an hour, so that the process dies before the drain is over on any machine.
     await using gateway = await startGateway(path, { provider: { noticed: { after: '1h' } } })
     const { proxy, provider } = gateway
@@ -40,7 +40,7 @@ describe.each(engines('envoy'))('Envoy $version out of sight in mid-drain', ({ p
     await run.close()
   })
 
-  test('a hot restart: the old process is waited for, the new one failed again', async () => {
+  test('a hot restart waits for the old process and fails the new one again', async () => {
     await using gateway = await startGateway(path, { envoy: HOT })
     const { proxy, provider } = gateway
     const socket = await openWebSocket(proxy.http)
@@ -57,7 +57,7 @@ describe.each(engines('envoy'))('Envoy $version out of sight in mid-drain', ({ p
     await run.close()
   })
 
-  test('a WebSocket that the end of the old process cuts is lost, not idle', async () => {
+  test('a WebSocket cut by the end of the old process is lost, not idle', async () => {
     await using gateway = await startGateway(path, { envoy: { ...HOT, parentShutdown: 6 } })
     const { proxy, provider } = gateway
     const socket = await openWebSocket(proxy.http)

@@ -36,7 +36,7 @@ function startFront(gateways: readonly Gateway[]) {
 }
 
 describe.each(engines('envoy'))('a roll over gateways of Envoy $version', ({ path }) => {
-  test('each is restarted when it is idle, one at a time, and no request fails', async () => {
+  test('gateways restart once idle, one at a time, and no request fails', async () => {
     const gateways = await Promise.all([1, 2, 3].map(() => startGateway(path)))
     try {
       const admin = gateways.map(({ proxy }) => proxy.admin)

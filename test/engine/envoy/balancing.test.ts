@@ -16,7 +16,7 @@ const ctx = () => ({ signal: AbortSignal.timeout(10_000), clock })
 const PICKED = 'type.googleapis.com/envoy.extensions.load_balancing_policies'
 
 describe.each(engines('envoy'))('how Envoy $version balances', ({ path }) => {
-  test('the last of a subset: refused and named, and never in force', async () => {
+  test("a drain of a subset's last member is refused, and never in force", async () => {
     const match = { metadata_match: { filter_metadata: { 'envoy.lb': { v: 'a' } } } }
     const subsets = { fallback_policy: 'ANY_ENDPOINT', subset_selectors: [{ keys: ['v'] }] }
     await using stage = await fileStage(path, {
@@ -48,7 +48,7 @@ describe.each(engines('envoy'))('how Envoy $version balances', ({ path }) => {
     expect((await ask(proxy.http)).port).toBe(a.port)
   })
 
-  test('a panic threshold that the runtime sets is the one that counts', async () => {
+  test('a panic threshold set at run time is the one that counts', async () => {
     const none = { common_lb_config: { healthy_panic_threshold: { value: 0 } } }
     const runtime = { 'upstream.healthy_panic_threshold': 100 }
     await using stage = await fileStage(path, { servers: 3, envoy: { cluster: none, runtime } })
@@ -61,7 +61,7 @@ describe.each(engines('envoy'))('how Envoy $version balances', ({ path }) => {
     expect(isDrainableError(error, 'REJECTED') && error.message).toContain('of 100 %')
   })
 
-  test('a threshold that the runtime sets in mid-drain: not in force', async () => {
+  test('a threshold set at run time in mid-drain takes the drain out of force', async () => {
     const none = { common_lb_config: { healthy_panic_threshold: { value: 0 } } }
     const layered_runtime = { layers: [{ name: 'admin', admin_layer: {} }] }
     await using stage = await fileStage(path, {
@@ -76,7 +76,7 @@ describe.each(engines('envoy'))('how Envoy $version balances', ({ path }) => {
     ])
   })
 
-  test('ring hash, told to fail in a panic, is judged as one that does not', async () => {
+  test('ring hash ignores fail_traffic_on_panic, and is judged accordingly', async () => {
     const common_lb_config = { zone_aware_lb_config: { fail_traffic_on_panic: true } }
     const route = { hash_policy: [{ header: { header_name: 'x-key' } }] }
     await using stage = await fileStage(path, {
@@ -98,7 +98,7 @@ describe.each(engines('envoy'))('how Envoy $version balances', ({ path }) => {
     expect((await look(lb, refOf(a))).scopes).toMatchObject([{ inForce: false }])
   })
 
-  test('UNHEALTHY to DRAINING: in force only where Envoy counts it so', async () => {
+  test('UNHEALTHY to DRAINING is in force only where Envoy counts it so', async () => {
     await using stage = await fileStage(path, { servers: 3 })
     const { a, b, backends, lb, proxy, refOf, file } = stage
     const ports = backends.map(({ port }) => port)
@@ -122,7 +122,7 @@ describe.each(engines('envoy'))('how Envoy $version balances', ({ path }) => {
     expect(await scope()).toMatchObject({ inForce: false })
   })
 
-  test('picked requests reach a drained host: idle is not verified', async () => {
+  test('requests with a picked host reach a drained one: idle is unverified', async () => {
     const policy = (type: string, config: object = {}) => ({
       policies: [
         {
@@ -150,7 +150,7 @@ describe.each(engines('envoy'))('how Envoy $version balances', ({ path }) => {
 })
 
 describe.each(engines('envoy'))('load reports alone on Envoy $version', ({ path }) => {
-  test('ready() undrains at once, whether it waits for health or not', async () => {
+  test('ready() opens at once, whether it waits for health or not', async () => {
     await using a = await startBackend()
     await using b = await startBackend()
     const sink = grpcEndpoints({ port: 0, initial: [setOf([a.port, b.port])], loadInterval: 100 })

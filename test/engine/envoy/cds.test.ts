@@ -97,7 +97,7 @@ describe.each(engines('envoy'))('clusters by CDS, Envoy $version', ({ path }) =>
         await it.endpoints([it.a.port, it.b.port], it.a.port)
       },
     ],
-  ] as const)('a cluster that %s: what ran before keeps its member busy', async (_, change) => {
+  ] as const)('a cluster that %s: earlier work keeps its member busy', async (_, change) => {
     await using it = await stage()
     const { a, b, proxy, lb, ref } = it
     await until(async () => (await ask(proxy.http)).status === 200, 'a cluster')
@@ -130,7 +130,7 @@ describe.each(engines('envoy'))('clusters by CDS, Envoy $version', ({ path }) =>
     }
   })
 
-  test('removed by another control plane: its requests are counted on', async () => {
+  test('requests of a cluster that another control plane removed still count', async () => {
     await using it = await stage()
     const { a, b, proxy, ref } = it
     await using lb = envoy({ endpoints: observedEndpoints(), admin: [proxy.admin] })
@@ -157,7 +157,7 @@ describe.each(engines('envoy'))('clusters by CDS, Envoy $version', ({ path }) =>
   })
 
   test.runIf(path === newest?.path)(
-    'under load a member is idle soon after the cluster was changed',
+    'under load a member is idle soon after its cluster was changed',
     async () => {
       await using it = await stage()
       const { a, proxy, lb, ref } = it

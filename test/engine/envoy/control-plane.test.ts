@@ -129,7 +129,7 @@ describe.each(proxies)('Envoy $version under go-control-plane', ({ path }) => {
     await until(() => phaseOf(run) === 'idle', 'idle')
   })
 
-  test('it renames the cluster: gone here, drained there', async () => {
+  test('it renames the cluster: the old one is gone, the new one drained', async () => {
     await using it = await stage(path)
     const { lb, ref } = it
     await it.give('DRAINING')

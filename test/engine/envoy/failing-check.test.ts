@@ -56,14 +56,14 @@ async function failingStage(path: string) {
 }
 
 describe.each(engines('envoy'))('a failing active check on Envoy $version', ({ path }) => {
-  test('a drain of its host is counted as before: in panic it is refused', async () => {
+  test('a drain of its host is refused in panic, because Envoy counts it', async () => {
     await using stage = await failingStage(path)
     const { b, lb, refOf } = stage
     const error: unknown = await drain(lb, refOf(b), { timeout: '10s' }).catch((e: unknown) => e)
     expect(isDrainableError(error, 'REJECTED') && error.message).toContain('1 of 3 endpoints')
   })
 
-  test('drained all the same it gets requests, and is not in force', async () => {
+  test('its drained host still gets requests, and is not in force', async () => {
     await using stage = await failingStage(path)
     const { b, proxy, file, refOf, gauge } = stage
     await using lb = envoy({

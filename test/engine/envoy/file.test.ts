@@ -48,7 +48,7 @@ describe.each(engines('envoy'))('file sink on Envoy $version', ({ path }) => {
     )
   })
 
-  test('version_text that a stats_matcher hides: the rows speak alone', async () => {
+  test('with version_text hidden by stats_matcher, the rows are enough', async () => {
     const patterns = [{ suffix: 'version_text' }]
     const stats = { stats_config: { stats_matcher: { exclusion_list: { patterns } } } }
     await using stage = await fileStage(path, { envoy: { bootstrap: stats } })
@@ -61,7 +61,7 @@ describe.each(engines('envoy'))('file sink on Envoy $version', ({ path }) => {
     expect(a.requests.length).toBe(before)
   })
 
-  test('one provider for a JSON and a YAML file, a cluster each', async () => {
+  test('one provider drains a JSON and a YAML file, one cluster each', async () => {
     await using dir = await workDir()
     await using a = await startBackend()
     await using b = await startBackend()
@@ -95,7 +95,7 @@ describe.each(engines('envoy'))('file sink on Envoy $version', ({ path }) => {
     )
   })
 
-  test('several sets in one file are refused by Envoy, and here', async () => {
+  test('several sets in one file are refused by Envoy and by the adapter', async () => {
     await using dir = await workDir()
     await using a = await startBackend()
     const file = `${dir.path}/web.json`

@@ -16,7 +16,7 @@ import { systemClock } from '../../../src/provider/clock.js'
 const clock = systemClock
 
 describe.each(engines('envoy'))('in force on Envoy $version', ({ path, series }) => {
-  test('inside the merge window of another change: no request after it is said', async () => {
+  test("in another change's merge window, no request comes after in-force", async () => {
     await using stage = await fileStage(path, { servers: 4 })
     const { a, b, proxy, lb, refOf } = stage
     await using traffic = startTraffic(proxy.http, { clients: 8, pause: 1 })
@@ -49,7 +49,7 @@ describe.each(engines('envoy'))('in force on Envoy $version', ({ path, series })
     expect(traffic.errors).toEqual([])
   })
 
-  test('an admin API on a unix socket', async () => {
+  test('a drain goes through an admin API on a Unix socket', async () => {
     await using dir = await workDir()
     const adminSocket = `unix:${dir.path}/admin.sock`
     await using stage = await fileStage(path, { envoy: { adminSocket } })
@@ -99,7 +99,7 @@ describe.each(engines('envoy').slice(-1))('at size and over TLS on Envoy $versio
     }
   })
 
-  test('mutual TLS: only a client with the right certificate is served', async () => {
+  test('mutual TLS serves only a client with the right certificate', async () => {
     await using dir = await workDir()
     const pki = makePki(dir.path)
     await using a = await startBackend()

@@ -17,7 +17,7 @@ const ways = [
 ]
 
 describe.each(engines('envoy'))('gRPC sink on Envoy $version', ({ path }) => {
-  test.each(ways)('is in force when acknowledged: ads $ads, delta $delta', async (way) => {
+  test.each(ways)('a drain is in force once acknowledged: ads $ads, delta $delta', async (way) => {
     await using a = await startBackend()
     await using b = await startBackend()
     const sink = grpcEndpoints({ port: 0, initial: [setOf([a.port, b.port])] })
@@ -38,7 +38,7 @@ describe.each(engines('envoy'))('gRPC sink on Envoy $version', ({ path }) => {
     expect(sink.receipts?.('web')).toMatchObject([{ node: 'envoy-1', state: 'acked' }])
   })
 
-  test('by load reports alone', async () => {
+  test('load reports alone are enough', async () => {
     await using a = await startBackend()
     await using b = await startBackend()
     const sink = grpcEndpoints({ port: 0, initial: [setOf([a.port, b.port])] })

@@ -23,7 +23,7 @@ async function opened() {
 }
 
 describe.each(engines('envoy'))('load reports beside a sink, Envoy $version', ({ path }) => {
-  test('beside REST, without an admin API', async () => {
+  test('they are enough beside REST, without an admin API', async () => {
     await using a = await startBackend()
     await using b = await startBackend()
     const { loads, port } = await opened()
@@ -48,7 +48,7 @@ describe.each(engines('envoy'))('load reports beside a sink, Envoy $version', ({
     await run.close()
   })
 
-  test('beside a file and beside a look alone: one that is not listed is found', async () => {
+  test('beside a file and beside an observer: an unlisted proxy is found', async () => {
     await using dir = await workDir()
     await using a = await startBackend()
     await using b = await startBackend()
@@ -80,7 +80,7 @@ describe.each(engines('envoy'))('load reports beside a sink, Envoy $version', ({
     expect(second.pid).toBeGreaterThan(0)
   })
 
-  test('beside gRPC, on another port: the sink goes by these alone', async () => {
+  test('beside gRPC on another port: the sink goes by these alone', async () => {
     await using a = await startBackend()
     await using b = await startBackend()
     const { loads, port } = await opened()
@@ -94,7 +94,7 @@ describe.each(engines('envoy'))('load reports beside a sink, Envoy $version', ({
     expect(proxy.pid).toBeGreaterThan(0)
   })
 
-  test('beside a callback: one that is not listed is found', async () => {
+  test('beside a callback: an unlisted proxy is found', async () => {
     await using dir = await workDir()
     await using a = await startBackend()
     await using b = await startBackend()

@@ -13,7 +13,7 @@ import { until } from '../../support/wait.js'
 const QUIET = 500
 
 describe.each(engines('envoy'))('by load reports alone under traffic, Envoy $version', (engine) => {
-  test('drains one after another: no request after idle, none shortly before', async () => {
+  test('drains in turn: no request after idle, none shortly before', async () => {
     const { path } = engine
     await using all = new AsyncDisposableStack()
     const backends = await Promise.all([1, 2, 3].map(() => startBackend()))

@@ -51,7 +51,7 @@ afterAll(() => {
   for (const { server } of servers) server.forceShutdown()
 })
 
-test('@grpc/grpc-js-xds over ADS calls a drained endpoint no more', async () => {
+test('@grpc/grpc-js-xds over ADS stops calling a drained endpoint', async () => {
   const [a, b] = servers
   if (a === undefined || b === undefined) throw new Error('two servers')
   const sink = grpcEndpoints({

@@ -44,7 +44,7 @@ describe.each(engines('envoy'))('a hot restart of Envoy $version', ({ path }) =>
     }
   })
 
-  test('a websocket that its end cuts is lost, not idle', async () => {
+  test('a WebSocket cut by the end of the old process is lost, not idle', async () => {
     await using stage = await fileStage(path, { envoy: { ...HOT, parentShutdown: 6 } })
     const { a, proxy, lb, refOf } = stage
     const sockets = [await openWebSocket(proxy.http)]
@@ -70,7 +70,7 @@ const SINKS = [
 const served = engines('envoy').flatMap((engine) => SINKS.map((sink) => ({ ...engine, ...sink })))
 
 describe.each(served)('by $by on Envoy $version', ({ path, serve, eds }) => {
-  test('a hot restart leaves no stream behind that a drain waits for', async () => {
+  test('a hot restart leaves no stale stream that a drain waits for', async () => {
     await using a = await startBackend()
     await using b = await startBackend()
     const sink = serve({ port: 0, initial: [setOf([a.port, b.port])] })
@@ -114,7 +114,7 @@ describe.each(served)('by $by on Envoy $version', ({ path, serve, eds }) => {
     expect(sink.streams?.('envoy-1')).toBe(1)
   })
 
-  test('two proxies with one node.id: the one that is not listed is unread', async () => {
+  test('of two proxies with one node.id the unlisted one is unread', async () => {
     await using a = await startBackend()
     await using b = await startBackend()
     const sink = serve({ port: 0, initial: [setOf([a.port, b.port])] })

@@ -2,10 +2,12 @@
 import { describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { drainAtRandom } from '../../support/envoy/random.js'
+import { isCi } from '../../support/skipped.js'
 
-const DRAINS = 10
+/** Each takes seven seconds: a run outside of CI plays some of them. */
+const DRAINS = isCi() ? 10 : 4
 /** What a hot restart or a kill cuts is lost, and such an idle is not verified. */
-const LEAST = 5
+const LEAST = isCi() ? 5 : 1
 
 describe('random drains over three proxies', () => {
   const options = { timeout: 300_000 }
@@ -15,12 +17,9 @@ describe('random drains over three proxies', () => {
     expect(falseIdles).toEqual([])
     expect(Object.values(outcomes).reduce((sum, count) => sum + count, 0)).toBe(DRAINS)
     expect(outcomes['idle'], JSON.stringify(outcomes)).toBeGreaterThanOrEqual(LEAST)
-    expect(Object.keys(disturbances ?? {}).sort()).toEqual([
-      'cut',
-      'hot restart',
-      'pause',
-      'restart',
-    ])
+    const disturbed = Object.keys(disturbances ?? {}).sort()
+    if (isCi()) expect(disturbed).toEqual(['cut', 'hot restart', 'pause', 'restart'])
+    else expect(disturbed).not.toEqual([])
     expect(requests).toBeGreaterThan(100 * DRAINS)
   })
 })

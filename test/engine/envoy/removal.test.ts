@@ -49,7 +49,7 @@ describe.each(engines('envoy'))('removal and panic on Envoy $version', ({ path }
     expect(traffic.sent).toBeGreaterThan(50)
   })
 
-  test('the last healthy endpoint is not drained, with the reason in words', async () => {
+  test('the last healthy endpoint is not drained, and the reason is told', async () => {
     await using stage = await fileStage(path)
     const { a, b, lb, refOf } = stage
     await drain(lb, refOf(a), { timeout: '10s' })
@@ -61,7 +61,7 @@ describe.each(engines('envoy'))('removal and panic on Envoy $version', ({ path }
     expect((await look(lb, refOf(b))).own).toBe('ready')
   })
 
-  test('in a panic that is allowed, or begins later, no member is idle', async () => {
+  test('in an allowed or later panic no member is idle', async () => {
     await using stage = await fileStage(path, { provider: { onPanic: 'allow' } })
     const { a, b, proxy, lb, refOf } = stage
     await using traffic = startTraffic(proxy.http)
@@ -85,7 +85,7 @@ describe.each(engines('envoy'))('removal and panic on Envoy $version', ({ path }
     expect((await ask(proxy.http)).status).toBe(503)
   })
 
-  test('an endpoint that vanishes under a request is gone, its work is not', async () => {
+  test('an endpoint that vanishes under a request is gone, its work counted', async () => {
     await using stage = await fileStage(path, { servers: 3 })
     const { a, proxy, lb, refOf } = stage
     while (a.held === 0) {
@@ -107,7 +107,7 @@ describe.each(engines('envoy'))('removal and panic on Envoy $version', ({ path }
     }, 'the orphan to end')
   })
 
-  test('restore puts status and place back, to the byte', async () => {
+  test('restore puts back status and place, byte for byte', async () => {
     await using stage = await fileStage(path, { servers: 3 })
     const { b, lb, refOf } = stage
     const before = JSON.parse(await readFile(stage.file, 'utf8')) as { resources: unknown }

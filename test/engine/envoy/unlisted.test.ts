@@ -10,7 +10,7 @@ import { systemClock } from '../../../src/provider/clock.js'
 import { delay, until } from '../../support/wait.js'
 
 describe.each(engines('envoy'))('Envoy $version, removed before the first look', ({ path }) => {
-  test('what is left in one proxy is not hidden by the traffic of others', async () => {
+  test('work left in one proxy is not hidden by the traffic of others', async () => {
     await using dir = await workDir()
     await using a = await startBackend()
     await using b = await startBackend()

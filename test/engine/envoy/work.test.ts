@@ -50,7 +50,7 @@ describe.each(engines('envoy'))('work on Envoy $version', ({ path, series }) => 
     stage.b.release()
   })
 
-  test('h2 streams, as gRPC has them', async () => {
+  test('HTTP/2 streams, as gRPC has them, keep a member busy', async () => {
     const streams: ServerHttp2Stream[] = []
     const server = createH2()
     server.on('stream', (stream) => {
@@ -121,7 +121,7 @@ describe.each(engines('envoy'))('work on Envoy $version', ({ path, series }) => 
     await Promise.all(asked)
   })
 
-  test('a connect that hangs is work', async () => {
+  test('a hanging connect keeps a member busy', async () => {
     await using hanging = await startHanging()
     await using stage = await fileStage(path, { extra: [hanging.port] })
     const { proxy, lb } = stage
@@ -137,7 +137,7 @@ describe.each(engines('envoy'))('work on Envoy $version', ({ path, series }) => 
     expect(statuses).toContain(503)
   })
 
-  test('sticky sessions that may come back keep a member from being idle', async () => {
+  test('sticky sessions that may come back keep a member from idle', async () => {
     const filter = {
       name: 'envoy.filters.http.stateful_session',
       typed_config: {

@@ -16,7 +16,7 @@ describe.concurrent.each(pairs())(
   'Data Plane API $api before HAProxy $engine.version',
   { timeout: 60_000 },
   ({ engine, api }) => {
-    test('a request in flight is waited for, and the idle is proved and sealed', async () => {
+    test('a request in flight is waited for, and idle is proved and sealed', async () => {
       await using rig = await front(engine, api, NO_OLD, CONFIG, STOP)
       const { answer } = await rig.hold(WEB1)
       const run = startDrain(rig.lb, WEB1, { timeout: '30s' })
@@ -40,7 +40,7 @@ describe.concurrent.each(pairs())(
       expect((await request(rig.haproxy.port('web'), '/', { cookie: 'web1' })).server).toBe('web1')
     })
 
-    test('without a bound on old workers idle is said, but not verified', async () => {
+    test('without a bound on old workers idle is said but not verified', async () => {
       await using rig = await front(engine, api)
       const report = await drain(rig.lb, WEB1, { timeout: '20s' })
       expect(report.outcome).toBe('idle')
@@ -59,7 +59,7 @@ describe.concurrent.each(pairs())(
       expect(last.scopes[0]).toMatchObject({ state: 'read', active: 1 })
     })
 
-    test('a reload in mid-drain is seen by its pid, its old worker waited for', async () => {
+    test('a reload in mid-drain shows by its pid; its old worker is waited for', async () => {
       await using rig = await front(engine, api)
       const { answer } = await rig.hold(WEB1)
       const run = startDrain(rig.lb, WEB1, { timeout: '8s' })
@@ -90,7 +90,7 @@ describe.concurrent.each(pairs())(
       expect(await answer).toMatchObject({ status: 200, cut: false })
     })
 
-    test('with within, an old worker counts as ended that long after the reload', async () => {
+    test('under within, an old worker ends that long after the reload', async () => {
       const global = '  hard-stop-after 3s'
       const options = { oldWorkers: { within: '3s' } } as const
       await using rig = await front(engine, api, options, CONFIG, global)
@@ -129,7 +129,7 @@ describe.concurrent.each(pairs())(
       rig.backends['web1'] = await Backend.start(rig.haproxy.port('web1'), 'web1')
     })
 
-    test('a durable drain lasts through a reload, and is undone', async () => {
+    test('a durable drain survives a reload and can be undone', async () => {
       await using rig = await front(engine, api, { durable: true, ...NO_OLD })
       const { native } = await present(rig.lb, WEB1)
       expect((await change(rig.lb, { kind: 'hold', ref: WEB1, to: 'drain' })).status).toBe(
@@ -198,7 +198,7 @@ describe.concurrent.each(pairs())(
       expect(await present(rig.lb, WEB1)).toMatchObject({ own: 'ready', serves: true, port })
     })
 
-    test('an abort does not wait for a frozen HAProxy, and finds out later', async () => {
+    test('an abort does not wait for a frozen HAProxy', async () => {
       await using rig = await front(engine, api, { callTimeout: '700ms' })
       await present(rig.lb, WEB1)
       const pid = await rig.haproxy.signal('SIGSTOP')
@@ -235,7 +235,7 @@ describe.concurrent.each(pairs())(
       expect(result).toMatchObject({ status: 'rejected', error: { code: 'UNREACHABLE' } })
     })
 
-    test('states that the API misreads are told from the statistics, and undone', async () => {
+    test('states that the API misreads are told by the statistics, and undone', async () => {
       const config: typeof CONFIG = (port) =>
         CONFIG(port, '').replace(/server web1 \S+/, '$& disabled')
       await using rig = await front(engine, api, {}, config)
@@ -257,7 +257,7 @@ describe.concurrent.each(pairs())(
       expect('error' in sealed && sealed.error.message).toContain('DRAIN')
     })
 
-    test('what maint does is read from the configuration of each server', async () => {
+    test('the effect of maint is read from the configuration of each server', async () => {
       const config: typeof CONFIG = (port) =>
         CONFIG(port, '').replace(/server web1 \S+/, '$& on-marked-down shutdown-sessions')
       await using rig = await front(engine, api, {}, config)

@@ -35,7 +35,7 @@ describe.concurrent.each(pairs('2.6', '3.0', '3.2'))(
   'marks in the file beside a server opened by hand, HAProxy $engine.version, API $api',
   { timeout: 60_000 },
   ({ engine, api }) => {
-    test('are seen: the next reload would take it out', async () => {
+    test('are seen before the next reload takes the server out', async () => {
       await using rig = await front(engine, api, DURABLE, WEIGHED)
       await openedByHand(rig)
       expect(await present(rig.lb, WEB1)).toMatchObject({ own: 'ready', stored: 'maint' })

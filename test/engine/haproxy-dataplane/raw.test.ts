@@ -17,7 +17,7 @@ backend slots
 `
 
 describe.concurrent.each(pairs('2.6', '3.0', '3.2'))(
-  'servers that only the text has, Data Plane API $api before HAProxy $engine.version',
+  'servers only in the text, Data Plane API $api before HAProxy $engine.version',
   { timeout: 60_000 },
   ({ engine, api }) => {
     test.each([LISTED, SLOT])('are drained and sealed: %o', async (ref) => {

@@ -15,7 +15,7 @@ describe.concurrent.each(pairs('2.6', '3.0', '3.2'))(
   { timeout: 90_000 },
   ({ engine, api }) => {
     // in 2.x a reload is a signal: one that fails is not noticed by the API, and nothing is rolled back
-    test.runIf(api !== '2.9')('one that fails after ready() brings no mark back', async () => {
+    test.runIf(api !== '2.9')('a reload that fails after ready() brings no mark back', async () => {
       await using rig = await front(engine, api, DURABLE, WEIGHED, '', Infinity)
       await change(rig.lb, { kind: 'hold', ref: WEB1, to: 'maint' })
       await addBackend(rig.fake, 'accepted')
@@ -38,7 +38,7 @@ describe.concurrent.each(pairs('2.6', '3.0', '3.2'))(
       expect(server).toBe('web1')
     })
 
-    test('one in mid-drain is proved by hard-stop-after, and never before', async () => {
+    test('a reload in mid-drain is proved by hard-stop-after, not before', async () => {
       const stop = { oldWorkers: 'hard-stop-after' } as const
       await using rig = await front(engine, api, stop, CONFIG, '  hard-stop-after 5s')
       const { answer } = await rig.hold(WEB1)

@@ -31,10 +31,10 @@ async function replaced(rig: Front): Promise<number> {
 }
 
 describe.concurrent.each(pairs('2.6', '3.0', '3.2'))(
-  'with the Runtime API as its eyes: HAProxy $engine.version, API $api',
+  'proof by the Runtime API: HAProxy $engine.version, API $api',
   { timeout: 120_000 },
   ({ engine, api }) => {
-    test('an idle is proved, without a bound on old workers', async () => {
+    test('idle is proved without a bound on old workers', async () => {
       await using rig = await both(engine, api)
       const [member] = (await startDrain(rig.lb, WEB1, { timeout: '60s' }).done).members
       expect(member).toMatchObject({ outcome: 'idle', verifiedIdle: true, sealed: true })

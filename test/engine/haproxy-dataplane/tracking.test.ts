@@ -19,7 +19,7 @@ describe.concurrent.each(pairs('2.6', '3.0', '3.2'))(
   'servers that track others, Data Plane API $api before HAProxy $engine.version',
   { timeout: 60_000 },
   ({ engine, api }) => {
-    test('one whose tracker is the last of its backend is not drained', async () => {
+    test('a server whose tracker is the last of its backend is not drained', async () => {
       await using rig = await front(engine, api, {}, tracking())
       await until('it serves', async () => (await present(rig.lb, API1)).serves)
       const result = await change(rig.lb, { kind: 'hold', ref: WEB1, to: 'drain' })
@@ -27,7 +27,7 @@ describe.concurrent.each(pairs('2.6', '3.0', '3.2'))(
       expect(await rig.haproxy.stat('api', 'api1', 'status')).toBe('UP')
     })
 
-    test('one and its tracker are drained and opened in one call', async () => {
+    test('a server and its tracker are drained and opened in one call', async () => {
       await using rig = await front(engine, api, { maintCuts: false }, tracking('web2'))
       await until('it serves', async () => (await present(rig.lb, API1)).serves)
       const { address, port } = await present(rig.lb, API1)

@@ -6,7 +6,7 @@ import { until } from '../../support/haproxy.js'
 import { Client, lab, member, SEALED_IDLE, web1 } from '../../support/haproxy-lab.js'
 
 describe.each(engines('haproxy'))('another master of HAProxy $version', (engine) => {
-  it.concurrent('that takes over leaves the worker before to be counted', async ({ expect }) => {
+  it.concurrent('that takes over leaves the earlier worker counted', async ({ expect }) => {
     await using it = await lab({ engine })
     const { haproxy, s1 } = it
     await using lb = it.provider()
@@ -34,29 +34,32 @@ describe.each(engines('haproxy'))('another master of HAProxy $version', (engine)
     expect(busyAtIdle).toBe(0)
   })
 
-  it.concurrent('before the first look leaves its worker to be waited for', async ({ expect }) => {
-    await using it = await lab({ engine })
-    const { haproxy, s1 } = it
-    using client = new Client(haproxy.port('web'), 's1')
-    const answer = client.ask('/stream')
-    await until(() => s1.active === 1, 'in flight')
-    await haproxy.takeOver()
-    await using lb = it.provider()
-    await using drained = startDrain(lb, web1, { timeout: '60s' })
-    let busyAtIdle = -1
-    drained.on('idle', () => (busyAtIdle = s1.active))
-    await until(
-      () => drained.why().some(({ text }) => text.includes('another master runs HAProxy now')),
-      'why() names it',
-    )
-    s1.release()
-    expect((await answer).cut).toBe(false)
-    client[Symbol.dispose]()
-    expect(member(await drained.done)).toMatchObject(SEALED_IDLE)
-    expect(busyAtIdle).toBe(0)
-  })
+  it.concurrent(
+    'before the first look leaves an earlier worker to wait for',
+    async ({ expect }) => {
+      await using it = await lab({ engine })
+      const { haproxy, s1 } = it
+      using client = new Client(haproxy.port('web'), 's1')
+      const answer = client.ask('/stream')
+      await until(() => s1.active === 1, 'in flight')
+      await haproxy.takeOver()
+      await using lb = it.provider()
+      await using drained = startDrain(lb, web1, { timeout: '60s' })
+      let busyAtIdle = -1
+      drained.on('idle', () => (busyAtIdle = s1.active))
+      await until(
+        () => drained.why().some(({ text }) => text.includes('another master runs HAProxy now')),
+        'why() names it',
+      )
+      s1.release()
+      expect((await answer).cut).toBe(false)
+      client[Symbol.dispose]()
+      expect(member(await drained.done)).toMatchObject(SEALED_IDLE)
+      expect(busyAtIdle).toBe(0)
+    },
+  )
 
-  it.concurrent('after a restart holds nothing up', async ({ expect }) => {
+  it.concurrent('after a restart does not delay the drain', async ({ expect }) => {
     await using it = await lab({ engine })
     const { haproxy } = it
     await using lb = it.provider()
@@ -66,7 +69,7 @@ describe.each(engines('haproxy'))('another master of HAProxy $version', (engine)
     expect(member(await drained.done)).toMatchObject(SEALED_IDLE)
   })
 
-  it.concurrent('after a restart before the drain holds nothing up', async ({ expect }) => {
+  it.concurrent('after a restart before the drain does not delay the drain', async ({ expect }) => {
     await using it = await lab({ engine })
     const { haproxy } = it
     await using lb = it.provider()

@@ -12,7 +12,7 @@ const DRAINS = 4
 
 describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
   it.concurrent.for(['master', 'plain'] as const)(
-    'no verdict while a backend is busy, no request fails (%s)',
+    'no idle is said while a backend is busy, no request fails (%s)',
     async (mode: Mode, { expect }) => {
       await using haproxy = await Haproxy.start({
         engine,
@@ -72,7 +72,7 @@ ${SERVERS.map((name) => `  server ${name} 127.0.0.1:${port(name)} cookie ${name}
           await haproxy.reload()
           isLate = busyAtIdle !== -1
         }
-        // Sticky clients keep the member busy under drain: somebody closes the door, after a reload again.
+        // Sticky clients keep the member busy under drain: the test sets maint, and again after a reload.
         const sticky = setInterval(
           () => void haproxy.cli(`set server web/${member} state maint`),
           3_000,

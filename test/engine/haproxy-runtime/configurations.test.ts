@@ -58,7 +58,7 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
   afterAll(() => all[Symbol.asyncDispose]())
 
   it.concurrent(
-    'a server configured disabled is kept in maint, and drained once ready',
+    'a server configured as disabled stays in maint, and drains once ready',
     async ({ expect }) => {
       await using lb = all.provider()
       const ref = { pool: 'disabled', member: 's1' }
@@ -97,21 +97,24 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
     },
   )
 
-  it.concurrent('deleted in mid-drain: gone, and not called idle', async ({ expect }) => {
-    await using lb = all.provider()
-    const drained = startDrain(
-      lb,
-      { pool: 'deleted', member: 's1' },
-      { timeout: '20s', settle: '5s' },
-    )
-    await until(async () => (await haproxy.mask('deleted', 's1')) === 8, 'drained')
-    await haproxy.cli('set server deleted/s1 state maint')
-    expect(await haproxy.cli('del server deleted/s1')).toContain('Server deleted.')
-    expect(member(await drained.done)).toMatchObject({ outcome: 'gone', verifiedIdle: false })
-  })
+  it.concurrent(
+    'a member deleted in mid-drain is gone, and not called idle',
+    async ({ expect }) => {
+      await using lb = all.provider()
+      const drained = startDrain(
+        lb,
+        { pool: 'deleted', member: 's1' },
+        { timeout: '20s', settle: '5s' },
+      )
+      await until(async () => (await haproxy.mask('deleted', 's1')) === 8, 'drained')
+      await haproxy.cli('set server deleted/s1 state maint')
+      expect(await haproxy.cli('del server deleted/s1')).toContain('Server deleted.')
+      expect(member(await drained.done)).toMatchObject({ outcome: 'gone', verifiedIdle: false })
+    },
+  )
 
   it.concurrent(
-    'removed once idle, pooled connections and 2.6 framing included',
+    'an idle member is removed, with pooled connections and 2.6 framing too',
     async ({ expect }) => {
       await using lb = all.provider()
       await request(haproxy.port('removed'), '/', { cookie: 's1' })
@@ -140,7 +143,7 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
   )
 
   it.concurrent(
-    'shutdown-sessions under maintCuts: nothing is cut, nothing sealed',
+    'with shutdown-sessions and maintCuts nothing is cut or sealed',
     async ({ expect }) => {
       await using lb = all.provider({ maintCuts: true })
       await using own = await ownBackend(haproxy, 'cuts')
@@ -181,7 +184,7 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
   )
 
   it.concurrent.for(['persist', 'forced'])(
-    'option persist and force-persist lose an idle, which is said (%s)',
+    'option persist and force-persist lose an idle, and that is said (%s)',
     async (pool, { expect }) => {
       await using lb = all.provider()
       const drained = startDrain(lb, { pool, member: 's1' }, { timeout: '10s' })
@@ -199,7 +202,7 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
   )
 
   it.concurrent(
-    'another client sets ready: overruled, or put back where that is wished',
+    'a ready set by another client overrules, or is put back on request',
     async ({ expect }) => {
       await using lb = all.provider()
       const drained = startDrain(
@@ -224,7 +227,7 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
   )
 
   it.concurrent(
-    'found in maint it stays so, found drained it is sealed and given back',
+    'a member found in maint stays there, one found drained is sealed',
     async ({ expect }) => {
       await using lb = all.provider()
       await haproxy.cli('set server maint/s1 state maint')
@@ -249,7 +252,7 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
   )
 
   it.concurrent(
-    'a drain begun by set server gives load and idle on the adapter',
+    'a drain begun by set server emits load and idle on the adapter',
     async ({ expect }) => {
       await using lb = all.provider()
       await using own = await ownBackend(haproxy, 'outside')
@@ -269,7 +272,7 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
     },
   )
 
-  it.concurrent('ready waits for the first passed check, with fall 1 too', async ({ expect }) => {
+  it.concurrent('ready waits for the first passed check, even with fall 1', async ({ expect }) => {
     await using lb = all.provider()
     await until(async () => (await look(lb, 'health')).health === 'up', 'up')
     const ref = { pool: 'health', member: 's1' }
@@ -292,7 +295,7 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
     expect(alive.total).toBeGreaterThan(0)
   })
 
-  it.concurrent('300 drains on one process at once', async ({ expect }) => {
+  it.concurrent('one process runs 300 drains at once', async ({ expect }) => {
     await using lb = all.provider()
     const before = Number(/^CumReq: (\d+)/m.exec(await haproxy.cli('show info'))?.[1])
     const report = await drain(lb, { pool: 'many' }, { timeout: '30s', keepReady: 0 })

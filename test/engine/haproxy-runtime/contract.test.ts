@@ -73,7 +73,7 @@ class Between implements AsyncDisposable {
     this.#answers = answers
     return () => {
       this.#answers = 'whole'
-      // What waits for an answer that was kept back waits for ever.
+      // A call that waits for a suppressed answer would wait for ever.
       for (const client of this.#clients) client.destroy()
     }
   }

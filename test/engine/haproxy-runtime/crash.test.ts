@@ -16,7 +16,7 @@ const config: Config = (port) => site(port, 'web')
 
 describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
   it.concurrent.for(['write-1', 'write-2', 'draining', 'idle', 'held'])(
-    'killed at %s, resumed in another process, restored',
+    'killed at %s, a drain is resumed in another process and restored',
     async (stage, { expect: expectThat }) => {
       await using haproxy = await Haproxy.start({ engine, config })
       await using s1 = await Backend.start(haproxy.port('s1'), 's1')
@@ -70,7 +70,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     },
   )
 
-  it('aborted at every stage: no socket and no timer is left', async () => {
+  it('an abort at any stage leaves no socket and no timer', async () => {
     await using haproxy = await Haproxy.start({ engine, config, mode: 'plain' })
     await using s1 = await Backend.start(haproxy.port('s1'), 's1')
     const answer = request(haproxy.port('web'), '/hold', { cookie: 's1' })
@@ -99,25 +99,28 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     await answer
   })
 
-  it.concurrent('over TCP, and with a small tune.bufsize', async ({ expect: expectThat }) => {
-    await using haproxy = await Haproxy.start({
-      engine,
-      mode: 'plain',
-      global: '  stats socket ipv4@127.0.0.1:${CLI} level admin\n  tune.bufsize 4096',
-      config: (port) => `
+  it.concurrent(
+    'a drain works over TCP with a small tune.bufsize',
+    async ({ expect: expectThat }) => {
+      await using haproxy = await Haproxy.start({
+        engine,
+        mode: 'plain',
+        global: '  stats socket ipv4@127.0.0.1:${CLI} level admin\n  tune.bufsize 4096',
+        config: (port) => `
 backend many
 ${Array.from({ length: 700 }, (_, index) => `  server a-rather-long-name-of-a-server-${index} 127.0.0.1:${port('s1')}`).join('\n')}`,
-    })
-    await using lb = haproxyRuntime({ socket: { host: '127.0.0.1', port: haproxy.cliPort } })
-    const some = Array.from({ length: 60 }, (_, index) => ({
-      pool: 'many',
-      member: `a-rather-long-name-of-a-server-${index * 11}`,
-    }))
-    const report = await drain(lb, some, { timeout: '20s' })
-    expectThat(report.members.every(({ outcome, sealed }) => outcome === 'idle' && sealed)).toBe(
-      true,
-    )
-    // Over TCP nothing excludes a process that it replaced.
-    expectThat(report.members.some(({ verifiedIdle }) => verifiedIdle)).toBe(false)
-  })
+      })
+      await using lb = haproxyRuntime({ socket: { host: '127.0.0.1', port: haproxy.cliPort } })
+      const some = Array.from({ length: 60 }, (_, index) => ({
+        pool: 'many',
+        member: `a-rather-long-name-of-a-server-${index * 11}`,
+      }))
+      const report = await drain(lb, some, { timeout: '20s' })
+      expectThat(report.members.every(({ outcome, sealed }) => outcome === 'idle' && sealed)).toBe(
+        true,
+      )
+      // Over TCP nothing excludes a process that it replaced.
+      expectThat(report.members.some(({ verifiedIdle }) => verifiedIdle)).toBe(false)
+    },
+  )
 })

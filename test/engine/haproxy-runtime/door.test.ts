@@ -61,7 +61,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
         'the door of the new process is closed',
       )
       expect(wasIdle).toBe(false)
-      // It comes in through the old worker all the same, and is the last one on its connection.
+      // It still comes in through the old worker, and is the last one on its connection.
       const last = await client.ask('/')
       expect(last.status).toBe(200)
       if (by === 'cookie') expect(last.server).toBe(ref.member)
@@ -125,7 +125,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     },
   )
 
-  it.concurrent('a connection idle at the reload holds nothing up', async ({ expect }) => {
+  it.concurrent('a connection idle at the reload does not delay the drain', async ({ expect }) => {
     await using it = await lab({ engine })
     await using lb = it.provider()
     using client = new Client(it.haproxy.port('web'), 's1')
@@ -137,7 +137,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     expect(member(await drained.done)).toMatchObject(SEALED_IDLE)
   })
 
-  it.concurrent('a WebSocket of another pool holds nothing up', async ({ expect }) => {
+  it.concurrent('a WebSocket of another pool does not delay the drain', async ({ expect }) => {
     const config: Config = (port) => site(port, 'web') + site(port, 'other')
     await using it = await lab({ engine, config })
     const { haproxy, s1 } = it
@@ -159,7 +159,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
   })
 
   it.concurrent.for([1, 2])(
-    'an HTTP/2 client ends with what it had in flight (%i reloads)',
+    'an HTTP/2 client ends with its last request in flight (%i reloads)',
     async (reloads, { expect }) => {
       const config: Config = (port) => site(port, 'web', { bind: 'proto h2' })
       await using it = await lab({ engine, config })
@@ -230,7 +230,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     expect(busyAtIdle).toBe(0)
   })
 
-  // HAProxy says GOAWAY, and serves what the client begins all the same.
+  // HAProxy sends GOAWAY, and still serves what the client begins.
   it.concurrent('a WebSocket of another pool is waited for over HTTP/2', async ({ expect }) => {
     await using it = await lab({ engine, config: BOTH })
     const { haproxy, s1 } = it

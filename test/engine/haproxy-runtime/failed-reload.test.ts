@@ -9,7 +9,7 @@ import { lab, member, SEALED_IDLE, web1 } from '../../support/haproxy-lab.js'
 import { request } from '../../support/haproxy-traffic.js'
 
 describe.each(engines('haproxy'))('a failed reload of HAProxy $version', (engine) => {
-  it.concurrent('changes nothing about a drain that goes on', async ({ expect }) => {
+  it.concurrent('changes nothing for a drain under way', async ({ expect }) => {
     await using it = await lab({ engine })
     const { haproxy, s1 } = it
     await using lb = it.provider()
@@ -31,7 +31,7 @@ describe.each(engines('haproxy'))('a failed reload of HAProxy $version', (engine
 
   // 3.2 and 3.4 list the process that serves under '# old workers' from then on.
   it.concurrent(
-    'before the first look leaves the one that serves the current',
+    'before the first look leaves the serving process the current one',
     async ({ expect }) => {
       await using it = await lab({ engine })
       const { haproxy } = it

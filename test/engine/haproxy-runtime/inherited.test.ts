@@ -51,7 +51,7 @@ ${web('alone', { s1: `agent-check agent-port ${port('agentalone')} agent-inter 2
   afterAll(() => all[Symbol.asyncDispose]())
 
   it.concurrent(
-    'followers are named; an own bit is set under an inherited drain',
+    'followers are named, and an own bit is set under an inherited drain',
     async ({ expect }) => {
       await using lb = all.provider()
       await until(async () => (await look(lb, 'parent')).health === 'up', 'up')
@@ -125,7 +125,7 @@ ${web('alone', { s1: `agent-check agent-port ${port('agentalone')} agent-inter 2
   })
 
   it.concurrent(
-    'a name that does not resolve: inherited maint, its own bit apart',
+    'a name that does not resolve inherits maint, beside its own state',
     async ({ expect }) => {
       await using lb = all.provider()
       await until(async () => (await haproxy.mask('resolved', 's1')) === 32, 'not resolved')
@@ -144,7 +144,7 @@ ${web('alone', { s1: `agent-check agent-port ${port('agentalone')} agent-inter 2
     },
   )
 
-  it.concurrent('an undo waits for no check that can not come', async ({ expect }) => {
+  it.concurrent('an undo does not wait for a check that can not come', async ({ expect }) => {
     await using lb = all.provider()
     const ref = { pool: 'unresolved', member: 's1' }
     await until(async () => (await haproxy.mask(ref.pool, ref.member)) === 32, 'not resolved')
@@ -186,7 +186,7 @@ ${web('alone', { s1: `agent-check agent-port ${port('agentalone')} agent-inter 2
   })
 
   it.concurrent(
-    'ready() of a server with an agent alone waits for no check',
+    'ready() of a server that has only an agent waits for no check',
     async ({ expect }) => {
       await using agent = await Agent.start(haproxy.port('agentalone'), 'up')
       await using lb = all.provider()

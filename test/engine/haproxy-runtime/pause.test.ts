@@ -31,7 +31,7 @@ const PAUSES: readonly Case[] = [
 describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
   // Each has a HAProxy of its own, because a pause stops all that is in it.
   it.concurrent.for(PAUSES)(
-    'a retry that outlasts pauses $is is not overlooked',
+    'a retry that outlasts pauses $is is noticed',
     async (pauses, { expect }) => {
       const { server, arrived, early, ...report } = await retryUnderPauses(engine, pauses)
       // Under maint 2.6 sends the retry elsewhere.

@@ -9,7 +9,7 @@ import { Client, lab, member, web1 } from '../../support/haproxy-lab.js'
 import { request } from '../../support/haproxy-traffic.js'
 
 describe.each(engines('haproxy'))('plain HAProxy $version', (engine) => {
-  it.concurrent('started alone: its arguments prove idle', async ({ expect }) => {
+  it.concurrent('a process started alone proves idle by its arguments', async ({ expect }) => {
     await using it = await lab({ engine, mode: 'plain' })
     await using lb = it.provider()
     expect(member(await drain(lb, web1, { timeout: '20s' }))).toMatchObject({
@@ -38,7 +38,7 @@ describe.each(engines('haproxy'))('plain HAProxy $version', (engine) => {
   )
 
   // No connection was kept to it, so it can't be asked; the system shows it, and its end.
-  it.concurrent('a process that only a listing saw is waited for', async ({ expect }) => {
+  it.concurrent('a process seen only by select() is waited for', async ({ expect }) => {
     await using it = await lab({ engine, mode: 'plain' })
     const { haproxy, s1 } = it
     using client = new Client(haproxy.port('web'), 's1')
@@ -61,7 +61,7 @@ describe.each(engines('haproxy'))('plain HAProxy $version', (engine) => {
     expect(busyAtIdle).toBe(0)
   })
 
-  it.concurrent('a process beside it that finishes its work leaves a doubt', async ({ expect }) => {
+  it.concurrent('an unknown process beside it leaves idle unverified', async ({ expect }) => {
     await using it = await lab({ engine, mode: 'plain' })
     const { haproxy, s1 } = it
     using client = new Client(haproxy.port('web'), 's1')
@@ -90,20 +90,23 @@ describe.each(engines('haproxy'))('plain HAProxy $version', (engine) => {
     )
   })
 
-  it.concurrent('within waits until the predecessor must have gone', async ({ expect }) => {
-    await using it = await lab({ engine, mode: 'plain', global: '  hard-stop-after 1s' })
-    const { haproxy, s1 } = it
-    const answer = request(haproxy.port('web'), '/stream', { cookie: 's1' })
-    await until(() => s1.active === 1, 'in flight')
-    await haproxy.reload()
-    await using lb = it.provider({ oldWorkers: { within: '1s' } })
-    const report = await drain(lb, web1, { timeout: '20s' })
-    expect(member(report)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
-    expect(s1.active).toBe(0)
-    expect((await answer).cut).toBe(true)
-  })
+  it.concurrent(
+    'under within, idle waits until the predecessor must have gone',
+    async ({ expect }) => {
+      await using it = await lab({ engine, mode: 'plain', global: '  hard-stop-after 1s' })
+      const { haproxy, s1 } = it
+      const answer = request(haproxy.port('web'), '/stream', { cookie: 's1' })
+      await until(() => s1.active === 1, 'in flight')
+      await haproxy.reload()
+      await using lb = it.provider({ oldWorkers: { within: '1s' } })
+      const report = await drain(lb, web1, { timeout: '20s' })
+      expect(member(report)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+      expect(s1.active).toBe(0)
+      expect((await answer).cut).toBe(true)
+    },
+  )
 
-  it.concurrent('within lasts longer where both stood still', async ({ expect }) => {
+  it.concurrent('within lasts longer when both processes stood still', async ({ expect }) => {
     await using it = await lab({ engine, mode: 'plain', global: '  hard-stop-after 3s' })
     const { haproxy, s1 } = it
     const answer = request(haproxy.port('web'), '/stream', { cookie: 's1' })
@@ -125,7 +128,7 @@ describe.each(engines('haproxy'))('plain HAProxy $version', (engine) => {
     expect((await answer).cut).toBe(true)
   })
 
-  it.concurrent('over TCP nothing proves that it was started alone', async ({ expect }) => {
+  it.concurrent('over TCP nothing proves that a process was started alone', async ({ expect }) => {
     const global = `  stats socket ipv4@127.0.0.1:\${CLI} level admin`
     await using it = await lab({ engine, mode: 'plain', global })
     await using lb = haproxyRuntime({ socket: { host: '127.0.0.1', port: it.haproxy.cliPort } })

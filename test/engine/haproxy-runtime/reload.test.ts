@@ -17,7 +17,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     ['plain', 1],
     ['plain', 2],
   ] as const)(
-    'after a reload the drain is back, the old process waited for (%s, %i)',
+    'after a reload the drain is back, old workers waited for (%s, %i)',
     async ([mode, times], { expect }) => {
       await using it = await lab({ engine, mode })
       const { haproxy, s1 } = it
@@ -62,30 +62,36 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     },
   )
 
-  it.concurrent('a drain that begins in mid-reload waits for its end', async ({ expect }) => {
-    await using it = await lab({ engine })
-    const begins = [0, 40, 80, 160]
-    for (const later of begins) {
-      const reloaded = it.haproxy.reload()
-      await pass(later)
-      await using lb = it.provider()
-      const report = await drain(lb, web1, { timeout: '30s' })
-      expect(member(report), `${later} ms after the signal`).toMatchObject({ outcome: 'idle' })
-      await reloaded
-      await ready(lb, web1)
-    }
-  })
+  it.concurrent(
+    'a drain that begins during a reload waits for the end of the reload',
+    async ({ expect }) => {
+      await using it = await lab({ engine })
+      const begins = [0, 40, 80, 160]
+      for (const later of begins) {
+        const reloaded = it.haproxy.reload()
+        await pass(later)
+        await using lb = it.provider()
+        const report = await drain(lb, web1, { timeout: '30s' })
+        expect(member(report), `${later} ms after the signal`).toMatchObject({ outcome: 'idle' })
+        await reloaded
+        await ready(lb, web1)
+      }
+    },
+  )
 
   // Fifty of them are a matter of `npm run soak -- haproxy --only reloads`, and of the fake.
-  it.concurrent('eleven reloads in one drain leave nothing in it', async ({ expect }) => {
-    const { outcome, sealed, verifiedIdle, why, ...left } = await reloadOften(engine, 11)
-    expect({ outcome, sealed }, why.join()).toEqual({ outcome: 'idle', sealed: true })
-    // The old worker may end between two looks: never without a word.
-    if (!verifiedIdle) expect(why).not.toEqual([])
-    // What is left is the verdict; no process that has ended stays in it.
-    expect(left).toMatchObject({ whole: true, scopes: 1 })
-    expect(left.growth).toBeLessThan(2_000)
-  })
+  it.concurrent(
+    'eleven reloads in one drain leave no old process in its state',
+    async ({ expect }) => {
+      const { outcome, sealed, verifiedIdle, why, ...left } = await reloadOften(engine, 11)
+      expect({ outcome, sealed }, why.join()).toEqual({ outcome: 'idle', sealed: true })
+      // The old worker may end between two looks: never without a word.
+      if (!verifiedIdle) expect(why).not.toEqual([])
+      // What is left is the verdict; no process that has ended stays in it.
+      expect(left).toMatchObject({ whole: true, scopes: 1 })
+      expect(left.growth).toBeLessThan(2_000)
+    },
+  )
 
   it.concurrent(
     'after idle a reload during the action does not bring traffic back',
@@ -133,7 +139,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
   })
 
   it.concurrent(
-    'a reload before the drain, no way to old workers: refused, unchanged',
+    'a reload before the drain, old workers out of reach: refused',
     async ({ expect }) => {
       await using it = await lab({ engine, mode: 'hidden' })
       const { haproxy } = it
@@ -161,7 +167,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
   )
 
   it.concurrent(
-    'a hidden master that never reloaded: known from 3.0 on, refused on 2.6',
+    'a hidden master without reloads is known from 3.0, refused on 2.6',
     async ({ expect }) => {
       await using it = await lab({ engine, mode: 'hidden' })
       const { haproxy, s1 } = it
@@ -203,7 +209,7 @@ ${site(port, 'web')}`
   })
 
   it.concurrent(
-    'hard-stop-after cuts an answer: reported as lost, idle is not verified',
+    'an answer cut by hard-stop-after is lost, and idle is not verified',
     async ({ expect }) => {
       await using it = await lab({ engine, global: '  hard-stop-after 1s' })
       const { haproxy, s1 } = it
@@ -221,7 +227,7 @@ ${site(port, 'web')}`
     },
   )
 
-  it.concurrent('ids that move on reload are never another server', async ({ expect }) => {
+  it.concurrent('a server whose id moves on reload stays the same server', async ({ expect }) => {
     const moved: Config = (port) => `
 backend first
   server x 127.0.0.1:${port('s2')}
@@ -257,7 +263,7 @@ backend web
   })
 
   it.concurrent(
-    'a keep-alive client of an old worker holds the drain until it goes',
+    'a keep-alive client of an old worker holds the drain until it leaves',
     async ({ expect }) => {
       await using it = await lab({ engine })
       const { haproxy, s1 } = it
@@ -288,7 +294,7 @@ backend web
     },
   )
 
-  it.concurrent('HAProxy killed in mid-drain: unreachable, never idle', async ({ expect }) => {
+  it.concurrent('a HAProxy killed in mid-drain is unreachable, never idle', async ({ expect }) => {
     await using it = await lab({ engine, mode: 'plain' })
     const { haproxy, s1 } = it
     await using lb = haproxyRuntime({ socket: haproxy.socket, replyTimeout: '300ms' })
@@ -304,7 +310,7 @@ backend web
     })
   })
 
-  it.concurrent('HAProxy frozen in mid-drain: waited for, then idle', async ({ expect }) => {
+  it.concurrent('a HAProxy frozen in mid-drain is waited for, then idle', async ({ expect }) => {
     await using it = await lab({ engine, mode: 'plain' })
     const { haproxy, s1 } = it
     await using lb = haproxyRuntime({ socket: haproxy.socket, replyTimeout: '300ms' })

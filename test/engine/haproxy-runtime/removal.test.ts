@@ -81,7 +81,7 @@ backend backed
     }
   }
 
-  test('leaves a busy server drained, and its work alone', async () => {
+  test('leaves a busy server drained, and its work untouched', async () => {
     const ref = { pool: 'web', member: 's1' }
     const end = await held(s1, '/hold')
     await apply({ kind: 'hold', ref, to: 'drain' })
@@ -103,7 +103,7 @@ backend backed
     expect(await stateOf('tracked', 's1')).toEqual([DRAIN, '1'])
   })
 
-  test('cuts nothing on backup servers on the way back', async () => {
+  test('cuts nothing on backup servers when it is undone', async () => {
     const ref = { pool: 'backed', member: 's1' }
     const busy = await held(s1, '/backed')
     await apply({ kind: 'hold', ref, to: 'drain' })

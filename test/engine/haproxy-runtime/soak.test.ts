@@ -13,7 +13,7 @@ const DRAINS = 26
 const PROOFS = 3
 const MOST_ROUNDS = 4
 
-describe('in small', () => {
+describe('short soak runs', () => {
   const newest = engines('haproxy').slice(-1)
   const ways = newest.flatMap((engine) => [true, false].map((stateFile) => ({ engine, stateFile })))
   it.concurrent.for(ways)(

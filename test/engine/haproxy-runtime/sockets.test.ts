@@ -1,4 +1,4 @@
-/** The stats socket itself: its rights and its bounds, what stands before it, and what is none. */
+/** The stats socket: its rights, its bounds, what stands in front of it, and addresses without one. */
 import { once } from 'node:events'
 import { createConnection } from 'node:net'
 import { drain, type DrainableError, ready, select, startDrain } from 'drainable'
@@ -12,7 +12,7 @@ import { Backend, request } from '../../support/haproxy-traffic.js'
 describe.each(engines('haproxy'))('sockets of HAProxy $version', (engine) => {
   const config: Config = (port) => site(port, 'web')
 
-  it.concurrent('backends whose names are the numbers of others', async ({ expect }) => {
+  it.concurrent('backends whose names are the ids of others are told apart', async ({ expect }) => {
     await using haproxy = await Haproxy.start({
       engine,
       mode: 'plain',
@@ -39,15 +39,25 @@ ${Array.from({ length: 20 }, (_, index) => `  server ${index} 127.0.0.1:${port('
     }
   })
 
-  it.concurrent('level operator: can look, is refused before any change', async ({ expect }) => {
-    await using haproxy = await Haproxy.start({ engine, config, level: 'operator', mode: 'master' })
-    await using lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })
-    expect(await select(lb, { pool: 'web' })).toHaveLength(2)
-    const error: unknown = await drain(lb, web1, { timeout: '5s' }).catch((cause: unknown) => cause)
-    expect(error).toMatchObject({ code: 'FORBIDDEN' })
-    expect(String(error)).toContain('level admin')
-    expect(await haproxy.stat('web', 's1', 'status')).toBe('no check')
-  })
+  it.concurrent(
+    'a socket of level operator can look, and is refused before any change',
+    async ({ expect }) => {
+      await using haproxy = await Haproxy.start({
+        engine,
+        config,
+        level: 'operator',
+        mode: 'master',
+      })
+      await using lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })
+      expect(await select(lb, { pool: 'web' })).toHaveLength(2)
+      const error: unknown = await drain(lb, web1, { timeout: '5s' }).catch(
+        (cause: unknown) => cause,
+      )
+      expect(error).toMatchObject({ code: 'FORBIDDEN' })
+      expect(String(error)).toContain('level admin')
+      expect(await haproxy.stat('web', 's1', 'status')).toBe('no check')
+    },
+  )
 
   it.concurrent('more drains than HAProxy takes connections all end', async ({ expect }) => {
     const pools = ['a', 'b', 'c', 'd', 'e', 'f']
@@ -87,7 +97,7 @@ ${Array.from({ length: 20 }, (_, index) => `  server ${index} 127.0.0.1:${port('
   })
 
   it.concurrent(
-    'stats maxconn used up is an error that names it, never an idle',
+    'a full stats maxconn is an error that names it, never an idle',
     async ({ expect }) => {
       await using haproxy = await Haproxy.start({
         engine,
@@ -145,7 +155,7 @@ ${Array.from({ length: 20 }, (_, index) => `  server ${index} 127.0.0.1:${port('
   )
 })
 
-describe('sockets that are none', () => {
+describe('addresses that are no stats socket', () => {
   it.each([
     [{ socket: '/nonexistent/admin.sock' }, 'UNREACHABLE', /no such socket/],
     [{ socket: { host: '127.0.0.1', port: 1 } }, 'UNREACHABLE', /nothing listens/],

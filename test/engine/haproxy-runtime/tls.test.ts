@@ -44,7 +44,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
   it.concurrent.for([
     ['its CA', { ca: server.ca, cert, key }],
     ['its fingerprint', { fingerprint256: server.fingerprint256, cert, key }],
-  ] as const)('a drain over TLS, through a reload (%s)', async ([, tls], { expect }) => {
+  ] as const)('a drain goes on over TLS through a reload (%s)', async ([, tls], { expect }) => {
     await using it = await lab({ engine, config })
     const { haproxy, s1 } = it
     await using lb = it.provider({ socket: atTls(it), tls })
@@ -62,7 +62,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     expect(busyAtIdle).toBe(0)
   })
 
-  it.concurrent('a drain that is held over TLS lets old workers end', async ({ expect }) => {
+  it.concurrent('a drain held over TLS lets old workers end', async ({ expect }) => {
     await using it = await lab({ engine, config })
     const { haproxy } = it
     const tls = { ca: server.ca, cert, key }
@@ -78,30 +78,33 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     expect(drained.report().members[0]).toMatchObject({ phase: 'idle', verifiedIdle: true })
   })
 
-  it.concurrent('what keeps TLS from working is said, and not tried again', async ({ expect }) => {
-    await using it = await lab({ engine, config })
-    const socket = atTls(it)
-    const { ca } = server
-    for (const [tls, code, words] of [
-      [{ ca }, 'UNAUTHENTICATED', /tls\.cert and tls\.key/],
-      [{ ca, cert: stranger.cert, key: stranger.key }, 'UNAUTHENTICATED', /unknown ca/],
-      [{ cert, key }, 'UNREACHABLE', new RegExp(`tls\\.ca.*'${server.fingerprint256}'`)],
-      [{ ca: stranger.ca, cert, key }, 'UNREACHABLE', /tls\.ca/],
-      [{ fingerprint256: stranger.fingerprint256, cert, key }, 'UNREACHABLE', /names another/],
-      [{ ca, servername: 'elsewhere', cert, key }, 'UNREACHABLE', /elsewhere/],
-    ] as const) {
-      const error = await refusal({ socket, tls })
-      expect(error, String(words)).toMatchObject({ code, retryable: false })
-      expect(String(error)).toMatch(words)
-      expect(String(error)).not.toContain('PRIVATE KEY')
-    }
-    const plain = await refusal({ socket: it.haproxy.socket, tls: { ca } })
-    expect(plain).toMatchObject({ code: 'UNREACHABLE', retryable: false })
-    expect(String(plain)).toMatch(/speaks no TLS/)
-    const unsaid = await refusal({ socket })
-    expect(isDrainableError(unsaid)).toBe(true)
-    expect(String(unsaid)).toMatch(/give tls/)
-  })
+  it.concurrent(
+    'an error that keeps TLS from working is told, and not retried',
+    async ({ expect }) => {
+      await using it = await lab({ engine, config })
+      const socket = atTls(it)
+      const { ca } = server
+      for (const [tls, code, words] of [
+        [{ ca }, 'UNAUTHENTICATED', /tls\.cert and tls\.key/],
+        [{ ca, cert: stranger.cert, key: stranger.key }, 'UNAUTHENTICATED', /unknown ca/],
+        [{ cert, key }, 'UNREACHABLE', new RegExp(`tls\\.ca.*'${server.fingerprint256}'`)],
+        [{ ca: stranger.ca, cert, key }, 'UNREACHABLE', /tls\.ca/],
+        [{ fingerprint256: stranger.fingerprint256, cert, key }, 'UNREACHABLE', /names another/],
+        [{ ca, servername: 'elsewhere', cert, key }, 'UNREACHABLE', /elsewhere/],
+      ] as const) {
+        const error = await refusal({ socket, tls })
+        expect(error, String(words)).toMatchObject({ code, retryable: false })
+        expect(String(error)).toMatch(words)
+        expect(String(error)).not.toContain('PRIVATE KEY')
+      }
+      const plain = await refusal({ socket: it.haproxy.socket, tls: { ca } })
+      expect(plain).toMatchObject({ code: 'UNREACHABLE', retryable: false })
+      expect(String(plain)).toMatch(/does not speak TLS/)
+      const unsaid = await refusal({ socket })
+      expect(isDrainableError(unsaid)).toBe(true)
+      expect(String(unsaid)).toMatch(/give tls/)
+    },
+  )
 
   // So what is configured as TLS would go over the wire in the clear: with tls it is refused, by name.
   it.concurrent("'ssl' on a stats socket is ignored by HAProxy", async ({ expect }) => {
@@ -116,26 +119,29 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     expect(String(error)).toMatch(/ignores 'ssl' on a 'stats socket'/)
   })
 
-  it.concurrent('a master socket given as socket, and wrong masters', async ({ expect }) => {
-    await using it = await lab({ engine })
-    await using other = await Haproxy.start({ engine, config: (port) => site(port, 'web') })
-    const { socket, master } = it.haproxy
-    for (const [options, words] of [
-      [{ socket: master }, /is the master socket .*give it as 'master'/],
-      [{ socket: master, master }, /is the master socket/],
-      [{ socket, master: socket }, /is no master socket/],
-      [{ socket, master: other.master }, /not the one of the process that serves/],
-    ] as const) {
-      const from = performance.now()
-      const error = await refusal(options)
-      expect(error, String(words)).toMatchObject({ code: 'INVALID_OPTIONS', retryable: false })
-      expect(String(error)).toMatch(words)
-      expect(performance.now() - from).toBeLessThan(10_000)
-    }
-    expect(await it.haproxy.stat('web', 's1', 'status')).toBe('no check')
-  })
+  it.concurrent(
+    'a master socket given as socket, or a wrong master, is refused',
+    async ({ expect }) => {
+      await using it = await lab({ engine })
+      await using other = await Haproxy.start({ engine, config: (port) => site(port, 'web') })
+      const { socket, master } = it.haproxy
+      for (const [options, words] of [
+        [{ socket: master }, /is the master socket .*give it as 'master'/],
+        [{ socket: master, master }, /is the master socket/],
+        [{ socket, master: socket }, /is not a master socket/],
+        [{ socket, master: other.master }, /not the one of the process that serves/],
+      ] as const) {
+        const from = performance.now()
+        const error = await refusal(options)
+        expect(error, String(words)).toMatchObject({ code: 'INVALID_OPTIONS', retryable: false })
+        expect(String(error)).toMatch(words)
+        expect(performance.now() - from).toBeLessThan(10_000)
+      }
+      expect(await it.haproxy.stat('web', 's1', 'status')).toBe('no check')
+    },
+  )
 
-  it.concurrent('sockets as HAProxy spells them', async ({ expect }) => {
+  it.concurrent('sockets are spelled as HAProxy spells them', async ({ expect }) => {
     const name = `drainable-${engine.version}-${process.pid}`
     const global = `  stats socket abns@${name} level admin
   stats socket ipv4@127.0.0.1:\${CLI} level admin

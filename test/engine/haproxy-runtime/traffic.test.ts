@@ -192,7 +192,7 @@ backend tcp
   )
 
   it.concurrent(
-    'a rare sticky client goes elsewhere from idle on, and nothing fails',
+    'after idle a rare sticky client goes elsewhere, and nothing fails',
     async ({ expect }) => {
       await using lb = open()
       const port = haproxy.port('seldom')
@@ -228,7 +228,7 @@ backend tcp
   )
 
   if (sameNames)
-    it.concurrent('frontend and backend of one name', async ({ expect }) => {
+    it.concurrent('a frontend and a backend of one name are told apart', async ({ expect }) => {
       await using lb = open()
       const report = await drain(lb, { pool: 'both', member: 's1' }, { timeout: '10s' })
       expect(member(report)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
@@ -257,7 +257,7 @@ backend tcp
   })
 
   it.concurrent(
-    'terminate cuts what is left, the queue too, and says how many',
+    'terminate cuts what is left, with the queue, and says how many',
     async ({ expect }) => {
       await using lb = open()
       await using own = await ownBackend(haproxy, 'terminate')
@@ -279,7 +279,7 @@ backend tcp
     },
   )
 
-  it.concurrent('counters cleared in mid-drain are no idle', async ({ expect }) => {
+  it.concurrent('counters cleared in mid-drain give no idle', async ({ expect }) => {
     await using lb = open()
     await using own = await ownBackend(haproxy, 'cleared')
     const answer = request(haproxy.port('cleared'), '/hold', { cookie: 's1' })

@@ -35,7 +35,7 @@ describe.each(engines('haproxy'))('a crash of a worker of HAProxy $version', (en
   )
 
   it.concurrent.for([true, false])(
-    'while it is held puts it back, and can be undone (state file: %s)',
+    'of a held drain puts it back, and can be undone (state file: %s)',
     async (file, { expect }) => {
       await using it = await lab({
         engine,
@@ -55,7 +55,7 @@ describe.each(engines('haproxy'))('a crash of a worker of HAProxy $version', (en
     },
   )
 
-  it.concurrent('takes a server along that was added at run time', async ({ expect }) => {
+  it.concurrent('takes along a server that was added at run time', async ({ expect }) => {
     await using it = await lab({ engine })
     const { haproxy } = it
     const port = await freePort()

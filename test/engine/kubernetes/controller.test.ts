@@ -37,7 +37,7 @@ async function told(stage: KubernetesStage, endpoints: number, from = 0): Promis
 }
 
 describe.each(pairs)('a controller of Kubernetes $kube.version', (pair) => {
-  test('drains a pod that leaves, and takes it out once it is idle', async () => {
+  test('drains a pod that leaves, and removes it once it is idle', async () => {
     await using stage = await KubernetesStage.open(pair, 3)
     const { cluster, pods } = stage
     const port = stage.haproxy.port('web')
@@ -89,7 +89,7 @@ describe.each(pairs)('a controller of Kubernetes $kube.version', (pair) => {
     expect(await stage.statusOf('web-2')).toBe('no check')
   })
 
-  test('an empty list, of a selector that is wrong, changes nothing', async () => {
+  test('an empty list from a wrong selector changes nothing', async () => {
     await using stage = await KubernetesStage.open(pair, 2)
     const { cluster } = stage
     stage.startController()

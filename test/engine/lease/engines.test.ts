@@ -69,7 +69,7 @@ async function granted(lease: Lease, holder: string, ttl: number): Promise<Lease
 }
 
 describe.each(benches)('a lease of %s', (_, engine, open) => {
-  it.concurrent('has one holder, who is named to the others', async ({ expect }) => {
+  it.concurrent('has one holder, whose name the others are told', async ({ expect }) => {
     await using bench = await open(engine)
     const [a, b] = [await bench.lease('edge'), await bench.lease('edge')]
     const first = await granted(a, 'host-a/1', LONG)
@@ -83,21 +83,24 @@ describe.each(benches)('a lease of %s', (_, engine, open) => {
     expect((await granted(await bench.lease('core'), 'host-b/2', LONG)).holder).toBe('host-b/2')
   })
 
-  it.concurrent('goes on when it was given up, by its holder only', async ({ expect }) => {
-    await using bench = await open(engine)
-    const [a, b] = [await bench.lease('edge'), await bench.lease('edge')]
-    const first = await granted(a, 'a', LONG)
-    await b.release({ holder: 'b', fence: first.fence }, callContext())
-    expect((await b.acquire('b', LONG, callContext())).granted).toBe(false)
-    await a.release(first, callContext())
-    const second = await granted(b, 'b', LONG)
-    expect(second.fence).toBeGreaterThan(first.fence)
-    expect(await a.renew(first, LONG, callContext())).toBe(false)
-    await a.release(first, callContext()) // late: it is another client's
-    expect(await b.renew(second, LONG, callContext())).toBe(true)
-  })
+  it.concurrent(
+    'can be had again once its holder gave it up, and only then',
+    async ({ expect }) => {
+      await using bench = await open(engine)
+      const [a, b] = [await bench.lease('edge'), await bench.lease('edge')]
+      const first = await granted(a, 'a', LONG)
+      await b.release({ holder: 'b', fence: first.fence }, callContext())
+      expect((await b.acquire('b', LONG, callContext())).granted).toBe(false)
+      await a.release(first, callContext())
+      const second = await granted(b, 'b', LONG)
+      expect(second.fence).toBeGreaterThan(first.fence)
+      expect(await a.renew(first, LONG, callContext())).toBe(false)
+      await a.release(first, callContext()) // late: it is another client's
+      expect(await b.renew(second, LONG, callContext())).toBe(true)
+    },
+  )
 
-  it.concurrent('goes to another one when its time is over', async ({ expect }) => {
+  it.concurrent('goes to another holder when its time is over', async ({ expect }) => {
     await using bench = await open(engine)
     const [a, b] = [await bench.lease('edge'), await bench.lease('edge')]
     const began = performance.now()
@@ -113,7 +116,7 @@ describe.each(benches)('a lease of %s', (_, engine, open) => {
     expect(await b.renew(second, LONG, callContext())).toBe(true)
   })
 
-  it.concurrent('is had by one of twenty who ask at once, each time', async ({ expect }) => {
+  it.concurrent('is granted to one of twenty that ask at once, each time', async ({ expect }) => {
     await using bench = await open(engine)
     const names = Array.from({ length: 20 }, (_, n) => `host-${n}`)
     const all = await Promise.all(names.map(async () => bench.lease('edge')))
@@ -135,7 +138,7 @@ describe.each(benches)('a lease of %s', (_, engine, open) => {
     }
   })
 
-  it.concurrent('answers after a pause of the server, to who is left', async ({ expect }) => {
+  it.concurrent('still answers after a pause of the server', async ({ expect }) => {
     await using bench = await open(engine)
     const a = await bench.lease('edge')
     const first = await granted(a, 'a', LONG)
@@ -145,7 +148,7 @@ describe.each(benches)('a lease of %s', (_, engine, open) => {
     expect(await renewal).toBe(true)
   })
 
-  it.concurrent('never gives an earlier number after its server was lost', async ({ expect }) => {
+  it.concurrent('never gives a lower number after its server was lost', async ({ expect }) => {
     await using bench = await open(engine)
     const first = await granted(await bench.lease('edge'), 'a', SHORT)
     await bench.server.restart()

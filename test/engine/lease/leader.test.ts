@@ -57,9 +57,7 @@ function startChild(socket: string, port: number) {
 }
 
 describe.each(engines('redis'))('Redis $version', (engine) => {
-  it('a leader that was stopped beyond its lease changes nothing when woken', async ({
-    expect,
-  }) => {
+  it('a leader stopped beyond its lease changes nothing when it wakes', async ({ expect }) => {
     await using redis = await StoreServer.redis(engine)
     await using fake = await startFake({ pools: { web: ['web1', 'web2', 'web3'] } })
     await using child = startChild(addressOf(fake), redis.port)

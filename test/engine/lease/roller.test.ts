@@ -32,9 +32,7 @@ const all = (['redis', 'nats'] as const).flatMap((kind) =>
 )
 
 describe.each(all)('a roll under a lease of %s', (kind, engine) => {
-  it('acts no more when it is woken after its lease, while another one acts', async ({
-    expect,
-  }) => {
+  it('stops acting when it wakes after its lease, while another one acts', async ({ expect }) => {
     await using server = await startServer(kind, engine)
     await using fake = await startFake({ pools: { web: ['web1', 'web2', 'web3'] } })
     await using dir = await workDir()

@@ -40,7 +40,7 @@ function startRoller(options: RollerOptions) {
   }
 }
 
-/** Restarts a server where it is told to: its process outlives whoever deploys. */
+/** Restarts a server on request: its process outlives the one that deploys. */
 async function startControl(servers: readonly FleetServer[]) {
   const under = new Map<string, Promise<void>>()
   const server = createServer((request, response) => {
@@ -75,7 +75,7 @@ const [proxy] = engines('envoy', '1.40')
 describe.skipIf(haproxyA === undefined || haproxyB === undefined || proxy === undefined)(
   'a fleet behind two HAProxy and one Envoy',
   () => {
-    it('is rolled without a failed request, by two processes', async ({ expect }) => {
+    it('is rolled by two processes without a failed request', async ({ expect }) => {
       if (haproxyA === undefined || haproxyB === undefined || proxy === undefined) return
       await using stack = new AsyncDisposableStack()
       const dir = stack.use(await workDir())

@@ -83,7 +83,7 @@ function balancer(): FakeProvider {
 }
 
 describe.each(KINDS)('tickets in %s', (_, start) => {
-  it('are found as orphans by another process, and gone when undone', async ({ expect }) => {
+  it('are found as orphans by another process, and gone once undone', async ({ expect }) => {
     await using stores = await start()
     const lb = balancer()
     const mine = stores.open()
@@ -102,7 +102,7 @@ describe.each(KINDS)('tickets in %s', (_, start) => {
     expect((await mine.get('release:42')) ?? undefined).toBeUndefined()
   })
 
-  it('hold a roll that another process goes on with', async ({ expect }) => {
+  it('hold a roll that another process resumes', async ({ expect }) => {
     await using stores = await start()
     const lb = balancer()
     const fail = (): Promise<void> => Promise.reject(new Error('exit 1'))
@@ -120,7 +120,7 @@ describe.each(KINDS)('tickets in %s', (_, start) => {
     expect((await first.get('roll-1')) ?? undefined).toBeUndefined()
   })
 
-  it('remember what a reconciler has added', async ({ expect }) => {
+  it('remember what a reconciler added', async ({ expect }) => {
     await using stores = await start()
     const lb = balancer()
     const others = ['web1', 'web2', 'web3'].map((member) => ({

@@ -94,7 +94,7 @@ export function judgeHeld(judge: Judge, call: Call, key: string): void {
   if (reopened) judge.fault('action', `${key}: called idle, but it is ready (${member.setter.by})`)
 }
 
-/** A later call of the same process has begun to open it: whoever was before it, and holds it, is overruled. */
+/** A later call of the same process has begun to open it: an earlier call that holds it is overruled. */
 function judgeLetGo(judge: Judge, call: Call, key: string): void {
   const opening = judge.sent.find(
     (sent) =>

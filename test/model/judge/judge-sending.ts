@@ -138,7 +138,7 @@ function stillWished(judge: Judge, key: string, process: UserProcess): boolean {
 /**
  * Whether a member is wished down for certain: by a call that has said that it is draining, or by every
  * call that can have sent a hold of it. Of several that can have, only one need have. One that was refused
- * for good goes on while others hold the member, and lets go of it when they do.
+ * for good goes on while others hold the member, and releases it when they do.
  */
 function isSure(judge: Judge, live: readonly Call[], key: string): boolean {
   // one that was released holds nothing any more, also while its last call goes on; between two steps no run wishes anything

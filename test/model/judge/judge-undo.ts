@@ -176,7 +176,7 @@ function excused(chain: Chain, key: string, judge: Judge): boolean {
 
 /**
  * Changes of the member before this one that its sender knows of: its own process's, its drains', and those of
- * drains whose tickets this process has used before. What these never got an answer to is left to whoever comes next.
+ * drains whose tickets this process has used before. What these never got an answer to is left to the next run.
  */
 function sentBefore(judge: Judge, sent: SentChange): readonly SentChange[] {
   const { key, number, authors, process } = sent

@@ -311,7 +311,7 @@ export class Judge implements TruthListener {
     }
   }
 
-  /** A drain has ended: what it lets go of is over for it, and so is what it never held. */
+  /** A drain has ended: members that it releases are over for it, and so are those that it never held. */
   isOver(call: Call, { ref, outcome }: MemberReport): void {
     const key = keyOf(ref)
     call.endedAt = Math.min(call.endedAt, this.now)

@@ -62,7 +62,7 @@ export function raiseIntended(judge: Judge, id: string, { key, own }: Member): b
     .some(({ kind, to, state }) => kind === 'hold' && to === own && state === 'intended')
 }
 
-/** Steps in a process that this drain was in, too: what they have announced is left to whoever comes next there. */
+/** Steps in a process that this drain was in, too: what they have announced is left to the next run there. */
 function stepsBeside(judge: Judge, id: string): readonly Call[] {
   const processes = new Set(
     judge.calls.flatMap(({ chain, process }) => (chain?.id === id ? [process] : [])),

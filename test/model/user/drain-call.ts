@@ -54,7 +54,7 @@ export interface Call {
   readonly letGo: Map<string, number>
   /** Members that are over for it: nothing may be sent for them. */
   readonly over: Set<string>
-  /** Members that it takes back because its hold left too few serving: it goes on with that, whoever else opens them. */
+  /** Members that it takes back because its hold left too few serving: it continues with that even if another call opens them. */
   readonly yields: Set<string>
   /** Members of which its own hold was refused for good: those that others hold it has not to put back. */
   readonly refused: Set<string>

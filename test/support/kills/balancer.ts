@@ -68,7 +68,7 @@ export class Balancer implements AsyncDisposable {
     return this.#work
   }
 
-  /** From now on whoever has the fake itself is the one that goes on. What is late comes after the first look. */
+  /** From now on the process with the fake itself goes on. Late changes come after its first look. */
   handOver(): void {
     this.#looks = 0
     const observe = this.lb.observe.bind(this.lb)

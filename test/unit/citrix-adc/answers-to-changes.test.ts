@@ -37,7 +37,7 @@ describe('changes', () => {
 
   const disables = () => seen.filter(({ line }) => line.includes('action=disable'))
 
-  test('an answer of no bytes is a yes', async () => {
+  test('an empty answer is a success', async () => {
     network.use(draining(() => new HttpResponse(null, { status: 200 })))
     await using adc = provider()
     expect(await adc.apply(drainWeb1, ctx)).toMatchObject([{ status: 'applied' }])
@@ -50,14 +50,14 @@ describe('changes', () => {
       'no word of the packet engine',
       () => HttpResponse.json({ errorcode: 1198, message: 'No response' }, { status: 599 }),
     ],
-  ])('%s leads to a look: done', async (_, answer) => {
+  ])('%s leads to a look, which shows that it is done', async (_, answer) => {
     network.use(draining(answer))
     await using adc = provider()
     expect(await adc.apply(drainWeb1, ctx)).toMatchObject([{ status: 'applied' }])
     expect(disables()).toHaveLength(1)
   })
 
-  test('where the look shows nothing, the outcome is unknown', async () => {
+  test('a change that the look does not show is of unknown outcome', async () => {
     network.use(draining(() => HttpResponse.error(), 'UP'))
     await using adc = provider()
     expect(await adc.apply(drainWeb1, ctx)).toMatchObject([
@@ -78,7 +78,7 @@ describe('changes', () => {
     expect(await adc.apply(drainWeb1, ctx)).toMatchObject([{ status: 'rejected', error: { code } }])
   })
 
-  test('a warning that this is a secondary is a refusal, another one is not', async () => {
+  test('a warning that this is a secondary is a refusal, other warnings not', async () => {
     const warn = (errorcode: number) => () =>
       HttpResponse.json({ errorcode, message: 'w', severity: 'WARNING' }, { status: 209 })
     network.use(draining(warn(1028)))
@@ -91,7 +91,7 @@ describe('changes', () => {
     expect(await other.apply(drainWeb1, ctx)).toMatchObject([{ status: 'applied' }])
   })
 
-  test('a change that the other node did not hear of is done, and told', async () => {
+  test('a change that the other node did not hear of is done, with a hint', async () => {
     const message = 'Command propagation failed'
     network.use(draining(() => HttpResponse.json({ errorcode: 347, message }, { status: 599 })))
     await using adc = provider()
@@ -100,7 +100,7 @@ describe('changes', () => {
     expect(JSON.stringify(readings)).toContain('did not hear of a change')
   })
 
-  test('a disable without grace that only drains is neither done nor refused', async () => {
+  test('a disable without grace that only drains is not refused, nor done', async () => {
     network.use(draining(() => HttpResponse.json(OK), 'GOING OUT OF SERVICE'))
     await using adc = provider()
     const [result] = await adc.apply([{ kind: 'hold', ref: WEB1, to: 'maint' }], ctx)

@@ -178,15 +178,12 @@ describe('replies', () => {
     },
   )
 
-  test.each(['"none"', 'true', '[]', '{}', '0.5'])(
-    'an errorcode that is %s says nothing',
-    (code) => {
-      const reply = parseReply(200, `{"errorcode":${code},"x":[]}`)
-      expect([classify(reply), reply.readable]).toEqual(['unreadable', false])
-    },
-  )
+  test.each(['"none"', 'true', '[]', '{}', '0.5'])('an errorcode that is %s is ignored', (code) => {
+    const reply = parseReply(200, `{"errorcode":${code},"x":[]}`)
+    expect([classify(reply), reply.readable]).toEqual(['unreadable', false])
+  })
 
-  test('an answer that ends in its middle is told from one that is no JSON', () => {
+  test('a truncated answer is told from one that is not JSON', () => {
     expect(parseReply(200, '{"errorcode":0,"servicegr').cut).toBe(true)
     expect(parseReply(200, '<html>').cut).toBe(false)
   })
@@ -210,7 +207,7 @@ describe('replies', () => {
     },
   )
 
-  test('a counter beyond what a number holds still shows that it moved', () => {
+  test('a counter too large for a number still shows that it moved', () => {
     const before = toCounter(json('18446744073709551614'))
     expect(before).toBe(744_073_709_551_614)
     expect(toCounter(json('18446744073709551615'))).not.toBe(before)
@@ -266,13 +263,13 @@ describe('states', () => {
     )
   })
 
-  test('a row that is repeated is one member, two that differ are malformed', () => {
+  test('a repeated row is one member, two rows that differ are malformed', () => {
     const out = { ...row, svrstate: 'OUT OF SERVICE' }
     expect(toMembers('sg', [json(row), json(row)])).toHaveLength(1)
     expect(() => toMembers('sg', [json(row), json(out)])).toThrow('one row for each member')
   })
 
-  test('one member of 12.1 comes as an object and says less', () => {
+  test('one member of 12.1 comes as an object with fewer fields', () => {
     const [row] = rowsIn('members-12.json', 'servicegroup_servicegroupmember_binding')
     expect(toMember('sg web', row!)).toMatchObject({
       phase: 'out',
@@ -282,7 +279,7 @@ describe('states', () => {
     })
   })
 
-  test('traits, and what is not said', () => {
+  test('traits are read, and missing ones are left out', () => {
     expect(
       toTraits(json({ downstateflush: 'DISABLED', servicetype: 'TCP', autoscale: 'API' })),
     ).toMatchObject({
@@ -299,7 +296,7 @@ describe('states', () => {
 })
 
 describe('counts', () => {
-  test('of a member: established, less the reuse pool; the surge queue waits', () => {
+  test('of a member: established less the reuse pool, and the surge queue', () => {
     const [group] = rowsIn('stat-group.json', 'servicegroup')
     const [web, app] = rowsOf({ body: group! }, 'servicegroupmember')
     expect(toCounts(web!, 'HTTP')).toMatchObject({
@@ -325,13 +322,13 @@ describe('counts', () => {
     expect(places).toEqual([0, -1, 1, -1])
   })
 
-  test('of an idle HTTP service with full pools: nothing in flight', () => {
+  test('an idle HTTP service with full pools has nothing in flight', () => {
     const [row] = rowsIn('stat-service.json', 'service')
     expect(toCounts(row!, 'SSL')).toMatchObject({ active: 0, queued: 0, pooled: 3, surplus: 0 })
     expect(toCounts(row!, 'SSL')?.arrivals).toBeGreaterThan(0)
   })
 
-  test('of TCP each client is work, and its requests prove nothing', () => {
+  test('each TCP client is work, and its requests prove nothing', () => {
     const row = {
       svrestablishedconn: '0',
       curreusepool: '0',
@@ -343,7 +340,7 @@ describe('counts', () => {
     expect(toCounts(json(row), 'TCP')).toMatchObject({ active: 2, arrivals: undefined })
   })
 
-  test('transactions leave established connections over: that is told', () => {
+  test('connections that transactions leave over are told', () => {
     const row = {
       svrestablishedconn: '5',
       curreusepool: '2',
@@ -353,7 +350,7 @@ describe('counts', () => {
     expect(toCounts(json(row), 'HTTP')).toMatchObject({ active: 1, surplus: 2 })
   })
 
-  test('numbers that are missing are no zeros', () => {
+  test('missing numbers are not zeros', () => {
     expect(toCounts(json({ state: 'UP' }), 'HTTP')).toBeUndefined()
     expect(() => toCounts(json({ svrestablishedconn: 'n/a' }), 'HTTP')).toThrow("found 'n/a'")
   })

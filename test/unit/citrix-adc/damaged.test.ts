@@ -11,7 +11,7 @@ function fixture(name: string): string {
   return readFileSync(new URL(`../../fixtures/citrix-adc/${name}`, import.meta.url), 'utf8')
 }
 
-/** Rows as a session hands them on: an answer that says nothing is none. */
+/** Rows as a session passes them on: an answer without content has none. */
 function rowsIn(text: string, type: string): readonly Row[] {
   const reply = parseReply(200, text)
   if (classify(reply) !== 'ok' || reply.empty || !reply.stated)
@@ -22,32 +22,35 @@ function rowsIn(text: string, type: string): readonly Row[] {
 const BINDINGS = 'servicegroup_servicegroupmember_binding'
 
 describe('a damaged reply', () => {
-  test.each(['members-13.json', 'members-12.json'])('of %s opens no member', (name) => {
-    holds(
-      fixture(name),
-      (text) => toMembers('sg web', rowsIn(text, BINDINGS)),
-      (before, after, text) => {
-        // "No rows" is a reply without the type's key here.
-        if (!text.includes(`"${BINDINGS}":`) || text.includes(`"${BINDINGS}":[]`)) return
-        expect(after).toHaveLength(before.length)
-        for (const [i, entry] of after.entries()) {
-          const was = before[i]
-          expect([was?.phase, 'unknown']).toContain(entry.phase)
-          expect([was?.address, undefined]).toContain(entry.address)
-          expect(entry.port).toBe(was?.port)
-          if (entry.byMonitor) expect(was?.byMonitor).toBe(true)
-        }
-      },
-    )
-  })
+  test.each(['members-13.json', 'members-12.json'])(
+    'never opens a member because of %s',
+    (name) => {
+      holds(
+        fixture(name),
+        (text) => toMembers('sg web', rowsIn(text, BINDINGS)),
+        (before, after, text) => {
+          // "No rows" is a reply without the type's key here.
+          if (!text.includes(`"${BINDINGS}":`) || text.includes(`"${BINDINGS}":[]`)) return
+          expect(after).toHaveLength(before.length)
+          for (const [i, entry] of after.entries()) {
+            const was = before[i]
+            expect([was?.phase, 'unknown']).toContain(entry.phase)
+            expect([was?.address, undefined]).toContain(entry.address)
+            expect(entry.port).toBe(was?.port)
+            if (entry.byMonitor) expect(was?.byMonitor).toBe(true)
+          }
+        },
+      )
+    },
+  )
 
-  test('makes no count of a group', () => {
+  test('is not read as a count of a group', () => {
     const of = (text: string) =>
       rowsIn(text, 'servicegroup')
         .flatMap((row) => rowsOf({ body: row }, 'servicegroupmember'))
         .map((row) => toCounts(row, 'HTTP'))
     holds(fixture('stat-group.json'), of, (before, after) => {
-      // A reuse pool that is not told is taken for none: that is never less.
+      // A missing reuse pool counts as empty, which never gives a lower count.
       for (const counts of after) {
         const fits = before.some(
           (was) =>
@@ -60,7 +63,7 @@ describe('a damaged reply', () => {
     })
   })
 
-  test('makes no count of a service', () => {
+  test('is not read as a count of a service', () => {
     const busy = JSON.stringify({
       errorcode: 0,
       service: [
@@ -89,7 +92,7 @@ describe('a damaged reply', () => {
     )
   })
 
-  test('finds the counts of no other member', () => {
+  test('is not read as the counts of another member', () => {
     const members = toMembers('sg web', rowsIn(fixture('members-13.json'), BINDINGS))
     const found = (text: string) => {
       const [group] = rowsIn(text, 'servicegroup')
@@ -100,7 +103,7 @@ describe('a damaged reply', () => {
     }
     holds(fixture('stat-group.json'), found, (before, after) => {
       for (const [i, value] of after.entries()) {
-        // What the row says is looked at later: here it is which row that is.
+        // This test is about which row is found; other tests are about what the row says.
         if (typeof value === 'string' || typeof value === 'number') {
           expect([before[i], undefined, 'nonsense', '', -1, 0.5, 1e300]).toContain(value)
         }
@@ -108,7 +111,7 @@ describe('a damaged reply', () => {
     })
   })
 
-  test('cut anywhere is no answer', () => {
+  test('is rejected wherever it is cut', () => {
     const text = fixture('members-13.json').trim()
     fc.assert(
       fc.property(fc.nat({ max: text.length - 1 }), (at) => {

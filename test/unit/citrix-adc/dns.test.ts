@@ -33,7 +33,7 @@ describe('members that DNS makes of one server', { concurrent: true }, () => {
     expect(again.readings.map(({ present }) => present)).toEqual([true, false])
   })
 
-  test('are never changed: an action would hit all of them', async () => {
+  test('are never changed, because an action would hit all of them', async () => {
     await using at = await rig({ pools: POOLS }, { desiredState: 'try' })
     const { fake, adc } = at
     for (const ref of [ONE, BOTH]) {

@@ -8,7 +8,7 @@ import { shortPauses } from '../../support/short-pauses.js'
 import { JsonValue } from '../../../src/kit/json.js'
 import { toCounts } from '../../../src/adapters/citrix-adc/codec/rows.js'
 
-/** Answers that the sheet leaves open: each of them must be read the careful way. */
+/** Answers that the documentation leaves open: each must be read in the careful way. */
 const network = defineNetwork({
   sources: [new InterceptorSource({ interceptors: [new HttpRequestInterceptor()] })],
   handlers: [],
@@ -122,7 +122,7 @@ describe('a session', () => {
     expect(early[0]).toContain('login')
   })
 
-  test('takes a token that is no proper percent-encoding', async () => {
+  test('takes a token with a broken percent-encoding', async () => {
     const headers = { 'set-cookie': 'NITRO_AUTH_TOKEN=ab%zz; path=/nitro/v1' }
     network.use(appliance({ login: () => HttpResponse.json(OK, { status: 201, headers }) }))
     const adc = provider()
@@ -132,7 +132,7 @@ describe('a session', () => {
   })
 })
 
-test('a secret in a page that is cut is not shown in part', async () => {
+test('a secret in a truncated page is not shown, not even in part', async () => {
   const password = 'correct-horse-battery-staple'
   const page = `${'x'.repeat(185)}${password} was wrong`
   network.use(appliance({ login: () => HttpResponse.html(page, { status: 500 }) }))
@@ -152,7 +152,7 @@ describe('a reading', () => {
       () =>
         HttpResponse.json({ errorcode: 9999, message: 'w', severity: 'WARNING' }, { status: 503 }),
     ],
-  ])('%s is no proof that nothing is there', async (_, answer) => {
+  ])('is not believed to be empty after %s', async (_, answer) => {
     network.use(
       appliance({
         'config/servicegroup': answer,
@@ -186,7 +186,7 @@ describe('a reading', () => {
       })
     const SVC1 = { pool: 'sg', member: 'svc1' }
 
-    test('finds members of both', async () => {
+    test('reads the members of both', async () => {
       network.use(both())
       await using adc = provider()
       const { readings, pools } = await adc.observe([WEB1, SVC1], ctx)
@@ -203,7 +203,7 @@ describe('a reading', () => {
     })
   })
 
-  test('says what it is worth where a cluster cannot be told', async () => {
+  test('says what to allow when a cluster can not be ruled out', async () => {
     network.use(
       appliance({
         clusterinstance: () =>
@@ -222,7 +222,7 @@ describe('a change', () => {
   test.each([
     ['no bytes', () => null],
     ['Done', () => JSON.stringify(OK)],
-  ])('with a warning in the header alone and %s: a secondary refuses', async (_, body) => {
+  ])('is refused by a secondary that warns in the header only, with %s', async (_, body) => {
     const headers = { 'x-nitro-warning': '1028 - Not propagated, this is a secondary node' }
     network.use(
       appliance({
@@ -238,7 +238,7 @@ describe('a change', () => {
     ])
   })
 
-  test('a 503 that is not of NITRO may come after it: looked at, not repeated', async () => {
+  test('is looked for after a 503 that is not from NITRO, and not repeated', async () => {
     network.use(
       appliance({
         'config/servicegroup': (line) =>
@@ -252,7 +252,7 @@ describe('a change', () => {
     expect(disables()).toHaveLength(1)
   })
 
-  test('of two pools at once: each knows its own disabled servers', async () => {
+  test('knows the disabled servers of each of two pools', async () => {
     const out = { svrstate: 'OUT OF SERVICE' }
     network.use(
       appliance(
@@ -273,11 +273,11 @@ describe('a change', () => {
       [...drainWeb1, { kind: 'hold', ref: { pool: 'other', member: 'web2:80' }, to: 'drain' }],
       ctx,
     )
-    // Out because of its server: its own bit is set all the same.
+    // It is out because of its server, and its own bit is set nevertheless.
     expect(disables()).toHaveLength(1)
   })
 
-  test('a cut whose load could not be read names no number', async () => {
+  test('names no number for a cut whose load could not be read', async () => {
     let svrstate = 'GOING OUT OF SERVICE'
     network.use(
       appliance({

@@ -6,7 +6,7 @@ import type { MemberRef, PresentReading, Snapshot } from 'drainable/provider'
 import { afterAll, afterEach, beforeAll } from 'vitest'
 import { shortPauses } from '../../support/short-pauses.js'
 
-/** An appliance of answers written by hand: for what no fake and no build would send by itself. */
+/** An appliance with answers written by hand, for replies that no fake and no build would send. */
 export const network = defineNetwork({
   sources: [new InterceptorSource({ interceptors: [new HttpRequestInterceptor()] })],
   handlers: [],

@@ -49,7 +49,7 @@ function disabled(fake: CitrixFake): number {
   return refs.filter((ref) => !fake.look(ref).enabled).length
 }
 
-/** Kills the process while this list is carried out and not answered, and what came before is in the ticket. */
+/** Kills the process while this list is carried out without an answer. The earlier lists are in the ticket. */
 async function killedAt(fake: CitrixFake, list: number, store: TicketStore): Promise<void> {
   const silent = { how: 'silent', execute: true, skip: list - 1, times: 1 } as const
   fake.fail({ match: /action=disable/, ...silent })
@@ -69,7 +69,7 @@ async function killedAt(fake: CitrixFake, list: number, store: TicketStore): Pro
   await ended
 }
 
-test.each([1, 2, 3])('killed at list %i of 3: it is undone, or named', async (list) => {
+test.each([1, 2, 3])('a drain killed at list %i of 3 is undone, or named', async (list) => {
   using clock = ioClock()
   let isDead = false
   // The other process lives by the real clock; the undo waits out what may still be carried out.

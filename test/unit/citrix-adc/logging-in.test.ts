@@ -30,7 +30,7 @@ describe('logging in', () => {
     expect(seen.at(-1)).toMatchObject({ line: 'POST config/logout', body: '{"logout":{}}' })
   })
 
-  test('takes the token of a body that comes without a cookie', async () => {
+  test('takes the token from the body when there is no cookie', async () => {
     network.use(
       appliance({ login: () => HttpResponse.json({ ...OK, sessionid: '##X/Y' }, { status: 201 }) }),
     )
@@ -38,7 +38,7 @@ describe('logging in', () => {
     expect(seen.at(-1)?.cookie).toBe('NITRO_AUTH_TOKEN=%23%23X%2FY')
   })
 
-  test('asks for no length of session where the appliance allows less', async () => {
+  test('asks for no session length when the appliance allows less', async () => {
     network.use(
       appliance({
         login: ({ body }) =>
@@ -54,7 +54,7 @@ describe('logging in', () => {
     [354, 'UNAUTHENTICATED'],
     [1046, 'UNAUTHENTICATED'],
     [2138, 'UNAUTHENTICATED'],
-  ])('errorcode %i ends it with %s and no word of the password', async (errorcode, code) => {
+  ])('errorcode %i ends it with %s and never shows the password', async (errorcode, code) => {
     const message = 'Invalid password "s3cret/#"'
     network.use(
       appliance({ login: () => HttpResponse.json({ errorcode, message }, { status: 401 }) }),
@@ -66,7 +66,7 @@ describe('logging in', () => {
     expect(seen).toHaveLength(1)
   })
 
-  test('a rotated password is asked for once more', async () => {
+  test('asks once more for a rotated password', async () => {
     const passwords = ['old', 'new']
     network.use(
       appliance({
@@ -80,7 +80,7 @@ describe('logging in', () => {
     expect((await adc.observe([WEB1], ctx)).readings).toHaveLength(1)
   })
 
-  test('headers go without a cookie, and never where they are switched off', async () => {
+  test('headers are sent without a cookie, and never where they are off', async () => {
     network.use(appliance())
     await using adc = provider({ auth: 'headers' })
     await adc.observe([WEB1], ctx)
@@ -99,7 +99,7 @@ describe('logging in', () => {
     await expect(off.observe([WEB1], ctx)).rejects.toThrow(/use auth: 'session'/)
   })
 
-  test('a session that ends right after its login is not tried for ever', async () => {
+  test('is not repeated for ever when sessions end right after it', async () => {
     network.use(
       appliance({
         clusterinstance: () =>

@@ -72,7 +72,7 @@ describe('one machine in many groups', () => {
     60_000,
   )
 
-  test('is drained by a build that answers for one at a time', async () => {
+  test('is drained by a build that answers for one group at a time', async () => {
     const bulk = { bindings: false, stats: false, actions: false }
     await using at = await setup(12, { bulk, tick: 20 }, { freshness: '200ms' })
     const { fake, adc } = at
@@ -84,7 +84,7 @@ describe('one machine in many groups', () => {
     expect(bulky.length).toBeLessThan(6)
   }, 60_000)
 
-  test('names every group and every virtual server before it begins', async () => {
+  test('names every group and virtual server before it begins', async () => {
     const vservers = { vs: { members: ['svc1'], groups: ['sg0', 'sg2'] } }
     await using at = await setup(6, { vservers })
     const { readings } = await at.adc.observe('all', context())
@@ -148,7 +148,7 @@ describe('a list of changes', { concurrent: true }, () => {
     expect(actions(fake)).toHaveLength(1)
   })
 
-  test('that cannot be looked at afterwards is open, not refused', async () => {
+  test('that can not be looked at afterwards is of unknown outcome', async () => {
     await using at = await setup(6, { latency: 60 })
     const { fake, adc } = at
     const ctx = context()
@@ -158,7 +158,7 @@ describe('a list of changes', { concurrent: true }, () => {
     expect((await ended).map(({ status }) => status)).toEqual(Array(6).fill('unknown'))
   })
 
-  test('that a secondary took is taken back there', async () => {
+  test('that a node took as the new secondary is taken back there', async () => {
     await using at = await setup(6, { ha: true, latency: 100 })
     const { fake, adc } = at
     await adc.observe(refs(6), context())
@@ -177,7 +177,7 @@ describe('a list of changes', { concurrent: true }, () => {
 const isAction = ({ line }: { readonly line: string }): boolean => line.includes('action=')
 
 describe('a list of bindings', { concurrent: true }, () => {
-  test('that leaves a group out removes nothing', async () => {
+  test('that leaves a group out makes no member absent', async () => {
     await using at = await setup(6)
     const { fake, adc } = at
     const row = {
@@ -193,7 +193,7 @@ describe('a list of bindings', { concurrent: true }, () => {
     expect(readings.map(({ present }) => present)).toEqual(Array(6).fill(true))
   })
 
-  test('that has none of them is not asked for again', async () => {
+  test('that has none of the groups is not asked for again', async () => {
     await using at = await setup(6, {}, { freshness: 0 })
     const { fake, adc } = at
     fake.fail({ match: /bulkbindings/, how: 'status', status: 200, body: { errorcode: 0 } })
@@ -202,7 +202,7 @@ describe('a list of bindings', { concurrent: true }, () => {
   })
 })
 
-describe('how often is asked', { concurrent: true }, () => {
+describe('a large machine is asked', { concurrent: true }, () => {
   test('for states at each look, for the rest as often as counts change', async () => {
     await using at = await setup(1)
     const { fake, adc } = at

@@ -31,7 +31,7 @@ const present = async ({ adc }: Rig, ref: Change['ref']) =>
   (await adc.observe([ref], context())).readings[0]!
 
 describe('a member of a group', { concurrent: true }, () => {
-  test('leaves it once it is idle, and not before', async () => {
+  test('leaves its group only once it is idle', async () => {
     await using at = await rig({ tls: false })
     const end = await at.fake.occupy(WEB1)
     const run = startDrain(at.adc, WEB1, { until: 'removed', settle: '50ms', timeout: '20s' })
@@ -47,7 +47,7 @@ describe('a member of a group', { concurrent: true }, () => {
     await run.close()
   })
 
-  test('that is in service is not unbound: that would cut', async () => {
+  test('is not unbound while in service, because that would cut', async () => {
     await using at = await rig({ tls: false })
     expect(await change(at.adc, remove(WEB1))).toMatchObject({
       status: 'rejected',
@@ -64,7 +64,7 @@ describe('a member of a group', { concurrent: true }, () => {
     expect(writes(at)).toEqual(['PUT servicegroup_servicegroupmember_binding?warning=yes'])
   })
 
-  test('is added by the name of a server, which is made where there is none', async () => {
+  test('is added by the name of a server, which is created if missing', async () => {
     await using at = await rig({ tls: false })
     expect(await change(at.adc, add(NAMED))).toMatchObject({ status: 'applied' })
     expect(await present(at, NAMED)).toMatchObject({ present: true, address: '10.0.0.3' })
@@ -77,14 +77,14 @@ describe('a member of a group', { concurrent: true }, () => {
     ])
   })
 
-  test('of a build that binds with POST is added with POST', async () => {
+  test('is added with POST to a build that binds with POST', async () => {
     await using at = await rig({ tls: false })
     at.fake.fail({ match: /^PUT/, how: 'status', status: 405, errorcode: 1240 })
     expect(await change(at.adc, add(NEW))).toMatchObject({ status: 'applied' })
     expect(writes(at).map((line) => line.split(' ')[0])).toEqual(['PUT', 'POST'])
   })
 
-  test('that can not be bound leaves no server behind', async () => {
+  test('leaves no server behind when it can not be bound', async () => {
     await using at = await rig({ tls: false })
     at.fake.fail({ match: /^PUT/, how: 'status', status: 599, errorcode: 257 })
     expect(await change(at.adc, add(NAMED))).toMatchObject({
@@ -147,7 +147,7 @@ describe('an answer that is lost', { concurrent: true }, () => {
   test.each([
     ['to a removal', remove(WEB1)],
     ['to an addition', add(NEW)],
-  ])('%s is looked after, and nothing is sent again', async (_what, one) => {
+  ])('to %s leads to a look, and nothing is sent again', async (_what, one) => {
     await using at = await rig({ tls: false })
     await change(at.adc, { kind: 'hold', ref: WEB1, to: 'maint' })
     const from = writes(at).length
@@ -156,7 +156,7 @@ describe('an answer that is lost', { concurrent: true }, () => {
     expect(writes(at).slice(from)).toHaveLength(1)
   })
 
-  test('and shows nothing may still come: unknown', async () => {
+  test('and shows no effect may still come, so its outcome is unknown', async () => {
     await using at = await rig({ tls: false })
     at.fake.fail({ ...lost, execute: false })
     expect(await change(at.adc, add(NEW))).toMatchObject({ status: 'unknown' })

@@ -9,7 +9,7 @@ const NSIPS = ['192.0.2.240', '192.0.2.241'] as const
 const POOLS = { web: [WEB1.member, WEB2.member] }
 
 describe('a node that hangs', { concurrent: true }, () => {
-  test('and is the secondary delays no call', async () => {
+  test('as the secondary delays no call', async () => {
     await using at = await rig({ ha: true }, { callTimeout: '5m' })
     const { fake, adc } = at
     await fake.failover() // the first address is the secondary now
@@ -19,7 +19,7 @@ describe('a node that hangs', { concurrent: true }, () => {
     expect(report).toMatchObject({ outcome: 'idle', members: [{ verifiedIdle: true }] })
   }, 60_000)
 
-  test('and was the primary is left as soon as the other one is', async () => {
+  test('as the former primary is left once the other is primary', async () => {
     await using at = await rig({ ha: true }, { callTimeout: '1s' })
     const { fake, adc } = at
     await adc.observe([WEB1], context())
@@ -44,7 +44,7 @@ describe('addresses of different pairs', { concurrent: true }, () => {
     expect((await same.describe(context())).product).toBe('citrix-adc')
   })
 
-  test('are refused where the second one answers late', async () => {
+  test('are refused even if the second one answers late', async () => {
     await using first = await startFake({ tls: false, pools: POOLS })
     await using second = await startFake({ tls: false, pools: POOLS, address: '203.0.113.9' })
     const lift = second.fail({ how: 'silent' })

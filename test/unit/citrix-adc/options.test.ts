@@ -7,7 +7,7 @@ describe('options', () => {
   test.each([
     [{ url: 'adc.example' }, /url: expected an http or https URL/],
     [{ url: 'http://adc.example' }, /credentials would cross the network in the clear/],
-    [{ url: 'https://u:p@adc.example' }, /credentials do not belong into the URL/],
+    [{ url: 'https://u:p@adc.example' }, /credentials do not belong in the URL/],
     [{ url: [] }, /expected at least one URL/],
     [{ partition: 'p1', auth: 'headers' }, /partition: .*expected auth: 'session'/],
     [{ sessionTimeout: '1m' }, /sessionTimeout/],

@@ -4,8 +4,8 @@ import { context, rig, WEB1 } from './rig.js'
 const status = (match: RegExp, body: object) =>
   ({ match, how: 'status', status: 200, body }) as const
 
-describe('an answer about another object than was asked for', { concurrent: true }, () => {
-  test('tells nothing of a member', async () => {
+describe('an answer about an object that was not asked for', { concurrent: true }, () => {
+  test('is no reading of a member', async () => {
     await using at = await rig({ tls: false })
     const type = 'servicegroup_servicegroupmember_binding'
     const row = { ip: '10.0.0.1', port: 80, svrstate: 'OUT OF SERVICE', servername: '10.0.0.1' }
@@ -16,7 +16,7 @@ describe('an answer about another object than was asked for', { concurrent: true
     })
   })
 
-  test('tells nothing of the counts of a service', async () => {
+  test('gives no counts of a service', async () => {
     await using at = await rig({ tls: false, vservers: { vs: ['svc1'] } })
     const row = { name: 'svc2', activetransactions: '0', surgecount: '0', svrestablishedconn: '0' }
     at.fake.fail(status(/stat\/service\/svc1/, { errorcode: 0, service: [row] }))
@@ -25,8 +25,8 @@ describe('an answer about another object than was asked for', { concurrent: true
   })
 })
 
-describe('a node of a pair that says nothing of it any more', { concurrent: true }, () => {
-  test('is not taken for one alone', async () => {
+describe('a node whose pair is not mentioned any more', { concurrent: true }, () => {
+  test('is not taken for a single node', async () => {
     await using at = await rig({ tls: false, ha: true, pools: { web: [WEB1.member] } })
     const ctx = context()
     await at.adc.observe([WEB1], ctx)
@@ -40,7 +40,7 @@ describe('a node of a pair that says nothing of it any more', { concurrent: true
   })
 })
 
-test.each([null, [], 0, 'text'])('a reply of %j is no reading', async (body) => {
+test.each([null, [], 0, 'text'])('a reply of %j is not a reading', async (body) => {
   await using at = await rig({ tls: false })
   at.fake.fail({ match: /_servicegroupmember_binding/, how: 'status', status: 200, body })
   await expect(at.adc.observe([WEB1], context())).rejects.toMatchObject({ code: 'MALFORMED_REPLY' })

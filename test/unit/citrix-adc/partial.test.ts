@@ -24,7 +24,7 @@ const actions = ({ fake }: Rig) =>
     .filter(({ line }) => /action=(disable|enable)/.test(line))
     .map(({ line, node }) => [/action=(\w+)/.exec(line)?.[1], node])
 
-describe('a change that a node took which had just become the secondary', () => {
+describe('a change taken by a node that had just become the secondary', () => {
   test('is put back there, and refused', async () => {
     await using at = await rig(SLOW)
     const result = await failoverDuring(at, /action=disable/, () => change(at.adc, hold))
@@ -49,7 +49,7 @@ describe('a change that a node took which had just become the secondary', () => 
     expect(at.fake.look(WEB1).enabled).toBe(false)
   })
 
-  test('where it can not be put back, it is unknown', async () => {
+  test('is of unknown outcome if it can not be put back', async () => {
     await using at = await rig(SLOW)
     at.fake.fail({ match: /action=enable/, how: 'status', status: 599, errorcode: 257 })
     const result = await failoverDuring(at, /action=disable/, () => change(at.adc, hold))
@@ -57,7 +57,7 @@ describe('a change that a node took which had just become the secondary', () => 
     expect(result).toHaveProperty('error.message', expect.stringContaining('could not be put back'))
   })
 
-  test('of a restore is not put back: a disable may cut', async () => {
+  test('is not put back if it is a restore, because a disable may cut', async () => {
     await using at = await rig(SLOW)
     await change(at.adc, hold)
     const result = await failoverDuring(at, /action=enable/, () => change(at.adc, restore))
@@ -65,7 +65,7 @@ describe('a change that a node took which had just become the secondary', () => 
     expect(actions(at).map(([action]) => action)).toEqual(['disable', 'enable'])
   })
 
-  test('and lost its answer is not believed for what that node shows', async () => {
+  test('with a lost answer is not believed for what that node shows', async () => {
     await using at = await rig(SLOW)
     at.fake.fail({ match: /action=disable/, how: 'reset', execute: true })
     const result = await failoverDuring(at, /action=disable/, () => change(at.adc, hold))

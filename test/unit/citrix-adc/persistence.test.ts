@@ -32,7 +32,7 @@ const cleared = (vserver: string) => ({ lbpersistentsessions: { vserver } })
 
 describe("persistence: 'forget'", { concurrent: true }, () => {
   test('lets a member that only persistence keeps close by itself', async () => {
-    // Nothing counts as seen lately.
+    // No look counts as recent.
     await using at = await rig(OPTIONS, { persistence: 'forget', freshness: 0 })
     const { fake, adc } = at
     await fake.occupy(WEB1, { persistent: 3 })
@@ -49,7 +49,7 @@ describe("persistence: 'forget'", { concurrent: true }, () => {
     expect(JSON.stringify(readings)).toContain('entries of all clients of vs web were deleted')
   })
 
-  test('deletes the entries before what is left is cut', async () => {
+  test('deletes the entries before the remaining work is cut', async () => {
     await using at = await rig(OPTIONS, { persistence: 'forget' })
     const { fake, adc } = at
     await fake.occupy(WEB1)
@@ -58,7 +58,7 @@ describe("persistence: 'forget'", { concurrent: true }, () => {
     expect(sent(fake)).toEqual(['disable', cleared('vs web'), 'disable'])
   })
 
-  test('deletes those of a service, of each of its virtual servers', async () => {
+  test('deletes those of a service, on each of its virtual servers', async () => {
     const vservers = { ...OPTIONS.vservers, 'vs two': ['svc1'] }
     await using at = await rig({ vservers }, { persistence: 'forget' })
     const { fake, adc } = at
@@ -66,7 +66,7 @@ describe("persistence: 'forget'", { concurrent: true }, () => {
     expect(sent(fake)).toEqual([cleared('vs api'), cleared('vs two'), 'disable'])
   })
 
-  test('disables nothing where that is refused', async () => {
+  test('disables nothing if the deletion is refused', async () => {
     await using at = await rig(OPTIONS, { persistence: 'forget' })
     const { fake, adc } = at
     fake.fail({ match: /lbpersistent/, how: 'status', status: 403, errorcode: 2138 })
@@ -76,7 +76,7 @@ describe("persistence: 'forget'", { concurrent: true }, () => {
     expect(fake.look(WEB1).enabled).toBe(true)
   })
 
-  test('is what a drain does at its end, on the word of the caller', async () => {
+  test('deletes them at the end of a drain when the caller says so', async () => {
     await using at = await rig(OPTIONS, { persistence: 'forget' })
     const { fake, adc } = at
     await fake.occupy(WEB1)
@@ -99,7 +99,7 @@ test('entries are never deleted without a virtual server', () => {
   expect(() => forgetPersistence('')).toThrow(/without a full name, nothing was sent/)
 })
 
-test('a configuration that was not saved is said, with what to do', async () => {
+test('a configuration that was not saved is told, with what to do', async () => {
   await using at = await rig({}, { save: true })
   const { fake, adc } = at
   await fake.occupy(WEB2)

@@ -25,7 +25,7 @@ describe('a plan', { concurrent: true }, () => {
     expect(at.fake.requests.some(({ line }) => line.includes('action='))).toBe(false)
   })
 
-  test('names what is in front of hundreds, in hints that are not cut', async () => {
+  test('names what is in front of hundreds of groups in whole hints', async () => {
     const names = Array.from({ length: 300 }, (_, i) => `virtual-server-${i}`)
     const vservers = Object.fromEntries(
       names.map((name) => [name, { members: [`svc-${name}`], groups: ['web'] }]),
@@ -39,7 +39,7 @@ describe('a plan', { concurrent: true }, () => {
   })
 })
 
-describe('a user who may only look', { concurrent: true }, () => {
+describe('a read-only user', { concurrent: true }, () => {
   const users = { eve: { password: 'secret', rights: 'read-only' } } as const
   const asEve = async (fault?: FakeFailure) => {
     const at = await rig({ tls: false, pools: POOLS, users }, { username: 'eve' })
@@ -50,7 +50,7 @@ describe('a user who may only look', { concurrent: true }, () => {
   test('is named before anything is changed', async () => {
     await using at = await asEve()
     const { clock, signal } = context()
-    // What is not told within three seconds is not waited for, and this machine may be slow.
+    // A plan waits three seconds for an answer, and this machine may be slow.
     const slow = {
       ...clock,
       setTimeout: (fn: () => void, ms: number) => clock.setTimeout(fn, 20 * ms),
@@ -78,7 +78,7 @@ describe('a user who may only look', { concurrent: true }, () => {
       },
     ],
     ['silent', { match: /system(user|group)_/, how: 'silent' }],
-  ])('is not known where the answer is %s, and nothing fails', async (_what, fault) => {
+  ])('is not recognised when the answer is %s, and nothing fails', async (_what, fault) => {
     await using at = await asEve(fault)
     expect((await at.adc.describe(context())).product).toBe('citrix-adc')
     const { readings } = await at.adc.observe([WEB1], context())

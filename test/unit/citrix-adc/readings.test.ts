@@ -16,7 +16,7 @@ import {
 useHandWritten()
 
 describe('readings', () => {
-  test('objects in place of lists, texts in place of numbers', async () => {
+  test('objects instead of lists and texts instead of numbers are read', async () => {
     network.use(
       appliance({
         'config/servicegroup': () => HttpResponse.json({ ...OK, servicegroup: GROUP }),
@@ -37,7 +37,7 @@ describe('readings', () => {
     expect(await present()).toMatchObject({ own: 'ready', scopes: [{ state: 'read', active: 3 }] })
   })
 
-  test('no key, no members: absent is proved', async () => {
+  test('a reply without the key proves that no members exist', async () => {
     network.use(appliance({ servicegroup_servicegroupmember_binding: () => HttpResponse.json(OK) }))
     expect(await look()).toMatchObject({
       readings: [{ present: false }],
@@ -77,7 +77,7 @@ describe('readings', () => {
     expect((await present()).scopes).toMatchObject([{ state: 'read', queued: 4 }])
   })
 
-  test('counts that still say UP come from before the disable', async () => {
+  test('counts that still say UP are older than the disable', async () => {
     const member = { ...MEMBER, svrstate: 'GOING OUT OF SERVICE' }
     network.use(
       appliance({
@@ -92,7 +92,7 @@ describe('readings', () => {
   })
 
   test.each(['TROFS', 'TROFS_DOWN', 'OFS', 'DOWN', '5', 8, 'GOING OUT OF SERVICE', undefined])(
-    'counts that say %s are of a member that is going out',
+    'counts that say %s belong to a member going out of service',
     async (state) => {
       const member = { ...MEMBER, svrstate: 'DOWN WHEN GOING OUT OF SERVICE' }
       const servicegroupmember = [{ ...STAT, state }]
@@ -112,31 +112,28 @@ describe('readings', () => {
     },
   )
 
-  test.each(['NS_EMPTY_STR', 'Unknown', ''])(
-    'the state %j is nothing to build on',
-    async (svrstate) => {
-      network.use(
-        appliance({
-          servicegroup_servicegroupmember_binding: () =>
-            HttpResponse.json({
-              ...OK,
-              servicegroup_servicegroupmember_binding: [{ ...MEMBER, svrstate }],
-            }),
-        }),
-      )
-      expect(await present()).toMatchObject({
-        own: 'unknown',
-        serves: false,
-        scopes: [{ inForce: false }],
-      })
-    },
-  )
+  test.each(['NS_EMPTY_STR', 'Unknown', ''])('the state %j gives no reading', async (svrstate) => {
+    network.use(
+      appliance({
+        servicegroup_servicegroupmember_binding: () =>
+          HttpResponse.json({
+            ...OK,
+            servicegroup_servicegroupmember_binding: [{ ...MEMBER, svrstate }],
+          }),
+      }),
+    )
+    expect(await present()).toMatchObject({
+      own: 'unknown',
+      serves: false,
+      scopes: [{ inForce: false }],
+    })
+  })
 
   test.each([
     ['ENABLED', 'cuts'],
     ['DISABLED', 'gentle'],
     [undefined, 'unknown'],
-  ])('downStateFlush %s: a disable %s', async (downstateflush, maint) => {
+  ])('with downStateFlush %s a disable is %s', async (downstateflush, maint) => {
     network.use(
       appliance({
         'config/servicegroup': () =>
@@ -146,7 +143,7 @@ describe('readings', () => {
     expect((await present()).maint).toBe(maint)
   })
 
-  test('counts across a change of role are read again, or not believed', async () => {
+  test('counts from across a change of role are read again, or not believed', async () => {
     let asked = 0
     network.use(
       appliance({
@@ -170,14 +167,14 @@ describe('readings', () => {
     expect((await present()).unverified).toMatch(/allow 'show ha node'/)
   })
 
-  test('a build without any of it stands alone', async () => {
+  test('a build without pairs is a single node', async () => {
     const no = () =>
       HttpResponse.json({ errorcode: 1232, message: 'Invalid object name' }, { status: 400 })
     network.use(appliance({ hanode: no, system: no, clusterinstance: no }))
     expect((await present()).unverified).toBeUndefined()
   })
 
-  test('the role is understood in any spelling, from the configuration too', async () => {
+  test('the role is understood in any spelling, in the configuration too', async () => {
     network.use(
       appliance({
         'stat/hanode': () =>

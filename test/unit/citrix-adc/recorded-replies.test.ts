@@ -12,7 +12,7 @@ function json(value: unknown): JsonValue {
 }
 
 describe.skipIf(!existsSync(new URL('../../../../shared/fixtures/citrix', import.meta.url)))(
-  'what appliances sent',
+  'recorded replies of appliances',
   () => {
     const SHARED = new URL('../../../../shared/fixtures/citrix/', import.meta.url)
     const recorded = (name: string): { response: { body: Record<string, unknown> } } =>
@@ -36,7 +36,7 @@ describe.skipIf(!existsSync(new URL('../../../../shared/fixtures/citrix', import
       expect(members).toEqual(['10.112.121.184:80', '10.112.121.184:81'])
     })
 
-    test('every recorded error is sorted', () => {
+    test('every recorded error has a code', () => {
       const { errors } = JSON.parse(
         readFileSync(new URL('errors.recorded.json', SHARED), 'utf8'),
       ) as {

@@ -139,7 +139,7 @@ const ROWS: readonly Row[] = [
   },
 ]
 
-describe.concurrent('what is refused, and whether the same can succeed later', () => {
+describe.concurrent('a refusal, and whether the change can succeed later', () => {
   test.each(ROWS)('$of', async ({ change: one, is, fault, before, fake, options }) => {
     await using at = await rig(fake, options)
     await before?.(at.fake)
@@ -149,7 +149,7 @@ describe.concurrent('what is refused, and whether the same can succeed later', (
   })
 })
 
-test('a provider that was closed says so once and for all', async () => {
+test('a closed provider refuses once and for all', async () => {
   await using at = await rig()
   await at.adc.close()
   await expect(at.adc.apply([hold], context())).rejects.toMatchObject({ retryable: false })

@@ -8,7 +8,7 @@ const OPTIONS = { vservers: { vs: ['svc1', 'svc2'] } }
 const toDrain = (ref: MemberRef) => ({ kind: 'hold', ref, to: 'drain' }) as const
 const holds = [WEB1, WEB2].map(toDrain)
 
-test('a batch given up in the middle has handed up what became of it', async () => {
+test('a batch given up halfway has handed up its results so far', async () => {
   await using at = await rig(OPTIONS)
   const controller = new AbortController()
   const handed: [number, ChangeResult][] = []
@@ -27,7 +27,7 @@ test('a batch given up in the middle has handed up what became of it', async () 
   expect([WEB1, SVC1].map((ref) => at.fake.look(ref).enabled)).toEqual([false, true])
 })
 
-test('a batch in which an answer is lost has handed up every result', async () => {
+test('a batch with a lost answer has handed up every result', async () => {
   await using at = await rig(OPTIONS)
   const handed: ChangeResult[] = []
   const results = await at.adc.apply(
@@ -41,7 +41,7 @@ test('a batch in which an answer is lost has handed up every result', async () =
   expect(handed).toEqual(results)
 })
 
-test('a batch that can not be looked at is refused, each change handed up', async () => {
+test('a batch that can not be looked at is refused change by change', async () => {
   await using at = await rig()
   at.fake.fail({ match: /GET .*servicegroup/, how: 'status', status: 403, errorcode: 2138 })
   const handed: ChangeResult[] = []

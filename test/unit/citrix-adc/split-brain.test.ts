@@ -7,8 +7,8 @@ import { eventually } from '../../support/eventually.js'
 const NSIPS = ['192.0.2.240', '192.0.2.241'] as const
 const PAIR = { ha: true, tls: false } as const
 
-describe('a pair of which both nodes are primary', { concurrent: true }, () => {
-  test('has a node that is not read, and is named', async () => {
+describe('a pair with two primary nodes', { concurrent: true }, () => {
+  test('has an unread node, which is named', async () => {
     await using at = await rig(PAIR)
     at.fake.splitBrain()
     const { readings } = await at.adc.observe([WEB1, WEB2], context())
@@ -38,7 +38,7 @@ describe('a pair of which both nodes are primary', { concurrent: true }, () => {
     await run.close()
   })
 
-  test('shows it in mid-drain too, as soon as a member is out of service', async () => {
+  test('is noticed in mid-drain as soon as a member is out of service', async () => {
     await using at = await rig(PAIR)
     const end = await at.fake.occupy(WEB1)
     const run = startDrain(at.adc, WEB1, { settle: '50ms', timeout: '20s' })
@@ -62,7 +62,7 @@ describe('a node of a pair that does not answer', { concurrent: true }, () => {
     expect(readings[0]?.scopes).toHaveLength(1)
   })
 
-  test('and that the primary does not hear is a scope that is not read', async () => {
+  test('and that the primary can not hear is an unread scope', async () => {
     await using at = await rig(PAIR)
     at.fake.splitBrain()
     const lift = at.fake.fail({ how: 'reset', node: NSIPS[1] })
@@ -88,7 +88,7 @@ describe('a node of a pair that does not answer', { concurrent: true }, () => {
 test.each([
   ['where it tells its address', /nothing/],
   ['where its address may not be read', /config\/hanode/],
-])('two addresses of one node are one, %s', async (_where, match) => {
+])('two addresses of one node count once, %s', async (_where, match) => {
   await using at = await rig(PAIR)
   at.fake.fail({ match, how: 'status', status: 403, errorcode: 2138 })
   const url = [at.fake.urls[0]!, at.fake.snip]

@@ -23,7 +23,7 @@ const ENABLED = { state: 'ENABLED', graceful: 'NO', delay: 0 }
 const SUBJECT = entry('UP').subject
 const NODE = 'node A'
 
-describe('what is not remembered', () => {
+describe('a state without a change of ours in memory', () => {
   test.each([
     ['UP', {}, false, { own: 'ready' }],
     ['DOWN', {}, false, { own: 'ready' }],
@@ -53,7 +53,7 @@ describe('what is not remembered', () => {
   })
 })
 
-describe('what is remembered', () => {
+describe('a state with a change of ours in memory', () => {
   /** A drain of ours, read back as `rows` one after the other. */
   function after(
     as: 'drain' | 'maint',
@@ -107,7 +107,7 @@ describe('what is remembered', () => {
     ])
   })
 
-  test('DOWN and DISABLED after our drain is drained, without its word', () => {
+  test('DOWN and DISABLED after our drain is drained, but not by its word', () => {
     expect(
       after('drain', [
         ['GOING OUT OF SERVICE', GRACEFUL],
@@ -121,7 +121,7 @@ describe('what is remembered', () => {
     ])
   })
 
-  test('a plain disable of another client over it is theirs', () => {
+  test('a plain disable of another client over it is that client’s', () => {
     expect(
       after('drain', [
         ['GOING OUT OF SERVICE', GRACEFUL],
@@ -133,7 +133,7 @@ describe('what is remembered', () => {
     ])
   })
 
-  test('once it was in service again, OUT OF SERVICE is another client’s', () => {
+  test('after it was in service again, OUT OF SERVICE is another client’s', () => {
     expect(
       after('drain', [
         ['OUT OF SERVICE', {}],
@@ -147,7 +147,7 @@ describe('what is remembered', () => {
     ])
   })
 
-  test('a drain that outlived a reboot is ours, its word is not', () => {
+  test('a drain that outlived a reboot is ours, but its word is not believed', () => {
     expect(
       after(
         'drain',
@@ -163,7 +163,7 @@ describe('what is remembered', () => {
     ])
   })
 
-  test('a reading that was asked for before the change knows nothing of it', () => {
+  test('a reading asked for before the change does not know of it', () => {
     const memory = new Memory()
     const stamp = memory.stamp()
     memory.did(SUBJECT, 'drain', true)
@@ -171,7 +171,7 @@ describe('what is remembered', () => {
     expect(memory.recall(entry('UP'), memory.stamp(), NODE)).toBeUndefined()
   })
 
-  test('a foreign drain that was seen in TROFS is a drain when it is out', () => {
+  test('a foreign drain seen in TROFS is still a drain once it is out', () => {
     const memory = new Memory()
     memory.sight(entry('GOING OUT OF SERVICE'), 1, NODE)
     const ours = memory.recall(entry('OUT OF SERVICE'), 2, NODE)
@@ -180,7 +180,7 @@ describe('what is remembered', () => {
   })
 })
 
-describe('rest', () => {
+describe('the quiet time of a member', () => {
   const idle = { active: 0, queued: 0, arrivals: 7 }
 
   test('is counted from the last sign of work', () => {

@@ -4,7 +4,7 @@ import { change, context, rig, WEB1 } from './rig.js'
 
 const HOLD = { kind: 'hold', ref: WEB1 } as const
 
-test('a drained member of unknown load is not closed nor called idle', async () => {
+test('a drained member of unknown load is neither sealed nor called idle', async () => {
   await using at = await rig({}, { callTimeout: '5m' })
   const { fake, adc } = at
   await fake.occupy(WEB1)

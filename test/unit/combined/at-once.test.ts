@@ -5,7 +5,7 @@ import { a1, b1, bare, setUp } from './set-up.js'
 const both = [a1, b1]
 
 describe('idle on two balancers at once', () => {
-  test('is not said of one that was idle and can not be read since', async () => {
+  test('is not said while one that was idle can not be read', async () => {
     const { clock, a, b, all } = setUp()
     const endB = b.occupy(bare)
     await using run = startDrain(all, both, { clock, timeout: '60s' })
@@ -26,7 +26,7 @@ describe('idle on two balancers at once', () => {
     endA()
   })
 
-  test('ends as unreachable where one that was idle is never read again', async () => {
+  test('is unreachable if one that was idle is never read again', async () => {
     const { clock, a, b, all } = setUp()
     const endB = b.occupy(bare)
     await using run = startDrain(all, both, { clock, timeout: '30s' })
@@ -38,7 +38,7 @@ describe('idle on two balancers at once', () => {
     expect(report.members.map(({ outcome }) => outcome)).toEqual(['unreachable', 'idle'])
   })
 
-  test('goes on where one that was idle can be read again', async () => {
+  test('is said once the one that was idle can be read again', async () => {
     const { clock, a, b, all } = setUp()
     const endB = b.occupy(bare)
     await using run = startDrain(all, both, { clock, timeout: '60s' })
@@ -52,7 +52,7 @@ describe('idle on two balancers at once', () => {
     expect(report.members.every(({ verifiedIdle }) => verifiedIdle)).toBe(true)
   })
 
-  test('rests on a look at each from the time when all were idle', async () => {
+  test('needs a look at each after the time when all were idle', async () => {
     const { clock, a, b, all } = setUp({}, { a: { latency: 400 } })
     const endB = b.occupy(bare)
     await using run = startDrain(all, both, { clock, timeout: '60s' })

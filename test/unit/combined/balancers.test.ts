@@ -26,7 +26,7 @@ describe('a balancer that can not be read', () => {
     expect(a.requests.some(({ verb }) => verb === 'apply')).toBe(false)
   })
 
-  test('is waited for where that is wished, and no idle is said before', async () => {
+  test('is waited for on request, and no idle is said before', async () => {
     const { clock, a, b, all } = setUp({ onUnreachable: 'wait' })
     b.disconnect()
     await using run = startDrain(all, both, { clock, timeout: '5m', seal: false })
@@ -41,7 +41,7 @@ describe('a balancer that can not be read', () => {
     expect(b.state(bare)).toBe('drain')
   })
 
-  test('for ever ends at the deadline as unreachable', async () => {
+  test('that never comes back ends as unreachable at the deadline', async () => {
     const { clock, a, b, all } = setUp({ onUnreachable: 'wait' })
     b.failNext('throw', { verb: 'observe', times: 1_000_000 })
     await using run = startDrain(all, both, { clock, timeout: '20s', seal: false })
@@ -52,7 +52,7 @@ describe('a balancer that can not be read', () => {
     expect(a.state(bare)).toBe('drain')
   })
 
-  test('later than the begin is unread, never absent', async () => {
+  test('after the drain began is unread, never absent', async () => {
     const { clock, b, all } = setUp()
     const end = b.occupy(bare)
     await using run = startDrain(all, both, { clock, timeout: '60s', seal: false })
@@ -63,7 +63,7 @@ describe('a balancer that can not be read', () => {
     expect(report.members.map(({ outcome }) => outcome)).toEqual(['idle', 'unreachable'])
   })
 
-  test('select says so rather than leave it out', async () => {
+  test('makes select fail rather than leave it out', async () => {
     const { clock, b, all } = setUp({ onUnreachable: 'wait' })
     b.failNext('throw', { verb: 'observe', times: 1_000 })
     const error = await thrown(clock.runUntil(select(all, { address: '10.0.0.1' }, { clock })))
@@ -71,8 +71,8 @@ describe('a balancer that can not be read', () => {
   })
 })
 
-describe('a name without its balancer', () => {
-  test('that several have is refused with their keys', async () => {
+describe('a name without a balancer', () => {
+  test('that several balancers have is refused with their keys', async () => {
     const { clock, a, all } = setUp()
     for (const target of [bare, { pool: 'web' }]) {
       const error = await thrown(clock.runUntil(drain(all, target, { clock })))
@@ -81,7 +81,7 @@ describe('a name without its balancer', () => {
     expect(a.state(bare)).toBe('ready')
   })
 
-  test('that one has is drained there', async () => {
+  test('that one balancer has is drained there', async () => {
     const { clock, a, b, all } = setUp({}, { b: { pools: { api: ['api1', 'api2'] } } })
     const api1 = { pool: 'api', member: 'api1' }
     const report = await clock.runUntil(drain(all, [a1, api1], { clock, seal: false }))
@@ -95,14 +95,14 @@ describe('a name without its balancer', () => {
     expect(isDrainableError(error, 'NOT_FOUND') && error.message).toContain("any of 'a', 'b'")
   })
 
-  test('can not be told while one can not be read', async () => {
+  test('is refused while one balancer can not be read', async () => {
     const { clock, b, all } = setUp()
     b.failNext('throw', { verb: 'observe', times: 1_000 })
     const error = await thrown(clock.runUntil(drain(all, bare, { clock })))
     expect(isDrainableError(error) && error.message).toMatch(/^b: .*name its balancer/)
   })
 
-  test('of a balancer there is not, is refused at once', () => {
+  test('with an unknown balancer is refused at once', () => {
     const { clock, all } = setUp()
     expect(() => startDrain(all, { ...bare, balancer: 'c' }, { clock })).toThrow(
       /no 'c', expected one of 'a', 'b'/,
@@ -120,7 +120,7 @@ describe('an address', () => {
     return (reading as { address: string }).address
   }
 
-  test('that one balancer has not is drained on the others', async () => {
+  test('is drained on the balancers that have it', async () => {
     const at = setUp({}, more)
     const address = await addressOf4(at)
     const report = await at.clock.runUntil(drain(at.all, { address }, { clock: at.clock }))
@@ -128,7 +128,7 @@ describe('an address', () => {
     expect(report.outcome).toBe('idle')
   })
 
-  test('must be on all of them where that is wished', async () => {
+  test('must be on all balancers when that is wished', async () => {
     const at = setUp({ onMissing: 'fail' }, more)
     const { clock, all, a } = at
     const address = await addressOf4(at)
@@ -154,7 +154,7 @@ describe('the other verbs over two balancers', () => {
     expect(readings.map(({ ref }) => ref)).toEqual(both)
   })
 
-  test('ready opens on both, and asks the caller about each', async () => {
+  test('ready opens on both, and calls the check for each', async () => {
     const { clock, a, b, all } = setUp()
     await clock.runUntil(drain(all, both, { clock }))
     const asked: unknown[] = []
@@ -174,7 +174,7 @@ describe('the other verbs over two balancers', () => {
     expect([a.state(bare), b.state(bare)]).toEqual(['ready', 'ready'])
   })
 
-  test('watch tells of drains begun by others', async () => {
+  test('watch reports drains begun by others', async () => {
     const { clock, b, all } = setUp()
     const seen: DrainEvent[] = []
     const run = watch(all, both, { clock, onEvent: (event) => seen.push(event) })
@@ -187,7 +187,7 @@ describe('the other verbs over two balancers', () => {
     expect(seen.at(-1)).toMatchObject({ type: 'end', outcome: 'aborted' })
   })
 
-  test('whoever listens to it hears of both, with their keys', async () => {
+  test('a listener hears of both, with their keys', async () => {
     const { clock, all } = setUp()
     const heard: DrainEvent[] = []
     const events = all as ReturnType<typeof combineProviders>
@@ -216,7 +216,7 @@ describe('the other verbs over two balancers', () => {
     expect(isDrainableError(error, 'INVALID_OPTIONS') && error.message).toContain("'a', 'b'")
   })
 
-  test('a plan goes on where one of them can not be looked at', async () => {
+  test('a plan continues when one of them can not be read', async () => {
     const { clock, a, b, all } = setUp()
     b.failNext('throw', { verb: 'observe', times: 1_000 })
     const hold = { kind: 'hold', to: 'drain' } as const
@@ -230,7 +230,7 @@ describe('the other verbs over two balancers', () => {
     expect(a.state(bare)).toBe('drain')
   })
 
-  test('an aborted plan waits for each of them, then rejects with the reason', async () => {
+  test('an aborted plan waits for each balancer, then rejects with the reason', async () => {
     const { clock, a, b, all } = setUp()
     b.failNext('throw', { verb: 'observe', times: 1_000 })
     a.occupy(bare)
@@ -256,7 +256,7 @@ describe('the other verbs over two balancers', () => {
 })
 
 describe('combineProviders', () => {
-  test('refuses what can not be combined, in words', () => {
+  test('refuses balancers that can not be combined, with the reason', () => {
     const { clock, a, b, all } = setUp()
     const twin = fakeProvider({ pools: { web: ['web1'] }, clock, instance: 'a' })
     const renamed = Object.create(twin, { name: { value: 'another product' } }) as typeof twin
@@ -264,8 +264,8 @@ describe('combineProviders', () => {
       [{}, /at least one/],
       [null, /expected an object/],
       [[a], /expected an object/],
-      [{ a, twin }, /'a' and 'twin' have one instance \(a\), so they are one balancer/],
-      [{ a, renamed }, /'a' and 'renamed' have one instance \(a\), so they are one balancer/],
+      [{ a, twin }, /'a' and 'twin' have the same instance \(a\), so they are one balancer/],
+      [{ a, renamed }, /'a' and 'renamed' have the same instance \(a\), so they are one balancer/],
       [{ 'a b': a }, /'a b' can't be a key/],
       [{ a, all }, /all is a combined provider itself/],
       [{ a, b: 7 }, /combineProviders\(\): b: .*expected a DrainableProvider/],

@@ -6,7 +6,7 @@ import { a1, b1, bare, setUp } from './set-up.js'
 const both = [a1, b1]
 
 describe('a drain over two balancers', () => {
-  test('is idle when it is idle on both', async () => {
+  test('is idle once it is idle on both', async () => {
     const { clock, a, b, all } = setUp()
     const report = await clock.runUntil(drain(all, both, { clock }))
     expect(report.outcome).toBe('idle')
@@ -17,7 +17,7 @@ describe('a drain over two balancers', () => {
     expect([a.state(bare), b.state(bare)]).toEqual(['maint', 'maint'])
   })
 
-  test('waits for the slower one, and says why with its key', async () => {
+  test('waits for the slower one, and why() names it', async () => {
     const { clock, b, all } = setUp()
     const end = b.occupy(bare, 2)
     await using run = startDrain(all, both, { clock, timeout: '60s' })
@@ -29,7 +29,7 @@ describe('a drain over two balancers', () => {
     expect((await clock.runUntil(run.done)).outcome).toBe('idle')
   })
 
-  test('loses an idle that was first, and proves it anew', async () => {
+  test('takes back the idle of the first, and proves it anew', async () => {
     const { clock, a, b, all } = setUp()
     const endB = b.occupy(bare)
     const lost: DrainEvent[] = []
@@ -49,7 +49,7 @@ describe('a drain over two balancers', () => {
     expect(report.members.every(({ verifiedIdle }) => verifiedIdle)).toBe(true)
   })
 
-  test('an idle lost while the tickets are written is no end', async () => {
+  test('does not end on an idle lost while the tickets are written', async () => {
     const { clock, a, all } = setUp()
     let release: (() => void) | undefined
     let end: (() => void) | undefined
@@ -81,7 +81,7 @@ describe('a drain over two balancers', () => {
     expect(error.report.members.map(({ outcome }) => outcome)).toEqual(['idle', 'timeout'])
   })
 
-  test('what one refuses is not begun on the other', async () => {
+  test('is not begun on either when one refuses', async () => {
     const { clock, a, b, all } = setUp()
     b.setBehind({ pool: 'web', member: 'web2' }, 'maint')
     b.setBehind({ pool: 'web', member: 'web3' }, 'maint')
@@ -97,7 +97,7 @@ describe('a drain over two balancers', () => {
     expect((await clock.runUntil(drain(all, others, { clock }))).outcome).toBe('idle')
   })
 
-  test('an address is drained wherever it is', async () => {
+  test('of an address takes it out wherever it is', async () => {
     const { clock, a, b, all } = setUp()
     const { address } = (await a.observe([bare], { clock, signal: new AbortController().signal }))
       .readings[0] as { address: string }
@@ -106,7 +106,7 @@ describe('a drain over two balancers', () => {
     expect([a.state(bare), b.state(bare)]).toEqual(['maint', 'maint'])
   })
 
-  test('the action runs while both are held, and hears when one is lost', async () => {
+  test('runs the action while both are held, and tells it when one is lost', async () => {
     const { clock, b, all } = setUp()
     const seen: unknown[] = []
     const run = drain(all, both, { clock, seal: false }, async (report, { signal }) => {
@@ -121,7 +121,7 @@ describe('a drain over two balancers', () => {
     expect(isDrainableError(error, 'DRAIN_OVERRULED') && error.message).toMatch(/^b: /)
   })
 
-  test('says one end, at last', async () => {
+  test('emits one end, as the last event', async () => {
     const { clock, all } = setUp()
     const types: string[] = []
     const run = startDrain(all, both, { clock })
@@ -135,7 +135,7 @@ describe('a drain over two balancers', () => {
     expect(types.at(-1)).toBe('end')
   })
 
-  test('restore opens both again', async () => {
+  test('opens both again on restore', async () => {
     const { clock, a, b, all } = setUp()
     const run = startDrain(all, both, { clock })
     await clock.runUntil(run.done)
@@ -147,7 +147,7 @@ describe('a drain over two balancers', () => {
     expect([a.state(bare), b.state(bare)]).toEqual(['ready', 'ready'])
   })
 
-  test('an abort ends both, and opens both where that is wished', async () => {
+  test('ends both on an abort, and opens both if that is wished', async () => {
     const { clock, a, b, all } = setUp()
     b.occupy(bare)
     const stop = new AbortController()
@@ -163,7 +163,7 @@ describe('a drain over two balancers', () => {
     expect([a.state(bare), b.state(bare)]).toEqual(['ready', 'ready'])
   })
 
-  test('released before its end it is aborted', async () => {
+  test('is aborted when it is released before its end', async () => {
     const { clock, b, all } = setUp()
     b.occupy(bare)
     const run = startDrain(all, both, { clock, timeout: '60s' })
@@ -174,7 +174,7 @@ describe('a drain over two balancers', () => {
     expect(report.members).toHaveLength(2)
   })
 
-  test('a fast part keeps its own pace beside a slow one', async () => {
+  test('keeps the pace of a fast part beside a slow one', async () => {
     const { clock, a, all } = setUp({}, { b: { latency: 2_000 } })
     await using run = startDrain(all, both, { clock, timeout: '60s' })
     await clock.runUntil(run.done)

@@ -4,21 +4,21 @@ import { held, type MemberRun } from '../machine/member-run.js'
 
 const from = (run: MemberRun) => idleTime([run.state])?.from
 
-describe('since when a member has been idle', () => {
-  test('is the first of its two samples, where its processes live', () => {
+describe('the time since when a member has been idle', () => {
+  test('is the first of its two samples while its processes live', () => {
     const run = held({ scopes: { w2: {} } })
       .looks(500)
       .idle()
     expect(from(run)).toBeLessThan(run.state.proof.verdict!.at - 500)
   })
 
-  test('is the verdict, where a process has ended that held work until then', () => {
+  test('is the verdict if a process that held work has ended', () => {
     const run = held({ scopes: { w2: { active: 1, old: true } } }).looks(2_000)
     run.scope('w2', { active: 0, state: 'ended' }).idle()
     expect(from(run)).toBe(run.state.proof.verdict!.at)
   })
 
-  test('is not known of one that has ended otherwise', () => {
+  test('is unknown if its drain ended in another way', () => {
     const run = held().put({ type: 'end', outcome: 'aborted' })
     expect(idleTime([run.state])).toBe(null)
   })

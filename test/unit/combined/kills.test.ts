@@ -9,7 +9,7 @@ import { bare, jsonStore } from './set-up.js'
 
 /** More calls than one drain has. */
 const MOST = 500
-/** One look is as good to die at as the next: so few that nothing is told twice, in milliseconds. */
+/** Interval of looks in milliseconds. Few looks are enough, since dying at one or at the next is the same. */
 const PACE = 100
 
 /** How another process deals with what the dead one has left. Both end with an undo. */
@@ -68,7 +68,7 @@ async function play(
         await clock.runUntil(resumed.restore())
       } else {
         const report = await clock.runUntil(next.run(() => restore(all, ticket, options)))
-        // A hold that was announced and not answered may be any client's: it is left alone, and said.
+        // An announced hold without an answer has no certain owner: it is left alone and reported.
         for (const { ref, error } of report.members)
           if (error !== undefined) named.push(ref.balancer ?? '')
       }
@@ -89,7 +89,7 @@ describe(`a drain over two balancers whose process dies at ${AT_ANY} of its call
     ['lost', 'resume'],
     ['done', 'restore'],
     ['lost', 'restore'],
-  ] as const)('that call is %s: another one can %s it', async (last, recovery) => {
+  ] as const)('whose call is %s can be %s by another process', async (last, recovery) => {
     const calls = { least: 15, most: MOST }
     await expectEveryDeath((death) => play(death, recovery), last, calls)
   })

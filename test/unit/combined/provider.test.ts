@@ -5,9 +5,9 @@ import { fakeProvider } from 'drainable/testing'
 import { thrown } from '../core/set-up.js'
 import { a1, b1, bare, setUp } from './set-up.js'
 
-/** For whoever calls a combined provider as a plain one. */
-describe('a combined provider by the contract', () => {
-  test('can what all of its parts can, as slowly as the slowest', async () => {
+/** For code that calls a combined provider as a plain one. */
+describe('the contract of a combined provider', () => {
+  test('has the capabilities of all parts, and the slowest timing', async () => {
     const { clock } = setUp()
     const pools = { web: ['web1', 'web2'] }
     const quick = { freshness: 0, blind: 1_100, terminate: true } as const
@@ -39,7 +39,7 @@ describe('a combined provider by the contract', () => {
     expect(said.toSorted()).toEqual(texts)
   })
 
-  test('observes each part for its own refs, and knows no stranger', async () => {
+  test('observes each part for its own members only', async () => {
     const { a, b, all } = setUp()
     const stranger = { ...bare, balancer: 'c' }
     const { readings, pools } = await all.observe([b1, stranger], callContext())
@@ -77,21 +77,21 @@ describe('a combined provider by the contract', () => {
     expect([a.state(bare), b.state(bare)]).toEqual(['drain', 'drain'])
   })
 
-  test('fails where one part fails, once all have ended', async () => {
+  test('fails if one part fails, after all have ended', async () => {
     const { a, b, all } = setUp()
     a.failNext('throw', { verb: 'observe' })
     expect(isDrainableError(await thrown(all.observe('all', callContext())))).toBe(true)
     expect(b.requests).toHaveLength(1)
   })
 
-  test('stops listening to its parts with the last listener, also after once', async () => {
+  test('stops listening to its parts with its last listener, even a once one', async () => {
     const { clock, a, all } = setUp()
     const events = all as ReturnType<typeof combineProviders>
     const heard: DrainEvent['type'][] = []
     events.once('phase', ({ type }) => heard.push(type))
     await clock.runUntil(drain(all, [a1, b1], { clock, seal: false }))
     expect(heard).toEqual(['phase'])
-    // Without a listener, what is done behind our back is not looked for.
+    // Without a listener there are no looks for changes by other clients.
     const before = a.requests.length
     await clock.advance(60_000)
     expect(a.requests).toHaveLength(before)

@@ -36,7 +36,7 @@ function watchTruth(lb: FakeProvider): () => number {
   return () => met
 }
 
-test('idle is never said of two while one of them holds work', async () => {
+test('idle is never said of two balancers while one holds work', async () => {
   let idle = 0
   await fc.assert(
     fc.asyncProperty(

@@ -40,7 +40,7 @@ async function steps(
 }
 
 describe('the ticket of a drain over two balancers', () => {
-  test('knows all members before the first change, and each balancer', async () => {
+  test('names all members and balancers before the first change', async () => {
     const { clock, a, b, all } = setUp()
     const seen: [Ticket, string[]][] = []
     const onTicket = (ticket: Ticket): void =>
@@ -55,7 +55,7 @@ describe('the ticket of a drain over two balancers', () => {
     ])
   })
 
-  test('names no balancer that an address hits nothing of', async () => {
+  test('leaves out a balancer that an address has no members on', async () => {
     const { clock, a, all } = setUp({}, { a: { pools: { web: ['web1', 'web2', 'web3', 'web4'] } } })
     const web4 = { pool: 'web', member: 'web4' }
     const [reading] = await clock.runUntil(select(a, web4, { clock }))
@@ -93,7 +93,7 @@ describe('the ticket of a drain over two balancers', () => {
     expect(tickets.map.size).toBe(0)
   })
 
-  test('does not forget a balancer that was never read', async () => {
+  test('keeps a balancer that was never read', async () => {
     const { clock, a, b, all } = setUp({ onUnreachable: 'wait' })
     const tickets = jsonStore()
     b.disconnect()
@@ -113,7 +113,7 @@ describe('the ticket of a drain over two balancers', () => {
     expect(ticketOf(tickets, 'job').members).toHaveLength(2)
   })
 
-  test('is undone from another process, and kept where one can not be reached', async () => {
+  test('is undone by another process, and kept while one is unreachable', async () => {
     const { clock, a, b, all } = setUp()
     const tickets = jsonStore()
     await clock.runUntil(drain(all, both, { clock, tickets, id: 'job' }))
@@ -131,7 +131,7 @@ describe('the ticket of a drain over two balancers', () => {
     expect(tickets.map.size).toBe(0)
   })
 
-  test('belongs to these balancers only, whatever else is combined with them', async () => {
+  test('is bound to these balancers only', async () => {
     const { clock, a, b, all } = setUp()
     const tickets = jsonStore()
     await clock.runUntil(drain(all, both, { clock, tickets, id: 'job' }))
@@ -152,7 +152,7 @@ describe('the ticket of a drain over two balancers', () => {
     await ofA.release()
   })
 
-  test('a second drain of that id takes over what the first one owes', async () => {
+  test('is taken over by a second drain of the same id', async () => {
     const { clock, a, b, all } = setUp()
     const tickets = jsonStore()
     await clock.runUntil(drain(all, both, { clock, tickets, id: 'job' }))
@@ -165,7 +165,7 @@ describe('the ticket of a drain over two balancers', () => {
     expect(isDrainableError(error, 'TICKET_INVALID') && error.message).toContain('b:web/web1')
   })
 
-  test('that is left is found with what each balancer holds', async () => {
+  test('left behind is found with what each balancer holds', async () => {
     const { clock, b, all } = setUp()
     const tickets = jsonStore()
     await clock.runUntil(drain(all, both, { clock, tickets, id: 'job' }))
@@ -179,7 +179,7 @@ describe('the ticket of a drain over two balancers', () => {
     ])
   })
 
-  test('a store that fails keeps both untouched', async () => {
+  test('is refused by a failing store with both balancers untouched', async () => {
     const { clock, a, b, all } = setUp()
     const tickets = { ...jsonStore(), set: () => Promise.reject(new Error('disk full')) }
     const run = startDrain(all, both, { clock, tickets, timeout: '10s' })
@@ -190,7 +190,7 @@ describe('the ticket of a drain over two balancers', () => {
 })
 
 describe('steps over two balancers', () => {
-  test('end as idle when both are', async () => {
+  test('end as idle once both are', async () => {
     const { clock, a, b, all } = setUp()
     const end = b.occupy(bare)
     const policy = { timeout: '5m' } as const
@@ -215,7 +215,7 @@ describe('steps over two balancers', () => {
     expect([a.state(bare), b.state(bare)]).toEqual(['maint', 'maint'])
   })
 
-  test('go on where one balancer can not be read, and end with both', async () => {
+  test('continue if one balancer can not be read, and end with both', async () => {
     const { clock, a, b, all } = setUp({ onUnreachable: 'wait' })
     b.disconnect()
     const policy = { timeout: '10m', seal: false } as const
@@ -238,7 +238,7 @@ describe('steps over two balancers', () => {
     expect(last.ticket.members).toHaveLength(2)
   })
 
-  test('a member that is named and not there is no balancer to be left out', async () => {
+  test('report a missing named member as not found, not as left out', async () => {
     const { clock, b, all } = setUp({ onUnreachable: 'wait', onMissing: 'skip' })
     b.disconnect()
     const nobody = { ...b1, member: 'nobody' }
@@ -249,7 +249,7 @@ describe('steps over two balancers', () => {
     expect(isDrainableError(error, 'NOT_FOUND') && error.message).toMatch(/^b: /)
   })
 
-  test('one that refuses at first changes nothing', async () => {
+  test('change nothing if one of them refuses at first', async () => {
     const { clock, a, b, all } = setUp()
     b.setBehind({ pool: 'web', member: 'web2' }, 'maint')
     b.setBehind({ pool: 'web', member: 'web3' }, 'maint')
@@ -259,7 +259,7 @@ describe('steps over two balancers', () => {
   })
 })
 
-test('restore() of a ticket without members forgets it, also while it is written', async () => {
+test('restore() of a ticket without members drops it, even mid-write', async () => {
   const { clock, all } = setUp()
   const { map, ...kept } = jsonStore()
   let write = (): void => undefined

@@ -34,7 +34,7 @@ describe('drain', () => {
     expect(lb.state(web1)).toBe('maint')
   })
 
-  test('work in flight is waited for, and the long request costs no extra wait', async () => {
+  test('work in flight is waited for, and a long request adds no extra wait', async () => {
     const { clock, lb } = setUp()
     const end = lb.occupy(web1)
     const run = startDrain(lb, web1, { clock, timeout: '10m' })
@@ -48,7 +48,7 @@ describe('drain', () => {
     await run.release()
   })
 
-  test('gives up at the deadline and says why', async () => {
+  test('a drain gives up at the deadline and says why', async () => {
     const { clock, lb } = setUp()
     lb.occupy(web1, 2)
     const error = await clock.runUntil(
@@ -60,7 +60,7 @@ describe('drain', () => {
     expect(lb.state(web1)).toBe('drain')
   })
 
-  test('ready opens what was sealed', async () => {
+  test('ready opens a sealed member', async () => {
     const { clock, lb } = setUp()
     await clock.runUntil(drain(lb, web1, { clock }))
     const report = await clock.runUntil(ready(lb, web1, { clock, waitHealthy: '10s' }))

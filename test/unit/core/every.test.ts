@@ -25,19 +25,19 @@ async function logged(every: '5s' | undefined): Promise<readonly DrainEvent[]> {
 const loads = (events: readonly DrainEvent[]): readonly number[] =>
   events.flatMap((event) => (event.type === 'load' ? [Date.parse(event.at)] : []))
 
-describe('every', () => {
-  it('keeps loads of one member that far apart', async () => {
+describe('the option every', () => {
+  it('keeps load events of one member that far apart', async () => {
     const times = loads(await logged('5s'))
     expect(times.length).toBeGreaterThan(3)
     const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0))
     expect(Math.min(...gaps)).toBeGreaterThanOrEqual(5_000)
   })
 
-  it('says each load without it', async () => {
+  it('lets every load event through when it is not given', async () => {
     expect(loads(await logged(undefined)).length).toBeGreaterThan(15)
   })
 
-  it('leaves out nothing but loads', async () => {
+  it('leaves out nothing but load events', async () => {
     const rest = (events: readonly DrainEvent[]): readonly string[] =>
       events.flatMap(({ type }) => (type === 'load' ? [] : [type]))
     expect(rest(await logged('5s'))).toEqual(rest(await logged(undefined)))

@@ -1,4 +1,4 @@
-/** Events of members that other clients drain, for those who listen on the provider itself. */
+/** Events of members that other clients drain, for listeners on the provider itself. */
 import { expect, test } from 'vitest'
 import { withEvents } from 'drainable'
 import { fakeProvider } from 'drainable/testing'
@@ -6,7 +6,7 @@ import type { Snapshot } from 'drainable/provider'
 import { web1 } from './set-up.js'
 
 // The search for drained members and the watch of one look at different moments.
-test('a member seen open by the search before its watch is told as active', async () => {
+test('a member seen open before its watch began is told as active', async () => {
   const fake = fakeProvider({ pools: { web: ['web1', 'web2'] }, instance: 'provider-events' })
   const observe = fake.observe.bind(fake)
   let held: Snapshot | undefined

@@ -38,7 +38,7 @@ describe('the timeline of the demo', () => {
     for (const text of ['web1', 'web2', 'drain', 'maint, idle']) expect(svg).toContain(`>${text}<`)
   })
 
-  it('draws work in flight, in an old worker and queued one above the other', () => {
+  it('draws work in flight, in an old worker and queued as a stack', () => {
     const tops = ['#2b66b1', '#c07f12', '#9a9a9a'].map((colour) => {
       const path = new RegExp(`<path d="([^"]+)" fill="${colour}"`).exec(svg)?.[1] ?? ''
       return Number(/V([\d.]+)H[^M]*$/.exec(path)?.[1])
@@ -47,16 +47,16 @@ describe('the timeline of the demo', () => {
     expect(new Set(tops).size).toBe(3)
   })
 
-  it('draws a mark without a server across all lanes, and escapes its text', () => {
+  it('draws a mark without a server across all lanes, with escaped text', () => {
     expect(svg).toContain('reload &lt;all>')
     expect(svg).toContain('<title>a &amp; b</title>')
   })
 
-  it('has no number that is none', () => {
+  it('has no invalid number', () => {
     expect(svg).not.toMatch(/NaN|Infinity|undefined/)
   })
 
-  it('stands on a page with the proofs', () => {
+  it('is part of a page with the proofs', () => {
     expect(toHtml(svg, 'a & b', ['web/web1: 0 in flight'])).toContain(
       '<li>web/web1: 0 in flight</li>',
     )

@@ -40,12 +40,12 @@ describe('canonicalAddress', () => {
     expect(canonicalAddress(text)).toBe(canonical)
   })
 
-  test('a route domain makes another address of it', () => {
+  test('a route domain makes it another address', () => {
     expect(canonicalAddress('10.0.0.1%1')).not.toBe(canonicalAddress('10.0.0.1'))
     expect(canonicalAddress('10.0.0.1%1')).not.toBe(canonicalAddress('10.0.0.1%2'))
   })
 
-  test('every spelling of eight groups is one address; others stay apart', () => {
+  test('all spellings of eight groups are one address, others stay apart', () => {
     const group = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 0xffff }))
     const groups = fc.array(group, { minLength: 8, maxLength: 8 })
     fc.assert(

@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { endpointConditionsPage } from '../../../scripts/endpoint-docs/page.js'
 
-test('docs/endpoint-conditions.md is what the code says', () => {
+test('docs/endpoint-conditions.md agrees with the code', () => {
   const url = new URL('../../../docs/endpoint-conditions.md', import.meta.url)
   const hint = 'run: node --import ./scripts/source.mjs scripts/endpoint-docs/main.ts'
   expect(readFileSync(url, 'utf8'), hint).toBe(endpointConditionsPage())
 })
 
-test('the table of pull 4946 says what it said there', () => {
+test('the table of pull 4946 is as it was there', () => {
   const page = endpointConditionsPage()
   const rows = page.split('\n').filter((line) => /^\| [1-7] \| A /.test(line))
   const cells = rows.map((row) =>

@@ -79,7 +79,7 @@ describe('1. total and pure, under every strategy', () => {
 })
 
 describe('2 to 5, by brute force over all 27 combinations in sets of up to three', () => {
-  test('no blackout, no needless use, locality', () => {
+  test('no blackout, no needless use, and locality', () => {
     for (const letters of smallSets()) {
       const set = endpointsOf(...letters)
       const tiers = set.map(fullTier)
@@ -133,7 +133,7 @@ describe('6 and 7. monotone and antitone within what the controller writes', () 
     conditions: conditionsWritten(state),
   })
 
-  test('a pod that gets better never loses, and the others never gain by it', () => {
+  test('a better pod never loses, and the others never gain by it', () => {
     fc.assert(
       fc.property(service, ([pods, publish, pick]) => {
         const chosen = pick % pods.length
@@ -167,7 +167,7 @@ describe('6 and 7. monotone and antitone within what the controller writes', () 
     }
   })
 
-  test('serving, not ready, not terminating is never written', () => {
+  test('serving, not ready and not terminating is never written', () => {
     for (const bits of [0, 1, 2, 3, 4, 5, 6, 7]) {
       const state = { podReady: (bits & 1) > 0, deleting: (bits & 2) > 0, publish: (bits & 4) > 0 }
       expect(conditionsWritten(state)).not.toEqual({
@@ -226,7 +226,7 @@ test('10. weight above 0, HEALTHY and add all mean serve', () => {
   )
 })
 
-test('11. without terminating ones it serves what kube-proxy and Cilium use', () => {
+test('11. without terminating ones it serves what kube-proxy and Cilium do', () => {
   const plain = anySet.map((set) =>
     set
       .map(({ addresses, conditions = null }) => ({ addresses, conditions }))
@@ -247,7 +247,7 @@ test('11. without terminating ones it serves what kube-proxy and Cilium use', ()
   )
 })
 
-test('12. hard and weight 0 never serve, soft only without a ready unmarked', () => {
+test('12. hard and weight 0 never serve, soft only without another ready', () => {
   fc.assert(
     fc.property(anySet, anyStrategy, (set, strategy) => {
       for (const { action, endpoint } of mapEndpoints(set, { strategy })) {

@@ -138,7 +138,7 @@ describe('the full matrix: 27 combinations, 4 contexts', () => {
     },
   ]
 
-  test.each(PATTERNS)('$name, judged one by one: all 27, whoever is beside', (one) => {
+  test.each(PATTERNS)('$name, judged one by one: all 27, whatever is beside them', (one) => {
     const { name: strategy, context = {}, rules } = one
     for (const letters of COMBINATIONS) {
       const expected = rules.find(([pattern]) => pattern.test(letters))?.[1]
@@ -171,7 +171,7 @@ describe('the full matrix: 27 combinations, 4 contexts', () => {
     }
   })
 
-  test('every strategy answers every combination; null is as not there', () => {
+  test('every strategy answers every combination, and null is absent', () => {
     for (const strategy of STRATEGY_NAMES) {
       for (const letters of COMBINATIONS) {
         const nulls = endpointsOf(letters, 'TTF').map((one) => ({
@@ -202,7 +202,7 @@ describe('operators and their intents', () => {
     expect(soft.map(actionAndHealth)).toEqual(leaving.map(actionAndHealth))
   })
 
-  test('a hard intent on what does not answer follows unready', () => {
+  test('a hard intent on an endpoint that does not answer follows unready', () => {
     const [one] = endpointsOf('FFF') as [EndpointInput]
     const [drained] = mapEndpoints([{ ...one, intent: 'hard' }])
     expect(drained).toMatchObject({ action: 'drain', serving: false })
@@ -210,14 +210,14 @@ describe('operators and their intents', () => {
     expect(excluded).toMatchObject({ action: 'exclude', health: 'ABSENT' })
   })
 
-  test('ifAbsent skip keeps an endpoint out of balancers that do not have it', () => {
+  test('ifAbsent: skip keeps an endpoint out of balancers without it', () => {
     const [decision] = mapEndpoints([{ addresses: ['10.0.0.1'], ifAbsent: 'skip' }])
     expect(decision).toMatchObject({ action: 'serve', ifAbsent: 'skip' })
   })
 })
 
 describe('decisions', () => {
-  test('carry address, port, type, reason, weight and what they are about', () => {
+  test('have address, port, type, reason, weight and their subject', () => {
     const endpoint: EndpointInput = {
       addresses: ['2001:db8::1', '2001:db8::2'],
       port: 443,
@@ -240,14 +240,14 @@ describe('decisions', () => {
     ])
   })
 
-  test('an endpoint without an address is left out and said so', () => {
+  test('leave out an endpoint without an address, and say so', () => {
     expect(mapEndpoints([{ addresses: [] }, { addresses: [''] }])).toMatchObject([
       { address: '', action: 'exclude', reason: 'it has no address' },
       { address: '', action: 'exclude' },
     ])
   })
 
-  test('port names are sets of their own: another port replaces nothing', () => {
+  test('keep port names apart: another port replaces nothing', () => {
     const [old, young] = endpointsOf('FTT', 'TTF') as [EndpointInput, EndpointInput]
     const set: EndpointInput[] = [
       { ...old, port: 80, portName: 'http' },
@@ -257,7 +257,7 @@ describe('decisions', () => {
     expect(mapEndpoints(set).map(({ action }) => action)).toEqual(['drain', 'serve', 'serve'])
   })
 
-  test('unready: exclude takes out what does not answer', () => {
+  test('leave out what does not answer under unready: exclude', () => {
     const actions = mapEndpoints(endpointsOf('FFF', 'FFT', 'TTF'), { unready: 'exclude' })
     expect(actions.map(({ action }) => action)).toEqual(['exclude', 'exclude', 'serve'])
   })
@@ -276,13 +276,13 @@ describe('kube-proxy with node hints', () => {
     expect(decisions.map(({ action }) => action)).toEqual(['serve', 'exclude'])
   })
 
-  test('no node hint for us: the zone hints count', () => {
+  test('zone hints count if there is no node hint for us', () => {
     const context = { topology: true, nodeName: 'n9', zone: 'a' }
     const decisions = mapEndpoints(set, { strategy: 'kube-proxy', context })
     expect(decisions.map(({ action }) => action)).toEqual(['serve', 'serve'])
   })
 
-  test('hints are nothing without topology, or where a ready one has none', () => {
+  test('hints are ignored without topology, or if a ready one has none', () => {
     const bare = { addresses: ['10.0.0.3'] }
     const near = { topology: true, nodeName: 'n1', zone: 'b' }
     for (const context of [{ nodeName: 'n1' }, near]) {
@@ -292,7 +292,7 @@ describe('kube-proxy with node hints', () => {
   })
 })
 
-test('istio: sendUnhealthy false leaves out what is not ready', () => {
+test('istio: sendUnhealthy: false leaves out endpoints that are not ready', () => {
   const context = { sendUnhealthy: false }
   expect(mapEndpoints(endpointsOf('FFF'), { strategy: 'istio', context })).toMatchObject([
     { action: 'exclude', health: 'ABSENT' },
@@ -300,7 +300,7 @@ test('istio: sendUnhealthy false leaves out what is not ready', () => {
 })
 
 describe('strategies of the caller', () => {
-  test('get the whole set and what they need, and may use the named ones', () => {
+  test('get the whole set, and may use the named strategies', () => {
     const inverted: Strategy = (all, context) =>
       strategies['ready-only'](all, context).map(({ action, reason }) => ({
         action: action === 'serve' ? 'exclude' : 'serve',
@@ -331,12 +331,12 @@ describe('strategies of the caller', () => {
     [() => [{ action: 'stop', reason: '' }], `answer[0].action is "stop"`],
     [() => [{ action: 'serve' }], `answer[0].reason is missing`],
     [() => 'all', `the strategy's answer is "all", expected a list of verdicts`],
-  ])('a wrong answer is told apart: %#', (strategy, message) => {
+  ])('fail with a wrong answer: %#', (strategy, message) => {
     expect(() => mapEndpoints(endpointsOf('TTF'), { strategy: strategy as never })).toThrow(message)
   })
 })
 
-describe('input that the types do not allow', () => {
+describe('input outside the types', () => {
   test.each([
     [{}, {}, 'endpoints is an object, expected a list of endpoints'],
     [[3], {}, 'endpoints[0] is 3, expected an endpoint'],

@@ -50,8 +50,8 @@ function judge(nodes: readonly Node[], options: Partial<MapNodesOptions> = {}): 
   return decisions.map((d) => [d.action, d.serving ? '' : 'dead', d.ifAbsent].join(' '))
 }
 
-describe('who serves', () => {
-  test('a node is an endpoint for each port, at its first internal address', () => {
+describe('the nodes that serve', () => {
+  test('give an endpoint for each port, at the first internal address', () => {
     expect(mapNodes([node('n1')], { ports: [80, 443] })).toEqual(
       [80, 443].map((port) => ({
         addresses: ['10.0.0.1'],
@@ -64,17 +64,17 @@ describe('who serves', () => {
     )
   })
 
-  test('without ports: one endpoint for all of them', () => {
+  test('without ports give one endpoint for all of them', () => {
     const [one] = mapNodes([node('n1')], { ports: [] })
     expect(one).toMatchObject({ addresses: ['10.0.0.1'] })
     expect(one).not.toHaveProperty('port')
   })
 
-  test.each(['False', 'Unknown', null])('Ready %s: not serving', (ready) => {
+  test.each(['False', 'Unknown', null])('do not include one with Ready %s', (ready) => {
     expect(judge([node('n1', { ready }), node('n2')])).toEqual(['drain dead skip', 'serve  add'])
   })
 
-  test('addresses by type and family', () => {
+  test('have addresses by type and family', () => {
     const dual = node('n1', {
       addresses: [
         ['InternalIP', '2001:db8::1'],
@@ -90,14 +90,14 @@ describe('who serves', () => {
     expect(found({ families: ['IPv4', 'IPv6'] })).toEqual(['10.0.0.1', '2001:db8::1'])
   })
 
-  test('a node without such an address is left out and said so', () => {
+  test('are left out without such an address, and that is said', () => {
     const [decision] = mapEndpoints(mapNodes([node('n1')], { ports, addressType: 'ExternalIP' }))
     expect(decision).toMatchObject({ action: 'exclude', address: '' })
     expect(decision?.reason).toBe('it has no address (node n1 has no ExternalIP)')
   })
 })
 
-describe('who leaves', () => {
+describe('the nodes that leave', () => {
   const stays = node('n2')
 
   test.each<[string, Parts, Partial<MapNodesOptions>, string]>([
@@ -156,7 +156,7 @@ describe('who leaves', () => {
     expect(judge([node('n1', parts)], options)).toEqual(['serve  add'])
   })
 
-  test('not selected any more: drains, and is never added, even as the last', () => {
+  test('include those not selected any more, which are never added', () => {
     const worker = { labels: { role: 'worker' } }
     expect(judge([node('n1'), node('n2', worker)], { selector: 'role=worker' })).toEqual([
       'drain  skip',
@@ -169,7 +169,7 @@ describe('who leaves', () => {
 describe('a graceful shutdown', () => {
   const shutdown = { conditions: ['GracefulNodeShutdownInProgress'] }
 
-  test('NotReady while it answers: it drains, and serves while it is the last', () => {
+  test('drains NotReady nodes that answer, and uses them as the last', () => {
     const leaving = node('n1', { ready: 'False', ...shutdown })
     expect(judge([leaving, node('n2')])).toEqual(['drain  skip', 'serve  add'])
     expect(judge([leaving])).toEqual(['serve  add'])
@@ -177,7 +177,7 @@ describe('a graceful shutdown', () => {
     expect(decision?.reason).toContain('condition GracefulNodeShutdownInProgress')
   })
 
-  test('still answers where the conditions that end a node were replaced', () => {
+  test('still answers if the conditions that end a node were replaced', () => {
     const leaving = node('n1', { ready: 'False', ...shutdown })
     expect(judge([leaving, node('n2')], { conditions: [] })).toEqual(['drain  skip', 'serve  add'])
   })
@@ -186,14 +186,14 @@ describe('a graceful shutdown', () => {
     ['Unknown', shutdown],
     ['False', { conditions: ['Drained'] }],
     ['False', { conditions: ['DrainInProgress'] }],
-  ])('Ready %s, %j: it does not answer', (ready, parts) => {
+  ])('does not answer with Ready %s, %j', (ready, parts) => {
     expect(judge([node('n1', { ready, ...parts }), node('n2')])).toEqual([
       'drain dead skip',
       'serve  add',
     ])
   })
 
-  test.each(['False', 'Unknown'])('a condition that is %s says nothing', (status) => {
+  test.each(['False', 'Unknown'])('ignores a condition that is %s', (status) => {
     const conditions = [
       { type: 'Ready', status: 'True' },
       { type: 'GracefulNodeShutdownInProgress', status },
@@ -203,7 +203,7 @@ describe('a graceful shutdown', () => {
     expect(judge([{ ...node('n1'), status: { addresses, conditions } }])).toEqual(['serve  add'])
   })
 
-  test('with endpoints of its own it is no better than the best of them', () => {
+  test('is no better than the best of its own endpoints', () => {
     const at = (ready: boolean, terminating: boolean) => [
       {
         addresses: ['10.1.0.1'],
@@ -257,11 +257,11 @@ describe('externalTrafficPolicy Local', () => {
     expect(reasons[2]).toContain('no endpoint on the node can serve')
   })
 
-  test('only terminating ones are left: the node serves on', () => {
+  test('with only terminating endpoints the node serves on', () => {
     expect(judge([node('n2'), node('n3')], { local })).toEqual(['serve  add', 'drain dead skip'])
   })
 
-  test('without it, every ready node serves: traffic goes on to other nodes', () => {
+  test('without it, every ready node serves and forwards', () => {
     expect(judge(nodes.slice(0, 3))).toEqual(['serve  add', 'serve  add', 'serve  add'])
   })
 })
@@ -297,7 +297,7 @@ describe('selectors, as in Kubernetes', () => {
   })
 })
 
-describe('input that the types do not allow', () => {
+describe('input outside the types', () => {
   test.each([
     [{}, { ports }, 'nodes is an object, expected a list of Nodes'],
     [[1], { ports }, 'nodes[0] is 1, expected a Node'],

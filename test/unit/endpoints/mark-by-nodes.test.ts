@@ -36,7 +36,7 @@ function marked(endpoint: EndpointInput, options: NodeEnd = {}): string {
   return [one?.intent ?? 'none', one?.note ?? ''].join(' ').trim()
 }
 
-test('endpoints on a node that goes, or is gone, get a soft intent', () => {
+test('endpoints on a leaving or gone node get a soft intent', () => {
   expect(marked(on('stays'))).toBe('none')
   expect(marked(on('tainted'))).toBe('soft node tainted: taint karpenter.sh/disrupted')
   expect(marked(on('deleting'))).toBe('soft node deleting: the node is being deleted')
@@ -52,7 +52,7 @@ test('endpoints on a node that goes, or is gone, get a soft intent', () => {
   expect(marked(on('tainted'), { taints: [] })).toBe('none')
 })
 
-test('endpoints without a node, or with their own intent, stay as they are', () => {
+test('endpoints without a node, or with their own intent, are unchanged', () => {
   expect(marked(on(null))).toBe('none')
   expect(marked(on('tainted', { intent: 'hard', note: 'ours' }))).toBe('hard ours')
   expect(marked(on('tainted', { note: 'ours' }))).toBe(
@@ -60,7 +60,7 @@ test('endpoints without a node, or with their own intent, stay as they are', () 
   )
 })
 
-test('where all are marked, all serve on', () => {
+test('if all are marked, all serve on', () => {
   const decisions = mapEndpoints(markByNodes([on('tainted'), on('deleting')], nodes))
   expect(decisions.map(({ action }) => action)).toEqual(['serve', 'serve'])
 })

@@ -38,25 +38,25 @@ describe('ports', () => {
   })
   const numbers = (list: readonly EndpointInput[]): unknown[] => list.map(({ port }) => port)
 
-  test('all of them without an option; one without a number is skipped', () => {
+  test('are all taken without an option, except those without a number', () => {
     expect(numbers(mergeSlices([two]))).toEqual([80, 9090])
   })
 
-  test('by name, by number, by a number in a text', () => {
+  test('are chosen by name, by number, or by a number in a text', () => {
     expect(numbers(mergeSlices([two], { port: 'metrics' }))).toEqual([9090])
     expect(numbers(mergeSlices([two], { port: 80 }))).toEqual([80])
     expect(numbers(mergeSlices([two], { port: '9090' }))).toEqual([9090])
     expect(numbers(mergeSlices([two], { port: 'grpc' }))).toEqual([])
   })
 
-  test('names and protocols have the defaults of the API', () => {
+  test('have the default names and protocols of the API', () => {
     const bare = slice('s', [{ addresses: ['10.0.0.1'] }], { ports: [{ port: 53 }] })
     expect(mergeSlices([bare])).toMatchObject([{ portName: '', protocol: 'TCP' }])
     expect(mergeSlices([bare], { protocol: 'UDP' })).toEqual([])
     expect(numbers(mergeSlices([bare], { port: '' }))).toEqual([53])
   })
 
-  test('a slice without ports is skipped, unless there is a port to use', () => {
+  test('are skipped in a slice without ports, unless a port is given', () => {
     for (const ports of [[], null, undefined]) {
       const headless = {
         metadata: { name: 's' },
@@ -72,15 +72,15 @@ describe('ports', () => {
   })
 })
 
-describe('which slices count', () => {
+describe('the slices that count', () => {
   const fqdn = slice('s', [{ addresses: ['db.example.test'] }], { addressType: 'FQDN' })
 
-  test('names only on request', () => {
+  test('include slices of names only on request', () => {
     expect(mergeSlices([fqdn])).toEqual([])
     expect(mergeSlices([fqdn], { families: ['FQDN'] })).toMatchObject([{ addressType: 'FQDN' }])
   })
 
-  test('one service by its label', () => {
+  test('are those of one service by its label', () => {
     const labelled = (name: string, namespace: string, service: string): EndpointSlice =>
       slice(name, [{ addresses: [`10.0.0.${name.length}`] }], {
         metadata: { name, namespace, labels: { 'kubernetes.io/service-name': service } },
@@ -97,7 +97,7 @@ describe('which slices count', () => {
     expect(names('shop/db')).toEqual([])
   })
 
-  describe('of several Services', () => {
+  describe('slices of several Services', () => {
     const of = (service: string | undefined, namespace: string | null = 'shop'): EndpointSlice =>
       slice(`${namespace}-${service}`, [{ addresses: ['10.0.0.1'] }], {
         metadata: {
@@ -129,20 +129,20 @@ describe('which slices count', () => {
         undefined,
         'in shop, slices',
       ],
-    ])('%s: refused, naming them', (_name, slices, service, names) => {
+    ])('%s: are refused with their names', (_name, slices, service, names) => {
       const options = service === undefined ? {} : { service }
       expect(() => mergeSlices(slices, options)).toThrow(names)
       expect(() => mergeSlices(slices.toReversed(), options)).toThrow(names)
     })
 
-    test('namespace/name says which one, and so does a name that only one has', () => {
+    test('are chosen by namespace/name, or by an unambiguous name', () => {
       const all = [of('web'), of('api'), of('web', 'test'), of(undefined)]
       expect(mergeSlices(all, { service: 'test/web' })).toMatchObject([{ fromSlice: 'test-web' }])
       expect(mergeSlices(all, { service: 'api' })).toMatchObject([{ fromSlice: 'shop-api' }])
       expect(mergeSlices([of('web', null), of('web', 'default')])).toHaveLength(1)
     })
 
-    test('also where the other has another address family or no endpoints', () => {
+    test('are refused even with another address family or no endpoints', () => {
       const six = { ...of('api'), addressType: 'IPv6' }
       expect(() => mergeSlices([of('web'), six])).toThrow('2 Services')
       expect(() => mergeSlices([of('web'), { ...of('api'), endpoints: null }])).toThrow(
@@ -150,7 +150,7 @@ describe('which slices count', () => {
       )
     })
 
-    test('many are not all named', () => {
+    test('are not all named if they are many', () => {
       const many = Array.from({ length: 300 }, (_, i) => of(`s${i}`))
       expect(() => mergeSlices(many)).toThrow(/300 Services: (shop\/s\d+, ){10}…;/)
     })
@@ -162,14 +162,14 @@ describe('which slices count', () => {
 })
 
 describe('records of one address and port', () => {
-  test('IPv6 is one address however it is spelled', () => {
+  test('IPv6 in any spelling is one address', () => {
     const six = (name: string, address: string): EndpointSlice =>
       slice(name, [{ addresses: [address] }], { addressType: 'IPv6' })
     const merged = mergeSlices([six('b', '2001:db8:0::1'), six('a', '2001:DB8::0001')])
     expect(merged).toMatchObject([{ addresses: ['2001:DB8::0001'], fromSlice: 'a' }])
   })
 
-  test('what was not said stays unsaid: strategies read it differently', () => {
+  test('unset conditions stay unset for the strategies', () => {
     const [one] = mergeSlices([
       slice('s', [{ addresses: ['10.0.0.1'], conditions: { ready: false } }]),
     ])
@@ -182,7 +182,7 @@ describe('records of one address and port', () => {
     expect(one?.hints).toEqual({ forZones: ['a'], forNodes: ['n1', 'n2'] })
   })
 
-  test('the same object twice in a slice: the better one', () => {
+  test('of an object that is twice in a slice the better one counts', () => {
     const twice = [
       { addresses: ['10.0.0.1'], conditions: { ready: false } },
       { addresses: ['10.0.0.1'], conditions: { ready: true } },
@@ -191,7 +191,7 @@ describe('records of one address and port', () => {
   })
 })
 
-describe('order means nothing', () => {
+describe('the order of slices', () => {
   const tri = fc.constantFrom(true, false, null)
   const endpoint = fc.record({
     addresses: fc.constantFrom(['10.0.0.1'], ['10.0.0.2'], ['10.0.0.3']),
@@ -211,7 +211,7 @@ describe('order means nothing', () => {
     )
   const sets = fc.oneof(slices(fc.constantFrom('s1', 's2', 's3')), slices(fc.constant(null)))
 
-  test('any order of slices, and the list twice, give the same list', () => {
+  test('does not change the list, nor does the list given twice', () => {
     const shuffled = sets.chain((list) =>
       fc.tuple(fc.constant(list), fc.shuffledSubarray(list, { minLength: list.length })),
     )
@@ -236,7 +236,7 @@ describe('order means nothing', () => {
     )
   })
 
-  test('what is not read, such as a BigInt or a circle, is ignored', () => {
+  test('unread fields, such as a BigInt or a circle, are ignored', () => {
     const odd = { ...slice('s', [{ addresses: ['10.0.0.1'] }]), big: 1n, self: {} }
     odd.self = odd
     expect(mergeSlices([odd, { ...odd }])).toHaveLength(1)
@@ -253,7 +253,7 @@ describe('order means nothing', () => {
   })
 })
 
-describe('input that is no EndpointSlice', () => {
+describe('input that is not an EndpointSlice', () => {
   test.each([
     ['web', {}, 'slices is "web", expected a list of EndpointSlices'],
     [[null], {}, 'slices[0] is null, expected an EndpointSlice'],

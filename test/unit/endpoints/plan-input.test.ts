@@ -75,7 +75,7 @@ describe('options', () => {
     [{ ...ours, capabilities: { ladder: [], maint: 'soft' } }, 'capabilities.maint is "soft"'],
   ])('%#', (options, message) => refused([], snapshotOf(a), options, message))
 
-  test('an async owns or idle would claim every member, so it is refused', () => {
+  test('an async owns or idle is refused, since it would claim every member', () => {
     const later = { owns: () => Promise.resolve(false) }
     refused([base], snapshotOf(a), { ...ours, ...later }, 'owns(web/a) is an object, expected true')
     const held = snapshotOf(a, reading('b', '10.0.0.2', { own: 'maint' }))
@@ -111,7 +111,7 @@ describe('snapshot', () => {
     [bad({ scopes: [{ state: 'read', active: 1n, queued: 0 }] }), 'scopes[0] is an object'],
   ])('%#', (snapshot, message) => refused([base], snapshot, ours, message))
 
-  test('whatever one field of it is, nothing but INVALID_OPTIONS is thrown', () => {
+  test('a snapshot with any one field wrong throws only INVALID_OPTIONS', () => {
     const field = fc.constantFrom(...Object.keys(a), 'weight', 'inherited', 'maint', 'sealed')
     const value = fc.anything({ withBigInt: true, withNullPrototype: true, withSparseArray: true })
     fc.assert(

@@ -12,19 +12,19 @@ function inPool(pool: string, one: PresentReading): PresentReading {
 describe('pools', () => {
   const stranger = inPool('api', reading('z', '10.0.0.7'))
 
-  test('a Service scaled to zero takes no stranger with it', () => {
+  test('a Service scaled to zero takes out no unrelated member', () => {
     const options = { pools: ['web'], allowEmpty: true }
     expect(short([], snapshotOf(a, stranger), options)).toEqual(['a drain'])
   })
 
-  test('of two Services in one list the emptied one is emptied', () => {
+  test('of two Services in one list, only the emptied one is emptied', () => {
     const options = { pools: ['web', 'api'], allowEmpty: true }
     expect(short([wish('10.0.0.1', 'serve')], snapshotOf(a, stranger), options)).toEqual([
       'z drain',
     ])
   })
 
-  test('and without allowEmpty it is held, with the reason', () => {
+  test('without allowEmpty it is held, with the reason', () => {
     const { changes, held } = plan([wish('10.0.0.1', 'serve')], snapshotOf(a, stranger), {
       pools: ['web', 'api'],
     })
@@ -33,16 +33,16 @@ describe('pools', () => {
     expect(held[0]?.reason).toContain('allowEmpty')
   })
 
-  test('no pool at all: nothing is touched, whatever is allowed', () => {
+  test('without any pool nothing is touched, whatever is allowed', () => {
     expect(short([], snapshotOf(a, stranger), { pools: [], allowEmpty: true })).toEqual([])
   })
 
-  test('one named twice is planned once', () => {
+  test('a pool named twice is planned once', () => {
     const options = { pools: ['web', 'web'], allowEmpty: true }
     expect(short([], snapshotOf(a), options)).toEqual(['a drain'])
   })
 
-  test('whatever is wanted, changes are of named pools and owned members only', () => {
+  test('changes are of named pools and owned members only', () => {
     const names = ['p', 'q', 'r', 's'] as const
     const member = fc.record({
       pool: fc.constantFrom(...names),
@@ -89,7 +89,7 @@ describe('pools', () => {
 })
 
 describe('owns', () => {
-  test('a machine or backup beside the endpoints stays where owns says so', () => {
+  test('leaves a machine or backup beside the endpoints where it is', () => {
     const backup = reading('backup', '192.0.2.9')
     const owns = (one: { ref: { member: string } }) => one.ref.member !== 'backup'
     const { changes, held } = plan([], snapshotOf(a, backup), { owns, allowEmpty: true })
@@ -97,7 +97,7 @@ describe('owns', () => {
     expect(held[0]?.reason).toMatch(/^foreign: left alone in ready/)
   })
 
-  test('a foreign member that keeps work is one that counts', () => {
+  test('counts a foreign member that keeps work', () => {
     const owns = (one: { ref: { member: string } }) => one.ref.member === 'a'
     expect(short([wish('10.0.0.1', 'drain')], snapshotOf(a, b), { owns })).toEqual([
       'a drain',
@@ -107,7 +107,7 @@ describe('owns', () => {
 })
 
 describe('names of members to be added', () => {
-  test('two that would get one name: the second waits, with the reason', () => {
+  test('with one name for two: the second waits, with the reason', () => {
     const desired = ['10.0.0.8', '10.0.0.9'].map((at) => wish(at, 'serve', { member: 'web' }))
     const { changes, held } = plan(desired, snapshotOf(a), { owns: () => false })
     expect(changes).toMatchObject([{ kind: 'add', address: '10.0.0.8' }])

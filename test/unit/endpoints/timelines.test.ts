@@ -17,13 +17,13 @@ describe.each(NAMES)('%s, as recorded', (name) => {
   const url = new URL(`../../../examples/endpoints/${name}.json`, import.meta.url)
   const { recordedFrom, frames } = JSON.parse(readFileSync(url, 'utf8')) as Timeline
 
-  test('says what it was recorded from, and its frames are in order', () => {
+  test('names its source, and its frames are in order', () => {
     expect(recordedFrom).toMatch(/^kube-apiserver v1\.\d+\.\d+ with the upstream EndpointSlice/)
     const times = frames.map(({ at }) => at)
     expect(times).toEqual(times.toSorted((a, b) => a - b))
   })
 
-  test('all conditions are of a kind that the model writes', () => {
+  test('has only conditions that the model writes', () => {
     for (const { slices } of frames) {
       for (const { conditions } of mergeSlices(slices)) {
         const said = normaliseConditions(conditions)
@@ -33,7 +33,7 @@ describe.each(NAMES)('%s, as recorded', (name) => {
     }
   })
 
-  test('an endpoint serves in every frame that has an endpoint which answers', () => {
+  test('has an endpoint serving in every frame with one that answers', () => {
     for (const { slices } of frames) {
       const decisions = mapEndpoints(mergeSlices(slices, { port: 'http' }))
       expect(decisions.some(({ action }) => action === 'serve')).toBe(
@@ -43,7 +43,7 @@ describe.each(NAMES)('%s, as recorded', (name) => {
   })
 })
 
-test('the example prints the plans it is known for', async () => {
+test('the example prints its known plans', async () => {
   const lines: string[] = []
   const log = vi.spyOn(console, 'log').mockImplementation((line: string) => void lines.push(line))
   try {

@@ -12,7 +12,7 @@ const set: EndpointInput[] = [
   { addresses: [] },
 ]
 
-test('states, reasons and whether it still answers', () => {
+test('states, reasons and whether an endpoint still answers are passed on', () => {
   const desired = toDesired(mapEndpoints(set), { pool: 'web' })
   expect(desired).toEqual([
     {
@@ -40,13 +40,13 @@ test('excluded is absent', () => {
   expect(desired.map(({ state }) => state)).toEqual(['drain', 'serve', 'absent'])
 })
 
-test('names see the endpoint', () => {
+test('a function for names gets the endpoint', () => {
   const name = (d: { endpoint: EndpointInput }): string => d.endpoint.targetRef?.name ?? 'none'
   const desired = toDesired(mapEndpoints(set), { pool: 'web', name })
   expect(desired.map(({ member }) => member)).toEqual(['none', 'web-2', 'none'])
 })
 
-test('weights are passed on only where they differ from 1: they are shares', () => {
+test('weights are passed on only if they differ from 1: they are shares', () => {
   const weights = (...given: number[]): unknown[] =>
     toDesired(mapEndpoints(given.map((weight, i) => ({ addresses: [`10.0.0.${i}`], weight }))), {
       pool: 'web',

@@ -57,23 +57,23 @@ const statsOf = (hidden?: string, draining = 0) =>
     'here',
   )
 
-describe('statistics that a proxy does not show', () => {
+describe('statistics that a proxy hides', () => {
   const all = listenersOf(HTTP, TCP, DNS)
 
-  test('nothing is missing where all is shown', () => {
+  test('are not reported if everything is shown', () => {
     expect(blindness(statsOf(), all, new Set())).toBeUndefined()
   })
 
-  test.each(NAMES.filter((name) => !name.startsWith('listener.admin')))('%s is named', (name) => {
+  test.each(NAMES.filter((name) => !name.startsWith('listener.admin')))('are named: %s', (name) => {
     expect(blindness(statsOf(name), all, new Set())).toContain(`do not show ${name}: let`)
   })
 
-  test('a listener that is ignored need not be shown', () => {
+  test('of an ignored listener do not matter', () => {
     const hidden = 'listener.[2001_db8__1]_9000.downstream_cx_active'
     expect(blindness(statsOf(hidden), all, new Set(['[2001_db8__1]_9000']))).toBeUndefined()
   })
 
-  test('a listener by its stat_prefix, one of an address that is none', () => {
+  test('of a listener are named by its stat_prefix without an address', () => {
     const named = listenersOf({ ...TCP, stat_prefix: 'raw:1' }, at('any.test', 1))
     expect(named.active.listeners).toEqual(['raw_1'])
   })
@@ -84,14 +84,14 @@ describe('statistics that a proxy does not show', () => {
       'an HTTP connection manager',
       { ...at('0.0.0.0', 80), ...filters({ '@type': MANAGER, stat_prefix: 'admin' }) },
     ],
-  ])('%s that goes by the name of the admin API is said', (what, listener) => {
+  ])('of %s under the name of the admin API are reported', (what, listener) => {
     const why = blindness(statsOf(), listenersOf(listener), new Set())
     expect(why).toBe(
       `${what} goes by the statistics of the admin API: give it another stat_prefix than 'admin'`,
     )
   })
 
-  test('a removed listener counts until its drain is over', () => {
+  test('of a removed listener count until its drain is over', () => {
     const other = { ...at('0.0.0.0', 81), ...filters({ '@type': MANAGER, stat_prefix: 'old' }) }
     const text = JSON.stringify({
       configs: [{ listener: HTTP }, { draining_state: { listener: other } }],

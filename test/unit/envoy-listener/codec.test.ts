@@ -36,7 +36,7 @@ const BUSY = {
 }
 
 describe('counts of /stats', () => {
-  test('idle clients, health checks and the admin API are no work', () => {
+  test('leave out idle clients, health checks and the admin API', () => {
     expect(toCounts(stats(BUSY), NONE)).toMatchObject({
       active: 1 + 1 + 2,
       queued: 2,
@@ -46,7 +46,7 @@ describe('counts of /stats', () => {
     })
   })
 
-  test('what is in flight is named', () => {
+  test('name what is in flight', () => {
     expect(toCounts(stats(BUSY), NONE).hints).toEqual([
       '1 requests of http.in, 1 of them WebSockets or other upgrades',
       '1 connections that are not HTTP, among those of 127.0.0.1_8080, 127.0.0.1_9000',
@@ -54,19 +54,19 @@ describe('counts of /stats', () => {
     ])
   })
 
-  test('what is ignored leaves the others as they are', () => {
+  test('of ignored listeners do not affect the others', () => {
     const ignored = (...names: string[]) => toCounts(stats(BUSY), new Set(names))
     expect(ignored('in')).toMatchObject({ active: 3, arrivals: 4 + 9 })
     expect(ignored('127.0.0.1_9000')).toMatchObject({ active: 3, queued: 0 })
     expect(ignored('in', '127.0.0.1_9000', 'dns')).toMatchObject({ active: 0, arrivals: 0 })
   })
 
-  test('a listener of HTTP that is ignored leaves nothing to count', () => {
+  test('of an ignored HTTP listener leave nothing to count', () => {
     expect(toCounts(stats(BUSY), new Set(['127.0.0.1_8080'])).isUncountable).toBe(true)
     expect(toCounts(stats(BUSY), new Set(['127.0.0.1_9000'])).isUncountable).toBe(false)
   })
 
-  test('any number that moves makes two answers differ', () => {
+  test('make two answers differ if any number moves', () => {
     expect(isSame(stats(BUSY), stats(BUSY))).toBe(true)
     const moved = { ...BUSY, 'http.in.downstream_rq_total': 8 }
     expect(isSame(stats(BUSY), stats(moved))).toBe(false)
@@ -76,7 +76,7 @@ describe('counts of /stats', () => {
     ['a line without its end', 'http.in.downstream_rq_active: 1', 'CONNECTION_LOST'],
     ['a text for a count', 'http.in.downstream_rq_active: many\n', 'MALFORMED_REPLY'],
     ['another page', '<html>\n', 'MALFORMED_REPLY'],
-  ])('%s is no answer', (_, text, code) => {
+  ])('%s is not an answer', (_, text, code) => {
     expect(() => parseStats(text, 'here')).toThrow(expect.objectContaining({ code }))
   })
 })
@@ -103,7 +103,7 @@ describe('listeners of /config_dump', () => {
     expect(parseListeners([text], 'here').hasHealthCheck).toBe(found)
   })
 
-  test('connection managers go by the names of their statistics', () => {
+  test('name connection managers as their statistics do', () => {
     expect(parseListeners([dump([]), dump([], true)], 'here')).toMatchObject({
       active: { http: ['in_1'] },
       total: 2,
@@ -116,7 +116,7 @@ test.each([
   ['the version of something else', '{"version": "2.1.0"}'],
   ['an unknown state', '{"version": "a/1.40.0/Clean/RELEASE/B", "state": "ASLEEP"}'],
   ['no JSON', 'Welcome to nginx!'],
-])('/server_info with %s is no Envoy', (_, text) => {
+])('/server_info with %s is not from Envoy', (_, text) => {
   expect(() => parseServerInfo(text, 'here')).toThrow(
     expect.objectContaining({ code: 'MALFORMED_REPLY' }),
   )

@@ -47,35 +47,38 @@ const listener = (prefix: string, disabled: boolean) => ({
 })
 
 describe('a damaged reply of an admin API', () => {
-  test.each([true, false])('makes no health check filter of /config_dump (off: %s)', (off) => {
-    const reply = JSON.stringify({
-      configs: [
-        { name: 'a', active_state: { listener: listener('in', off) } },
-        { name: 'b', listener: listener('out', true) },
-      ],
-    })
-    holds(
-      reply,
-      (text) => parseListeners([text], 'here'),
-      (before, after, text) => {
-        // What is not there is not off, and a listener that only warms up has no active state.
-        const told = before.hasHealthCheck || !text.includes('"disabled":true}')
-        if (!told) expect(after.hasHealthCheck).toBe(false)
-        for (const name of after.active.http) expect(before.active.http).toContain(name)
-      },
-    )
-  })
+  test.each([true, false])(
+    'is not read as a health check filter in /config_dump (off: %s)',
+    (off) => {
+      const reply = JSON.stringify({
+        configs: [
+          { name: 'a', active_state: { listener: listener('in', off) } },
+          { name: 'b', listener: listener('out', true) },
+        ],
+      })
+      holds(
+        reply,
+        (text) => parseListeners([text], 'here'),
+        (before, after, text) => {
+          // A missing filter is not switched off, and a listener that is warming up has no active state.
+          const told = before.hasHealthCheck || !text.includes('"disabled":true}')
+          if (!told) expect(after.hasHealthCheck).toBe(false)
+          for (const name of after.active.http) expect(before.active.http).toContain(name)
+        },
+      )
+    },
+  )
 
   test.each([
     ['stat_prefix', { stat_prefix: 7 }],
     ['disabled', { typed_config: {}, disabled: 'no' }],
-  ])('%s of a wrong type in /config_dump is damage', (key, one) => {
+  ])('with %s of a wrong type in /config_dump is malformed', (key, one) => {
     const manager = `${EXTENSIONS}.network.http_connection_manager.v3.HttpConnectionManager`
     const reply = JSON.stringify({ configs: [{ listener: { a: [{ '@type': manager, ...one }] } }] })
     expect(() => parseListeners([reply], 'here')).toThrow(`configs[0].listener.a[0].${key}`)
   })
 
-  test('makes no drain of /server_info, and no other process', () => {
+  test('is not read as a drain or as another process in /server_info', () => {
     const draining = INFO.replace('"LIVE"', '"DRAINING"')
     for (const text of [INFO, draining]) {
       holds(
@@ -91,7 +94,7 @@ describe('a damaged reply of an admin API', () => {
     }
   })
 
-  test('makes no other start of /config_dump', () => {
+  test('is not read as a restart in /config_dump', () => {
     const reply = JSON.stringify({ configs: [{ last_updated: '2026-01-01T00:00:00.123Z' }] })
     holds(
       reply,
@@ -102,7 +105,7 @@ describe('a damaged reply of an admin API', () => {
     )
   })
 
-  test('makes no count of /stats', () => {
+  test('is not read as a count in /stats', () => {
     const counts = (text: string) => {
       const { http, listeners, udp, others } = parseStats(text, 'here')
       const rows = [...http, ...listeners, ...udp].map(([, group]) => group)

@@ -15,7 +15,7 @@ function posts(fake: EnvoyListenerFake): string[] {
 }
 
 describe('a drain', () => {
-  test('idle clients do not count; a request, a WebSocket and TCP do', async () => {
+  test('counts requests, WebSockets and TCP, but no idle clients', async () => {
     await using fake = await startFake()
     await using lb = envoyListener({ admin: fake.url })
     fake.connect('idle')
@@ -41,14 +41,14 @@ describe('a drain', () => {
     await run.close()
   })
 
-  test('health checks of the balancer in front are no arrivals', async () => {
+  test('does not count health checks of the balancer in front as arrivals', async () => {
     await using fake = await startFake({ checkInterval: 5 })
     await using lb = envoyListener({ admin: fake.url, noticed: { checks: 3 } })
     const report = await drain(lb, TARGET, { ...POLICY, settle: '300ms' })
     expect(report.members[0]?.proof?.arrivals).toBe('unchanged')
   })
 
-  test('ready undoes it, and so does restore', async () => {
+  test('is undone by ready, and by restore', async () => {
     await using fake = await startFake()
     await using lb = envoyListener({ admin: fake.url })
     await drain(lb, TARGET, POLICY)
@@ -67,7 +67,7 @@ describe('a drain', () => {
     ])
   })
 
-  test('a Unix socket, by its path as the name of the member', async () => {
+  test('works over a Unix socket, whose path names the member', async () => {
     const socket = `/tmp/drainable-${process.pid}-${Math.random().toString(36).slice(2)}.sock`
     await using fake = await startFake({ socket })
     await using lb = envoyListener({ admin: `unix:${socket}`, pool: 'edge' })
@@ -76,7 +76,7 @@ describe('a drain', () => {
     expect(fake.failing).toBe(true)
   })
 
-  test('drainListeners and quit are sent on the caller’s word alone', async () => {
+  test('sends drainListeners and quit on the caller’s word only', async () => {
     await using fake = await startFake()
     await using lb = envoyListener({ admin: fake.url })
     await drain(lb, TARGET, POLICY, async () => {
@@ -88,7 +88,7 @@ describe('a drain', () => {
     expect(fake.told).toEqual({ drain: true, quit: true })
   })
 
-  test('a member that is not listed can not be told to quit', async () => {
+  test('never tells a member to quit that is not listed', async () => {
     await using fake = await startFake()
     await using lb = envoyListener({ admin: fake.url })
     await expect(lb.quit({ pool: 'envoy', member: '10.0.0.9:9901' })).rejects.toMatchObject({
@@ -98,8 +98,8 @@ describe('a drain', () => {
   })
 })
 
-describe('what is in front', () => {
-  test('without health checks nothing has noticed, and it is not idle', async () => {
+describe('the balancer in front', () => {
+  test('has noticed nothing without health checks, so idle is not said', async () => {
     await using fake = await startFake({ checkInterval: 0 })
     await using lb = envoyListener({ admin: fake.url, noticed: { checks: 2 } })
     const run = startDrain(lb, TARGET, POLICY)
@@ -108,13 +108,13 @@ describe('what is in front', () => {
     await run.close()
   })
 
-  test('noticed.after needs no checks', async () => {
+  test('needs no checks with noticed.after', async () => {
     await using fake = await startFake({ checkInterval: 0 })
     await using lb = envoyListener({ admin: fake.url, noticed: { after: '50ms' } })
     expect((await drain(lb, TARGET, POLICY)).outcome).toBe('idle')
   })
 
-  test('checks that failed before this drain tell nothing of it', async () => {
+  test('is not judged by checks that failed before this drain', async () => {
     await using fake = await startFake({ checkInterval: 0 })
     const ref = { pool: 'envoy', member: fake.member }
     await fake.setBehind(ref, 'drain')
@@ -132,7 +132,7 @@ describe('what is in front', () => {
   })
 })
 
-describe('refused before anything is changed', () => {
+describe('refused before any change is', () => {
   test('a proxy without the health check filter', async () => {
     await using fake = await startFake({ healthCheck: false })
     await using lb = envoyListener({ admin: fake.url })
@@ -142,7 +142,7 @@ describe('refused before anything is changed', () => {
     expect(posts(fake)).toEqual([])
   })
 
-  test('but where /ready of the admin API is probed it needs none', async () => {
+  test('but not if /ready of the admin API is probed', async () => {
     await using fake = await startFake({ healthCheck: false })
     await using lb = envoyListener({ admin: fake.url, probe: 'ready', noticed: { after: '10ms' } })
     expect((await drain(lb, TARGET, POLICY)).outcome).toBe('idle')
@@ -195,8 +195,8 @@ describe('refused before anything is changed', () => {
   })
 })
 
-describe('what can not be read is never idle', () => {
-  test('statistics that are hidden', async () => {
+describe('idle is never said if something can not be read', () => {
+  test('such as hidden statistics', async () => {
     await using fake = await startFake({ hiddenStats: [/downstream_rq_active/] })
     await using lb = envoyListener({ admin: fake.url })
     const run = startDrain(lb, TARGET, POLICY)
@@ -205,7 +205,7 @@ describe('what can not be read is never idle', () => {
     await run.close()
   })
 
-  test('connections behind an ignored listener of HTTP', async () => {
+  test('such as connections behind an ignored HTTP listener', async () => {
     await using fake = await startFake()
     await using lb = envoyListener({ admin: fake.url, ignore: ['0.0.0.0_8080'] })
     fake.connect('idle')
@@ -215,7 +215,7 @@ describe('what can not be read is never idle', () => {
     await run.close()
   })
 
-  test('an admin API that is gone in mid-drain, until it is back', async () => {
+  test('such as an admin API that is gone in mid-drain, until it is back', async () => {
     await using fake = await startFake()
     await using lb = envoyListener({ admin: fake.url })
     const end = await fake.occupy()
@@ -230,7 +230,7 @@ describe('what can not be read is never idle', () => {
     await run.close()
   })
 
-  test('the process before a hot restart; its child is failed again', async () => {
+  test('such as the process before a hot restart; its child is failed again', async () => {
     await using fake = await startFake({ statsFlush: 1 })
     await using lb = envoyListener({ admin: fake.url })
     const end = fake.connect('upgrade')
@@ -247,7 +247,7 @@ describe('what can not be read is never idle', () => {
     await run.close()
   })
 
-  test('what the process before a hot restart was cut with is lost', async () => {
+  test('and what was cut with the process before a hot restart is lost', async () => {
     await using fake = await startFake({ statsFlush: 1, parentShutdown: 4_000 })
     await using lb = envoyListener({ admin: fake.url })
     fake.connect('upgrade')

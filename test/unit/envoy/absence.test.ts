@@ -34,7 +34,7 @@ test.each([
   ['dns', 'cluster dns is of type STRICT_DNS: only endpoints of EDS clusters can be drained'],
   ['fixed', 'cluster fixed is of type STATIC'],
   ['edge', 'cluster edge is an aggregate of web, api: its endpoints are drained there'],
-])('%s: why it has no set', (pool, words) => {
+])('%s: the reason for a missing set is told', (pool, words) => {
   expect(whyNoSet(pool, { services, others, pools: ['web'] })).toContain(words)
 })
 
@@ -43,7 +43,7 @@ test('many sets are counted', () => {
   expect(whyNoSet('x', { services, others, pools })).toContain('c11 and 28 more')
 })
 
-test('a drain in a cluster that is not there names those that are', async () => {
+test('a drain in a missing cluster names the clusters there are', async () => {
   const member = '10.0.0.1:80'
   await using fake = await startFake({ pools: { web: [member] } })
   const address = { socket_address: { address: '10.0.0.1', port_value: 80 } }

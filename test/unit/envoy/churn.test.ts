@@ -35,7 +35,7 @@ function clock(look: () => Promise<unknown>) {
   }
 }
 
-test('what a removed member held is forgotten an hour after it was asked for', async () => {
+test('work of a removed member is forgotten an hour after the last question', async () => {
   await using fake = await startFake({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] } })
   let set = setOf('10.0.0.1', '10.0.0.2')
   const publish = () => Promise.resolve()
@@ -52,7 +52,7 @@ test('what a removed member held is forgotten an hour after it was asked for', a
   expect(await look()).toEqual({ ref: gone, present: false, scopes: [] })
 })
 
-test('a gateway that was dropped is told as ended for an hour', async () => {
+test('a gateway that was dropped is reported as ended for an hour', async () => {
   await using one = await startListener()
   await using two = await startListener()
   let listed = [one.url, two.url]
@@ -68,7 +68,7 @@ test('a gateway that was dropped is told as ended for an hour', async () => {
   expect(readings).toMatchObject([{ ref: { member: one.member }, present: true }])
 })
 
-test('a member that is back is in force by the publication that brought it', async () => {
+test('a member that is back is in force by the publication that added it', async () => {
   const published: Published[] = [
     ['10.0.0.1', '10.0.0.2'],
     ['10.0.0.1'],

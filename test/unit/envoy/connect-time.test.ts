@@ -3,7 +3,7 @@ import { callbackEndpoints, envoy } from 'drainable/envoy'
 import { startFake } from 'drainable/testing/envoy'
 import { ctx, names, setOf } from './web-set.js'
 
-test('while the version of one proxy is not known, connects hide requests', async () => {
+test('connects hide requests while the version of one proxy is unknown', async () => {
   await using fake = await startFake({ pools: { web: names } })
   await using old = await startFake({ pools: { web: names }, version: '1.38.3', node: 'envoy-2' })
   old.fail({ how: 'status' })

@@ -16,7 +16,7 @@ const sinkWith = (nodes: readonly string[], connected: boolean): EndpointSink =>
   close: () => Promise.resolve(),
 })
 
-test('a node that is connected is never gone, however long it is unread', async () => {
+test('a connected node is never gone, however long it is unread', async () => {
   await using fake = await startFake({ node: 'envoy-1' })
   let now = 0
   const fleet = new Fleet({ admin: [fake.url], expect: undefined, goneAfter: 100, now: () => now })
@@ -49,7 +49,7 @@ test('a known node stays listed while a new proxy has not answered yet', async (
   await fleet.close()
 })
 
-test('a proxy that is listed twice is one, and stands for no missing one', async () => {
+test('a proxy listed twice is one, and does not stand for a missing one', async () => {
   await using fake = await startFake()
   const fleet = new Fleet({
     admin: [fake.url, fake.url, `${fake.url}/`],

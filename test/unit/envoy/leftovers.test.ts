@@ -58,7 +58,7 @@ async function stage(options: FakeOptions = {}) {
 }
 
 describe('an endpoint that left its set and came back', () => {
-  test('still has the work from before, whoever looks', async () => {
+  test('still has its earlier work, whoever looks', async () => {
     await using it = await stage()
     await using lb = it.provide()
     const end = await it.fake.occupy(refOf(1))
@@ -76,7 +76,7 @@ describe('an endpoint that left its set and came back', () => {
     for (const one of [lb, fresh]) expect((await it.look(one))?.scopes[0]?.active).toBe(0)
   })
 
-  test('has none where it had none when it was drained', async () => {
+  test('has no leftover if it had no work when it was drained', async () => {
     await using it = await stage()
     await using lb = it.provide()
     await it.put([1, 2], [1])
@@ -90,7 +90,7 @@ describe('an endpoint that left its set and came back', () => {
     await end()
   })
 
-  test('one that serves is not counted by what others may have', async () => {
+  test('that serves is not counted by what others may have', async () => {
     await using it = await stage()
     await using lb = it.provide()
     const end = await it.fake.occupy(refOf(1))
@@ -100,7 +100,7 @@ describe('an endpoint that left its set and came back', () => {
     await end()
   })
 
-  test('where the gauge is hidden, it is unread', async () => {
+  test('is unread if the gauge is hidden', async () => {
     await using it = await stage({ hiddenStats: [/upstream_rq_active/] })
     await using lb = it.provide()
     const end = await it.fake.occupy(refOf(1))

@@ -26,8 +26,8 @@ function until(holds: () => boolean): Promise<void> {
   })
 }
 
-describe('load reports of their own', () => {
-  test('beside REST no admin API is needed', async () => {
+describe('separate load reports', () => {
+  test('are enough beside REST, without an admin API', async () => {
     const sink = restEndpoints({ port: 0, initial: SETS })
     const loads = loadReports({ port: 0, interval: '100ms' })
     await using lb = envoy({ endpoints: sink, loads, expect: 1, connectTimeout: '100ms' })
@@ -45,7 +45,7 @@ describe('load reports of their own', () => {
     await run.close()
   })
 
-  test('a proxy that reports and is not listed keeps members from being idle', async () => {
+  test('of an unlisted proxy keep members from idle', async () => {
     const loads = loadReports({ port: 0, interval: '100ms' })
     await using listed = await startFake({ pools: { web: ['10.0.0.1:80'] }, node: 'listed' })
     await using lb = envoy({
@@ -70,7 +70,7 @@ describe('load reports of their own', () => {
     await run.close()
   })
 
-  test('a sink without receipts can not do with them alone', () => {
+  test('are not enough for a sink without receipts', () => {
     const loads = loadReports({ port: 0 })
     const endpoints = fileEndpoints({ cluster: 'web', path: '/tmp/web.json' })
     expect(() => envoy({ endpoints, loads })).toThrow(/admin: expected the addresses/)
@@ -80,11 +80,11 @@ describe('load reports of their own', () => {
     [{ port: -1 }, /port/],
     [{ port: 0, interval: '10ms' }, /interval/],
     [{ port: 0, hots: 'x' } as never, /unknown option 'hots'/],
-  ])('options %j', (options, words) => {
+  ])('with options %j', (options, words) => {
     expect(() => loadReports(options as never)).toThrow(words)
   })
 
-  test('a port in use is named', async () => {
+  test('on a port in use are refused with its name', async () => {
     const first = loadReports({ port: 0 })
     await first.open(() => [])
     const second = loadReports({ port: first.address?.port ?? 0 })
@@ -94,7 +94,7 @@ describe('load reports of their own', () => {
   })
 })
 
-test('load reports without endpoints are no knowledge about an endpoint', () => {
+test('load reports without endpoints say nothing about an endpoint', () => {
   let now = 0
   const book = new LoadBook(() => now, 250)
   const stream = {}

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest'
 const MEMBER = '10.0.0.1:80'
 
 // Only /clusters tells then which set a cluster takes.
-test('without /config_dump the work of every cluster on the set counts', async () => {
+test('without /config_dump the work of every cluster with the set counts', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'drainable-envoy-'))
   const path = join(dir, 'web.json')
   const lb_endpoints = ['10.0.0.1', '10.0.0.2', '10.0.0.3'].map((address) => ({

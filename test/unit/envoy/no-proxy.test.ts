@@ -3,7 +3,7 @@ import { startDrain } from 'drainable'
 import { envoy, restEndpoints } from 'drainable/envoy'
 import { startFake } from 'drainable/testing/envoy'
 
-test('a drain that began before any proxy was known ends idle once one is', async () => {
+test('a drain begun without any known proxy ends idle once one is known', async () => {
   const names = ['10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.4']
   const lbEndpoints = names.map((address) => ({
     endpoint: { address: { socket_address: { address, port_value: 80 } } },

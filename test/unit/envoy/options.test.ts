@@ -71,14 +71,14 @@ describe('options', () => {
 })
 
 test.each(['localhost:9901', '10.0.0.7:9901', '[::1]:9901'])(
-  'an admin address without a scheme is told how to be written: %s',
+  'an admin address without a scheme is told how to write it: %s',
   (address) => {
     const endpoints = grpcEndpoints({ port: 0, initial: [set] })
     expect(() => envoy({ endpoints, admin: [address] })).toThrow(`write 'http://${address}'`)
   },
 )
 
-describe('a bad file: nothing is published', () => {
+describe('a bad file publishes nothing', () => {
   let dir = ''
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), 'drainable-envoy-'))
@@ -87,7 +87,7 @@ describe('a bad file: nothing is published', () => {
     await rm(dir, { recursive: true, force: true })
   })
 
-  test('a symbolic link is refused, and stays one', async () => {
+  test('that is a symbolic link is refused, and stays one', async () => {
     const own = await mkdtemp(join(dir, 'link-'))
     const link = join(own, 'link.json')
     await writeFile(join(own, 'real.json'), JSON.stringify({ resources: [set] }))
@@ -158,7 +158,7 @@ describe('a bad file: nothing is published', () => {
     expect(await readdir(dir)).toEqual(['web.json'])
   })
 
-  test('a missing file', async () => {
+  test('that is missing', async () => {
     await using fake = await startFake()
     const endpoints = fileEndpoints({ cluster: 'web', path: join(dir, 'none.json') })
     await using lb = envoy({ endpoints, admin: [fake.url] })
@@ -192,7 +192,7 @@ describe('a bad file: nothing is published', () => {
     expect(await readFile(path, 'utf8')).toBe(ok)
   })
 
-  test('an admin path that is not allowed is named', async () => {
+  test('a hidden admin path is named', async () => {
     const path = join(dir, 'web.json')
     await writeFile(path, JSON.stringify({ resources: [set] }))
     await using fake = await startFake({ allowPaths: ['/stats'] })
@@ -206,20 +206,20 @@ describe('a bad file: nothing is published', () => {
     })
   })
 
-  test('nothing to adopt: nothing is served', async () => {
+  test('nothing is served without anything to adopt', async () => {
     await using fake = await startFake({ pools: { web: [] } })
     await using lb = envoy({ endpoints: restEndpoints({ port: 0 }), admin: [fake.url] })
     await expect(lb.observe('all', ctx())).rejects.toMatchObject({ code: 'REJECTED' })
   })
 
-  test('proxies that hold different sets: nothing is adopted', async () => {
+  test('nothing is adopted from proxies with different sets', async () => {
     await using one = await startFake({ pools: { web: ['10.0.0.1:80'] } })
     await using two = await startFake({ pools: { web: ['10.0.0.2:80'] }, node: 'envoy-2' })
     await using lb = envoy({ endpoints: restEndpoints({ port: 0 }), admin: [one.url, two.url] })
     await expect(lb.observe('all', ctx())).rejects.toMatchObject({ code: 'CONFLICT' })
   })
 
-  test('JSON of an admin API that ends in its middle is no reading', async () => {
+  test('truncated JSON of an admin API is not a reading', async () => {
     const path = join(dir, 'web.json')
     await writeFile(path, JSON.stringify({ resources: [set] }))
     await using fake = await startFake()
@@ -233,7 +233,7 @@ describe('a bad file: nothing is published', () => {
   })
 })
 
-test('a key that is no PEM text is not repeated in the error', () => {
+test('an invalid PEM key is not repeated in the error', () => {
   const key = 'MIIEvQIBADANBgkqhkiG9w0BAQEFAASC'
   const cert = '-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----'
   let thrown: unknown

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { ReceiptBook } from '../../../src/adapters/envoy/sources/receipts.js'
 
 describe('receipts', () => {
-  test('pending, acked, nacked with the words, disconnected', () => {
+  test('are pending, acked, nacked with the words, or disconnected', () => {
     let now = 0
     const book = new ReceiptBook(() => now)
     const stream = {}
@@ -23,7 +23,7 @@ describe('receipts', () => {
     expect(book.isConnected('n1')).toBe(false)
   })
 
-  test('later publications never ask for a new proof of an earlier one', () => {
+  test('of an earlier publication need no new proof by later ones', () => {
     let now = 0
     const book = new ReceiptBook(() => now)
     const stream = {}
@@ -38,7 +38,7 @@ describe('receipts', () => {
     expect(book.of('web')[0]?.ackedAt(6)).toBeUndefined()
   })
 
-  test('the next stream of a node takes its receipt over; two are two proxies', () => {
+  test('pass to the next stream of a node; two streams are two proxies', () => {
     const book = new ReceiptBook(() => 1)
     const [first, second, third] = [{}, {}, {}]
     book.subscribe(first, 'n1', undefined, 'web')

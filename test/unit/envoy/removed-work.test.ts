@@ -5,7 +5,7 @@ import { ctx, names, setOf } from './web-set.js'
 
 const ref = { pool: 'web', member: names[0]! }
 
-test('work of a proxy that was unread is not forgotten with the endpoint', async () => {
+test('work of an unread proxy is not forgotten with the endpoint', async () => {
   await using fake = await startFake({ pools: { web: names } })
   let members: readonly string[] = names
   const sink = callbackEndpoints({
@@ -32,7 +32,7 @@ test('work of a proxy that was unread is not forgotten with the endpoint', async
   })
 })
 
-test('without /stats, what a removed endpoint still holds is unread', async () => {
+test('without /stats the work of a removed endpoint is unread', async () => {
   await using fake = await startFake({
     pools: { web: names },
     allowPaths: ['/clusters', '/server_info', '/config_dump'],

@@ -4,7 +4,7 @@ import { startFake } from 'drainable/testing/envoy'
 import { systemClock as clock } from '../../../src/provider/clock.js'
 import { ctx, names, setOf } from './web-set.js'
 
-test('an admin function that hangs does not hold an aborted call', async () => {
+test('a hanging admin function does not hold an aborted call', async () => {
   const sink = callbackEndpoints({
     load: () => Promise.resolve(setOf(names)),
     publish: () => Promise.resolve(),
@@ -15,7 +15,7 @@ test('an admin function that hangs does not hold an aborted call', async () => {
   expect(await Promise.race([call, hung])).toBe('aborted')
 })
 
-test('a call that waits for the adoption ends with its own signal alone', async () => {
+test('a call that waits for the adoption ends with its own signal only', async () => {
   await using fake = await startFake({ pools: { web: names } })
   fake.fail({ how: 'silent' })
   await using lb = envoy({ endpoints: restEndpoints({ port: 0 }), admin: [fake.url] })

@@ -41,36 +41,36 @@ function look(rq: { gauge: number; listed: number; begun: number }, cx = rq, wai
   })
 }
 
-describe('what hosts that are not listed hold', () => {
-  test('nothing began meanwhile: it is the difference', () => {
+describe('the work of unlisted hosts', () => {
+  test('is the difference if nothing began meanwhile', () => {
     expect(look({ gauge: 5, listed: 3, begun: 0 })).toMatchObject({ most: 2, isExact: true })
     expect(look({ gauge: 3, listed: 3, begun: 0 })).toMatchObject({ most: 0 })
   })
 
-  test('what began after the gauge was read hides nothing', () => {
+  test('is not hidden by what began after the gauge was read', () => {
     const cx = { gauge: 4, listed: 3, begun: 0 }
-    // Two ended and two began: the rows show as many as the gauge, and one is not theirs.
+    // Two ended and two began: the rows show as many as the gauge, but one is not from these hosts.
     expect(look({ gauge: 3, listed: 4, begun: 2 }, cx)).toMatchObject({ most: 1, isExact: false })
   })
 
-  test('connections that stayed prove it where requests come and go', () => {
+  test('is proved by lasting connections if requests come and go', () => {
     const cx = { gauge: 3, listed: 3, begun: 0 }
     expect(look({ gauge: 3, listed: 3, begun: 50 }, cx)).toMatchObject({ most: 0, isExact: true })
   })
 
-  test('a request that waits for a connection may be of a removed host', () => {
+  test('may be a request that waits for a connection', () => {
     const cx = { gauge: 4, listed: 3, begun: 0 }
     expect(look({ gauge: 0, listed: 0, begun: 0 }, cx, 1)).toMatchObject({ most: 1 })
   })
 
-  test('without the statistics it is not known', () => {
+  test('is unknown without the statistics', () => {
     const hidden = stats({ upstream_rq_active: 0 })
     const readings = { before: hidden, now: hidden, rows: rowsWith(0, 0), after: hidden }
     expect(unlistedOf(readings)).toBeUndefined()
   })
 })
 
-describe('a bound that was found once', () => {
+describe('a bound on unlisted work', () => {
   const found = (most: number, changes: number | undefined = 1) => ({
     most,
     isExact: false,
@@ -90,14 +90,14 @@ describe('a bound that was found once', () => {
     expect(bounds.of('web')).toEqual({ most: 7, isExact: false })
   })
 
-  test('is not kept right after a change: a worker may not know of it yet', () => {
+  test('is not kept right after a change that a worker may not know of', () => {
     const bounds = new UnlistedBounds()
     bounds.seen('web', found(0), 0)
     bounds.seen('web', found(3), 500)
     expect(bounds.of('web')).toMatchObject({ most: 3 })
   })
 
-  test('is not kept where changes are not shown', () => {
+  test('is not kept if changes are not shown', () => {
     const bounds = new UnlistedBounds()
     const unseen = { most: 0, isExact: true, changes: undefined }
     for (const at of [0, 2_000]) bounds.seen('web', unseen, at)

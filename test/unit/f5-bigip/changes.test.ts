@@ -7,7 +7,7 @@ import { connect, ctx, lines, present, read, rig, WEB1, WEB2 } from './rig.js'
 const hold = (ref: { pool: string; member: string }, to: 'drain' | 'maint' = 'drain') =>
   ({ kind: 'hold', ref, to }) as const
 
-test('several members are one change of the configuration', async () => {
+test('the drain of several members is one change of the configuration', async () => {
   const names = Array.from({ length: 5 }, (_, i) => `10.0.0.${i + 1}:80`)
   await using it = await rig({ pools: { web: names } })
   const refs = names.map((member) => ({ pool: 'web', member }))
@@ -24,7 +24,7 @@ test('several members are one change of the configuration', async () => {
   expect(it.fake.peak).toBe(1)
 })
 
-test('one refusal in a transaction stops only the member it is about', async () => {
+test('a refusal in a transaction stops only the member it is about', async () => {
   const strict = { name: '10.0.0.3:80', strict: true }
   await using it = await rig({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80', strict] } })
   const third = { pool: '/Common/web', member: '/Common/10.0.0.3:80' }
@@ -53,7 +53,7 @@ test('a write whose answer was lost is read back, and not repeated', async () =>
   expect(lines(it.fake).filter((line) => line.startsWith('PATCH'))).toHaveLength(1)
 })
 
-test('a write that the device was too busy for is sent again after a look', async () => {
+test('a write refused by a busy device is sent again after a look', async () => {
   await using it = await rig()
   const body = { code: 500, message: 'The connection to mcpd has been lost, try again.' }
   it.fake.fail({ match: /^PATCH/, how: 'status', status: 500, body, times: 1 })
@@ -72,7 +72,7 @@ test('a removal that may have happened is not repeated', async () => {
   expect(lines(it.fake).filter((line) => line.startsWith('DELETE'))).toHaveLength(1)
 })
 
-test('a restore puts back odd words as they were', async () => {
+test('a restore puts odd words back as they were', async () => {
   await using it = await rig()
   // Forced offline by state alone: a session that still says enabled
   const path = '/mgmt/tm/ltm/pool/~Common~web/members/~Common~10.0.0.1:80'
@@ -94,7 +94,7 @@ test('a restore puts back odd words as they were', async () => {
   expect(last).toMatchObject({ path, body: { session: 'user-enabled', state: 'user-up' } })
 })
 
-test('names of route domains, IPv6 and partitions look right on the wire', async () => {
+test('names of route domains, IPv6 and partitions are right on the wire', async () => {
   await using it = await rig({
     pools: {
       web: ['10.0.0.8%1:80', '2001:db8::1.80', { name: 'app1:80', address: '10.9.9.9' }],
@@ -128,14 +128,14 @@ test('names of route domains, IPv6 and partitions look right on the wire', async
   expect(await read(it.lb, { pool: 'Web', member: 'app1:80' })).toMatchObject({ present: false })
 })
 
-test('a name that means several members is refused, never guessed at', async () => {
+test('a name of several members is refused, never guessed', async () => {
   await using it = await rig({ pools: { web: ['10.0.0.1:80', '10.0.0.1:443'] } })
   await expect(it.lb.observe([{ pool: 'web', member: '10.0.0.1' }], ctx())).rejects.toMatchObject({
     code: 'INVALID_OPTIONS',
   })
 })
 
-test('what a short name stood for it goes on standing for', async () => {
+test('a short name keeps its meaning', async () => {
   await using it = await rig({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] } })
   const ref = { pool: 'web', member: '10.0.0.1' }
   expect(await present(it.lb, ref)).toMatchObject({ port: 80 })
@@ -166,7 +166,7 @@ test('connections are deleted by one address and one port, or not at all', () =>
   }
 })
 
-test('a pair without sync: the change goes to the active unit alone', async () => {
+test('in a pair without sync the change goes to the active unit only', async () => {
   await using it = await rig({ pair: true })
   await it.lb.apply([hold(WEB1)], ctx())
   expect(it.fake.state(WEB1, it.fake.units[0])).toBe('drain')
@@ -199,7 +199,7 @@ test('a device without a group is asked for its sync once', async () => {
   expect(asked).toHaveLength(1)
 })
 
-test('with configSync and save: change, push, wait, save, in that order', async () => {
+test('configSync and save: change, push, wait and save, in that order', async () => {
   await using it = await rig({ pair: true }, { configSync: { group: 'dg1' }, save: true })
   const [result] = await it.lb.apply([hold(WEB1)], ctx())
   expect(result).toMatchObject({ status: 'applied' })
@@ -214,7 +214,7 @@ test('with configSync and save: change, push, wait, save, in that order', async 
   ])
 })
 
-test("other people's pending changes are not pushed along", async () => {
+test('pending changes of others are not pushed along', async () => {
   await using it = await rig({ pair: true }, { configSync: { group: 'dg1' } })
   await it.fake.setBehind(WEB2, 'drain')
   const [result] = await it.lb.apply([hold(WEB1)], ctx())
@@ -225,7 +225,7 @@ test("other people's pending changes are not pushed along", async () => {
   expect(it.fake.state(WEB1)).toBe('ready')
 })
 
-test('a push that fails takes nothing back, and every reading says so', async () => {
+test('a failed push does not undo the drain, and every reading says so', async () => {
   await using it = await rig({ pair: true }, { configSync: { group: 'dg1' } })
   const recovers = it.fake.fail({
     match: /^POST \/mgmt\/tm\/cm$/,
@@ -241,7 +241,7 @@ test('a push that fails takes nothing back, and every reading says so', async ()
   expect((await present(it.lb, WEB1)).unverified).toBeUndefined()
 })
 
-test('no active unit: nothing is written and nothing is called idle', async () => {
+test('without an active unit nothing is written and nothing is idle', async () => {
   await using it = await rig()
   await it.fake.failover()
   await expect(it.lb.observe([WEB1], ctx())).rejects.toThrow(/STANDBY.*all units/)

@@ -63,7 +63,7 @@ describe('members', () => {
     expect(byName.get(name)).toMatchObject({ own, health })
   })
 
-  test('node, port and address are taken from where they stand', () => {
+  test('node, port and address are read from where they stand', () => {
     expect(byName.get('192.0.2.10%3:80')).toMatchObject({
       node: '/Common/192.0.2.10%3',
       port: 80,
@@ -76,7 +76,7 @@ describe('members', () => {
     expect(byName.get('_auto_192.0.2.20:80')).toMatchObject({ template: false, ephemeral: true })
   })
 
-  test('what has no address is no member, as 11.x answers', () => {
+  test('a row without an address, as from 11.x, is not a member', () => {
     expect(parseMember(json({ name: '192.0.2.1:80', partition: 'Common' }))).toBeUndefined()
     expect(parseMembers(json({ kind: 'an empty list' }))).toEqual([])
   })
@@ -100,7 +100,7 @@ describe('members', () => {
     )
   })
 
-  test('both words are written, and native ones only where they mean the same', () => {
+  test('both words are written, native ones only if they mean the same', () => {
     expect(toWords('drain')).toEqual({ session: 'user-disabled', state: 'user-up' })
     expect(toWords('maint')).toEqual({ session: 'user-disabled', state: 'user-down' })
     expect(toWords('ready')).toEqual({ session: 'user-enabled', state: 'user-up' })
@@ -109,7 +109,7 @@ describe('members', () => {
     expect(toWords('ready', odd)).toEqual({ session: 'user-enabled', state: 'user-up' })
   })
 
-  test('what is written reads back as meant, whatever the two words', () => {
+  test('a written state reads back the same, whatever the two words', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (session, state) => {
         expect(['ready', 'drain', 'maint', 'unknown']).toContain(toAdmin(session, state))
@@ -139,7 +139,7 @@ describe('names', () => {
     (name) => expect(splitMember(name)).toBeUndefined(),
   )
 
-  test('one object is one segment, escaped once', () => {
+  test('an object is one path segment, escaped once', () => {
     expect(memberPath('/Common/web', '/Common/10.0.0.2%1:80')).toBe(
       '/mgmt/tm/ltm/pool/~Common~web/members/~Common~10.0.0.2%251:80',
     )
@@ -171,7 +171,7 @@ describe('names', () => {
     }
   })
 
-  test('a name is looked for by path, by name, by address and port, by node', () => {
+  test('a name is looked for by path, name, address and port, and node', () => {
     const members = parseMembers(fixture('members.json'))
     const find = (name: string): string[] =>
       findMembers(members, name, ['Common']).map((member) => member.fullPath)
@@ -200,7 +200,7 @@ describe('statistics', () => {
     expect(table.get(statsKey('/Common/2001:db8::a', 443))?.byParent).toBe(true)
   })
 
-  test('what is missing is unknown, never 0', () => {
+  test('a missing figure is unknown, never 0', () => {
     const table = parseStats(fixture('stats-nested.json'), '/Common/shop')
     expect(table.get(statsKey('/Common/192.0.2.2', 80))?.active).toBeUndefined()
     expect(table.get(statsKey('/Common/192.0.2.4', 80))).toMatchObject({ active: 4 })
@@ -280,7 +280,7 @@ describe('a unit', () => {
       },
     })
 
-  test('role and the traffic groups it is active for', () => {
+  test('has a role, and the traffic groups it is active for', () => {
     expect(parseFailoverStatus(status('ACTIVE', 'active for /Common/traffic-group-1'))).toEqual({
       role: 'active',
       groups: ['/Common/traffic-group-1'],
@@ -293,7 +293,7 @@ describe('a unit', () => {
     expect(parseFailoverStatus(json({}))).toMatchObject({ role: 'unknown' })
   })
 
-  test('how long the role has lasted', () => {
+  test('tells how long its role has lasted', () => {
     const text = (words: string): JsonValue => json({ apiRawValues: { apiAnonymous: words } })
     expect(parseFailoverText(text('Failover active for 2d 03:04:05\n'))).toEqual({
       role: 'active',
@@ -306,7 +306,7 @@ describe('a unit', () => {
     expect(parseFailoverText(json({}))).toBeUndefined()
   })
 
-  test('readiness, release, sync', () => {
+  test('tells readiness, release and sync', () => {
     const row = (fields: Record<string, string>): JsonValue =>
       json({
         selfLink: 'https://localhost/mgmt/tm/sys/x?ver=16.1.2',
@@ -332,7 +332,7 @@ describe('a unit', () => {
     expect(parseSyncStatus(json({}))).toBe('unknown')
   })
 
-  test("a token lives as long as the device's two times are apart", () => {
+  test("has a token that lives as long as the device's two times are apart", () => {
     const token = {
       token: 'T',
       timeout: 9,

@@ -29,7 +29,7 @@ describe('statistics that contradict the configuration', () => {
     ['a member', WEB1, /members\/stats/, MEMBER],
     ['a node', NODE, /ltm\/node\/.*\/stats/, COUNTS],
   ])(
-    '%s that is disabled and called enabled is not in force',
+    'a %s that is disabled and called enabled is not in force',
     async (_what, ref, match, fields) => {
       await using it = await rig()
       await it.lb.apply([{ kind: 'hold', ref, to: 'drain' }], ctx())
@@ -43,7 +43,7 @@ describe('statistics that contradict the configuration', () => {
     },
   )
 
-  test('a drain of such a member ends when they agree', async () => {
+  test('a drain of such a member ends once they agree', async () => {
     await using it = await rig()
     const end = say(it, /members\/stats/, MEMBER, 'enabled')
     const run = startDrain(it.lb, WEB1, { settle: '50ms', timeout: '20s' })
@@ -61,7 +61,7 @@ describe('statistics that contradict the configuration', () => {
     expect(pools).toMatchObject([{ serving: 1, total: 2 }])
   })
 
-  test('a release that does not say is believed by its configuration', async () => {
+  test('a release without them is believed by its configuration', async () => {
     await using it = await rig()
     await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
     say(it, /members\/stats/, MEMBER, 'some new word')

@@ -9,7 +9,7 @@ const RECORDS = '/mgmt/tm/ltm/persistence/persist-records'
 const terminate = { kind: 'terminate', ref: WEB1 } as const
 
 describe('a cut', () => {
-  test('that cuts nothing is sent twice, counts none, and is said', async () => {
+  test('without effect is sent twice, counts none, and is reported', async () => {
     await using it = await rig({ connectionDelete: 'nothing' })
     await it.fake.occupy(WEB1, 3)
     const run = startDrain(it.lb, WEB1, { ...FAST, onTimeout: 'terminate' })
@@ -22,12 +22,12 @@ describe('a cut', () => {
     await run.close()
   })
 
-  test('takes statistics that are not there for none that are gone', async () => {
+  test('does not take missing statistics for cut connections', async () => {
     await using it = await rig({ connectionDelete: 'nothing' })
     await it.fake.occupy(WEB1, 3)
     const run = startDrain(it.lb, WEB1, { ...FAST, onTimeout: 'terminate' })
     await until('the cut', () => lines(it.fake).includes(CUT))
-    // Its control plane starts anew: for a while nothing is there, not even what is.
+    // Its control plane restarts: for a while even existing objects are missing.
     it.fake.setStage('loading')
     const asked = it.fake.requests.length
     await until('a look', () =>
@@ -42,7 +42,7 @@ describe('a cut', () => {
     await run.close()
   })
 
-  test('counts what the next readings show gone', async () => {
+  test('counts what the next readings show as gone', async () => {
     await using it = await rig({ statsLag: 200 }, { freshness: 200 })
     await it.fake.occupy(WEB1, 3)
     await present(it.lb, WEB1)
@@ -51,7 +51,7 @@ describe('a cut', () => {
     expect(it.fake.load(WEB1).curConns).toBe(0)
   })
 
-  test('refused for the role says which role it takes, at last too', async () => {
+  test('refused for the role says which role it takes, even at the end', async () => {
     await using it = await rig({ role: 'operator' })
     await it.fake.occupy(WEB1, 2)
     const run = startDrain(it.lb, WEB1, { ...FAST, onTimeout: 'terminate' })
@@ -78,7 +78,7 @@ describe('persistence records', () => {
   const API1 = { pool: '/Common/api', member: '/Common/10.0.0.1:80' }
   const forget = { persistence: 'forget' } as const
 
-  test('stay without the word of the caller', async () => {
+  test("stay without the caller's word", async () => {
     await using it = await rig(many)
     it.fake.persist(WEB1, 4)
     await drain(it.lb, WEB1, { settle: '50ms', timeout: '10s' })
@@ -86,7 +86,7 @@ describe('persistence records', () => {
     expect(lines(it.fake).some((line) => line.includes('persist'))).toBe(false)
   })
 
-  test("are forgotten before maint: the member's alone, and how many is said", async () => {
+  test('are forgotten before maint for this member only, with their number', async () => {
     await using it = await rig(many, forget)
     for (const ref of [WEB1, WEB2, API1]) it.fake.persist(ref, 4)
     await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
@@ -119,7 +119,7 @@ describe('persistence records', () => {
     expect(order).toEqual([`DELETE ${RECORDS}`, CUT])
   })
 
-  test('that the device says yes to and keeps are said to be there', async () => {
+  test('that the device keeps in spite of its yes are reported', async () => {
     await using it = await rig({ ...many, persistDelete: 'nothing' }, forget)
     it.fake.persist(WEB1, 2)
     const [result] = await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'maint' }], ctx())
@@ -127,7 +127,7 @@ describe('persistence records', () => {
     expect((await present(it.lb, WEB1)).hints?.join()).toContain('forgot none of 2')
   })
 
-  test('without the right to delete them do not fail the hold', async () => {
+  test('do not fail the hold without the right to delete them', async () => {
     await using it = await rig({ ...many, role: 'operator' }, forget)
     it.fake.persist(WEB1, 2)
     const [result] = await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'maint' }], ctx())
@@ -147,7 +147,7 @@ describe('persistence records', () => {
     expect(recordsPath({ pool: '/Common/web', address, port })).toBeUndefined()
   })
 
-  test('are found by words of tmsh, escaped', () => {
+  test('are found by escaped words of tmsh', () => {
     const place = { pool: '/Common/a b+c', address: '10.0.0.8%1', port: 80 }
     expect(recordsPath(place)).toBe(
       `${RECORDS}?options=node-addr+10.0.0.8%251+node-port+80+pool+/Common/a%20b%2Bc`,

@@ -25,7 +25,7 @@ const fields = (entries: object): string =>
   JSON.stringify({ entries: { 'https://localhost/0': { nestedStats: { entries } } } })
 
 describe('a damaged reply', () => {
-  test('loses no member and opens none', () => {
+  test('neither loses nor opens a member', () => {
     holds(
       fixture('members.json'),
       (text) => toMembers(parseItems(of(text))),
@@ -45,7 +45,7 @@ describe('a damaged reply', () => {
     )
   })
 
-  test.each(['stats-nested.json', 'stats-flat.json'])('makes no count of %s', (name) => {
+  test.each(['stats-nested.json', 'stats-flat.json'])('is not read as a count of %s', (name) => {
     holds(
       fixture(name),
       (text) => parseStats(of(text), '/Common/shop'),
@@ -61,20 +61,23 @@ describe('a damaged reply', () => {
     )
   })
 
-  test.each(['stats-nested.json', 'stats-flat.json'])('makes no count of all of %s', (name) => {
-    const was = new Map([...parseAllStats(of(fixture(name)))].flatMap(([, table]) => [...table]))
-    holds(
-      fixture(name),
-      (text) => parseAllStats(of(text)),
-      (_before, after) => {
-        for (const [key, counts] of [...after.values()].flatMap((table) => [...table])) {
-          expect([was.get(key)?.active, undefined]).toContain(counts.active)
-        }
-      },
-    )
-  })
+  test.each(['stats-nested.json', 'stats-flat.json'])(
+    'is not read as counts of all of %s',
+    (name) => {
+      const was = new Map([...parseAllStats(of(fixture(name)))].flatMap(([, table]) => [...table]))
+      holds(
+        fixture(name),
+        (text) => parseAllStats(of(text)),
+        (_before, after) => {
+          for (const [key, counts] of [...after.values()].flatMap((table) => [...table])) {
+            expect([was.get(key)?.active, undefined]).toContain(counts.active)
+          }
+        },
+      )
+    },
+  )
 
-  test('makes no node idle', () => {
+  test('does not make a node idle', () => {
     const path = 'https://localhost/mgmt/tm/ltm/node/~Common~a/stats'
     const entries = {
       ...{ tmName: { description: '/Common/a' }, totRequests: { value: 70 } },
@@ -91,7 +94,7 @@ describe('a damaged reply', () => {
     )
   })
 
-  test('makes no unit standby that is not', () => {
+  test('does not make a unit standby', () => {
     const item = (name: string, failoverState: string, selfDevice: string) => ({
       ...{ name, failoverState, selfDevice },
     })
@@ -105,7 +108,7 @@ describe('a damaged reply', () => {
     )
   })
 
-  test('makes no unit ready, active or standby', () => {
+  test('does not make a unit ready, active or standby', () => {
     const no = fields({
       configReady: { description: 'no' },
       licenseReady: { description: 'yes' },
@@ -125,7 +128,7 @@ describe('a damaged reply', () => {
     }
   })
 
-  test('makes no token, and none is shown', () => {
+  test('is not read as a token, and shows none', () => {
     const login = JSON.stringify({ token: { token: 'S3CRET', timeout: 1_200 } })
     holds(
       login,

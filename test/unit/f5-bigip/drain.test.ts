@@ -26,7 +26,7 @@ test('a busy member is idle when its connections have ended, and sealed', async 
   for (const { body } of writes) expect(Object.keys(body as object)).toEqual(['session', 'state'])
 })
 
-test('samples are dated back by what statistics can lag behind', async () => {
+test('samples are dated back by the possible lag of statistics', async () => {
   await using it = await rig({}, { freshness: '3s' })
   const asked = performance.now()
   const [scope] = (await present(it.lb, WEB1)).scopes
@@ -50,7 +50,7 @@ test('after a failover in mid-drain idle is proved on the other unit', async () 
   await run.close()
 })
 
-test('a restart of the control plane in mid-drain is no disappearance', async () => {
+test('a restart of the control plane in mid-drain is not a disappearance', async () => {
   await using it = await rig()
   const end = await it.fake.occupy(WEB1)
   const run = startDrain(it.lb, WEB1, FAST)
@@ -62,7 +62,7 @@ test('a restart of the control plane in mid-drain is no disappearance', async ()
   await run.close()
 })
 
-test('while the configuration loads no member is called absent', async () => {
+test('no member is called absent while the configuration loads', async () => {
   await using it = await rig()
   await present(it.lb, WEB1)
   it.fake.setStage('loading')
@@ -85,7 +85,7 @@ test('a client that enables the member again overrules the drain', async () => {
   expect(it.fake.state(WEB1)).toBe('ready')
 })
 
-test('persistence that never lets go is ended by escalation', async () => {
+test('persistence that never ends is ended by escalation', async () => {
   const server = createServer((socket) => socket.pipe(socket)).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const to = `127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -137,14 +137,14 @@ test('terminate cuts by address and port, never without its filter', async () =>
   expect(hints?.join()).toContain('other pools too')
 })
 
-test('a device that cannot cut refuses, and the drain says that work is left', async () => {
+test('a device that can not cut refuses, and the drain reports left work', async () => {
   await using it = await rig({ connectionDelete: false })
   await it.fake.occupy(WEB1)
   const [result] = await it.lb.apply([{ kind: 'terminate', ref: WEB1 }], ctx())
   expect(result).toMatchObject({ status: 'rejected', error: { code: 'REJECTED' } })
 })
 
-test('until removed: the member leaves the pool once it is idle', async () => {
+test("under until: 'removed' the member leaves the pool once it is idle", async () => {
   await using it = await rig()
   const end = await it.fake.occupy(WEB1)
   const run = startDrain(it.lb, WEB1, { ...FAST, until: 'removed' })
@@ -155,7 +155,7 @@ test('until removed: the member leaves the pool once it is idle', async () => {
   expect(() => it.fake.state(WEB1)).toThrow('no member')
 })
 
-test('a node is drained in every pool it is in, by its address too', async () => {
+test('a node is drained in every pool, and by its address too', async () => {
   await using it = await rig({
     pools: { web: ['10.0.0.1:80', '10.0.0.2:80'], api: ['10.0.0.1:8080', '10.0.0.3:8080'] },
   })
@@ -180,36 +180,43 @@ test('a node is drained in every pool it is in, by its address too', async () =>
   expect(both.members.map((m) => m.ref)).toEqual([{ pool: '@nodes', member: '/Common/10.0.0.1' }])
 })
 
-test.each([true, false])('an FQDN template and what it made (inherits: %s)', async (inherits) => {
-  const site = { name: 'site:80', fqdn: 'www.example.com' }
-  const made = ['7', '8'].map((n) => ({
-    name: `_auto_192.0.2.${n}:80`,
-    fqdn: 'www.example.com',
-    ephemeral: true,
-  }))
-  await using it = await rig({
-    pools: { web: ['10.0.0.1:80', site, ...made] },
-    fqdnInherits: inherits,
-  })
-  const template = { pool: 'web', member: 'site:80' }
-  const seventh = { pool: 'web', member: '_auto_192.0.2.7:80' }
-  const end = await it.fake.occupy(seventh)
-  const before = await present(it.lb, template)
-  expect(before).toMatchObject({ own: 'ready', serves: true, port: 80 })
-  expect(before.address).toBeUndefined()
-  const run = startDrain(it.lb, template, FAST)
-  await until('they are disabled', () => it.fake.state(seventh) === 'drain')
-  expect(run.report().outcome).not.toBe('idle')
-  // DNS brings another one, which is enabled: it is drained as well
-  it.fake.addMember('web', { name: '_auto_192.0.2.9:80', fqdn: 'www.example.com', ephemeral: true })
-  const ninth = { pool: 'web', member: '_auto_192.0.2.9:80' }
-  await until('the new one too', () => it.fake.state(ninth) !== 'ready')
-  await end()
-  const report = await run.done
-  expect(report.outcome).toBe('idle')
-  expect(it.fake.state(seventh)).toBe('maint')
-  await run.close()
-})
+test.each([true, false])(
+  'an FQDN template is drained with its members (inherits: %s)',
+  async (inherits) => {
+    const site = { name: 'site:80', fqdn: 'www.example.com' }
+    const made = ['7', '8'].map((n) => ({
+      name: `_auto_192.0.2.${n}:80`,
+      fqdn: 'www.example.com',
+      ephemeral: true,
+    }))
+    await using it = await rig({
+      pools: { web: ['10.0.0.1:80', site, ...made] },
+      fqdnInherits: inherits,
+    })
+    const template = { pool: 'web', member: 'site:80' }
+    const seventh = { pool: 'web', member: '_auto_192.0.2.7:80' }
+    const end = await it.fake.occupy(seventh)
+    const before = await present(it.lb, template)
+    expect(before).toMatchObject({ own: 'ready', serves: true, port: 80 })
+    expect(before.address).toBeUndefined()
+    const run = startDrain(it.lb, template, FAST)
+    await until('they are disabled', () => it.fake.state(seventh) === 'drain')
+    expect(run.report().outcome).not.toBe('idle')
+    // DNS brings another one, which is enabled: it is drained as well
+    it.fake.addMember('web', {
+      name: '_auto_192.0.2.9:80',
+      fqdn: 'www.example.com',
+      ephemeral: true,
+    })
+    const ninth = { pool: 'web', member: '_auto_192.0.2.9:80' }
+    await until('the new one too', () => it.fake.state(ninth) !== 'ready')
+    await end()
+    const report = await run.done
+    expect(report.outcome).toBe('idle')
+    expect(it.fake.state(seventh)).toBe('maint')
+    await run.close()
+  },
+)
 
 test('an ephemeral member that vanishes with its work is reported as lost', async () => {
   const made = { name: '_auto_192.0.2.7:80', fqdn: 'www.example.com', ephemeral: true }
@@ -230,7 +237,7 @@ test('an ephemeral member that vanishes with its work is reported as lost', asyn
   await run.close()
 })
 
-test('a deadline with work left leaves it disabled, restore undoes that', async () => {
+test('a deadline with work left leaves it disabled, and restore undoes that', async () => {
   await using it = await rig()
   await it.fake.occupy(WEB1)
   await using run = startDrain(it.lb, WEB1, { ...FAST, timeout: '1s' })
@@ -240,7 +247,7 @@ test('a deadline with work left leaves it disabled, restore undoes that', async 
   expect(it.fake.state(WEB1)).toBe('ready')
 })
 
-test('a member that is not there is NOT_FOUND', async () => {
+test('a missing member is NOT_FOUND', async () => {
   await using it = await rig()
   const nobody = { pool: 'web', member: '9.9.9.9:80' }
   const error: unknown = await drain(it.lb, nobody, FAST).catch((e: unknown) => e)

@@ -15,7 +15,7 @@ interface Answer {
   readonly json: Record<string, unknown>
 }
 
-/** A client that knows nothing: raw requests with Basic credentials unless told otherwise. */
+/** A client without any library: raw requests, with Basic credentials unless told otherwise. */
 async function raw(
   fake: BigipFake,
   method: string,
@@ -42,7 +42,7 @@ function basic(user: string, password: string): string {
 
 const start = (options: FakeOptions = {}): Promise<BigipFake> => startFake(options)
 
-describe('it refuses what a device refuses', () => {
+describe('the fake refuses what a device refuses', () => {
   test.each([
     [
       'a word that is only read',
@@ -114,7 +114,7 @@ describe('it refuses what a device refuses', () => {
     expect(answer.json['message']).toContain(words)
   })
 
-  test('no credentials, wrong ones, tokens that are over', async () => {
+  test('missing and wrong credentials, and expired tokens', async () => {
     await using fake = await start({ maxTokens: 1, lockAfter: 2 })
     const none = await raw(fake, 'GET', MEMBER, undefined, {})
     expect(none).toMatchObject({ status: 401, json: { kind: ':resterrorresponse' } })
@@ -150,7 +150,7 @@ describe('it refuses what a device refuses', () => {
     expect((await raw(fake, 'POST', path, body, {})).status).toBe(401) // locked
   })
 
-  test('no password is kept in the requests it remembers', async () => {
+  test('no password is kept in the requests that it remembers', async () => {
     await using fake = await start()
     const body = { username: 'admin', password: 'secret', loginProviderName: 'tmos' }
     await raw(fake, 'POST', '/mgmt/shared/authn/login', body)
@@ -159,7 +159,7 @@ describe('it refuses what a device refuses', () => {
   })
 })
 
-describe('it holds what it was asked to hold', () => {
+describe('the fake holds what it was asked to hold', () => {
   test('states read back as a device reads them', async () => {
     await using fake = await start({
       pools: { web: ['10.0.0.1:80', { name: '10.0.0.2:80', monitor: 'unchecked' }] },
@@ -215,7 +215,7 @@ describe('it holds what it was asked to hold', () => {
     expect(all.json['items']).toMatchObject([{ membersReference: { items: [{}, {}, {}] } }, {}])
   })
 
-  test('statistics follow what is occupied, late where they are told to be', async () => {
+  test('statistics follow the occupied work, late if told to', async () => {
     await using fake = await start({ statsLag: 150 })
     const ref = { pool: 'web', member: '10.0.0.1:80' }
     const read = async (): Promise<number | undefined> => {
@@ -269,7 +269,7 @@ describe('it holds what it was asked to hold', () => {
     expect(fake.state({ pool: 'web', member: '10.0.0.1:80' })).toBe('ready')
   })
 
-  test('a given port is kept, and HTTP is served where TLS is off', async () => {
+  test('a given port is kept, and HTTP is served if TLS is off', async () => {
     const first = await start({ tls: false })
     const port = Number(new URL(first.url).port)
     await first.close()
@@ -286,7 +286,7 @@ describe('it holds what it was asked to hold', () => {
 
 const SHARED = new URL('../../../../shared/fixtures/f5/', import.meta.url)
 
-describe.skipIf(!existsSync(SHARED))('what others recorded', () => {
+describe.skipIf(!existsSync(SHARED))('recordings by others', () => {
   const recorded = (name: string): JsonValue =>
     new JsonValue(JSON.parse(readFileSync(new URL(name, SHARED), 'utf8')), source)
 
@@ -313,21 +313,24 @@ describe.skipIf(!existsSync(SHARED))('what others recorded', () => {
     }[]
   }
 
-  test.each(['ansible', 'bigrest', 'f5sdk', 'go'])('requests of %s are taken', async (client) => {
-    await using fake = await start({
-      pair: true,
-      pools: { web: ['10.0.0.1:80', '10.0.0.2%1:80', '2001:db8::1.80'] },
-    })
-    for (const { method, path, body } of (
-      recorded(`wire-client-${client}.json`).value as unknown as Wire
-    ).requests) {
-      if (/authn|authz|transaction|util\/bash/.test(path)) continue
-      const { status, text } = await raw(fake, method, path, body ?? undefined)
-      const unknown = /9\.9\.9\.9|10\.0\.0\.9|nope/.test(path)
-      const readWord = method === 'PUT' && body?.['state'] === 'up'
-      const gone = status === 404 && method === 'GET'
-      if (readWord) expect(text).toContain('invalid property value')
-      else if (!gone) expect([method, path, status < 300]).toEqual([method, path, !unknown])
-    }
-  })
+  test.each(['ansible', 'bigrest', 'f5sdk', 'go'])(
+    'requests of %s are accepted',
+    async (client) => {
+      await using fake = await start({
+        pair: true,
+        pools: { web: ['10.0.0.1:80', '10.0.0.2%1:80', '2001:db8::1.80'] },
+      })
+      for (const { method, path, body } of (
+        recorded(`wire-client-${client}.json`).value as unknown as Wire
+      ).requests) {
+        if (/authn|authz|transaction|util\/bash/.test(path)) continue
+        const { status, text } = await raw(fake, method, path, body ?? undefined)
+        const unknown = /9\.9\.9\.9|10\.0\.0\.9|nope/.test(path)
+        const readWord = method === 'PUT' && body?.['state'] === 'up'
+        const gone = status === 404 && method === 'GET'
+        if (readWord) expect(text).toContain('invalid property value')
+        else if (!gone) expect([method, path, status < 300]).toEqual([method, path, !unknown])
+      }
+    },
+  )
 })

@@ -50,34 +50,37 @@ test.each([
   ['a transaction is filled', refs, /^PATCH .*10\.0\.0\.4/, 0, 0],
   ['a transaction is ended', refs, /^PATCH .*transaction/, 0, 6],
   ['a transaction was answered', refs, /^PATCH .*transaction/, 6, 0],
-])('killed while %s, another process undoes it', async (_what, target, at, answered, most) => {
-  const folder = await mkdtemp(join(tmpdir(), 'drainable-f5-'))
-  using clock = ioClock()
-  let isDead = false
-  // The other process lives by the real clock; the undo waits out half a minute for what may still be carried out.
-  const latency: Pick<Clock, 'setTimeout'> = {
-    setTimeout: (fn, ms) => (isDead ? clock.latency : systemClock).setTimeout(fn, ms),
-  }
-  await using it = await rig({ pools, latency: 1, clock: latency }, { minInterval: 500 })
-  // It is carried out, and its answer does not come: the process dies meanwhile.
-  const isAnswered = answered === refs.length
-  const match = isAnswered ? /nothing/ : at
-  const silent = it.fake.fail({ match, how: 'silent', execute: true, times: 1 })
-  await kill(it, target, [at, answered], folder)
-  isDead = true
-  await silent()
-  const tickets = fileTickets(join(folder, 'tickets'))
-  const ticket = await tickets.get('killed')
-  const inFlight = disabled(it, target).length
-  const undone = restore(it.lb, ticket as Parameters<typeof restore>[1], { clock })
-  const { members } = await clock.run(undone)
-  const left = disabled(it, target)
-  expect(left.length).toBeLessThanOrEqual(Math.min(most, inFlight))
-  // What cannot be told is left alone, and named with the way to open it.
-  const named = members.filter(({ outcome }) => outcome !== 'restored')
-  expect(named.map(({ ref }) => ref)).toEqual(left)
-  for (const { error } of named) expect(error?.message).toContain('ready()')
-  if (left.length > 0) await clock.run(ready(it.lb, left, { clock }))
-  expect(disabled(it, target)).toEqual([])
-  await rm(folder, { recursive: true, force: true })
-})
+])(
+  'a drain killed while %s is undone by another process',
+  async (_what, target, at, answered, most) => {
+    const folder = await mkdtemp(join(tmpdir(), 'drainable-f5-'))
+    using clock = ioClock()
+    let isDead = false
+    // The other process lives by the real clock; the undo waits out half a minute for what may still be carried out.
+    const latency: Pick<Clock, 'setTimeout'> = {
+      setTimeout: (fn, ms) => (isDead ? clock.latency : systemClock).setTimeout(fn, ms),
+    }
+    await using it = await rig({ pools, latency: 1, clock: latency }, { minInterval: 500 })
+    // It is carried out, and its answer does not come: the process dies meanwhile.
+    const isAnswered = answered === refs.length
+    const match = isAnswered ? /nothing/ : at
+    const silent = it.fake.fail({ match, how: 'silent', execute: true, times: 1 })
+    await kill(it, target, [at, answered], folder)
+    isDead = true
+    await silent()
+    const tickets = fileTickets(join(folder, 'tickets'))
+    const ticket = await tickets.get('killed')
+    const inFlight = disabled(it, target).length
+    const undone = restore(it.lb, ticket as Parameters<typeof restore>[1], { clock })
+    const { members } = await clock.run(undone)
+    const left = disabled(it, target)
+    expect(left.length).toBeLessThanOrEqual(Math.min(most, inFlight))
+    // A state of unknown owner is left alone, and reported with the way to open it.
+    const named = members.filter(({ outcome }) => outcome !== 'restored')
+    expect(named.map(({ ref }) => ref)).toEqual(left)
+    for (const { error } of named) expect(error?.message).toContain('ready()')
+    if (left.length > 0) await clock.run(ready(it.lb, left, { clock }))
+    expect(disabled(it, target)).toEqual([])
+    await rm(folder, { recursive: true, force: true })
+  },
+)

@@ -35,7 +35,7 @@ describe('a list of pools', () => {
     membersReference: { link: 'https://localhost/x', isSubcollection: true, ...more },
   })
 
-  test('without the members that were asked for is not a list of empty pools', async () => {
+  test('without the wished members does not mean empty pools', async () => {
     await using it = await rig({ pools: { web: ['10.0.0.1:80'], api: ['10.0.0.2:80'] } })
     it.fake.fail(status(/expandSubcollections/, { kind: 'x', items: [bare('api'), bare('web')] }))
     const { readings } = await it.lb.observe('all', ctx())
@@ -44,7 +44,7 @@ describe('a list of pools', () => {
     expect(found).toMatchObject([{ ref: WEB1, present: true }])
   })
 
-  test('with more members of one on another page asks for those', async () => {
+  test('with more members on another page is followed to that page', async () => {
     await using it = await rig({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] } })
     const more = { items: [item('10.0.0.2')], nextLink: 'https://localhost/x?$skip=1' }
     it.fake.fail(status(/expandSubcollections/, { kind: 'x', items: [bare('web', more)] }))
@@ -57,16 +57,13 @@ test.each([
   ['a redirect', 302, ''],
   ['a login page', 200, '<html><head><title>Login</title></head></html>'],
   ['a page of a proxy', 400, '<html><head><title>Bad</title></head></html>'],
-])(
-  'absence is not believed where %s says whether the device is ready',
-  async (_what, code, body) => {
-    await using it = await rig()
-    it.fake.fail({ match: /sys\/ready/, how: 'status', status: code, body })
-    await expect(read(it.lb, { ...WEB1, member: '/Common/10.0.0.9:80' })).rejects.toMatchObject({
-      code: expect.stringMatching(/MALFORMED_REPLY|REJECTED/) as string,
-    })
-  },
-)
+])('absence is not believed if %s says whether the device is ready', async (_what, code, body) => {
+  await using it = await rig()
+  it.fake.fail({ match: /sys\/ready/, how: 'status', status: code, body })
+  await expect(read(it.lb, { ...WEB1, member: '/Common/10.0.0.9:80' })).rejects.toMatchObject({
+    code: expect.stringMatching(/MALFORMED_REPLY|REJECTED/) as string,
+  })
+})
 
 test.each([
   ['a pool', WEB1, /GET .*ltm\/pool\/~Common~web\?/, { fullPath: '/Common/api' }],
@@ -76,7 +73,7 @@ test.each([
     /ltm\/node\/~Common~10.0.0.1$/,
     { fullPath: '/Common/10.0.0.2', address: '10.0.0.2', session: 'user-disabled', state: 'up' },
   ],
-])('an answer about another object than %s is none', async (_what, ref, match, body) => {
+])('an answer about another object than %s is not used', async (_what, ref, match, body) => {
   await using it = await rig()
   it.fake.fail(status(match, body))
   await expect(read(it.lb, ref)).rejects.toMatchObject({ code: 'MALFORMED_REPLY' })

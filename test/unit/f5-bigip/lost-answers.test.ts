@@ -19,14 +19,14 @@ test.each([
   ['an item that is nothing', [null]],
   ['items that are a text', 'none'],
   ['an item without a name', [{ address: '10.0.0.1', session: 'user-enabled', state: 'up' }]],
-])('a list with %s is believed in nothing', async (_what, items) => {
+])('a list with %s is not believed at all', async (_what, items) => {
   await using it = await rig()
   const body = { kind: 'tm:ltm:pool:members:memberscollectionstate', items }
   it.fake.fail({ match: /members\?/, how: 'status', status: 200, body })
   await expect(read(it.lb, WEB1)).rejects.toMatchObject({ code: 'MALFORMED_REPLY' })
 })
 
-test('a member that is listed twice in two states is in none', async () => {
+test('a member listed twice in two states is in neither', async () => {
   await using it = await rig()
   const row = {
     ...{ name: '10.0.0.1:80', partition: 'Common', fullPath: '/Common/10.0.0.1:80' },
@@ -37,7 +37,7 @@ test('a member that is listed twice in two states is in none', async () => {
   await expect(read(it.lb, WEB1)).rejects.toMatchObject({ code: 'MALFORMED_REPLY' })
 })
 
-test('the node of an FQDN template holds the work of what the template made', async () => {
+test('the node of an FQDN template holds the work of its members', async () => {
   await using it = await rig({ pools: { web: ['10.0.0.1:80', SITE, MADE] } })
   const end = await it.fake.occupy({ pool: 'web', member: MADE.name })
   const { scopes } = await present(it.lb, { pool: '@nodes', member: 'site' })
@@ -46,7 +46,7 @@ test('the node of an FQDN template holds the work of what the template made', as
 })
 
 test.each(['', '{}', 'null', '[]'])(
-  'a list that is none (%j) says nothing of what is not in it',
+  'an invalid list (%j) says nothing about missing members',
   async (text) => {
     await using it = await rig()
     it.fake.fail({ match: /members\?/, how: 'status', status: 200, body: text })
@@ -62,12 +62,12 @@ test('a node without a state in the answer is not absent', async () => {
   })
 })
 
-describe('a 404 of a device that is not ready is not absence', () => {
+describe('a 404 of a device that is not ready', () => {
   const loading = {
     entries: { x: { nestedStats: { entries: { configReady: { description: 'no' } } } } },
   }
 
-  test('a removal so answered is not done', async () => {
+  test('does not mean that a removal is done', async () => {
     await using it = await rig()
     it.fake.fail({ match: /^DELETE .*members/, how: 'status', status: 404, body: MISSING })
     it.fake.fail({ match: /sys\/ready/, how: 'status', status: 200, body: loading })
@@ -75,7 +75,7 @@ describe('a 404 of a device that is not ready is not absence', () => {
     expect(result).toMatchObject({ status: 'unknown' })
   })
 
-  test('nor is a member so answered on a change', async () => {
+  test('does not mean that a changed member is absent', async () => {
     await using it = await rig()
     it.fake.fail({ match: /^PATCH/, how: 'status', status: 404, body: MISSING })
     it.fake.fail({ match: /sys\/ready/, how: 'status', status: 200, body: loading })
@@ -106,7 +106,7 @@ describe('after a lost answer nothing more is sent', () => {
   })
 })
 
-test('a success that cannot be read leaves a change open, not refused', async () => {
+test('an unreadable success leaves a change of unknown outcome', async () => {
   await using it = await rig()
   it.fake.fail({ match: /^(PATCH|DELETE)/, how: 'garbage' })
   const [held] = await it.lb.apply([hold(WEB1)], ctx())
@@ -117,7 +117,7 @@ test('a success that cannot be read leaves a change open, not refused', async ()
   }
 })
 
-test('a restore that got half way is finished', async () => {
+test('a half-made restore is finished', async () => {
   await using it = await rig({ pools: { web: [SITE, MADE] }, fqdnInherits: false })
   const seventh = { pool: '/Common/web', member: `/Common/${MADE.name}` }
   await it.fake.setBehind(seventh, 'drain')
@@ -130,7 +130,7 @@ test('a restore that got half way is finished', async () => {
   expect(it.fake.state(seventh)).toBe('ready')
 })
 
-test('tokens that are never taken cost one login more, not two', async () => {
+test('tokens that are never accepted cost one more login, not two', async () => {
   await using it = await rig()
   const body = { code: 401, message: 'X-F5-Auth-Token has expired.' }
   it.fake.fail({ match: /failover-status/, how: 'status', status: 401, body })
@@ -138,7 +138,7 @@ test('tokens that are never taken cost one login more, not two', async () => {
   expect(lines(it.fake).filter((line) => line.includes('login'))).toHaveLength(2)
 })
 
-test('Basic credentials that are not seen now and then are sent again', async () => {
+test('Basic credentials that are refused now and then are sent again', async () => {
   await using it = await rig({}, { auth: 'basic' })
   const message =
     'Authorization failed: no user authentication header or token detected. Uri:http://localhost:8100/mgmt/tm/'
@@ -147,7 +147,7 @@ test('Basic credentials that are not seen now and then are sent again', async ()
   await present(it.lb, WEB1)
 })
 
-test('a change that may have been made is not silently left on one unit', async () => {
+test('a change that may have been made is not left on one unit silently', async () => {
   await using it = await rig({ pair: true }, { configSync: { group: 'dg1' }, callTimeout: 300 })
   it.fake.fail({ match: /^PATCH/, how: 'reset', execute: true, times: 1 })
   it.fake.fail({ match: /^GET .*members\/~Common~10.0.0.1:80$/, how: 'reset', times: 1 })
@@ -164,7 +164,7 @@ test('a change that may have been made is not silently left on one unit', async 
   expect((await present(it.lb, WEB1)).unverified).toBeUndefined()
 })
 
-test('the pages of a list are all asked for in the same words', async () => {
+test('all pages of a list are requested with the same words', async () => {
   await using it = await rig({ pools: { a: ['10.0.0.1:80'], web: ['10.0.0.2:80'] } })
   const page = (name: string, member: string, next: object) => ({
     items: [

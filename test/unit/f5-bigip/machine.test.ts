@@ -21,21 +21,24 @@ describe('a machine in many pools', () => {
   test.each([
     [', no seal', false, 1, 10_000],
     ['', true, 2, 14_000],
-  ])('300 pools, 100 ms a request%s: under 60 requests', async (_how, seal, patches, ms) => {
-    using clock = ioClock()
-    const defaults = { freshness: undefined, minInterval: undefined, callTimeout: undefined }
-    const slow = { pools: pools(300), latency: 100, clock: clock.latency, tls: false }
-    await using it = await rig(slow, defaults)
-    const begun = clock.now()
-    const report = await clock.run(drain(it.lb, ADDRESS, { clock, seal }))
-    expect(report.members).toMatchObject([{ ref: NODE, verifiedIdle: true, sealed: seal }])
-    expect(it.fake.requests.length).toBeLessThan(60)
-    expect(clock.now() - begun).toBeLessThan(ms)
-    const changes = lines(it.fake).filter((line) => PATCHES.test(line))
-    expect(changes).toEqual(Array(patches).fill('PATCH /mgmt/tm/ltm/node/~Common~10.0.0.1'))
-  })
+  ])(
+    'with 300 pools at 100 ms a request%s takes under 60 requests',
+    async (_how, seal, patches, ms) => {
+      using clock = ioClock()
+      const defaults = { freshness: undefined, minInterval: undefined, callTimeout: undefined }
+      const slow = { pools: pools(300), latency: 100, clock: clock.latency, tls: false }
+      await using it = await rig(slow, defaults)
+      const begun = clock.now()
+      const report = await clock.run(drain(it.lb, ADDRESS, { clock, seal }))
+      expect(report.members).toMatchObject([{ ref: NODE, verifiedIdle: true, sealed: seal }])
+      expect(it.fake.requests.length).toBeLessThan(60)
+      expect(clock.now() - begun).toBeLessThan(ms)
+      const changes = lines(it.fake).filter((line) => PATCHES.test(line))
+      expect(changes).toEqual(Array(patches).fill('PATCH /mgmt/tm/ltm/node/~Common~10.0.0.1'))
+    },
+  )
 
-  test('its members read as held, and are not themselves', async () => {
+  test('has members that read as held, but not by themselves', async () => {
     await using it = await rig({ pools: pools(8) })
     await using run = startDrain(it.lb, ADDRESS, FAST)
     expect((await run.done).outcome).toBe('idle')
@@ -48,7 +51,7 @@ describe('a machine in many pools', () => {
     expect((await present(it.lb, FIRST)).serves).toBe(true)
   })
 
-  test.concurrent('work of one pool of many, and work past all pools, is seen', async () => {
+  test.concurrent('shows work of one pool among many, and work past all pools', async () => {
     await using it = await rig({ pools: pools(30) })
     const inPool = await it.fake.occupy({ ...FIRST, pool: '/Common/pool17' })
     const byRule = await it.fake.occupyNode('10.0.0.1')
@@ -60,32 +63,29 @@ describe('a machine in many pools', () => {
     expect((await run.done).outcome).toBe('idle')
   })
 
-  test.concurrent(
-    'a node whose own counters show nothing is believed only with its pools',
-    async () => {
-      await using it = await rig({ pools: pools(30) })
-      await it.fake.occupy(FIRST)
-      const path = '/mgmt/tm/ltm/node/~Common~10.0.0.1/stats'
-      const zeros = {
-        'serverside.curConns': { value: 0 },
-        'serverside.totConns': { value: 0 },
-        totRequests: { value: 0 },
-      }
-      const body = { entries: { [path]: { nestedStats: { entries: zeros } } } }
-      it.fake.fail({ match: /ltm\/node\/.*\/stats/, how: 'status', status: 200, body })
-      await using run = startDrain(it.lb, ADDRESS, { ...FAST, timeout: '3s' })
-      const report = await run.done
-      expect(report.outcome).toBe('timeout')
-      expect(report.members[0]?.verifiedIdle).toBe(false)
-      await run.close()
-    },
-  )
+  test.concurrent('without work on its node is believed only with its pools', async () => {
+    await using it = await rig({ pools: pools(30) })
+    await it.fake.occupy(FIRST)
+    const path = '/mgmt/tm/ltm/node/~Common~10.0.0.1/stats'
+    const zeros = {
+      'serverside.curConns': { value: 0 },
+      'serverside.totConns': { value: 0 },
+      totRequests: { value: 0 },
+    }
+    const body = { entries: { [path]: { nestedStats: { entries: zeros } } } }
+    it.fake.fail({ match: /ltm\/node\/.*\/stats/, how: 'status', status: 200, body })
+    await using run = startDrain(it.lb, ADDRESS, { ...FAST, timeout: '3s' })
+    const report = await run.done
+    expect(report.outcome).toBe('timeout')
+    expect(report.members[0]?.verifiedIdle).toBe(false)
+    await run.close()
+  })
 
   test.concurrent.each([
     ['without counters of nodes', { nodeStats: false }],
     ['without a list of all counters', { allStats: false }],
     ['without either', { nodeStats: false, allStats: false }],
-  ])('a release %s: its pools are counted', async (_what, options) => {
+  ])('on release %s has its pools counted', async (_what, options) => {
     await using it = await rig({ pools: pools(12), ...options })
     const end = await it.fake.occupy(FIRST, 2)
     await using run = startDrain(it.lb, ADDRESS, FAST)
@@ -94,7 +94,7 @@ describe('a machine in many pools', () => {
     expect((await run.done).outcome).toBe('idle')
   })
 
-  test('what waits in a queue is in no counter of a node, and is seen', async () => {
+  test('has its queue seen, which no counter of a node shows', async () => {
     const queueing = { '/Common/pool5': { queueOnConnectionLimit: 'enabled' } }
     await using it = await rig({ pools: pools(30), poolProps: queueing })
     it.fake.setLoad({ ...FIRST, pool: '/Common/pool5' }, { depth: 3 })
@@ -102,7 +102,7 @@ describe('a machine in many pools', () => {
     expect(readings[0]?.scopes).toMatchObject([{ state: 'read', active: 0, queued: 3 }])
   })
 
-  test('a look at a held node is three requests', async () => {
+  test('takes three requests for a look while held', async () => {
     await using it = await rig({ pools: pools(30) })
     await it.lb.apply([{ kind: 'hold', ref: NODE, to: 'drain' }], ctx())
     for (let i = 0; i < 4; i += 1) {
@@ -114,7 +114,7 @@ describe('a machine in many pools', () => {
     expect(it.fake.requests.length - before).toBeLessThanOrEqual(4)
   })
 
-  test('with a port its members are changed, in few requests', async () => {
+  test('with a port is changed member by member, in few requests', async () => {
     await using it = await rig({ pools: pools(40) })
     await using run = startDrain(it.lb, { ...ADDRESS, port: 80 }, FAST)
     const report = await run.done
@@ -126,7 +126,7 @@ describe('a machine in many pools', () => {
     await run.close()
   })
 
-  describe('with a port, at 100 ms a request', () => {
+  describe('a machine with a port, at 100 ms a request', () => {
     const defaults = { freshness: undefined, minInterval: undefined, callTimeout: undefined }
     const target = { ...ADDRESS, port: 80 }
     const slow = (clock: IoClock, latency = 100) =>
@@ -134,7 +134,7 @@ describe('a machine in many pools', () => {
     const states = ({ fake }: Rig) =>
       new Set(Object.keys(pools(40)).map((pool) => fake.state({ ...FIRST, pool })))
 
-    test('40 pools are drained and opened, in 45 s and 270 requests', async () => {
+    test('is drained and opened in 40 pools, in 45 s and 270 requests', async () => {
       using clock = ioClock()
       await using it = await slow(clock)
       const run = startDrain(it.lb, target, { clock, timeout: '1m' })
@@ -147,7 +147,7 @@ describe('a machine in many pools', () => {
       expect(states(it)).toEqual(new Set(['ready']))
     })
 
-    test('40 pools in a time that is too short are all opened again', async () => {
+    test('is opened in all 40 pools if the time is too short', async () => {
       using clock = ioClock()
       await using it = await slow(clock)
       const run = startDrain(it.lb, target, { clock, timeout: '20s' })
@@ -156,7 +156,7 @@ describe('a machine in many pools', () => {
       expect(states(it)).toEqual(new Set(['ready']))
     })
 
-    test('a timeout that holds its looks and not its 80 changes is refused', async () => {
+    test('is refused a timeout for its looks but not its 80 changes', async () => {
       using clock = ioClock()
       await using it = await slow(clock)
       const refused = drain(it.lb, target, { clock, timeout: '12s' })
@@ -166,7 +166,7 @@ describe('a machine in many pools', () => {
       expect((await clock.run(one)).outcome).toBe('idle')
     })
 
-    test('a timeout that its looks leave no time for is refused', async () => {
+    test('is refused a timeout that its looks leave no time for', async () => {
       using clock = ioClock()
       await using it = await slow(clock, 500)
       const refused = drain(it.lb, target, { clock, timeout: '7s' })
@@ -175,7 +175,7 @@ describe('a machine in many pools', () => {
     })
   })
 
-  test('members in pools of a partition are counted pool by pool', async () => {
+  test('in pools of a partition is counted pool by pool', async () => {
     await using it = await rig({ pools: pools(12, 'Tenant') })
     const ref = { pool: '/Tenant/pool3', member: '/Common/10.0.0.1:80' }
     const end = await it.fake.occupy(ref)
@@ -185,14 +185,14 @@ describe('a machine in many pools', () => {
     await end()
   })
 
-  test('a member that is disabled by itself is opened with the machine', async () => {
+  test('opens a member that was disabled by itself', async () => {
     await using it = await rig({ pools: pools(3) })
     await it.fake.setBehind(FIRST, 'drain')
     await ready(it.lb, ADDRESS)
     expect(it.fake.state(FIRST)).toBe('ready')
   })
 
-  test('what an FQDN template made is drained member by member', async () => {
+  test('drains members of an FQDN template one by one', async () => {
     const made = { name: '_auto_192.0.2.7:80', fqdn: 'www.example.com', ephemeral: true }
     const site = { name: 'site:80', fqdn: 'www.example.com' }
     await using it = await rig({ pools: { web: ['10.0.0.1:80', site, made] } })
@@ -200,7 +200,7 @@ describe('a machine in many pools', () => {
     expect(readings.map(({ ref }) => ref.member)).toEqual(['/Common/_auto_192.0.2.7:80'])
   })
 
-  test('the floor is that of the pool that would be left with fewest', async () => {
+  test('has the floor of the pool that would be left with fewest', async () => {
     await using it = await rig({
       pools: { ...pools(4), lonely: ['/Common/10.0.0.1:80'] },
     })
@@ -227,7 +227,7 @@ describe('a plan', () => {
     ])
   })
 
-  test('names hundreds of pools, in hints that are not cut', async () => {
+  test('names hundreds of pools in whole hints', async () => {
     await using it = await rig({ pools: pools(300), tls: false })
     const [node] = await select(it.lb, ADDRESS)
     const hints = node?.present === true ? (node.hints ?? []) : []
@@ -236,7 +236,7 @@ describe('a plan', () => {
     expect(Math.max(...hints.map(({ length }) => length))).toBeLessThan(1_000)
   })
 
-  test('of members with a port tells how many are changed', async () => {
+  test('tells how many members with a port are changed', async () => {
     await using it = await rig({ pools: all, virtuals })
     const [member] = await select(it.lb, { ...ADDRESS, port: 80 })
     const hints = member?.present === true ? member.hints?.join('\n') : ''

@@ -2,7 +2,7 @@ import { startDrain } from 'drainable'
 import { expect, test } from 'vitest'
 import { rig, WEB1, type Rig } from './rig.js'
 
-/** Visits of persistent clients, as long and as far apart as chance wants, until the door is closed. */
+/** Visits of persistent clients, of random lengths and distances, until the member is sealed. */
 function visitors(it: Rig, seed: number): () => void {
   let state = seed
   const chance = (): number => {

@@ -4,7 +4,7 @@ import { connect, ctx, present, read, rig, until, WEB1, WEB2, type Rig } from '.
 
 const FAST = { settle: '50ms', timeout: '15s' } as const
 
-test('an active unit that cannot be read keeps everything from idle', async () => {
+test('an active unit that can not be read keeps everything from idle', async () => {
   await using it = await rig({ pair: true })
   await it.fake.occupy(WEB1)
   const run = startDrain(it.lb, WEB1, { ...FAST, timeout: '2s' })
@@ -15,7 +15,7 @@ test('an active unit that cannot be read keeps everything from idle', async () =
   expect(report.members[0]?.verifiedIdle).toBe(false)
 })
 
-test('a unit that was active and is silent now stays listed, unread', async () => {
+test('a formerly active unit that is silent stays listed as unread', async () => {
   await using it = await rig({ pair: { autoSync: true } })
   const end = await it.fake.occupy(WEB1)
   expect((await present(it.lb, WEB1)).scopes).toHaveLength(1)
@@ -36,7 +36,7 @@ test('a unit that was active and is silent now stays listed, unread', async () =
   await run.close()
 })
 
-test('a standby unit that never was active may be away', async () => {
+test('a standby unit that was never active may be away', async () => {
   await using it = await rig({ pair: true })
   it.fake.fail({ how: 'reset', unit: it.fake.units[1]! })
   const report = await startDrain(it.lb, WEB1, FAST).done
@@ -53,7 +53,7 @@ test('a failover there and back is a new incarnation', async () => {
   expect(after?.incarnation).not.toBe(before?.incarnation)
 })
 
-test('counters that fell are a new incarnation too', async () => {
+test('lower counters are a new incarnation too', async () => {
   await using it = await rig()
   it.fake.setLoad(WEB2, { totConns: 50 })
   const [before] = (await present(it.lb, WEB1)).scopes
@@ -62,7 +62,7 @@ test('counters that fell are a new incarnation too', async () => {
   expect(after?.incarnation).not.toBe(before?.incarnation)
 })
 
-test('two providers that look at one unit name its incarnation alike', async () => {
+test('two providers on one unit name its incarnation alike', async () => {
   await using it = await rig()
   const [one] = (await present(it.lb, WEB1)).scopes
   await using other = connect(it.fake)
@@ -71,7 +71,7 @@ test('two providers that look at one unit name its incarnation alike', async () 
   expect(one?.incarnation).toMatch(/^active since about \d{4}-\d\d-\d\dT\d\d:\d0Z$/)
 })
 
-test('a reboot that forgot the drain: it is put back, and proved anew', async () => {
+test('a drain that a reboot forgot is put back and proved anew', async () => {
   await using it = await rig()
   await it.fake.occupy(WEB1)
   const run = startDrain(it.lb, WEB1, FAST)
@@ -113,7 +113,7 @@ test.each(['terminate', 'remove'] as const)('a %s asks for the role again', asyn
   expect(sent.map(({ unit }) => unit)).toEqual([it.fake.units[1]])
 })
 
-test('a hold that goes to a unit that has just become standby is put right', async () => {
+test('a hold sent to a new standby is put right', async () => {
   await using it = await rig({ pair: true })
   await present(it.lb, WEB1)
   await it.fake.failover()
@@ -122,7 +122,7 @@ test('a hold that goes to a unit that has just become standby is put right', asy
   expect(it.fake.state(WEB1, it.fake.units[1])).toBe('maint')
 })
 
-describe('a pair that does not sync and fails over in mid-drain', () => {
+describe('a pair without sync that fails over in mid-drain', () => {
   const node = { pool: '@nodes', member: '/Common/10.0.0.1' }
   const stateOf = (it: Rig, ref: typeof WEB1, unit: number) =>
     ref === WEB1
@@ -132,7 +132,7 @@ describe('a pair that does not sync and fails over in mid-drain', () => {
   test.each([
     ['member', WEB1],
     ['node', node],
-  ])('an undo opens the %s on both', async (_what, ref) => {
+  ])('has the %s opened on both units by an undo', async (_what, ref) => {
     await using it = await rig({ pair: true })
     const run = startDrain(it.lb, ref, FAST)
     expect((await run.done).outcome).toBe('idle')
@@ -146,7 +146,7 @@ describe('a pair that does not sync and fails over in mid-drain', () => {
     await run.close()
   })
 
-  test('ready() opens it on both', async () => {
+  test('has the member opened on both units by ready()', async () => {
     await using it = await rig({ pair: true })
     await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
     await present(it.lb, WEB1)
@@ -155,7 +155,7 @@ describe('a pair that does not sync and fails over in mid-drain', () => {
     expect([0, 1].map((unit) => stateOf(it, WEB1, unit))).toEqual(['ready', 'ready'])
   })
 
-  test('one that hangs keeps no other from being opened', async () => {
+  test('has the member opened on one unit while the other hangs', async () => {
     await using it = await rig({ pair: true }, { callTimeout: 200 })
     const run = startDrain(it.lb, WEB1, FAST)
     expect((await run.done).outcome).toBe('idle')

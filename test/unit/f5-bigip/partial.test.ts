@@ -19,7 +19,7 @@ const made = { pool: '/Common/web', member: `/Common/${MADE.name}` }
 const other = { pool: '/Common/web', member: `/Common/${OTHER.name}` }
 
 describe('a change that the second active unit refuses', () => {
-  test('a hold is put back on the first, and refused', async () => {
+  test('is put back on the first if it is a hold, and refused', async () => {
     await using it = await rig(PAIR)
     const [one, two] = it.fake.units
     it.fake.fail(refuse(/^PATCH .*members/, { unit: two }))
@@ -28,7 +28,7 @@ describe('a change that the second active unit refuses', () => {
     expect([one, two].map((unit) => it.fake.state(WEB1, unit))).toEqual(['ready', 'ready'])
   })
 
-  test('an escalation is put back to the drain that was there', async () => {
+  test('is put back to the drain that was there if it is an escalation', async () => {
     await using it = await rig(PAIR)
     const [one, two] = it.fake.units
     await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
@@ -38,7 +38,7 @@ describe('a change that the second active unit refuses', () => {
     expect([one, two].map((unit) => it.fake.state(WEB1, unit))).toEqual(['drain', 'drain'])
   })
 
-  test('a restore is put back to the drain that was expected', async () => {
+  test('is put back to the expected drain if it is a restore', async () => {
     await using it = await rig(PAIR)
     const [one, two] = it.fake.units
     await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
@@ -51,7 +51,7 @@ describe('a change that the second active unit refuses', () => {
     expect([one, two].map((unit) => it.fake.state(WEB1, unit))).toEqual(['drain', 'drain'])
   })
 
-  test('a restore is not put back to maint, which may cut: it is unknown', async () => {
+  test('is unknown if it is a restore that would go back to maint', async () => {
     await using it = await rig(PAIR)
     const [one, two] = it.fake.units
     await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'maint' }], ctx())
@@ -64,7 +64,7 @@ describe('a change that the second active unit refuses', () => {
     expect([one, two].map((unit) => it.fake.state(WEB1, unit))).toEqual(['ready', 'maint'])
   })
 
-  test('where the first can not be put back, it is unknown', async () => {
+  test('is unknown if the first can not be put back', async () => {
     await using it = await rig(PAIR)
     const [one, two] = it.fake.units
     it.fake.fail(refuse(/^PATCH .*members/, { unit: two }))
@@ -75,7 +75,7 @@ describe('a change that the second active unit refuses', () => {
     expect(it.fake.state(WEB1, one)).toBe('drain')
   })
 
-  test('where the first says that nothing is there, it is unknown', async () => {
+  test('is unknown if the first says that nothing is there', async () => {
     await using it = await rig(PAIR)
     const [one, two] = it.fake.units
     it.fake.fail(refuse(/^PATCH .*members/, { unit: two }))
@@ -89,7 +89,7 @@ describe('a change that the second active unit refuses', () => {
     expect(result).toMatchObject({ status: 'unknown', error: { code: 'REJECTED' } })
   })
 
-  test('what another client made of it meanwhile is left alone', async () => {
+  test('is left alone if another client changed it meanwhile', async () => {
     await using it = await rig({ ...PAIR, latency: 30 })
     const [one, two] = it.fake.units
     it.fake.fail(refuse(/^PATCH .*members/, { unit: two }))
@@ -102,7 +102,7 @@ describe('a change that the second active unit refuses', () => {
     expect(it.fake.state(WEB1, one)).toBe('maint')
   })
 
-  test('other members of the batch are held, those of a transaction too', async () => {
+  test('does not affect other members of the batch or its transaction', async () => {
     const names = [1, 2, 3, 4].map((n) => `10.0.0.${n}:80`)
     await using it = await rig({ ...PAIR, pools: { web: names } })
     const [one, two] = it.fake.units
@@ -121,7 +121,7 @@ describe('a change that the second active unit refuses', () => {
     }
   })
 
-  test('a node is put back too', async () => {
+  test('is put back if it is of a node, too', async () => {
     await using it = await rig(PAIR)
     const [one, two] = it.fake.units
     it.fake.fail(refuse(/^PATCH .*node/, { unit: two }))
@@ -136,7 +136,7 @@ describe('a change that the second active unit refuses', () => {
     expect((await present(it.lb, node)).own).toBe('ready')
   })
 
-  test('a put-back is pushed and saved as every change is', async () => {
+  test('is pushed and saved when it is put back', async () => {
     await using it = await rig(
       { pair: { bothActive: true } },
       { configSync: { group: 'dg1' }, save: true },
@@ -151,7 +151,7 @@ describe('a change that the second active unit refuses', () => {
 })
 
 describe('a removal that the second active unit refuses', () => {
-  test('is not called refused: the member has left the first', async () => {
+  test('is not called refused, since the member has left the first', async () => {
     await using it = await rig(PAIR)
     const [, two] = it.fake.units
     it.fake.fail(refuse(/^DELETE .*members/, { unit: two }))
@@ -177,7 +177,7 @@ describe('an addition on two active units', () => {
     expect(it.fake.state(ref, one)).toBe('ready')
   })
 
-  test('that sync each other is done: the second has it already', async () => {
+  test('that sync with each other is done, since the second has it already', async () => {
     await using it = await rig({ pair: { bothActive: true, autoSync: true } })
     const [result] = await it.lb.apply([add], ctx())
     expect(result).toMatchObject({ status: 'applied' })
@@ -186,7 +186,7 @@ describe('an addition on two active units', () => {
 })
 
 describe('a cut that the second active unit refuses', () => {
-  test('is done with what was cut, and says what was not', async () => {
+  test('is done with what was cut, and reports what was not', async () => {
     await using it = await rig(PAIR)
     const [one, two] = it.fake.units
     await it.fake.occupy(WEB1, 3, one)
@@ -198,7 +198,7 @@ describe('a cut that the second active unit refuses', () => {
     expect((await present(it.lb, WEB1)).hints?.join()).toContain('were not cut')
   })
 
-  test('that refuses it first is a refusal', async () => {
+  test('is refused if the first refuses it', async () => {
     await using it = await rig(PAIR)
     const [one] = it.fake.units
     it.fake.fail(refuse(/^DELETE .*connection/, { unit: one }))
@@ -210,14 +210,14 @@ describe('a cut that the second active unit refuses', () => {
 describe('an FQDN template whose copies refuse', () => {
   const strict = { ...MADE, strict: true }
 
-  test('a hold that reaches them by the template all the same is done', async () => {
+  test('is held by the template if the hold reaches the copies anyway', async () => {
     await using it = await rig({ pools: { web: [SITE, strict] }, fqdnInherits: true })
     const [result] = await it.lb.apply([{ kind: 'hold', ref: site, to: 'drain' }], ctx())
     expect(result).toMatchObject({ status: 'applied' })
     expect(it.fake.state(made)).toBe('drain')
   })
 
-  test('a hold that does not reach them is put back', async () => {
+  test('has a hold put back that does not reach the copies', async () => {
     await using it = await rig({ pools: { web: [SITE, strict] }, fqdnInherits: false })
     const [result] = await it.lb.apply([{ kind: 'hold', ref: site, to: 'drain' }], ctx())
     expect(result).toMatchObject({ status: 'rejected' })
@@ -225,7 +225,7 @@ describe('an FQDN template whose copies refuse', () => {
     expect((await present(it.lb, site)).serves).toBe(true)
   })
 
-  test('a copy that another client had drained before stays drained', async () => {
+  test('leaves a copy drained that another client had drained', async () => {
     await using it = await rig({ ...PAIR, pools: { web: [SITE, MADE, OTHER] }, fqdnInherits: true })
     const [one, two] = it.fake.units
     await it.fake.setBehind(other, 'drain')
@@ -236,7 +236,7 @@ describe('an FQDN template whose copies refuse', () => {
     expect(states).toEqual(['ready', 'ready', 'drain'])
   })
 
-  test('a cut by an address that is in doubt cuts nothing at all', async () => {
+  test('cuts nothing by an address that is in doubt', async () => {
     const strange = { ...OTHER, address: 'any6' }
     await using it = await rig({ pools: { web: [SITE, MADE, strange] } })
     await it.fake.occupy(made)

@@ -6,7 +6,7 @@ import type { PresentReading } from 'drainable/provider'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ctx, WEB1 } from './rig.js'
 
-/** A device of answers written by hand: for what no fake would send by itself. */
+/** A device with answers written by hand, for replies that no fake would send. */
 const network = defineNetwork({
   sources: [new InterceptorSource({ interceptors: [new HttpRequestInterceptor()] })],
   handlers: [],
@@ -100,7 +100,7 @@ const html = (status: number, title: string): Response =>
   new HttpResponse(`<html><head><title>${title}</title></head></html>`, { status })
 
 describe('readings', () => {
-  test('in good order', async () => {
+  test('of a device in order are complete', async () => {
     expect(await look()).toMatchObject({
       present: true,
       own: 'ready',
@@ -130,7 +130,7 @@ describe('readings', () => {
     await expect(reading).rejects.toMatchObject({ code: 'MALFORMED_REPLY' })
   })
 
-  test('no requests counter: idle would rest on the weaker proof', async () => {
+  test('without a requests counter idle rests on the weaker proof', async () => {
     const rest = Object.fromEntries(
       Object.entries(COUNTERS).filter(([name]) => name !== 'totRequests'),
     )
@@ -151,7 +151,7 @@ describe('readings', () => {
     expect(reading.hints?.join()).toContain('serviceDownAction reset')
   })
 
-  test('a session that is not known is not guessed', async () => {
+  test('an unknown session is not guessed', async () => {
     const members = () => HttpResponse.json({ items: [{ ...MEMBER, session: 'user-parked' }] })
     expect(await look({ '/mgmt/tm/ltm/pool/~Common~web/members': members })).toMatchObject({
       own: 'unknown',
@@ -159,13 +159,13 @@ describe('readings', () => {
     })
   })
 
-  test('a device that does not tell its role is taken for one of its own', async () => {
+  test('a device that does not tell its role is taken for a single one', async () => {
     const no = () => HttpResponse.json({ code: 403, message: 'no right' }, { status: 403 })
     const reading = await look({ '/mgmt/tm/cm/failover-status': no, '/mgmt/tm/sys/failover': no })
     expect(reading).toMatchObject({ present: true, scopes: [{ state: 'read' }] })
   })
 
-  test('a unit that is active for another traffic group is not the one', async () => {
+  test('a unit that is active for another traffic group is not used', async () => {
     device({
       '/mgmt/tm/cm/failover-status': () =>
         HttpResponse.json(
@@ -201,7 +201,7 @@ describe('readings', () => {
   })
 })
 
-describe('absence', () => {
+describe('absence of a member', () => {
   const MEMBERS = '/mgmt/tm/ltm/pool/~Common~web/members'
   const missing = () =>
     HttpResponse.json(
@@ -247,22 +247,22 @@ describe('absence', () => {
           message: 'The connection to mcpd has been lost, try again.',
         }),
     ],
-  ])('%s is no absence', async (_what, answer) => {
+  ])('is not believed with %s', async (_what, answer) => {
     await expect(look({ [MEMBERS]: answer })).rejects.toMatchObject({
       code: 'CONFLICT',
       retryable: true,
     })
   })
 
-  test('a login page in place of JSON is no list', async () => {
+  test('is not believed with a login page in place of JSON', async () => {
     await expect(look({ [MEMBERS]: () => html(200, 'BIG-IP Login') })).rejects.toMatchObject({
       code: 'MALFORMED_REPLY',
     })
   })
 })
 
-describe('trust', () => {
-  test('links never lead away: of nextLink only the query is used', async () => {
+describe('a reply of a device', () => {
+  test('never leads elsewhere: of nextLink only the query is used', async () => {
     const second = {
       ...MEMBER,
       name: '10.0.0.2:80',
@@ -281,13 +281,13 @@ describe('trust', () => {
     expect(seen.some(({ line }) => line.includes('$skip=1'))).toBe(true)
   })
 
-  test('a page that points at itself is read once', async () => {
+  test('that points at itself as the next page is read once', async () => {
     const members = () =>
       HttpResponse.json({ items: [MEMBER], nextLink: 'https://localhost/x?$skip=1' })
     expect((await look({ '/mgmt/tm/ltm/pool/~Common~web/members': members })).present).toBe(true)
   })
 
-  test('redirects are not followed', async () => {
+  test('is not followed if it redirects', async () => {
     const away = () =>
       new HttpResponse(null, { status: 302, headers: { location: 'https://evil.example/' } })
     await expect(look({ '/mgmt/tm/ltm/pool/~Common~web/members': away })).rejects.toMatchObject({
@@ -296,7 +296,7 @@ describe('trust', () => {
     expect(seen.every(({ host }) => host === 'bigip.example')).toBe(true)
   })
 
-  test('an answer that repeats secrets repeats none in an error', async () => {
+  test('that repeats secrets shows none in an error', async () => {
     const echo = () =>
       HttpResponse.json(
         { code: 400, message: 'bad request: {"password":"pa\\"ss"} token TOKEN' },

@@ -144,7 +144,7 @@ const ROWS: readonly Row[] = [
   },
 ]
 
-describe.concurrent('what is refused, and whether the same can succeed later', () => {
+describe.concurrent('a refusal, and whether the change can succeed later', () => {
   test.each(ROWS)('$of', async ({ change, is, fault, before, fake, options }) => {
     await using it = await rig(fake, options)
     await before?.(it.fake)
@@ -156,7 +156,7 @@ describe.concurrent('what is refused, and whether the same can succeed later', (
 })
 
 describe('a whole call that fails', () => {
-  test('for want of an active unit can succeed after the failover', async () => {
+  test('without an active unit can succeed after the failover', async () => {
     await using it = await rig()
     await it.fake.failover()
     const [result] = await it.lb.apply([hold], ctx())
@@ -166,21 +166,21 @@ describe('a whole call that fails', () => {
     })
   })
 
-  test('for a refused password does not', async () => {
+  test('with a refused password can not', async () => {
     await using it = await rig({}, { password: 'wrong' })
     const [result] = await it.lb.apply([hold], ctx())
     const error = { code: 'UNAUTHENTICATED', retryable: false }
     expect(result).toMatchObject({ status: 'rejected', error })
   })
 
-  test('for a certificate that is not trusted does not', async () => {
+  test('with an untrusted certificate can not', async () => {
     await using it = await rig({}, { tls: { fingerprint256: '00'.repeat(32) } })
     const [result] = await it.lb.apply([hold], ctx())
     const error = { code: 'UNREACHABLE', retryable: false }
     expect(result).toMatchObject({ status: 'rejected', error })
   })
 
-  test('because the provider was closed does not', async () => {
+  test('of a closed provider can not', async () => {
     await using it = await rig()
     it.fake.fail({ match: /failover-status/, how: 'silent' })
     const call = it.lb.apply([hold], ctx())

@@ -12,7 +12,7 @@ function handing(signal?: AbortSignal) {
 
 const first = [[0, { ref: WEB1, status: 'applied' }]]
 
-test('a batch that is given up in the middle has handed up what was done', async () => {
+test('a batch given up halfway has handed up what was done', async () => {
   await using it = await rig()
   it.fake.fail({ match: /^PATCH .*10\.0\.0\.2/, how: 'silent' })
   const controller = new AbortController()
@@ -27,7 +27,7 @@ test('a batch that is given up in the middle has handed up what was done', async
   expect([WEB1, WEB2].map((ref) => it.fake.state(ref))).toEqual(['drain', 'ready'])
 })
 
-test('a batch in which an answer is lost has handed up every result', async () => {
+test('a batch with a lost answer has handed up every result', async () => {
   await using it = await rig()
   it.fake.fail({ match: /^PATCH .*10\.0\.0\.2/, how: 'reset' })
   const { handed, context } = handing()
@@ -50,7 +50,7 @@ test('a removal is handed up before the writes of others are sent', async () => 
   expect(handed).toEqual(first)
 })
 
-test('a transaction is handed up whole, a push given up is told', async () => {
+test('a transaction is handed up whole, and its push is given up', async () => {
   const names = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80']
   await using it = await rig(
     { pair: true, pools: { web: names } },
@@ -90,7 +90,7 @@ test('a batch given up before it was sent leaves nothing to push', async () => {
   expect((await present(it.lb, WEB1)).unverified).toBeUndefined()
 })
 
-test('a transaction that is given up before its end leaves nothing open', async () => {
+test('a transaction given up before its end leaves nothing open', async () => {
   const names = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80']
   await using it = await rig({ pools: { web: names } })
   it.fake.fail({ match: /^PATCH .*10\.0\.0\.2/, how: 'silent' })

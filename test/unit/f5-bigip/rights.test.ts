@@ -15,17 +15,17 @@ describe('a role that is too low', () => {
   test.each([WEB1, NODE])('is named before anything is changed: $member', async (ref) => {
     await using it = await rig({ role: 'guest' })
     expect(await hintsOf(it, ref)).toContain(
-      'role guest on Common, a change takes at least operator',
+      'role guest on Common, a change needs at least operator',
     )
   })
 
-  test('is named with what an option takes', async () => {
+  test('is named with the role that an option needs', async () => {
     await using it = await rig({ role: 'operator' }, { save: true, persistence: 'forget' })
     const hints = await hintsOf(it)
-    expect(hints).toContain("save, persistence: 'forget' take a Resource Administrator")
+    expect(hints).toContain("save, persistence: 'forget' need a Resource Administrator")
   })
 
-  test('for a cut is part of a plan', async () => {
+  test('for a cut is in the plan', async () => {
     await using it = await rig({ role: 'operator' })
     expect(await hintsOf(it)).toBe('')
     const [node] = await select(it.lb, { address: '10.0.0.1' })
@@ -54,7 +54,7 @@ test.each<[string, Omit<FakeFailure, 'match'>]>([
   ['busy', { how: 'status', status: 503 }],
   ['of another shape', { how: 'status', status: 200, body: { partitionAccess: 'guest' } }],
   ['silent', { how: 'silent' }],
-])('a role is not known where the answer is %s, and nothing fails', async (_what, fault) => {
+])('a role is unknown if the answer is %s, and nothing fails', async (_what, fault) => {
   await using it = await rig({ role: 'guest' })
   it.fake.fail({ match: /auth\/user/, ...fault })
   expect(await hintsOf(it)).toBe('')

@@ -16,7 +16,7 @@ test('one login, one request at a time, and a logout at the end', async () => {
   expect(lines(it.fake).at(-1)).toMatch(/^DELETE \/mgmt\/shared\/authz\/tokens\//)
 })
 
-test('a token that ran out is replaced, and the request repeated', async () => {
+test('an expired token is replaced, and the request repeated', async () => {
   await using it = await rig()
   await present(it.lb, WEB1)
   it.fake.expireTokens()
@@ -24,7 +24,7 @@ test('a token that ran out is replaced, and the request repeated', async () => {
   expect(lines(it.fake).filter((line) => line === LOGIN)).toHaveLength(2)
 })
 
-test("a token is renewed before it runs out by the device's clock", async () => {
+test("a token is renewed before it expires by the device's clock", async () => {
   await using it = await rig({ tokenTimeout: 1, clockSkew: -86_400_000 })
   await present(it.lb, WEB1)
   await until('it is nearly over', async () => {
@@ -35,7 +35,7 @@ test("a token is renewed before it runs out by the device's clock", async () => 
   expect(it.fake.tokens).toBe(1)
 })
 
-test('a good token that is turned away now and then is sent again', async () => {
+test('a valid token that is refused now and then is sent again', async () => {
   await using it = await rig()
   await present(it.lb, WEB1)
   const body = {
@@ -47,7 +47,7 @@ test('a good token that is turned away now and then is sent again', async () => 
   expect(lines(it.fake).filter((line) => line === LOGIN)).toHaveLength(1)
 })
 
-test('a wrong password is told at once, sent once, and never shown', async () => {
+test('a wrong password is reported at once, sent once, and never shown', async () => {
   await using it = await rig()
   const lb = connect(it.fake, { password: 'not the password' })
   for (let i = 0; i < 3; i += 1) {
@@ -61,20 +61,20 @@ test('a wrong password is told at once, sent once, and never shown', async () =>
   await lb.close()
 })
 
-test('a password that rotated is asked for again', async () => {
+test('a rotated password is asked for again', async () => {
   const passwords = ['old', 'secret']
   await using it = await rig({}, { password: () => passwords.shift() ?? 'secret' })
   await present(it.lb, WEB1)
   expect(passwords).toEqual([])
 })
 
-test('no token left: Basic credentials do', async () => {
+test('Basic credentials are used when no token is left', async () => {
   await using it = await rig({ maxTokens: 0 })
   await present(it.lb, WEB1)
   expect(it.fake.requests.at(-1)?.auth).toBe('basic')
 })
 
-test('a login that wants Basic credentials too gets them', async () => {
+test('a login that needs Basic credentials too gets them', async () => {
   await using it = await rig({ loginNeedsBasic: true })
   await present(it.lb, WEB1)
 })
@@ -87,7 +87,7 @@ test('a page that refuses the password is not asked a second time', async () => 
   expect(lines(it.fake)).toEqual([LOGIN])
 })
 
-test('a page that wants Basic credentials gets them from then on', async () => {
+test('a page that needs Basic credentials gets them from then on', async () => {
   await using it = await rig()
   const body = '<html><title>401 F5 Authorization Required</title></html>'
   it.fake.fail({ match: /authn\/login/, how: 'status', status: 401, body })
@@ -102,7 +102,7 @@ test('a page that wants Basic credentials gets them from then on', async () => {
   expect(lines(it.fake)).toEqual([LOGIN, LOGIN, LOGIN])
 })
 
-test('rights: a guest reads, an operator drains but cuts nothing', async () => {
+test('by its rights a guest reads, and an operator drains but cuts nothing', async () => {
   await using guest = await rig({ role: 'guest' })
   await present(guest.lb, WEB1)
   const error: unknown = await drain(guest.lb, WEB1, { timeout: '5s' }).catch((e: unknown) => e)
@@ -116,7 +116,7 @@ test('rights: a guest reads, an operator drains but cuts nothing', async () => {
   expect(cut).toMatchObject({ status: 'rejected', error: { code: 'FORBIDDEN' } })
 })
 
-test('certificates: an authority, a pin, anything, or nothing', async () => {
+test('a certificate is trusted by authority, by pin, always, or never', async () => {
   await using it = await rig()
   const pinned = connect(it.fake, { tls: { fingerprint256: it.fake.fingerprint256 } })
   await present(pinned, WEB1)

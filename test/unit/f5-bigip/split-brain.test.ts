@@ -6,8 +6,8 @@ const FAST = { settle: '50ms', timeout: '20s' } as const
 const PAIR = { pair: { autoSync: true } } as const
 const NODE = { pool: '@nodes', member: '/Common/10.0.0.1' }
 
-describe('a pair of which both units are active for one traffic group', () => {
-  test.each([WEB1, NODE])('is not read, and named: $member', async (ref) => {
+describe('a pair with two units active for one traffic group', () => {
+  test.each([WEB1, NODE])('is unread, and named: $member', async (ref) => {
     await using it = await rig(PAIR)
     it.fake.splitBrain()
     const { scopes } = await present(it.lb, ref)
@@ -17,7 +17,7 @@ describe('a pair of which both units are active for one traffic group', () => {
     }
   })
 
-  test('keeps a drain from idle until one of them is standby', async () => {
+  test('keeps a drain from idle until one unit is standby', async () => {
     await using it = await rig(PAIR)
     const heal = it.fake.splitBrain()
     const run = startDrain(it.lb, WEB1, FAST)
@@ -32,7 +32,7 @@ describe('a pair of which both units are active for one traffic group', () => {
   })
 })
 
-test('units that are active for groups of their own are both read', async () => {
+test('units that are active for their own groups are both read', async () => {
   await using it = await rig({ pair: { bothActive: true } })
   const { scopes } = await read(it.lb, WEB1)
   expect(scopes.map(({ state }) => state)).toEqual(['read', 'read'])

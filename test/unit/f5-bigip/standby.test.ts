@@ -11,7 +11,7 @@ const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const
 const mostSince = (begun: number): number => 1 + (performance.now() - begun) / 2_000
 
 describe.concurrent('a standby whose management hangs', () => {
-  test('does not hold up a drain, and is named with its age', async () => {
+  test('does not delay a drain, and is named with its age', async () => {
     await using it = await rig(PAIR, { callTimeout: '5m' })
     it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
     const begun = performance.now()
@@ -33,7 +33,7 @@ describe.concurrent('a standby whose management hangs', () => {
     expect(asked.length).toBeLessThanOrEqual(mostSince(begun))
   })
 
-  test('leaves no request behind once a look has ended', async () => {
+  test('leaves no request behind after a look', async () => {
     await using it = await rig(PAIR, { callTimeout: '5m' })
     const recovers = it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
     await present(it.lb, WEB1)
@@ -42,7 +42,7 @@ describe.concurrent('a standby whose management hangs', () => {
     expect(it.fake.tokens).toBe(0)
   })
 
-  test('is waited for once the other is not active any more', async () => {
+  test('is waited for once the other unit is not active any more', async () => {
     await using it = await rig({ pair: { autoSync: true } }, { callTimeout: '5m' })
     const recovers = it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
     await present(it.lb, WEB1)
@@ -53,7 +53,7 @@ describe.concurrent('a standby whose management hangs', () => {
     expect(scopes.map(({ scope }) => scope)).toContain(second)
   })
 
-  test('is a scope that is waited for where its role is not told', async () => {
+  test('is a scope to wait for if its role is not told', async () => {
     await using it = await rig(PAIR)
     it.fake.fail({ match: /cm\/device/, how: 'status', status: 403 })
     it.fake.fail({ how: 'refuse', unit: it.fake.units[1]! })
@@ -61,7 +61,7 @@ describe.concurrent('a standby whose management hangs', () => {
     expect(scopes.map(({ state }) => state).sort()).toEqual(['read', 'unread'])
   })
 
-  test('that the other calls offline is no standby: it may just not be heard', async () => {
+  test('is no standby if the other calls it offline: it may be unheard', async () => {
     await using it = await rig(PAIR)
     const names = it.fake.units
     const item = (name: string, failoverState: string, selfDevice: string) => ({
@@ -77,7 +77,7 @@ describe.concurrent('a standby whose management hangs', () => {
     expect(scopes.map(({ state }) => state).sort()).toEqual(['read', 'unread'])
   })
 
-  test('does not hold up a change', async () => {
+  test('does not delay a change', async () => {
     await using it = await rig(PAIR, { callTimeout: '5m' })
     it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
     const [result] = await it.lb.apply([hold], ctx())
@@ -85,7 +85,7 @@ describe.concurrent('a standby whose management hangs', () => {
   })
 })
 
-test.concurrent('a unit that was active and hangs is waited for', async () => {
+test.concurrent('a formerly active unit that hangs is waited for', async () => {
   await using it = await rig({ pair: { autoSync: true } }, { callTimeout: '2s' })
   await it.fake.occupy(WEB1)
   await present(it.lb, WEB1)
@@ -123,7 +123,7 @@ describe.concurrent('units that do not know each other', () => {
   })
 })
 
-test.concurrent('a pair that knows itself is asked for it once', async () => {
+test.concurrent('a pair is asked once whether its units know each other', async () => {
   await using it = await rig(PAIR)
   for (let i = 0; i < 3; i += 1) await present(it.lb, WEB1)
   const asked = lines(it.fake).filter((line) => line.endsWith('/cm/device'))
@@ -133,7 +133,7 @@ test.concurrent('a pair that knows itself is asked for it once', async () => {
   expect(lines(it.fake).filter((line) => line.endsWith('/cm/device'))).toHaveLength(2)
 })
 
-test.concurrent('of a version the first unit that answers tells', async () => {
+test.concurrent('the version is that of the first unit that answers', async () => {
   await using it = await rig(PAIR, { callTimeout: '5m' })
   it.fake.fail({ how: 'silent', unit: it.fake.units[0]! })
   expect((await it.lb.describe(ctx())).version).toBe('15.1.10')

@@ -12,7 +12,7 @@ const TEMPLATE = 'PATCH /mgmt/tm/ltm/pool/~Common~web/members/~Common~site:80'
 const isPatch = (line: string): boolean => line.startsWith('PATCH')
 
 describe('an FQDN template', () => {
-  test('is written first, and what it made is left alone where that goes along', async () => {
+  test('is written first, and its copies are left alone if they follow', async () => {
     await using it = await rig({ pools: { web: [SITE, ...MADE] }, ephemeralsRefuse: true })
     const [result] = await it.lb.apply([hold], ctx())
     expect(result).toMatchObject({ status: 'applied' })
@@ -20,7 +20,7 @@ describe('an FQDN template', () => {
     expect(made.map((ref) => it.fake.state(ref))).toEqual(['drain', 'drain'])
   })
 
-  test('that does not reach what it made is followed by a change of each', async () => {
+  test('whose copies do not follow is followed by a change of each', async () => {
     await using it = await rig({ pools: { web: [SITE, ...MADE] }, fqdnInherits: false })
     const [result] = await it.lb.apply([hold], ctx())
     expect(result).toMatchObject({ status: 'applied' })
@@ -39,7 +39,7 @@ describe('an FQDN template', () => {
     expect([site, ...made].map((ref) => it.fake.state(ref))).toEqual(['ready', 'ready', 'ready'])
   })
 
-  test('whose list can not be read back is in doubt, not refused', async () => {
+  test('whose copies can not be read back is in doubt, not refused', async () => {
     await using it = await rig({ pools: { web: [SITE, ...MADE] }, fqdnInherits: false })
     it.fake.fail({ match: /^GET .*members\?/, how: 'status', status: 503, skip: 1, times: 2 })
     const [result] = await it.lb.apply([hold], ctx())
@@ -47,7 +47,7 @@ describe('an FQDN template', () => {
     expect(it.fake.state(site)).toBe('drain')
   })
 
-  test('is put back with what it made', async () => {
+  test('is put back with its copies', async () => {
     await using it = await rig({ pools: { web: [SITE, ...MADE] } })
     await it.lb.apply([hold], ctx())
     const back = { kind: 'restore', ref: site, expect: 'drain', to: 'ready' } as const
@@ -77,7 +77,7 @@ describe('a transaction', () => {
     expect(it.fake.transactions).toBe(0)
   })
 
-  test('that was answered and is not complete is read back', async () => {
+  test('that was answered but is incomplete is read back', async () => {
     await using it = await rig({ pools: { web: names } })
     const body = { transId: 1, state: 'VALIDATING' }
     const match = /^PATCH .*transaction/

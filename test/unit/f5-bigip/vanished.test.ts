@@ -10,7 +10,7 @@ const site = { pool: 'web', member: 'site:80' }
 const [seven] = MADE.map(({ name }) => ({ pool: 'web', member: name }))
 const hold = { kind: 'hold', ref: site, to: 'drain' } as const
 
-test('an ephemeral member that DNS takes away unseen verifies nothing', async () => {
+test('an ephemeral member that DNS removes unseen verifies nothing', async () => {
   await using it = await rig({ pools: { web: [SITE, ...MADE] } })
   await it.lb.apply([hold], ctx())
   expect((await present(it.lb, site)).unverified).toBeUndefined()
@@ -22,7 +22,7 @@ test('an ephemeral member that DNS takes away unseen verifies nothing', async ()
   expect((await present(it.lb, site)).unverified).toBeDefined()
 })
 
-test('an ephemeral member that was seen idle twice while offline may go', async () => {
+test('an ephemeral member seen idle twice while offline may go', async () => {
   await using it = await rig({ pools: { web: [SITE, ...MADE] } })
   await it.lb.apply([{ ...hold, to: 'maint' }], ctx())
   const { scopes } = await present(it.lb, site)
@@ -34,7 +34,7 @@ test('an ephemeral member that was seen idle twice while offline may go', async 
   expect((await present(it.lb, site)).unverified).toBeUndefined()
 })
 
-test('a drain of which DNS takes a busy copy away is not verified', async () => {
+test('a drain is unverified if DNS removes a busy copy', async () => {
   await using it = await rig({ pools: { web: [SITE, ...MADE] } })
   await it.fake.occupy(seven!)
   const run = startDrain(it.lb, site, { timeout: '20s', settle: '50ms', keepReady: 0 })

@@ -31,12 +31,12 @@ const keyOf = ({ pool, member }: { readonly pool: string; readonly member: strin
   `${pool}/${member}`
 
 describe.each(['v2', 'v3'] as const)('a damaged reply of %s', (tree) => {
-  test('makes no count, and opens no server', () => {
+  test('is not read as a count, and opens no server', () => {
     holds(
       longest(tree, /\/stats\/native$/),
       (text) => parseStats(text, all).flatMap(({ rows }) => rows),
       (before, after, text) => {
-        // Without the key "stats" no row matched, which the other witness contradicts.
+        // Without the key "stats" no row matched, which the other source contradicts.
         if (!text.includes('"stats":[')) return
         expect(new Set(after.map(keyOf))).toEqual(new Set(before.map(keyOf)))
         for (const row of after) {
@@ -52,14 +52,14 @@ describe.each(['v2', 'v3'] as const)('a damaged reply of %s', (tree) => {
     )
   })
 
-  test('names no other process', () => {
+  test('is not read as another process', () => {
     holds(longest(tree, /\/runtime\/info$/), processesIn, (before, after) => {
       for (const { pid, uptime } of after)
         expect(before.some((was) => was.pid === pid && was.uptime === uptime)).toBe(true)
     })
   })
 
-  test('makes no server ready, and none absent', () => {
+  test('makes no server ready or absent', () => {
     holds(longest(tree, /\/servers$/), toStates(tree), (before, after) => {
       expect(new Set(after.map(({ name }) => name))).toEqual(
         new Set(before.map(({ name }) => name)),
@@ -72,7 +72,7 @@ describe.each(['v2', 'v3'] as const)('a damaged reply of %s', (tree) => {
     })
   })
 
-  test('cut anywhere is no answer', () => {
+  test('is rejected wherever it is cut', () => {
     const text = longest(tree, /\/stats\/native$/)
     fc.assert(
       fc.property(fc.nat({ max: text.length - 1 }), (at) => {
@@ -83,7 +83,7 @@ describe.each(['v2', 'v3'] as const)('a damaged reply of %s', (tree) => {
   })
 })
 
-/** No process at all is "can't be reached", as the words for it are: a reader throws on both. */
+/** A reply without any process reads as "can't be reached": a reader throws on both. */
 function processesIn(text: string): ReturnType<typeof parseProcessInfo> {
   try {
     return parseProcessInfo(text)

@@ -18,7 +18,7 @@ backend last
   server web1 127.0.0.1:8003
 `
 
-describe.each(['2.9', '3.0', '3.2', '3.4'])('what maint does, on %s', (version) => {
+describe.each(['2.9', '3.0', '3.2', '3.4'])('the effect of maint on %s', (version) => {
   test.each([
     ['web', 'gentle'],
     ['api', 'cuts'],

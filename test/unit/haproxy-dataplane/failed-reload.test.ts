@@ -7,7 +7,7 @@ import { addBackend } from '../../support/dataplane-writer.js'
 const WEB1 = { pool: 'web', member: 'web1' }
 const COMPLAINT = 'config: unknown keyword'
 
-test('a removal whose reload fails says that the file was rolled back', async () => {
+test('a removal whose reload fails reports that the file was rolled back', async () => {
   await using r = await rig({ reloadDelay: 10 }, { membership: 'configuration' })
   const { config } = r.fake
   r.fake.refuseReload(COMPLAINT)
@@ -20,7 +20,7 @@ test('a removal whose reload fails says that the file was rolled back', async ()
   expect(await present(r.lb, WEB1)).toMatchObject({ own: 'ready', serves: true })
 })
 
-test('a removing drain whose reload fails leaves the member held, aloud', async () => {
+test('a removing drain whose reload fails leaves the member held, as said', async () => {
   const options = { membership: 'configuration', maintCuts: false } as const
   await using r = await rig({ reloadDelay: 10 }, options)
   r.fake.refuseReload(COMPLAINT)
@@ -50,12 +50,12 @@ async function brokenByOthers(fake: DataplaneFake): Promise<void> {
   await addBackend(fake, 'others')
 }
 
-describe.concurrent('a reload of others that fails after a durable write', () => {
+describe.concurrent('a foreign reload that fails after a durable write', () => {
   const pools = { web: ['web1', 'web2'].map((name) => ({ name, weight: 7 })) }
   const durable = { durable: true, maintCuts: false } as const
   const lineOf = ({ config }: DataplaneFake): string => /server web1 .*/.exec(config)?.[0] ?? ''
 
-  test('takes the file back to the last reload that succeeded', async () => {
+  test('sets the file back to the last reload that succeeded', async () => {
     await using fake = await startFake({ pools, reloadDelay: Infinity })
     await using lb = connect(fake)
     const { config } = fake
@@ -98,7 +98,7 @@ describe.concurrent('a reload of others that fails after a durable write', () =>
     expect(await present(r.lb, WEB1)).toMatchObject({ own: 'ready', serves: true, weight: 7 })
   })
 
-  test('asked for later takes a mark, which the next reload sets again', async () => {
+  test('leads to a mark that the next reload sets again, if it comes later', async () => {
     await using r = await rig({ pools, reloadDelay: Infinity }, durable)
     const run = startDrain(r.lb, WEB1, { timeout: '60s', seal: false })
     expect((await run.done).outcome).toBe('idle')
@@ -115,7 +115,7 @@ describe.concurrent('a reload of others that fails after a durable write', () =>
     expect(await present(r.lb, WEB1)).toMatchObject({ own: 'ready', serves: true })
   })
 
-  test('is not waited for where none is pending', async () => {
+  test('is not waited for if none is pending', async () => {
     await using r = await rig({ pools, reloadDelay: Infinity }, durable)
     await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })
     const lists = r.fake.requests.filter(({ line }) => line.endsWith('/reloads'))

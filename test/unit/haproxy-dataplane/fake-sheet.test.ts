@@ -20,9 +20,9 @@ async function ask(
   return { status: reply.statusCode, reloadId: reply.headers['reload-id'], text }
 }
 
-/** Section 9 of the sheet: found with the real binaries. */
-describe.concurrent('the fake says what the product says', () => {
-  test('a line that is written without its weight costs a reload', async () => {
+/** Found with the real binaries. */
+describe.concurrent('the fake behaves like the product', () => {
+  test('with a reload for a line that is written without its weight', async () => {
     await using fake = await startFake({ pools: { web: [{ name: 'web1', weight: 5 }] } })
     const path = '/configuration/backends/web/servers/web1'
     const line = JSON.parse((await ask(fake, 'GET', path)).text) as object
@@ -32,7 +32,7 @@ describe.concurrent('the fake says what the product says', () => {
     expect([without.status, typeof without.reloadId]).toEqual([202, 'string'])
   })
 
-  test('a tracked server is not removed at run time', async () => {
+  test('with no removal of a tracked server at run time', async () => {
     const pools = {
       web: [
         { name: 'web1', check: true },
@@ -45,7 +45,7 @@ describe.concurrent('the fake says what the product says', () => {
     expect(reply.text).toContain('due to other configuration elements')
   })
 
-  test('a listen section is in the text, the statistics and at run time only', async () => {
+  test('with a listen section in the text, the statistics and at run time', async () => {
     const config = 'listen web\n  bind :80\n  server web1 127.0.0.1:8001\n'
     await using fake = await startFake({ config })
     expect((await ask(fake, 'GET', '/configuration/backends/web/servers')).text.trim()).toBe('[]')
@@ -55,14 +55,14 @@ describe.concurrent('the fake says what the product says', () => {
     expect(stats.text).toContain('web1')
   })
 
-  test('a name that does not resolve reads maint, and down', async () => {
+  test('with maint and down for a name that does not resolve', async () => {
     await using fake = await startFake()
     fake.setMask({ pool: 'web', member: 'web1' }, 0x20)
     const { text } = await ask(fake, 'GET', '/runtime/backends/web/servers/web1')
     expect(JSON.parse(text)).toMatchObject({ admin_state: 'maint', operational_state: 'down' })
   })
 
-  test('what a server gives its trackers, these give theirs too', async () => {
+  test('with states that trackers hand on to their own trackers', async () => {
     const pools = {
       web: [{ name: 'web1', check: true }],
       api: [{ name: 'api1', track: 'web/web1' }],

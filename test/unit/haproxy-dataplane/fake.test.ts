@@ -6,7 +6,7 @@ import { change, connect, context, look, present } from '../../support/dataplane
 
 const WEB1 = { pool: 'web', member: 'web1' }
 
-test('over TLS it is known by authority or fingerprint alone', async () => {
+test('over TLS the fake is known by authority or fingerprint only', async () => {
   await using fake = await startFake({ tls: true })
   expect(fake.url).toMatch(/^https:/)
   await using byAuthority = connect(fake, { tls: { ca: fake.ca } })
@@ -18,7 +18,7 @@ test('over TLS it is known by authority or fingerprint alone', async () => {
   expect(isDrainableError(error, 'UNREACHABLE')).toBe(true)
 })
 
-test('it judges by what it was asked to hold', async () => {
+test('a state is judged by what was asked to hold', async () => {
   await using fake = await startFake()
   await using lb = connect(fake)
   const end = await fake.occupy(WEB1)
@@ -32,7 +32,7 @@ test('it judges by what it was asked to hold', async () => {
   expect((await look(lb, WEB1)).scopes[0]).toMatchObject({ active: 0, queued: 0 })
 })
 
-test('a removal of a busy server is refused, and leaves it in maint', async () => {
+test('a refused removal of a busy server leaves it in maint', async () => {
   await using fake = await startFake()
   const end = await fake.occupy(WEB1)
   const path = `${fake.url}/v3/services/haproxy/runtime/backends/web/servers/web1`
@@ -50,7 +50,7 @@ test.each(['4.0', '1.9', 'latest'])('version %s is refused', async (version) => 
   await expect(startFake({ version })).rejects.toThrow('expected such as')
 })
 
-test('https to its http port is told with what to do', async () => {
+test('an https URL on its http port is told what to do', async () => {
   await using fake = await startFake()
   await using lb = connect({ url: fake.url.replace('http:', 'https:') })
   const call = lb.describe(context())

@@ -9,7 +9,7 @@ const api1 = { name: 'api1', track: 'web/web1' }
 
 describe.concurrent('a server that others track', () => {
   test.each(['2.9', '3.2', '3.4'])(
-    'is not drained where it takes their last on %s',
+    'is not drained if it takes the last of theirs on %s',
     async (version) => {
       await using r = await rig({ version, pools: { web, api: [api1] } })
       const result = await change(r.lb, hold)
@@ -24,7 +24,7 @@ describe.concurrent('a server that others track', () => {
       ['others stay', [api1, 'api2'], {}],
       ['it is told not to look', [api1], { keepFollowers: 0 }],
     ]
-  test.each(ROWS)('is drained where %s, and they are named', async (_why, api, options) => {
+  test.each(ROWS)('is drained if %s, and the trackers are named', async (_why, api, options) => {
     await using r = await rig({ pools: { web, api: api as [] } }, options)
     expect((await change(r.lb, hold)).status).toBe('applied')
     const reading = await present(r.lb, WEB1)
@@ -32,14 +32,14 @@ describe.concurrent('a server that others track', () => {
     expect(reading.hints?.join()).toContain('api/api1 tracks it')
   })
 
-  test('is not drained where it takes the last of one that tracks its tracker', async () => {
+  test("is not drained if it takes the last of a tracker's tracker", async () => {
     const far = [{ name: 'far1', track: 'api/api1' }]
     await using r = await rig({ pools: { web, api: [api1, 'api2'], far } })
     const result = await change(r.lb, hold)
     expect(result).toHaveProperty('error.message', expect.stringContaining('far/far1'))
   })
 
-  test('is put back after a reload, however few its trackers leave then', async () => {
+  test('is put back after a reload, even if few trackers are left then', async () => {
     await using r = await rig({ pools: { web, api: [api1, 'api2'] } })
     expect((await change(r.lb, hold)).status).toBe('applied')
     await r.fake.reload()
@@ -69,7 +69,7 @@ describe.concurrent('a server that others track', () => {
     expect((await change(r.lb, opens[0]!)).status).toBe('applied')
   })
 
-  test('is asked for in one look at all rows for each process', async () => {
+  test('is read with one request of all rows for each process', async () => {
     await using r = await rig({ pools: { web, api: [api1, 'api2'] } })
     for (let i = 0; i < 3; i++) await present(r.lb, WEB1)
     await r.fake.reload()

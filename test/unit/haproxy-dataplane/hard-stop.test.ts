@@ -25,10 +25,10 @@ const ROWS: readonly [string, string, number, OldWorkers | undefined, string | t
   ['3.4', 'hard-stop-after 300s', 200, 'hard-stop-after', '(300000 ms) is not over yet'],
   ['3.2', 'daemon', 1_000_000, 'hard-stop-after', 'has no hard-stop-after'],
   ['3.2', 'hard-stop-after 2s', 1_000, undefined, 'configuration has 2000 ms'],
-  ['3.2', 'hard-stop-after 2s', 1_000, 'accept', 'shows nothing of HAProxy processes'],
+  ['3.2', 'hard-stop-after 2s', 1_000, 'accept', 'does not show HAProxy processes'],
 ]
 
-describe.concurrent('idle is verified only where no old process can be left', () => {
+describe.concurrent('idle is verified only if no old process can be left', () => {
   test.each(ROWS)(
     'on %s with %s after %d s and oldWorkers %j: %s',
     async (version, stop, uptime, oldWorkers, verified) => {
@@ -42,7 +42,7 @@ describe.concurrent('idle is verified only where no old process can be left', ()
     },
   )
 
-  test('also where the configuration is changed to less later', async () => {
+  test('even if the configuration is lowered later', async () => {
     const text = config('hard-stop-after 300s')
     await using fake = await startFake({ config: text, uptime: 100 })
     await using lb = connect(fake, { oldWorkers: 'hard-stop-after' })
@@ -59,7 +59,7 @@ describe.concurrent('idle is verified only where no old process can be left', ()
   test.each([
     ['an error of the server', { how: 'status', status: 503 }],
     ['an answer that is none', { how: 'garbage' }],
-  ] as const)('and not before the section was read: %s', async (_, failure) => {
+  ] as const)('not before the section was read: %s', async (_, failure) => {
     await using fake = await startFake({ config: config('hard-stop-after 300s'), uptime: 1_000 })
     const mend = fake.fail({ match: /configuration\/global/, ...failure })
     await using lb = connect(fake, { oldWorkers: { within: '3s' } })
@@ -68,12 +68,12 @@ describe.concurrent('idle is verified only where no old process can be left', ()
     expect((await present(lb, WEB1)).unverified).toContain('is below hard-stop-after')
   })
 
-  test('where the section may not be read the word of the operator stands', async () => {
+  test('by the word of the operator if the section may not be read', async () => {
     await using fake = await startFake({ config: config('hard-stop-after 300s'), uptime: 100 })
     fake.fail({ match: /configuration\/global/, how: 'status', status: 403 })
     await using told = connect(fake, { oldWorkers: { within: '60s' } })
     expect((await present(told, WEB1)).unverified).toBeUndefined()
     await using asked = connect(fake, { oldWorkers: 'hard-stop-after' })
-    expect((await present(asked, WEB1)).unverified).toContain('shows nothing')
+    expect((await present(asked, WEB1)).unverified).toContain('does not show HAProxy processes')
   })
 })

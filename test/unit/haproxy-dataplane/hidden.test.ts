@@ -57,7 +57,7 @@ describe.concurrent('a server and its tracker', () => {
   })
 
   test.each(['drain', 'maint'] as const)(
-    'of which the other is in %s by others is judged by its counts',
+    'are judged by counts if the other is in %s by another client',
     async (state) => {
       await using fake = await startFake({ pools: POOLS })
       await fake.setBehind(WEB1, state)
@@ -75,7 +75,7 @@ describe.concurrent('a server and its tracker', () => {
 })
 
 describe.concurrent('a server whose name does not resolve', () => {
-  test('from the start is judged by its counts, unsealed', async () => {
+  test('from the start is judged by its counts and not sealed', async () => {
     await using fake = await startFake()
     fake.setMask(WEB1, 0x20)
     await using lb = connect(fake, { maintCuts: false })
@@ -96,7 +96,7 @@ describe.concurrent('a server whose name does not resolve', () => {
     expect(report.members[0]).toMatchObject({ outcome: 'idle', sealed: false })
   })
 
-  test('is opened by an undo as soon as it does', async () => {
+  test('is opened by an undo as soon as it resolves', async () => {
     await using fake = await startFake()
     await using lb = connect(fake, { maintCuts: false })
     const end = await fake.occupy(WEB1)

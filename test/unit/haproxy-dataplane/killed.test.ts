@@ -104,7 +104,7 @@ describe('a durable drain whose process is killed', () => {
       await warm(fake)
       using clock = ioClock()
       const report = await clock.run(restore(lb, ticket, { clock }))
-      // What was only intended has no certain owner: it is left alone, aloud, and ready() opens it.
+      // An intended change has no certain owner: it is left alone and reported, and ready() opens it.
       if (report.outcome !== 'restored') {
         expect(String(report.members[0]!.error)).toContain('ready() opens it')
         await clock.run(ready(lb, WEB1, { timeout: '10m', clock }))

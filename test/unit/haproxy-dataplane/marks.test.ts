@@ -45,7 +45,7 @@ async function expectOpen(fake: DataplaneFake, weight: number): Promise<void> {
   expect(await present(eyes, WEB1)).toMatchObject({ own: 'ready', serves: true, weight })
 }
 
-describe.concurrent('what a durable drain left behind', () => {
+describe.concurrent('a mark of a durable drain', () => {
   const REMAINS: readonly [string, (fake: DataplaneFake) => Promise<unknown>][] = [
     ['as it was', () => Promise.resolve()],
     ['after a reload by any client', (fake) => fake.reload()],
@@ -82,7 +82,7 @@ describe.concurrent('what a durable drain left behind', () => {
     },
   )
 
-  test('is undone where only the process still runs with weight 0', async () => {
+  test('is undone if only the process still runs with weight 0', async () => {
     await using fake = await startFake({ pools: POOLS })
     const ticket = await diesDraining(fake)
     await using lb = connect(fake, DURABLE)
@@ -95,7 +95,7 @@ describe.concurrent('what a durable drain left behind', () => {
     await expectOpen(fake, 7)
   })
 
-  test('after a mark by others is left to its owner by the ticket, aloud', async () => {
+  test('of another client is left to it by the ticket, with the reason', async () => {
     await using fake = await startFake({ pools: POOLS })
     let ticket: Ticket | undefined
     await using plain = connect(fake, { maintCuts: false })
@@ -112,7 +112,7 @@ describe.concurrent('what a durable drain left behind', () => {
     expect(report.members[0]!.error!.message).toContain("makes it 'maint' at the next reload")
   })
 
-  test.each(REMAINS)('%s is not called ready without durable', async (_what, meddle) => {
+  test.each(REMAINS)('%s is not called ready if not durable', async (_what, meddle) => {
     await using fake = await startFake({ pools: POOLS })
     await diesDraining(fake)
     await meddle(fake)
@@ -123,7 +123,7 @@ describe.concurrent('what a durable drain left behind', () => {
   })
 
   test.each(REMAINS.slice(0, 2).concat(REMAINS.slice(4)))(
-    '%s is not called restored without durable',
+    '%s is not called restored if not durable',
     async (_w, meddle) => {
       await using fake = await startFake({ pools: POOLS })
       const ticket = await diesDraining(fake)
@@ -135,7 +135,7 @@ describe.concurrent('what a durable drain left behind', () => {
     },
   )
 
-  test('of unlike weights is opened only with its ticket', async () => {
+  test('of servers with unlike weights needs its ticket to be undone', async () => {
     await using fake = await startFake({
       pools: { web: [...POOLS.web, { name: 'web3', weight: 5 }] },
     })
@@ -153,7 +153,7 @@ backend web
   server web2 127.0.0.1:8002 weight 7
 `
 
-  test('is what a drain found there: its undo leaves it', async () => {
+  test('is left by the undo of a drain that found it there', async () => {
     await using fake = await startFake({ config })
     await openByHand(fake)
     await using lb = connect(fake, DURABLE)
@@ -164,7 +164,7 @@ backend web
     expect(await present(lb, WEB1)).toMatchObject({ own: 'ready', stored: 'maint', serves: true })
   })
 
-  test('gets the weight that it runs with, and is never taken away for it', async () => {
+  test('gets the weight that the server runs with, and is never taken away', async () => {
     await using fake = await startFake({ config })
     await fake.run('set server web/web1 weight 3')
     await fake.run('set server web/web1 state ready')
@@ -183,7 +183,7 @@ describe.concurrent('a server of weight 0', () => {
   test.each([
     ['at run time', {}],
     ['durably', DURABLE],
-  ])('that is drained %s and restored is as it was', async (_how, options) => {
+  ])('that is drained %s and restored is unchanged', async (_how, options) => {
     await using fake = await startFake({ pools })
     await using lb = connect(fake, { maintCuts: false, ...options })
     const states = async () => {
@@ -199,7 +199,7 @@ describe.concurrent('a server of weight 0', () => {
     expect(lineOf(fake)).not.toContain(' disabled')
   })
 
-  test('that was set at run time is not called ready', async () => {
+  test('set at run time is not called ready', async () => {
     await using fake = await startFake()
     await fake.run('set server web/web1 weight 0')
     await using lb = connect(fake, DURABLE)
@@ -209,7 +209,7 @@ describe.concurrent('a server of weight 0', () => {
 })
 
 test.each(['drain', 'maint'] as const)(
-  'a durable drain of what is in %s leaves no mark',
+  'a durable drain of a server in %s leaves no mark',
   async (found) => {
     await using fake = await startFake({ pools: POOLS })
     await fake.setBehind(WEB1, found)
@@ -225,7 +225,7 @@ test.each(['drain', 'maint'] as const)(
   },
 )
 
-test('no write of a line is without its weight', async () => {
+test('no line is written without its weight', async () => {
   await using fake = await startFake()
   await using lb = connect(fake, DURABLE)
   await change(lb, { kind: 'hold', ref: WEB1, to: 'maint' })

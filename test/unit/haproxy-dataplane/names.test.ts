@@ -7,7 +7,7 @@ import {
 } from '../../../src/adapters/haproxy-dataplane/codec/replies.js'
 
 describe('names that a URL would fold', () => {
-  test.each(['.', '..', '', 'a/b', 'a b', '%2e%2e'])('%j is none', (name) => {
+  test.each(['.', '..', '', 'a/b', 'a b', '%2e%2e'])('are refused: %j', (name) => {
     expect(isName(name)).toBe(false)
   })
 
@@ -37,7 +37,7 @@ describe('a damaged reply', () => {
   const stats = (rows: unknown): string => JSON.stringify({ runtimeAPI: 'x', stats: rows })
   const read = (text: string) => parseStats(text, () => true)[0]?.rows
 
-  test('cut anywhere is lost', () => {
+  test('is lost wherever it is cut', () => {
     const text = stats([row])
     for (let at = 1; at < text.length; at += 1) {
       expect(() => read(text.slice(0, at))).toThrow(
@@ -64,13 +64,13 @@ describe('a damaged reply', () => {
     ['an address of null', { name: 's1', address: null, port: 80 }],
     ['port -1', { name: 's1', address: '10.0.0.1', port: -1 }],
     ['port 65536', { name: 's1', address: '10.0.0.1', port: 65_536 }],
-  ])('a server with %s is malformed, no other identity', (_, server) => {
+  ])('a server with %s is malformed, without another identity', (_, server) => {
     expect(() => parseRuntimeServers(JSON.stringify([server]))).toThrow(
       expect.objectContaining({ code: 'MALFORMED_REPLY' }),
     )
   })
 
-  test('any text is no address, and no process has the pid 0', () => {
+  test('any text is not an address, and no process has the pid 0', () => {
     const server = (address: string): string => JSON.stringify([{ name: 's1', address, port: 80 }])
     for (const address of ['10.0.0.1', '2001:db8::1', '', '-', '/run/app.sock']) {
       expect(parseRuntimeServers(server(address))[0]?.address).toBe(address)

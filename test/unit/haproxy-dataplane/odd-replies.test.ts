@@ -45,7 +45,7 @@ const server = (admin: string, name = 'web1') => ({
   operational_state: 'up',
 })
 
-/** An API that is well; each test puts what is odd in front of it. */
+/** An API in good order; each test puts odd replies in front of it. */
 const GOOD: readonly HttpHandler[] = [
   http.get(`${URL_BASE}/v3/info`, () =>
     HttpResponse.json({ api: { version: 'v3.2.13 8fbfd30f' }, system: {} }),
@@ -84,7 +84,7 @@ async function codeOf(call: Promise<unknown>): Promise<string> {
 const stats = (stats: unknown) =>
   http.get(`${API}/stats/native`, () => HttpResponse.json({ runtimeAPI: 'x@1', stats } as object))
 
-describe('replies that are not what they should be', () => {
+describe('malformed replies', () => {
   test.each<[string, HttpHandler, string]>([
     ['a row without scur', stats([row({ ...ROW, scur: undefined })]), 'MALFORMED_REPLY'],
     ['a row without qcur', stats([row({ ...ROW, qcur: undefined })]), 'MALFORMED_REPLY'],
@@ -184,7 +184,7 @@ describe('replies that are not what they should be', () => {
     expect((error as Error).message).toContain("'[2J boo'")
   })
 
-  test('a URL that is no Data Plane API is said to be none', async () => {
+  test('a URL without a Data Plane API is told so', async () => {
     await using lb = play(
       http.get(`${URL_BASE}/v3/info`, () => new HttpResponse('', { status: 404 })),
       http.get(`${URL_BASE}/v2/info`, () => new HttpResponse('', { status: 404 })),
@@ -193,8 +193,8 @@ describe('replies that are not what they should be', () => {
   })
 })
 
-describe('replies that are odd, and good', () => {
-  test('a version that is none, of a plain build', async () => {
+describe('odd but valid replies', () => {
+  test('are those of a plain build with an unusual version', async () => {
     await using lb = play(
       http.get(`${URL_BASE}/v3/info`, () => HttpResponse.json({ api: { version: ' dev.dirty' } })),
     )
@@ -202,7 +202,7 @@ describe('replies that are odd, and good', () => {
     expect((await present(lb, WEB1)).own).toBe('ready')
   })
 
-  test('unknown keys and an unknown status text', async () => {
+  test('have unknown keys and an unknown status text', async () => {
     await using lb = play(
       stats([
         row({ ...ROW, status: 'DRAIN (agent)', surprise: { deep: 1 } }),
@@ -215,7 +215,7 @@ describe('replies that are odd, and good', () => {
     expect(await present(lb, WEB1)).toMatchObject({ own: 'drain', serves: false })
   })
 
-  test('a reply without a rows key, from a HAProxy that is well, is absence', async () => {
+  test('are absence without a rows key, from a HAProxy that is well', async () => {
     await using lb = play(
       http.get(`${API}/stats/native`, () => HttpResponse.json({ runtimeAPI: 'x@1' })),
       http.get(`${API}/runtime/backends/web/servers`, () => HttpResponse.json([])),
@@ -224,7 +224,7 @@ describe('replies that are odd, and good', () => {
     expect(readings).toEqual([{ ref: WEB1, present: false, scopes: [] }])
   })
 
-  test('several processes are several scopes', async () => {
+  test('have several scopes for several processes', async () => {
     const both = [info({ pid: 7 }), info({ pid: 8 })]
     const each = [3, 0].map((scur) => ({ runtimeAPI: 'x', stats: [row({ ...ROW, scur })] }))
     await using lb = play(
@@ -238,7 +238,7 @@ describe('replies that are odd, and good', () => {
     ])
   })
 
-  test('a pid that changes within a look makes it count for nothing', async () => {
+  test('count for nothing if the pid changes within a look', async () => {
     let pid = 7
     let answers = 0
     await using lb = play(
@@ -252,8 +252,8 @@ describe('replies that are odd, and good', () => {
   })
 })
 
-describe('an answer of 200 to a change', () => {
-  test('is not believed where the second look shows another state', async () => {
+describe('a 200 to a change', () => {
+  test('is not believed if the second look shows another state', async () => {
     await using lb = play(
       http.put(`${API}/runtime/backends/web/servers/web1`, () =>
         HttpResponse.json(server('drain')),
@@ -263,7 +263,7 @@ describe('an answer of 200 to a change', () => {
     expect(result.status).toBe('rejected')
   })
 
-  test('an undo that does not show goes by way of maint', async () => {
+  test('to an undo without effect leads through maint', async () => {
     const sent: string[] = []
     let state = 'DRAIN'
     const admin = () => (state === 'UP' ? 'ready' : 'drain')
@@ -284,7 +284,7 @@ describe('an answer of 200 to a change', () => {
     expect(sent).toEqual(['ready', 'maint', 'ready'])
   })
 
-  test('is asked for with nothing but the state', async () => {
+  test('is requested with nothing but the state', async () => {
     let body: unknown
     await using lb = play(
       http.put(`${API}/runtime/backends/web/servers/web1`, async ({ request }) => {

@@ -23,7 +23,7 @@ function complaint(options: object): string {
 
 test.each<[object, string]>([
   [{ url: 'lb1' }, 'http or https URL'],
-  [{ url: 'https://admin:swordfish@lb1:5555' }, 'credentials do not belong into the URL'],
+  [{ url: 'https://admin:swordfish@lb1:5555' }, 'credentials do not belong in the URL'],
   [{ url: 'http://lb1:5555' }, 'use https or set allowPlaintext: true'],
   [{ username: '' }, 'expected a user name'],
   [{ password: 7 }, 'password'],
@@ -56,11 +56,11 @@ test.each<object>([
   { runtime: RUNTIME },
   { runtime: RUNTIME, oldWorkers: undefined },
   { socketPath: '/run/dataplane.sock', url: 'http://dataplane' },
-])('%o is taken', (options) => {
+])('%o is accepted', (options) => {
   expect(complaint(options)).toBe('')
 })
 
-test('two providers on one API are the same balancer, whatever their user', () => {
+test('two providers on one API are the same balancer for any user', () => {
   const other = haproxyDataplane({ ...GOOD, username: 'other' })
   const one = haproxyDataplane(GOOD)
   expect(other.instance).toBe(one.instance)

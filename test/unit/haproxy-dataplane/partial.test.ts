@@ -66,7 +66,7 @@ describe.concurrent('a durable hold', () => {
     })
   })
 
-  test('whose mark can not be taken back is unknown', async () => {
+  test('whose mark can not be removed is unknown', async () => {
     await using r = await rig({}, DURABLE)
     r.fake.fail(refuse(RUNTIME))
     r.fake.fail(refuse(CONFIG, { skip: 1 }))
@@ -87,7 +87,7 @@ describe.concurrent('a durable hold', () => {
     expect(await present(lb, WEB1)).toMatchObject({ own: 'ready', serves: true })
   })
 
-  test('whose answer was lost and that is then refused leaves no mark', async () => {
+  test('with a lost answer and then a refusal leaves no mark', async () => {
     await using r = await rig({}, DURABLE)
     r.fake.fail({ match: CONFIG, how: 'reset', execute: true, times: 1 })
     r.fake.fail(refuse(RUNTIME))
@@ -95,7 +95,7 @@ describe.concurrent('a durable hold', () => {
     expect(lineOf(r.fake.config)).toMatch(/weight 1$/)
   })
 
-  test('whose mark may be written still is not called refused', async () => {
+  test('whose mark may still be written is not called refused', async () => {
     await using r = await rig({}, DURABLE)
     r.fake.fail({ match: CONFIG, how: 'reset', times: 1 })
     r.fake.fail(refuse(CONFIG))
@@ -105,7 +105,7 @@ describe.concurrent('a durable hold', () => {
     })
   })
 
-  test('an escalation that is refused leaves the mark of the drain', async () => {
+  test('raised by a refused escalation keeps the mark of the drain', async () => {
     await using fake = await startFake()
     let meddle = false
     await using front = await meddling(fake.url, CONFIG, async () => {
@@ -148,7 +148,7 @@ describe.concurrent('a durable restore', () => {
     })
   })
 
-  test('from maint to drain that is refused is in maint again', async () => {
+  test('from maint to drain that is refused returns to maint', async () => {
     await using r = await rig({}, DURABLE)
     await change(r.lb, hold('drain'))
     await change(r.lb, hold('maint'))
@@ -158,7 +158,7 @@ describe.concurrent('a durable restore', () => {
     expect(lineOf(r.fake.config)).toContain('disabled')
   })
 
-  test('from maint to drain that is refused is unknown where maint cuts', async () => {
+  test('from maint to drain that is refused is unknown if maint cuts', async () => {
     const pools = { web: [{ name: 'web1', cutsWhenDown: true }, 'web2'] }
     await using r = await rig({ pools }, { durable: true, maintCuts: true })
     await change(r.lb, hold('maint'))
@@ -168,7 +168,7 @@ describe.concurrent('a durable restore', () => {
   })
 })
 
-describe.concurrent('leaving maint at weight 0, for what backup servers hold', () => {
+describe.concurrent('leaving maint at weight 0 because of backup servers', () => {
   const config = `backend web
   server web1 127.0.0.1:8001 on-marked-up shutdown-backup-sessions weight 7
   server spare 127.0.0.1:8002 backup
@@ -179,7 +179,7 @@ describe.concurrent('leaving maint at weight 0, for what backup servers hold', (
     ['the weight', 0],
     ['the opening', 1],
     ['the state itself', 2],
-  ])('a refusal of %s leaves maint and weight as they were', async (_what, skip) => {
+  ])('with a refusal of %s keeps maint and weight', async (_what, skip) => {
     await using r = await rig({ config, version: '3.4' }, { maintCuts: false })
     await change(r.lb, hold('maint'))
     await r.fake.occupy(spare)
@@ -207,7 +207,7 @@ test('a server that is open without its weight is not called refused', async () 
   expect(await present(r.lb, WEB1)).toMatchObject({ own: 'ready', weight: 7 })
 })
 
-describe.concurrent('a cut by way of maint', () => {
+describe.concurrent('a cut through maint', () => {
   const pools = { web: [{ name: 'web1', cutsWhenDown: true }, 'web2'] }
   const terminate = { kind: 'terminate', ref: WEB1 } as const
 
@@ -220,7 +220,7 @@ describe.concurrent('a cut by way of maint', () => {
     expect((await present(r.lb, WEB1)).own).toBe('drain')
   })
 
-  test('that stays in maint is not called refused: it has cut', async () => {
+  test('that stays in maint is not called refused, since it has cut', async () => {
     await using r = await rig({ pools }, { maintCuts: true })
     await change(r.lb, hold('drain'))
     await r.fake.occupy(WEB1)
@@ -232,7 +232,7 @@ describe.concurrent('a cut by way of maint', () => {
   })
 })
 
-describe.concurrent('a removal that is refused', () => {
+describe.concurrent('a refused removal', () => {
   const remove = { kind: 'remove', ref: WEB1 } as const
 
   test('of a busy server leaves it drained', async () => {
@@ -248,7 +248,7 @@ describe.concurrent('a removal that is refused', () => {
     expect((await change(r.lb, remove)).status).toBe('applied')
   })
 
-  test('of a server found in maint leaves it there', async () => {
+  test('of a server found in maint leaves it in maint', async () => {
     await using r = await rig()
     await change(r.lb, hold('maint'))
     const end = await r.fake.occupy(WEB1)
@@ -257,7 +257,7 @@ describe.concurrent('a removal that is refused', () => {
     await end()
   })
 
-  test('and whose server can not be put back is unknown', async () => {
+  test('whose server can not be put back is unknown', async () => {
     await using r = await rig()
     await change(r.lb, hold('drain'))
     await r.fake.occupy(WEB1)
@@ -269,7 +269,7 @@ describe.concurrent('a removal that is refused', () => {
     expect((await present(r.lb, WEB1)).own).toBe('maint')
   })
 
-  test('by a reload that fails is refused, the file rolled back', async () => {
+  test('with a failing reload is refused and the file rolled back', async () => {
     await using r = await rig({ reloadDelay: 10 }, { membership: 'configuration' })
     r.fake.refuseReload('[ALERT] parsing haproxy.cfg:12: unknown keyword')
     expect(await change(r.lb, remove)).toMatchObject({
@@ -281,11 +281,11 @@ describe.concurrent('a removal that is refused', () => {
   })
 })
 
-describe.concurrent('an addition that can not be opened', () => {
+describe.concurrent('an addition whose server can not be opened', () => {
   const ref = { pool: 'web', member: 'web9' }
   const add = { kind: 'add', ref, address: '10.0.0.9', port: 80 } as const
 
-  test('is taken out again', async () => {
+  test('is removed again', async () => {
     await using r = await rig()
     r.fake.fail(refuse(RUNTIME))
     expect(await change(r.lb, add)).toMatchObject({
@@ -295,7 +295,7 @@ describe.concurrent('an addition that can not be opened', () => {
     expect((await look(r.lb, ref)).present).toBe(false)
   })
 
-  test('is unknown where it can not be taken out', async () => {
+  test('is unknown if it can not be removed', async () => {
     await using r = await rig()
     r.fake.fail(refuse(RUNTIME))
     r.fake.fail(refuse(/^DELETE/))

@@ -35,7 +35,7 @@ function states(scopes: readonly LoadScope[]): string[] {
 }
 
 describe('a reload in mid-drain', () => {
-  test('leaves the replaced process listed as unread, with what it last held', () => {
+  test('leaves the replaced process listed as unread, with its last work', () => {
     const story = new Story()
     story.look(1, 100, true, 3)
     const scopes = story.look(2, 0, false)
@@ -45,14 +45,14 @@ describe('a reload in mid-drain', () => {
     expect(states(story.look(2, 900, true))).toContain('worker 1 unread')
   })
 
-  test('counts from the moment the hold is sent, not from when it is seen', () => {
+  test('counts from when the hold is sent, not from when it is seen', () => {
     const story = new Story()
     story.look(1, 100, false)
     story.memory.holding(REF, story.now)
     expect(states(story.look(2, 0, false))).toContain('worker 1 unread')
   })
 
-  test('lists one that came and went between two looks with the hold', () => {
+  test('is listed if it came and went between two looks with the hold', () => {
     const story = new Story()
     story.look(1, 100, false)
     story.memory.note([{ node: 'lb', pid: 2, uptime: 0, version: '3.2' }], story.now)
@@ -64,14 +64,14 @@ describe('a reload in mid-drain', () => {
     ])
   })
 
-  test('with accept the replaced process counts as ended', () => {
+  test('leaves a process that counts as ended, with accept', () => {
     const story = new Story('accept')
     story.look(1, 100, true)
     expect(states(story.look(2, 0, true))).toEqual(['worker 2 read', 'worker 1 ended'])
     expect(story.memory.unverified([])).toContain('reload')
   })
 
-  test('with within it ends that long after the start of the present process', () => {
+  test('leaves one that ends the set time after the present start, with within', () => {
     const story = new Story({ within: 30_000 })
     story.look(1, 100, true)
     expect(states(story.look(2, 10, true))).toContain('worker 1 unread')
@@ -84,7 +84,7 @@ describe('a reload in mid-drain', () => {
     expect(states(story.look(2, 41, true))).toContain('worker 1 ended')
   })
 
-  test('two reloads leave two of them', () => {
+  test('leaves two processes if there were two reloads', () => {
     const story = new Story()
     story.look(1, 100, true)
     story.look(2, 1, true)
@@ -107,7 +107,7 @@ describe('hard-stop-after of the configuration', () => {
     expect(story.memory.unverified([])).toContain('5000 ms')
   })
 
-  test('says nothing of a process that is replaced just after it was read', () => {
+  test('says nothing of a process replaced just after it was read', () => {
     const story = new Story()
     story.memory.hardStop(5_000, 0)
     story.look(1, 100, true)
@@ -151,7 +151,7 @@ test('a reload before the drain blocks nothing, and is forgotten', () => {
   expect(states(story.look(2, 71, true))).toEqual(['worker 2 read'])
 })
 
-test('once a member was made ready, earlier reloads are the past', () => {
+test('reloads from before ready() do not matter any more', () => {
   const story = new Story()
   story.look(1, 100, true)
   story.look(2, 0, true)
@@ -167,7 +167,7 @@ test('a younger process with the same pid is another one', () => {
   expect(states(scopes)).toEqual(['worker 8#2 read', 'worker 8 unread'])
 })
 
-test('what is not seen before the drain is said until within is over', () => {
+test('the hint about earlier processes ends with within', () => {
   const process = (uptime: number) => [{ scope: 'a', incarnation: 'a', uptime, seenAt: 0 }]
   expect(new ProcessMemory('wait').unverified(process(1e9))).toContain('oldWorkers')
   const within = new ProcessMemory({ within: 60_000 })

@@ -35,7 +35,7 @@ describe('the text of the configuration', () => {
     expect(servers('cut', 'slot1')).toBeUndefined()
   })
 
-  test('quotes, comments and odd lines are no servers', () => {
+  test('has no servers in quotes, comments and odd lines', () => {
     const servers = parseRaw(`
 listen "a b"
   # server s1 1.1.1.1:1
@@ -51,7 +51,7 @@ backend web2
   })
 })
 
-describe.concurrent('a server that the API has not in its configuration', () => {
+describe.concurrent('a server that the API does not list in its configuration', () => {
   test.each([
     ['2.9', WEB1],
     ['3.2', SLOT],
@@ -61,7 +61,7 @@ describe.concurrent('a server that the API has not in its configuration', () => 
     expect(report.members[0]).toMatchObject({ outcome: 'idle', sealed: true })
   })
 
-  test('is not sealed where maint cuts', async () => {
+  test('is not sealed if maint cuts', async () => {
     await using r = await rig({ config: CONFIG })
     expect((await present(r.lb, { pool: 'web', member: 'web2' })).maint).toBe('cuts')
   })
@@ -79,14 +79,14 @@ describe.concurrent('a server that the API has not in its configuration', () => 
     expect(r.fake.requests.every(({ method }) => method === 'GET')).toBe(true)
   })
 
-  test('is not drained durably where it is not known if it is in the file', async () => {
+  test('is not drained durably if it may not be in the file', async () => {
     await using r = await rig({ config: CONFIG }, { durable: true, maintCuts: false })
     r.fake.fail({ match: /configuration.raw/, how: 'status', status: 403 })
     const result = await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })
     expect(result).toHaveProperty('error.message', expect.stringContaining('configuration/raw'))
   })
 
-  test('is drained durably where it was added at run time', async () => {
+  test('is drained durably if it was added at run time', async () => {
     await using r = await rig({}, { durable: true, maintCuts: false })
     const ref = { pool: 'web', member: 'web9' }
     await change(r.lb, { kind: 'add', ref, address: '127.0.0.1', port: 8009 })

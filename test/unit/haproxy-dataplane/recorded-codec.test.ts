@@ -62,7 +62,7 @@ describe.each(recordings())('$name', (recording) => {
     }
   })
 
-  test('every error is read as its words, absence too', () => {
+  test('every error is read with its words, absence too', () => {
     for (const { request, response } of bad) {
       const body =
         typeof response.body === 'string'
@@ -79,7 +79,7 @@ describe.each(recordings())('$name', (recording) => {
   })
 })
 
-test.each([' dev.dirty', 'dev', ''])('the version %j of an API is none', (version) => {
+test.each([' dev.dirty', 'dev', ''])('an API version of %j is refused', (version) => {
   const text = JSON.stringify({ api: { version }, system: {} })
   expect(parseGeneration('v3', text)).toEqual({
     tree: 'v3',
@@ -88,7 +88,7 @@ test.each([' dev.dirty', 'dev', ''])('the version %j of an API is none', (versio
   })
 })
 
-test('states are judged from both witnesses as they were recorded', () => {
+test('states are judged by both sources as they were recorded', () => {
   const judged = new Set<string>()
   for (const recording of recordings()) {
     const admin = new Map<string, string>()

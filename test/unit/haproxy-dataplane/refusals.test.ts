@@ -185,7 +185,7 @@ const ROWS: readonly Row[] = [
   },
 ]
 
-describe.concurrent('what is refused, and whether the same can succeed later', () => {
+describe.concurrent('a refusal, and whether the change can succeed later', () => {
   test.each(ROWS)('$of', async ({ change: one, is, fault, before, fake, options }) => {
     await using r = await rig(fake, options)
     await before?.(r.fake)
@@ -195,7 +195,7 @@ describe.concurrent('what is refused, and whether the same can succeed later', (
   })
 })
 
-test('a provider that was closed says so once and for all', async () => {
+test('a closed provider refuses once and for all', async () => {
   await using r = await rig()
   await r.lb.close()
   await expect(r.lb.apply([hold], context())).rejects.toMatchObject({ retryable: false })

@@ -40,11 +40,11 @@ async function rewriting(target: string, match: RegExp, status: number, message:
   }
 }
 
-describe.concurrent('a refusal that says less than it seems to', () => {
+describe.concurrent('a refusal of uncertain meaning', () => {
   test.each([
     [500, 'dial unix /run/lb/master.sock: connect: connection refused'],
     [404, 'no data for web/web1: not found'],
-  ])('a hold that was executed before its %d is in place', async (status, message) => {
+  ])('of %d after the hold was executed finds the hold in place', async (status, message) => {
     await using fake = await startFake()
     await using front = await rewriting(fake.url, /^PUT/, status, message)
     await using lb = connect(front)
@@ -53,7 +53,7 @@ describe.concurrent('a refusal that says less than it seems to', () => {
     expect(result.status).toBe('applied')
   })
 
-  test('a 404 to a hold of a server that is there is not its absence', async () => {
+  test('of 404 to a hold of an existing server is not its absence', async () => {
     await using r = await rig()
     const message = 'no data for web/web1: not found'
     r.fake.fail({ match: /^PUT/, how: 'status', status: 404, message, times: 1 })
@@ -62,14 +62,14 @@ describe.concurrent('a refusal that says less than it seems to', () => {
     expect((await present(r.lb, WEB1)).own).toBe('ready')
   })
 
-  test('a 500 to a hold that was not executed stays a refusal', async () => {
+  test('of 500 to a hold that was not executed stays a refusal', async () => {
     await using r = await rig()
     r.fake.fail({ match: /^PUT/, how: 'status', status: 500, message: 'no', times: 1 })
     const result = await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })
     expect(result).toMatchObject({ status: 'rejected', error: { code: 'REJECTED' } })
   })
 
-  test('a 404 to a removal of a server that is there is not its absence', async () => {
+  test('of 404 to a removal of an existing server is not its absence', async () => {
     await using r = await rig()
     const message = 'no data for web/web1: not found'
     r.fake.fail({ match: /^DELETE/, how: 'status', status: 404, message, times: 1 })
@@ -79,7 +79,7 @@ describe.concurrent('a refusal that says less than it seems to', () => {
   })
 })
 
-test('a removal from the file with a lost answer is not made twice', async () => {
+test('a removal from the file with a lost answer is not repeated', async () => {
   await using r = await rig({ reloadDelay: 10 }, { membership: 'configuration' })
   r.fake.fail({ match: /^DELETE .*configuration/, how: 'reset', execute: true, times: 1 })
   const result = await change(r.lb, { kind: 'remove', ref: WEB1 })
@@ -123,28 +123,25 @@ test('a weight set aside comes back after a lost answer to the opening', async (
   expect(await present(r.lb, WEB1)).toMatchObject({ own: 'ready', weight: 7, serves: true })
 })
 
-describe.concurrent(
-  'a durable mark whose write was lost, on a server in the wished state already',
-  () => {
-    test.each([['ready', { kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready' }]] as const)(
-      '%s is not called applied',
-      async (state, one) => {
-        await using r = await rig({}, { durable: true })
-        await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })
-        await r.fake.setBehind(WEB1, state)
-        const config = r.fake.config
-        const recovers = r.fake.fail({ match: /^PUT .*configuration/, how: 'status', status: 504 })
-        expect((await change(r.lb, one)).status).toBe('unknown')
-        expect(r.fake.config).toBe(config)
-        await recovers()
-        expect((await change(r.lb, one)).status).toBe('applied')
-        expect(r.fake.config).not.toBe(config)
-      },
-    )
-  },
-)
+describe.concurrent('a durable mark with a lost write, with the state in place', () => {
+  test.each([['ready', { kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready' }]] as const)(
+    '%s is not called applied',
+    async (state, one) => {
+      await using r = await rig({}, { durable: true })
+      await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })
+      await r.fake.setBehind(WEB1, state)
+      const config = r.fake.config
+      const recovers = r.fake.fail({ match: /^PUT .*configuration/, how: 'status', status: 504 })
+      expect((await change(r.lb, one)).status).toBe('unknown')
+      expect(r.fake.config).toBe(config)
+      await recovers()
+      expect((await change(r.lb, one)).status).toBe('applied')
+      expect(r.fake.config).not.toBe(config)
+    },
+  )
+})
 
-test('a durable maintenance is left at weight 0, in a write of its own', async () => {
+test('a durable maintenance is left at weight 0, in a separate write', async () => {
   const config = `backend web
   server web1 127.0.0.1:8001 on-marked-up shutdown-backup-sessions weight 7
   server spare 127.0.0.1:8002 backup

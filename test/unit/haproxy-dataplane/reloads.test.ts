@@ -5,7 +5,7 @@ import { present, rig } from '../../support/dataplane.js'
 const WEB1 = { pool: 'web', member: 'web1' }
 const process = (pid: number) => [{ node: 'lb', pid, uptime: 1, version: '3.2' }]
 
-test('reloads are counted for a minute, with those after writes', () => {
+test('reloads are counted for a minute, including those after writes', () => {
   const reloads = new Reloads()
   reloads.note(process(1), '1', 0)
   reloads.note(process(2), '2', 10_000)

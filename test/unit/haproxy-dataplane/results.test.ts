@@ -16,7 +16,7 @@ function handing(signal?: AbortSignal, then: () => void = () => undefined) {
   return { handed, ctx: { ...context(signal), result } }
 }
 
-test('a batch that is given up in the middle has handed up what was done', async () => {
+test('a batch given up halfway has handed up what was done', async () => {
   await using r = await rig()
   const controller = new AbortController()
   const { handed, ctx } = handing(controller.signal, () => {
@@ -39,7 +39,7 @@ test('a batch that is given up in the middle has handed up what was done', async
   expect(handed).toEqual([{ ref: WEB1, status: 'applied' }])
 })
 
-test('what needs no second look is handed up before it', async () => {
+test('a result without need of a second look is handed up before it', async () => {
   await using r = await rig()
   const controller = new AbortController()
   const { handed, ctx } = handing(controller.signal, () => controller.abort('enough'))
@@ -58,7 +58,7 @@ test('what needs no second look is handed up before it', async () => {
   expect(r.fake.requests.filter(({ method }) => method === 'PUT')).toEqual([])
 })
 
-test('a batch whose second look fails has handed up that it is unknown', async () => {
+test('a batch whose second look fails has handed up unknown results', async () => {
   await using r = await rig()
   r.fake.fail({ match: /^PUT .*web2/, how: 'reset' })
   const { handed, ctx } = handing()

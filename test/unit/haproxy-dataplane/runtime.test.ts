@@ -65,8 +65,8 @@ async function processesOf(fake: DataplaneFake) {
   return parseProcessInfo(await reply.text())
 }
 
-describe('with the Runtime API as its eyes', () => {
-  test('a drain waits for a process from before it, and is then verified', async () => {
+describe('proof by the Runtime API', () => {
+  test('waits for an earlier process, and is then verified', async () => {
     await using fake = await startFake()
     let busy = true
     await using lb = connect(fake, { runtime: withOld(() => busy), maintCuts: false })
@@ -85,7 +85,7 @@ describe('with the Runtime API as its eyes', () => {
     await run.release()
   })
 
-  test('what they can not see is said in their words', async () => {
+  test('tells in its words what it can not see', async () => {
     await using fake = await startFake({ uptime: 1_000_000 })
     const unverified = 'the master was not asked'
     const runtime = eyes((seen) => ({
@@ -100,7 +100,7 @@ describe('with the Runtime API as its eyes', () => {
     ['another address', false, (seen) => moved(seen, { port: 9_000 })],
     ['no such server', true, (seen) => ({ ...seen, readings: gone(seen) })],
     ['no answer', true, (seen) => ({ ...seen, readings: [] })],
-  ])('%s is another HAProxy', async (_what, retryable, change) => {
+  ])('is not taken from another HAProxy: %s', async (_what, retryable, change) => {
     await using fake = await startFake()
     await using lb = connect(fake, { runtime: eyes(change) })
     const look = lb.observe([WEB1], context())
@@ -112,7 +112,7 @@ describe('with the Runtime API as its eyes', () => {
   test.each([
     [1, 'is looked at again'],
     [9, 'is no look'],
-  ])('another process in %d looks %s', async (times) => {
+  ])('with another process in %d looks %s', async (times) => {
     await using fake = await startFake()
     const [info] = await processesOf(fake)
     let left = times
@@ -130,7 +130,7 @@ describe('with the Runtime API as its eyes', () => {
     else await expect(look).rejects.toMatchObject({ code: 'CONFLICT', retryable: true })
   })
 
-  test('a name without an address contradicts nothing', async () => {
+  test('is not contradicted by a name without an address', async () => {
     await using fake = await startFake()
     const runtime = eyes((seen) => moved(seen, { address: '-' }))
     await using lb = connect(fake, { runtime })

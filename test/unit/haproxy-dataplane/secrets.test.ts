@@ -25,14 +25,14 @@ describe.concurrent('secrets', () => {
     return error instanceof Error ? error.message : ''
   }
 
-  test('a page with status 200 that shows the header of the request', async () => {
+  test('are hidden on a page with status 200 that shows the request header', async () => {
     const login = Buffer.from('drainer:correct-horse-battery-staple').toString('base64')
     const message = await answering((header) => `<html>Authorization: ${header}</html>`, 200)
     expect(message).toContain('<html>Authorization: Basic')
     expect(message).not.toContain(login)
   })
 
-  test.each([200, 500])('a password at the end of what is shown of a %d', async (status) => {
+  test.each([200, 500])('are hidden at the end of what is shown of a %d', async (status) => {
     const message = await answering(() => `${'x'.repeat(188)}correct-horse-battery-staple`, status)
     expect(message).toContain('xxx')
     expect(message).not.toContain('correct-hor')

@@ -20,7 +20,7 @@ function truth(mask: number): 'ready' | 'drain' | 'maint' {
   return mask & 0x01 ? 'maint' : mask & 0x08 ? 'drain' : 'ready'
 }
 
-/** What it does, whoever set that. */
+/** What the server does, whoever set it so. */
 function inForce(mask: number): 'ready' | 'drain' | 'maint' {
   return mask & 0x23 ? 'maint' : mask & 0x18 ? 'drain' : 'ready'
 }
@@ -37,7 +37,7 @@ function status(mask: number, down: boolean): string {
 describe('own state', () => {
   const masks = Array.from({ length: 128 }, (_, mask) => mask)
 
-  test('whatever the mask, what is said is true or in force, or nothing', () => {
+  test('is true or in force, or not told, for any mask', () => {
     for (const mask of masks) {
       // `disabled` in the file, made ready, its name set on the command line and not resolved: as 40
       if (mask === 100) continue
@@ -46,7 +46,7 @@ describe('own state', () => {
         const tracked = inherits ? 'web/parent' : undefined
         const said = judge({ status: status(mask, down), tracked }, misread(mask))
         if (said.own === 'unknown') continue
-        // Hidden behind what it inherits: that is said, and that it is. Where it inherits a drain and a
+        // Its own state is hidden behind the inherited one, which is told. Where it inherits a drain and a
         // maintenance, the API reads the drain as its own.
         const both = (mask & 0x12) === 0x12 && truth(mask) === 'ready'
         const is = said.hidden === true ? inForce(mask) : both ? 'drain' : truth(mask)
@@ -55,7 +55,7 @@ describe('own state', () => {
     }
   })
 
-  test('behind an inherited maintenance every mask tells a state', () => {
+  test('is known for every mask behind an inherited maintenance', () => {
     for (const mask of masks.filter((each) => (each & 0x22) !== 0)) {
       const tracked = (mask & 0x12) !== 0 ? 'web/parent' : undefined
       const { own } = judge({ status: status(mask, false), tracked }, misread(mask))
@@ -67,13 +67,16 @@ describe('own state', () => {
   test.each([
     ['MAINT (resolution)', undefined, 'drain', 'drain'],
     ['MAINT (via web/parent)', 'web/parent', 'ready', 'unknown'],
-  ] as const)('what ends between two requests: %s of %s, then %s', (words, tracked, admin, own) => {
-    const said = judge({ status: words, tracked }, admin)
-    expect(said).toMatchObject({ own })
-    expect(said.hidden).toBeUndefined()
-  })
+  ] as const)(
+    'may change between two requests: %s of %s, then %s',
+    (words, tracked, admin, own) => {
+      const said = judge({ status: words, tracked }, admin)
+      expect(said).toMatchObject({ own })
+      expect(said.hidden).toBeUndefined()
+    },
+  )
 
-  test('the everyday masks are told apart', () => {
+  test('is told apart for the everyday masks', () => {
     const said = (mask: number, down = false) =>
       judge({ status: status(mask, down), tracked: undefined }, misread(mask)).own
     expect([0, 4, 8, 12, 1, 5].map((mask) => said(mask))).toEqual([
@@ -88,7 +91,7 @@ describe('own state', () => {
     expect(said(12, true)).toBe('unknown')
   })
 
-  test('a contradiction is unknown, and named', () => {
+  test('is unknown and named in a contradiction', () => {
     const verdict = judge({ status: 'UP', tracked: undefined }, 'maint')
     expect(verdict.own).toBe('unknown')
     expect(verdict.doubt).toContain("status 'UP', admin_state 'maint'")
@@ -96,7 +99,7 @@ describe('own state', () => {
     expect(judge({ status: 'SOMETHING NEW', tracked: undefined }, 'ready').own).toBe('unknown')
   })
 
-  test('what is inherited is told from what is own', async () => {
+  test('is told from an inherited state', async () => {
     await using r = await rig({
       pools: { web: ['web1', { name: 'web2', track: 'web/web1' }] },
     })
@@ -119,7 +122,7 @@ describe('own state', () => {
     expect(await present(r.lb, web2)).toMatchObject({ own: 'ready', serves: true })
   })
 
-  test('an unknown state is never in force', async () => {
+  test('is never in force if it is unknown', async () => {
     await using r = await rig()
     r.fake.setMask(WEB1, 64)
     const reading = await look(r.lb, WEB1)
@@ -147,7 +150,7 @@ describe('health', () => {
     expect(healthOf({ status: text, check: state, lastChange })).toBe(health)
   })
 
-  test('a server that left maint is not up before a check has passed', async () => {
+  test('is not up before a check passed, for a server that left maint', async () => {
     // The checks of the fake pass by this clock.
     vi.useFakeTimers({ toFake: ['Date'] })
     onTestFinished(() => void vi.useRealTimers())
@@ -162,7 +165,7 @@ describe('health', () => {
   })
 })
 
-test('who serves is told by the status text', () => {
+test('the status text tells who serves', () => {
   expect(['UP', 'UP 1/3', 'no check'].every(serving)).toBe(true)
   expect(['DOWN', 'DRAIN', 'MAINT', 'NOLB', 'UPSIDE'].some(serving)).toBe(false)
 })
@@ -171,6 +174,6 @@ test.each([
   ['127.0.0.1:80', '127.0.0.1', 80],
   ['[2001:db8::1]:8080', '2001:db8::1', 8080],
   ['/run/app.sock', '/run/app.sock', 0],
-])('an address is taken apart: %s', (text, address, port) => {
+])('an address is split into host and port: %s', (text, address, port) => {
   expect(splitAddress(text)).toEqual({ address, port })
 })

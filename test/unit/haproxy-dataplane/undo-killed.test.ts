@@ -19,7 +19,7 @@ async function drained(fake: DataplaneFake): Promise<Ticket> {
   return ticket!
 }
 
-/** An undo that is heard of no more once it has sent its write of that number. */
+/** An undo whose process ends once it has sent its write of that number. */
 async function dies(fake: DataplaneFake, ticket: Ticket, write: number, execute: boolean) {
   await using lb = connect(fake, DURABLE)
   const puts = (): number => fake.requests.filter(({ method }) => method === 'PUT').length
@@ -50,7 +50,7 @@ beforeAll(async () => {
 
 afterAll(() => Promise.all([...held.values()].map(({ fake }) => fake.close())))
 
-describe('an undo of a durable drain that dies', () => {
+describe('a killed undo of a durable drain', () => {
   test.each(MOMENTS)('at write $write, executed $execute, leaves no mark', async (moment) => {
     const { fake, ticket } = held.get(moment)!
     await dies(fake, ticket, moment.write, moment.execute)

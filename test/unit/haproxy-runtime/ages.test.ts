@@ -37,7 +37,7 @@ test('a drain that waits long is told the age of its oldest work', async () => {
   expect(asked(at)).toBe(1)
 })
 
-test('the age grows between two questions, which are seldom', async () => {
+test('the age grows between two questions, which are rare', async () => {
   await using at = await rig()
   await at.fake.occupy(WEB1)
   passes(60_000)
@@ -51,7 +51,7 @@ test('the age grows between two questions, which are seldom', async () => {
   expect(asked(at)).toBe(2)
 })
 
-test('the age of work that has ended is not told', async () => {
+test('the age of ended work is not told', async () => {
   await using at = await rig()
   const end = await at.fake.occupy(WEB1)
   passes(60_000)
@@ -64,7 +64,7 @@ test('the age of work that has ended is not told', async () => {
   expect(await look(at, 12_001)).toMatchObject({ active: 1, oldest: 0 })
 })
 
-test('no age is asked for where nothing is drained', async () => {
+test('no age is asked for without a drain', async () => {
   await using at = await rig()
   await at.fake.occupy(WEB1)
   await look(at, 0)
@@ -72,7 +72,7 @@ test('no age is asked for where nothing is drained', async () => {
   expect(asked(at)).toBe(0)
 })
 
-test('two members that wait are told by one question', async () => {
+test('one question tells the ages for two waiting members', async () => {
   await using at = await rig()
   await at.fake.occupy(WEB1)
   passes(5_000)
@@ -100,7 +100,7 @@ test('a socket that may not list streams is asked once', async () => {
   expect(asked(at)).toBe(1)
 })
 
-test('a drain that times out says the age; its events do, its ticket not', async () => {
+test('a drain that times out and its events tell the age, its ticket not', async () => {
   const clock = fakeClock()
   await using at = await rig()
   await at.fake.occupy(WEB1)
@@ -140,7 +140,7 @@ test.each([
   expect([...oldestStreams(line).values()]).toEqual([ms])
 })
 
-test.each(['', '5', '1w', 's', '-1s'])('an age of %o is none', (text) => {
+test.each(['', '5', '1w', 's', '-1s'])('an age of %o is not told', (text) => {
   const line = `0x7f00: proto=tcpv4 src=127.0.0.1:1 fe=f be=web srv=web1 ts=00 age=${text} calls=1\n`
   expect([...oldestStreams(line)]).toEqual([])
 })

@@ -38,7 +38,7 @@ describe('encoders', () => {
     },
   )
 
-  it('no name can carry a second command', () => {
+  it('never let a name carry a second command', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (pool, member) => {
         try {
@@ -53,9 +53,9 @@ describe('encoders', () => {
   })
 
   it.each([
-    [{ address: 'app.local', port: 80 }, /no IP address/],
-    [{ address: '10.0.0.1', port: 99_999 }, /no port/], // HAProxy takes it for another port
-    [{ address: '10.0.0.1', port: 80, weight: 300 }, /no weight/],
+    [{ address: 'app.local', port: 80 }, /not an IP address/],
+    [{ address: '10.0.0.1', port: 99_999 }, /not a port/], // HAProxy takes it for another port
+    [{ address: '10.0.0.1', port: 80, weight: 300 }, /not a weight/],
     [{ address: '10.0.0.1', port: 80, keywords: 'check;quit' }, /can't follow/],
   ] as const)('refuses to add %j', (added, message) => {
     expect(() => addServer(ref, added)).toThrow(message)

@@ -19,7 +19,7 @@ const whole = (text: string): string => splitReplies(text, 1)[0] ?? ''
 
 describe.each(VERSIONS)('a damaged reply of HAProxy %s', (version) => {
   it.each(['show-stat-csv', 'show-stat-queue', 'show-stat-h2-inflight'])(
-    '%s makes no count',
+    'in %s is not read as a count',
     (name) => {
       const text = `${fixture(version, name).trimEnd()}\n\n`
       const counts = (reply: string) =>
@@ -35,7 +35,7 @@ describe.each(VERSIONS)('a damaged reply of HAProxy %s', (version) => {
     },
   )
 
-  it('show servers state opens nothing and moves no server', () => {
+  it('of show servers state opens nothing and moves no server', () => {
     const text = `${fixture(version, 'show-servers-state-all').trimEnd()}\n\n`
     const states = (reply: string) =>
       parseServersState(whole(reply)).map(({ pool, name, address, port, admin, op }) =>
@@ -49,7 +49,7 @@ describe.each(VERSIONS)('a damaged reply of HAProxy %s', (version) => {
     )
   })
 
-  it('cut anywhere is lost, never a shorter one', () => {
+  it('cut anywhere is lost, never read as a shorter one', () => {
     const text = `${fixture(version, 'show-servers-state-all').trimEnd()}\n\n`
     fc.assert(
       fc.property(fc.nat({ max: text.length - 1 }), (at) => {
@@ -58,7 +58,7 @@ describe.each(VERSIONS)('a damaged reply of HAProxy %s', (version) => {
     )
   })
 
-  it('show proc loses no worker', () => {
+  it('of show proc loses no worker', () => {
     const text = `${fixture(version, 'master-show-proc-after-reload').trimEnd()}\n\n`
     const workers = (reply: string) => {
       const { current, old } = parseProc(whole(reply))
@@ -72,7 +72,7 @@ describe.each(VERSIONS)('a damaged reply of HAProxy %s', (version) => {
     )
   })
 
-  it('show info makes no other process', () => {
+  it('of show info is not read as another process', () => {
     const text = `${fixture(version, 'show-info').trimEnd()}\n\n`
     const read = (reply: string) => {
       const { pid, stopping, connections } = parseInfo(whole(reply))

@@ -94,7 +94,7 @@ describe.each(VERSIONS)('decoders on HAProxy %s', (version) => {
   })
 })
 
-describe('the mask', () => {
+describe('the mask of a server', () => {
   it.each([
     [0, 'ready', undefined],
     [1, 'maint', undefined],
@@ -137,7 +137,7 @@ describe('the mask', () => {
   })
 })
 
-it('columns are found where the header of each reply has them', () => {
+it('columns are found by the header of each reply', () => {
   const header = '# pxname,svname,qcur,scur,stot,status,iid,sid,type'
   const reversed = `# ${header.slice(2).split(',').reverse().join()}`
   const row = 'web,s1,2,1,7,UP,3,1,2'
@@ -149,7 +149,7 @@ it('columns are found where the header of each reply has them', () => {
   }
 })
 
-describe('replies that are not what was asked for', () => {
+describe('replies to another question', () => {
   it.each([
     ['show stat', () => parseStat('Unknown command')],
     ['show stat without scur', () => parseStat('# pxname,svname,\nweb,s1,\n')],
@@ -167,7 +167,7 @@ describe('replies that are not what was asked for', () => {
     expect(read).toThrow(expect.objectContaining({ code: 'MALFORMED_REPLY' }))
   })
 
-  it('a count that is no number is never taken for zero', () => {
+  it('never give a zero for a count that is not a number', () => {
     const text = fixture('3.2.26', 'show-stat-csv')
     const [header = '', row = ''] = text.split('\n')
     const cells = row.split(',')
@@ -177,7 +177,7 @@ describe('replies that are not what was asked for', () => {
     )
   })
 
-  it('never throws anything else', () => {
+  it('throw no other error', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         for (const parse of [parseStat, parseServersState, parseInfo, parseProc]) {
@@ -191,7 +191,7 @@ describe('replies that are not what was asked for', () => {
     )
   })
 
-  it('columns in another order, unknown ones and quoted cells change nothing', () => {
+  it('may have other column orders, unknown columns and quoted cells', () => {
     const text =
       '# svname,new,pxname,type,iid,sid,stot,status,scur,qcur,last_chk,\ns1,"a, ""b""",web,2,3,1,5,UP,1,2,"x,\ny",\n'
     expect(parseStat(text)).toEqual([
@@ -200,17 +200,17 @@ describe('replies that are not what was asked for', () => {
   })
 })
 
-describe('who a server is', () => {
+describe('the identity of a server', () => {
   const [state] = parseServersState(fixture('3.2.26', 'show-servers-state-all'))
   if (state === undefined) throw new Error('no state')
 
-  it('address and port, not the id', () => {
+  it('is address and port, not the id', () => {
     expect(identityOf(state)).toBe('127.0.0.1:20601')
     expect(identityOf({ ...state, sid: '99' })).toBe(identityOf(state))
     expect(identityOf({ ...state, address: '2001:db8::1' })).toBe('[2001:db8::1]:20601')
   })
 
-  it('another address is another server, a lost one of a name is not', () => {
+  it('changes with another address, but not with a lost address of a name', () => {
     expect(isSameServer('127.0.0.1:20601', state)).toBe(true)
     expect(isSameServer(undefined, state)).toBe(true)
     expect(isSameServer('127.0.0.1:20601', { ...state, address: '127.0.0.2' })).toBe(false)

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { context, rig, WEB1 } from './rig.js'
 
-// A reload between the first look and the first change: the one look is all that the old process was seen by.
-test('a process of the first look is counted after a reload, without a maste', async () => {
+// After a reload between the first look and the first change, only that look has seen the old process.
+test('without a master, a process of the first look counts after a reload', async () => {
   await using it = await rig()
   const end = await it.fake.occupy(WEB1)
   await it.lb.observe([WEB1], context())

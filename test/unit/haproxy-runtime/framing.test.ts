@@ -28,7 +28,7 @@ describe('framing of replies', () => {
   it.each([
     'HTTP/1.1 400 Bad request\r\nContent-length: 90\r\n\r\n<html>',
     '<html><body><h1>400 Bad request</h1>',
-  ])('an HTTP server behind the address is named: %j', (text) => {
+  ])('names an HTTP server behind the address: %j', (text) => {
     expect(() => splitReplies(text, 6)).toThrow(/an HTTP server answers there: expected the 'stats/)
   })
 
@@ -42,7 +42,7 @@ describe('framing of replies', () => {
     expect(() => splitReplies(text.slice(0, -1), 1)).toThrow(/after 0 of 1 replies/)
   })
 
-  it('finds every reply whatever the chunks', () => {
+  it('finds every reply in any chunks', () => {
     const reply = fc
       .array(fc.string({ minLength: 1, unit: fc.constantFrom('a', ',', ' ', '#', '1') }), {
         maxLength: 5,
@@ -76,7 +76,7 @@ describe('framing of replies', () => {
   })
 
   it.each(['', 'Pid: 1', 'Pid: 1\n', 'Pid: 1\n\n', 'Pid: 1\n\n\n', 'Pid: 1\n\n\nNo such'])(
-    'an answer to two changes that ends in its middle is lost: %j',
+    'loses a truncated answer to two changes: %j',
     (text) => {
       expect(() => splitChange(text, 2)).toThrow(
         expect.objectContaining({ code: 'CONNECTION_LOST', retryable: true }),
@@ -84,7 +84,7 @@ describe('framing of replies', () => {
     },
   )
 
-  it('says how many replies are missing, and never makes one up', () => {
+  it('says how many replies are missing, and never invents one', () => {
     expect(() => splitReplies('admin\n\n', 2)).toThrow(
       expect.objectContaining({
         code: 'CONNECTION_LOST',
@@ -94,7 +94,7 @@ describe('framing of replies', () => {
     expect(() => splitReplies('', 1)).toThrow(expect.objectContaining({ code: 'CONNECTION_LOST' }))
   })
 
-  it('cuts prompt mode alike: a prompt after each reply, or each line', () => {
+  it('splits prompt mode alike, by prompts after a reply or each line', () => {
     const text = '\n> admin\n\n> No such server.\n> a\nb\n\n> \n> '
     const expected = ['', 'admin', 'No such server.', 'a\nb', '']
     expect(new PromptSplitter().push(text)).toEqual(expected)

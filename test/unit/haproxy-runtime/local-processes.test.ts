@@ -51,7 +51,7 @@ const OURS = { 10: { parent: 1 }, 11: { parent: 10 } }
 const serves = { pid: 11, start: START }
 
 describe('the fate of a process', () => {
-  test('is its end where the system does not show it', async () => {
+  test('is its end if the system does not show it', async () => {
     expect(await system(OURS).fate({ pid: 12 }, serves)).toBe('ended')
     expect(await system(OURS).fate({ pid: 10 }, serves)).toBe('there')
   })
@@ -77,7 +77,7 @@ describe('the fate of a process', () => {
     expect(await system(OURS).fate({ pid: 12 }, { ...serves, start: '' })).toBe('unknown')
   })
 
-  test('is not known where it may not be read', async () => {
+  test('is not known if it may not be read', async () => {
     expect(await system(OURS, ['/proc/12/stat']).fate({ pid: 12 }, serves)).toBe('unknown')
   })
 })
@@ -139,15 +139,15 @@ describe('the neighbours of a process', () => {
   })
 })
 
-describe('workers that a master does not list', () => {
+describe('unlisted workers', () => {
   const before = { 20: { parent: 1 }, 21: { parent: 20 } }
 
-  test('are those of another master with the same socket', async () => {
+  test('include those of another master with the same socket', async () => {
     expect(await system({ ...OURS, ...before }).unlisted(10, serves)).toEqual([21])
     expect(await system(OURS).unlisted(10, serves)).toEqual([])
   })
 
-  test('are none of a HAProxy with another master socket, or without one', async () => {
+  test('do not include those of a HAProxy with another master socket or none', async () => {
     for (const args of [['-W', '-S', '/run/other.sock'], ['-W'], ['-S']]) {
       const other = { 20: { parent: 1, args }, 21: { parent: 20, args } }
       expect(await system({ ...OURS, ...other }).unlisted(10, serves)).toEqual([])

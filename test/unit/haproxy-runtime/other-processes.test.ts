@@ -5,7 +5,7 @@ import { type HaproxyFake, startFake } from 'drainable/testing/haproxy-runtime'
 import { expect, test } from 'vitest'
 import { context, WEB1 } from './rig.js'
 
-/** Stands before a socket of the fake. */
+/** A proxy in front of a socket of the fake. */
 interface Front extends AsyncDisposable {
   readonly address: { readonly host: string; readonly port: number }
   /** Ends every connection in good order, as a tunnel does that is restarted. */
@@ -51,8 +51,8 @@ async function withMaster(): Promise<HaproxyFake> {
   return startFake({ pools: { web: ['web1', 'web2'] }, master: true })
 }
 
-// It breaks off while it starts, and serves a moment later: it knows of no drain.
-test('a worker unread before it served is no life of the drain', async () => {
+// The worker cuts its answer while it starts, and serves a moment later: it knows of no drain.
+test('a worker that was unread before it served has no incarnation', async () => {
   await using fake = await withMaster()
   const coming = fake.pid + 1
   let asked = 0
@@ -71,10 +71,10 @@ test('a worker unread before it served is no life of the drain', async () => {
 })
 
 // What stands before a socket (TLS, a tunnel) may end a silent connection, which says nothing of the process.
-test('with a master the end of the kept connection is no end of its process', async () => {
+test('with a master, the end of a kept connection does not end its process', async () => {
   await using fake = await withMaster()
   let tired = false
-  // On a connection of its own a line has more than this.
+  // On a separate connection the line is longer than this.
   const answer = (line: string): string | undefined =>
     tired && line === 'show info float' ? '' : undefined
   await using socket = await before(fake.socket, answer)
@@ -91,7 +91,7 @@ test('with a master the end of the kept connection is no end of its process', as
   await end()
 })
 
-test('without a master a restarted tunnel is no end of an old process', async () => {
+test('without a master, a restarted tunnel does not end an old process', async () => {
   await using fake = await startFake({ pools: { web: ['web1', 'web2'] } })
   await using socket = await before(fake.socket, () => undefined)
   await using lb = haproxyRuntime({ socket: socket.address })
@@ -110,7 +110,7 @@ test('without a master a restarted tunnel is no end of an old process', async ()
 })
 
 // A loaded machine: the worker that was asked ends in a reload before the master can pass a question on.
-test('a reload at the first look is none of a wrong master', async () => {
+test('a reload during the first look does not mean a wrong master', async () => {
   await using fake = await withMaster()
   let reloads = true
   await using master = await before(fake.master, (line) =>
@@ -130,7 +130,7 @@ test('a reload at the first look is none of a wrong master', async () => {
 })
 
 // A loaded machine: the new worker serves its socket, and the master is slow to enter it in its list.
-test('a worker that its master does not list yet is none of another', async () => {
+test('a worker not listed by its master yet does not mean a wrong master', async () => {
   await using fake = await withMaster()
   const from = performance.now()
   await using master = await before(fake.master, (line) =>
@@ -142,8 +142,8 @@ test('a worker that its master does not list yet is none of another', async () =
   expect((await lb.observe([WEB1], context())).readings[0]).toMatchObject({ present: true })
 })
 
-// It executes itself anew at a reload, which takes half a second; its worker's own socket answers first.
-test('a reload is told before a silent master answers', async () => {
+// A master executes itself again at a reload, which takes half a second: the worker's socket answers first.
+test('a reload is reported before a silent master answers', async () => {
   await using fake = await withMaster()
   await using lb = haproxyRuntime({
     socket: fake.socket,
@@ -162,7 +162,7 @@ test('a reload is told before a silent master answers', async () => {
   expect((await lb.observe([WEB1], context())).readings[0]).toMatchObject({ own: 'ready' })
 })
 
-test('a reload that a look finds is told without asking the master', async () => {
+test('a reload found by a look is reported without asking the master', async () => {
   await using fake = await withMaster()
   await using lb = haproxyRuntime({
     socket: fake.socket,
@@ -186,7 +186,7 @@ function ofAnotherMaster(fake: HaproxyFake): string {
   return `#<PID> <type> <reloads> <uptime> <version>\n9 master 0 0d00h00m00s 3.2\n# workers\n${fake.pid} worker 0 0d00h00m00s 3.2\n\n`
 }
 
-test('a worker that a new master does not list is read where it was held', async () => {
+test('a worker unlisted by a new master is read on its kept connection', async () => {
   await using fake = await withMaster()
   let another = false
   await using master = await before(fake.master, (line) =>
@@ -206,7 +206,7 @@ test('a worker that a new master does not list is read where it was held', async
   await expect.poll(seen).toBe('unlisted')
 })
 
-test('a worker of an earlier master without a way to it is unread', async () => {
+test('a worker of an earlier master that can not be reached is unread', async () => {
   await using fake = await withMaster()
   let another = false
   await using master = await before(fake.master, (line) =>
@@ -224,7 +224,7 @@ test('a worker of an earlier master without a way to it is unread', async () => 
     note: expect.stringContaining('another master') as unknown,
   })
   expect(ended).not.toBe('unlisted')
-  // In time it is not named any more, which is no end.
+  // After a while it is not named any more, which does not mean that it has ended.
   const clock = { ...context().clock, now: () => performance.now() + 61_000 }
   const later = async () => lb.observe([WEB1], { ...context(), clock })
   await later()
@@ -238,19 +238,22 @@ test('a worker of an earlier master without a way to it is unread', async () => 
 test.each([
   ['accept', 'given up by the option oldWorkers', 1],
   [{ within: '1h' }, undefined, 2],
-] as const)('a worker of an earlier master, oldWorkers %j', async (oldWorkers, words, scopes) => {
-  await using fake = await withMaster()
-  let another = false
-  await using master = await before(fake.master, (line) =>
-    another && line === 'show proc;quit' ? ofAnotherMaster(fake) : undefined,
-  )
-  await using lb = haproxyRuntime({ socket: fake.socket, master: master.address, oldWorkers })
-  await lb.observe([WEB1], context())
-  await fake.reload()
-  another = true
-  await lb.observe([WEB1], context())
-  const [reading] = (await lb.observe([WEB1], context())).readings
-  expect(reading!.scopes).toHaveLength(scopes)
-  const said = reading?.present === true ? reading.unverified : 'absent'
-  expect(said?.slice(-(words?.length ?? 0))).toBe(words)
-})
+] as const)(
+  'a worker of an earlier master under oldWorkers %j',
+  async (oldWorkers, words, scopes) => {
+    await using fake = await withMaster()
+    let another = false
+    await using master = await before(fake.master, (line) =>
+      another && line === 'show proc;quit' ? ofAnotherMaster(fake) : undefined,
+    )
+    await using lb = haproxyRuntime({ socket: fake.socket, master: master.address, oldWorkers })
+    await lb.observe([WEB1], context())
+    await fake.reload()
+    another = true
+    await lb.observe([WEB1], context())
+    const [reading] = (await lb.observe([WEB1], context())).readings
+    expect(reading!.scopes).toHaveLength(scopes)
+    const said = reading?.present === true ? reading.unverified : 'absent'
+    expect(said?.slice(-(words?.length ?? 0))).toBe(words)
+  },
+)

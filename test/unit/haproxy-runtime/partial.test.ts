@@ -17,7 +17,7 @@ async function hurriedly(lb: DrainableProvider, one: Change) {
   return result
 }
 
-describe('a removal that is refused', () => {
+describe('a refused removal', () => {
   test.each(['2.6', '3.2'] as const)(
     'of a busy server leaves it drained on %s',
     async (version) => {
@@ -37,7 +37,7 @@ describe('a removal that is refused', () => {
     },
   )
 
-  test('of a server that others track leaves it open', async () => {
+  test('of a server that others track leaves the server open', async () => {
     const api = [{ name: 'api1', track: 'web/web1' }]
     await using it = await rig({ pools: { ...CHECKED.pools, api } })
     const result = await change(it.lb, remove)
@@ -57,7 +57,7 @@ describe('a removal that is refused', () => {
     expect(it.fake.requests.some(({ line }) => line.includes('set server'))).toBe(false)
   })
 
-  test('leaves alone what another client has made of it meanwhile', async () => {
+  test('leaves alone what another client changed meanwhile', async () => {
     await using it = await rig()
     await change(it.lb, hold)
     const meddle = (): void => {
@@ -68,7 +68,7 @@ describe('a removal that is refused', () => {
     expect(it.fake.adminMask(WEB1)).toBe(READY)
   })
 
-  test('and whose server can not be put back is unknown', async () => {
+  test('whose server can not be put back is unknown', async () => {
     await using it = await rig()
     await change(it.lb, hold)
     it.fake.fail({ match: /^del server/, how: 'status', times: 1 })
@@ -78,7 +78,7 @@ describe('a removal that is refused', () => {
     expect(result).toHaveProperty('error.message', expect.stringContaining('could not be put back'))
   })
 
-  test('leaves maintenance by way of weight 0 where a backup serves', async () => {
+  test('leaves maintenance by way of weight 0 if a backup serves', async () => {
     const web = ['web1', { name: 'spare', backup: true }]
     await using it = await rig({ pools: { web } })
     await change(it.lb, hold)
@@ -105,7 +105,7 @@ describe('an addition whose opening is refused', () => {
     expect(it.fake.adminMask(ref)).toBeUndefined()
   })
 
-  test('is unknown where the server stays', async () => {
+  test('is unknown if the server stays', async () => {
     await using it = await rig()
     it.fake.fail({ match: /state ready/, how: 'status', times: 1 })
     it.fake.fail({ match: /^del server/, how: 'status', times: 1 })
@@ -117,11 +117,11 @@ describe('an addition whose opening is refused', () => {
   })
 })
 
-describe('a way out of maintenance of which one command is refused', () => {
+describe('leaving maintenance with one refused command', () => {
   const web = ['web1', { name: 'spare', backup: true }]
   const restore: Change = { kind: 'restore', ref: WEB1, expect: 'maint', to: 'ready' }
 
-  test('is done where the state shows all the same', async () => {
+  test('is done if the state shows it', async () => {
     await using it = await rig({ pools: { web } })
     await it.fake.setBehind(WEB1, 'maint')
     it.fake.fail({
@@ -134,7 +134,7 @@ describe('a way out of maintenance of which one command is refused', () => {
     expect(it.fake.adminMask(WEB1)).toBe(READY)
   })
 
-  test('is refused where nothing was changed', async () => {
+  test('is refused if nothing was changed', async () => {
     await using it = await rig({ pools: { web } })
     await it.fake.setBehind(WEB1, 'maint')
     it.fake.fail({ match: /state ready/, how: 'status', times: 1 })
@@ -145,7 +145,7 @@ describe('a way out of maintenance of which one command is refused', () => {
     expect(it.fake.adminMask(WEB1)).toBe(MAINT)
   })
 
-  test('is unknown where the server is open without its weight', async () => {
+  test('is unknown if the server is open without its weight', async () => {
     await using it = await rig({ pools: { web } })
     await it.fake.setBehind(WEB1, 'maint')
     it.fake.fail({ match: /weight 100%/, how: 'status', times: 1 })
@@ -156,7 +156,7 @@ describe('a way out of maintenance of which one command is refused', () => {
   })
 })
 
-test('a cut goes on when an old worker ends in the middle of it', async () => {
+test('a cut continues when an old worker ends in the middle of it', async () => {
   await using it = await rig({ master: true })
   const end = await it.fake.occupy(WEB1)
   await it.fake.reload()

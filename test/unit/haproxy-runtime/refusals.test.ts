@@ -143,7 +143,7 @@ const ROWS: readonly Row[] = [
   },
 ]
 
-describe('what is refused, and whether the same can succeed later', () => {
+describe('a refusal, and whether the change can succeed later', () => {
   test.each(ROWS)('$of', async ({ change, is, fault, before, fake, options }) => {
     await using it = await rig(fake, options)
     await before?.(it.fake)
@@ -154,7 +154,7 @@ describe('what is refused, and whether the same can succeed later', () => {
   })
 })
 
-test('a provider that was closed says so once and for all', async () => {
+test('a closed provider refuses once and for all', async () => {
   await using it = await rig()
   await it.lb.close()
   await expect(it.lb.apply([hold], hurried())).rejects.toMatchObject({ retryable: false })

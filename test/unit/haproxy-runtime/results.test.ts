@@ -4,7 +4,7 @@ import { context, rig, WEB1, WEB2 } from './rig.js'
 
 const holds = [WEB1, WEB2].map((ref) => ({ kind: 'hold', ref, to: 'drain' }) as const)
 
-test('a batch given up midway has handed up what was done and what was not', async () => {
+test('a batch given up halfway has handed up what was done and what was not', async () => {
   await using it = await rig()
   it.fake.fail({ match: /set server web\/web2/, how: 'silent', times: 1 })
   const controller = new AbortController()

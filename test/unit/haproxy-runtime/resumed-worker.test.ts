@@ -6,7 +6,7 @@ import { startFake } from 'drainable/testing/haproxy-runtime'
 const web1 = { pool: 'web', member: 'web1' }
 
 // A ticket that knows an old worker, and a provider that has never seen it.
-test('a worker of the ticket that the master does not list has ended', async () => {
+test('a worker in a ticket that the master does not list has ended', async () => {
   await using fake = await startFake({ pools: { web: ['web1', 'web2'] }, master: true })
   const options = { socket: fake.socket, ...(fake.master && { master: fake.master }) }
   const tickets: Ticket[] = []

@@ -13,7 +13,7 @@ import { systemClock } from '../../../src/provider/clock.js'
 
 const within = (signal: AbortSignal) => ({ clock: systemClock, signal })
 const LIMITS = { connectTimeout: 10_000, replyTimeout: 30_000, maxConnections: 2 }
-/** For what never comes: long enough for what does. */
+/** Short enough for an answer that never comes, long enough for one that does. */
 const HASTY = 1_000
 const forever = within(new AbortController().signal)
 
@@ -60,8 +60,8 @@ function code(expected: string): unknown {
   return expect.objectContaining({ code: expected })
 }
 
-describe('one line, one connection', () => {
-  it('reads to the close, however it comes', async () => {
+describe('a line on a connection of its own', () => {
+  it('reads to the close, in any pieces', async () => {
     await listen((socket, line) => {
       for (const byte of Buffer.from(`${line}: grüße\n\n`)) socket.write(Buffer.from([byte]))
       socket.end()
@@ -71,18 +71,18 @@ describe('one line, one connection', () => {
     )
   })
 
-  it('says when nothing comes, when it stops midway, when it is closed', async () => {
+  it('tells no answer, a truncated answer and a close apart', async () => {
     await listen((socket, line) => {
       if (line === 'half') socket.write('# pxname')
       if (line === 'close') socket.end()
     })
     const socket = new RuntimeSocket(at(path), { ...LIMITS, replyTimeout: HASTY })
     await expect(socket.exchange('silent', forever)).rejects.toEqual(code('CALL_TIMEOUT'))
-    await expect(socket.exchange('half', forever)).rejects.toThrow(/not whole/)
+    await expect(socket.exchange('half', forever)).rejects.toThrow(/not complete within/)
     await expect(socket.exchange('close', forever)).rejects.toEqual(code('CONNECTION_LOST'))
   })
 
-  it('an answer that dribbles ends when its time is over, as a whole', async () => {
+  it('ends a dribbling answer when its whole time is over', async () => {
     await listen((socket) => {
       const drip = setInterval(() => socket.write('x'), 20)
       socket.on('close', () => clearInterval(drip))
@@ -91,7 +91,7 @@ describe('one line, one connection', () => {
     await expect(socket.exchange('slowly', forever)).rejects.toEqual(code('CALL_TIMEOUT'))
   })
 
-  it('an abort rejects at once with its reason, and leaves no socket', async () => {
+  it('rejects an abort at once with its reason, and leaves no socket', async () => {
     await listen(() => undefined)
     const socket = new RuntimeSocket(at(path), LIMITS)
     const stop = new AbortController()
@@ -122,7 +122,7 @@ describe('one line, one connection', () => {
     expect(most).toBe(LIMITS.maxConnections)
   })
 
-  it('once closed it opens no other', async () => {
+  it('opens no connection after its close', async () => {
     await listen(() => undefined)
     const socket = new RuntimeSocket(at(path), LIMITS)
     const call = socket.exchange('silent', forever)
@@ -138,7 +138,7 @@ describe('channels', () => {
   const info = (pid: number): string =>
     `Version: 3.2.1\nPid: ${pid}\nnode: n\nStart_time_sec: 1\n\n`
 
-  it('another process is noticed in the connection that counted', async () => {
+  it('notices another process in the connection that counted', async () => {
     let pid = 1
     await listen((socket, line) => {
       const replies = line.split(';').map((command) => {
@@ -157,7 +157,7 @@ describe('channels', () => {
     await expect(stats.change('set server x', 'n/1/1', forever)).rejects.toEqual(other)
   })
 
-  it('a line that is too long for the process is halved until it fits', async () => {
+  it('halve a line that is too long until it fits', async () => {
     const lengths: number[] = []
     await listen((socket, line) => {
       lengths.push(line.length)
@@ -178,7 +178,7 @@ describe('channels', () => {
     expect(lengths.slice(before).every((length) => length <= 2_000)).toBe(true)
   })
 
-  it('a worker that has gone ends it, though the master stays (3.x)', async () => {
+  it('end with their worker, though the master stays (3.x)', async () => {
     await listen((socket) => {
       socket.write("Can't find the target PID matching the prefix '@!7'\n")
     })
@@ -189,7 +189,7 @@ describe('channels', () => {
 })
 
 describe('a kept connection', () => {
-  it('a late reply to a command given up is none to the next one', async () => {
+  it('does not take a late reply for that of the next command', async () => {
     const late: (() => void)[] = []
     await listen((socket, line) => {
       const answer = (): void => void socket.write(line === 'prompt' ? '\n> ' : `${line}!\n\n> `)
@@ -210,12 +210,12 @@ describe('a kept connection', () => {
   })
 })
 
-describe('what the system says of a connection', () => {
+describe('a connection error of the system', () => {
   it.each([
     ['ENOENT', 'UNREACHABLE', 'no such socket'],
     ['ECONNREFUSED', 'UNREACHABLE', 'nothing listens there'],
     ['EAGAIN', 'UNREACHABLE', "'stats maxconn'"],
-    ['EACCES', 'FORBIDDEN', 'may not open the socket'],
+    ['EACCES', 'FORBIDDEN', 'is not allowed to open the socket'],
   ])('%s is %s', (system, expected, words) => {
     const cause = Object.assign(new Error(`connect ${system}`), { code: system })
     const error = socketError('unix:/run/s', cause, false)
@@ -223,7 +223,7 @@ describe('what the system says of a connection', () => {
     expect(error.message).toContain(words)
   })
 
-  it.each(['ENOENT', 'ECONNREFUSED', 'EACCES'])('%s of the master socket names it', (system) => {
+  it.each(['ENOENT', 'ECONNREFUSED', 'EACCES'])('%s names the master socket', (system) => {
     const cause = Object.assign(new Error(`connect ${system}`), { code: system })
     const { message } = socketError('unix:/run/m', cause, false, 'master')
     expect(message).toContain('haproxy -S')

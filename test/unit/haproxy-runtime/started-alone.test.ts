@@ -26,43 +26,43 @@ function proc({ name = 'haproxy', args = ['-f', 'haproxy.cfg'], ticks = 50_000 }
 const info = (start: number | '' = START, pid = PID) => ({ pid, start: String(start) })
 
 describe('a process that was started alone', () => {
-  test('is known by its name, its start and its arguments', async () => {
+  test('is recognised by its name, its start and its arguments', async () => {
     expect(await startedAlone(info(), proc())).toBe(true)
     expect(await startedAlone(info(), proc({ name: 'haproxy-3.2 (lts)' }))).toBe(true)
   })
 
-  test.each(['-sf', '-st', '-x'])('is none with %s among its arguments', async (word) => {
+  test.each(['-sf', '-st', '-x'])('is not recognised with %s among its arguments', async (word) => {
     expect(await startedAlone(info(), proc({ args: ['-f', 'a', word, '12'] }))).toBe(false)
   })
 
-  test('may name a file that is called like such an argument', async () => {
+  test('may name a file that looks like such an argument', async () => {
     expect(await startedAlone(info(), proc({ args: ['-f', '/etc/-sf.cfg'] }))).toBe(true)
   })
 
-  test('is none under another name', async () => {
+  test('is not recognised under another name', async () => {
     expect(await startedAlone(info(), proc({ name: 'nginx' }))).toBe(false)
   })
 
-  test('is none where another haproxy has that pid here', async () => {
+  test('is not recognised if another haproxy has that pid here', async () => {
     expect(await startedAlone(info(START - 3_600), proc())).toBe(false)
     expect(await startedAlone(info(START + 3), proc())).toBe(false)
   })
 
-  test('may have begun two seconds beside, by clocks that round', async () => {
+  test('may differ by two seconds of start, because clocks round', async () => {
     for (const off of [-2, 2]) expect(await startedAlone(info(START + off), proc())).toBe(true)
   })
 
-  test('is not known where HAProxy does not say when it began', async () => {
+  test('is unknown if HAProxy does not say when it began', async () => {
     expect(await startedAlone(info(''), proc())).toBe(false)
   })
 
-  test('is not known without /proc, or where that is not understood', async () => {
+  test('is unknown without a readable /proc', async () => {
     expect(await startedAlone(info(START, 1), proc())).toBe(false)
     expect(await startedAlone(info(), () => Promise.resolve(''))).toBe(false)
   })
 })
 
-describe('a process that was started to replace another', () => {
+describe('a process that was started to replace another one', () => {
   const over = (...args: string[]) => proc({ args: ['-f', 'a', ...args] })
 
   test.each([
@@ -73,11 +73,11 @@ describe('a process that was started to replace another', () => {
     [['-sf'], false],
     [['-x', '12'], false],
     [[], false],
-  ])('has it alone among its arguments: %j', async (args, known) => {
+  ])('has no other such argument: %j', async (args, known) => {
     expect(await isSuccessorOf(info(), 12, over(...args))).toBe(known)
   })
 
-  test('is not known where /proc shows another one', async () => {
+  test('is unknown if /proc shows another one', async () => {
     const other = proc({ name: 'nginx', args: ['-sf', '12'] })
     expect(await isSuccessorOf(info(), 12, other)).toBe(false)
   })

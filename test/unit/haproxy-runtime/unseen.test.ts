@@ -29,7 +29,7 @@ async function looked(oldWorkers: 'wait' | { within: '1s' }) {
   return { unseen, first: toProcess(info, 100) }
 }
 
-describe('what a process replaced before the first look', () => {
+describe('a process replaced before the first look', () => {
   test('has ended by hard-stop-after, and a margin', async () => {
     const { unseen } = await looked({ within: '1s' })
     unseen.note(2_900, 0)
@@ -51,7 +51,7 @@ describe('what a process replaced before the first look', () => {
   })
 })
 
-describe('a process that does not answer', () => {
+describe('a silent process', () => {
   test('stands still from the first question on, through failures', () => {
     const still = new Standstill()
     still.ask(1_000)
@@ -81,19 +81,19 @@ describe('two reloads between two looks', () => {
     return unseen
   }
 
-  test('are excluded where the first still served when the last had begun', async () => {
+  test('leave no doubt if the first still served when the last began', async () => {
     const unseen = await reloaded('wait', 700, 500)
     expect(unseen.doubt).toBeUndefined()
   })
 
-  test('leave a doubt, also once the first has ended', async () => {
+  test('leave a doubt, even once the first has ended', async () => {
     const unseen = await reloaded('wait', 700)
     expect(unseen.doubt).toContain('perhaps twice between two looks')
     unseen.note(60_000, 0)
     expect(unseen.doubt).toContain('Give the master socket')
   })
 
-  test('leave none beyond hard-stop-after', async () => {
+  test('leave no doubt beyond hard-stop-after', async () => {
     const unseen = await reloaded({ within: '1s' }, 10_000)
     unseen.note(12_600, 0)
     expect(unseen.blindness()).toMatchObject({ refuses: true })

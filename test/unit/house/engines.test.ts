@@ -58,21 +58,21 @@ describe('engines of the environment', () => {
   })
 })
 
-describe('a program that an installation waits for', () => {
+describe('a slow program of an installation', () => {
   // Its input is a pipe that nothing writes to: it never ends by itself.
   const talks = ['-c', 'echo compiling k8s.io/api; exec cat']
 
-  it('is given up after its time, with what it said last', async () => {
+  it('is given up after its time, with its last words', async () => {
     await expect(run('sh', talks, { timeout: 1_500 })).rejects.toThrow(
       /^sh -c .* was given up: it did not end within 1.5 s; it said last: compiling k8s.io.api$/,
     )
   })
 
-  it('or after it said nothing for long, however much time is left', async () => {
+  it('is given up after a long silence, however much time is left', async () => {
     await expect(run('sh', talks, { silence: 300 })).rejects.toThrow('it said nothing for 0.3 s')
   })
 
-  it('and one that fails or is killed is no matter of time', async () => {
+  it('that fails or is killed fails at once', async () => {
     await expect(run('sh', ['-c', 'echo no space >&2; exit 3'])).rejects.toThrow('failed: no space')
     await expect(run('sh', ['-c', 'kill -KILL $$'])).rejects.toThrow('failed by SIGKILL: nothing')
   })

@@ -12,7 +12,7 @@ it('has the source of every entry', () => {
 })
 
 describe.each(written)('$path', ({ path, rewrite }) => {
-  it('says what the list of entries says (npm run entries)', () => {
+  it('is as the list of entries says (npm run entries)', () => {
     expect(rewrite(read(path), entries)).toBe(read(path))
   })
 
@@ -57,14 +57,14 @@ function toyNames(path: string): readonly string[] {
   return ['| `drainable/toy-balancer` | a balancer of toys | [toy-balancer](']
 }
 
-it('gives a new adapter to the lists that tests go by', () => {
+it('gives a new adapter to the lists that tests use', () => {
   const more = [...entries, ...toy]
   expect(adapterNames(more)).toEqual([...adapterNames(), 'toy-balancer'])
   expect(importsOf(more)).toContain("'drainable/testing/toy-balancer'")
 })
 
-/** What could only be kept by hand: code that names every adapter. */
-it('is the only place in the code that names the adapters one by one', () => {
+/** Code that names every adapter would have to be kept by hand. */
+it('is the only place in the code that names each adapter', () => {
   const naming = ['src', 'test', 'scripts', 'examples', 'bench', '.']
     .flatMap(codeIn)
     .filter((path) => adapterNames().every((name) => new RegExp(`\\b${name}\\b`).test(read(path))))

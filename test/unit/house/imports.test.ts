@@ -54,13 +54,13 @@ describe('the direction of imports', () => {
     expect(wrong.map((item) => `${item.file} -> ${item.to}`)).toEqual([])
   })
 
-  it('reads imports of every form, so that none goes unseen', () => {
+  it('reads imports of every form', () => {
     expect(graph.size).toBeGreaterThan(10)
     const provider = graph.get('src/provider/index.ts') ?? []
     expect(provider.map((item) => item.to)).toContain('src/provider/contract.ts')
   })
 
-  it('leads to files that are there', () => {
+  it('leads to existing files', () => {
     const lost = [...graph].flatMap(([file, imports]) =>
       imports
         .filter((item) => item.own && !item.to.includes('/gen/') && !fileExists(item.to))
@@ -69,7 +69,7 @@ describe('the direction of imports', () => {
     expect(lost).toEqual([])
   })
 
-  it('goes in no circle', () => {
+  it('has no circle', () => {
     expect(findCycle()).toBeUndefined()
   })
 })
@@ -81,7 +81,7 @@ describe('packages', () => {
   }
   /** Compiled into the build; see THIRD-PARTY-NOTICES.md there. */
   const bundled = ['@bufbuild/protobuf', 'eventemitter3', 'zod']
-  /** Those that check nothing a caller gives: they stay without. */
+  /** Entries that check no input of a caller need none. */
   const light = ['endpoints', 'provider', 'machine', 'testing']
 
   it.each(present.map((item) => [specifier(item), item] as const))(
@@ -97,14 +97,14 @@ describe('packages', () => {
     },
   )
 
-  it('names each runtime dependency because some entry uses it', () => {
+  it('contain each runtime dependency because some entry uses it', () => {
     const used = new Set(present.flatMap((item) => [...loadedBy(item.source).packages]))
     expect([...used].filter((name) => !bundled.includes(name)).sort()).toEqual(
       [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)].sort(),
     )
   })
 
-  it('keeps what is bundled, tests and types away from users', () => {
+  it('keep what is bundled, tests and types away from users', () => {
     const every = [...graph].flatMap(([file, imports]) =>
       imports.filter((item) => !item.own).map((item) => ({ file, name: item.to })),
     )

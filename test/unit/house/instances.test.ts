@@ -21,7 +21,7 @@ describe.each(products)('the instance of %s', (_, provider) => {
     expect(other).toBe('https://gateway/other')
   })
 
-  test('is one for all spellings of a URL', () => {
+  test('is the same for all spellings of a URL', () => {
     const spellings = ['https://Gateway:443/lb/', 'https://gateway/lb']
     expect(new Set(spellings.map((url) => provider(url).instance)).size).toBe(1)
   })
@@ -31,7 +31,7 @@ describe.each([
   ['f5Bigip', (url: string[]) => f5Bigip({ ...LOGIN, url })],
   ['citrixAdc', (url: string[]) => citrixAdc({ ...LOGIN, url })],
 ] as const)('the instance of a pair of %s', (_, provider) => {
-  test('is one in whichever order its units are given', () => {
+  test('is the same in whichever order its units are given', () => {
     const pair = ['https://b', 'https://a']
     expect(provider(pair).instance).toBe(provider(pair.toReversed()).instance)
   })

@@ -57,7 +57,7 @@ describe.each(Object.entries(logins))('a login of %s whose answer is late', (_na
     await fake[Symbol.asyncDispose]()
   })
 
-  test('is the login of the next call', async () => {
+  test('is used by the next call', async () => {
     const { fake, lb, open, device, clock } = await givenUp()
     const next = lb.describe({ ...ctx(), clock })
     let isDone = false

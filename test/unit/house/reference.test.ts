@@ -27,7 +27,7 @@ it('lists every decision on the page of decisions', () => {
   expect(notes.filter((name) => !index.includes(`](${name})`))).toEqual([])
 })
 
-describe('a module is called as it is imported', () => {
+describe('a module is named as it is imported', () => {
   it.each(present.map((item) => [item.source, specifier(item)]))('%s', (source, name) => {
     expect(read(source)).toMatch(new RegExp(`^ \\* @module ${name}$`, 'm'))
   })
@@ -72,7 +72,7 @@ describe('a function of the main entry', () => {
   })
 })
 
-it('finds the links of a site that lead nowhere', () => {
+it('finds broken links of a site', () => {
   const folder = mkdtempSync(join(tmpdir(), 'site-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const html =

@@ -82,7 +82,7 @@ describe.each(Object.entries(logins))('%s', (name, open) => {
     const first = await refused()
     expect(first).toBe(1)
     for (let i = 0; i < 5; i++) expect(await refused()).toBe(first)
-    // of a pair, whoever has refused it is asked last
+    // of a pair, the unit that refused it is asked last
     await clock.advance(name.includes('pair') ? 60_000 : 30_000)
     expect(await refused()).toBe(2 * first)
     for (let i = 0; i < 5; i++) expect(await refused()).toBe(2 * first)

@@ -7,7 +7,7 @@ import { LOGIN, type GivenOptions } from '../../support/given-options.js'
 
 const web1 = { pool: 'web', member: 'web1' }
 
-/** Every option of each is `undefined`, as where a caller passes its own straight through. */
+/** Every option of each is `undefined`, as when a caller passes on its own options. */
 const factories = (
   await Promise.all(
     adapterNames().map(async (name) => {
@@ -23,14 +23,9 @@ describe('an option that is undefined is absent', () => {
     expect(() => make(options as never)).not.toThrow()
   })
 
-  test.each(factories)(
-    '%s: a name that does not exist is refused all the same',
-    (_, given, _o, make) => {
-      expect(() => make({ ...given, surely: undefined } as never)).toThrow(
-        /unknown option 'surely'/,
-      )
-    },
-  )
+  test.each(factories)('%s: an unknown name is refused nevertheless', (_, given, _o, make) => {
+    expect(() => make({ ...given, surely: undefined } as never)).toThrow(/unknown option 'surely'/)
+  })
 
   test('in nested options too', () => {
     const tls = { ca: undefined, insecure: true as const, servername: undefined }
@@ -59,7 +54,7 @@ describe('an option that is undefined is absent', () => {
     await clock.runUntil(select(lb, web1, { clock, signal: undefined }))
   })
 
-  test('but not in a target: an undefined member would be the whole pool', () => {
+  test('is not absent in a target, where it would mean the whole pool', () => {
     const lb = fakeProvider({ pools: { web: ['web1'] } })
     const target = { pool: 'web', member: undefined }
     expect(() => startDrain(lb, target as never)).toThrow(/target/)

@@ -40,7 +40,7 @@ describe.each(entries)('%s', (_, names) => {
       typeof entry[1] === 'function' && !/^class\b/.test(String(entry[1])),
   )
 
-  test.each(functions)('%s() names the argument that is wrong', async (_name, fn) => {
+  test.each(functions)('%s() names the wrong argument', async (_name, fn) => {
     for (const args of wrong) {
       const error = await thrownBy(fn, args)
       if (error !== undefined) expect(error).toSatisfy((e) => isDrainableError(e))

@@ -38,7 +38,7 @@ describe('a change that is not sent', () => {
     expect(rows.sent).toEqual([])
   })
 
-  test('to maint where there is none, both ways, without a look', async () => {
+  test('to maint without a maint is refused either way, without a look', async () => {
     const rows = new Rows('a')
     const back = { kind: 'restore', ref: A, expect: 'maint', to: 'ready' } as const
     const results = await rows.apply([hold(A, 'maint'), back], { maint: 'hold drain' })
@@ -47,7 +47,7 @@ describe('a change that is not sent', () => {
     expect(rows.looks).toBe(0)
   })
 
-  test('names what was found and what was expected', async () => {
+  test('is told with what was found and what was expected', async () => {
     const rows = new Rows()
     rows.rows.set('a', row({ own: 'maint', says: 'OUT OF SERVICE' }))
     expect(await rows.one(restore())).toHaveProperty(
@@ -69,7 +69,7 @@ describe('changes of one call', () => {
     expect(rows.looks).toBe(1)
   })
 
-  test('of one member see what the one before has done', async () => {
+  test('to one member see what the one before has done', async () => {
     const rows = new Rows('a', 'b')
     const results = await rows.apply([hold(), restore(), hold(B), restore()])
     expect(results.map(({ status }) => status)).toEqual([
@@ -81,14 +81,14 @@ describe('changes of one call', () => {
     expect(rows.sent).toEqual(['a drain', 'a ready', 'b drain'])
   })
 
-  test('of two names of one object see each other too', async () => {
+  test('to two names of one object see each other too', async () => {
     const rows = new Rows()
     for (const member of ['a', 'b']) rows.rows.set(member, row({ object: 'svc1' }))
     await rows.apply([hold(A), hold(B)])
     expect(rows.looks).toBe(2)
   })
 
-  test('are handed up one by one, each as it is answered', async () => {
+  test('are handed up one by one, as each is answered', async () => {
     const rows = new Rows('a', 'b')
     const handed: [number, ChangeResult, number][] = []
     const result = (i: number, one: ChangeResult): void => {
@@ -102,7 +102,7 @@ describe('changes of one call', () => {
   })
 })
 
-describe('an answer that was lost', () => {
+describe('a lost answer', () => {
   test('is an unknown outcome with provider and ref', async () => {
     const rows = new Rows('a')
     expect(await rows.one(hold(), { hold: lost })).toMatchObject({
@@ -111,13 +111,13 @@ describe('an answer that was lost', () => {
     })
   })
 
-  test('of any other kind is a failure of the provider', async () => {
+  test('of another kind is a failure of the provider', async () => {
     const rows = new Rows('a')
     const result = await rows.one(hold(), { hold: () => Promise.reject(new TypeError('oops')) })
     expect(result).toMatchObject({ status: 'unknown', error: { code: 'PROVIDER_FAILED', ref: A } })
   })
 
-  test('makes the look old: the next change is judged by a new one', async () => {
+  test('makes the look old, so the next change needs a new one', async () => {
     const rows = new Rows('a', 'b')
     const results = await rows.apply([hold(), hold(B)], {
       hold: async ({ ref }) => (ref === A ? lost() : rows.write(ref.member, 'drain')),
@@ -126,7 +126,7 @@ describe('an answer that was lost', () => {
     expect(rows.looks).toBe(2)
   })
 
-  test('and then a look that fails: the rest was not sent', async () => {
+  test('followed by a failed look leaves the rest unsent', async () => {
     const rows = new Rows('a', 'b')
     const adapter = rows.adapter()
     const results = await rows.apply([hold(), hold(B)], {
@@ -136,7 +136,7 @@ describe('an answer that was lost', () => {
     expect(results.map(({ status }) => status)).toEqual(['unknown', 'rejected'])
   })
 
-  test('but a refusal that is thrown is a refusal', async () => {
+  test('is told from a thrown refusal', async () => {
     const refused = new DrainableError('FORBIDDEN', 'no right to do this')
     const result = await new Rows('a').one(hold(), { hold: () => Promise.reject(refused) })
     expect(result).toMatchObject(rejected('FORBIDDEN'))
@@ -144,12 +144,12 @@ describe('an answer that was lost', () => {
 })
 
 describe('before anything was sent', () => {
-  test('a look that failed is a refusal', async () => {
+  test('a failed look is a refusal', async () => {
     const rows = new Rows('a')
     expect(await rows.one(hold(), { look: lost })).toMatchObject(rejected('CONNECTION_LOST', true))
   })
 
-  test('a look that can not be read is a refusal that may pass', async () => {
+  test('an unreadable look is a refusal that may pass', async () => {
     const garbled = new DrainableError('MALFORMED_REPLY', 'no JSON')
     const look = (): Promise<never> => Promise.reject(garbled)
     expect(await new Rows('a').one(hold(), { look })).toMatchObject(
@@ -157,13 +157,13 @@ describe('before anything was sent', () => {
     )
   })
 
-  test('a provider that was closed throws', async () => {
+  test('a closed provider throws', async () => {
     const closed = new DrainableError('CONNECTION_LOST', 'closed', { retryable: false })
     const call = new Rows('a').one(hold(), { look: () => Promise.reject(closed) })
     await expect(call).rejects.toBe(closed)
   })
 
-  test('an abort refuses what was not sent, and keeps its reason', async () => {
+  test('an abort refuses unsent changes, and keeps its reason', async () => {
     const rows = new Rows('a', 'b')
     const controller = new AbortController()
     const reason = { gaveUp: true }
@@ -199,7 +199,7 @@ describe('before anything was sent', () => {
   })
 })
 
-describe('changes that are begun and ended together', () => {
+describe('changes that begin and end together', () => {
   type Ends = readonly ('applied' | 'again')[]
   /** Begins every hold; `finish` answers with the next of these for each. */
   function together(rows: Rows, ends: Ends, batches: string[][] = []) {
@@ -229,7 +229,7 @@ describe('changes that are begun and ended together', () => {
     expect(batches).toEqual([['a', 'b']])
   })
 
-  test('are judged anew where another client was faster', async () => {
+  test('are judged anew if another client was faster', async () => {
     const rows = new Rows('a', 'b')
     const batches: string[][] = []
     await rows.apply([hold(), hold(B)], together(rows, ['again', 'applied', 'applied'], batches))
@@ -237,7 +237,7 @@ describe('changes that are begun and ended together', () => {
     expect(rows.looks).toBe(2)
   })
 
-  test('are refused where others are faster again and again', async () => {
+  test('are refused if others are faster again and again', async () => {
     const rows = new Rows('a')
     const batches: string[][] = []
     const result = await rows.one(hold(), together(rows, [], batches))
@@ -245,7 +245,7 @@ describe('changes that are begun and ended together', () => {
     expect(batches).toHaveLength(5)
   })
 
-  test('of which one is left out are unknown', async () => {
+  test('are unknown if their results leave one out', async () => {
     const rows = new Rows('a')
     const begin = () => Promise.resolve({ later: undefined as never })
     const result = await rows.one(hold(), { hold: begin, async *finish() {} })

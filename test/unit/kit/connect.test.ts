@@ -69,7 +69,7 @@ function get(
 const client = ({ number }: { number: number }, scheme = 'https'): HttpClient =>
   new HttpClient({ provider: 'test', url: `${scheme}://127.0.0.1:${number}` })
 
-describe('a connection that is not made', () => {
+describe('a connection that can not be made', () => {
   test('ends by the clock of its call, and nothing was sent', async () => {
     await using there = await silent()
     await using http = client(there)
@@ -88,7 +88,7 @@ describe('a connection that is not made', () => {
   test('is given up with the last call that waits for it', { timeout: 15_000 }, async () => {
     await using there = await silent()
     await using http = client(there)
-    // By a clock that stands still no connection is too late: the abort alone ends a call.
+    // No connection is late by a clock that stands still: only the abort ends a call.
     const clock = fakeClock()
     const calls = [get(http, clock), get(http, clock)]
     await expect.poll(() => there.open.size).toBeGreaterThan(0)
@@ -100,7 +100,7 @@ describe('a connection that is not made', () => {
     await expect.poll(() => there.open.size, SOON).toBe(0)
   })
 
-  test('keeps no call beyond its own time while another one waits', async () => {
+  test('keeps no call beyond its time while another one waits', async () => {
     await using there = await silent()
     await using http = client(there)
     const clock = fakeClock()
@@ -124,7 +124,7 @@ describe('a connection that is not made', () => {
     await expect.poll(() => there.open.size, SOON).toBe(0)
   })
 
-  test('takes no call with it that comes after it was given up', async () => {
+  test('does not fail a call that comes after it was given up', async () => {
     let answers = false
     const server = createPlain((_, response) => void response.end('yes'))
     await using there = await port((socket) => {
@@ -146,7 +146,7 @@ describe('a connection that is not made', () => {
   })
 })
 
-describe('the look at a certificate that is not trusted', () => {
+describe('the look at an untrusted certificate', () => {
   test('ends by the clock of its call', async () => {
     await using there = await shownOnce()
     await using http = client(there)

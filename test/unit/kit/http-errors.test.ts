@@ -33,8 +33,8 @@ test.each([
   await dispatcher.close()
 })
 
-/** Anything but HTTP: what it was sent, sent back. */
-test('the printed cause of a reply that is no HTTP has none of its bytes', async () => {
+/** A server without HTTP, which sends back what it was sent. */
+test('the printed cause of a reply that is not HTTP has none of its bytes', async () => {
   const server = createServer((socket) => {
     socket.on('error', () => undefined)
     socket.pipe(socket)

@@ -30,7 +30,7 @@ async function served(status: number) {
   }
 }
 
-test('a body is handed over in pieces, and no sign is cut', async () => {
+test('a body is handed over in pieces, and no character is cut', async () => {
   await using it = await served(200)
   let text = ''
   let pieces = 0
@@ -48,13 +48,13 @@ test('a body is handed over in pieces, and no sign is cut', async () => {
   expect(reply.text).toBe('')
 })
 
-test('an answer of another status comes whole', async () => {
+test('an answer of another status is handed over whole', async () => {
   await using it = await served(403)
   const reply = await it.call(() => expect.fail('nothing is handed over'))
   expect(reply).toMatchObject({ status: 403, text: TEXT })
 })
 
-test('what refuses a piece is told as it is', async () => {
+test('an error about a piece is passed on unchanged', async () => {
   await using it = await served(200)
   const refusal = new TypeError('not this')
   await expect(it.call(() => Promise.reject(refusal))).rejects.toBe(refusal)

@@ -6,7 +6,7 @@ const source = { provider: 'toy', what: 'GET /things' }
 const of = (value: unknown): JsonValue => parseJson(JSON.stringify(value), source)
 
 describe('the text of a reply', () => {
-  test('that ends anywhere in its middle is a lost connection', () => {
+  test('is a lost connection if it ends anywhere in its middle', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.json()), fc.nat(), (given, at) => {
         const text = JSON.stringify(given)
@@ -20,7 +20,7 @@ describe('the text of a reply', () => {
   })
 
   test.each(['', '<html>', 'Done', '{oops', '{"a":1}}', '[1] [', '"half'])(
-    'that is no JSON is malformed: %j',
+    'is malformed if it is not JSON: %j',
     (text) => {
       expect(isCut(text)).toBe(false)
       expect(() => parseJson(text, source)).toThrow(
@@ -46,7 +46,7 @@ describe('the text of a reply', () => {
 })
 
 describe('a value', () => {
-  test('that is absent means none, whatever is asked of it', () => {
+  test('that is absent reads as undefined or empty', () => {
     for (const value of [of({}).at('a'), of({}).at('a').at('b')]) {
       expect(value.present).toBe(false)
       expect([value.list(), value.rows(), value.fields()]).toEqual([[], [], []])
@@ -56,7 +56,7 @@ describe('a value', () => {
     }
   })
 
-  test('that is null means none, unless it should be a list', () => {
+  test('that is null reads as absent, unless it should be a list', () => {
     const value = of({ a: null }).at('a')
     expect([value.present, value.text(), value.count(), value.at('b').present]).toEqual([
       false,
@@ -95,7 +95,7 @@ describe('a value', () => {
     expect(() => read(value)).toThrow(words)
   })
 
-  test('of a right shape is read', () => {
+  test('of the right shape is read', () => {
     expect(
       of([1, '2'])
         .list()

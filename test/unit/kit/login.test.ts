@@ -51,14 +51,14 @@ describe('a password', () => {
     expect(sent).toHaveLength(3)
   })
 
-  test('that rotates is sent at once where the last one was refused', async () => {
+  test('that rotates is sent at once if the last one was refused', async () => {
     const values = ['old', 'p4ss', 'p4ss']
     const { sent, log } = setUp(() => values.shift() ?? '')
     expect(await log()).toBe('in')
     expect(sent).toEqual(['old', 'p4ss'])
   })
 
-  test('is kept until it is refused, or a login asks for it anew', async () => {
+  test('is kept until it is refused, or a login wants a new one', async () => {
     let asked = 0
     const { log } = setUp(() => {
       asked += 1
@@ -71,7 +71,7 @@ describe('a password', () => {
     expect(asked).toBe(2)
   })
 
-  test('is fetched once for everybody who asks at the same time', async () => {
+  test('is fetched once for all simultaneous requests', async () => {
     let asked = 0
     let give: (value: string) => void = () => undefined
     const { sent, log } = setUp(() => {
@@ -85,7 +85,7 @@ describe('a password', () => {
     expect(sent).toEqual(['p4ss', 'p4ss'])
   })
 
-  test('that never comes delays no caller that gives up', async () => {
+  test('that never comes delays no call that gives up', async () => {
     const { stop, sent, log } = setUp(() => new Promise<string>(() => undefined))
     const run = log()
     stop.abort(new Error('given up'))
@@ -93,7 +93,7 @@ describe('a password', () => {
     expect(sent).toEqual([])
   })
 
-  test('is blacked out, also as part of a header, until eight others came', async () => {
+  test('is blacked out, even within a header, until eight others came', async () => {
     const { credentials, log } = setUp()
     await log()
     credentials.hide('b3BzOnA0c3M=')
@@ -123,7 +123,7 @@ function door(heedsAbort = true) {
 }
 
 describe('a login', () => {
-  test('is made once for all, and again only after it was forgotten', async () => {
+  test('is made once for all, and again only once it was forgotten', async () => {
     const { attempts, login, ask } = door()
     const [a, b] = [ask(), ask()]
     attempts[0]?.open('t1')
@@ -138,7 +138,7 @@ describe('a login', () => {
     expect(attempts).toHaveLength(2)
   })
 
-  test('goes on while one of two still waits, and is given up after the last', async () => {
+  test('goes on while one call waits, and is given up after the last', async () => {
     const { attempts, ask, clock } = door()
     const [a, b] = [ask(), ask()]
     a.stop.abort(new Error('a leaves'))
@@ -152,7 +152,7 @@ describe('a login', () => {
     expect(attempts[0]?.signal.aborted).toBe(true)
   })
 
-  test('that no caller waits for leaves no session open', async () => {
+  test('without a waiting call leaves no session open', async () => {
     const { attempts, login, ask } = door()
     const { stop, got } = ask()
     stop.abort(new Error('leaves'))
@@ -162,7 +162,7 @@ describe('a login', () => {
     expect(await ended).toBe('t')
   })
 
-  test('that no caller waits for is joined by the next one, for its time', async () => {
+  test('without a waiting call is used by the next one within its time', async () => {
     const { attempts, ask, clock } = door()
     const first = ask()
     first.stop.abort(new Error('leaves'))
@@ -177,7 +177,7 @@ describe('a login', () => {
     expect(await second.got).toBe('t')
   })
 
-  test('that the last one gave up is not the end of the next one', async () => {
+  test('given up by the last call does not end the next one', async () => {
     const { attempts, ask, clock } = door(false)
     const first = ask()
     first.stop.abort(new Error('first leaves'))
@@ -191,7 +191,7 @@ describe('a login', () => {
     expect(await second.got).toBe('t2')
   })
 
-  test('that fails is told to all who wait, and tried anew by the next', async () => {
+  test('that fails is told to all waiting calls, and retried by the next', async () => {
     const { attempts, login, ask } = door()
     const [a, b] = [ask(), ask()]
     attempts[0]?.shut(new Error('no'))

@@ -39,10 +39,12 @@ describe('options of an adapter', () => {
     [{ patience: { whithin: 1 } }, "lb(): patience: expected 'wait' or { within: '30s' }"],
     [{ url: [] }, 'lb(): url: expected at least one URL'],
     [{ url: 7 }, 'lb(): url: expected a URL such as https://lb.example, or a list'],
+    [{ url: new URL('https://lb') }, 'of a pair; found a URL object: give its href'],
+    [{ tls: { insecure: false } }, 'lb(): tls.insecure: expected true; leave it out where'],
     [{ url: ['https://a', 'lb'] }, 'lb(): url[1]: expected an http or https URL'],
     [{ url: 'http://10.0.0.1' }, 'lb(): url: credentials would cross the network in the clear'],
     [{ url: ['https://a', 'http://b'] }, 'lb(): url[1]: credentials would cross the network'],
-    [{ url: 'https://u:v@lb' }, 'lb(): url: credentials do not belong into the URL'],
+    [{ url: 'https://u:v@lb' }, 'lb(): url: credentials do not belong in the URL'],
     [{ url: 'lb:443' }, "lb(): url: expected http or https, found 'lb': write 'https://lb:443'"],
     [{ url: 'https://lb/x?y=1' }, "lb(): url: expected no query and no fragment, found '?'"],
     [{ url: 'https://lb/#x' }, "lb(): url: expected no query and no fragment, found '#'"],
@@ -76,19 +78,19 @@ describe('options of an adapter', () => {
   test.each([
     [undefined, 'undefined'],
     ['/run/haproxy.sock', 'string'],
-  ])('%j in place of all options names some of them', (given, found) => {
+  ])('%j in place of all options is told some of their names', (given, found) => {
     expect(() => parseOptions(schema, given, 'lb()')).toThrow(
       `lb(): the options: expected an object with options such as 'username', 'password', 'tls', 'dispatcher' and 8 more, found ${found}`,
     )
   })
 
-  test('a URL of another scheme is not said to be in the clear', () => {
+  test('a URL of another scheme is not called unencrypted', () => {
     expect(() => parse({ url: 'ftp://lb' })).toThrow(
       /^lb\(\): url: expected http or https, found 'ftp'$/,
     )
   })
 
-  test('defaults are filled in, durations are milliseconds', () => {
+  test('defaults are filled in, and durations become milliseconds', () => {
     expect(parse({ pause: '2s', dispatcher: agent })).toMatchObject({
       pause: 2_000,
       patience: 'wait',

@@ -6,7 +6,7 @@ import { selfSignedCertificate } from '../../../src/testing/tls-certificate.js'
 import { HttpClient } from '../../../src/kit/http.js'
 import { systemClock } from '../../../src/provider/clock.js'
 
-test('a pinned certificate is seen on every connection, resumed ones too', async () => {
+test('a pinned certificate is checked on resumed connections too', async () => {
   const { key, cert, fingerprint256 } = selfSignedCertificate()
   const server = createServer({ key, cert }, (_, response) => {
     response.writeHead(200, { connection: 'close' }).end('yes')

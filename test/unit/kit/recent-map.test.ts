@@ -9,7 +9,7 @@ function stage() {
   return { map, pass: (ms: number) => (now += ms) }
 }
 
-test('what comes and goes for a day is forgotten an hour after its last use', () => {
+test('an entry is forgotten an hour after its last use', () => {
   const { map, pass } = stage()
   map.set('stays', 1)
   for (let i = 0; i < 24 * 60; i++) {
@@ -21,7 +21,7 @@ test('what comes and goes for a day is forgotten an hour after its last use', ()
   expect(map.keys()).toContain('pod-1400')
 })
 
-test('a pause of everybody forgets only what is not used after it', () => {
+test('a pause of all uses forgets only what is not used after it', () => {
   const { map, pass } = stage()
   map.set('a', 1)
   map.set('b', 2)

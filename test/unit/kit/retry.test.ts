@@ -13,8 +13,8 @@ function setUp() {
   return { clock, stop, ctx: { clock, signal: stop.signal } }
 }
 
-describe('what is tried again', () => {
-  test('waits on the clock of the call, and on no other', async () => {
+describe('a retry', () => {
+  test('waits by the clock of the call only', async () => {
     const { clock, ctx } = setUp()
     const at: number[] = []
     const run = retried(ctx, { waits, again }, (attempt) => {
@@ -27,14 +27,14 @@ describe('what is tried again', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('ends with what the last try said', async () => {
+  test('ends with the error of the last try', async () => {
     const { clock, ctx } = setUp()
     let tries = 0
     const run = retried(ctx, { waits, again }, () => Promise.reject(new Busy(`${++tries}`)))
     await expect(clock.runUntil(run)).rejects.toThrow('4')
   })
 
-  test('is not tried again where that can not help', async () => {
+  test('is not made if it can not help', async () => {
     const { clock, ctx } = setUp()
     let tries = 0
     const run = retried(ctx, { waits, again }, () => Promise.reject(new Error(`${++tries}`)))
@@ -42,7 +42,7 @@ describe('what is tried again', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('is left at once when the signal fires in a pause', async () => {
+  test('stops at once when the signal fires in a pause', async () => {
     const { clock, stop, ctx } = setUp()
     const run = retried(ctx, { waits, again }, () => Promise.reject(new Busy()))
     const ended = expect(run).rejects.toBe('enough')
@@ -53,8 +53,8 @@ describe('what is tried again', () => {
   })
 })
 
-describe('what is waited for', () => {
-  test('is looked for at once, then at the pace, until it is there', async () => {
+describe('a wait for a result', () => {
+  test('looks at once, and then at the pace until it is there', async () => {
     const { clock, ctx } = setUp()
     let looks = 0
     const run = until(ctx, { every: 100, within: 1_000 }, () => (++looks === 4 ? looks : undefined))
@@ -62,7 +62,7 @@ describe('what is waited for', () => {
     expect(clock.now()).toBe(300)
   })
 
-  test('is given up when the time is over, after a last look', async () => {
+  test('ends when the time is over, after a last look', async () => {
     const { clock, ctx } = setUp()
     let looks = 0
     const run = until<true>(ctx, { every: 300, within: 1_000 }, () => {
@@ -74,7 +74,7 @@ describe('what is waited for', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('is not looked for any more after an abort', async () => {
+  test('looks no more after an abort', async () => {
     const { clock, stop, ctx } = setUp()
     const run = until<true>(ctx, { every: 300, within: 1_000 }, () => undefined)
     const ended = expect(run).rejects.toBe('enough')

@@ -27,8 +27,8 @@ function pair() {
 /** Every promise that can go on has gone on. */
 const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
 
-describe('one password and the units of a pair', () => {
-  test('a refusal by one is not asked for at the other', async () => {
+describe('one password for the units of a pair', () => {
+  test('refused by one is not tried at the other', async () => {
     const { one, two } = pair()
     const [first, second] = [one.use(), two.use()]
     const refused = expect(second).rejects.toMatchObject({ code: 'UNAUTHENTICATED' })
@@ -40,7 +40,7 @@ describe('one password and the units of a pair', () => {
     expect(two.sent).toEqual([])
   })
 
-  test('the other is asked first when the time is over', async () => {
+  test('is tried at the other unit first when the time is over', async () => {
     const { clock, one, two } = pair()
     const first = one.use()
     await settled()
@@ -54,7 +54,7 @@ describe('one password and the units of a pair', () => {
     expect(await second).toBe('ok')
   })
 
-  test('one that accepted it goes on while the other refuses it', async () => {
+  test('accepted by one unit goes on while the other refuses it', async () => {
     const { one, two } = pair()
     const first = one.use()
     await settled()
@@ -70,7 +70,7 @@ describe('one password and the units of a pair', () => {
     expect(await again).toBe('ok')
   })
 
-  test('one that hangs holds up the other for a second', async () => {
+  test('delays a unit by a second while the other hangs', async () => {
     const { clock, one, two } = pair()
     void one.use()
     const second = two.use()

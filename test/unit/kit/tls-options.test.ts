@@ -37,14 +37,14 @@ describe.each(adapters)('%s', (_, make) => {
     ['in base64', BARE],
     ['cut', BARE.slice(0, 40)],
     ['in lines', key.replaceAll(/-----[^-]+-----/g, '')],
-  ])('a key that is no PEM text is never printed, %s', (_form, given) => {
+  ])('an invalid PEM key is never printed, %s', (_form, given) => {
     const error = refusal(() => make({ cert, key: given }))
     expect(error).toMatchObject({ code: 'INVALID_OPTIONS' })
     expect(error.message).toMatch(/tls\.key: expected PEM text/)
     expect(inspect(error, { depth: 9 })).not.toContain(given.trim().slice(0, 20))
   })
 
-  test('nor one that stands where the certificate belongs', () => {
+  test('nor is a key in the place of the certificate', () => {
     const error = refusal(() => make({ cert: BARE, key }))
     expect(error.message).toMatch(/tls\.cert: expected PEM text/)
     expect(inspect(error, { depth: 9 })).not.toContain(BARE.slice(0, 20))
@@ -52,7 +52,7 @@ describe.each(adapters)('%s', (_, make) => {
 })
 
 test.each(adapters.slice(0, 3))(
-  '%s: a key of another certificate is refused at once',
+  '%s: the key of another certificate is refused at once',
   (_, make) => {
     const error = refusal(() => make({ cert, key: selfSignedCertificate().key }))
     expect(error).toMatchObject({ code: 'INVALID_OPTIONS' })
@@ -68,7 +68,7 @@ test.each(adapters.slice(0, 3))('%s: half a fingerprint is refused', (_, make) =
   }
 })
 
-test('a file that holds no PEM text is named', () => {
+test('a file without PEM text is named', () => {
   const folder = mkdtempSync(join(tmpdir(), 'drainable-pem-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const path = join(folder, 'ca.pem')

@@ -42,20 +42,20 @@ test('an unknown issuer: the fingerprint that was shown, and our own options', a
   expect(error.message).not.toContain('--use-system-ca')
 })
 
-test('https to a plain port', async () => {
+test('https to a plain port is told so', async () => {
   await using server = await listening(createPlain(yes))
   const error = await refusal(`https://127.0.0.1:${server.port}`)
   expect(error).toMatchObject({ code: 'UNREACHABLE', retryable: false })
   expect(error.message).toMatch(/does not speak TLS, expected an https port, or an http:\/\/ URL/)
 })
 
-test('http to a TLS port that answers with an alert', async () => {
+test('http to a TLS port that answers with an alert is told so', async () => {
   const server = createServer((socket) => socket.resume().end(Buffer.from('15030300020246', 'hex')))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const error = await refusal(`http://127.0.0.1:${port}`)
   expect(error).toMatchObject({ code: 'MALFORMED_REPLY', retryable: false })
-  expect(error.message).toMatch(/no HTTP, expected an http port, or an https:\/\/ URL/)
+  expect(error.message).toMatch(/not HTTP, expected an http port, or an https:\/\/ URL/)
   await new Promise((resolve) => server.close(resolve))
 })

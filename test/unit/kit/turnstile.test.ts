@@ -9,7 +9,7 @@ function held() {
 }
 
 describe('a turnstile', () => {
-  test.each([1, 2, 4])('lets %i through at once, the others in order', async (places) => {
+  test.each([1, 2, 4])('admits %i at once, the others in order', async (places) => {
     const turn = new Turnstile(places)
     const began: number[] = []
     const jobs = Array.from({ length: 6 }, held)
@@ -26,7 +26,7 @@ describe('a turnstile', () => {
     }
   })
 
-  test('whoever gives up leaves the queue, and its work is never begun', async () => {
+  test('drops a queued call that gives up, whose work never begins', async () => {
     const turn = new Turnstile()
     const first = held()
     const one = turn.run(forever, () => first.promise)
@@ -40,7 +40,7 @@ describe('a turnstile', () => {
     expect(await three).toBe('three')
   })
 
-  test('a signal that fires as the place is handed over hands it on', async () => {
+  test('passes a place on if the signal fires at the hand-over', async () => {
     const turn = new Turnstile()
     const first = held()
     const stop = new AbortController()
@@ -53,13 +53,13 @@ describe('a turnstile', () => {
     expect(await three).toBe('three')
   })
 
-  test('work that throws gives its place back', async () => {
+  test('takes back the place of work that throws', async () => {
     const turn = new Turnstile()
     await expect(turn.run(forever, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
     expect(await turn.run(forever, () => Promise.resolve('yes'))).toBe('yes')
   })
 
-  test('nothing is begun for a signal that fired before', async () => {
+  test('begins nothing for a signal that fired before', async () => {
     const gone = AbortSignal.abort('before')
     await expect(new Turnstile().run(gone, () => expect.unreachable())).rejects.toBe('before')
   })

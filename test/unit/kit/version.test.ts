@@ -12,9 +12,12 @@ describe('a version', () => {
     expect(parseVersion(text)).toEqual({ major, minor, patch, text: whole })
   })
 
-  test.each(['nginx', '', '17', 'x1.2.3', `${'a'.repeat(300)} 1.2.3`])('is none: %j', (text) => {
-    expect(parseVersion(text)).toBeUndefined()
-  })
+  test.each(['nginx', '', '17', 'x1.2.3', `${'a'.repeat(300)} 1.2.3`])(
+    'is undefined for %j',
+    (text) => {
+      expect(parseVersion(text)).toBeUndefined()
+    },
+  )
 
   test('is compared by numbers', () => {
     const version = parseVersion('1.39.3')!

@@ -30,17 +30,17 @@ function withZeros(first: object, last: object = {}): Map<string, typeof track> 
   return new Map([['w1', { ...track, zeros: changed }]])
 }
 
-test('a sound state breaks nothing', () => {
+test('a sound state breaks no rule', () => {
   expect(brokenInvariants(sound)).toEqual([])
   expect(brokenInvariants(resting)).toEqual([])
 })
 
-test('idle without a verdict, or without a proof', () => {
+test('idle needs a verdict and a proof', () => {
   expect(only(broken(resting, { proof: { verdict: null } }))).toContain('rests on a verdict')
   expect(only(broken(resting, { proof: { proof: null } }))).toContain('rests on a verdict')
 })
 
-test('a proof, or a seal, of a member that is not idle', () => {
+test('a proof or a seal needs an idle member', () => {
   expect(only(broken(resting, { phase: 'draining' }))).toContain('only an idle or removed')
   expect(only(broken(sound, { proof: { sealed: true } }))).toContain('sealed is said only')
   const gone = idle({ seal: 'gentle' }).vanish().look().look({ after: 20 }).state
@@ -48,13 +48,13 @@ test('a proof, or a seal, of a member that is not idle', () => {
   expect(brokenInvariants(gone)).toEqual([])
 })
 
-test('samples that count without an effect', () => {
+test('counted samples need an effect', () => {
   const list = broken(sound, { proof: { effectiveSince: null } })
   expect(list).toContain('samples count only while the wish is in effect')
   expect(list).toContain('no sample that counts is older than the effect')
 })
 
-test('samples older than the effect, or as old', () => {
+test('counted samples are newer than the effect', () => {
   const { sampledAt } = zeros.first
   expect(only(broken(sound, { proof: { effectiveSince: sampledAt + 1 } }))).toContain('older')
   expect(only(broken(sound, { proof: { effectiveSince: sampledAt } }))).toContain('older')
@@ -73,24 +73,24 @@ test.each([
   ])
 })
 
-test('a process that has ended and is kept', () => {
+test('an ended process is not kept', () => {
   const scopes = new Map([
     ['w2', { ...track, zeros: null, last: { ...track.last, state: 'ended' as const } }],
   ])
   expect(only(broken(sound, { proof: { scopes } }))).toContain('is dropped')
 })
 
-test('a wish under another goal', () => {
+test('a wish needs the goal to drain', () => {
   const goal = openGoal({ of: 'ours', until: null, lateUntil: null })
   expect(only(broken(sound, { goal }))).toContain('nothing is wished')
 })
 
-test('more confirmed than wished', () => {
+test('no more is confirmed than wished', () => {
   expect(only(broken(sound, { hold: { confirmed: 'maint' } }))).toContain('at most what is wished')
   expect(only(broken(sound, { hold: { wish: 'none' } }))).toContain('at most what is wished')
 })
 
-test('a change under goal watch', () => {
+test('a watch changes nothing', () => {
   const { state } = started({ goal: { kind: 'watch' }, own: 'ready' }).look()
   const pending = { change: { kind: 'remove' as const, ref: state.ref }, before: 'ready' as const }
   const changes = [
@@ -100,7 +100,7 @@ test('a change under goal watch', () => {
   expect(only(broken(state, { hold: { changes } }))).toContain('a watch changes nothing')
 })
 
-test('a restored member that owes something', () => {
+test('a restored member owes nothing', () => {
   const { state } = held().look().open().look().answer().look().settle()
   expect(state.ending.ended?.outcome).toBe('restored')
   const pending = { change: { kind: 'remove' as const, ref: state.ref }, before: 'ready' as const }
@@ -111,14 +111,14 @@ test('a restored member that owes something', () => {
   expect(only(broken(state, { hold: { changes } }))).toContain('owes nothing')
 })
 
-test('an end before the start, a settled or removed state without one', () => {
+test('an end needs a start, and a settled or removed state an end', () => {
   const ended = { outcome: 'idle' as const, at: 0, error: null }
   expect(only(broken(resting, { ending: { ended } }))).toContain('has its moment')
   expect(only(broken(sound, { ending: { settled: true } }))).toContain('has an outcome')
   expect(only(broken(sound, { phase: 'removed' }))).toContain('removed is the end')
 })
 
-test('a refused change without a time', () => {
+test('a refused change needs a time', () => {
   const change = { kind: 'hold' as const, ref: sound.ref, to: 'drain' as const }
   const entry = { change, lostAt: 1_000, lackedAt: null }
   const refused = (until: number | null) =>
@@ -128,6 +128,6 @@ test('a refused change without a time', () => {
   expect(only(broken(sound, { hold: { late: [{ ...entry, until: null }] } }))).toBe('')
 })
 
-test('what is proved at the start was proved here', () => {
+test('an idle proved at the start was proved here', () => {
   expect(started().state.proof).toMatchObject({ isForeign: false })
 })

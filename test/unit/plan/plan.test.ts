@@ -15,7 +15,7 @@ function applies(lb: FakeProvider): number {
 }
 
 describe('a plan of a drain', () => {
-  test('says member by member what is held and what it waits for', async () => {
+  test('says for each member what is held and what it waits for', async () => {
     const { clock, lb } = setUp(3)
     lb.occupy(web1, 3)
     const found = await clock.runUntil(plan(lb, web1, { clock, timeout: '2m' }))
@@ -34,7 +34,7 @@ describe('a plan of a drain', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('says what is raised, cut and taken out, and when', async () => {
+  test('says when a member is raised, cut and removed', async () => {
     const { clock, lb } = setUp(3)
     const policy = {
       clock,
@@ -58,7 +58,7 @@ describe('a plan of a drain', () => {
     expect(held).toMatchObject([{ ref: web1, reason: /^in maint already/, asWished: true }])
   })
 
-  test('tells all that stands in the way at once, and plans nothing', async () => {
+  test('reports all obstacles at once, and plans nothing', async () => {
     const clock = fakeClock(1_000)
     const lb = fakeProvider({
       pools: { web: ['web1', 'web2'] },
@@ -79,7 +79,7 @@ describe('a plan of a drain', () => {
     expect(applies(lb)).toBe(0)
   })
 
-  test('where the policy goes on without a part, says which', async () => {
+  test('names the part that the policy goes on without', async () => {
     const clock = fakeClock(1_000)
     const lb = fakeProvider({
       pools: { web: ['web1', 'web2'] },
@@ -96,7 +96,7 @@ describe('a plan of a drain', () => {
     )
   })
 
-  test('counts what other calls of this process hold, and waits where it may', async () => {
+  test('counts what other calls of this process hold, and waits if it may', async () => {
     const { clock, lb } = setUp(2)
     await using other = startDrain(lb, web1, { clock })
     await clock.runUntil(other.done)
@@ -134,7 +134,7 @@ describe('a plan of a drain', () => {
     expect(steps).toMatchObject([{ outcome: 'done', report: { outcome: 'idle' } }])
   })
 
-  test('reads as one over several balancers, and is refused as one', async () => {
+  test('reads as one plan over several balancers, and is refused as one', async () => {
     const { clock, a, b, all } = setUpTwo({}, { b: { pools: { web: ['web1'] } } })
     const refs = ['a', 'b'].map((balancer) => ({ ...web1, balancer }))
     const short = await clock.runUntil(plan(all, refs, { clock }))
@@ -148,14 +148,14 @@ describe('a plan of a drain', () => {
     expect(applies(a) + applies(b)).toBe(0)
   })
 
-  test('waits for a balancer that can not be read, where the drain would', async () => {
+  test('waits for an unreadable balancer if the drain would', async () => {
     const { clock, b, all } = setUpTwo({ onUnreachable: 'wait' })
     b.disconnect()
     const refs = ['a', 'b'].map((balancer) => ({ ...web1, balancer }))
     const found = await clock.runUntil(plan(all, refs, { clock }))
     expect(found.refused).toEqual([])
     expect(found.changes.map(({ ref }) => ref)).toEqual([refs[0]])
-    expect(found.text).toMatch(/note: not read now, and waited for: b: /)
+    expect(found.text).toMatch(/note: not read now, the drain waits for it: b: /)
     const strict = setUpTwo()
     strict.b.disconnect()
     const error = await thrown(
@@ -177,7 +177,7 @@ describe('a plan of a drain', () => {
     expect(other.refused).toMatchObject([{ code: 'TICKET_INVALID' }])
   })
 
-  test('refuses bad input and nothing found, by name', async () => {
+  test('refuses bad input and a missing target by name', async () => {
     const { clock, lb } = setUp(2)
     const wrong: [object, object, RegExp][] = [
       [web1, { timeout: 30 }, /^plan\(\): timeout is 30/],
@@ -197,7 +197,7 @@ describe('a plan of a drain', () => {
     expect(await thrown(plan(lb, web1, { signal }))).toBe(signal.reason)
   })
 
-  test('is right about whether and how a drain begins', async () => {
+  test('predicts whether and how a drain begins', async () => {
     const policies = fc.record(
       {
         keepReady: fc.nat(3),
@@ -276,7 +276,7 @@ describe('a plan of a drain', () => {
 })
 
 describe('a plan of a roll', () => {
-  test('names the servers in their order, with canaries and batches', async () => {
+  test('names the servers in order, with canaries and batches', async () => {
     const { clock, lb } = setUp(5)
     const options = { clock, canary: 1, maxUnavailable: 2, timeout: '1m' } as const
     const found = await clock.runUntil(plan(lb, web, options))
@@ -292,7 +292,7 @@ describe('a plan of a roll', () => {
     expect(applies(lb)).toBe(0)
   })
 
-  test('asks the floor for each server by itself', async () => {
+  test('asks the floor for each server separately', async () => {
     const { clock, lb } = setUp(3)
     const fits = await clock.runUntil(plan(lb, web, { clock, keepReady: 2, maxUnavailable: 1 }))
     expect(fits.steps).toHaveLength(3)
@@ -302,7 +302,7 @@ describe('a plan of a roll', () => {
     expect(short.held[0]?.reason).toMatch(/^server 1 of 3; web\/web1 was not drained: 2 of 3/)
   })
 
-  test('takes what has one address on two balancers as one server', async () => {
+  test('counts one address on two balancers as one server', async () => {
     const { clock, all } = setUpTwo()
     const both = ['a', 'b'].map((balancer) => ({ pool: 'web', balancer }))
     const { steps, kind } = await clock.runUntil(plan(all, both, { clock }))
@@ -317,7 +317,7 @@ describe('a plan of a roll', () => {
     ])
   })
 
-  test('says that health is not checked, and what ticket is in the way', async () => {
+  test('says that health is not checked, and names a ticket in the way', async () => {
     const { clock, lb, refs } = setUp(3)
     for (const ref of refs) lb.setHealth(ref, 'unchecked')
     const tickets = jsonStore()
@@ -328,7 +328,9 @@ describe('a plan of a roll', () => {
     const { refused, steps, text } = await clock.runUntil(plan(lb, web, options))
     expect(refused.map(({ code }) => code)).toEqual(['TICKET_INVALID', 'INVALID_OPTIONS'])
     expect(steps).toEqual([])
-    expect(text).toContain("note: refused with TICKET_INVALID: plan(): ticket 'job' is of a roll")
+    expect(text).toContain(
+      "note: refused with TICKET_INVALID: plan(): ticket 'job' belongs to a roll",
+    )
   })
 
   test('is not carried out all at once', async () => {

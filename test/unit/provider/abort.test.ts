@@ -14,7 +14,7 @@ async function microtasks(n: number): Promise<void> {
   for (let i = 0; i < n; i += 1) await Promise.resolve()
 }
 
-// Whoever aborts does it at any moment, also before the work was handed over, and the work may fail after it.
+// An abort can come at any moment, even before the work is handed over, and the work may fail after it.
 test.each(Array.from({ length: 40 }, (_, i) => i))(
   'work that fails %i microtasks after an abort is handled',
   async (offset) => {
@@ -30,7 +30,7 @@ test.each(Array.from({ length: 40 }, (_, i) => i))(
   },
 )
 
-test('the work goes on, its value is had where no caller aborts', async () => {
+test('work goes on without an abort, and its value is returned', async () => {
   expect(await abortable(Promise.resolve(1), new AbortController().signal)).toBe(1)
   expect(await abortable(Promise.resolve(2), undefined)).toBe(2)
 })

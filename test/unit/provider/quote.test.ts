@@ -5,7 +5,7 @@ import { quote } from '../../../src/provider/quote.js'
 
 const BAD = /[\p{Cc}\p{Cf}\u2028\u2029]/u
 
-test('no control character of a terminal or a log gets into a message', () => {
+test('no control character of a terminal or log reaches a message', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (text) => {
       expect(new DrainableError('REJECTED', `no: ${text}`).message).not.toMatch(BAD)
@@ -22,7 +22,7 @@ test.each([
   ['grüße 日本', 'grüße 日本'],
 ])('%j', (text, shown) => expect(quote(text)).toBe(shown))
 
-test('what is long is cut', () => {
+test('a long text is cut', () => {
   expect(quote('x'.repeat(201))).toBe(`${'x'.repeat(200)}…`)
   expect(quote('x'.repeat(200))).toBe('x'.repeat(200))
 })

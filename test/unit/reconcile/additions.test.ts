@@ -18,8 +18,8 @@ function listOf(store: ReturnType<typeof memoryStore>): unknown {
   return [...store.kept].find(([key]) => key.startsWith('drainable=added='))?.[1]
 }
 
-describe('what a reconciler has added, without owns', () => {
-  it('is taken out by its next term', async () => {
+describe('what a reconciler added without owns', () => {
+  it('is removed by its next term', async () => {
     const at = bench('a', 'b')
     const lease = fakeLease({ clock: at.clock })
     await using loop = await at.settled([...others, fresh], { owns, lease, tickets: undefined })
@@ -32,7 +32,7 @@ describe('what a reconciler has added, without owns', () => {
     expect(at.states('a', 'b', 'n')).toEqual(['ready', 'ready', 'gone'])
   })
 
-  it('is taken out by the next process', async () => {
+  it('is removed by the next process', async () => {
     const at = bench('a', 'b')
     {
       await using first = at.start({ owns })
@@ -50,7 +50,7 @@ describe('what a reconciler has added, without owns', () => {
     expect(listOf(at.tickets)).toBeUndefined()
   })
 
-  it('is taken out where the process died before it heard that it was added', async () => {
+  it('is removed if the process died before it heard of the addition', async () => {
     const at = bench('a', 'b')
     at.lb.failNext('hang-after', { verb: 'apply' })
     const first = at.start({ owns })
@@ -64,7 +64,7 @@ describe('what a reconciler has added, without owns', () => {
     expect(at.states('n')).toEqual(['gone'])
   })
 
-  it('is not what another hand has added first', async () => {
+  it('does not include what another client added first', async () => {
     const at = bench('a', 'b')
     const store = memoryStore()
     const tickets = {
@@ -83,7 +83,7 @@ describe('what a reconciler has added, without owns', () => {
     expect(loop.status()).toMatchObject([{ ref: web('n'), held: /foreign/ }])
   })
 
-  it('is not what another hand adds again after it was taken out', async () => {
+  it('does not include what another client adds after a removal', async () => {
     const at = bench('a', 'b')
     await using loop = await at.settled([...others, fresh], { owns })
     loop.set(others)
@@ -95,7 +95,7 @@ describe('what a reconciler has added, without owns', () => {
     expect(at.states('n')).toEqual(['ready'])
   })
 
-  it('is not added while the store can not keep it, and is then', async () => {
+  it('is not added before the store can keep it', async () => {
     const at = bench('a', 'b')
     const store = memoryStore()
     let isDown = true
@@ -120,7 +120,7 @@ describe('what a reconciler has added, without owns', () => {
     expect(listOf(store)).toBeDefined()
   })
 
-  it('is nothing that a holder of a later lease has listed', async () => {
+  it('is not what the holder of a later lease has listed', async () => {
     const at = bench('a', 'b')
     const lease = fakeLease({ clock: at.clock })
     {

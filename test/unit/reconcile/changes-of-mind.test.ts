@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { bench, desired, slowBench, web } from './set-up.js'
 
 describe('a wish that changes', () => {
-  it('back to serve while a call hangs holds the member no more', async () => {
+  it('back to serve during a hanging call releases the member', async () => {
     const at = bench('a', 'b')
     await using loop = at.start()
     loop.set(desired({ a: 'serve', b: 'drain' }))
@@ -22,7 +22,7 @@ describe('a wish that changes', () => {
 
   // Before the loop knows that the balancer is away, and after.
   it.each([10, 2_000])(
-    'back to serve %d ms after the balancer went holds nothing',
+    'back to serve %d ms after the balancer went away holds nothing',
     async (after) => {
       const at = slowBench(5, 'a', 'b')
       await using loop = at.start()
@@ -39,7 +39,7 @@ describe('a wish that changes', () => {
     },
   )
 
-  it('of others, while the balancer is away, leaves no place under the floor', async () => {
+  it('for others keeps no place at the floor while the balancer is away', async () => {
     const at = slowBench(5, 'a', 'b', 'c', 'd')
     await using loop = at.start({ keepReady: 2 })
     loop.set(desired({ a: 'serve', b: 'drain', c: 'serve', d: 'serve' }))
@@ -54,7 +54,7 @@ describe('a wish that changes', () => {
     expect(at.sent()).not.toContain('hold b drain')
   })
 
-  it('of others, while a hold hangs, leaves no place under the floor', async () => {
+  it('for others keeps no place at the floor while a hold hangs', async () => {
     const at = bench('a', 'b', 'c', 'd')
     await using loop = at.start({ keepReady: 2 })
     at.lb.failNext('hang', { verb: 'apply' })
@@ -66,7 +66,7 @@ describe('a wish that changes', () => {
     expect(loop.status().find(({ ref }) => ref.member === 'b')?.held).toContain('keepReady is 2')
   })
 
-  it('from absent to drain before it is idle keeps the member', async () => {
+  it('from absent to drain before idle keeps the member', async () => {
     const at = bench('a', 'b')
     const end = at.lb.occupy(web('b'))
     await using loop = at.start({ timeout: '10m' })

@@ -3,10 +3,10 @@ import type { Change, ChangeResult } from 'drainable'
 /** Who closed a member that is not ready. `either`: nobody but the world itself can tell. */
 type Who = 'us' | 'them' | 'either'
 
-/** A change that was sent and has no answer, or a member that was opened and nobody has looked since. */
+/** A change without an answer, or a member that was opened and not looked at since. */
 interface Unsure {
   readonly to: string
-  /** A look asked for later than this tells. Infinity: its call is under way. */
+  /** Only a look asked for later than this shows it. Infinity: its call is under way. */
   until: number
   /** Who has to look. */
   readonly by: Set<object>
@@ -41,7 +41,7 @@ export class ClosedBy {
     this.#closed.delete(member)
   }
 
-  /** An operator, or a reload, opens what may be ours: until every process has looked, nobody knows. */
+  /** An operator or a reload opens what may be ours: it is unknown until every process has looked. */
   openedBehind(member: string, before: string, at: number, processes: Iterable<object>): void {
     this.loweredBehind(member, before, at, processes)
     this.#closed.delete(member)
@@ -91,7 +91,7 @@ export class ClosedBy {
       }
   }
 
-  /** It sees nothing any more: whoever looks next looks in its place. What it had sent ends with time. */
+  /** It sees nothing any more: the next process looks in its place. What it had sent ends with time. */
   died(process: object, now: number): void {
     for (const one of [...this.#unsure.values()].flat()) {
       if (!one.by.delete(process)) continue

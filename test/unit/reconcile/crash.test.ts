@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { bench, desired, web } from './set-up.js'
 
-describe('a reconciler after a crash of the one before', () => {
-  it('makes ready what that one had drained, by its ticket', async () => {
+describe('a reconciler after a crash of an earlier one', () => {
+  it('makes ready what the earlier one had drained, by its ticket', async () => {
     const at = bench('a', 'b')
     {
       await using first = at.start()
@@ -16,7 +16,7 @@ describe('a reconciler after a crash of the one before', () => {
     expect(at.states('b')).toEqual(['ready'])
   })
 
-  it('goes on with a drain, and keeps its deadline', async () => {
+  it('continues a drain, and keeps its deadline', async () => {
     const at = bench('a', 'b')
     at.lb.occupy(web('b'))
     const deadlines: unknown[] = []
@@ -32,7 +32,7 @@ describe('a reconciler after a crash of the one before', () => {
     for (const one of deadlines) expect(one).toBeCloseTo(60_000, -2)
   })
 
-  it('leaves alone what it holds while nothing is known yet', async () => {
+  it('leaves alone what the earlier one holds while nothing is known', async () => {
     const at = bench('a', 'b')
     {
       await using first = at.start()
@@ -53,7 +53,7 @@ describe('a reconciler after a crash of the one before', () => {
     ['busy, by a store that failed once', true],
     ['idle', false],
     ['idle, by a store that failed once', true],
-  ])('leaves a drain set since that one saw its own undone: %s', async (how, fails) => {
+  ])('leaves a drain set after the earlier one saw its own undone: %s', async (how, fails) => {
     const at = bench('a', 'b')
     const end = how.startsWith('busy') ? at.lb.occupy(web('b')) : () => undefined
     const set = at.tickets.set.bind(at.tickets)
@@ -76,7 +76,7 @@ describe('a reconciler after a crash of the one before', () => {
     second.set(desired({ a: 'serve', b: 'serve' }))
     await at.clock.advance(60_000)
     expect(at.states('b')).not.toEqual(['ready'])
-    const held = expect.stringContaining('not by a drain of ours') as string
+    const held = expect.stringContaining('but this reconciler did not drain it') as string
     expect(second.status()).toMatchObject([{ ref: web('b'), held }])
   })
 })

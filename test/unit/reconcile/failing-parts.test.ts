@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { DrainableError } from 'drainable'
 import { bench, desired, memoryStore, web } from './set-up.js'
 
-describe('a reconciler whose parts fail', () => {
-  it('says so and goes on where the balancer can not be reached for an hour', async () => {
+describe('a reconciler with failing parts', () => {
+  it('reports an unreachable balancer for an hour and goes on', async () => {
     const at = bench('a', 'b')
     const faults: DrainableError[] = []
     at.lb.disconnect()
@@ -36,7 +36,7 @@ describe('a reconciler whose parts fail', () => {
     expect(at.states('b')).toEqual(['maint'])
   })
 
-  it('tries a refused change again with growing waits, and says why', async () => {
+  it('retries a refused change with growing pauses, and says why', async () => {
     const at = bench('a', 'b')
     at.lb.failNext('reject', { verb: 'apply', times: 1_000 })
     await using loop = at.start()

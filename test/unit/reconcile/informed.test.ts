@@ -70,7 +70,7 @@ function watch(api: Api) {
   return { clock, told, errors, list }
 }
 
-it('a list is told of once it is whole, not while it comes', async () => {
+it('a list is reported once it is complete', async () => {
   const api = new Api()
   api.objects = ['a', 'b']
   api.hangs = true
@@ -80,7 +80,7 @@ it('a list is told of once it is whole, not while it comes', async () => {
   await list.stop()
 })
 
-it('a watch that fails is old, and begun anew with a whole list', async () => {
+it('a failed watch is stale, and restarts with a whole list', async () => {
   const api = new Api()
   api.objects = ['a', 'b']
   const { clock, told, list } = watch(api)
@@ -95,7 +95,7 @@ it('a watch that fails is old, and begun anew with a whole list', async () => {
   await list.stop()
 })
 
-it('a list that is begun anew after 410 Gone is never told half', async () => {
+it('a list restarted after 410 Gone is never reported in part', async () => {
   const api = new Api()
   api.objects = ['a', 'b']
   const { clock, told, list } = watch(api)
@@ -109,7 +109,7 @@ it('a list that is begun anew after 410 Gone is never told half', async () => {
   await list.stop()
 })
 
-it('what fails again and again is tried with growing waits until stopped', async () => {
+it('repeated failures are retried with growing pauses until stopped', async () => {
   const api = new Api()
   api.refuses = true
   const { clock, errors, list } = watch(api)

@@ -26,7 +26,7 @@ async function play(death: Death): Promise<{ died: boolean; wrong: readonly stri
   world.set(next.loop)
   await world.clock.runUntil(next.loop.settled(), 600_000)
   const wrong = [...world.wrong]
-  // A hold that was sent and not answered may be anybody's: it is left alone, and named with the way to open it.
+  // An unanswered hold has no certain owner: it is left alone, and reported with the way to open it.
   const named = next.loop.status().filter(({ held }) => held?.includes('ready()') === true)
   if (named.length > 1) wrong.push(`${named.length} are left to whoever set them`)
   for (const [name, state] of Object.entries(END)) {
@@ -40,7 +40,7 @@ async function play(death: Death): Promise<{ died: boolean; wrong: readonly stri
 
 describe(`a reconciler that is killed at ${AT_ANY} of its calls`, () => {
   it.each(['done', 'lost'] as const)(
-    'is gone on with by another process where that call is %s',
+    'is continued by another process if that call is %s',
     (last) => expectEveryDeath(play, last, { least: 20, most: MOST }),
     120_000,
   )

@@ -20,7 +20,7 @@ function slowStore(clock: Clock, ms: number): TicketStore {
 }
 
 describe('reconcilers that share a lease', () => {
-  it('take turns: the second goes on where the first ends', async () => {
+  it('take turns, and the second continues where the first ends', async () => {
     const at = bench('a', 'b')
     const lease = fakeLease({ clock: at.clock })
     const first = at.start({ lease })
@@ -36,7 +36,7 @@ describe('reconcilers that share a lease', () => {
     expect(at.states('b')).toEqual(['ready'])
   })
 
-  it('stop changing once the lease is lost, and go on when it is back', async () => {
+  it('stop changes when the lease is lost, and resume when it is back', async () => {
     const at = bench('a', 'b', 'c')
     const lease = fakeLease({ clock: at.clock })
     const faults: string[] = []
@@ -60,7 +60,7 @@ describe('reconcilers that share a lease', () => {
 
   // The lease is told to be another's at the next renewal; each call takes its time, so that many are under way.
   it.each(Array.from({ length: 24 }, (_, i) => 150 * i))(
-    'send nothing from the moment in which it is lost: %d ms',
+    'send nothing from the moment when it is lost: %d ms',
     async (after) => {
       const at = slowBench(120, 'a', 'b', 'c', 'd')
       const lease = fakeLease({ clock: at.clock })
@@ -84,7 +84,7 @@ describe('reconcilers that share a lease', () => {
     },
   )
 
-  it('agree without one: two that want the same do no harm', async () => {
+  it('agree without one if both want the same', async () => {
     const at = bench('a', 'b')
     await using first = at.start({ tickets: memoryStore() })
     await using second = at.start({ tickets: memoryStore() })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { bench, desired, web, type Bench } from './set-up.js'
 
 describe('a reconciler beside an operator', () => {
-  it('leaves in maint what another client put there, although it owns it', async () => {
+  it('leaves in maint what another client put there, even if it owns it', async () => {
     const at = bench('a', 'b')
     at.lb.setBehind(web('b'), 'maint')
     await using loop = await at.settled(desired({ a: 'serve', b: 'serve' }))
@@ -11,7 +11,7 @@ describe('a reconciler beside an operator', () => {
       {
         ref: web('b'),
         want: 'serve',
-        held: expect.stringContaining('not by a drain of ours') as string,
+        held: expect.stringContaining('but this reconciler did not drain it') as string,
       },
     ])
     at.lb.setBehind(web('b'), 'ready')
@@ -29,7 +29,7 @@ describe('a reconciler beside an operator', () => {
     await at.clock.advance(120_000)
     expect(at.sent()).toEqual(['hold b drain'])
     expect(loop.status()).toMatchObject([
-      { ref: web('b'), held: expect.stringContaining('another hand made it ready') as string },
+      { ref: web('b'), held: expect.stringContaining('another client made it ready') as string },
     ])
     end()
     loop.set(desired({ a: 'serve', b: 'absent' }))
@@ -48,7 +48,7 @@ describe('a reconciler beside an operator', () => {
     expect(at.states('a', 'b')).toEqual(['ready', 'maint'])
   })
 
-  it('leaves a drain that came after its own look saw the member open', async () => {
+  it('leaves a drain set after its own look saw the member open', async () => {
     const at = bench('a', 'b')
     await using loop = await at.settled(desired({ a: 'serve', b: 'drain' }))
     loop.set(desired({ a: 'serve', b: 'serve' }))
@@ -62,11 +62,14 @@ describe('a reconciler beside an operator', () => {
     await at.clock.advance(60_000)
     expect(at.states('b')).toEqual(['drain'])
     expect(loop.status()).toMatchObject([
-      { ref: web('b'), held: expect.stringContaining('not by a drain of ours') as string },
+      {
+        ref: web('b'),
+        held: expect.stringContaining('but this reconciler did not drain it') as string,
+      },
     ])
   })
 
-  it('leaves a maint that came after its look saw the member open', async () => {
+  it('leaves a maint set after its own look saw the member open', async () => {
     const at = bench('a', 'b')
     await using loop = await at.settled(desired({ a: 'serve', b: 'drain' }))
     at.lb.failNext('reject', { verb: 'apply' })
@@ -79,7 +82,10 @@ describe('a reconciler beside an operator', () => {
     await at.clock.advance(60_000)
     expect(at.states('b')).toEqual(['maint'])
     expect(loop.status()).toMatchObject([
-      { ref: web('b'), held: expect.stringContaining('not by a drain of ours') as string },
+      {
+        ref: web('b'),
+        held: expect.stringContaining('but this reconciler did not drain it') as string,
+      },
     ])
   })
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { bench, desired, slowBench } from './set-up.js'
 
 describe('ten thousand sets a minute', () => {
-  it('make one look after another, and the last one counts', async () => {
+  it('lead to one look after another, and the last one counts', async () => {
     const at = bench('a', 'b', 'c')
     await using loop = at.start()
     for (let i = 0; i < 10_000; i += 1) {
@@ -14,7 +14,7 @@ describe('ten thousand sets a minute', () => {
     expect(at.states('a', 'b', 'c')).toEqual(['ready', 'ready', 'maint'])
   })
 
-  it('put no look off: the balancer follows while they come', async () => {
+  it('do not delay a look: the balancer follows while they come', async () => {
     const at = slowBench(50, 'a', 'b', 'c')
     await using loop = at.start()
     const give = async (b: 'serve' | 'drain'): Promise<void> => {
@@ -26,7 +26,7 @@ describe('ten thousand sets a minute', () => {
     expect(at.states('b')).not.toEqual(['ready'])
   })
 
-  it('do not hurry a balancer that can not be read', async () => {
+  it('do not hurry an unreadable balancer', async () => {
     const at = slowBench(50, 'a', 'b')
     await using loop = await at.settled(desired({ a: 'serve', b: 'serve' }))
     at.lb.disconnect()

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { DrainableError } from 'drainable'
 import { bench, desired, web } from './set-up.js'
 
-describe('a reconciler whose put-back after a reload is refused', () => {
+describe('a reconciler with a refused put-back after a reload', () => {
   it('calls the member active, says why, and tries again', async () => {
     const at = bench('a', 'b')
     await using loop = await at.settled(desired({ a: 'serve', b: 'drain' }))
@@ -31,7 +31,7 @@ describe('a reconciler whose put-back after a reload is refused', () => {
     loop.set(desired({ a: 'serve', b: 'serve' }))
     await at.clock.advance(30_000)
     expect(at.states('b')).toEqual(['maint'])
-    const held = expect.stringContaining('not by a drain of ours') as string
+    const held = expect.stringContaining('but this reconciler did not drain it') as string
     expect(loop.status()).toMatchObject([{ ref: web('b'), held }])
   })
 })

@@ -21,8 +21,8 @@ async function lostRemoval() {
   return { clock, lb, loop, lostAt: clock.now() }
 }
 
-describe('a removal without drain whose answer is missing', () => {
-  it('is waited out before a member that comes back is opened', async () => {
+describe('an unanswered removal without a drain', () => {
+  it('is waited for before a returning member is opened', async () => {
     const { clock, lb, loop, lostAt } = await lostRemoval()
     await clock.advance(20_000)
     expect(lb.state(web('b'))).toBe('maint')
@@ -38,7 +38,7 @@ describe('a removal without drain whose answer is missing', () => {
     await clock.runUntil(loop.close())
   })
 
-  it('that is carried out late finds a member without work', async () => {
+  it('carried out late finds a member without work', async () => {
     const { clock, lb, loop } = await lostRemoval()
     await clock.advance(LATE - 1_000)
     expect(lb.state(web('b'))).toBe('maint')
@@ -50,7 +50,7 @@ describe('a removal without drain whose answer is missing', () => {
 })
 
 describe('the time of a member that is held back', () => {
-  it('is when it was held back first, however often it is asked', async () => {
+  it('starts when it is held back first, however often it is asked', async () => {
     const clock = fakeClock()
     const lb = fakeProvider({ pools: { web: ['a', 'b', 'vm'] }, clock })
     lb.setBehind(web('b'), 'maint')

@@ -6,7 +6,7 @@ import { reconcile } from 'drainable'
 import { bench, desired, web } from './set-up.js'
 
 describe('a Service that is emptied and filled again', () => {
-  it('is emptied and served again; the stranger beside it serves all along', async () => {
+  it('is emptied and served again, and an unrelated one serves all along', async () => {
     const at = bench('a', 'b', 'vm')
     const owns = ({ ref }: { ref: { member: string } }) => ref.member !== 'vm'
     await using loop = await at.settled(desired({ a: 'serve', b: 'serve' }), {
@@ -31,7 +31,7 @@ describe('a Service that is emptied and filled again', () => {
     ).not.toContainEqual(web('vm'))
   })
 
-  it('serves without a gap where it is filled before its drains have ended', async () => {
+  it('serves without a gap if it is filled before its drains have ended', async () => {
     const at = bench('a', 'b')
     const ends = ['a', 'b'].map((name) => at.lb.occupy(web(name)))
     await using loop = at.start({ allowEmpty: true })
@@ -52,7 +52,7 @@ interface Pod {
   readonly address?: string
 }
 
-describe('an address that another pod takes while its old one drains', () => {
+describe('an address taken by another pod while its old one drains', () => {
   const slice = (pods: readonly Pod[]) => ({
     metadata: { name: 'web-1', namespace: 'shop', labels: { 'kubernetes.io/service-name': 'web' } },
     addressType: 'IPv4',
@@ -69,7 +69,7 @@ describe('an address that another pod takes while its old one drains', () => {
   const young = { uid: 'new', leaving: false }
   const other = { uid: 'other', leaving: false, address: '192.0.2.2' }
 
-  it('serves for the new one, also while the old one is listed', async () => {
+  it('serves for the new pod, even while the old one is listed', async () => {
     const clock = fakeClock()
     const lb = fakeProvider({ pools: { web: ['a', 'b'] }, clock })
     const end = lb.occupy(web('a'))

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { bench, desired, web } from './set-up.js'
 
 describe('a reconciler', () => {
-  it('drains side by side what is to go, and takes it out once it is idle', async () => {
+  it('drains endpoints side by side, and removes each once it is idle', async () => {
     const at = bench('a', 'b', 'c', 'd')
     const endB = at.lb.occupy(web('b'))
     await using loop = at.start()
@@ -19,7 +19,7 @@ describe('a reconciler', () => {
     expect(loop.status()).toMatchObject([{ ref: web('b'), phase: 'idle', active: 0 }])
   })
 
-  it('makes ready what comes back, and nothing is left of the drain', async () => {
+  it('makes a returning endpoint ready, and keeps nothing of its drain', async () => {
     const at = bench('a', 'b')
     await using loop = await at.settled(desired({ a: 'serve', b: 'drain' }))
     expect(at.states('a', 'b')).toEqual(['ready', 'maint'])
@@ -30,7 +30,7 @@ describe('a reconciler', () => {
     expect([...at.tickets.kept.keys()].filter((key) => key.startsWith('reconcile:'))).toEqual([])
   })
 
-  it('changes its mind in the middle, each way, many times', async () => {
+  it('changes its mind halfway, each way, many times', async () => {
     const at = bench('a', 'b')
     const end = at.lb.occupy(web('b'))
     await using loop = at.start()
@@ -46,7 +46,7 @@ describe('a reconciler', () => {
     expect(at.states('a', 'b')).toEqual(['ready', 'gone'])
   })
 
-  it('adds what is missing, and takes out what it added without owns', async () => {
+  it('adds what is missing, and removes what it added without owns', async () => {
     const at = bench('a')
     await using loop = at.start({ owns: () => false })
     const fresh = { pool: 'web', member: 'n', address: '10.0.0.9', port: 80 }
@@ -58,7 +58,7 @@ describe('a reconciler', () => {
     expect(at.states('a', 'n')).toEqual(['ready', 'gone'])
   })
 
-  it('raises to maint what stops answering while it drains', async () => {
+  it('raises to maint what stops answering during its drain', async () => {
     const at = bench('a', 'b')
     at.lb.occupy(web('b'))
     await using loop = at.start({ timeout: '10m' })
@@ -73,7 +73,7 @@ describe('a reconciler', () => {
     expect(at.states('b')).toEqual(['ready'])
   })
 
-  it('touches nobody else: strangers in its pool, and other pools', async () => {
+  it("changes no other client's members, in its pool or in other pools", async () => {
     const at = bench('ctl-a', 'ctl-b', 'vm')
     await using loop = await at.settled(desired({ 'ctl-a': 'serve' }), {
       owns: ({ ref }) => ref.member.startsWith('ctl-'),
@@ -83,7 +83,7 @@ describe('a reconciler', () => {
     expect(at.lb.state({ pool: 'other', member: 'x1' })).toBe('ready')
   })
 
-  it('changes nothing by an empty list, unless that is meant', async () => {
+  it('changes nothing by an empty list, unless that is allowed', async () => {
     const at = bench('a', 'b')
     {
       await using loop = await at.settled([])
@@ -109,7 +109,7 @@ describe('a reconciler', () => {
     expect(at.states('b')).toEqual(['drain'])
   })
 
-  it('says what it would do, and does nothing, in a dry run', async () => {
+  it('says what it would do in a dry run, and does nothing', async () => {
     const at = bench('a', 'b')
     await using loop = await at.settled(desired({ a: 'serve', b: 'drain' }), { dryRun: true })
     expect(at.sent()).toEqual([])
@@ -118,7 +118,7 @@ describe('a reconciler', () => {
     ])
   })
 
-  it('takes out at once what is not to be drained', async () => {
+  it('removes at once what is not to be drained', async () => {
     const at = bench('a', 'b')
     at.lb.occupy(web('b'))
     await using loop = at.start({ drain: false })
@@ -128,7 +128,7 @@ describe('a reconciler', () => {
     expect(at.clock.now()).toBeLessThan(5_000)
   })
 
-  it('ends when it is closed, and leaves what is held, and no timer', async () => {
+  it('ends when it is closed, with holds kept and no timer left', async () => {
     const at = bench('a', 'b')
     at.lb.occupy(web('b'))
     const loop = at.start()
@@ -141,7 +141,7 @@ describe('a reconciler', () => {
     expect(at.clock.pending).toBe(0)
   })
 
-  it('ends by the signal of its caller', async () => {
+  it('ends with the signal of its caller', async () => {
     const at = bench('a', 'b')
     const stop = new AbortController()
     const loop = at.start({ signal: stop.signal })
@@ -151,7 +151,7 @@ describe('a reconciler', () => {
     await at.clock.runUntil(loop.done)
   })
 
-  it('ends with the error where its provider was closed', async () => {
+  it('ends with the error if its provider was closed', async () => {
     const at = bench('a', 'b')
     const loop = at.start()
     loop.set(desired({ a: 'serve', b: 'serve' }))
@@ -161,7 +161,7 @@ describe('a reconciler', () => {
     await expect(loop.settled()).rejects.toMatchObject({ code: 'CONNECTION_LOST' })
   })
 
-  it('ends with the error where owns answers with a promise', async () => {
+  it('ends with the error if owns returns a promise', async () => {
     const at = bench('a', 'b')
     const loop = at.start({ owns: (async () => true) as never })
     loop.set(desired({ a: 'serve' }))
@@ -195,7 +195,7 @@ describe('options of a reconciler', () => {
     expect(loop.status()).toEqual([])
   })
 
-  it('a set of another pool is refused, and the one before it stands', async () => {
+  it('a set of another pool is refused, and the earlier one stays', async () => {
     const at = bench('a', 'b')
     await using loop = at.start()
     loop.set(desired({ a: 'serve', b: 'serve' }))

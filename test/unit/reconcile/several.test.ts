@@ -40,7 +40,7 @@ describe('a reconciler over several balancers', () => {
     expect(loop.status()).toEqual([])
   })
 
-  it('goes on with one while another can not be read, and catches up', async () => {
+  it('continues with one while another is unreadable, and catches up', async () => {
     const { clock, two, start, states } = setUp()
     two.disconnect()
     await using loop = start()
@@ -55,7 +55,7 @@ describe('a reconciler over several balancers', () => {
     expect(states('b')).toEqual(['maint', 'maint'])
   })
 
-  it('is gone on with by the next process, on each of them', async () => {
+  it('is continued by the next process, on each of them', async () => {
     const { clock, one, tickets, start, states } = setUp()
     const first = start()
     first.set(desired({ a: 'serve', b: 'drain', c: 'serve' }))

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { TicketStore } from 'drainable'
 import { bench, desired, web } from './set-up.js'
 
-test('a ticket that is written late does not outlive its member', async () => {
+test('a ticket written late does not outlive its member', async () => {
   const world = bench('web1', 'web2', 'web3')
   const { clock, lb, tickets } = world
   let delay = 0

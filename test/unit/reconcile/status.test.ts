@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { bench, desired, web } from './set-up.js'
 
 describe('the status of a reconciler', () => {
-  it('is told as a drain goes on, not only when the balancer is looked at', async () => {
+  it('is updated as a drain goes on, not only at looks', async () => {
     const at = bench('a', 'b')
     const end = at.lb.occupy(web('b'), 3)
     await using loop = at.start()

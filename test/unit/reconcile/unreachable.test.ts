@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { bench, desired } from './set-up.js'
 
-describe('a reconciler whose balancer can not be reached', () => {
+describe('a reconciler with an unreachable balancer', () => {
   it('sends no hold of an earlier set once it is back', async () => {
     const at = bench('a', 'b')
     await using loop = await at.settled(desired({ a: 'serve', b: 'serve' }))
@@ -20,7 +20,7 @@ describe('a reconciler whose balancer can not be reached', () => {
     expect(loop.status()).toEqual([])
   })
 
-  it('drains what the newest set wants, once it is back', async () => {
+  it('drains what the newest set wants once it is back', async () => {
     const at = bench('a', 'b', 'c')
     await using loop = await at.settled(desired({ a: 'serve', b: 'drain', c: 'serve' }))
     at.lb.disconnect()

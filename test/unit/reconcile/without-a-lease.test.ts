@@ -20,7 +20,7 @@ describe('two reconcilers without a lease that disagree', () => {
     expect(at.sent()).toEqual(['hold b drain', 'hold b maint'])
     expect(at.states('a', 'b')).toEqual(['ready', 'maint'])
     expect(second.status()).toMatchObject([
-      { ref: web('b'), want: 'serve', held: /in maint, but not by a drain of ours/ },
+      { ref: web('b'), want: 'serve', held: /in maint, but this reconciler did not drain it/ },
     ])
     first.set(desired({ a: 'serve', b: 'serve' }))
     await at.clock.runUntil(first.settled())
@@ -29,7 +29,7 @@ describe('two reconcilers without a lease that disagree', () => {
     expect(second.status()).toEqual([])
   })
 
-  it('of which one takes out what the other drains end with it gone', async () => {
+  it('end with a member gone that one removes and the other drains', async () => {
     const at = two('a', 'b')
     const end = at.lb.occupy(web('b'))
     await using first = at.start()
@@ -44,7 +44,7 @@ describe('two reconcilers without a lease that disagree', () => {
     expect([first.status(), second.status()]).toEqual([[], []])
   })
 
-  it('take no pool below the floor for good: each drains another member', async () => {
+  it('keep no pool below the floor: each drains another member', async () => {
     const at = two('a', 'b')
     await using first = at.start()
     await using second = at.start()

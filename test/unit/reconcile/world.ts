@@ -49,7 +49,7 @@ export class World {
   readonly processes = new Set<Process>()
   /** Members that we hold, or held until a reload forgot it: putting that back takes no place. */
   readonly #heldByUs = new Set<string>()
-  /** Of these: what was wished to serve since, or could not be put back. Whoever has let go of it asks for a place again. */
+  /** Those wished to serve since, or that could not be put back. A run that released one asks for a place again. */
   readonly #letGo = new Set<string>()
   /** When an operator changed something, or another set was wished. */
   #changedAt = -Infinity
@@ -102,7 +102,7 @@ export class World {
     )
     const isGone = (name: string): boolean =>
       OURS.includes(name) && ['dead', 'absent', undefined].includes(this.wanted[name])
-    // What has no endpoint serves nobody: it goes while one that counts is left, and counts for no other.
+    // A member without an endpoint serves no client: it goes while one that counts is left, and does not count itself.
     const left = serving.filter((name) => !isGone(name)).length
     const least = isGone(member) ? 1 : KEEP
     if (left < least) this.wrong.push(`${at}: ${left} are left, at least ${least} must be`)
@@ -268,7 +268,7 @@ export class Process {
     throw gone
   }
 
-  /** A lease of a process that was killed runs out: nobody gives it up. */
+  /** The lease of a killed process runs out, since no process gives it up. */
   #lease(lease: Lease): Lease {
     const own = async <T>(call: () => Promise<T>): Promise<T> => {
       if (this.#dead) throw new Error('the process is dead')

@@ -43,7 +43,7 @@ describe('a roll refuses', () => {
     expect(isDrainableError(error, 'NOT_FOUND')).toBe(true)
   })
 
-  test('a share below one server: a percentage is one at least', async () => {
+  test('a share below one server, as a percentage gives at least one', async () => {
     const { clock, lb } = setUp(4)
     const { act, most } = actor(clock)
     const all: Roll[] = []
@@ -65,7 +65,7 @@ describe('a roll refuses', () => {
     expect(lb.requests.filter(({ verb }) => verb === 'apply')).toEqual([])
   })
 
-  test('members that nobody checks, unless told how to see them healthy', async () => {
+  test('members without a check, unless told how to see them healthy', async () => {
     const { clock, lb, refs } = setUp(3)
     for (const ref of refs.slice(1)) lb.setHealth(ref, 'unchecked')
     const { act, calls } = actor(clock)

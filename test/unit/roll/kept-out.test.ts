@@ -18,8 +18,8 @@ async function threeFailed(policy: { readonly timeout?: '20s' | '30s' } = {}) {
   return { clock, lb, refs, tickets, ticket: { ...ticket, roll: { ...ticket.roll!, plan } } }
 }
 
-describe('a resumed roll keeps out what failed before', () => {
-  test('a reload opens none of them before its turn', async () => {
+describe('a resumed roll keeps out servers that failed before', () => {
+  test('and opens none of them after a reload before its turn', async () => {
     const { clock, lb, refs, tickets, ticket } = await threeFailed()
     const seen: string[][] = []
     const { act, calls } = actor(clock, async ({ ref }) => {
@@ -37,7 +37,7 @@ describe('a resumed roll keeps out what failed before', () => {
     expect(tickets.map.size).toBe(0)
   })
 
-  test('each has its whole time to drain from its turn', async () => {
+  test('and gives each its whole time to drain from its turn', async () => {
     const { clock, lb, refs, tickets, ticket } = await threeFailed({ timeout: '20s' })
     const { act, calls } = actor(clock, async ({ ref }) => {
       if (ref.member !== 'web1') return
@@ -49,7 +49,7 @@ describe('a resumed roll keeps out what failed before', () => {
     expect(calls.slice(0, 3)).toEqual(['web1 2', 'web2 2', 'web3 2'])
   })
 
-  test('they stay out, and in the ticket, where the first fails again', async () => {
+  test('and in the ticket, even if the first fails again', async () => {
     const { clock, lb, refs, tickets, ticket } = await threeFailed()
     const { act, calls } = actor(clock, async () => {
       throw new Error('exit 2')
@@ -76,7 +76,7 @@ describe('a resumed roll keeps out what failed before', () => {
     expect(lb.requests).toHaveLength(before)
   })
 
-  test('one that is opened by another hand meanwhile is told before its turn', async () => {
+  test('and reports one that another client opened before its turn', async () => {
     const { clock, lb, refs, tickets, ticket } = await threeFailed()
     const events: RollEvent[] = []
     const { act } = actor(clock, async ({ ref }) => {

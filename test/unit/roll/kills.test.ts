@@ -17,7 +17,7 @@ import { jsonStore } from '../combined/set-up.js'
 const NAMES = ['web1', 'web2', 'web3']
 /** More calls than one roll has. */
 const MOST = 500
-/** One look is as good to die at as the next: so few that nothing is told twice, in milliseconds. */
+/** Interval of looks in milliseconds. Few looks are enough, since dying at one or at the next is the same. */
 const PACE = 100
 
 /** A roll behind two balancers whose process dies at one of its calls, and the process that goes on. */
@@ -102,7 +102,7 @@ async function play(death: Death): Promise<{ died: boolean; wrong: readonly stri
 
 describe(`a roll whose process dies at ${AT_ANY} of its calls`, () => {
   test.each(['done', 'lost'] as const)(
-    'is gone on with by another one where that call is %s',
+    'is continued by another one if that call is %s',
     // A story for each call: a loaded machine takes its time.
     { timeout: 180_000 },
     (last) => expectEveryDeath(play, last, { least: 30, most: MOST }),

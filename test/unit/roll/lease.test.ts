@@ -6,7 +6,7 @@ import { thrown } from '../core/set-up.js'
 import { actor, setUp, web } from './set-up.js'
 
 describe('a roll under a lease', () => {
-  test('has it while it rolls, and gives it up', async () => {
+  test('has it while it rolls, and then gives it up', async () => {
     const { clock, lb } = setUp(3)
     const lease = fakeLease({ clock })
     const tickets = jsonStore()
@@ -20,7 +20,7 @@ describe('a roll under a lease', () => {
     expect(lease.held).toBeNull()
   })
 
-  test('has it for as long as it is told, and a resume waits no longer', async () => {
+  test('has it for as long as told, and a resume waits no longer', async () => {
     const { clock, lb } = setUp(3)
     const lease = fakeLease({ clock })
     const tickets = jsonStore()
@@ -63,7 +63,7 @@ describe('a roll under a lease', () => {
     expect(lb.requests).toEqual([])
   })
 
-  test('of two at once one rolls', async () => {
+  test('rolls for one of two that ask at once', async () => {
     const { clock, lb } = setUp(4)
     const lease = fakeLease({ clock })
     const { act, most, calls } = actor(clock)
@@ -97,7 +97,7 @@ describe('a roll under a lease', () => {
     expect(lb.requests.filter(({ verb }) => verb === 'apply')).toHaveLength(before)
   })
 
-  test('calls nothing where the process stood still until it was over', async () => {
+  test('calls nothing if the process stood still until it was over', async () => {
     const { clock, lb } = setUp(3)
     let skipped = 0
     const frozen: Clock = {
@@ -122,7 +122,7 @@ describe('a roll under a lease', () => {
     expect(calls).toEqual([])
   })
 
-  test('a drain is left where it is when it is lost', async () => {
+  test('leaves a drain where it is when it is lost', async () => {
     const { clock, lb, refs } = setUp(3)
     const lease = fakeLease({ clock })
     lb.occupy(refs[0]!)
@@ -136,7 +136,7 @@ describe('a roll under a lease', () => {
     expect(calls).toEqual([])
   })
 
-  test('goes on in another process once the lease of the dead one is over', async () => {
+  test('continues in another process once the lease of the dead one ends', async () => {
     const { clock, lb, refs } = setUp(3)
     const lease = fakeLease({ clock })
     const tickets = jsonStore()
@@ -170,7 +170,7 @@ describe('a roll under a lease', () => {
     expect(tickets.map.size).toBe(0)
   })
 
-  describe('that is resumed from a ticket read long before', () => {
+  describe('resumed from a ticket read long before', () => {
     /** A roll, and its ticket as it was at the beginning. */
     async function rolling(servers: number) {
       const { clock, lb, refs } = setUp(servers)
@@ -201,7 +201,7 @@ describe('a roll under a lease', () => {
       expect(calls.at(-1)).toBe('web3 1')
     })
 
-    test('is refused where that one has ended it', async () => {
+    test('is refused if the roll has ended', async () => {
       const { clock, lb, lease, tickets, run, ticket } = await rolling(2)
       await clock.runUntil(run.done)
       expect(tickets.map.size).toBe(0)
@@ -211,12 +211,12 @@ describe('a roll under a lease', () => {
       )
       expect(report.outcome).not.toBe('done')
       expect(report.error?.code).toBe('CONFLICT')
-      expect(report.error?.message).toContain("ticket 'job' is not in the store any more")
+      expect(report.error?.message).toContain("ticket 'job' is no longer in the store")
       expect(calls).toEqual([])
       expect(lease.held).toBeNull()
     })
 
-    test('is refused where its id is of a drain now', async () => {
+    test('is refused if its id belongs to a drain now', async () => {
       const { clock, lb, lease, tickets, run, ticket } = await rolling(2)
       await clock.runUntil(run.done)
       await tickets.set('job', { ...ticket, roll: undefined })
@@ -224,7 +224,7 @@ describe('a roll under a lease', () => {
       const report = await clock.runUntil(
         resumeRoll(lb, ticket, { act, clock, lease, tickets }).done,
       )
-      expect(report.error?.message).toContain("ticket 'job' is of a drain now")
+      expect(report.error?.message).toContain("ticket 'job' belongs to a drain now")
     })
   })
 })

@@ -3,7 +3,7 @@ import { combineProviders, startRoll } from 'drainable'
 import { actor, setUp, web } from './set-up.js'
 
 describe('two rolls in one process without a lease', () => {
-  test('the second is refused with the member and the first one named', async () => {
+  test('refuse the second, naming the member and the first', async () => {
     const { clock, lb, refs } = setUp(4)
     const { act, calls, most } = actor(clock)
     const first = startRoll(lb, web, { act, clock, id: 'release-1' })
@@ -21,7 +21,7 @@ describe('two rolls in one process without a lease', () => {
     expect(most()).toBe(1)
   })
 
-  test('a member is the same behind a combined provider', async () => {
+  test('see the same member behind a combined provider', async () => {
     const { clock, lb, refs } = setUp(4)
     const { act } = actor(clock)
     const first = startRoll(lb, web, { act, clock })
@@ -33,7 +33,7 @@ describe('two rolls in one process without a lease', () => {
     await clock.runUntil(first.done)
   })
 
-  test('over other servers they roll at once, and after the first again', async () => {
+  test('run at once over other servers, and one after the other on the same', async () => {
     const { clock, lb, refs } = setUp(4)
     const { act, calls } = actor(clock)
     const both = [refs.slice(0, 2), refs.slice(2)].map((part) =>

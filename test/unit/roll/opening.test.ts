@@ -27,7 +27,7 @@ async function deadAfterAct() {
 }
 
 describe('a server that was acted on before a crash', () => {
-  test('is not opened where its name is another machine by now', async () => {
+  test('is not opened if its name is another machine by now', async () => {
     const { clock, lb, refs, tickets, ticket } = await deadAfterAct()
     const before = lb.requests.filter(({ verb }) => verb === 'apply').length
     const { act, calls } = actor(clock)
@@ -42,7 +42,7 @@ describe('a server that was acted on before a crash', () => {
     expect(lb.state(refs[0]!)).toBe('maint')
   })
 
-  test('is opened where it is the same one', async () => {
+  test('is opened if it is the same machine', async () => {
     const { clock, lb, refs, tickets, ticket } = await deadAfterAct()
     const { act, calls } = actor(clock)
     const report = await clock.runUntil(resumeRoll(lb, ticket, { act, clock, tickets }).done)

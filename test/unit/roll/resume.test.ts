@@ -52,7 +52,7 @@ describe('the ticket of a roll', () => {
     expect(tickets.map.size).toBe(0)
   })
 
-  test('after a crash in its function another process calls it again', async () => {
+  test('has its function called again by another process after a crash', async () => {
     const { clock, lb, refs } = setUp(3)
     const tickets = jsonStore()
     let copied: Awaited<ReturnType<typeof copyAt>> | undefined
@@ -88,7 +88,7 @@ describe('the ticket of a roll', () => {
     expect(store.map.size).toBe(0)
   })
 
-  test('what was acted on is opened and not acted on again', async () => {
+  test('opens servers that were acted on, without acting again', async () => {
     const { clock, lb, refs } = setUp(3)
     const tickets = jsonStore()
     const first = actor(clock, async ({ ref }) => lb.setHealth(ref, 'down'))
@@ -106,7 +106,7 @@ describe('the ticket of a roll', () => {
     expect(second.calls).toEqual(['web2 1', 'web3 1'])
   })
 
-  test('a failed server is tried again by a resume, held all the while', async () => {
+  test('retries a failed server on a resume, held all the while', async () => {
     const { clock, lb, refs } = setUp(3)
     const tickets = jsonStore()
     const first = actor(clock, async () => {
@@ -123,7 +123,7 @@ describe('the ticket of a roll', () => {
     expect(second.calls).toEqual(['web1 2', 'web2 1', 'web3 1'])
   })
 
-  test('restore takes back what a roll has left, and nothing else', async () => {
+  test('restores what a roll has left, and nothing else', async () => {
     const { clock, lb, refs } = setUp(4)
     lb.setBehind(refs[3]!, 'maint')
     const tickets = jsonStore()
@@ -150,7 +150,7 @@ describe('the ticket of a roll', () => {
     expect(orphan?.members).toMatchObject([{ ref: refs[0], own: 'maint', owes: true }])
   })
 
-  test('is none of a drain, and a drain of its id does not write over it', async () => {
+  test('is not one of a drain, and a drain of its id does not overwrite it', async () => {
     const { act, clock, lb, refs, tickets, ticket } = await failedJob()
     for (const call of [
       () => resumeDrain(lb, ticket, { clock }),
@@ -162,13 +162,13 @@ describe('the ticket of a roll', () => {
     const { error } = await clock.runUntil(
       startDrain(lb, refs[1]!, { clock, tickets, id: 'job' }).done,
     )
-    expect(error?.message).toContain("ticket 'job' is of a roll")
+    expect(error?.message).toContain("ticket 'job' belongs to a roll")
     const again = await clock.runUntil(startRoll(lb, web, { act, clock, tickets, id: 'job' }).done)
-    expect(again.error?.message).toContain('resumeRoll() goes on with it')
+    expect(again.error?.message).toContain('resumeRoll() continues it')
     expect(await tickets.get('job')).toEqual(ticket)
   })
 
-  test('two rolls of one ticket do not run at once', async () => {
+  test('does not run in two rolls at once', async () => {
     const { clock, lb } = setUp(3)
     const tickets = jsonStore()
     const { act, calls } = actor(clock)
@@ -182,7 +182,7 @@ describe('the ticket of a roll', () => {
     expect(calls).toEqual(['web1 1', 'web2 1', 'web3 1'])
   })
 
-  test('a process that lives is not resumed beside', async () => {
+  test('is not resumed beside a living process', async () => {
     const { act, clock, lb, ticket } = await failedJob()
     const owner = { ...ticket.owner, pid: process.ppid, started: null }
     expect(() => resumeRoll(lb, { ...ticket, owner }, { act, clock })).toThrow(
@@ -190,7 +190,7 @@ describe('the ticket of a roll', () => {
     )
   })
 
-  test('a store that fails stops it before anything is changed', async () => {
+  test('stops the roll before any change if the store fails', async () => {
     const { clock, lb } = setUp(3)
     const tickets = { ...jsonStore(), set: () => Promise.reject(new Error('disk full')) }
     const { act, calls } = actor(clock)
@@ -200,7 +200,7 @@ describe('the ticket of a roll', () => {
     expect(lb.requests.filter(({ verb }) => verb === 'apply')).toEqual([])
   })
 
-  test('a store that fails later holds what it may not act on', async () => {
+  test('keeps a server held without acting if the store fails later', async () => {
     const { clock, lb, refs } = setUp(3)
     const store = jsonStore()
     let left = 6
@@ -230,7 +230,7 @@ async function never(signal: AbortSignal): Promise<void> {
 }
 
 describe('an aborted roll', () => {
-  test('waits for the functions under way, leaves what they acted on', async () => {
+  test('waits for running functions, and leaves what they acted on', async () => {
     const { clock, lb, refs } = setUp(3)
     const stop = new AbortController()
     const told: unknown[] = []
@@ -249,7 +249,7 @@ describe('an aborted roll', () => {
     expect(lb.state(refs[0]!)).toBe('maint')
   })
 
-  test('puts back what nobody acted on, where that is wished', async () => {
+  test('puts back what was not acted on, if that is wished', async () => {
     for (const onAbort of ['leave', 'restore'] as const) {
       const { clock, lb, refs } = setUp(3)
       lb.occupy(refs[0]!)
@@ -266,7 +266,7 @@ describe('an aborted roll', () => {
     }
   })
 
-  test('before it began changes nothing', async () => {
+  test('changes nothing before it began', async () => {
     const { clock, lb } = setUp(3)
     const { act } = actor(clock)
     const signal = AbortSignal.abort(new Error('never mind'))

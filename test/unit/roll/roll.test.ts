@@ -30,7 +30,7 @@ describe('a roll over the servers of a pool', () => {
     expect(events.at(-1)).toMatchObject({ type: 'roll-end', report: { outcome: 'done' } })
   })
 
-  test('takes as many at once as it may', async () => {
+  test('takes as many at once as allowed', async () => {
     const { clock, lb } = setUp(10)
     const { act, calls, most } = actor(clock)
     await clock.runUntil(roll(lb, web, { act, clock, maxUnavailable: '35%' }))
@@ -38,7 +38,7 @@ describe('a roll over the servers of a pool', () => {
     expect(calls).toHaveLength(10)
   })
 
-  test('goes one by one where the pool keeps no more', async () => {
+  test('goes one by one if the pool keeps no more', async () => {
     const { clock, lb } = setUp(3)
     const { act, calls, most } = actor(clock)
     const report = await clock.runUntil(
@@ -49,7 +49,7 @@ describe('a roll over the servers of a pool', () => {
     expect(calls).toHaveLength(3)
   })
 
-  test('is refused where the floor holds against one alone', async () => {
+  test('is refused if the floor does not allow one', async () => {
     const { clock, lb, refs } = setUp(2)
     const { act, calls } = actor(clock)
     const run = startRoll(lb, web, { act, clock, keepReady: 2 })
@@ -59,7 +59,7 @@ describe('a roll over the servers of a pool', () => {
     expect(calls).toEqual([])
   })
 
-  test('ends where the floor holds against several that begin at once', async () => {
+  test('ends if the floor does not allow several that begin at once', async () => {
     const { clock, lb, refs } = setUp(4)
     lb.setBehind(refs[3]!, 'maint')
     const { act, calls } = actor(clock)
@@ -81,7 +81,7 @@ describe('a roll over the servers of a pool', () => {
     expect(calls).toEqual(['web4 1'])
   })
 
-  test('canaries go first, and one that fails stops it', async () => {
+  test('begins with canaries, and stops if one fails', async () => {
     const { clock, lb, refs } = setUp(6)
     const { act, calls } = actor(clock, async ({ ref }) => {
       if (ref.member === 'web2') throw new Error('no space left on device')
@@ -104,7 +104,7 @@ describe('a roll over the servers of a pool', () => {
     expect(lb.state(refs[1]!)).toBe('maint')
   })
 
-  test('a failed server stays drained, those under way finish', async () => {
+  test('leaves a failed server drained, and finishes those under way', async () => {
     const { clock, lb, refs } = setUp(6)
     const { act, calls } = actor(clock, async ({ ref }) => {
       if (ref.member === 'web1') throw new Error('exit 1')
@@ -121,7 +121,7 @@ describe('a roll over the servers of a pool', () => {
     expect(lb.state(refs[1]!)).toBe('ready')
   })
 
-  test('goes on after failures where it may', async () => {
+  test('continues after failures if allowed', async () => {
     const { clock, lb, refs } = setUp(5)
     const work = async ({ ref }: { ref: { member: string } }): Promise<void> => {
       if (ref.member === 'web1' || ref.member === 'web3') throw new Error('exit 1')
@@ -140,7 +140,7 @@ describe('a roll over the servers of a pool', () => {
     expect(some.calls).toEqual(['web1 1', 'web2 1', 'web3 1'])
   })
 
-  test('a failed server takes a place of maxUnavailable', async () => {
+  test('counts a failed server for maxUnavailable', async () => {
     const { clock, lb, refs } = setUp(6)
     const { act, calls } = actor(clock, async () => {
       throw new Error('exit 1')
@@ -160,7 +160,7 @@ describe('a roll over the servers of a pool', () => {
     expect(refs.map((ref) => lb.state(ref)).slice(2)).toEqual(['ready', 'ready', 'ready', 'ready'])
   })
 
-  test('a server that was out before takes no place of maxUnavailable', async () => {
+  test('does not count a server that was out before for maxUnavailable', async () => {
     const { clock, lb, refs } = setUp(3)
     lb.setBehind(refs[0]!, 'maint')
     const { act, calls } = actor(clock, async ({ ref }) => {
@@ -170,7 +170,7 @@ describe('a roll over the servers of a pool', () => {
     expect(calls).toEqual(['web1 1', 'web2 1', 'web3 1'])
   })
 
-  test('a failed server is held through a reload while others are under way', async () => {
+  test('holds a failed server through a reload while others are under way', async () => {
     const { clock, lb, refs } = setUp(4)
     const { act } = actor(clock, async ({ ref }) => {
       if (ref.member === 'web1') throw new Error('exit 1')
@@ -186,7 +186,7 @@ describe('a roll over the servers of a pool', () => {
     expect(report.leftDrained).toEqual([refs[0]])
   })
 
-  test('one long connection is put off to the end and stops nothing', async () => {
+  test('puts one long connection off to the end, and stops nothing', async () => {
     const { clock, lb, refs } = setUp(4)
     const end = lb.occupy(refs[1]!)
     const events: RollEvent[] = []
@@ -201,7 +201,7 @@ describe('a roll over the servers of a pool', () => {
     expect(membersOf(events, 'postponed')).toEqual(['web2'])
   })
 
-  test('one that never ends is busy, serves on, and was not acted on', async () => {
+  test('reports a server that never ends as busy, not acted on', async () => {
     const { clock, lb, refs } = setUp(3)
     lb.occupy(refs[0]!)
     const { act, calls } = actor(clock)
@@ -214,7 +214,7 @@ describe('a roll over the servers of a pool', () => {
     expect(lb.state(refs[0]!)).toBe('ready')
   })
 
-  test('stops at one long connection where the policy says so', async () => {
+  test('stops at one long connection if the policy says so', async () => {
     const { clock, lb, refs } = setUp(3)
     lb.occupy(refs[0]!)
     const { act, calls } = actor(clock)
@@ -225,7 +225,7 @@ describe('a roll over the servers of a pool', () => {
     expect(lb.state(refs[0]!)).toBe('drain')
   })
 
-  test('acts on what somebody had taken out, and leaves it out', async () => {
+  test('acts on a server that was out before, and leaves it out', async () => {
     const { clock, lb, refs } = setUp(4)
     lb.setBehind(refs[1]!, 'maint')
     lb.setBehind(refs[2]!, 'drain')
@@ -236,7 +236,7 @@ describe('a roll over the servers of a pool', () => {
     expect(refs.map((ref) => lb.state(ref))).toEqual(['ready', 'maint', 'drain', 'ready'])
   })
 
-  test('a server that is not seen healthy fails, and is not opened', async () => {
+  test('fails a server that is not seen healthy, and does not open it', async () => {
     const { clock, lb, refs } = setUp(3)
     const { act } = actor(clock, async ({ ref }) => lb.setHealth(ref, 'down'))
     const run = startRoll(lb, web, { act, clock, waitHealthy: '20s' })
@@ -245,7 +245,7 @@ describe('a roll over the servers of a pool', () => {
     expect(report).toMatchObject({ leftDrained: [refs[0]], untouched: refs.slice(1) })
   })
 
-  test('the caller can say what healthy is', async () => {
+  test('lets the caller say what healthy is', async () => {
     const { clock, lb, refs } = setUp(3)
     for (const ref of refs) lb.setHealth(ref, 'unchecked')
     const { act } = actor(clock)
@@ -256,7 +256,7 @@ describe('a roll over the servers of a pool', () => {
     expect(asked).toEqual(['web1', 'web2', 'web3'])
   })
 
-  test('begins no other once it is told to stop', async () => {
+  test('begins no other server once it is told to stop', async () => {
     const { clock, lb, refs } = setUp(4)
     const { act, calls } = actor(clock, async () => void run.stop())
     const run = startRoll(lb, web, { act, clock })

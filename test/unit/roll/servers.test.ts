@@ -16,7 +16,7 @@ function at(lb: FakeProvider, address: (ref: MemberRef) => string): DrainablePro
 }
 
 describe('a roll counts servers', () => {
-  test('what has one address on two balancers is one of them', async () => {
+  test('with one address on two balancers as one', async () => {
     const { clock, a, b, all } = setUpTwo()
     const seen: string[][] = []
     const { act, calls } = actor(clock, async ({ refs, address }) => {
@@ -39,7 +39,7 @@ describe('a roll counts servers', () => {
     expect(report.done).toHaveLength(6)
   })
 
-  test('each member alone where that is wished, or as a function says', async () => {
+  test('as each member if that is wished, or as a function says', async () => {
     const { clock, all } = setUpTwo()
     const { act, calls } = actor(clock)
     await clock.runUntil(roll(all, onBoth, { act, clock, group: 'ref' }))
@@ -50,7 +50,7 @@ describe('a roll counts servers', () => {
     expect(named.calls).toHaveLength(3)
   })
 
-  test('a pool without its balancer that two have is refused', async () => {
+  test('a pool that two balancers have is refused without its balancer', async () => {
     const { clock, all } = setUpTwo()
     const { act, calls } = actor(clock)
     const run = startRoll(all, { pool: 'web' }, { act, clock })
@@ -59,7 +59,7 @@ describe('a roll counts servers', () => {
     expect(calls).toEqual([])
   })
 
-  test('targets of every kind in one list, each member once', async () => {
+  test('each member once for targets of every kind in one list', async () => {
     const { clock, a, all } = setUpTwo()
     const [reading] = await clock.runUntil(select(a, { pool: 'web', member: 'web2' }, { clock }))
     const { address = '' } = reading as { address?: string }
@@ -69,7 +69,7 @@ describe('a roll counts servers', () => {
     expect(calls).toEqual(['web1 1', 'web2 1', 'web3 1'])
   })
 
-  test('two ports of one server are one that the pool would lose', async () => {
+  test('two ports of one server as one that the pool would lose', async () => {
     const clock = fakeClock(1_000)
     const names = ['a80', 'a81', 'b80', 'b81', 'c80', 'c81']
     const lb = at(fakeProvider({ pools: { web: names }, clock }), ({ member }) => {
@@ -119,7 +119,7 @@ describe('a roll counts servers', () => {
     expect(a.requests.filter(({ verb }) => verb === 'apply')).toEqual([])
   })
 
-  test('waits for a balancer that is gone for a while in between', async () => {
+  test('a balancer that is gone for a while in between is waited for', async () => {
     const { clock, b } = setUpTwo()
     const a2 = fakeProvider({ pools: { web: ['web1', 'web2', 'web3'] }, clock, instance: 'a2' })
     const two = combineProviders({ a: a2, b }, { onUnreachable: 'wait' })

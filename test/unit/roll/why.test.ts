@@ -34,7 +34,7 @@ describe('why() of a roll says', () => {
     const run = resumeRoll(rig.lb, ticket, { act, clock: rig.clock, lease })
     await rig.clock.advance(3_000)
     expect(codes(run.why())).toEqual(['lease web1'])
-    expect(run.why()[0]?.text).toMatch(/held by 'the dead one'.*waited for until \d{4}-/)
+    expect(run.why()[0]?.text).toMatch(/held by 'the dead one'.*the roll waits for it until \d{4}-/)
     await rig.clock.runUntil(run.done)
     expect(run.why()).toEqual([])
   })
@@ -56,7 +56,7 @@ describe('why() of a roll says', () => {
     expect((await rig.clock.runUntil(run.done)).outcome).toBe('done')
   })
 
-  test('that act runs, and since when', async () => {
+  test('that act is running, and since when', async () => {
     const { clock, lb } = setUp(3)
     const act = (): Promise<void> =>
       new Promise((resolve) => void clock.setTimeout(resolve, 60_000))
@@ -68,7 +68,7 @@ describe('why() of a roll says', () => {
     await clock.runUntil(ended)
   })
 
-  test('what a server that was acted on waits for', async () => {
+  test('what a server waits for that was acted on', async () => {
     const { clock, lb, refs } = setUp(3)
     const act = (): Promise<void> => {
       lb.setHealth(refs[0]!, 'down')

@@ -100,9 +100,9 @@ export const BREAKS: Readonly<
       }),
     /unknown members/,
   ],
-  'lists no scopes': [reading((r) => ({ ...r, scopes: [] })), /what it is/],
+  'lists no scopes': [reading((r) => ({ ...r, scopes: [] })), /describes each scope/],
   'takes the time elsewhere': [scopes(() => ({ sampledAt: Date.now() })), /the clock it is given/],
-  'counts with fractions': [scopes(() => ({ active: 0.5 })), /what it is/],
+  'counts with fractions': [scopes(() => ({ active: 0.5 })), /describes each scope/],
   'never counts': [scopes(() => ({ active: 0, queued: 0 })), /counts work/],
   'forgets a process that was replaced': [
     reading((r) => ({
@@ -145,7 +145,7 @@ export const BREAKS: Readonly<
       broken(fake, {
         observe: async (refs, ctx) => ({ ...(await fake.observe(refs, ctx)), pools: [] }),
       }),
-    /who serves/,
+    /counts the serving members/,
   ],
   'takes a hold for an order': [
     (fake) => {
@@ -248,7 +248,7 @@ export const BREAKS: Readonly<
           return fake.observe(refs, ctx).catch(() => ({ readings: [], pools: [] }))
         },
       }),
-    /never takes that for zero/,
+    /never reads a zero/,
   ],
   'throws errors of its own': [
     (fake) =>
@@ -271,7 +271,7 @@ export const BREAKS: Readonly<
             })),
           ),
       }),
-    /refused that was carried out/,
+    /a completed change as refused/,
   ],
   'does not look at the signal': [
     (fake) =>

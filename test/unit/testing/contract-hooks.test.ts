@@ -10,7 +10,7 @@ describe('a case without its hook', () => {
       delete (harness as { loseAnswer?: unknown }).loseAnswer
       return harness
     })
-    return cases.find(({ name }) => /refused that was carried out/.test(name))!
+    return cases.find(({ name }) => /a completed change as refused/.test(name))!
   }
 
   test('is skipped through the context, with the reason', async () => {
@@ -19,7 +19,7 @@ describe('a case without its hook', () => {
     expect(said).toEqual(['the harness has no loseAnswer'])
   })
 
-  test('throws the reason where the runner gives no context', async () => {
+  test('throws the reason if the runner gives no context', async () => {
     await expect(lost().run()).rejects.toThrow('the harness has no loseAnswer')
   })
 
@@ -40,7 +40,7 @@ describe('a provider that knows a secret', () => {
     await cases.find(({ name }) => name.startsWith('shows no password'))!.run()
   }
 
-  test('passes where it keeps it', async () => {
+  test('passes if it keeps the secret', async () => {
     await run((fake) => fake)
   })
 
@@ -52,7 +52,7 @@ describe('a provider that knows a secret', () => {
       'in a hidden field',
       () => Object.defineProperty(new Error('refused'), 'auth', { value: TOKEN }),
     ],
-  ])('fails where it shows it %s, and the failure does not', async (_, error) => {
+  ])('fails if it shows the secret %s, and the failure does not', async (_, error) => {
     const found: unknown = await run(telling(error)).catch((thrown: unknown) => thrown)
     expect(String(found)).toMatch(/a secret of 16 characters is shown/)
     expect(String(found)).not.toContain(TOKEN)
@@ -71,7 +71,7 @@ describe('a provider that waits by a clock of its own', () => {
     })
   }
 
-  test('fails the case of changes', async () => {
+  test('fails the case about changes', async () => {
     const cases = providerContract(async () => ({
       ...(await openFake({}, (fake) => slow(fake, 'apply'))),
       timeScale: 0.05,

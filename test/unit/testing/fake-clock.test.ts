@@ -14,6 +14,21 @@ describe('fakeClock', () => {
     expect(fakeClock(1_000).now()).toBe(1_000)
   })
 
+  test.each(['1m', NaN, -1, undefined, null])('is not moved by %j', async (ms) => {
+    const clock = fakeClock()
+    await expect(clock.advance(ms as number)).rejects.toThrow('advance(): expected milliseconds')
+    if (ms !== undefined) expect(() => fakeClock(ms as number)).toThrow('startAt: expected')
+    expect(clock.now()).toBe(0)
+  })
+
+  test('runs until a promise, and not a function', async () => {
+    const clock = fakeClock()
+    const given = (() => Promise.resolve()) as never
+    await expect(clock.runUntil(given)).rejects.toThrow(
+      'expected a promise, found a function: call',
+    )
+  })
+
   test('fires each timer at its own moment, in order', async () => {
     const clock = fakeClock(100)
     const fired: [string, number][] = []
@@ -62,7 +77,7 @@ describe('fakeClock', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('never fires a timer of Infinity, and one of 0 not in the same breath', async () => {
+  test('never fires a timer of Infinity, nor one of 0 at once', async () => {
     const clock = fakeClock()
     let fired = 0
     clock.setTimeout(() => fired++, Infinity)
@@ -99,7 +114,7 @@ describe('fakeClock', () => {
     rmSync(dirname(path), { recursive: true })
   })
 
-  test('says so when nothing can settle the promise', async () => {
+  test('says so if nothing can settle the promise', async () => {
     const clock = fakeClock()
     const never = new Promise<void>(() => undefined)
     await expect(clock.runUntil(never)).rejects.toThrow('no timer is left')

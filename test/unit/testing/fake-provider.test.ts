@@ -28,6 +28,19 @@ describe('fakeProvider', () => {
     expect(() => fakeProvider(options as never)).toThrow(`fakeProvider(): ${words}`)
   })
 
+  test.each<[string, (lb: FakeProvider) => unknown, string]>([
+    ['setBehind()', (lb) => lb.setBehind(web1, 'down' as never), "found 'down'"],
+    ['setHealth()', (lb) => lb.setHealth(web1, 'ok' as never), "expected one of 'up', 'down'"],
+    ['failNext()', (lb) => lb.failNext('trow' as never), "expected one of 'throw', 'throw-after'"],
+    ['occupy()', (lb) => lb.occupy(web1, -1), 'expected a whole number of requests from 0'],
+    ['queue()', (lb) => lb.queue(web1, NaN), 'found NaN'],
+    ['arrive()', (lb) => lb.arrive(web1, '2' as never), "found '2'"],
+  ])('%s refuses a word or number that would do nothing', (name, call, words) => {
+    const { lb } = setup()
+    expect(() => call(lb)).toThrow(name)
+    expect(() => call(lb)).toThrow(words)
+  })
+
   test('makes no signal for a call that waits for nothing', async () => {
     const { lb } = setup()
     const combined = vi.spyOn(AbortSignal, 'any')
@@ -36,7 +49,7 @@ describe('fakeProvider', () => {
     combined.mockRestore()
   })
 
-  test('refuses work for a member that never was, not for one that is gone', () => {
+  test('refuses work for an unknown member, not for one that is gone', () => {
     const { lb } = setup()
     expect(() => lb.occupy({ pool: 'web', member: 'web3' })).toThrow('no member web/web3')
     lb.setBehind(web1, 'gone')
@@ -83,7 +96,7 @@ describe('fakeProvider', () => {
     expect(scopes[1]).toMatchObject({ state: 'ended', active: 0 })
   })
 
-  test('an old process that was replaced while ready never takes the drain', async () => {
+  test('never takes the drain in an old process that was replaced as ready', async () => {
     const { lb, ctx } = setup()
     lb.occupy(web1)
     lb.reload()
@@ -92,7 +105,7 @@ describe('fakeProvider', () => {
     expect(scopes.map(({ admin }) => admin)).toEqual(['drain', 'ready'])
   })
 
-  test('a reload that cuts leaves no old process', async () => {
+  test('leaves no old process after a reload that cuts', async () => {
     const { lb } = setup()
     const end = lb.occupy(web1)
     lb.reload({ cut: true })
@@ -144,7 +157,7 @@ describe('fakeProvider', () => {
     expect(lb.state(web1)).toBe('gone')
   })
 
-  test('hangs until the caller gives up, and may do it later all the same', async () => {
+  test('hangs until the caller gives up, and may carry out the call later', async () => {
     const { clock, lb, ctx } = setup()
     const controller = new AbortController()
     lb.failNext('hang-after', { verb: 'apply', late: 500 })
@@ -165,7 +178,7 @@ describe('fakeProvider', () => {
     [{ kind: 'restore', ref: web1, expect: 'drain', to: 'maint' }, 'CONFLICT'],
     [{ kind: 'hold', ref: { pool: 'web', member: 'web9' }, to: 'drain' }, 'NOT_FOUND'],
     [{ kind: 'add', ref: web1, address: '192.0.2.99', port: 80 }, 'CONFLICT'],
-  ] as const)('refuses for what is to be decided anew: %j', async (change, code) => {
+  ] as const)('refuses for reasons that may pass: %j', async (change, code) => {
     const { lb, ctx } = setup()
     const [result] = await lb.apply([change], ctx)
     expect(result).toMatchObject({ status: 'rejected', error: { code, retryable: false } })
@@ -196,7 +209,7 @@ describe('fakeProvider', () => {
       ])
     })
 
-    test('of none where the answer is lost, unless it is told to', async () => {
+    test('of no change whose answer is lost, unless it is told to', async () => {
       const { lb, ctx, handed } = handing()
       lb.failNext('throw-after')
       await expect(lb.apply(holds, ctx)).rejects.toMatchObject({ code: 'CONNECTION_LOST' })
@@ -228,7 +241,7 @@ describe('fakeProvider', () => {
     })
   })
 
-  test('takes its latency from the fake clock, and leaves no timer at an abort', async () => {
+  test('takes its latency from the fake clock, and leaves no timer', async () => {
     const { clock, lb, ctx } = setup({ latency: 250 })
     await clock.runUntil(lb.observe('all', ctx))
     expect(clock.now()).toBe(250)
@@ -239,7 +252,7 @@ describe('fakeProvider', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('keeps a log of what it was asked for', async () => {
+  test('keeps a log of the requests', async () => {
     const { lb, ctx } = setup()
     await lb.describe(ctx)
     await lb.observe([web1], ctx)
@@ -272,7 +285,7 @@ describe('fakeProvider', () => {
     await expect(lb.observe('all', ctx)).rejects.toMatchObject({ code: 'CONNECTION_LOST' })
   })
 
-  test('refuses a member that is named by a text', () => {
+  test('refuses a member that is given as text', () => {
     const { lb } = setup()
     const asText = 'web1' as unknown as typeof web1
     const words = "expected a member such as { pool: 'web', member: 'web1' }, found \"web1\""
@@ -281,14 +294,14 @@ describe('fakeProvider', () => {
     expect(() => lb.setHealth(asText, 'down')).toThrow(words)
   })
 
-  test('names its members where one is misspelt', () => {
+  test('names its members for a misspelt one', () => {
     const { lb } = setup()
     expect(() => lb.occupy({ pool: 'web', member: 'wbe1' })).toThrow(
       "has no member web/wbe1, it has 'web/web1', 'web/web2'",
     )
   })
 
-  test('refuses pools whose members are no list of names', () => {
+  test('refuses pools whose members are not lists of names', () => {
     const pools = { web: 'web1' } as unknown as Record<string, string[]>
     expect(() => fakeProvider({ pools })).toThrow(
       "pools.web: expected a list of member names, such as ['web1', 'web2']",

@@ -42,7 +42,7 @@ async function outcome(asked: Promise<Said>): Promise<'ok' | 'error' | 'cut' | '
   }
 }
 
-test('every protocol fake of the package is looked at', () => {
+test('every protocol fake of the package is tested', () => {
   expect(names).toEqual([...adapterNames()].sort())
 })
 
@@ -51,25 +51,28 @@ describe.each(subjects)('the fake of %s', (_name, subject) => {
     ['status', 'error'],
     ['refuse', 'cut'],
     ['reset', 'cut'],
-  ] as const)('%s with a match: this request alone, and not carried out', async (how, is) => {
-    await using it = await open(subject)
-    const end = it.fake.fail({ match: subject.line, how })
-    expect(await outcome(it.change())).toBe(is)
-    expect(await outcome(it.change())).toBe(is)
-    expect(await outcome(it.read())).toBe('ok')
-    expect(await it.isDone()).toBe(false)
-    await end()
-    expect(await outcome(it.change())).toBe('ok')
-    expect(await it.isDone()).toBe(subject.isDone !== undefined)
-  })
+  ] as const)(
+    '%s with a match: only this request fails, and is not carried out',
+    async (how, is) => {
+      await using it = await open(subject)
+      const end = it.fake.fail({ match: subject.line, how })
+      expect(await outcome(it.change())).toBe(is)
+      expect(await outcome(it.change())).toBe(is)
+      expect(await outcome(it.read())).toBe('ok')
+      expect(await it.isDone()).toBe(false)
+      await end()
+      expect(await outcome(it.change())).toBe('ok')
+      expect(await it.isDone()).toBe(subject.isDone !== undefined)
+    },
+  )
 
-  test('status: the words are the product’s', async () => {
+  test('status: has the words of the product', async () => {
     await using it = await open(subject)
     it.fake.fail({ match: subject.line, how: 'status' })
     expect((await it.change()).text).toMatch(subject.words)
   })
 
-  test('refuse: nothing listens, nothing is remembered, until it is ended', async () => {
+  test('refuse: nothing listens and nothing is remembered until it ends', async () => {
     await using it = await open(subject)
     const end = it.fake.fail({ how: 'refuse' })
     const second = it.fake.fail({ how: 'refuse' })
@@ -109,7 +112,7 @@ describe.each(subjects)('the fake of %s', (_name, subject) => {
   })
 
   test.each(['status', 'reset', 'silent', 'garbage'] as const)(
-    '%s that executes: carried out all the same',
+    '%s that executes: carried out nevertheless',
     async (how) => {
       await using it = await open(subject)
       it.fake.fail({ match: subject.line, how, execute: true })
@@ -132,7 +135,7 @@ describe.each(subjects)('the fake of %s', (_name, subject) => {
     expect(seen).toEqual(['ok', 'error', 'error', 'ok'])
   })
 
-  test('of two failures that match the older one counts, until it is ended', async () => {
+  test('of two matching failures the older one counts until it ends', async () => {
     await using it = await open(subject)
     const end = it.fake.fail({ match: subject.line, how: 'reset' })
     it.fake.fail({ match: subject.line, how: 'garbage' })
@@ -154,7 +157,7 @@ describe.each(subjects)('the fake of %s', (_name, subject) => {
     expect(it.fake.requests).toHaveLength(3)
   })
 
-  test('work is ended by what began it, once', async () => {
+  test('work ends once, by what began it', async () => {
     await using it = await open(subject)
     const end = await it.fake.occupy(subject.ref)
     const other = await it.fake.occupy(subject.ref)
@@ -164,7 +167,7 @@ describe.each(subjects)('the fake of %s', (_name, subject) => {
     await expect(async () => it.fake.occupy({ pool: 'nope', member: 'x' })).rejects.toThrow()
   })
 
-  test('what cannot be changed behind its back is a rejection', async () => {
+  test('a change that can not be made by the test is a rejection', async () => {
     await using it = await open(subject)
     await expect(it.fake.setBehind({ pool: 'nope', member: 'x' }, 'drain')).rejects.toThrow()
   })
@@ -178,7 +181,7 @@ describe.each(subjects)('the fake of %s', (_name, subject) => {
     await it.fake.occupy(subject.ref)
   })
 
-  test('an option that it does not know is refused by name', async () => {
+  test('an unknown option is refused by name', async () => {
     await expect(subject.start({ poolz: {} })).rejects.toMatchObject({
       code: 'INVALID_OPTIONS',
       message: expect.stringContaining('poolz') as unknown,
@@ -190,13 +193,13 @@ describe.each(subjects)('the fake of %s', (_name, subject) => {
     [{ how: 'reset', match: /a/g }, 'match'],
     [{ how: 'reset', times: 0 }, 'times'],
     [{ how: 'reset', skip: -1 }, 'skip'],
-  ])('a failure that is none (%o) is refused by name', async (what, name) => {
+  ])('an invalid failure (%o) is refused by name', async (what, name) => {
     await using it = await open(subject)
     const refused = { code: 'INVALID_OPTIONS', message: expect.stringContaining(name) as unknown }
     expect(() => it.fake.fail(what as never)).toThrow(expect.objectContaining(refused) as Error)
   })
 
-  test('close: nothing is left open, also of what refuses or waits', async () => {
+  test('close: nothing is left open, even of what refuses or waits', async () => {
     const fakes = [await subject.start(), await subject.start()]
     const [silent, refusing] = fakes as [ProtocolFake, ProtocolFake]
     const how: ProtocolFailure = { how: 'silent' }

@@ -4,7 +4,7 @@ import type { FakeProvider } from 'drainable/testing'
 import { broken, openFake } from './fake-harness.js'
 import { BREAKS } from './broken-providers.js'
 
-describe('a provider that is wrong in one thing fails the suite', () => {
+describe('a provider with one fault fails the suite', () => {
   for (const [name, [wrap, found, options]] of Object.entries(BREAKS)) {
     test.concurrent(name, async () => {
       const cases = providerContract(() => openFake({ ...options, latency: 1 }, wrap))
@@ -16,13 +16,13 @@ describe('a provider that is wrong in one thing fails the suite', () => {
   }
 })
 
-test('every case says how long it may take, and has a name of its own', () => {
+test('every case has a time limit, and a name of its own', () => {
   const cases = providerContract(() => openFake())
   expect(new Set(cases.map((c) => c.name)).size).toBe(cases.length)
   expect(cases.every((c) => c.timeout >= 10_000)).toBe(true)
 })
 
-test('every case disposes of its harness, also when it fails', async () => {
+test('every case disposes of its harness, even when it fails', async () => {
   let open = 0
   const cases = providerContract(async () => {
     open++
@@ -53,7 +53,7 @@ test('a provider passes that hands up nothing, or everything', async () => {
   }
 })
 
-test('a harness without occupy is told so, where the provider counts', async () => {
+test('a harness without occupy is told so if the provider counts', async () => {
   const cases = providerContract(async () => {
     const harness = await openFake()
     delete (harness as { occupy?: unknown }).occupy

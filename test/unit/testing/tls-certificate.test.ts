@@ -21,7 +21,7 @@ test('the certificate is self-signed, of no authority, for loopback', () => {
   expect(made.fingerprint256).toBe(read.fingerprint256)
 })
 
-test('names and common name can be given, IPv6 in any form', () => {
+test('names and common name can be given, with IPv6 in any form', () => {
   const made = selfSignedCertificate({ names: ['lb.example', '2001:db8::7'], commonName: 'lb' })
   const read = new X509Certificate(made.cert)
   expect(read.subject).toBe('CN=lb')
@@ -29,7 +29,7 @@ test('names and common name can be given, IPv6 in any form', () => {
   expect(read.checkHost('lb.example')).toBe('lb.example')
 })
 
-test('no two have one serial number, and a hundred all parse', () => {
+test('serial numbers differ, and a hundred certificates parse', () => {
   const serials = new Set<string>()
   for (let i = 0; i < 100; i += 1) {
     const read = new X509Certificate(selfSignedCertificate().cert)
@@ -39,7 +39,7 @@ test('no two have one serial number, and a hundred all parse', () => {
   expect(serials.size).toBe(100)
 })
 
-test('a TLS client that trusts it connects, one that does not refuses', async () => {
+test('a TLS client that trusts it connects, another one refuses', async () => {
   const { key, cert, ca } = selfSignedCertificate()
   const server = createServer({ key, cert }).listen(0, '127.0.0.1')
   await once(server, 'listening')

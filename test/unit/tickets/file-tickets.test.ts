@@ -23,7 +23,7 @@ describe('fileTickets', () => {
     expect(await readdir(path)).toEqual([])
   })
 
-  test('has no keys where there is no folder', async () => {
+  test('has no keys without a folder', async () => {
     await using folder = await temporaryFolder()
     const store = fileTickets(join(folder.path, 'none'))
     expect(await store.keys?.()).toEqual([])
@@ -31,7 +31,7 @@ describe('fileTickets', () => {
     expect(await readdir(folder.path)).toEqual([])
   })
 
-  test('takes no other file for a ticket', async () => {
+  test('does not take another file for a ticket', async () => {
     await using folder = await temporaryFolder()
     const store = fileTickets(folder.path)
     await saveTicket(store, ticketOf('one'))
@@ -52,7 +52,7 @@ describe('fileTickets', () => {
     await expect(store.get('damaged')).rejects.toMatchObject({ code: 'TICKET_INVALID' })
   })
 
-  test('writes over a damaged ticket of the same id', async () => {
+  test('overwrites a damaged ticket of the same id', async () => {
     await using folder = await temporaryFolder()
     const store = fileTickets(folder.path)
     await writeFile(join(folder.path, 'one.json'), '{"v":1,')

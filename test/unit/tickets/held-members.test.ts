@@ -21,7 +21,7 @@ describe('heldMembers', () => {
     expect(await heldMembers(tickets)).toEqual([web2])
   })
 
-  test('a hold that was only intended counts: its answer may be lost', async () => {
+  test('counts a hold that was only intended: its answer may be lost', async () => {
     const { clock, lb } = setUp()
     const map = new Map<string, unknown>()
     const step = await clock.runUntil(stepDrain(lb, { target: web1 }, { clock }))
@@ -31,13 +31,13 @@ describe('heldMembers', () => {
     expect(await heldMembers(tickets)).toEqual([web1])
   })
 
-  test('one balancer alone is asked for by its instance', async () => {
+  test('asks one balancer by its instance', async () => {
     const { lb, tickets } = await drained()
     expect(await heldMembers(tickets, { instance: lb.instance })).toEqual([web1])
     expect(await heldMembers(tickets, { instance: 'another' })).toEqual([])
   })
 
-  test('a ticket that can not be read is an error, or goes to onUnreadable', async () => {
+  test('throws on a ticket that can not be read, or passes it to onUnreadable', async () => {
     const { map, tickets } = await drained()
     const store = { ...tickets, keys: () => map.keys() }
     map.set('job-9', { id: 'job-9', v: 1 })
@@ -48,7 +48,7 @@ describe('heldMembers', () => {
     expect(ids).toEqual(['job-9'])
   })
 
-  test('a wrong option is refused', async () => {
+  test('refuses a wrong option', async () => {
     const { tickets } = await drained()
     const error = await thrown(heldMembers(tickets, { instance: '' }))
     expect(isDrainableError(error, 'INVALID_OPTIONS')).toBe(true)

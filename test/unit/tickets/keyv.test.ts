@@ -42,7 +42,7 @@ describe('Keyv as it is', () => {
     expect(await listTickets(open(map, 'app2'))).toEqual(['two'])
   })
 
-  test('5 rejects to list where its iterator fails', async () => {
+  test('5 rejects a list if its iterator fails', async () => {
     const map = new Map<string, string>([['foreign', 'not JSON']])
     const store: TicketStore = keyv5(map, undefined)
     await saveTicket(store, ticketOf('one'))

@@ -1,4 +1,4 @@
-/** Stores that say "saved" and have not, that give back an older value, or that lose what they had. */
+/** Stores that report a save they did not make, return an older value, or lose their contents. */
 import { describe, expect, test } from 'vitest'
 import {
   findOrphans,
@@ -64,7 +64,7 @@ function combined() {
 }
 
 describe.each(LIES)('a store that %s', (_, lie) => {
-  test('keeps a combined drain from its first change', async () => {
+  test('stops a combined drain before its first change', async () => {
     const { clock, all, a, b } = combined()
     const tickets = lyingStore(lie)
     tickets.lie()
@@ -76,7 +76,7 @@ describe.each(LIES)('a store that %s', (_, lie) => {
     for (const lb of [a, b]) expect(lb.requests.filter(({ verb }) => verb === 'apply')).toEqual([])
   })
 
-  test('is told in mid-drain over two balancers, which goes on', async () => {
+  test('is reported in mid-drain over two balancers, which goes on', async () => {
     const { clock, all, b, states } = combined()
     const end = b.occupy(bare)
     const tickets = lyingStore(lie)
@@ -94,7 +94,7 @@ describe.each(LIES)('a store that %s', (_, lie) => {
     expect(states()).toEqual(['ready', 'ready'])
   })
 
-  test('keeps a roll from its first change', async () => {
+  test('stops a roll before its first change', async () => {
     const { clock, lb } = setUp(3)
     const tickets = lyingStore(lie)
     tickets.lie()
@@ -130,7 +130,7 @@ describe('a store that lost everything', () => {
     map.clear()
   }
 
-  test('has the whole ticket again with the next change, also in its list', async () => {
+  test('has the whole ticket again with the next change, and its list', async () => {
     const { clock, all, b, states } = combined()
     const end = b.occupy(bare)
     const map = new Map<string, unknown>()
@@ -151,7 +151,7 @@ describe('a store that lost everything', () => {
     expect(states()).toEqual(['ready', 'ready'])
   })
 
-  test('does not stop a roll, which another process can go on with', async () => {
+  test('does not stop a roll, which another process can continue', async () => {
     const { clock, lb, refs } = setUp(3)
     const map = new Map<string, unknown>()
     const { act, calls } = actor(clock, async ({ ref }) => {
@@ -172,7 +172,7 @@ describe('a store that lost everything', () => {
   })
 })
 
-describe('a ticket that is older than what was done', () => {
+describe('a ticket that is older than the changes', () => {
   test('of a drain over two balancers says what it does not open', async () => {
     const { clock, all, a, b, states } = combined()
     const saved: Ticket[] = []

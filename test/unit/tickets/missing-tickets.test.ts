@@ -11,22 +11,35 @@ import { fakeClock, fakeProvider } from 'drainable/testing'
 
 const lb = fakeProvider({ pools: { web: ['web1'] } })
 
-describe('a ticket that there is none of', () => {
-  test('restore() says what that means', async () => {
+describe('a missing ticket', () => {
+  test('is explained by restore()', async () => {
     const error: unknown = await restore(lb, undefined as never).catch((e: unknown) => e)
     expect(error).toMatchObject({ code: 'TICKET_INVALID' })
     expect(String(error)).toContain('there is no ticket (found undefined): the store has none')
   })
 
-  test('resumeDrain() says what that means', () => {
+  test('is explained by resumeDrain()', () => {
     expect(() => resumeDrain(lb, null as never)).toThrow('there is no ticket (found null)')
   })
 
-  test('stepDrain() with a target alone is told how to begin', async () => {
+  test('leads stepDrain() with a target alone to say how to begin', async () => {
     const from = { pool: 'web', member: 'web1' } as unknown as Ticket
     const error: unknown = await stepDrain(lb, from).catch((e: unknown) => e)
     expect(String(error)).toContain('found a target alone: write { target: ... }')
   })
+})
+
+test.each([
+  ['"x"', "ticket 'a': what the store has is not JSON, remove it if it is none of ours"],
+  ['{"v":9}', 'v is 9, this version reads 1'],
+])('a drain under an id that holds %s says what it found', async (text, words) => {
+  const store = new Map<string, unknown>([['a', text === '"x"' ? 'x' : text]])
+  const tickets = store as unknown as TicketStore
+  const lb = fakeProvider({ pools: { web: ['web1', 'web2'] } })
+  const run = startDrain(lb, { pool: 'web', member: 'web1' }, { tickets, id: 'a', timeout: '2s' })
+  const report = await run.done
+  expect(String(report.error)).toContain(words)
+  expect(lb.requests.filter(({ verb }) => verb === 'apply')).toEqual([])
 })
 
 test('why() of a drain whose store hangs names the store, not the balancer', async () => {

@@ -62,7 +62,7 @@ async function deadPid(): Promise<number> {
 }
 
 describe('findOrphans', () => {
-  test('lists a drain whose process ended: by whom, since when, what is held', async () => {
+  test('lists a drain whose process ended: its owner, its time, its holds', async () => {
     const pid = await deadPid()
     const { clock, lb, store } = await left(() => ({ pid, started: '1' }))
     lb.occupy(web1, 2)
@@ -84,7 +84,7 @@ describe('findOrphans', () => {
     expect(member!.why[0]).toMatchObject({ code: 'in-flight', count: 2 })
   })
 
-  test('what it lists can be resumed, and undone', async () => {
+  test('lists what can be resumed and undone', async () => {
     const pid = await deadPid()
     const { clock, lb, map, store } = await left(() => ({ pid, started: '1' }))
     const [orphan] = await findOrphans(store, lb, { clock })
@@ -98,7 +98,7 @@ describe('findOrphans', () => {
     expect(map.has('job-1')).toBe(false)
   })
 
-  test('a drain of a process that lives is none, until it is killed', async () => {
+  test('does not list a drain of a living process until it is killed', async () => {
     const other = await process2()
     const { clock, lb, store } = await left(() => ({ pid: other.pid, started: null }))
     expect(await findOrphans(store, lb, { clock })).toEqual([])
@@ -106,16 +106,16 @@ describe('findOrphans', () => {
     expect(await findOrphans(store, lb, { clock })).toHaveLength(1)
   })
 
-  test('our own drains are none', async () => {
+  test('does not list our own drains', async () => {
     const { clock, lb, store } = await left(() => ({}))
     expect(await findOrphans(store, lb, { clock })).toEqual([])
   })
 
-  test.runIf(process.platform === 'linux')('a number that was given again is gone', async () => {
+  test.runIf(process.platform === 'linux')('takes a reused process number for gone', async () => {
     const { clock, lb, store } = await left(() => ({ started: '1' }))
     const [orphan] = await findOrphans(store, lb, { clock })
     expect(orphan!.owner).toMatchObject({ state: 'gone' })
-    expect(orphan!.owner.text).toContain('belongs to another one now')
+    expect(orphan!.owner.text).toContain('another process has its pid now')
   })
 
   test.for([
@@ -123,14 +123,14 @@ describe('findOrphans', () => {
     ['another boot', { boot: 'before' }],
     ['another container', { space: 'pid:[1]' }],
     ['stepped from', { pid: null }],
-  ] as const)('of %s it cannot be told: listed, and said so', async ([words, owner]) => {
+  ] as const)('lists what can not be told of %s, and says so', async ([words, owner]) => {
     const { clock, lb, store } = await left(() => owner)
     const [orphan] = await findOrphans(store, lb, { clock })
     expect(orphan!.owner.state).toBe('unknown')
     expect(orphan!.owner.text).toContain(words)
   })
 
-  test('one of another machine is none while its lease is held, then gone', async () => {
+  test('lists one of another machine once its lease is over', async () => {
     const { clock, lb, store } = await left(() => ({ host: 'elsewhere' }))
     const lease = fakeLease({ clock })
     const ticket = (await store.get('job-1')) as Ticket
@@ -152,7 +152,7 @@ describe('findOrphans', () => {
     expect(other!.owner.state).toBe('unknown')
   })
 
-  test('a lease whose engine fails rejects, and lists nothing', async () => {
+  test('rejects with a lease whose engine fails, and lists nothing', async () => {
     const { clock, lb, store } = await left(() => ({ host: 'elsewhere' }))
     const lease = fakeLease({ clock })
     const ticket = (await store.get('job-1')) as Ticket
@@ -161,7 +161,7 @@ describe('findOrphans', () => {
     await expect(findOrphans(store, lb, { clock, lease })).rejects.toThrow(/lease/)
   })
 
-  test('a drain by steps belongs to no process', async () => {
+  test('has no process for a drain by steps', async () => {
     const { clock, lb } = setUp()
     const map = new Map<string, unknown>()
     const store = { ...plainStore(map), keys: () => map.keys() }
@@ -171,27 +171,27 @@ describe('findOrphans', () => {
     expect(orphan!.owner.state).toBe('unknown')
   })
 
-  test('a member that another client made ready owes nothing', async () => {
+  test('has nothing owed for a member that another client made ready', async () => {
     const { clock, lb, store } = await left(() => ({ host: 'elsewhere' }))
     lb.setBehind(web1, 'ready')
     const [orphan] = await findOrphans(store, lb, { clock })
     expect(orphan!.members[0]).toMatchObject({ own: 'ready', owes: false, phase: 'active' })
   })
 
-  test('a member that is gone has no state', async () => {
+  test('has no state for a member that is gone', async () => {
     const { clock, lb, store } = await left(() => ({ host: 'elsewhere' }))
     lb.setBehind(web1, 'gone')
     const [orphan] = await findOrphans(store, lb, { clock })
     expect(orphan!.members[0]).toMatchObject({ own: null, owes: false })
   })
 
-  test('tickets of other balancers are left out', async () => {
+  test('leaves out tickets of other balancers', async () => {
     const { clock, store } = await left(() => ({ host: 'elsewhere' }))
     const other = fakeProvider({ pools: { web: ['web1'] }, clock, instance: 'another' })
     expect(await findOrphans(store, other, { clock })).toEqual([])
   })
 
-  test('one look for all of them, however many', async () => {
+  test('looks once for all of them, however many', async () => {
     const { clock, lb, map, store } = await left(() => ({ host: 'elsewhere' }))
     const ticket = map.get('job-1') as Ticket
     for (let i = 2; i <= 50; i += 1) map.set(`job-${i}`, { ...ticket, id: `job-${i}` })
@@ -201,7 +201,7 @@ describe('findOrphans', () => {
     expect(lb.requests.slice(before).filter((call) => call.verb === 'observe')).toHaveLength(1)
   })
 
-  test('a damaged ticket is an error that names it, or the callback’s', async () => {
+  test('throws an error with the name of a damaged ticket, or calls back', async () => {
     const { clock, lb, map, store } = await left(() => ({ host: 'elsewhere' }))
     const ticket = map.get('job-1') as Ticket
     map.set('job-2', { ...ticket, id: 'job-2', members: 7 })
@@ -215,7 +215,7 @@ describe('findOrphans', () => {
     expect(damaged).toEqual(['job-2'])
   })
 
-  test('an abort ends it', async () => {
+  test('ends with an abort', async () => {
     const { clock, lb, store } = await left(() => ({ host: 'elsewhere' }))
     const reason = new Error('enough')
     expect(await thrown(findOrphans(store, lb, { clock, signal: AbortSignal.abort(reason) }))).toBe(
@@ -223,7 +223,7 @@ describe('findOrphans', () => {
     )
   })
 
-  test('a store or a balancer that fails is told', async () => {
+  test('reports a failing store or balancer', async () => {
     const { clock, lb, store } = await left(() => ({ host: 'elsewhere' }))
     const broken = { ...store, get: () => Promise.reject(new Error('disk full')) }
     expect(await thrown(findOrphans(broken, lb, { clock }))).toMatchObject({ message: 'disk full' })
@@ -254,7 +254,7 @@ describe('findOrphans', () => {
     expect(found.map((orphan) => orphan.ticket.id)).toEqual(['job-1'])
   })
 
-  test('of several members each is told apart', async () => {
+  test('tells each of several members apart', async () => {
     const { clock, lb } = setUp()
     const map = new Map<string, unknown>()
     const store = plainStore(map)

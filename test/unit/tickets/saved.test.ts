@@ -108,7 +108,7 @@ describe.each(kinds)('tickets in a store of %s', (_, prepare) => {
     expect(await listTickets(open())).toEqual(['one', 'three'])
   })
 
-  test('are listed without what else is in the store', async () => {
+  test('are listed without other contents of the store', async () => {
     await using folder = await temporaryFolder()
     const store = prepare(folder.path)()
     await store.set('session', { user: 'me' })
@@ -119,7 +119,7 @@ describe.each(kinds)('tickets in a store of %s', (_, prepare) => {
 })
 
 describe('saveTicket', () => {
-  test('needs no key of our own where the store lists', async () => {
+  test('needs no key of our own if the store lists', async () => {
     const map = new Map<string, unknown>()
     const texts = new Map<string, string>()
     await saveTicket({ ...plainStore(map), keys: () => map.keys() }, ticketOf('one'))
@@ -128,7 +128,7 @@ describe('saveTicket', () => {
     expect([...map.keys(), ...texts.keys()]).toEqual(['one', 'tickets::two', 'three'])
   })
 
-  test('lists under a key of its own what the store leaves out', async () => {
+  test('lists under our own key what the store leaves out', async () => {
     const map = new Map<string, unknown>()
     const open: Open = () => ({
       ...plainStore(map),
@@ -140,7 +140,7 @@ describe('saveTicket', () => {
     expect(await listTickets(open())).toEqual(['a', 'a::b'])
   })
 
-  test('waits one second for a list, and then does without', async () => {
+  test('waits one second for a list, and then works without', async () => {
     vi.useFakeTimers()
     const map = new Map<string, unknown>()
     const store: TicketStore = { ...plainStore(map), keys: () => new Promise(() => undefined) }
@@ -154,7 +154,7 @@ describe('saveTicket', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test('does without a list that fails', async () => {
+  test('works without a list that fails', async () => {
     const map = new Map<string, unknown>()
     const failing: TicketStore = {
       ...plainStore(map),
@@ -187,7 +187,7 @@ describe('saveTicket', () => {
     expect(await listTickets(store)).toEqual(['app:x'])
   })
 
-  test('rejects where the store keeps tickets and nothing else', async () => {
+  test('rejects if the store keeps tickets and nothing else', async () => {
     const map = new Map<string, unknown>()
     const plain = plainStore(map)
     const store: TicketStore = {
@@ -199,7 +199,7 @@ describe('saveTicket', () => {
     })
   })
 
-  test('takes a store that gives its JSON text back', async () => {
+  test('accepts a store that gives its JSON text back', async () => {
     const map = new Map<string, string>()
     const open: Open = () => ({
       get: async (key) => map.get(key) ?? null,
@@ -212,7 +212,7 @@ describe('saveTicket', () => {
 })
 
 describe('listTickets', () => {
-  test('rejects where the list of the store fails', async () => {
+  test('rejects if the list of the store fails', async () => {
     const failing: TicketStore = {
       ...plainStore(new Map()),
       keys: () => Promise.reject(new Error('no rights to list')),
@@ -222,7 +222,7 @@ describe('listTickets', () => {
 })
 
 describe('a store that lists nothing', () => {
-  test('gets two more requests for each later writing of a ticket', async () => {
+  test('gets two more requests for each later write of a ticket', async () => {
     const map = new Map<string, unknown>()
     const plain = plainStore(map)
     const requests: string[] = []

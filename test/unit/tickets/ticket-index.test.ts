@@ -8,7 +8,7 @@ type Step = 'save' | 'again' | 'drop' | 'list'
 
 interface Process {
   readonly steps: readonly Step[]
-  /** Where it goes on from nodes of others, over and over. */
+  /** Whether it continues from nodes of others, again and again. */
   readonly sides: readonly number[]
   /** The request at which it crashes, if it ever does. */
   readonly crash: { readonly at: number; readonly after: boolean }
@@ -123,7 +123,7 @@ describe('the index of tickets', () => {
     )
   })
 
-  test('keeps one small key for a tree of writers that have finished', async () => {
+  test('keeps one small key for a tree of finished writers', async () => {
     const map = new Map<string, unknown>()
     await saved(map, 'stays', 2)
     for (let n = 0; n < 100; n += 1) {
@@ -138,7 +138,7 @@ describe('the index of tickets', () => {
     expect(await new TicketIndex(plainStore(map), 2).ids()).toContain('stays')
   })
 
-  test('takes over what is still there, and only that', async () => {
+  test('takes over only what is still there', async () => {
     const map = new Map<string, unknown>()
     await saved(map, 'stays', 2)
     await saved(map, 'gone', 2)
@@ -150,7 +150,7 @@ describe('the index of tickets', () => {
     ])
   })
 
-  test('moves a writer on whose tree was cleared away', async () => {
+  test('moves a writer whose tree was removed', async () => {
     const map = new Map<string, unknown>()
     const first = await saved(map, 'first', 2)
     await saved(map, 'second', 2)
@@ -160,7 +160,7 @@ describe('the index of tickets', () => {
     expect(await listed(map, 2)).toEqual(['first', 'new', 'second', 'third'])
   })
 
-  test('leaves no list in a tree that was cleared away meanwhile', async () => {
+  test('leaves no list in a tree that was removed meanwhile', async () => {
     const draws = fc.array(sides, { minLength: 8, maxLength: 8 })
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), draws, async (scheduler, drawnFor) => {
@@ -183,7 +183,7 @@ describe('the index of tickets', () => {
     )
   })
 
-  test('forgets an id of a writer whose tree was cleared away', async () => {
+  test('forgets an id of a writer whose tree was removed', async () => {
     const map = new Map<string, unknown>()
     const first = await saved(map, 'first', 2)
     await first.add('first')
@@ -197,7 +197,7 @@ describe('the index of tickets', () => {
     expect(await listed(map, 2)).toContain('other')
   })
 
-  test('is found past cleared trees after an old floor was written late', async () => {
+  test('is found past removed trees after a late write of an old floor', async () => {
     const map = new Map<string, unknown>()
     for (const id of ['a', 'b', 'c', 'd', 'e']) await saved(map, id, 2)
     expect(map.get('drainable=floor')).toEqual({ tree: 2 })
@@ -209,7 +209,7 @@ describe('the index of tickets', () => {
     expect(await listed(map, 2)).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g'])
   })
 
-  test('clears away what a writer left that crashed while it cleared', async () => {
+  test('removes what a writer left that crashed during a removal', async () => {
     const map = new Map<string, unknown>()
     for (const id of ['a', 'b']) await saved(map, id, 2)
     const before = structuredClone(map)
@@ -224,7 +224,7 @@ describe('the index of tickets', () => {
     expect(await listed(map, 2)).toEqual(['a', 'b', 'c', 'd', 'e'])
   })
 
-  test('is read whole while a tree is cleared away', async () => {
+  test('is read whole while a tree is removed', async () => {
     const map = new Map<string, unknown>()
     await saved(map, 'a', 1)
     const plain = plainStore(map)
@@ -254,7 +254,7 @@ describe('the index of tickets', () => {
   })
 
   test.each(['shut', 'floor', 'last', 'door', 'ids'])(
-    'lists a ticket whose save was tried again after its %s failed',
+    'lists a ticket whose save was retried after its %s failed',
     async (name) => {
       for (const verb of ['get', 'set'] as const) {
         for (let nth = 1; nth <= 6; nth += 1) {
@@ -292,7 +292,7 @@ describe('the index of tickets', () => {
     expect(await listed(map, 2)).toEqual(['a', 'b'])
   })
 
-  test('counts a damaged key as one that is there', async () => {
+  test('counts a damaged key as present', async () => {
     const map = new Map<string, unknown>()
     await saved(map, 'a')
     map.set('drainable=floor', 'garbage')
@@ -317,7 +317,7 @@ describe('the index of tickets', () => {
     expect(keys).toEqual(['drainable=floor', 'drainable=0.1.last', 'drainable=0.shut'])
   })
 
-  test('rejects in a store that answers everything with one value', async () => {
+  test('rejects a store that answers everything with one value', async () => {
     const store: TicketStore = {
       get: async () => ({ ok: true }),
       set: async () => true,

@@ -13,7 +13,7 @@ describe('fromUnstorage', () => {
     for (const id of ids) expect(await store.get(id)).toEqual(ticketOf(id))
   })
 
-  test('has no keys where the storage can not list', () => {
+  test('has no keys if the storage can not list', () => {
     const { getItem, setItem, removeItem } = unstorage(new Map())
     expect(fromUnstorage({ getItem, setItem, removeItem })).not.toHaveProperty('keys')
   })
@@ -31,14 +31,14 @@ describe('fromUnstorage', () => {
     expect(await listTickets(fromUnstorage(storage))).toEqual(['one'])
   })
 
-  test('takes nothing in a folder for a ticket', async () => {
+  test('does not take a folder entry for a ticket', async () => {
     const map = new Map<string, string>()
     const storage = unstorage(map)
     await storage.setItem('cache:one', ticketOf('cache:one') as never)
     expect(await listTickets(fromUnstorage(storage))).toEqual([])
   })
 
-  test('lists where the driver lists nothing', async () => {
+  test('lists if the driver lists nothing', async () => {
     const map = new Map<string, string>()
     const storage = { ...unstorage(map), getKeys: async () => [] }
     await saveTicket(fromUnstorage(storage), ticketOf('one'))

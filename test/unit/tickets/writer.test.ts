@@ -37,7 +37,7 @@ function slowAtFirst(): {
   }
 }
 
-test('a writing without an answer fails, and the next one goes out', async () => {
+test('a write without an answer fails, and the next one is sent', async () => {
   const { store, stored } = slowAtFirst()
   const writer = writerFor(store)
   const first = expect(writer.save(() => ticket(1))).rejects.toThrow(/no answer .* within 30 s/)
@@ -62,7 +62,7 @@ test('an old ticket that a store writes late does not stay', async () => {
   await vi.waitFor(() => expect(stored()).toBe('2'))
 })
 
-test('a ticket that is written after it was dropped is dropped again', async () => {
+test('a ticket written after it was dropped is dropped again', async () => {
   const { store, stored, carryOut, seen } = slowAtFirst()
   const writer = writerFor(store)
   writer.save(() => ticket(1)).catch(() => undefined)
@@ -105,7 +105,7 @@ function slowToForget(): {
 test.each([
   { who: 'another run has it', later: ['2'], then: '2' },
   { who: 'nobody has it', later: [], then: undefined },
-])('a ticket dropped late, where $who', async ({ later, then }) => {
+])('a ticket dropped late, when $who', async ({ later, then }) => {
   const { store, stored, forgotten, carryOut } = slowToForget()
   const [one, other] = [writerFor(store), writerFor(store)]
   await one.save(() => ticket(1))
@@ -119,7 +119,7 @@ test.each([
   expect(forgotten()).toBe(1)
 })
 
-test('what another run goes on with is written again only for a change', async () => {
+test('the ticket of a continuing run is written again only for a change', async () => {
   const { map, ...store } = memoryStore()
   const [one, other] = [writerFor(store), writerFor(store)]
   const stored = (): unknown => startedAt(map)
@@ -150,7 +150,7 @@ test.each([{}, { id: 'job' }])('a roll %o whose store never answers ends', async
   expect(lb.requests.filter(({ verb }) => verb === 'apply')).toEqual([])
 })
 
-test('restore() of a roll says so where the store never answers', async () => {
+test('restore() of a roll reports a store that never answers', async () => {
   const { clock, lb } = setUp(3)
   const fail = (): Promise<void> => Promise.reject(new Error('exit 1'))
   const run = startRoll(lb, web, { act: fail, clock })

@@ -12,7 +12,7 @@ import {
   bindMember,
   bindService,
   takeBack,
-  type TwoWays,
+  type CommandVariants,
   unbindMember,
   unbindService,
 } from '../codec/membership.js'
@@ -123,7 +123,7 @@ function assertAt(
 ): void {
   const same = found !== undefined && canonicalAddress(found) === canonicalAddress(address)
   if (same && (port === undefined || at === undefined || Number(at) === port)) return
-  const where = `${found ?? 'an address that it does not tell'}${at === undefined ? '' : ` port ${at}`}`
+  const where = `${found ?? 'an unknown address'}${at === undefined ? '' : ` port ${at}`}`
   const words = `${formatRef(ref)}: ${what} is there already, at ${where}; nothing was sent`
   throw refuse('CONFLICT', words, ref, false)
 }
@@ -132,7 +132,7 @@ function assertAt(
 async function make(
   change: ChangeOf<'add'>,
   made: { readonly command: Command; readonly undo: Command },
-  bound: TwoWays & { readonly undo: Command },
+  bound: CommandVariants & { readonly undo: Command },
   context: BatchContext,
 ): Promise<ChangeOutcome> {
   const first = await send({ change, ...made }, context)
@@ -147,7 +147,7 @@ async function make(
 
 async function bind(
   change: ChangeOf<'add'>,
-  bound: TwoWays & { readonly undo: Command },
+  bound: CommandVariants & { readonly undo: Command },
   context: BatchContext,
 ): Promise<ChangeOutcome> {
   return confirm(change, await send({ change, ...bound }, context), context)

@@ -9,8 +9,8 @@ import { argsOf, type Command, pathOf } from './nitro.js'
 const MEMBERS = 'servicegroup_servicegroupmember_binding'
 const SERVICES = 'lbvserver_service_binding'
 
-/** A command, and the same in the way of another client. */
-export interface TwoWays {
+/** A command, and an alternative form that another NITRO client uses. */
+export interface CommandVariants {
   readonly command: Command
   readonly otherwise: Command
 }
@@ -21,7 +21,7 @@ export function bindMember(
   server: string,
   port: number,
   weight: number | undefined,
-): TwoWays {
+): CommandVariants {
   const who = isIP(server) === 0 ? { servername: server } : { ip: server }
   const row = { servicegroupname: needed(group), ...who, port: neededPort(port) }
   return bind(MEMBERS, { ...row, ...(weight === undefined ? {} : { weight }) })
@@ -34,7 +34,11 @@ export function unbindMember(group: string, server: string, port: number): Comma
 }
 
 /** Binds a service to a virtual server. */
-export function bindService(vserver: string, service: string, weight: number | undefined): TwoWays {
+export function bindService(
+  vserver: string,
+  service: string,
+  weight: number | undefined,
+): CommandVariants {
   const row = { name: needed(vserver), servicename: needed(service) }
   return bind(SERVICES, { ...row, ...(weight === undefined ? {} : { weight }) })
 }
@@ -65,7 +69,7 @@ export function takeBack(type: 'server' | 'service', name: string): Command {
   return { method: 'DELETE', path: pathOf('config', type, needed(name), 'warning=yes') }
 }
 
-function bind(type: string, row: Readonly<Record<string, string | number>>): TwoWays {
+function bind(type: string, row: Readonly<Record<string, string | number>>): CommandVariants {
   const path = pathOf('config', type, undefined, 'warning=yes')
   const body = { [type]: row }
   return { command: { method: 'PUT', path, body }, otherwise: { method: 'POST', path, body } }

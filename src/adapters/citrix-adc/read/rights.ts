@@ -62,7 +62,7 @@ export class Rights {
     const user = `the user ${this.#settings.username} has the command ${policies.length === 1 ? 'policy' : 'policies'} ${names} alone`
     if (policies.every((name) => READERS.test(name))) {
       return [
-        `${user}: it may look and change nothing; bind a policy that allows enable and disable`,
+        `${user}: it can look but change nothing; bind a policy that allows enable and disable`,
       ]
     }
     const { save, persistence } = this.#settings
@@ -72,6 +72,6 @@ export class Rights {
     ]
     const low = policies.every((name) => READERS.test(name) || OPERATORS.test(name))
     if (!low || asked.length === 0) return []
-    return [`${user}: it may enable and disable, and ${asked.join(' and ')} takes more`]
+    return [`${user}: it can enable and disable, but ${asked.join(' and ')} needs more`]
   }
 }

@@ -81,7 +81,7 @@ export class Rivals {
     if (isSame(standing, charge.standing)) return 'same'
     const { node, nodes } = standing
     refuse(address, nodes)
-    const note = `${charge.standing.node} and ${node} both say that they are primary: the pair has lost itself, and both pass traffic; end that ('show ha node') before anything is called idle`
+    const note = `${charge.standing.node} and ${node} both say that they are primary: the nodes no longer see each other, and both pass traffic; resolve that ('show ha node') before a member can be reported idle`
     return { scope: node, note }
   }
 

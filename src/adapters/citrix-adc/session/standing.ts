@@ -160,7 +160,7 @@ export class Standings {
     if (was !== 'primary' && was !== 'secondary') return { role: 'alone', since: '' }
     throw new DrainableError(
       'MALFORMED_REPLY',
-      `${this.#session.url} was '${was}' and does not say any more whether it is one of a pair`,
+      `${this.#session.url} was '${was}' and no longer reports whether it is one of a pair`,
       { provider: 'citrix-adc', retryable: true },
     )
   }

@@ -92,7 +92,7 @@ function parentOf({ ref }: Look, { previous, sampledAt }: Sample): LoadScope[] {
 function lostParent({ ref, proxy }: Look, now: number): LoadScope[] {
   const previous = proxy.last?.previous
   if (previous === undefined || previous.state === 'ended') return []
-  const note = 'the process before a hot restart, which only its child can tell of'
+  const note = 'the process before a hot restart, which only its child reports on'
   return [{ ...unread(previousScope(ref.member), previous.incarnation, now, note), old: true }]
 }
 

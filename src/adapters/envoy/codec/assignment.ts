@@ -2,32 +2,35 @@ import type { Json } from '../../../provider/contract.js'
 import type { JsonObject } from '../../../kit/json.js'
 import type { EdsStatus } from './status.js'
 
-/** One endpoint of a cluster, as the owner of the set wrote it. */
+/** One endpoint of a cluster, as written by the owner of the set. */
 export interface Endpoint {
-  /** Name of the member, see `address.ts`. Undefined where the address cannot be named: kept, never touched. */
+  /**
+   * The name of the member, see `address.ts`. Undefined if the address cannot be named: such an endpoint is kept and
+   * never touched.
+   */
   readonly member: string | undefined
   readonly address?: string | undefined
   readonly port?: number | undefined
   readonly hostname?: string | undefined
-  /** Undefined: a number this version does not know. */
+  /** The status; undefined for a number that this version does not know. */
   readonly status: EdsStatus | undefined
   readonly weight?: number | undefined
   readonly priority: number
-  /** Its `envoy.lb` metadata: what subsets are made by. */
+  /** Its `envoy.lb` metadata, by which subsets are made. */
   readonly labels?: JsonObject | undefined
-  /** The endpoint whole, with its place in the set: what brings it back after a removal. */
+  /** Returns the whole endpoint with its place in the set, to bring it back after a removal. */
   native(): EndpointNative
 }
 
-/** What is kept of an endpoint to bring it back: plain JSON. */
+/** The data to bring an endpoint back: plain JSON. */
 export interface EndpointNative {
   readonly [key: string]: Json
-  /** Status before we touched it. */
+  /** The status before our first change. */
   readonly status: string
   readonly priority: number
   /** Region, zone and sub zone as one text: `r1/z1/s1`, a slash in a name escaped. */
   readonly locality: string
-  /** Which locality of the set, and which endpoint in it. */
+  /** The index of the locality in the set, and of the endpoint in it. */
   readonly place: readonly [number, number]
   /** The endpoint itself: JSON, or base64 of its bytes. */
   readonly endpoint: Json
@@ -44,24 +47,23 @@ export interface NewEndpoint {
 /**
  * The full endpoint set of one cluster: Envoy's `ClusterLoadAssignment`, immutable.
  *
- * It is an edit of a document that came from somewhere, not a model of it: what we do not know is
- * carried along untouched, in its own order.
+ * It edits an existing document and does not model all of it: unknown parts are kept unchanged, in their own order.
  */
 export interface Assignment {
-  /** The set's `cluster_name`: the EDS service name, which may differ from the cluster's name. */
+  /** The set's `cluster_name`: the EDS service name, which can differ from the cluster's name. */
   readonly cluster: string
   readonly endpoints: readonly Endpoint[]
   /** `policy.overprovisioning_factor`, in percent. */
   readonly overprovisioning: number
   /** `policy.weighted_priority_health`. */
   readonly isWeighted: boolean
-  /** Hash of the content: the same set has the same version after a restart of ours. */
+  /** A hash of the content: the same set has the same version after a restart of this process. */
   readonly version: string
-  /** The same set with other statuses, by member. */
+  /** Returns the set with other statuses, by member. */
   withStatus(edits: ReadonlyMap<string, EdsStatus>): Assignment
-  /** The same set without these members. */
+  /** Returns the set without these members. */
   without(members: ReadonlySet<string>): Assignment
-  /** The same set with one more endpoint, at the place its `native` names. */
+  /** Returns the set with one more endpoint, at the place in its `native`. */
   withEndpoint(endpoint: NewEndpoint): Assignment
 }
 

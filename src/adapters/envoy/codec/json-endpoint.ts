@@ -84,7 +84,7 @@ function parseStatus(value: Json | undefined, at: string): EdsStatus | undefined
   if (status !== undefined) return status
   throw new AssignmentProblem(
     at,
-    `${shown(value)} is no health status, Envoy would read it as HEALTHY without a word; expected one of UNKNOWN, HEALTHY, UNHEALTHY, DRAINING, TIMEOUT, DEGRADED`,
+    `${shown(value)} is not a health status, Envoy would silently read it as HEALTHY; expected one of UNKNOWN, HEALTHY, UNHEALTHY, DRAINING, TIMEOUT, DEGRADED`,
   )
 }
 
@@ -97,6 +97,6 @@ export function checkWeight(value: Json | undefined, at: string): number | undef
   }
   throw new AssignmentProblem(
     at,
-    `${shown(value)} is no weight: Envoy takes whole numbers from 1 on and rejects the whole set otherwise; to send nothing new to an endpoint, drain it`,
+    `${shown(value)} is not a weight: Envoy takes whole numbers from 1 on and rejects the whole set otherwise; to send nothing new to an endpoint, drain it`,
   )
 }

@@ -1,6 +1,6 @@
 import type { AdminState } from '../../../provider/contract.js'
 
-/** What the owner of an endpoint set says of an endpoint. `UNKNOWN` (or unset) counts as healthy. */
+/** The health status that the owner of an endpoint set gives an endpoint. `UNKNOWN` (or unset) counts as healthy. */
 export type EdsStatus = 'UNKNOWN' | 'HEALTHY' | 'UNHEALTHY' | 'DRAINING' | 'TIMEOUT' | 'DEGRADED'
 
 /** Envoy's `HealthStatus`, by its numbers on the wire. */
@@ -15,13 +15,13 @@ export const EDS_STATUS: readonly EdsStatus[] = [
 
 export function toEdsStatus(value: string | number): EdsStatus | undefined {
   if (typeof value === 'number') return EDS_STATUS[value]
-  // Envoy's JSON reader takes lower case too; anything else it drops in silence and calls HEALTHY.
+  // Envoy's JSON reader takes lower case too; it silently drops anything else and treats it as HEALTHY.
   return EDS_STATUS.find((status) => status === value.toUpperCase())
 }
 
 /**
- * Only DRAINING is a drain. UNHEALTHY and TIMEOUT take no new work either, but they are another's
- * word about health: a drain on top of them is ours to set and to undo.
+ * Only DRAINING is a drain. UNHEALTHY and TIMEOUT take no new work either, but another client set them as a health
+ * status: we can set and undo a drain on top of them.
  */
 export function toAdminState(status: EdsStatus | undefined): AdminState | 'unknown' {
   if (status === undefined) return 'unknown'

@@ -24,9 +24,9 @@ import type { ServedEndpoints } from '../sources/rest-endpoints.js'
 import { GrpcEndpoints } from './grpc-endpoints.js'
 import { readTls, tlsOption, type GrpcTls } from './tls.js'
 
-/** A resource of another type, served on ADS streams as it is. */
+/** A resource of another type, served unchanged on ADS streams. */
 export interface StaticResource {
-  /** Such as `type.googleapis.com/envoy.config.cluster.v3.Cluster`. */
+  /** The type URL, such as `type.googleapis.com/envoy.config.cluster.v3.Cluster`. */
   readonly type: string
   readonly name: string
   /** The message in protobuf. */
@@ -42,14 +42,13 @@ export interface GrpcEndpointsOptions {
   /** @default plain text (h2c) */
   readonly tls?: GrpcTls | undefined
   /**
-   * The full endpoint sets: `ClusterLoadAssignment`s in EDS JSON, or as the bytes of the protobuf
-   * message, which are kept as they are but for what is changed. Or `adopt` them from the proxies'
-   * admin API before anything is served: right after a restart of this process, when the proxies
-   * still hold them. A fresh fleet has nothing to adopt:
-   * `{ adopt: true, else: sets, held: () => heldMembers(store) }` starts both. @default 'adopt'
+   * The full endpoint sets: `ClusterLoadAssignment`s in EDS JSON, or as the bytes of the protobuf message, of which
+   * only changed parts are rewritten. Or `adopt`: take them from the proxies' admin API before anything is served,
+   * right after a restart of this process, when the proxies still hold them. A new fleet has nothing to adopt: `{
+   * adopt: true, else: sets, held: () => heldMembers(store) }` works for both. @default 'adopt'
    */
   readonly initial?: InitialEndpoints | undefined
-  /** Pause between two load reports while the provider looks, at least 100 ms. @default 250 ms */
+  /** The pause between two load reports while the provider looks, at least 100 ms. @default 250 ms */
   readonly loadInterval?: Duration | undefined
   /** Resources of other types for clients that take everything from one ADS stream. @default none */
   readonly resources?: readonly StaticResource[] | undefined
@@ -73,8 +72,8 @@ const schema = z.strictObject({
 })
 
 /**
- * An xDS server for endpoint sets: the sink for controllers that run on, and for fleets. Every proxy
- * says itself whether it took a set, and what it is busy with.
+ * Makes an xDS server for endpoint sets: the sink for long-running controllers, and for fleets. Every proxy itself
+ * confirms a set, and reports its load.
  *
  * @throws `INVALID_OPTIONS`
  */

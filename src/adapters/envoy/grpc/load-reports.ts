@@ -27,7 +27,7 @@ export interface LoadReportsOptions {
   readonly host?: string | undefined
   /** @default plain text (h2c) */
   readonly tls?: GrpcTls | undefined
-  /** Pause between two reports while the provider looks, at least 100 ms. @default 250 ms */
+  /** The pause between two reports while the provider looks, at least 100 ms. @default 250 ms */
   readonly interval?: Duration | undefined
 }
 
@@ -39,8 +39,8 @@ const schema = z.strictObject({
 })
 
 /**
- * A load report service (LRS) on a port of its own, for `loads` of `envoy()`: beside every sink, whoever owns the
- * endpoint sets. Proxies are pointed at it by `cluster_manager.load_stats_config` (Envoy 1.37 or newer).
+ * Makes a load report service (LRS) on its own port, for `loads` of `envoy()`: beside any sink, whichever control
+ * plane owns the endpoint sets. Point proxies at it with `cluster_manager.load_stats_config` (Envoy 1.37 or newer).
  *
  * @throws `INVALID_OPTIONS`
  */
@@ -103,7 +103,7 @@ class LoadReportServer implements LoadReportSource {
 /**
  * Takes the reports of one proxy.
  *
- * @param names - the sets that are asked for, where the proxy can't be asked for all
+ * @param names - the sets to ask for, if the proxy can't be asked for all
  */
 export function takeLoads(
   stream: ByteStream,

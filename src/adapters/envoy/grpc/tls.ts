@@ -6,7 +6,7 @@ import type { ServerTls } from './server.js'
 export interface GrpcTls {
   readonly cert: string
   readonly key: string
-  /** Authority of the clients' certificates: with it a client without one is refused. */
+  /** The authority of the clients' certificates: if given, a client without a certificate is refused. */
   readonly clientCa?: string | undefined
 }
 
@@ -16,7 +16,7 @@ export const tlsOption = z.strictObject({
   clientCa: z.string().min(1).exactOptional(),
 })
 
-/** @throws `INVALID_OPTIONS` where a file can't be read, or is no PEM */
+/** @throws `INVALID_OPTIONS` if a file can't be read, or is not PEM */
 export function readTls(
   tls: z.output<typeof tlsOption> | undefined,
   subject: string,

@@ -133,6 +133,6 @@ function checkWeight(weight: number | undefined, at: string): void {
   if (weight !== 0) return
   throw new AssignmentProblem(
     at,
-    '0 is no weight: Envoy takes whole numbers from 1 on and rejects the whole set otherwise; to send nothing new to an endpoint, drain it',
+    '0 is not a weight: Envoy takes whole numbers from 1 on and rejects the whole set otherwise; to send nothing new to an endpoint, drain it',
   )
 }

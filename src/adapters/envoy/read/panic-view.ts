@@ -130,7 +130,7 @@ export class PanicView {
       ({ members }) => members.has(member) && !hasOther(set.endpoints, members, member),
     )
     if (!isAlone) return undefined
-    return `whether '${set.cluster}' balances by subsets can't be read, and no healthy endpoint has the labels (envoy.lb) of this one: a subset without a healthy endpoint sends its requests to a drained one; list the admin API, and allow /config_dump`
+    return `it can't be read whether '${set.cluster}' balances by subsets, and no healthy endpoint has the labels (envoy.lb) of this one: a subset without a healthy endpoint sends its requests to a drained one; list the admin API, and allow /config_dump`
   }
 
   #rules(

@@ -20,22 +20,22 @@ import {
 /** Options of {@link callbackEndpoints}. */
 export interface CallbackEndpointsOptions {
   /**
-   * The full endpoint sets as your control plane holds them now: a list of `ClusterLoadAssignment`s
-   * in EDS JSON, one of them, or a whole EDS document. Called for every look.
+   * Returns the full endpoint sets that your control plane holds now: a list of `ClusterLoadAssignment`s in EDS JSON,
+   * one of them, or a whole EDS document. Called for every look.
    */
   readonly load: () => Promise<unknown>
   /**
    * Takes one full `ClusterLoadAssignment` in EDS JSON. Resolves when your control plane has it.
    *
-   * Where it certainly did not take it, reject with a `DrainableError` that says so (`REJECTED`, `CONFLICT`,
-   * `FORBIDDEN`, `UNAUTHENTICATED`, `INVALID_OPTIONS`): the change is refused then, and tried again where the
-   * error is `retryable`. After any other error it is not known whether it was taken, and the sets are looked at
-   * until the change shows; the error is the cause that is named.
+   * If your control plane certainly did not take it, reject with a `DrainableError` that says so (`REJECTED`,
+   * `CONFLICT`, `FORBIDDEN`, `UNAUTHENTICATED`, `INVALID_OPTIONS`): the change is then refused, and retried if the
+   * error is `retryable`. After any other error it is not known whether the set was taken, and the provider looks at
+   * the sets until the change shows; the error becomes the cause.
    */
   readonly publish: (set: unknown) => Promise<void>
   /**
-   * Names the fleet, where a process has several: drains, floors and tickets belong to `callback:<instance>`. Give the
-   * same name after a restart. Two fleets of one process that go by one name are refused at the second one's calls.
+   * The name of the fleet, if a process has several: drains, floors and tickets belong to `callback:<instance>`. Give
+   * the same name after a restart. If two fleets of one process share a name, the calls of the second are refused.
    * @default no name: the instance is `callback`
    */
   readonly instance?: string | undefined
@@ -48,17 +48,17 @@ const schema = z.strictObject({
   instance: z.string().min(1).exactOptional(),
 })
 
-/** Sinks that looked lately, with the proxies that they look at: only for finding two fleets of one name. */
+/** Sinks that looked lately, with their proxies: used only to find two fleets with the same name. */
 const inUse = new Map<
   CallbackEndpoints,
   { readonly proxies: readonly string[]; readonly at: number }
 >()
-/** Who holds a member looks more often; milliseconds. */
+/** How long a sink counts as in use after a look, in milliseconds: a drain that holds a member looks more often. */
 const LATELY = 60_000
 
 /**
- * Endpoint sets that another control plane serves (Istio, Envoy Gateway, Contour, Consul, a controller of
- * your own): you read them and hand changed ones over, the proxies' admin API is the receipt.
+ * Makes a sink for endpoint sets that another control plane serves (Istio, Envoy Gateway, Contour, Consul, your own
+ * controller): your functions read and publish the sets, and the proxies' admin API confirms them.
  *
  * @throws `INVALID_OPTIONS`
  */

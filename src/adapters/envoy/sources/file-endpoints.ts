@@ -9,15 +9,15 @@ import type { EndpointSink, Published } from './sink.js'
 
 /** Options of {@link fileEndpoints}: one cluster and its file. */
 export interface FileEndpointsOptions {
-  /** `cluster_name` of the endpoint set in the file: the cluster's EDS service name, mostly its own name. */
+  /** The `cluster_name` of the endpoint set in the file: the cluster's EDS service name, usually its own name. */
   readonly cluster: string
   /**
-   * The file of the cluster's `path_config_source`, ending in `.json`, `.yaml` or `.yml`. It must exist: it holds the full
-   * set, and no other, because Envoy refuses a file with several. A symbolic link is refused: Envoy notices only what is
-   * moved onto the path.
+   * The file of the cluster's `path_config_source`, ending in `.json`, `.yaml` or `.yml`. It must exist and hold only
+   * this full set, because Envoy refuses a file with several. A symbolic link is refused: Envoy notices only a file
+   * that is moved onto the path.
    *
-   * YAML needs the package `yaml` beside this one. A file whose set holds comments, anchors or aliases is read and not
-   * written: they would be lost.
+   * YAML needs the package `yaml` beside this one. A file with comments, anchors or aliases in the set is read but
+   * not written, because they would be lost.
    */
   readonly path: string
 }
@@ -51,10 +51,10 @@ const schema = z.strictObject({
 })
 
 /**
- * Endpoint sets in files that Envoy watches (`path_config_source`), one for each cluster.
+ * Makes a sink for endpoint sets in files that Envoy watches (`path_config_source`), one per cluster.
  *
- * The state outlives the process: the sink for scripts, hooks and single hosts. Envoy notices only a
- * file that is moved onto the path, so every change is a new file in the same folder and a rename.
+ * The state outlives the process, so it suits scripts, hooks and single hosts. Envoy notices only a file that is
+ * moved onto the path, so every change writes a new file in the same folder and renames it.
  *
  * @param options - one cluster and its file, or a list of them
  * @throws `INVALID_OPTIONS`

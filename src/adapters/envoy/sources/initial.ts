@@ -3,23 +3,23 @@ import type { MemberRef } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { parseOptions } from '../../../provider/options.js'
 
-/** Members that are held, or a function that reads them. It is given the sink's `instance`. */
+/** Held members, or a function that reads them. The function gets the sink's `instance`. */
 export type HeldMembers =
   readonly MemberRef[] | ((instance: string) => Promise<readonly MemberRef[]>)
 
-/** Adopt what the proxies hold, and what to serve of sets that can't be adopted. */
+/** Takes over the sets that the proxies hold, with a fallback for sets that can't be adopted. */
 export interface AdoptedEndpoints {
-  /** Take the sets over from the proxies' admin API. */
+  /** Takes the sets over from the proxies' admin API. */
   readonly adopt: true
   /**
-   * The full sets for a fleet that is new, or can't be adopted from: served where no proxy holds a set of
-   * that name, where the proxies hold different members in it, and where there is no admin address. While
-   * there are addresses and none answers, nothing is served.
+   * The full sets for a new fleet, or one that can't be adopted from. A set is served if no proxy holds one of that
+   * name, if the proxies hold different members in it, or if there is no admin address. While there are addresses and
+   * none answers, nothing is served.
    */
   readonly else?: readonly unknown[] | undefined
   /**
-   * Members that drains hold, by `heldMembers(store)`: they are `DRAINING` in the first set that is served,
-   * whatever the proxies or `else` say. While the function fails nothing is served.
+   * Members that drains hold, from `heldMembers(store)`: they are `DRAINING` in the first set that is served,
+   * whatever the proxies or `else` say. While the function fails, nothing is served.
    */
   readonly held?: HeldMembers | undefined
 }

@@ -11,7 +11,7 @@ import type { EndpointSink, Published, SinkHost } from './sink.js'
 /** Options of {@link observedEndpoints}. */
 export interface ObservedEndpointsOptions {
   /**
-   * Names the fleet, where several are looked at under `combineProviders()`.
+   * The name of the fleet, if `combineProviders()` combines several.
    * @default no name: the instance is `observed`
    */
   readonly instance?: string | undefined
@@ -20,11 +20,12 @@ export interface ObservedEndpointsOptions {
 const schema = z.strictObject({ instance: z.string().min(1).exactOptional() })
 
 /**
- * The endpoint sets of a control plane that is not yours (Istio, Envoy Gateway, Contour, Consul, go-control-plane), read
- * from the proxies themselves: from `/config_dump?include_eds` and `/clusters` of each on the `admin` list.
+ * Makes a read-only source for the endpoint sets of a foreign control plane (Istio, Envoy Gateway, Contour, Consul,
+ * go-control-plane). It reads them from the proxies themselves: from `/config_dump?include_eds` and `/clusters` of
+ * each on the `admin` list.
  *
- * Nothing is ever published: `watch()`, `select()` and the events work, whoever drains, and a change is refused with
- * `UNSUPPORTED`. To drain too, hand your control plane's own way over with `callbackEndpoints()`.
+ * It never publishes: `watch()`, `select()` and the events work, whichever client drains, and changes are refused
+ * with `UNSUPPORTED`. To drain too, connect your control plane with `callbackEndpoints()`.
  *
  * @example
  * ```ts
@@ -46,7 +47,7 @@ class ObservedEndpoints implements EndpointSink {
   readonly kind = 'observed'
   readonly instance: string
   readonly lateBound = 0
-  /** By proxy: what it held when it was read last. One that does not answer may hold it still. */
+  /** The sets of each proxy when it was read last. A proxy that does not answer may still hold them. */
   readonly #held = new Map<string, readonly JsonObject[]>()
   readonly #known = new Map<string, Published>()
   #seq = 0

@@ -1,6 +1,6 @@
 import type { Version } from '../../../kit/version.js'
 
-/** What one proxy has said about one endpoint set. */
+/** The answer of one proxy to one endpoint set. */
 export interface NodeReceipt {
   /** The `node.id` of its bootstrap. */
   readonly node: string
@@ -8,17 +8,17 @@ export interface NodeReceipt {
   /**
    * - `pending`: sent, no answer yet
    * - `acked`: taken
-   * - `nacked`: refused; the proxy goes on with what it had
-   * - `disconnected`: its stream is gone; it goes on with what it had
+   * - `nacked`: refused; the proxy keeps its previous set
+   * - `disconnected`: its stream is gone; the proxy keeps its last set
    */
   readonly state: 'pending' | 'acked' | 'nacked' | 'disconnected'
-  /** Envoy's words, where it refused the last set. */
+  /** Envoy's words, if it refused the last set. */
   readonly error: string | undefined
   /** The publication it refused last. */
   readonly refused: number | undefined
-  /** Since when it is in this state, by the monotonic clock. */
+  /** Since when it is in this state, on the monotonic clock. */
   readonly since: number
-  /** When it took this publication or a later one; undefined: not yet. */
+  /** Returns when it took this publication or a later one; undefined if it has not yet. */
   ackedAt(seq: number): number | undefined
 }
 

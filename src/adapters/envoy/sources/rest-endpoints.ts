@@ -23,18 +23,18 @@ export interface RestEndpointsOptions {
   /** Address to listen on. @default '127.0.0.1' */
   readonly host?: string | undefined
   /**
-   * The full endpoint sets, `ClusterLoadAssignment`s in EDS JSON; or `adopt` them from the proxies'
-   * admin API before anything is served. A fresh fleet has nothing to adopt:
-   * `{ adopt: true, else: sets, held: () => heldMembers(store) }` starts both. @default 'adopt'
+   * The full endpoint sets, `ClusterLoadAssignment`s in EDS JSON; or `adopt`: take them from the proxies' admin API
+   * before anything is served. A new fleet has nothing to adopt: `{ adopt: true, else: sets, held: () =>
+   * heldMembers(store) }` works for both. @default 'adopt'
    */
   readonly initial?: InitialEndpoints | undefined
 }
 
-/** A sink that listens, and whose sets can also be changed by hand. */
+/** A sink that listens on a port and also takes whole sets by {@link ServedEndpoints.set}. */
 export interface ServedEndpoints extends EndpointSink {
-  /** Where it listens; undefined before {@link EndpointSink.open} has resolved. */
+  /** The address that it listens on; undefined before {@link EndpointSink.open} has resolved. */
   readonly address: { readonly host: string; readonly port: number } | undefined
-  /** Replaces whole sets, whoever drains in them; sets that are not named stay. */
+  /** Replaces whole sets, also during drains; sets that are not named stay. */
   set(sets: readonly unknown[]): Promise<void>
 }
 
@@ -48,8 +48,8 @@ const MAX_NAMES = 10_000
 const MAX_ID = 4_096
 
 /**
- * A REST xDS server for endpoint sets: the fallback where gRPC is not wanted. Envoy polls it, and
- * never says that it refused a set: give `admin` to see that too.
+ * Makes a REST xDS server for endpoint sets: the alternative if you do not want gRPC. Envoy polls it, and never
+ * reports that it refused a set: give `admin` to see that too.
  *
  * @throws `INVALID_OPTIONS`
  */

@@ -4,65 +4,65 @@ import type { Version } from '../../../kit/version.js'
 import type { JsonObject } from '../../../kit/json.js'
 import type { NodeReceipt } from './receipts.js'
 
-/** An endpoint set as it was handed to the proxies. */
+/** An endpoint set as published to the proxies. */
 export interface Published {
   readonly set: Assignment
-  /** Grows with every publication of this set, ours or another's. */
+  /** The publication number: it grows with every publication of this set, ours or another client's. */
   readonly seq: number
-  /** The `version_info` the proxies were told. */
+  /** The `version_info` that the proxies got. */
   readonly version: string
 }
 
-/** What a sink may ask of the provider it belongs to. */
+/** The calls that a sink can make to its provider. */
 export interface SinkHost {
-  /** The full sets as the proxies hold them now, as EDS JSON resources. */
+  /** Returns the full sets that the proxies hold now, as EDS JSON resources. */
   adopt(signal: AbortSignal): Promise<readonly JsonObject[]>
-  /** The same for a sink that has sets of its own: those of these names may be missing, or differ. */
+  /** Does the same for a sink that has its own sets: sets of these names can be missing, or differ. */
   recover?(own: ReadonlySet<string>, signal: AbortSignal): Promise<Recovered>
-  /** What each proxy of the list holds, for a sink that only looks; throws where none of them answers. */
+  /** Returns the sets of each proxy of the list, for a sink that only looks; throws if none of them answers. */
   held?(signal: AbortSignal): Promise<readonly HeldSets[]>
-  /** The admin addresses of the last look; none before the first. */
+  /** Returns the admin addresses of the last look; none before the first. */
   proxies?(): readonly string[]
 }
 
-/** What one proxy of the list holds. */
+/** The sets of one proxy of the list. */
 export interface HeldSets {
   readonly name: string
-  /** EDS JSON resources; undefined: it does not answer. */
+  /** EDS JSON resources; undefined if the proxy does not answer. */
   readonly sets: readonly JsonObject[] | undefined
 }
 
-/** What is left in the proxies of the sets that were served before. */
+/** The remains, in the proxies, of the sets that were served before. */
 export interface Recovered {
   /** Sets that can be taken over, as EDS JSON resources. */
   readonly sets: readonly JsonObject[]
-  /** Members that some proxy holds as `DRAINING`, by set: of sets that can't be taken over. */
+  /** Members that any proxy holds as `DRAINING`, by set, for sets that can't be taken over. */
   readonly draining: ReadonlyMap<string, ReadonlySet<string>>
   /** The set that feeds a cluster, by the cluster's name. */
   readonly services: ReadonlyMap<string, string>
 }
 
-/** What load reports say of one proxy. */
+/** The load reports of one proxy. */
 export interface NodeLoad {
   readonly node: string
   readonly version: Version | undefined
-  /** Another one: counts begin anew. */
+  /** The incarnation: with another one, counts begin anew. */
   readonly incarnation: string
   readonly connected: boolean
   /** Whether a report came in lately. */
   readonly reports: boolean
-  /** Monotonic: since when it is connected, or gone. */
+  /** Since when it is connected, or gone, on the monotonic clock. */
   readonly since: number
-  /** Undefined: the report does not list the cluster, or not by endpoint. */
+  /** Returns the load of a member; undefined if the report does not list the cluster, or not by endpoint. */
   of(service: string, member: string): LoadCount | undefined
 }
 
-/** What one proxy reports of one endpoint. */
+/** The load of one endpoint as one proxy reports it. */
 export interface LoadCount {
   readonly active: number
   /** Requests issued since the stream began. */
   readonly arrivals: number
-  /** Monotonic: the earliest moment the numbers can be from. */
+  /** The earliest moment the numbers can be from, on the monotonic clock. */
   readonly sampledAt: number
 }
 
@@ -70,7 +70,7 @@ export interface LoadCount {
 export interface LoadReports {
   /** Asks for reports while the provider looks; they cost 61 KB each. */
   demand(): void
-  /** Every proxy that ever sent a report from here and was not dropped. */
+  /** Returns every proxy that ever sent a report and was not dropped. */
   nodes(): readonly NodeLoad[]
   /** Calls `fn` at each report, until the returned function is called. */
   listen(fn: () => void): () => void
@@ -83,59 +83,61 @@ export interface LoadReports {
  * `observedEndpoints` and `grpcEndpoints`, and given to `envoy()`, which then owns it: one sink, one provider.
  */
 export interface EndpointSink {
-  /** `file`, `rest`, `callback`, `grpc`, or `observed`: another control plane owns the sets, nothing is published. */
+  /**
+   * The kind of sink: `file`, `rest`, `callback`, `grpc`, or `observed`, which never publishes because another
+   * control plane owns the sets.
+   */
   readonly kind: string
-  /** Which one, such as `file:/etc/envoy/eds/web.json`. */
+  /** The sink's own name, such as `file:/etc/envoy/eds/web.json`. */
   readonly instance: string
-  /** Starts to serve, where there is something to serve. */
+  /** Starts to serve, if the sink serves. */
   open?(host: SinkHost): Promise<void>
-  /** Every set as it stands now, whoever changed it last. */
+  /** Returns every set in its present state, whichever client changed it last. */
   load(host: SinkHost, signal: AbortSignal): Promise<ReadonlyMap<string, Published>>
   /**
-   * Hands a full set to the proxies. Resolves when it is on its way; receipts tell the rest. Where
-   * another set than `expected` stands by now, nothing is published and it throws `Superseded`.
+   * Publishes a full set to the proxies. Resolves when it is on its way; receipts report the rest. If the present set
+   * is not `expected`, it publishes nothing and throws `Superseded`.
    */
   publish(set: Assignment, signal?: AbortSignal, expected?: Assignment): Promise<Published>
-  /** What the proxies said, where they answer on the same way. */
+  /** Returns the proxies' answers to a set, if the sink gets them. */
   receipts?(cluster: string): readonly NodeReceipt[]
-  /** Every proxy that takes sets from here, by node id, also while its stream is gone. */
+  /** Returns the node ids of the proxies that take sets from this sink, including those whose stream is gone. */
   nodes?(): ReadonlySet<string>
   /**
-   * How many processes take sets under that node id: two, where a bootstrap was copied, or for as long
-   * as a hot restart lasts.
+   * Returns how many processes take sets under that node id: two if a bootstrap was copied, or during a hot restart.
    *
-   * @param each - how many clusters of one process take a set: each asks for it by itself. @default 1
+   * @param each - how many clusters of one process take a set: each asks for it separately. @default 1
    */
   streams?(node: string, each?: (set: string) => number): number
-  /** Forgets one of them that is known to have ended. Returns whether there was one. */
+  /** Forgets one of these processes that is known to have ended. Returns whether there was one. */
   dropOne?(node: string): boolean
-  /** Whether that proxy is heard of now. */
+  /** Whether that proxy is connected now. */
   isConnected?(node: string): boolean
-  /** Forgets a proxy that is gone for good. */
+  /** Forgets a proxy that will not come back. */
   drop?(node: string): void
   /** Calls `fn` when a receipt comes in, until the returned function is called. */
   listen?(fn: () => void): () => void
   readonly loads?: LoadReports
-  /** How long a publication that was given up can still be executed, in milliseconds. */
+  /** How long a publication can still be executed after it was given up, in milliseconds. */
   readonly lateBound: number
   /** Stops serving. The provider does it at its own close. */
   close(): Promise<void>
 }
 
 /**
- * Thrown by {@link EndpointSink.publish} where the set was changed by another writer since it was read: it is
- * read and changed again.
+ * Thrown by {@link EndpointSink.publish} if another writer changed the set since it was read: the provider then reads
+ * and changes it again.
  */
 export class Superseded extends Error {}
 
 /**
- * Thrown by {@link EndpointSink.publish} where the publication certainly did not happen: the change is refused
- * with the error. After any other error its outcome is unknown.
+ * Thrown by {@link EndpointSink.publish} if the publication certainly did not happen: the change is refused with its
+ * error. After any other error its outcome is unknown.
  */
 export class NotPublished extends Error {
-  /** What it failed with. */
+  /** The original error. */
   readonly error: DrainableError
-  /** @param error - what it failed with */
+  /** @param error - the original error */
   constructor(error: DrainableError) {
     super(error.message, { cause: error })
     this.error = error

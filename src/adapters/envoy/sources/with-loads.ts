@@ -1,22 +1,22 @@
 import type { EndpointSink, LoadReports } from './sink.js'
 
-/** Load reports on a port of their own. Made by `loadReports()` of `drainable/envoy/grpc`. */
+/** A server for load reports on its own port. Made by `loadReports()` of `drainable/envoy/grpc`. */
 export interface LoadReportSource {
-  /** What the proxies report. */
+  /** The load that the proxies report. */
   readonly loads: LoadReports
-  /** Where it listens; undefined before it does. */
+  /** The address that it listens on; undefined before it does. */
   readonly address: { readonly host: string; readonly port: number } | undefined
   /**
    * Begins to listen.
    *
-   * @param names - the endpoint sets that are asked for
+   * @param names - the endpoint sets to ask for
    */
   open(names: () => readonly string[]): Promise<void>
   /** Stops listening. The provider does it at its own close. */
   close(): Promise<void>
 }
 
-/** A sink, with load reports that come another way. What it can't do otherwise, it can't do with them. */
+/** Adds load reports from another source to a sink. All its other capabilities stay the same. */
 export function withLoads(sink: EndpointSink, source: LoadReportSource): EndpointSink {
   let names: readonly string[] = []
   return {
@@ -41,7 +41,7 @@ export function withLoads(sink: EndpointSink, source: LoadReportSource): Endpoin
   }
 }
 
-/** What not every sink has: where it is missing, it must stay missing. */
+/** The optional methods of a sink: a missing one must stay missing. */
 function optional(sink: EndpointSink): Partial<EndpointSink> {
   const receipts = sink.receipts?.bind(sink)
   const nodes = sink.nodes?.bind(sink)

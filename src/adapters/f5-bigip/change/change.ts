@@ -303,6 +303,6 @@ function placesOf({ ref, identity }: Change, { places, refused }: Found): readon
   const expected = identity ?? first?.identity
   const another = places.find((place) => place.identity !== expected)
   if (another === undefined) return places
-  const words = `${formatRef(ref)} is another one at ${another.device.host}: ${another.identity}, expected ${expected ?? ''}; nothing was sent`
+  const words = `${formatRef(ref)} is another member at ${another.device.host}: ${another.identity}, expected ${expected ?? ''}; nothing was sent`
   throw refusal('CONFLICT', words, { provider: PROVIDER, ref }, false)
 }

@@ -133,7 +133,7 @@ async function deleteConnections(device: Device, path: string, ctx: CallContext)
   if (meaning.kind === 'ok' || meaning.kind === 'absent') return
   const error = device.session.toError(meaning, 'DELETE /mgmt/tm/sys/connection')
   if (meaning.kind !== 'forbidden') throw uncertain(error, meaning.kind)
-  const words = `${error.message}: to delete connections takes a Resource Administrator or Administrator; give it to the user, or close them on the server`
+  const words = `${error.message}: to delete connections needs a Resource Administrator or Administrator; give it to the user, or close them on the server`
   throw new DrainableError('FORBIDDEN', words, { provider: PROVIDER, cause: error })
 }
 

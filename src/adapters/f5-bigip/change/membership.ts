@@ -76,7 +76,7 @@ export async function add(
   const full =
     parts?.port === port ? named : toFullPath(`${address}${separator}${port}`, partitionOf(pool))
   if (!isPossible(full) || !isPossible(pool)) {
-    const words = `${formatRef(ref)} is no name a member can have`
+    const words = `${formatRef(ref)} is not a valid member name`
     throw refusal('INVALID_OPTIONS', words, { provider: PROVIDER, ref })
   }
   const body = {

@@ -56,7 +56,7 @@ export class AfterChange {
   missed(): void {
     const { configSync, save } = this.#settings
     if (configSync === undefined && !save) return
-    this.fault = 'whether it was made is not known, so it was not pushed or saved'
+    this.fault = 'it is not known whether the change was made, so it was not pushed or saved'
   }
 
   /** Pushes and saves what was just changed. */

@@ -34,7 +34,7 @@ interface Known {
 }
 
 const EVERYTHING =
-  'a look at everything counts pools outside /Common only as far as 10 s go: name the pool'
+  'a look at everything counts pools outside /Common for at most 10 s: name the pool'
 const BY_NODE = 'counted with its node'
 
 /** Counters of pools and nodes, in as few requests as tell the truth. */
@@ -119,7 +119,7 @@ async function countNode(
   // While they show work that the node does not, they are read with every look.
   if (due && (ofPools.active ?? 0) === 0) device.evidence.note(node, key, ctx)
   if (!whole && pools.length === 0) {
-    const note = 'it is in no pool, and the device has no counters of it'
+    const note = 'it is in no pool, and the device has no counters for it'
     const none = { active: undefined, queued: undefined, arrivals: undefined, sessions: 0 }
     return { ...none, askedAt, note }
   }

@@ -85,7 +85,7 @@ export function readMember(
   const hints = [...composer.hints(ref, found, view, sessions), ...awayHints(views)]
   if (inherited !== undefined) {
     hints.push(
-      `its node ${row.node} is disabled: { pool: '@nodes', member: '${row.node}' } is what to make ready`,
+      `its node ${row.node} is disabled: make { pool: '@nodes', member: '${row.node}' } ready`,
     )
   }
   return {

@@ -61,10 +61,10 @@ export class Rights {
     const user = `the user ${this.#settings.username}`
     if (role === undefined) {
       if (this.#roles.size === 0) return []
-      return [`${user} has no role on ${quote(partition)}, a change takes at least operator`]
+      return [`${user} has no role on ${quote(partition)}, a change needs at least operator`]
     }
     if (READERS.has(role)) {
-      return [`${user} has the role ${role} on ${partition}, a change takes at least operator`]
+      return [`${user} has the role ${role} on ${partition}, a change needs at least operator`]
     }
     const { save, configSync, persistence } = this.#settings
     const asked = [
@@ -74,7 +74,7 @@ export class Rights {
     ]
     if (role !== 'operator' || asked.length === 0) return []
     return [
-      `${user} has the role operator on ${partition}: ${asked.join(', ')} ${asked.length === 1 ? 'takes' : 'take'} a Resource Administrator or Administrator`,
+      `${user} has the role operator on ${partition}: ${asked.join(', ')} ${asked.length === 1 ? 'needs' : 'need'} a Resource Administrator or Administrator`,
     ]
   }
 
@@ -83,7 +83,7 @@ export class Rights {
     const role = this.#roles.get(partition) ?? this.#roles.get('all-partitions')
     if (role !== 'operator') return []
     return [
-      `the role operator on ${partition} drains and opens; to cut connections (onTimeout: 'terminate') takes a Resource Administrator or Administrator, to remove members a Manager`,
+      `the role operator on ${partition} drains and opens; to cut connections (onTimeout: 'terminate') needs a Resource Administrator or Administrator, to remove members a Manager`,
     ]
   }
 }

@@ -17,7 +17,7 @@ export function splitOf(active: readonly ReadUnit[]): ((reading: Reading) => Rea
   const [split] = [...byGroup].filter(([, hosts]) => hosts.length > 1)
   if (split === undefined) return undefined
   const [group, hosts] = split
-  const note = `${hosts.join(' and ')} are both active for ${group}: they have lost each other, and both pass traffic; end that ('show cm failover-status') before anything is called idle`
+  const note = `${hosts.join(' and ')} are both active for ${group}: they no longer see each other, and both pass traffic; resolve that ('show cm failover-status') before a member can be reported idle`
   const isTheirs = ({ scope }: LoadScope): boolean =>
     hosts.some((host) => scope === host || scope.startsWith(`${host} `))
   const toUnread = (scope: LoadScope): LoadScope =>

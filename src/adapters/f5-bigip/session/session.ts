@@ -182,7 +182,7 @@ export class Session {
       case 'cut':
         return new DrainableError(
           'CONNECTION_LOST',
-          `${what} at ${this.host}: the answer ends in its middle`,
+          `${what} at ${this.host}: the answer was cut off`,
           data,
         )
       case 'garbage':

@@ -185,7 +185,7 @@ export class Units {
       for (const { device } of known) this.#trusts.delete(device)
       throw new DrainableError(
         'INVALID_OPTIONS',
-        `url: ${one.device.host} (${one.self.name}) and ${stranger.device.host} (${stranger.self.name}) are no units of one device group: url lists the units of one pair, make a provider for each and join them with combineProviders()`,
+        `url: ${one.device.host} (${one.self.name}) and ${stranger.device.host} (${stranger.self.name}) are not units of one device group: url lists the units of one pair, make a provider for each and join them with combineProviders()`,
         { provider: PROVIDER },
       )
     }
@@ -224,5 +224,5 @@ function isActive(answer: { readonly device: Device; readonly active?: boolean }
 
 function awayWords(device: Device, by: Device, { since, why }: Absence, now: number): string {
   const age = formatDuration(Math.max(0, Math.round(now - since)))
-  return `${device.host} is standby, as ${by.host} says, and has not answered for ${age} (${why}): it passes no traffic and is not waited for; whether it has taken a change is not known`
+  return `${device.host} is standby, as ${by.host} says, and has not answered for ${age} (${why}): it passes no traffic, so the drain does not wait for it; it is not known whether it has taken a change`
 }

@@ -41,7 +41,7 @@ export interface Seen extends Sight {
   readonly stored?: 'drain' | 'maint'
 }
 
-/** Makes changes, one call after the other: every change is between two looks at both witnesses. */
+/** Makes changes, one call after the other: every change is between two looks at both sources. */
 export class Changer {
   readonly #tools: Tools
   readonly #parts: Parts
@@ -311,7 +311,7 @@ class Work implements CarefulAdapter<Seen, Sent> {
       return rejected(
         ref,
         'UNSUPPORTED',
-        `${formatRef(ref)} holds ${load} under '${found.rows[0]?.status ?? ''}': going to maint is the only way of the Data Plane API to cut; use drainable/haproxy-runtime`,
+        `${formatRef(ref)} holds ${load} under '${found.rows[0]?.status ?? ''}': the Data Plane API can cut them only by maint; use drainable/haproxy-runtime`,
       )
     }
     const undo = new Undo()

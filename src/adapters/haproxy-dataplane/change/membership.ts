@@ -14,7 +14,7 @@ import { rejected } from './step.js'
 import type { Tools } from './tools.js'
 
 const WHERE = {
-  listen: 'it stands in a listen section',
+  listen: 'it is in a listen section',
   template: 'it is a slot of a server-template',
 } as const
 
@@ -221,12 +221,12 @@ export class Membership {
   }
 }
 
-const WITH_LINE = 'the file has it all the same, the next reload adds it'
-const WITHOUT_LINE = 'the file has it no more, the next reload removes it'
+const WITH_LINE = 'the file has it anyway, the next reload adds it'
+const WITHOUT_LINE = 'the file no longer has it, the next reload removes it'
 
 function rolledBack(found: Found | undefined): string {
   const now =
-    found === undefined ? 'HAProxy has it no more' : `it is '${found.rows[0]?.status ?? ''}'`
+    found === undefined ? 'HAProxy no longer has it' : `it is '${found.rows[0]?.status ?? ''}'`
   return `the API rolled the file back, which still has it; ${now}`
 }
 

@@ -196,7 +196,7 @@ export class Restorer {
   }
 
   /** Sets maint, where that cuts nothing: what the API misreads as ready already, it then sends. */
-  async byWayOfMaint(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
+  async throughMaint(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
     await this.#assertGentle(ref, view, ctx)
     await putServer(this.#tools.api, ref, { admin_state: 'maint' }, ctx)
   }
@@ -213,7 +213,7 @@ export class Restorer {
     if (gentle) return
     throw new DrainableError(
       'REJECTED',
-      `${formatRef(ref)}: the way by maint may cut its sessions, set maintCuts: false if it does not`,
+      `${formatRef(ref)}: going through maint may cut its sessions, set maintCuts: false if it does not`,
       { provider: PROVIDER, ref },
     )
   }
@@ -226,7 +226,7 @@ function weightless(ref: MemberRef): ChangeResult {
 
 function noWeight(ref: MemberRef): DrainableError {
   const words =
-    'would get nothing when it is ready: its weight is 0; give it a weight, or where a durable drain has left that behind use a provider with durable: true'
+    'would get no work when it is ready: its weight is 0; give it a weight, or, if a durable drain left weight 0 behind, use a provider with durable: true'
   return new DrainableError('UNSUPPORTED', `${formatRef(ref)} ${words}`, {
     provider: PROVIDER,
     ref,

@@ -14,7 +14,7 @@ import type { Tools } from './tools.js'
 export type Settled = readonly [sent: Sent, result: ChangeResult]
 
 /**
- * The second look: both witnesses must show what was asked for, in the process that was asked. An answer
+ * The second look: both sources must show the requested state, in the process that was asked. An answer
  * of 200 proves nothing here: the API sends a command only where the state it read differs from the one
  * asked for, and it misreads some.
  */
@@ -118,7 +118,7 @@ export class Verifier {
     const tried: Sent[] = []
     for (const [step, result] of stuck) {
       try {
-        await this.#restorer.byWayOfMaint(step.ref, view, ctx)
+        await this.#restorer.throughMaint(step.ref, view, ctx)
         await putServer(this.#tools.api, step.ref, { admin_state: 'ready' }, ctx)
         tried.push(step)
       } catch (error) {

@@ -79,7 +79,7 @@ export interface RuntimeServer {
   readonly name: string
   readonly address: string
   readonly port: number
-  /** A lossy digest of HAProxy's mask: one witness, not the truth. */
+  /** A lossy digest of HAProxy's mask: one source, not reliable alone. */
   readonly admin: 'ready' | 'drain' | 'maint' | undefined
   readonly weight: number | undefined
 }

@@ -135,7 +135,7 @@ export class ProcessMemory {
   unverified(processes: readonly Process[]): string | undefined {
     const contradiction = this.#contradiction()
     if (contradiction === undefined && this.#outlived(processes)) return undefined
-    return `the Data Plane API shows nothing of HAProxy processes that a reload before this drain replaced: ${contradiction ?? this.#remedy(processes)}`
+    return `the Data Plane API does not show HAProxy processes that a reload before this drain replaced: ${contradiction ?? this.#remedy(processes)}`
   }
 
   /** Why what the operator says of replaced processes can't be so. */
@@ -143,7 +143,7 @@ export class ProcessMemory {
     const { largest, unread } = this.#hardStops
     if (this.#oldWorkers === 'hard-stop-after' || typeof this.#oldWorkers === 'object') {
       if (unread)
-        return "HAProxy's configuration could not be read yet, so nothing says whether oldWorkers holds"
+        return "HAProxy's configuration could not be read yet, so it is not known whether oldWorkers applies"
       if (largest === 'unset')
         return "HAProxy's configuration has no hard-stop-after, they live as long as their connections"
     }

@@ -141,7 +141,7 @@ async function readServers(
 ): Promise<Servers> {
   // Of a name that can't be asked for the statistics alone tell.
   const all = (pools === 'all' ? [...rows.keys()] : [...pools]).filter((pool) => isName(pool))
-  const asked = all.length <= ASK_ALL ? all : all.filter((pool) => needsSecondWitness(rows, pool))
+  const asked = all.length <= ASK_ALL ? all : all.filter((pool) => needsServerList(rows, pool))
   const servers: Servers = new Map()
   // one after the other: the API works them off one by one anyway
   for (const pool of asked) {
@@ -153,7 +153,7 @@ async function readServers(
   return servers
 }
 
-function needsSecondWitness(rows: Rows, pool: string): boolean {
+function needsServerList(rows: Rows, pool: string): boolean {
   const members = rows.get(pool)
   if (members === undefined) return true
   return [...members.values()].flat().some((row) => judge(row, undefined).doubt !== undefined)
@@ -169,7 +169,7 @@ function toServers(
   throw api.toError(`GET servers of ${pool}`, reply)
 }
 
-/** Both witnesses per server; a text where one of them knows a server that the other does not. */
+/** Merges statistics and server lists; returns a text if one of them has a server that the other lacks. */
 // eslint-disable-next-line complexity -- each contradiction between two lists ends it
 function merge(
   rows: Rows,
@@ -178,16 +178,16 @@ function merge(
 ): Map<string, Map<string, Found>> | string {
   const pools = new Map<string, Map<string, Found>>()
   for (const pool of new Set([...rows.keys(), ...servers.keys()])) {
-    const witnesses = servers.get(pool)
-    if (witnesses === 'missing') {
+    const listed = servers.get(pool)
+    if (listed === 'missing') {
       if (!rows.has(pool)) continue
       return `backend ${pool} is in the statistics, but its servers are not there`
     }
     const members = new Map<string, Found>()
     pools.set(pool, members)
     for (const [member, list] of rows.get(pool) ?? []) {
-      const server = witnesses?.get(member)
-      if (witnesses !== undefined && server === undefined) {
+      const server = listed?.get(member)
+      if (listed !== undefined && server === undefined) {
         return `${pool}/${member} is in the statistics, but not among the servers`
       }
       if (list.length !== processes) {
@@ -203,7 +203,7 @@ function merge(
         verdict: agreed ? verdict : { own: 'unknown', doubt: 'its processes disagree' },
       })
     }
-    for (const member of witnesses?.keys() ?? []) {
+    for (const member of listed?.keys() ?? []) {
       if (!members.has(member)) {
         return `${pool}/${member} is among the servers, but not in the statistics`
       }

@@ -163,11 +163,11 @@ export function hintsOf(
 export const NOT_DURABLE: Readonly<Record<Configured['place'], string | undefined>> = {
   line: undefined,
   'run time': 'not in the configuration: a reload removes it, so there is nothing to make durable',
-  listen: 'it stands in a listen section, which this API can not write: a reload forgets its drain',
+  listen: 'it is in a listen section, which this API can not write: a reload forgets its drain',
   template:
     'it is a slot of a server-template, which this API can not write: a reload forgets its drain',
   unknown:
-    "the API has it not in its configuration, and configuration/raw can't be read: a reload may forget its drain",
+    "the API does not have it in its configuration, and configuration/raw can't be read: a reload may forget its drain",
 }
 
 /** What keeps a server out of balancing after a reload. */

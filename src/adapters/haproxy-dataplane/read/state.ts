@@ -1,4 +1,4 @@
-// A server's state from two witnesses.
+// A server's state from its two sources, the statistics and admin_state.
 //
 // The API's admin_state is read from HAProxy's admin mask, but as if the mask were printed in
 // hexadecimal: 12 (drained, and `disabled` in the file) and 16 (drained through the server it
@@ -29,7 +29,7 @@ import { atLeast } from '../../../provider/admin-state.js'
 import type { AdminState, Health } from '../../../provider/contract.js'
 import type { RuntimeServer, StatsRow } from '../codec/replies.js'
 
-/** What the witnesses say together. */
+/** The state by both sources together. */
 export interface Verdict {
   readonly own: AdminState | 'unknown'
   readonly inherited?: AdminState

@@ -18,15 +18,15 @@ import { wouldServe } from '../read/read.js'
 import { restore } from './restore.js'
 import { rejected, tell, type Of, type Workshop } from './workshop.js'
 
-/** How long a cut may take to show in the counts, and between two looks. */
+/** How long a cut can take to show in the counts, and the pause between two looks, in milliseconds. */
 const CUT_PATIENCE = 1_000
 const CUT_LOOK = 20
-/** A server as just read, as the rules of a change see it. */
+/** A server as just read, in the form that the rules of a change need. */
 export interface Found extends Sight {
   readonly state: ServerState
 }
 
-/** A server that has lost the address that its name had is still the one expected: see `isSameServer`. */
+/** Makes it. A server whose name has lost its address is still the expected one: see `isSameServer`. */
 export function toFound(change: Change, state: ServerState): Found {
   const { address, port } = state
   const expected = isSameServer(change.identity, state) ? change.identity : undefined
@@ -39,7 +39,7 @@ export function toFound(change: Change, state: ServerState): Found {
   }
 }
 
-/** What HAProxy is sent for each kind of change. */
+/** The commands for each kind of change. */
 export function sends(
   shop: () => Workshop,
   instance: string,
@@ -52,7 +52,7 @@ export function sends(
       return await work()
     } catch (cause) {
       if (!(cause instanceof AnotherProcess)) throw cause
-      // Whether the process that was read has carried it out is not known.
+      // It is not known whether the process that was read has carried it out.
       const data = { ref, provider: 'haproxy-runtime', cause }
       const words = `${instance} was reloaded during the change`
       return { ref, status: 'unknown', error: new DrainableError('CONFLICT', words, data) }
@@ -89,7 +89,7 @@ async function hold(
   return reply === '' ? { ref, status: 'applied' } : rejected(ref, refused(ref, command, reply))
 }
 
-/** Whether the servers that track this one would leave too few in their backends. */
+/** Why a drain is refused if the servers that track this one would leave too few in their backends. */
 async function leavesTooFew(
   shop: Workshop,
   ref: MemberRef,
@@ -136,7 +136,7 @@ async function terminate(
   let elsewhere = 0
   for (const other of shop.others) elsewhere += await cutOld(other, ref, ctx)
   const until = ctx.clock.now() + CUT_PATIENCE
-  // Queued requests come next: less than before is the cut showing, the caller asks again for the rest.
+  // Queued requests become active next: a lower count shows the cut, and the caller asks again for the rest.
   while (before > 0 && ctx.clock.now() < until) {
     if ((await load()) < before) break
     await pause(ctx.clock, CUT_LOOK, ctx.signal)
@@ -144,7 +144,10 @@ async function terminate(
   return { ref, status: 'applied', terminated: before + elsewhere, atMost: before > 0 }
 }
 
-/** An old process refuses `shutdown sessions server` (its proxies are disabled), single streams can be cut. */
+/**
+ * Cuts in an old process: it refuses `shutdown sessions server` because its proxies are disabled, but single streams
+ * can be cut.
+ */
 async function cutOld(channel: Channel, ref: MemberRef, ctx: CallContext): Promise<number> {
   try {
     return await cutStreams(channel, ref, ctx)

@@ -8,9 +8,9 @@ import { putBack } from './restore.js'
 import { leftBehind, rejected, tell, type Of, type Workshop } from './workshop.js'
 import { once } from '../../../provider/once.js'
 
-/** A server that is being removed: how long its last connections are waited for within one call. */
+/** How long one call waits for the last connections of a server to remove, in milliseconds. */
 const REMOVE_PATIENCE = 3_000
-/** Takes a server out of its backend; where that is refused, it is as it was found. */
+/** Removes a server from its backend; after a refusal, the server is as it was found. */
 export async function remove(
   shop: Workshop,
   change: Of<'remove'>,
@@ -18,8 +18,8 @@ export async function remove(
   ctx: CallContext,
 ): Promise<ChangeResult> {
   const { ref } = change
-  // Only from maintenance, and the way there closes its pooled connections. A member that is in
-  // maintenance already is never opened to flush them: HAProxy purges them by itself.
+  // HAProxy removes a server only from maintenance, and the change to maintenance closes its pooled connections. A
+  // member that is in maintenance already is never opened to close them: HAProxy purges them by itself.
   const raised = ownState(found.admin) !== 'maint'
   if (raised) {
     const raise = setState(ref, 'maint')
@@ -42,7 +42,7 @@ export async function remove(
 
 const addSchema = once(() => z.looseObject({ keywords: z.string().exactOptional() }))
 
-/** Puts a server into its backend and opens it; where that is refused, it is not there. */
+/** Adds a server to its backend and opens it; after a refusal, the server is not there. */
 export async function add(
   shop: Workshop,
   change: Of<'add'>,

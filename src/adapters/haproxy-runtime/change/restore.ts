@@ -9,7 +9,7 @@ import { refusal, setHealthDown, setState, setWeight } from '../codec/commands.j
 import { identityOf, isSameServer, ownState, type ServerState } from '../codec/state.js'
 import { leftBehind, readState, rejected, tell, type Of, type Workshop } from './workshop.js'
 
-/** Undoes a hold, where the expected state is found. */
+/** Undoes a hold, if the expected state is found. */
 export function restore(
   shop: Workshop,
   change: Of<'restore'>,
@@ -19,7 +19,7 @@ export function restore(
   return move(shop, change.ref, found, change.to, ctx)
 }
 
-/** Sets the state, by the way that cuts nothing. */
+/** Sets the state by commands that cut nothing. */
 async function move(
   shop: Workshop,
   ref: MemberRef,
@@ -33,7 +33,7 @@ async function move(
   if (reply !== '') {
     const error = refusal(ref, 'set server', reply)
     if (!line.includes(';')) return rejected(ref, error)
-    // The commands of a line are run one by one, also after one that was refused.
+    // HAProxy runs the commands of a line one by one, even after a refused one.
     const now = await readState(shop, ref, ctx)
     const is = (state: AdminState): boolean =>
       now !== undefined && ownState(now.admin) === state && now.weight === from.weight
@@ -48,11 +48,11 @@ async function move(
 }
 
 /**
- * Puts a server back that was put into maintenance for a change which was then refused. What
- * another client has made of it meanwhile is left alone.
+ * Restores a server that was put into maintenance for a change that was then refused. A state that another client set
+ * meanwhile is left alone.
  *
- * @param before - as it was found
- * @returns the refusal; where the server stays in maintenance, it is unknown what becomes of it
+ * @param before - the state as it was found
+ * @returns the refusal; `unknown` if the server stays in maintenance
  */
 export async function putBack(
   shop: Workshop,
@@ -74,9 +74,9 @@ export async function putBack(
 }
 
 /**
- * The line that takes a server out of maintenance. `on-marked-up shutdown-backup-sessions` cuts the
- * sessions on backup servers at that moment, unless the server comes up at weight 0. The option
- * can't be read, so where the backend has a backup that serves, that way is taken.
+ * The line that takes a server out of maintenance. `on-marked-up shutdown-backup-sessions` cuts the sessions on
+ * backup servers at that moment, unless the server comes up at weight 0. The option can't be read, so this is done if
+ * the backend has a backup server with work.
  */
 async function leaveMaint(
   shop: Workshop,
@@ -92,7 +92,7 @@ async function leaveMaint(
   )
   const backups = sight.pools.get(ref.pool)?.backups ?? 0
   if (backups === 0 || found.weight === 0) return setState(ref, to)
-  // Absolute weights are refused under a static balance algorithm; shares of the configured one are not.
+  // A static balance algorithm refuses absolute weights, but not percentages of the configured one.
   const weight = found.weight === found.initialWeight ? '100%' : found.weight
   const steps = [setWeight(ref, '0%'), setState(ref, 'ready')]
   if (to === 'drain') steps.push(setState(ref, 'drain'))
@@ -100,8 +100,8 @@ async function leaveMaint(
 }
 
 /**
- * With `fall 1` nothing in HAProxy's counters tells whether a check has passed since maintenance.
- * Under drain the server is therefore marked down, and comes up by its own passed checks.
+ * Marks a server with `fall 1` down under drain, so that it comes up by its own passed checks: HAProxy's counters do
+ * not show whether a check has passed since maintenance.
  */
 async function distrustHealth(
   shop: Workshop,

@@ -7,27 +7,29 @@ import { AnotherProcess, type Channel } from '../session/channel.js'
 import type { ServerState } from '../codec/state.js'
 import type { ProcessView } from '../read/read.js'
 
-/** What a change needs of the provider. */
+/** The parts of the provider that a change uses. */
 export interface Workshop {
   /**
-   * One changing command line on a connection of its own, read to the close.
+   * Sends one changing command line on its own connection, read to the close.
    *
-   * @throws `AnotherProcess` where another process executed it than the one that was read
+   * @throws `AnotherProcess` if a process other than the one that was read executed it
    */
   readonly send: (line: string, ctx: CallContext) => Promise<string>
-  /** Whether it was a process that the one that was read has replaced. */
+  /** Whether that process is a predecessor of the one that was read. */
   readonly isPredecessor: (error: AnotherProcess) => boolean
   readonly view: ProcessView
   readonly channel: Channel
-  /** Old processes that can be spoken to, for what must be cut there too. */
+  /** Channels to the old processes that can be reached, for cuts there. */
   readonly others: readonly Channel[]
-  /** Whether this provider holds it already: a hold of it is put back then, takes nothing, and is never refused. */
+  /**
+   * Whether this provider holds it already: a hold then only puts it back, takes no capacity, and is never refused.
+   */
   readonly isHeld: (ref: MemberRef) => boolean
-  /** Servers that track this one and go along with it. */
+  /** Returns the servers that track this one and are drained along with it. */
   readonly followers: (ref: MemberRef) => readonly MemberRef[]
-  /** How many servers of a follower's backend must stay. */
+  /** How many servers of a follower's backend must keep serving. */
   readonly keepFollowers: number
-  /** Why no hold can be made: an old process that can't be spoken to. */
+  /** Why no hold can be made: an old process that can't be reached. */
   readonly unseen: string | undefined
   /** Whether `wait srv-removable` exists. */
   readonly canWait: boolean
@@ -36,7 +38,10 @@ export interface Workshop {
 /** A change of one kind. */
 export type Of<K extends Change['kind']> = ChangeOf<K>
 
-/** A process that is being replaced refuses; the next connection finds the new one. */
+/**
+ * How often, and for how long, to retry: a process that is being replaced refuses, and the next connection reaches
+ * the new one.
+ */
 const REPLACED = { every: 20, within: 500 }
 
 export function rejected(ref: MemberRef, error: DrainableError): ChangeResult {
@@ -44,10 +49,10 @@ export function rejected(ref: MemberRef, error: DrainableError): ChangeResult {
 }
 
 /**
- * Sends a change that can be repeated, until the process that was read has executed it: while a
- * reload hands the socket over, its predecessor takes connections too, and obeys or refuses.
+ * Sends a repeatable change until the process that was read has executed it: while a reload hands the socket over,
+ * its predecessor accepts connections too, and executes or refuses commands.
  *
- * @throws `AnotherProcess` where a new process has executed it, which was not looked at
+ * @throws `AnotherProcess` if a new process, which was not read, has executed it
  */
 export async function tell(
   shop: Workshop,
@@ -73,7 +78,7 @@ export async function tell(
   throw last?.thrown ?? new TypeError('nothing was sent')
 }
 
-/** One server as it is now; undefined where it is not there. */
+/** Reads one server; undefined if it is not there. */
 export async function readState(
   { view, channel }: Workshop,
   { pool, member }: MemberRef,
@@ -83,7 +88,7 @@ export async function readState(
   return states.get(pool)?.get(member)
 }
 
-/** A change that was refused, and of which something is left. */
+/** The result of a refused change of which a part is left. */
 export function leftBehind(ref: MemberRef, error: DrainableError, what: string): ChangeResult {
   return { ref, status: 'unknown', error: half(error, what) }
 }

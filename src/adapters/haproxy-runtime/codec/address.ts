@@ -1,16 +1,16 @@
 /**
- * Addresses of sockets as HAProxy spells them behind `stats socket` and `-S`: `/path`, `unix@/path`,
- * `abns@name`, `host:port`, `ipv4@host:port`, `ipv6@[address]:port`.
+ * Socket addresses in the form of HAProxy's `stats socket` and `-S`: `/path`, `unix@/path`, `abns@name`, `host:port`,
+ * `ipv4@host:port`, `ipv6@[address]:port`.
  */
 import { canonicalAddress, formatSocket } from '../../../provider/address.js'
 import { printable } from '../../../provider/quote.js'
 
-/** Where a socket is, as `node:net` connects to it, and what it is called. */
+/** The address of a socket for `node:net`, and its label. */
 export interface Address {
   readonly to: { readonly path: string } | { readonly host: string; readonly port: number }
   /** The same for every spelling: `unix:/path`, `abns:name`, `tcp:host:port`. */
   readonly label: string
-  /** On this machine. */
+  /** Whether it is on this machine. */
   readonly local: boolean
 }
 
@@ -21,9 +21,9 @@ const EXPECTED =
   "expected the path of a unix socket, host:port, or an address as HAProxy's 'stats socket' has it (unix@/path, abns@name, ipv4@host:port, ipv6@[address]:port)"
 
 /**
- * Reads an address.
+ * Parses an address.
  *
- * @returns why it can't be used, as a text, where it is none or could be two things
+ * @returns the address, or a text that says why it is wrong or ambiguous
  */
 // eslint-disable-next-line complexity -- the table of address families
 export function parseAddress(text: string): Address | string {
@@ -57,7 +57,7 @@ export function parseAddress(text: string): Address | string {
   }
 }
 
-/** A host and a port. */
+/** Makes the address of a host and a port. */
 export function tcpAddress(host: string, port: number): Address {
   const local = /^(localhost|127(\.\d{1,3}){3}|::1)$/i.test(canonicalAddress(host))
   return { to: { host, port }, label: `tcp:${formatSocket(host, port)}`, local }
@@ -73,7 +73,7 @@ function abstract(name: string): Address | string {
   return { to: { path }, label: `abns:${printable(name)}`, local: true }
 }
 
-/** @param bare - `ipv6@` says that all before the last colon is the address, brackets or not */
+/** @param bare - after `ipv6@`, everything before the last colon is the address, with or without brackets */
 function tcp(text: string, bare = false): Address | string {
   const colon = text.lastIndexOf(':')
   if (colon === -1)

@@ -1,14 +1,14 @@
-/** Encoders: values -> one command. A name that can't carry a command never becomes part of one. */
+/** Encoders: values to one command. A name that HAProxy does not allow never becomes part of a command. */
 import { quote } from '../../../provider/quote.js'
 import { formatSocket } from '../../../provider/address.js'
 import type { AdminState, MemberRef } from '../../../provider/contract.js'
 import { DrainableError, type ErrorCode } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 
-/** What HAProxy allows in names of backends and servers: with anything else it does not load. */
+/** The characters that HAProxy allows in names of backends and servers: it does not load others. */
 const NAME = /^[A-Za-z0-9_.:-]+$/
 
-/** Whether HAProxy can have something of that name at all. */
+/** Whether HAProxy allows this name. */
 export function isName(name: string): boolean {
   return NAME.test(name)
 }
@@ -26,16 +26,19 @@ function server(ref: MemberRef): string {
   return `${name(ref.pool, 'backend')}/${name(ref.member, 'server')}`
 }
 
-/** Who answers, and its own clock to the microsecond: the first command of every line. */
+/** Identifies the process, and reads its own clock to the microsecond: the first command of every line. */
 export const SHOW_INFO = 'show info float'
 
-/** Every stream of a process, with its connections and how far it is. */
+/** Lists every stream of a process, with its connections and state. */
 export const SHOW_STREAMS = 'show sess all'
 
-/** Every stream of a process, one line each. */
+/** Lists every stream of a process, one line each. */
 export const SHOW_STREAM_LINES = 'show sess'
 
-/** The streams of one server, one line each, from 3.2 on; older ones ignore the filter and list every stream. */
+/**
+ * Lists the streams of one server, one line each, from 3.2 on; older versions ignore the filter and list every
+ * stream.
+ */
 export function showStreamsOf(ref: MemberRef): string {
   return `${SHOW_STREAM_LINES} server ${server(ref)}`
 }
@@ -43,12 +46,12 @@ export function showStreamsOf(ref: MemberRef): string {
 /** Types of rows for `show stat`. */
 const ROWS = { servers: 4, backend: 2, both: 6 } as const
 
-/** One server's row (`sid`), or every row, of the proxy that `proxy` names: its number, its name, or -1 for all. */
+/** Reads one server's row (`sid`), or every row, of a proxy: `proxy` is its number, its name, or -1 for all. */
 export function showStat(proxy: string, rows: keyof typeof ROWS, sid = '-1'): string {
   return `show stat ${proxy === '-1' ? proxy : name(proxy, 'backend')} ${ROWS[rows]} ${sid}`
 }
 
-/** States of one backend's servers, or of all. */
+/** Reads the states of one backend's servers, or of all. */
 export function showServersState(pool?: string): string {
   return pool === undefined ? 'show servers state' : `show servers state ${name(pool, 'backend')}`
 }
@@ -63,7 +66,7 @@ export function setWeight(ref: MemberRef, weight: number | '0%' | '100%'): strin
   return `set server ${server(ref)} weight ${weight}`
 }
 
-/** Tells that the last checks failed: the server is up again after `rise` passed ones. */
+/** Marks the last checks as failed: the server is up again after `rise` passed checks. */
 export function setHealthDown(ref: MemberRef): string {
   return `set server ${server(ref)} health down`
 }
@@ -75,11 +78,11 @@ export function shutdownSessions(ref: MemberRef): string {
 
 /** Cuts one stream by its pointer. */
 export function shutdownSession(pointer: string): string {
-  if (!/^0x[0-9a-f]+$/i.test(pointer)) throw new TypeError(`'${pointer}' is no pointer`)
+  if (!/^0x[0-9a-f]+$/i.test(pointer)) throw new TypeError(`'${pointer}' is not a pointer`)
   return `shutdown session ${pointer}`
 }
 
-/** Answers when nothing is attached to a server in maintenance, or after the delay. From 3.0. */
+/** Waits until nothing is attached to a server in maintenance, or until the delay is over. From 3.0. */
 export function waitRemovable(ref: MemberRef, ms: number): string {
   return `wait ${Math.max(1, Math.round(ms))}ms srv-removable ${server(ref)}`
 }
@@ -88,7 +91,7 @@ export function delServer(ref: MemberRef): string {
   return `del server ${server(ref)}`
 }
 
-/** Keywords of `add server` beyond address and weight: words that can't carry a second command. */
+/** The keywords of `add server` after address and weight: words that can't contain a second command. */
 const KEYWORDS = /^[A-Za-z0-9_.:/@%+=,-]+( [A-Za-z0-9_.:/@%+=,-]+)*$/
 
 export interface NewServer {
@@ -104,19 +107,19 @@ export function addServer(ref: MemberRef, added: NewServer): string {
   if (!/^[0-9A-Fa-f:.]+$/.test(address)) {
     throw new DrainableError(
       'INVALID_OPTIONS',
-      `'${quote(address)}' is no IP address, expected one such as 10.0.0.1 or 2001:db8::1`,
+      `'${quote(address)}' is not an IP address, expected one such as 10.0.0.1 or 2001:db8::1`,
       { ref, provider: 'haproxy-runtime' },
     )
   }
-  // A port over 65535 is not refused by HAProxy: it silently becomes another one.
+  // HAProxy does not refuse a port over 65535: it silently becomes another one.
   if (!Number.isInteger(port) || port < 1 || port > 65_535) {
-    throw new DrainableError('INVALID_OPTIONS', `${port} is no port, expected 1 to 65535`, {
+    throw new DrainableError('INVALID_OPTIONS', `${port} is not a port, expected 1 to 65535`, {
       ref,
       provider: 'haproxy-runtime',
     })
   }
   if (weight !== undefined && (!Number.isInteger(weight) || weight < 0 || weight > 256)) {
-    throw new DrainableError('INVALID_OPTIONS', `${weight} is no weight, expected 0 to 256`, {
+    throw new DrainableError('INVALID_OPTIONS', `${weight} is not a weight, expected 0 to 256`, {
       ref,
       provider: 'haproxy-runtime',
     })
@@ -134,7 +137,7 @@ export function addServer(ref: MemberRef, added: NewServer): string {
   return words.join(' ')
 }
 
-/** HAProxy's words for a refusal, as an error: what it means and what to do. */
+/** Turns HAProxy's words for a refusal into an error with its meaning and a remedy. */
 export function refusal(ref: MemberRef, command: string, reply: string): DrainableError {
   const said = quote(reply)
   const { code, hint, retryable } = meaning(said)

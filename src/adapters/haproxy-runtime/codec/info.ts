@@ -6,15 +6,14 @@ export interface ProcessInfo {
   readonly version: string
   readonly node: string
   readonly pid: number
-  /** Whole seconds since 1970, as text; empty on versions that don't say. */
+  /** Its start, in whole seconds since 1970, as text; empty on versions that do not report it. */
   readonly start: string
   /**
-   * For how long it has lived by its own clock, in milliseconds. That clock leaves out what the process
-   * did not live through (SIGSTOP, a paused VM), exactly as the timers of its retries do: seen on 2.6,
-   * 3.0 and 3.2.
+   * How long it has run by its own clock, in milliseconds. That clock excludes time in which the process did not run
+   * (SIGSTOP, a paused VM), exactly as the timers of its retries do: seen on 2.6, 3.0 and 3.2.
    */
   readonly lived: number
-  /** It was told to go: it finishes its work and takes no new connections. */
+  /** Whether it is stopping: it finishes its work and takes no new connections. */
   readonly stopping: boolean
   /** Connections of clients (CLI connections are not among them). */
   readonly connections: number
@@ -23,7 +22,7 @@ export interface ProcessInfo {
 /**
  * Reads a reply of `show info float`.
  *
- * @throws `MALFORMED_REPLY` where it is something else
+ * @throws `MALFORMED_REPLY` if it is something else
  */
 export function parseInfo(reply: string): ProcessInfo {
   const lines = `\n${reply}\n`
@@ -50,7 +49,7 @@ export function parseInfo(reply: string): ProcessInfo {
   }
 }
 
-/** One field of about a hundred: they are not all cut out, as this is done at every look. */
+/** Reads one of about a hundred fields; it does not parse them all, because every look does this. */
 function fieldOf(lines: string, name: string): string | undefined {
   const key = `\n${name}:`
   const at = lines.indexOf(key)
@@ -68,14 +67,13 @@ function isSeconds(text: string): boolean {
   return /^\d{1,12}(\.\d{1,9})?$/.test(text)
 }
 
-/** Whether a text is a count that a number holds. */
+/** Whether a text is a count that a number can represent. */
 export function isDigits(text: string): boolean {
   return /^\d{1,16}$/.test(text) && Number.isSafeInteger(Number(text))
 }
 
 /**
- * What tells one process from every other: pids repeat in containers, so the node and the start
- * time belong to it.
+ * Identifies one process among all: it includes the node and the start time, because pids repeat in containers.
  */
 export function incarnationOf(info: Pick<ProcessInfo, 'node' | 'pid' | 'start'>): string {
   return `${info.node}/${info.pid}/${info.start}`
@@ -83,10 +81,12 @@ export function incarnationOf(info: Pick<ProcessInfo, 'node' | 'pid' | 'start'>)
 
 /** The workers a master knows. */
 export interface Workers {
-  /** Process id of the master: it keeps it through reloads. */
+  /** The process id of the master, which stays the same through reloads. */
   readonly master: number
   readonly current: readonly number[]
-  /** Replaced by a reload, still there. An old worker leaves the list when its last connection ends. */
+  /**
+   * Workers that a reload replaced and that still run. An old worker leaves the list when its last connection ends.
+   */
   readonly old: readonly number[]
   /** Reloads of this master since its start. */
   readonly reloads: number
@@ -95,7 +95,7 @@ export interface Workers {
 /**
  * Reads a reply of `show proc` (master socket).
  *
- * @throws `MALFORMED_REPLY` where it is something else
+ * @throws `MALFORMED_REPLY` if it is something else
  */
 export function parseProc(reply: string): Workers {
   const current: number[] = []

@@ -4,11 +4,11 @@
  * - One line goes in, the commands in it are separated by `;` and answered in order; an error of one
  *   does not stop the rest. The server then closes (stats socket), or waits for more (master socket).
  * - A reply ends with an empty line; a silent success is a single `\n`.
- * - HAProxy 2.6 ends every reply of `del server`, some of `add server` and weight errors with one `\n`
- *   and no empty line: these go alone on a connection that is read to its close, never into a batch.
+ * - HAProxy 2.6 ends every reply of `del server`, some of `add server` and weight errors with one `
+ * ` and no empty line: these commands are sent alone on a connection that is read to its close, never in a batch.
  * - In `prompt` mode (kept-open connections) each reply is followed by `> ` at the start of a line;
  *   3.2 prints one prompt a line, 2.6 and 3.0 one a command: one command a line is the same on all.
- * - "Nothing" never means zero: a `show stat` whose filter hits nothing answers the header alone.
+ * - An empty reply never means zero: a `show stat` whose filter matches nothing answers only the header.
  */
 import { quote } from '../../../provider/quote.js'
 import { DrainableError } from '../../../provider/error.js'
@@ -17,7 +17,7 @@ import { DrainableError } from '../../../provider/error.js'
 export const MAX_REPLY = 64 * 1024 * 1024
 
 /**
- * A reply that can't be read.
+ * Makes the error of a reply that can't be read.
  *
  * @param what - what was expected
  * @param text - what came
@@ -30,18 +30,18 @@ export function malformed(what: string, text: string): DrainableError {
   )
 }
 
-/** A reply that ends before its end. */
+/** Makes the error of a reply that was cut off. */
 export function cutShort(words: string): DrainableError {
   return new DrainableError('CONNECTION_LOST', words, { provider: 'haproxy-runtime' })
 }
 
-/** Cuts the stream of one connection into replies, whatever its chunks. */
+/** Splits the stream of one connection into replies, for any chunks. */
 export class ReplySplitter {
   #rest = ''
-  /** Up to where no end was found: a long reply is not looked through again with each chunk. */
+  /** The position up to which no end was found, so that a long reply is not searched again with each chunk. */
   #seen = 0
 
-  /** The replies that are complete now, without their empty line. */
+  /** Returns the replies that are complete now, without their empty line. */
   push(chunk: string): string[] {
     this.#rest += chunk
     const replies: string[] = []
@@ -62,17 +62,17 @@ export class ReplySplitter {
     return replies
   }
 
-  /** What came after the last complete reply. */
+  /** The text after the last complete reply. */
   get rest(): string {
     return this.#rest
   }
 }
 
 /**
- * The replies to a line of `count` commands that only read: each of them has its empty line, and one
- * without it was cut, however well it reads.
+ * Splits the replies to a line of `count` read commands: each ends with an empty line, and a reply without it was
+ * cut, even if it looks complete.
  *
- * @throws `CONNECTION_LOST` where some are missing, with what came
+ * @throws `CONNECTION_LOST` if some are missing, with the text that came
  */
 export function splitReplies(text: string, count: number): string[] {
   const splitter = new ReplySplitter()
@@ -84,19 +84,20 @@ export function splitReplies(text: string, count: number): string[] {
 }
 
 const HTTP_THERE =
-  "; an HTTP server answers there: expected the 'stats socket', no frontend and no stats page"
+  "; an HTTP server answers there: expected the 'stats socket', not a frontend or a stats page"
 
-/** What a frontend, or the stats page, says to a line that is no HTTP. */
+/** Whether a frontend, or the stats page, has answered a line that is not HTTP. */
 function isHttp(text: string): boolean {
   return /^(HTTP\/\d|\S* ?400 Bad request)|<html/i.test(text)
 }
 
 /**
- * The reply to a changing line that follows `show info`, read to the close: on 2.6 not every one has
- * its empty line, so its lines are counted.
+ * Splits the reply to `show info` and a changing line, read to the close: on 2.6 not every reply ends with an empty
+ * line, so its lines are counted.
  *
- * @returns the reply of `show info`, and what came after it
- * @throws `CONNECTION_LOST` where the end of one is missing: a cut success looks like none, a cut refusal like another
+ * @returns the reply of `show info`, and the text after it
+ * @throws `CONNECTION_LOST` if the end of one is missing: a cut success can look like no reply, a cut refusal like
+ *   another one
  */
 export function splitChange(
   text: string,
@@ -113,13 +114,13 @@ export function splitChange(
   return { info: text.slice(0, end), reply: rest.replace(/^\n+|\n+$/g, '') } // silent successes before it are empty lines
 }
 
-/** Cuts the stream of a connection in `prompt` mode into replies: each is followed by a prompt. */
+/** Splits the stream of a connection in `prompt` mode into replies: each is followed by a prompt. */
 export class PromptSplitter {
   #rest = ''
-  /** Up to where no prompt was found. */
+  /** The position up to which no prompt was found. */
   #seen = 0
 
-  /** The replies that are complete now. */
+  /** Returns the replies that are complete now. */
   push(chunk: string): string[] {
     this.#rest += chunk
     const replies: string[] = []
@@ -134,27 +135,30 @@ export class PromptSplitter {
     }
   }
 
-  /** How much came since the last prompt. */
+  /** How many characters came since the last prompt. */
   get size(): number {
     return this.#rest.length
   }
 }
 
 const GONE_WITHIN = 500
-/** Reply of the master socket about a worker that has gone: one `\n`, and on 3.x the connection stays open. */
+/**
+ * The master socket's reply about a worker that has gone: one `
+ * `, and on 3.x the connection stays open.
+ */
 const GONE = /^Can't find the target PID matching the prefix/m
 
-/** Whether the master says that the addressed worker does not exist any more. */
+/** Whether the master reports that the addressed worker no longer exists. */
 export function isWorkerGone(text: string): boolean {
   return GONE.test(text.slice(-GONE_WITHIN)) // nothing follows it
 }
 
-/** Whether a line was refused as a whole because it is longer than `tune.bufsize`; nothing of it ran. */
+/** Whether a line was refused as a whole because it is longer than `tune.bufsize`; none of its commands ran. */
 export function isLineTooLong(text: string): boolean {
   return text.startsWith('The command line is too big')
 }
 
-/** Whether the first command of a line is unknown to what listens there. */
+/** Whether the peer does not know the first command of a line. */
 export function isUnknownCommand(text: string): boolean {
   return text.startsWith('Unknown command')
 }

@@ -2,37 +2,37 @@
 import { isDigits } from './info.js'
 import { malformed } from './replies.js'
 
-/** What is read of one row: a server, or the BACKEND line. */
+/** The fields that are read from one row: a server, or the BACKEND line. */
 export interface StatRow {
   readonly pool: string
   readonly name: string
   readonly kind: 'frontend' | 'backend' | 'server' | 'other'
-  /** Numeric id of the proxy and of the server. */
+  /** The numeric ids of the proxy and of the server. */
   readonly iid: string
   readonly sid: string
   readonly active: number
   readonly queued: number
   /** `stot` + `wretr`: everything that starts or restarts work. */
   readonly arrivals: number
-  /** Reusable server connections with no work on them. */
+  /** Reusable server connections without work. */
   readonly pooled: number
   readonly status: string
   readonly weight: number
-  /** Of a server: 1 or 0. Of the BACKEND line: how many of that kind would get work. */
+  /** For a server: 1 or 0. For the BACKEND line: how many servers of that kind would get work. */
   readonly activeServers: number
   readonly backupServers: number
-  /** `backend/server` whose state this one follows. */
+  /** The `backend/server` whose state this one follows. */
   readonly tracked: string
   /** `address:port`; empty at level user. */
   readonly address: string
   readonly check: CheckColumns | undefined
-  /** What its agent said last, as HAProxy tells it; undefined where it has none. */
+  /** The last word of its agent, as HAProxy reports it; undefined if it has none. */
   readonly agent: string | undefined
 }
 
 /** The health check of a server, as far as the row shows it (not in maintenance). */
 export interface CheckColumns {
-  /** Such as `L7OK`; `INI` before the first one. */
+  /** The result of the last check, such as `L7OK`; `INI` before the first one. */
   readonly status: string
   readonly rise: number
   readonly fall: number
@@ -62,27 +62,27 @@ const USED = [
 
 type Column = (typeof USED)[number]
 
-/** Where the columns that are used stand. */
+/** The positions of the columns that are used. */
 interface Header {
   readonly text: string
   readonly width: number
-  /** -1 where there is no such column. */
+  /** The index of each column, or -1 if there is no such column. */
   readonly at: Readonly<Record<Column, number>>
 }
 
-/** One line of CSV, as it came and cut. */
+/** One line of CSV, as text and split into cells. */
 interface Line {
   readonly text: string
   readonly cells: readonly string[]
 }
 
-/** The header as last read: it is 3 KB of every reply, and the same for all of a version. */
+/** The last header: it is 3 KB of every reply, and the same for all replies of a version. */
 let known: Header | undefined
 
 /**
  * Reads a reply of `show stat`.
  *
- * @throws `MALFORMED_REPLY` where the header or a needed column is missing, or a count is no number
+ * @throws `MALFORMED_REPLY` if the header or a needed column is missing, or a count is not a number
  */
 export function parseStat(reply: string): StatRow[] {
   const end = reply.indexOf('\n')
@@ -115,7 +115,7 @@ function toRow(cells: readonly string[], { at, width }: Header): StatRow {
     malformed(`${expected} of 'show stat'`, cells.join(','))
   if (cells.length !== width) throw wrong(`a row of ${width} cells`)
   const text = (name: Column): string => cells[at[name]] ?? ''
-  /** Empty where it does not apply to this row. */
+  /** A cell is empty if the column does not apply to this row. */
   const number = (name: Column): number => {
     const value = text(name)
     if (value === '' || isDigits(value)) return Number(value)

@@ -17,7 +17,7 @@ export interface ServerState {
   readonly iid: string
   readonly name: string
   readonly sid: string
-  /** `-` for a unix socket, or where no address is known. */
+  /** `-` for a unix socket, or if no address is known. */
   readonly address: string
   readonly port: number
   /** 0 stopped, 1 starting, 2 running, 3 stopping. */
@@ -25,11 +25,11 @@ export interface ServerState {
   readonly admin: number
   readonly weight: number
   readonly initialWeight: number
-  /** A health check is configured for it (also while none runs). */
+  /** Whether a health check is configured for it (also while none runs). */
   readonly checked: boolean
-  /** Where its agent answers; undefined where it has none. */
+  /** The address of its agent; undefined if it has none. */
   readonly agent: string | undefined
-  /** Its address comes from a name: it may change or go. */
+  /** Whether its address comes from a name, so that it can change or vanish. */
   readonly resolved: boolean
 }
 
@@ -51,7 +51,7 @@ const COLUMNS = {
   srvrecord: 'record',
 } as const
 
-/** All but those that a release may lack. */
+/** All columns except those that a release can lack. */
 const NEEDED = [...Object.keys(COLUMNS).slice(0, 9), 'srv_port']
 
 /** Bit of srv_check_state: a check is configured. */
@@ -60,7 +60,7 @@ const CHECK_CONFIGURED = 0x02
 /**
  * Reads a reply of `show servers state`.
  *
- * @throws `MALFORMED_REPLY` where the header is missing or a line has no mask
+ * @throws `MALFORMED_REPLY` if the header is missing or a line has no mask
  */
 export function parseServersState(reply: string): ServerState[] {
   const lines = reply.split('\n')
@@ -120,21 +120,21 @@ function toState(line: string, index: ReadonlyMap<string, number>): ServerState 
   }
 }
 
-/** The server's own state: what was set on itself. */
+/** The server's own state, as set on the server itself. */
 export function ownState(admin: number): AdminState {
   if ((admin & 0x01) !== 0) return 'maint'
   return (admin & 0x08) !== 0 ? 'drain' : 'ready'
 }
 
-/** What it inherits: from the server it tracks, or because its name does not resolve. */
+/** The state that it inherits from the server it tracks, or because its name does not resolve. */
 export function inheritedState(admin: number): AdminState | undefined {
   if ((admin & 0x22) !== 0) return 'maint'
   return (admin & 0x10) !== 0 ? 'drain' : undefined
 }
 
 /**
- * Whether a status text and a mask can both be true. Status comes with the counts, the mask from
- * another command: between the two another client may have changed it.
+ * Whether a status text and a mask are consistent. The status comes with the counts and the mask from another
+ * command: another client can have changed the state between the two.
  */
 export function statusFitsMask(status: string, admin: number): boolean {
   const maint = (admin & 0x23) !== 0
@@ -146,14 +146,14 @@ export function statusFitsMask(status: string, admin: number): boolean {
   return true
 }
 
-/** Address and port tell which machine a server is: ids move on reload. */
+/** Identifies the machine of a server by address and port, because ids change on reload. */
 export function identityOf(state: ServerState): string {
   return formatSocket(state.address, state.port)
 }
 
 /**
- * Whether the server found is the one expected. A server that comes from a name and has lost its
- * address (resolution failed) is still the same: no other has its place yet.
+ * Whether the server found is the one expected. A server with a name that has lost its address (resolution failed) is
+ * still the same: no other server has its place yet.
  */
 export function isSameServer(expected: string | undefined, found: ServerState): boolean {
   if (expected === undefined || identityOf(found) === expected) return true

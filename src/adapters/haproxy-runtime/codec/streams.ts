@@ -1,7 +1,7 @@
 import { refKey } from '../../../provider/member-ref.js'
 
 /**
- * Decoder of `show sess all`: which connections of clients carry a tunnel.
+ * Decoder of `show sess all`: finds the client connections that carry a tunnel.
  *
  * One stream begins with its pointer at the start of a line and goes on in indented lines. Of these,
  * seen alike on 2.6, 3.0 and 3.2:
@@ -11,18 +11,18 @@ import { refKey } from '../../../provider/member-ref.js'
  * - `co0=` is the client's connection: `mux=PASS` for TCP, `mux=H1`, or one that carries several streams
  */
 
-/** Connections of clients that carry a tunnel. */
+/** Client connections that carry a tunnel. */
 export interface Tunnels {
-  /** A tunnel over HTTP/1, or TCP: they can't bring another request. */
+  /** Tunnels over HTTP/1, or TCP: they can't bring another request. */
   readonly alone: number
   /**
-   * A tunnel over HTTP/2 (a WebSocket by RFC 8441): an old process says GOAWAY on it, and serves every further
-   * request all the same, for as long as the tunnel lasts (measured on 2.6, 3.0, 3.2 and 3.4).
+   * Tunnels over HTTP/2 (a WebSocket by RFC 8441): an old process sends GOAWAY on the connection, but still serves
+   * every further request as long as the tunnel lasts (measured on 2.6, 3.0, 3.2 and 3.4).
    */
   readonly shared: number
 }
 
-/** Counts the connections that carry a tunnel. Anything that is not understood is none of them. */
+/** Counts the connections that carry a tunnel. A stream that is not understood does not count as one. */
 export function countTunnels(reply: string): Tunnels {
   const [alone, shared] = [new Set<string>(), new Set<string>()]
   for (const stream of reply.split(/^(?=0x[0-9a-f]+: )/m)) {
@@ -62,7 +62,7 @@ function parseAge(text: string): number | undefined {
   return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000
 }
 
-/** Whether clients have one stream in this process, and it comes from that port. */
+/** Whether the only client stream in this process comes from that port. */
 export function isOnlyFrom(reply: string, port: number): boolean {
   const clients = reply
     .split(/^(?=0x[0-9a-f]+: )/m)
@@ -71,7 +71,7 @@ export function isOnlyFrom(reply: string, port: number): boolean {
   return clients.length === 1 && Number(source?.[1]) === port
 }
 
-/** The client's connection, by its pointer, where this stream is a tunnel that is established. */
+/** The client's connection, by its pointer, if this stream is an established tunnel. */
 function tunnelOf(
   stream: string,
 ): { readonly connection: string; readonly isShared: boolean } | undefined {

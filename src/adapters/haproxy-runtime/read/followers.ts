@@ -7,25 +7,25 @@ import { parseStat, type StatRow } from '../codec/stat.js'
 import type { ServerState } from '../codec/state.js'
 
 /**
- * Whether a server may have followers: HAProxy refuses to track one that has neither a check nor an agent, nor
- * tracks another itself.
+ * Whether a server can have followers: HAProxy refuses to track a server that has neither a check nor an agent and
+ * does not track another one itself.
  *
- * @param tracks - whether it does; undefined where that is not known
+ * @param tracks - whether it tracks another server; undefined if that is not known
  */
 export function mayLead({ checked, agent }: ServerState, tracks: boolean | undefined): boolean {
   return checked || agent !== undefined || tracks !== false
 }
 
 /**
- * Which servers track which: a drained server drains those that follow it, and those that follow them. Only the
- * follower's row says so, so all rows are read, once a process, and only where one is asked for that may
- * have any (see {@link mayLead}).
+ * Learns which servers track which: a drained server also drains its followers, and their followers. Only the
+ * follower's row shows this, so all rows are read, once per process, and only if a requested server can have
+ * followers (see {@link mayLead}).
  */
 export class Followers {
   #scope = ''
   #byLeader: ReadonlyMap<string, readonly MemberRef[]> = new Map()
 
-  /** The followers by the leader's `refKey`, from rows that were read anyway. */
+  /** Learns the followers by the leader's `refKey`, from rows that were read anyway. */
   learn(scope: string, rows: readonly StatRow[]): ReadonlyMap<string, readonly MemberRef[]> {
     const direct = new Map<string, MemberRef[]>()
     for (const { pool, name, tracked } of rows) {
@@ -39,12 +39,12 @@ export class Followers {
     return this.#byLeader
   }
 
-  /** Those that follow a server, directly or along a chain; none where nothing is known yet. */
+  /** Returns the followers of a server, direct or along a chain; none if nothing is known yet. */
   of(ref: MemberRef): readonly MemberRef[] {
     return this.#byLeader.get(refKey({ pool: ref.pool, member: ref.member })) ?? []
   }
 
-  /** @param leads - whether any of the servers asked for may have followers */
+  /** @param leads - whether any of the requested servers can have followers */
   async read(
     scope: string,
     leads: boolean,

@@ -5,16 +5,16 @@ import type { Sight } from './read.js'
 const PASSED = /^(L4OK|L6OK|L7OK|L7OKC|PROCOK)$/
 
 /**
- * What HAProxy's checks say, where `up` means that one has passed since the server left maintenance.
+ * The health by HAProxy's checks; `up` means that one has passed since the server left maintenance.
  *
- * HAProxy calls a server UP the moment it leaves maintenance and counts its health from `rise`; the
- * first passed check raises that to rise + fall - 1. So with `fall` above 1 the number tells. With
- * `fall 1` both are the same: there, leaving maintenance goes along with `health down` (see
- * `changes.ts`), and the status tells.
+ * HAProxy calls a server UP the moment it leaves maintenance and counts its health from `rise`; the first passed
+ * check raises that to rise + fall - 1. So with `fall` above 1 the number shows it. With `fall 1` both are the same:
+ * then the adapter also sends `health down` when a server leaves maintenance (see `changes.ts`), and the status shows
+ * it.
  */
 // eslint-disable-next-line complexity -- one rule a line, the first that fits
 export function toHealth({ row, state, own, inherited }: Sight): Health {
-  // No check runs, and none can come before another client's state changes: the name, the server it tracks.
+  // No check runs, and none can run before the inherited state changes: the name, or the server it tracks.
   if (inherited === 'maint' && own !== 'maint') return 'unchecked'
   if (own === 'maint' || inherited === 'maint' || row.status.startsWith('MAINT')) {
     return state.checked || row.tracked !== '' ? 'unknown' : 'unchecked'
@@ -27,7 +27,7 @@ export function toHealth({ row, state, own, inherited }: Sight): Health {
   return check.health >= check.rise && PASSED.test(check.status) ? 'up' : 'unknown'
 }
 
-/** A tracking server shows the other one's health as text only: `UP 1/3` before the first passed check. */
+/** A tracking server shows the health of the tracked one only as text: `UP 1/3` before the first passed check. */
 function trackedHealth(status: string): Health {
   if (/ \d+\/\d+$/.test(status)) return 'unknown'
   return /^(UP|DRAIN)/.test(status) ? 'up' : 'unknown'

@@ -14,7 +14,7 @@ import {
 } from '../codec/state.js'
 import { parseStat, type StatRow } from '../codec/stat.js'
 
-/** One server as one process holds it. */
+/** One server in one process. */
 export interface Sight {
   readonly ref: MemberRef
   readonly state: ServerState
@@ -23,7 +23,7 @@ export interface Sight {
   readonly inherited: AdminState | undefined
 }
 
-/** How many of a backend would get work in this process. */
+/** How many servers of a backend would get work in this process. */
 export interface PoolSight {
   readonly serving: number
   readonly total: number
@@ -31,30 +31,30 @@ export interface PoolSight {
   readonly backups: number
 }
 
-/** What one look at a process saw. */
+/** The result of one look at a process. */
 export interface ProcessSight {
-  /** Before the counts were asked for. */
+  /** The time before the counts were asked for. */
   readonly sampledAt: number
-  /** What the process said of itself right before its counts, in the same line. */
+  /** The process information right before its counts, from the same command line. */
   readonly info: ProcessInfo
-  /** By `refKey`; a wanted member that is missing here was proved absent in this look. */
+  /** The members by `refKey`; a wanted member that is missing here is proved absent by this look. */
   readonly members: ReadonlyMap<string, Sight>
   readonly pools: ReadonlyMap<string, PoolSight>
 }
 
-/** What to look at: backends, and of each the servers or all. */
+/** The backends to look at, with some or all servers of each. */
 export type Wanted = ReadonlyMap<string, ReadonlySet<string> | 'all'>
 
-/** Where a backend is in this process. Ids move on reload, so this is never kept beyond a process. */
+/** The position of a backend in this process. Ids change on reload, so this is never kept beyond a process. */
 interface Layout {
-  /** Undefined: this process has no such backend. */
+  /** The id; undefined if this process has no such backend. */
   iid: string | undefined
   servers: Map<string, ServerState>
-  /** How `show stat` finds it: a name may be the frontend's, and a number may be another's name. */
+  /** How `show stat` finds it: a name can be that of a frontend, and a number can be another proxy's name. */
   by: 'iid' | 'name' | 'filter'
 }
 
-/** What is remembered of a server between two looks, to know when its mask must be read again. */
+/** The memory of a server between two looks, to know when its mask must be read again. */
 interface Memory {
   status: string
   tracks: boolean
@@ -66,17 +66,20 @@ interface Memory {
 }
 
 /**
- * Rows one by one cost the header and a walk of the list each: beyond a hundred of them, or an
- * eleventh of the backend (3.3 KB against 0.3 KB on 3.x), one dump is cheaper.
+ * Each single row costs the header and a walk of the list: beyond a hundred rows, or an eleventh of the backend (3.3
+ * KB against 0.3 KB on 3.x), one dump is cheaper.
  */
 const MAX_SINGLE_READS = 100
 const DUMP_SHARE = 11
-/** Once a server was at zero for that long, its mask is read once more: the proof may close now. */
+/**
+ * Once a server has been at zero for this long, its mask is read again, because the proof can be complete now; in
+ * milliseconds.
+ */
 const PROOF_NEAR = 900
-/** Looks again where what was read contradicts itself. */
+/** How often to look if readings contradict each other. */
 const ATTEMPTS = 4
 
-/** One process's backends and servers: where they are, and the cheapest way to read some of them. */
+/** The backends and servers of one process: knows their positions, and the cheapest commands to read some of them. */
 export class ProcessView {
   readonly #layouts = new Map<string, Layout>()
   readonly #memory = new Map<string, Memory>()
@@ -97,12 +100,12 @@ export class ProcessView {
     return this.#memory.get(refKey(ref))?.tracks
   }
 
-  /** Forget masks: something was changed. */
+  /** Forgets the masks after a change. */
   touch(ref: MemberRef): void {
     this.#memory.delete(refKey(ref))
   }
 
-  /** The states of whole backends, asked for now. */
+  /** Reads the states of whole backends now. */
   async states(
     pools: Iterable<string>,
     channel: Channel,
@@ -117,7 +120,7 @@ export class ProcessView {
     return new Map(names.map((pool) => [pool, this.#layouts.get(pool)?.servers ?? new Map()]))
   }
 
-  /** Everything: every backend. */
+  /** Reads every backend. */
   async readAll(channel: Channel, ctx: Within): Promise<ProcessSight> {
     for (let attempt = 1; ; attempt += 1) {
       const sampledAt = ctx.clock.now()
@@ -145,7 +148,7 @@ export class ProcessView {
     }
   }
 
-  /** Some servers of some backends, in as few and as short commands as can be. */
+  /** Reads some servers of some backends, with as few and as short commands as possible. */
   async read(wanted: Wanted, channel: Channel, ctx: Within): Promise<ProcessSight> {
     const pools = [...wanted.keys()].filter(isName)
     const blank = pools.filter((pool) => !this.#layouts.has(pool))
@@ -234,7 +237,7 @@ export class ProcessView {
     return { names, commands }
   }
 
-  /** Whether the rows are those that were asked for; else where to find them is learnt anew. */
+  /** Whether the rows are the requested ones; otherwise their positions are learnt anew. */
   #found(pool: string, rows: readonly StatRow[], plan: { names: string[] } | undefined): boolean {
     const layout = this.#layouts.get(pool)
     if (layout?.iid === undefined || plan === undefined) return true
@@ -246,7 +249,7 @@ export class ProcessView {
     return plan.names.every((name) => seen.has(name) || !layout.servers.has(name))
   }
 
-  /** Whether the mask has to come with this look. */
+  /** Whether this look needs the mask. */
   #wantsMask(pool: string, name: string, now: number, fresh: boolean): boolean {
     const layout = this.#layouts.get(pool)
     if (fresh) return false
@@ -257,7 +260,7 @@ export class ProcessView {
     return memory.load === 0 && memory.maskAt < due && now >= due
   }
 
-  /** Whether a row says something the last mask can't explain. */
+  /** Whether a row contradicts the last mask. */
   #surprises(pool: string, name: string, rows: readonly StatRow[]): boolean {
     const memory = this.#memory.get(refKey({ pool, member: name }))
     const row = rows.find((candidate) => candidate.name === name)
@@ -327,7 +330,7 @@ export class ProcessView {
     const servers = parseServersState(reply).filter((server) => server.pool === pool)
     const iid = servers[0]?.iid ?? before?.iid
     this.#layouts.set(pool, {
-      // A backend without a server has no line: its own name is all there is.
+      // A backend without servers has no line: only its name is known.
       iid: iid ?? pool,
       servers: new Map(servers.map((server) => [server.name, server])),
       by: iid === undefined ? 'name' : (before?.by ?? 'iid'),
@@ -336,9 +339,8 @@ export class ProcessView {
 }
 
 /**
- * Whether the status text alone says what the server's own state is, so that the mask need not come
- * with every look: DRAIN and plain MAINT do, where nothing is tracked. DOWN hides a drain;
- * "MAINT (via ...)" hides the own bit.
+ * Whether the status text alone shows the server's own state, so that not every look needs the mask: DRAIN and plain
+ * MAINT do, if the server tracks nothing. DOWN hides a drain; "MAINT (via ...)" hides the own bit.
  */
 function tellsOwnState(status: string): boolean {
   return /^DRAIN/.test(status) || status === 'MAINT'
@@ -360,7 +362,9 @@ function toSight(ref: MemberRef, row: StatRow, state: ServerState, fits: boolean
   }
 }
 
-/** HAProxy counts in the backend's row who is up, not drained and of some weight. A backup that is up serves too. */
+/**
+ * The backend's row counts the servers that are up, not drained and have a weight. A backup that is up serves too.
+ */
 function toPoolSight(row: StatRow, total: number): PoolSight {
   const { activeServers, backupServers } = row
   return { serving: activeServers + backupServers, backups: backupServers, total }

@@ -13,12 +13,12 @@ import type { Settings } from '../options.js'
 import { noteWork, type Process } from '../session/process.js'
 import { type ProcessSight, type Sight, wouldServe } from './read.js'
 
-/** Scope of processes that are not known one by one: the master could not be asked. */
+/** The scope of processes that are not known one by one, because the master could not be asked. */
 const UNLISTED = 'old processes'
-/** Scope of processes that were replaced before the first look and can't be seen. */
-const BEFORE = 'processes of before'
+/** The scope of processes that were replaced before the first look and can't be seen. */
+const BEFORE = 'processes from before'
 
-/** Makes readings of what was seen. */
+/** Makes readings from the looks at all processes. */
 export class Readings {
   readonly #settings: Settings
   readonly #point: ControlPoint
@@ -29,7 +29,7 @@ export class Readings {
     this.#point = point
   }
 
-  /** Notes the work that the readings of a look speak of, process by process. */
+  /** Notes the work in the readings of a look, process by process. */
   note(refs: readonly MemberRef[], { process, sight, others }: EverySight, now: number): void {
     for (const ref of refs) {
       const key = keyOf(ref)
@@ -39,7 +39,7 @@ export class Readings {
     }
   }
 
-  /** Every process that holds work for a member, or may. */
+  /** Lists every process that holds work for a member, or may. */
   scopes(ref: MemberRef, seen: EverySight): readonly LoadScope[] {
     const { process, sight, others } = seen
     const key = keyOf(ref)
@@ -56,7 +56,7 @@ export class Readings {
     for (const { process: other, note, listed } of others.unread) {
       if (!listed && this.#point.unseen.isGivenUp(other)) continue
       if (!listed && !other.view.hasRead(ref)) continue
-      // One that has never served the socket: see `coming()`.
+      // A process that has never served the socket: see `coming()`.
       const old = this.#point.others.isOld(other.scope)
       unread(other.scope, note, { old, ...(old && { incarnation: other.incarnation ?? '' }) })
     }
@@ -68,8 +68,8 @@ export class Readings {
   }
 
   /**
-   * Which processes have ended: all that are not listed, where the master listed every one; else those
-   * that were seen to end, or that the option oldWorkers gives up.
+   * The ended processes: all that are not listed, if the master listed every one; otherwise those that were seen to
+   * end, or that the option oldWorkers gives up.
    */
   ended({ others }: EverySight): NonNullable<Snapshot['ended']> {
     if (others.complete) return 'unlisted'
@@ -85,25 +85,27 @@ export class Readings {
     ]
   }
 
-  /** A process of before a reload. Its door stays as it was: it takes no changes any more. */
+  /**
+   * The scope of a process from before a reload: it takes no more changes, so clients that it let in can still come.
+   */
   #old(process: Process, member: Sight | undefined, sight: ProcessSight): LoadScope {
     const scope = toScope(process, member, sight)
-    const base = { ...scope, old: true, note: 'a process of before a reload' }
+    const base = { ...scope, old: true, note: 'a process from before a reload' }
     const { closed, left, shared } = process.door
     if (member === undefined || closed) return { ...base, open: false }
-    const note = `a process of before a reload, which takes no more changes; ${left} ${left === 1 ? 'connection is' : 'connections are'} left in it that could bring another request${sharedOf(shared)}, and end by timeout http-keep-alive, or all by hard-stop-after`
-    // Its clients are given up, not what they have at work.
+    const note = `a process from before a reload, which takes no more changes; ${left} ${left === 1 ? 'connection is' : 'connections are'} left in it that could bring another request${sharedOf(shared)}, and end by timeout http-keep-alive, or all by hard-stop-after`
+    // Its clients are given up, but not their work in flight.
     if (this.#isOpenAnyhow(process)) return { ...base, note }
     return { ...base, note, admin: member.own }
   }
 
-  /** Whether an old process does not stand in the way although clients can come through it. */
+  /** Whether an old process does not prevent idle although clients can come through it. */
   #isOpenAnyhow({ replacedAt }: Process): boolean {
     if (this.#settings.oldWorkers === 'accept') return true
     return replacedAt !== undefined && this.#point.unseen.hasPassed(replacedAt)
   }
 
-  /** The first old process through which clients can still come to a member, where that is accepted. */
+  /** The first old process through which clients can still reach a member, if that is accepted. */
   #openDoor(ref: MemberRef, { others }: EverySight): Process | undefined {
     return others.read.find(({ process, sight, old }) => {
       const member = sight.members.get(keyOf(ref))
@@ -112,7 +114,7 @@ export class Readings {
     })?.process
   }
 
-  /** A member that is there. */
+  /** Makes the reading of a present member. */
   present(
     ref: MemberRef,
     sight: Sight,
@@ -151,7 +153,7 @@ export class Readings {
     }
   }
 
-  /** A server from a name that lost its address is still the one it was. */
+  /** The identity of a server. A server whose name has lost its address keeps its identity. */
   #identity(ref: MemberRef, state: ServerState): string {
     const key = keyOf(ref)
     const before = this.#identities.get(key)
@@ -165,7 +167,7 @@ export class Readings {
     const { unseen } = this.#point
     if (door !== undefined) {
       const { left } = door.door
-      return `${left} ${left === 1 ? 'connection' : 'connections'} of ${door.scope}, a process of before a reload, could still bring a request to it: with oldWorkers: 'wait' they are waited for`
+      return `${left} ${left === 1 ? 'connection' : 'connections'} of ${door.scope}, a process from before a reload, could still bring a request to it: with oldWorkers: 'wait' the drain waits for them`
     }
     const blindness = unseen.blindness()
     if (blindness?.refuses === false) return blindness.why
@@ -178,12 +180,12 @@ export class Readings {
   }
 }
 
-/** A member's key, whatever it is called behind a combined provider. */
+/** A member's key, also behind a combined provider. */
 export function keyOf(ref: MemberRef): string {
   return refKey({ pool: ref.pool, member: ref.member })
 }
 
-/** A tunnel that no timeout of requests ends, and that does not keep its connection from bringing others. */
+/** Words for tunnels that no request timeout ends, and whose connections can bring further requests. */
 function sharedOf(count: number): string {
   if (count === 0) return ''
   return ` (${count} by HTTP/2 beside a tunnel, such as a WebSocket, for as long as that lasts)`
@@ -193,11 +195,11 @@ function workOf(sight: Sight | undefined): number {
   return sight === undefined ? 0 : sight.row.active + sight.row.queued
 }
 
-/** A worker that takes no changes over this socket yet is none to be proved idle. */
+/** The scope of a worker that takes no changes over this socket yet: it can't be proved idle. */
 function coming(process: Process, member: Sight | undefined, sight: ProcessSight): LoadScope {
   return {
     ...toScope(process, member, sight),
-    // Until it serves, its life is none that a hold could have been confirmed in.
+    // Until it serves, no hold can have been confirmed in it.
     incarnation: '',
     state: 'unread',
     inForce: false,
@@ -215,7 +217,7 @@ function toScope(process: Process, member: Sight | undefined, sight: ProcessSigh
     lived: sight.info.lived,
     inForce: true,
   }
-  // A server is deleted only once nothing is attached to it.
+  // HAProxy deletes a server only once nothing is attached to it.
   if (member === undefined) return { ...base, active: 0, queued: 0, released: true }
   const { active, queued, pooled, arrivals } = member.row
   const oldest = active === 0 ? undefined : process.ages.of(member.ref, sight.sampledAt)
@@ -223,7 +225,7 @@ function toScope(process: Process, member: Sight | undefined, sight: ProcessSigh
   return { ...base, active, queued, pooled, arrivals, ...age }
 }
 
-/** How many of each backend would get work. */
+/** How many servers of each backend would get work. */
 export function toPools(sight: ProcessSight, balancer: string | undefined): PoolReading[] {
   return [...sight.pools].map(([pool, { serving, total }]) => ({
     pool,
@@ -235,8 +237,8 @@ export function toPools(sight: ProcessSight, balancer: string | undefined): Pool
 }
 
 /**
- * An agent that says ready, drain or maint sets the state itself, at every check. HAProxy does not tell
- * the word of it (2.6, 3.0, 3.2: only what it made of the health).
+ * Names an agent, which sets the state itself at every check if it says ready, drain or maint. HAProxy does not
+ * report that word (2.6, 3.0, 3.2: only its effect on the health).
  */
 function agentOf({ row, state }: Sight): string | undefined {
   if (row.agent === undefined) return undefined

@@ -7,26 +7,26 @@ import type { Sight } from '../read/read.js'
 import { AnotherProcess, type Channel, WorkerGone } from './channel.js'
 import type { Within } from './socket.js'
 
-/** A drain that waits for less than that is told no age, ms. */
+/** A drain that has waited for less than this gets no ages, ms. */
 const WAITS_LONG = 10_000
-/** Streams are listed at most that often, ms, and for at most one part in that many of the time. */
+/** The shortest time between two lists of streams, ms, and the part of the time that lists can take. */
 const AGES_LOOK = 2_000
 const AGES_SHARE = 200
-/** A list that takes longer is given up: the look does not wait for it, ms. */
+/** A slower list is given up, so that the look does not wait for it, ms. */
 const LONGEST_LIST = 1_000
 
 interface Known {
   readonly age: number
-  /** By the clock of the calls: when it was that old. */
+  /** When it had that age, by the clock of the calls. */
   readonly at: number
-  /** How many were in flight then. */
+  /** How many requests were in flight then. */
   readonly active: number
 }
 
 /**
- * How old the oldest work of a drained server is in one process. HAProxy tells it only in the list of all
- * streams (before 3.2 that of every server), and stops its threads while it writes a part of it: it is asked
- * seldom, and only for a server that has been drained and busy for long.
+ * Finds the age of the oldest work of a drained server in one process. HAProxy reports it only in the list of streams
+ * (before 3.2, of every server), and stops its threads while it writes a part of the list: so it is read rarely, and
+ * only for a server that has been drained and busy for long.
  */
 export class Ages {
   /** Since when a server has been drained and busy, by its key. */
@@ -34,20 +34,20 @@ export class Ages {
   readonly #known = new Map<string, Known>()
   #askedAt = -Infinity
   #cost = 0
-  /** The socket may not list streams (`level user`). */
+  /** Whether the socket is not allowed to list streams (`level user`). */
   #refused = false
 
-  /** The age of the oldest work of a server, ms; undefined: not known. */
+  /** The age of the oldest work of a server, ms; undefined if not known. */
   of(ref: MemberRef, now: number): number | undefined {
     const known = this.#known.get(keyOf(ref))
     return known && known.age + (now - known.at)
   }
 
   /**
-   * Takes in what a look saw, and asks for the ages where that is due. A failure is none of the look: the
-   * ages are then not known.
+   * Takes in a look, and reads the ages if that is due. A failure does not fail the look: the ages are then not
+   * known.
    *
-   * @param old - whether the process was replaced: what it holds is waited for, whatever its state
+   * @param old - whether the process was replaced: a drain waits for its work, whatever its state
    */
   async note(sights: Iterable<Sight>, old: boolean, channel: Channel, ctx: Within): Promise<void> {
     const now = ctx.clock.now()
@@ -74,7 +74,7 @@ export class Ages {
   #waitsLong({ ref, row, own }: Sight, old: boolean, now: number): boolean {
     const key = keyOf(ref)
     const waits = row.active > 0 && (old || own !== 'ready')
-    // One of them has ended: it may have been the oldest.
+    // A request has ended: it may have been the oldest.
     if (!waits || row.active < (this.#known.get(key)?.active ?? 0)) this.#known.delete(key)
     if (!waits) {
       this.#since.delete(key)
@@ -86,7 +86,7 @@ export class Ages {
   }
 }
 
-/** The lines of the streams of these servers, and perhaps of others; undefined where they could not be had. */
+/** Reads the stream lines of these servers, and perhaps of others; undefined if that failed. */
 async function listed(
   refs: readonly MemberRef[],
   channel: Channel,

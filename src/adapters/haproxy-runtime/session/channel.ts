@@ -10,23 +10,22 @@ import { incarnationOf, parseInfo, type ProcessInfo } from '../codec/info.js'
 import type { KeptConnection } from './kept-connection.js'
 import type { RuntimeSocket, Within } from './socket.js'
 
-/** What one process answered. */
+/** The answer of one process. */
 export interface Answer {
   readonly info: ProcessInfo
-  /** One for each command, in order. */
+  /** One reply for each command, in order. */
   readonly replies: readonly string[]
 }
 
-/** A way to ask one process read-only questions. */
+/** A channel for read-only commands to one process. */
 export interface Channel {
   /**
-   * @throws {@link AnotherProcess} where another process answered, {@link WorkerGone} where it is
-   * positively gone
+   * @throws {@link AnotherProcess} if another process answered, {@link WorkerGone} if it is certainly gone
    */
   run(commands: readonly string[], ctx: Within): Promise<Answer>
 }
 
-/** The socket is served by another process now: a reload, or a restart. */
+/** Another process serves the socket now: after a reload, or a restart. */
 export class AnotherProcess extends Error {
   override readonly name = 'AnotherProcess'
   readonly info: ProcessInfo
@@ -42,16 +41,16 @@ export class WorkerGone extends Error {
   override readonly name = 'WorkerGone'
 }
 
-/** What listens there does not know `show info`: the master itself, or no HAProxy. */
+/** The peer does not know `show info`: it is the master itself, or not HAProxy. */
 export class NoWorker extends Error {
   override readonly name = 'NoWorker'
 }
 
-/** A line stays below HAProxy's `tune.bufsize` (16,384 by default); a smaller one is found out. */
+/** A line stays below HAProxy's `tune.bufsize` (16,384 by default); a smaller limit is found by trying. */
 const LINE_LIMIT = 12_000
 const SHORTEST_LINE = 500
 
-/** Lines of at most `limit` characters, each beginning with {@link SHOW_INFO}. */
+/** Joins commands into lines of at most `limit` characters, each beginning with {@link SHOW_INFO}. */
 export function toLines(commands: readonly string[], limit = LINE_LIMIT): string[][] {
   const lines: string[][] = []
   const first = SHOW_INFO
@@ -69,7 +68,10 @@ export function toLines(commands: readonly string[], limit = LINE_LIMIT): string
   return [...lines, line]
 }
 
-/** Asks the process that serves the stats socket, and checks in the same connection that it is the expected process. */
+/**
+ * Sends commands to the process that serves the stats socket, and checks in the same connection that it is the
+ * expected one.
+ */
 export class StatsChannel {
   readonly #socket: RuntimeSocket
   #limit = LINE_LIMIT
@@ -78,13 +80,13 @@ export class StatsChannel {
     this.#socket = socket
   }
 
-  /** A channel to that process only. */
+  /** Returns a channel to that process only. */
   to(incarnation: string): Channel {
     return { run: (commands, ctx) => this.#run(commands, ctx, incarnation) }
   }
 
   /**
-   * Any process that answers.
+   * Asks any process that answers.
    *
    * @throws {@link NoWorker}
    */
@@ -93,10 +95,10 @@ export class StatsChannel {
   }
 
   /**
-   * One changing line. Its reply is all that comes after `show info`, to the close: on 2.6 not every
-   * reply to a change has its empty line.
+   * Sends one changing line. Its reply is everything after `show info`, to the close: on 2.6 not every reply to a
+   * change ends with an empty line.
    *
-   * @throws {@link AnotherProcess} where another process than that executed it
+   * @throws {@link AnotherProcess} if another process executed it
    */
   async change(line: string, incarnation: string, ctx: Within): Promise<string> {
     const text = await this.#socket.exchange(`${SHOW_INFO};${line}`, ctx)
@@ -112,11 +114,11 @@ export class StatsChannel {
     expected: string | undefined,
   ): Promise<Answer> {
     const lines = toLines(commands, this.#limit)
-    // Several lines are answered by several connections: all must be of one process.
+    // Several lines use several connections: all answers must come from one process.
     let process = expected
     let first: ProcessInfo | undefined
     const answers = await Promise.all(
-      // The master answers so, and does not close.
+      // The master answers with this, and does not close.
       lines.map((line) => this.#socket.exchange(line.join(';'), ctx, isUnknownCommand)),
     )
     const replies: string[] = []
@@ -146,7 +148,7 @@ export class StatsChannel {
   }
 }
 
-/** A connection kept since before a reload. */
+/** A channel over a connection kept since before a reload. */
 export function keptChannel(kept: KeptConnection): Channel {
   return {
     async run(commands, ctx) {

@@ -6,15 +6,14 @@ import type { Channel } from './channel.js'
 import type { KeptConnection } from './kept-connection.js'
 import type { Process } from './process.js'
 
-/** Streams are asked for at most that often, ms, and for at most one part in that many of the time. */
+/** The shortest time between two lists of streams, ms, and the part of the time that lists can take. */
 const DOOR_LOOK = 500
 const DOOR_SHARE = 20
 
 /**
- * Finds out whether a client can still come through an old process. It takes no changes, so it stays at
- * the state that it had, and a client whose answer was under way at the reload keeps its connection: its
- * next request goes to the server all the same. No client can come once no connection is left but those
- * that carry a tunnel.
+ * Checks whether a client can still come through an old process. The process takes no changes, so it keeps its state,
+ * and a client with an answer in progress at the reload keeps its connection: its next request still goes to the
+ * server. No client can come once only connections with a tunnel are left.
  */
 export async function checkDoor(
   process: Process,
@@ -27,7 +26,7 @@ export async function checkDoor(
   if (door.closed || !info.stopping) return
   door.left = info.connections
   if (door.left < door.shared) door.shared = 0
-  // What was accepted in the moment in which it was told to stop is counted by the next look.
+  // The next look counts connections that were accepted at the moment of the stop.
   if (!door.stopping) {
     door.stopping = true
     return
@@ -44,7 +43,7 @@ export async function checkDoor(
   door.askedAt = ctx.clock.now()
   const { info: then, replies } = await channel.run([SHOW_STREAMS], ctx)
   door.cost = ctx.clock.now() - door.askedAt
-  // Counted before its streams were listed: nothing is accepted any more, so it can only be too many.
+  // Counted before the streams were listed: nothing is accepted any more, so the count can only be too high.
   const { alone, shared } = countTunnels(replies[0] ?? '')
   door.left = Math.max(0, then.connections - alone)
   door.shared = shared
@@ -52,9 +51,8 @@ export async function checkDoor(
 }
 
 /**
- * Whether no client but us is connected to an old process. Where a frontend of the same HAProxy stands before
- * the stats socket (for TLS), the connection that we keep is one of its clients, and would keep the process
- * for ever.
+ * Whether we are the only client of an old process. If a frontend of the same HAProxy is in front of the stats socket
+ * (for TLS), our kept connection is one of its clients, and would keep the process alive for ever.
  */
 export async function isLeftToUs(
   kept: KeptConnection,

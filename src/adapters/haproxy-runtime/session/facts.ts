@@ -7,16 +7,16 @@ import { type StatsChannel, WorkerGone } from './channel.js'
 import { MasterSocket } from './master.js'
 import { RuntimeSocket, type SocketLimits, type Within } from './socket.js'
 
-/** What is asked once, before anything else. */
+/** Facts that are read once, before anything else. */
 export interface Facts {
   readonly info: ProcessInfo
-  /** Rights of the stats socket, where it says. */
+  /** The level of the stats socket, if it reports it. */
   readonly level: string
-  /** Under a master (-W)? Undefined: the socket's level does not allow to ask. */
+  /** Whether it runs under a master (-W). Undefined if the socket's level does not allow the command. */
   readonly mworker: boolean | undefined
-  /** Where the master's socket is, as this process knows it. */
+  /** The address of the master's socket, as known by this process. */
   readonly masterAddress: Address | undefined
-  /** It is known that this process is the first one of its master: no reload has happened. */
+  /** Whether this process is certainly the first one of its master: no reload has happened. */
   readonly neverReloaded: boolean
 }
 
@@ -24,8 +24,8 @@ export interface Facts {
  * Variables of the worker's environment. Only the named form of `show env`: the bare one prints the
  * whole environment, secrets too.
  *
- * HAPROXY_MWORKER_REEXEC (seen on 3.2) and HAPROXY_LOAD_SUCCESS (seen on 3.0) are set once the
- * master has executed itself anew, which it does at each reload. 2.6 says nothing of the kind.
+ * HAPROXY_MWORKER_REEXEC (seen on 3.2) and HAPROXY_LOAD_SUCCESS (seen on 3.0) are set once the master has re-executed
+ * itself, which it does at each reload. 2.6 has no such variable.
  */
 const VARIABLES = [
   'HAPROXY_MWORKER',
@@ -34,7 +34,7 @@ const VARIABLES = [
   'HAPROXY_LOAD_SUCCESS',
 ] as const
 
-/** One round trip. */
+/** Reads the facts in one round trip. */
 export async function readFacts(stats: StatsChannel, ctx: Within): Promise<Facts> {
   const commands = ['show cli level', ...VARIABLES.map((name) => `show env ${name}`)]
   const { info, replies } = await stats.ask(commands, ctx)
@@ -58,17 +58,17 @@ export async function readFacts(stats: StatsChannel, ctx: Within): Promise<Facts
   }
 }
 
-/** As `-S` was given: an address, and options of it. */
+/** Parses the argument of `-S`: an address, and its options. */
 function parseCliAddress(text: string | undefined): Address | undefined {
   const read = parseAddress(text?.split(/[;,]/)[0] ?? '')
   return typeof read === 'string' ? undefined : read
 }
 
 /**
- * The master at that address, if it is the one of this process.
+ * Connects to the master at that address, if it is the master of this process.
  *
- * @returns `another` where it knows no such process, `gone` where that ended before it could be asked for
- * @throws `INVALID_OPTIONS` where it is no master socket at all
+ * @returns `another` if it does not know the process, `gone` if the process ended before the master was asked
+ * @throws `INVALID_OPTIONS` if it is not a master socket
  */
 export async function connectMaster(
   address: Address,
@@ -81,7 +81,7 @@ export async function connectMaster(
   try {
     const said = await master.ask('show proc', ctx)
     if (isUnknownCommand(said)) {
-      const words = `haproxyRuntime(): ${address.label} is no master socket, it does not know 'show proc': expected in 'master' the path given to haproxy -S`
+      const words = `haproxyRuntime(): ${address.label} is not a master socket, it does not know 'show proc': expected in 'master' the path given to haproxy -S`
       throw new DrainableError('INVALID_OPTIONS', words, { provider: 'haproxy-runtime' })
     }
     const { current, old } = parseProc(said)
@@ -95,7 +95,7 @@ export async function connectMaster(
   }
 }
 
-/** The error of a `socket` that does not know `show info`: is it the master's? */
+/** The error for a `socket` that does not know `show info`: it can be the master's. */
 export async function whatIsIt(socket: RuntimeSocket, ctx: Within): Promise<Error> {
   const said = await new MasterSocket(socket).ask('show proc', ctx)
   if (isUnknownCommand(said)) return malformed("the reply of 'show info'", said)

@@ -3,26 +3,26 @@ import { DrainableError } from '../../../provider/error.js'
 import { MAX_REPLY, PromptSplitter } from '../codec/replies.js'
 import type { RuntimeSocket, Within } from './socket.js'
 
-/** How long HAProxy keeps the connection without a command: after that no look is made any more, and an old process may go. */
+/** How long HAProxy keeps the connection without a command: without looks for that long, the old process can end. */
 const IDLE = '300s'
-/** A use at the latest after that long, so that the connection outlives pauses between two looks. */
+/** The connection is used at least this often, so that it outlives pauses between two looks. */
 const REFRESH = 60_000
-/** An end after a silence of that long may be HAProxy's own timeout: it proves nothing. */
+/** After a silence this long, a close can be HAProxy's own timeout and proves nothing. */
 const DOUBTFUL = 240_000
 
 /**
- * A CLI connection that stays with one process: after a reload it goes on answering for the old one,
- * and keeps that process alive until it is closed. The only way to an old process without a master.
+ * A CLI connection that stays with one process: after a reload it still answers for the old one, and keeps that
+ * process alive until it is closed. Without a master, nothing else reaches an old process.
  */
 export class KeptConnection {
-  /** `ended`: the process has gone. `lost`: the connection broke, which says nothing of the process. */
+  /** `ended`: the process has gone. `lost`: the connection broke, which proves nothing about the process. */
   state: 'open' | 'ended' | 'lost' = 'open'
   readonly #socket: Socket
   readonly #label: string
   readonly #replyTimeout: number
   readonly #splitter = new PromptSplitter()
-  /** One for each command sent, oldest first; a command that was given up still owes its reply. */
-  /** When it was last sought among the connections of its process, ms of the call's clock. */
+  /** One entry for each command sent, oldest first; the reply to a command that was given up still has to come. */
+  /** When it was last searched among the connections of its process, ms of the call's clock. */
   soughtAt = -Infinity
   readonly #owed: ((reply: string | undefined) => void)[] = []
   #usedAt = performance.now()
@@ -36,7 +36,7 @@ export class KeptConnection {
       for (const reply of this.#splitter.push(chunk)) this.#owed.shift()?.(reply)
       if (this.#splitter.size > MAX_REPLY) this.#finish('lost')
     })
-    // What stands before a TCP port (TLS, a tunnel) ends a connection too, and its process serves on.
+    // A proxy in front of a TCP port (TLS, a tunnel) can close a connection too, while the process goes on.
     const over = from.unix ? 'ended' : 'lost'
     socket.on('end', () => this.#finish(over))
     socket.on('error', () => this.#finish(over))
@@ -61,9 +61,9 @@ export class KeptConnection {
   }
 
   /**
-   * One command, one reply.
+   * Sends one command and returns its reply.
    *
-   * @throws `CALL_TIMEOUT` where nothing comes (a frozen process), `CONNECTION_LOST` where the connection is gone
+   * @throws `CALL_TIMEOUT` if no reply comes (a frozen process), `CONNECTION_LOST` if the connection is gone
    */
   run(command: string, { clock, signal }: Within): Promise<string> {
     return new Promise((resolve, reject) => {
@@ -96,7 +96,7 @@ export class KeptConnection {
           ),
         )
       }, this.#replyTimeout)
-      // A clock may end the call in the moment in which it is asked for the limit.
+      // A clock can end the call while it sets the limit.
       if (isAborted(signal)) {
         onAbort()
         return
@@ -114,12 +114,12 @@ export class KeptConnection {
     })
   }
 
-  /** Where it comes from, over TCP: a frontend of HAProxy's own before the socket counts it among its clients. */
+  /** Its local port, over TCP: a frontend of the same HAProxy in front of the socket counts it among its clients. */
   get localPort(): number | undefined {
     return this.#socket.localPort
   }
 
-  /** Whether it should be used soon, lest HAProxy closes it. */
+  /** Whether it must be used soon, so that HAProxy does not close it. */
   get stale(): boolean {
     return performance.now() - this.#usedAt > REFRESH
   }
@@ -145,7 +145,7 @@ export class KeptConnection {
   }
 }
 
-/** Asked anew, where the compiler would remember an earlier answer. */
+/** A function, because the compiler would assume that the value has not changed. */
 function isAborted(signal: AbortSignal): boolean {
   return signal.aborted
 }

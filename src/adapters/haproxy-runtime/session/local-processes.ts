@@ -9,7 +9,7 @@ import {
   type Started,
 } from './started-alone.js'
 
-/** What the system shows of HAProxy's processes. */
+/** HAProxy's processes, as the operating system shows them. */
 export interface LocalProcesses {
   /**
    * What has become of a process. `unknown`: its pids are not those of this system.
@@ -31,7 +31,7 @@ export interface LocalProcesses {
   neighbours(serves: Started): Promise<readonly number[] | undefined>
 }
 
-/** Of a HAProxy on another machine, or in another container. */
+/** For a HAProxy on another machine, or in another container. */
 export const NOT_LOCAL: LocalProcesses = {
   fate: () => Promise.resolve('unknown'),
   unlisted: () => Promise.resolve([]),
@@ -39,8 +39,8 @@ export const NOT_LOCAL: LocalProcesses = {
 }
 
 /**
- * Reads /proc. It is believed only where it shows the process that serves, by name and start: the pids of a
- * container are other processes here.
+ * Reads /proc. It is used only if it shows the process that serves, by name and start: the pids of a container are
+ * different processes here.
  */
 export function localProcesses(
   read: ReadProc = readProc,
@@ -86,7 +86,7 @@ export function localProcesses(
     async unlisted(master, serves) {
       if ((await argumentsOf(serves, read)) === undefined) return []
       const parents = await parentsOf(master, masterSocket)
-      // A worker is the child of a master, and has its arguments.
+      // A worker is a child of its master, and has the same arguments.
       return [...parents.keys()].filter((pid) => {
         const parent = parents.get(pid) ?? 0
         return parent !== master && parents.has(parent)
@@ -127,7 +127,7 @@ async function wordsOf(pid: number, read: ReadProc): Promise<readonly string[]> 
   return (await read(`/proc/${pid}/cmdline`).catch(() => '')).split('\0')
 }
 
-/** The address of the master socket (`-S`); undefined where there is none. */
+/** The address of the master socket (`-S`); undefined if there is none. */
 function masterSocket(words: readonly string[]): string | undefined {
   return after(words, '-S')[0]?.split(',')[0]
 }

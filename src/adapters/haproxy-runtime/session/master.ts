@@ -11,13 +11,13 @@ export class MasterSocket {
     this.socket = socket
   }
 
-  /** One command for the master itself. It never closes by itself: `quit` makes it. */
+  /** Sends one command to the master itself, with `quit`, because the master does not close by itself. */
   async ask(command: string, ctx: Within): Promise<string> {
     const text = await this.socket.exchange(`${command};quit`, ctx)
     return splitReplies(text, 1)[0] ?? ''
   }
 
-  /** A channel to that worker; with an incarnation to that one only, also where pids repeat. */
+  /** Returns a channel to that worker; with an incarnation, only to that one, even if pids repeat. */
   to(pid: number, incarnation: string | undefined): Channel {
     return {
       run: async (commands, ctx) => {
@@ -46,7 +46,7 @@ export class MasterSocket {
       [`@!${pid}`, ...commands, 'quit'].join(';'),
       ctx,
       (all) => {
-        // 3.x does not close after this one, whatever follows on the line.
+        // 3.x does not close after this reply, whatever follows on the line.
         if (isWorkerGone(all)) return true
         count += splitter.push(all.slice(taken)).length
         taken = all.length

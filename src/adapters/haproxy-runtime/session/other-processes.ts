@@ -9,29 +9,29 @@ import { isSettled, type Process, toProcess, unreadProcess } from './process.js'
 import type { ProcessSight, Wanted } from '../read/read.js'
 import type { Unseen } from './unseen.js'
 
-/** One process beside the current one, as just read. */
+/** A process beside the current one that was just read. */
 export interface ReadProcess {
   readonly process: Process
   readonly sight: ProcessSight
-  /** False: a worker of after a reload that does not serve the socket yet. */
+  /** False for a worker started by a reload that does not serve the socket yet. */
   readonly old: boolean
 }
 
-/** One that exists, or may, and could not be read. */
+/** A process that exists, or may exist, and could not be read. */
 export interface UnreadProcess {
   readonly process: Process
-  /** It is known to exist, and which members it knows is not. */
+  /** Whether it is known to exist; its members are not known. */
   readonly listed: boolean
   readonly note: string
 }
 
-/** What one look saw of the processes beside the current one. */
+/** The result of one look at the processes beside the current one. */
 export interface OtherSight {
   readonly read: readonly ReadProcess[]
   readonly unread: readonly UnreadProcess[]
-  /** The master could not be asked: there may be processes that are not known at all. */
+  /** Why the master could not be asked: there can be processes that are not known at all. */
   readonly blind: string | undefined
-  /** The master listed every process, and each of them was read: what is not among them has ended. */
+  /** Whether the master listed every process, and each was read: a process not among them has ended. */
   readonly complete: boolean
 }
 
@@ -50,23 +50,25 @@ export interface Question {
 
 /** Names of ended processes that are still said to have ended, where nothing lists all of them. */
 const ENDED_SAID = 200
-/** A process without a way to it is named for that long after it last answered, ms. */
+/** How long a process that can't be reached is still reported after its last answer, ms. */
 const NO_WAY_KEPT = 60_000
 const OF_ANOTHER_MASTER =
   'not readable: another master runs HAProxy now, which does not know it; it ends with its last connection, or by hard-stop-after, see the option oldWorkers'
 const NO_WAY =
-  "not readable: a reload replaced it and there is no way to it, give the master socket as 'master', or see the option oldWorkers"
+  "not readable: a reload replaced it and it cannot be reached, give the master socket as 'master', or see the option oldWorkers"
 
 /** The processes beside the one that serves the socket: old workers, and one that is about to serve it. */
 export class OtherProcesses {
   readonly #others = new Map<string, Other>()
-  /** What is over: the names of those that have ended. */
+  /** The names of the processes that have ended. */
   #ended: readonly string[] = []
   readonly #unseen: Pick<Unseen, 'isGivenUp' | 'knowsAll'>
   readonly #local: LocalProcesses
-  /** One is not named any more that was never seen to end: what is not listed has not ended for that. */
+  /**
+   * Whether a process is no longer reported that was never seen to end: then an unlisted process need not have ended.
+   */
   #hasForgotten = false
-  /** Process id of the master that answered last. */
+  /** The process id of the master that answered last. */
   #master: number | undefined
 
   constructor(unseen: Pick<Unseen, 'isGivenUp' | 'knowsAll'>, local: LocalProcesses) {
@@ -74,12 +76,12 @@ export class OtherProcesses {
     this.#local = local
   }
 
-  /** Names of processes that have ended. */
+  /** The names of ended processes. */
   get ended(): readonly string[] {
     return this.#ended
   }
 
-  /** Whether there is none beside the current one, as far as is known. */
+  /** Whether no process is known beside the current one. */
   get none(): boolean {
     return this.#others.size === 0
   }
@@ -95,7 +97,9 @@ export class OtherProcesses {
     this.#others.set(process.scope, { process, old: true })
   }
 
-  /** The process that serves has stood still for so long, and they with it: they end later by that. */
+  /**
+   * Called when the process that serves stood still for this long, and the others with it: they end that much later.
+   */
   delay(stood: number): void {
     if (stood === 0) return
     for (const { process } of this.#others.values()) {
@@ -103,12 +107,12 @@ export class OtherProcesses {
     }
   }
 
-  /** Whether that scope belongs to a process that was replaced and may still be there. */
+  /** Whether that scope belongs to a replaced process that may still exist. */
   isOld(scope: string): boolean {
     return this.#others.get(scope)?.old === true
   }
 
-  /** Hands over a worker that serves the socket now. */
+  /** Removes and returns a worker that serves the socket now. */
   take(scope: string): Process | undefined {
     const other = this.#others.get(scope)
     if (other === undefined || other.old) return undefined
@@ -116,7 +120,7 @@ export class OtherProcesses {
     return other.process
   }
 
-  /** Those that are known, without a look at any of them. */
+  /** The known processes, without a look at any of them. */
   unasked(note: string): OtherSight {
     const unread = this.#alive().map((process) => ({ process, listed: true, note }))
     return { read: [], unread, blind: undefined, complete: false }
@@ -132,7 +136,7 @@ export class OtherProcesses {
       : this.#readListed(question, master, ctx)
   }
 
-  /** Ways to those that can be spoken to. */
+  /** Channels to those that can be reached. */
   channels(master: MasterSocket | undefined): Channel[] {
     const channels: Channel[] = []
     for (const process of this.#alive()) {
@@ -156,7 +160,7 @@ export class OtherProcesses {
     try {
       workers = parseProc(await master.ask('show proc', ctx))
     } catch (error) {
-      // A reload makes the master execute itself anew: for a moment nothing listens on its socket.
+      // At a reload the master re-executes itself: for a moment nothing listens on its socket.
       const note = `not readable: the master could not be asked (${words(error, ctx)})`
       const unread = this.#alive().map((process) => ({ process, listed: false, note }))
       return { read: [], unread, blind: note, complete: false }
@@ -179,7 +183,7 @@ export class OtherProcesses {
     }
   }
 
-  /** A master that is new here may have taken over from another one, whose workers are at work. */
+  /** Handles a new master: it may have taken over from another one whose workers are still busy. */
   async #meetMaster({ master }: Workers, current: Process, { clock }: CallContext): Promise<void> {
     if (master === this.#master) return
     this.#master = master
@@ -194,10 +198,10 @@ export class OtherProcesses {
   }
 
   /**
-   * What its own master does not list has ended.
+   * Ends processes that their own master does not list.
    *
-   * @returns those that another master has listed: a new one (`haproxy -W -sf`, or a start while the one before
-   * still finishes its work) knows only its own workers
+   * @returns the processes that another master listed: a new master (`haproxy -W -sf`, or a start while the previous
+   *   one still finishes its work) knows only its own workers
    */
   #endUnlisted(pids: readonly number[], master: number): Process[] {
     const unlisted = this.#alive().filter(({ pid }) => !pids.includes(pid))
@@ -208,8 +212,8 @@ export class OtherProcesses {
   }
 
   /**
-   * Over the connection that was kept to it: no master knows it. Where there is none, the system tells whether
-   * it is still there.
+   * Reads a process that no master knows over its kept connection. Without one, the operating system shows whether it
+   * still exists.
    */
   async #readOrphan(
     process: Process,
@@ -246,7 +250,7 @@ export class OtherProcesses {
     try {
       if (process?.incarnation === undefined) {
         const { info } = await master.to(pid, undefined).run([], ctx)
-        // Known by its pid alone until now.
+        // Known only by its pid until now.
         if (process !== undefined) this.#end(process)
         process = toProcess(info, ctx.clock.now())
       }
@@ -288,10 +292,10 @@ export class OtherProcesses {
   }
 
   /**
-   * Over the connection that was kept to it.
+   * Reads a process over its kept connection.
    *
-   * @returns undefined where that has ended, as it does with its process. A master knows better: what stands
-   * before the socket (TLS, a tunnel) may end a connection too
+   * @returns undefined if the connection has ended, as it does with its process. A master knows better, because a
+   *   proxy in front of the socket (TLS, a tunnel) can close a connection too
    */
   async #readOld(
     process: Process,
@@ -338,7 +342,7 @@ export class OtherProcesses {
   }
 }
 
-/** Asked anew: it may have broken in a look. */
+/** A function, because the connection can break during a look. */
 function isOpen({ kept }: Process): boolean {
   return kept?.state === 'open'
 }
@@ -363,7 +367,7 @@ async function look(
   return renamed.follow(sight, wanted, { view, channel }, serves, ctx)
 }
 
-/** What is asked of a process that was replaced, beside its counts. */
+/** The further checks of a replaced process, beside its counts. */
 async function checkOld(
   process: Process,
   sight: ProcessSight,
@@ -378,7 +382,7 @@ function isEmpty(sight: ProcessSight): boolean {
   return [...sight.members.values()].every(({ row }) => row.active + row.queued === 0)
 }
 
-/** Why a process could not be read, for a person; an abort and a bug go on as they are. */
+/** Why a process could not be read, for people; rethrows an abort or a bug unchanged. */
 function words(error: unknown, ctx: CallContext): string {
   if (ctx.signal.aborted) throw ctx.signal.reason
   if (!isDrainableError(error)) throw error

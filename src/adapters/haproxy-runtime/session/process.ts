@@ -4,49 +4,52 @@ import { Renamed } from '../read/renamed.js'
 import { Ages } from './ages.js'
 import type { KeptConnection } from './kept-connection.js'
 
-/** One HAProxy process that holds work, or may. */
+/** A HAProxy process that holds work, or may. */
 export interface Process {
-  /** Name of its scope: stable, and never another process's, also where pids repeat (containers). */
+  /** The name of its scope: stable, and never used for another process, even if pids repeat (containers). */
   readonly scope: string
   readonly pid: number
-  /** When it started, in whole seconds since 1970, as text; empty where that is not known. */
+  /** When it started, in whole seconds since 1970, as text; empty if not known. */
   readonly start: string
-  /** Process id of the master that listed it; undefined until one has. */
+  /** The process id of the master that listed it; undefined until one has. */
   master: number | undefined
-  /** Undefined until it could be read once. */
+  /** Its incarnation; undefined until it was read once. */
   incarnation: string | undefined
   readonly view: ProcessView
   /** What its servers are called in the one that has replaced it. */
   readonly renamed: Renamed
   /** A connection that stays with it through a reload. */
   kept: KeptConnection | undefined
-  /** By the clock of the calls: when it last answered. */
+  /** When it last answered, by the clock of the calls. */
   seenAt: number
-  /** By the clock of the calls: when it started, at the latest; later by the time for which it stood still since. */
+  /**
+   * The latest time when it can have started, by the clock of the calls; moved by the time for which it stood still
+   * since.
+   */
   startedAt: number
-  /** The same of the process that replaced it. */
+  /** The same for the process that replaced it. */
   replacedAt: number | undefined
-  /** It was seen to end. */
+  /** Whether it was seen to end. */
   ended: boolean
-  /** Who can still come through it once it was replaced. */
+  /** Whether clients can still come through it once it was replaced. */
   readonly door: Door
-  /** How old what it holds is. */
+  /** The ages of its work. */
   readonly ages: Ages
-  /** When a reading was last given out in which it held work, by the member's key. */
+  /** When a reading with its work was last returned, by the member's key. */
   readonly busy: Map<string, number>
 }
 
-/** Whether an old process can still be asked for something by a client. */
+/** Whether a client can still send a request through an old process. */
 export interface Door {
-  /** No client can any more. It accepts no connection, so that stays so. */
+  /** Whether no client can any more. It accepts no connections, so this stays true. */
   closed: boolean
-  /** It was seen to accept no more connections. */
+  /** Whether it was seen to accept no more connections. */
   stopping: boolean
   /** How many connections could bring another request, as last counted. */
   left: number
   /** How many of them carry a tunnel over HTTP/2, as last seen. */
   shared: number
-  /** When its streams were last asked for, and how long that took. */
+  /** When its streams were last listed, and how long that took. */
   askedAt: number
   cost: number
 }
@@ -61,7 +64,7 @@ export function toProcess(info: ProcessInfo, now: number): Process {
   }
 }
 
-/** An old worker that the master lists and that could not be read yet. */
+/** Makes the record of an old worker that the master lists and that was not read yet. */
 export function unreadProcess(pid: number, now: number): Process {
   return {
     scope: `process ${pid}`,
@@ -83,11 +86,11 @@ export function unreadProcess(pid: number, now: number): Process {
 }
 
 /**
- * For how long a process has not lived since it was last looked at (SIGSTOP, a paused VM), in milliseconds. What
- * ends by its clock, as a predecessor does by `hard-stop-after`, ends later by that.
+ * How long a process has not run since its last look (SIGSTOP, a paused VM), in milliseconds. A deadline on its
+ * clock, such as a predecessor's `hard-stop-after`, comes later by that time.
  *
- * @param lookedAt - when the look was asked for: its answer may have come much later
- * @param silent - for how long it did not answer
+ * @param lookedAt - when the look was asked for: its answer can have come much later
+ * @param silent - how long it did not answer
  */
 export function noteStandstill(
   process: Process,
@@ -101,18 +104,18 @@ export function noteStandstill(
   return stood
 }
 
-/** Notes what a reading that is given out says of it. */
+/** Notes the work in a returned reading. */
 export function noteWork(process: Process, key: string, work: number, now: number): void {
   if (work > 0) process.busy.set(key, now)
   else process.busy.delete(key)
 }
 
-/** A member under drain is looked at again within that time, whatever its cadence, ms. */
+/** The time within which a member under drain is looked at again, whatever its cadence, ms. */
 const LOOKED_AT = 2_000
 
 /**
- * Whether the last reading of every member that is looked at held no work there. One that is not looked at
- * any more (its drain is over, it serves again) says nothing new and must not count.
+ * Whether the last reading of every watched member shows no work there. A member that is no longer looked at (its
+ * drain is over, it serves again) does not count.
  */
 export function isSettled(process: Process, now: number): boolean {
   return [...process.busy.values()].every((at) => at < now - LOOKED_AT)

@@ -18,35 +18,38 @@ import { Standstill } from './standstill.js'
 import { Unseen } from './unseen.js'
 
 const PROVIDER = 'haproxy-runtime'
-/** A reload hands the socket over: for that long either process may answer. */
+/** How long either process can answer while a reload hands the socket over, ms. */
 const HAND_OVER = 1_000
 const HAND_OVER_LOOK = 10
-/** A process that has lived for less may not be known to its master yet. */
+/** A younger process can be unknown to its master, ms. */
 const YOUNG = 3_000
-/** While the master is silent, whether a reload has replaced the process that serves is asked that often, ms. */
+/** How often to check, while the master is silent, whether a reload has replaced the process that serves, ms. */
 const REPLACED_LOOK = 10
 const JUST_REPLACED = 'a reload has just replaced it, it is read at the next look'
-/** What the rest of a look that has its answer ends with: a reason of its own costs a stack trace at every look. */
+/**
+ * The abort reason for the rest of a look that has its answer; shared, because a new error costs a stack trace at
+ * every look.
+ */
 const OVER = new Error('the look has its answer')
-/** While everything is busy, the master is asked for old workers that often. */
+/** How often the master is asked for old workers while everything is busy, ms. */
 const MASTER_LOOK = 250
 /** HAProxy answers over the kept connection within that time, where it only takes no more connections, ms. */
 const ALIVE = 1_000
 /** Where there is no room for a connection that is kept, none is made for that long, ms. */
 const CROWDED = 300_000
 
-/** What one look saw: the process that serves, and those beside it. */
+/** The result of one look: the process that serves, and those beside it. */
 export interface EverySight {
   readonly process: Process
   readonly sight: ProcessSight
   readonly others: OtherSight
-  /** It has just replaced the one of the look before. */
+  /** Whether it has just replaced the process of the look before. */
   readonly replaced: boolean
 }
 
 /**
- * One HAProxy with its processes: which of them serves the socket, how the others are reached, and
- * what can't be known of them. Follows it through reloads.
+ * One HAProxy with its processes: knows which of them serves the socket, how to reach the others, and what can't be
+ * known about them. Follows HAProxy through reloads.
  */
 export class ControlPoint {
   readonly label: string
@@ -59,7 +62,7 @@ export class ControlPoint {
   #facts: Facts | undefined
   #master: MasterSocket | undefined
   #masterAsked = false
-  /** By the clock of the calls: when the master last listed its workers. */
+  /** When the master last listed its workers, by the clock of the calls. */
   #listedAt = -Infinity
   #current: Process | undefined
   /** All connections of `stats maxconn` are taken: until when none is kept, by the clock of the calls. */
@@ -70,13 +73,13 @@ export class ControlPoint {
     this.#socket = new RuntimeSocket(settings.socket, settings, { tls: settings.tls })
     this.#stats = new StatsChannel(this.#socket)
     this.label = this.#socket.label
-    // Over TCP a process may be on another machine.
+    // Over TCP the process can be on another machine.
     const local = this.#socket.unix ? localProcesses() : NOT_LOCAL
     this.unseen = new Unseen(settings, this.label, local)
     this.others = new OtherProcesses(this.unseen, local)
   }
 
-  /** The way to a process that serves the socket. */
+  /** The channel to a process that serves the socket. */
   channel(process: Process): Channel {
     return this.#stats.to(process.incarnation ?? '')
   }
@@ -86,7 +89,7 @@ export class ControlPoint {
     return this.#stats.change(line, process.incarnation ?? '', ctx)
   }
 
-  /** Ways to the old processes that can be spoken to. */
+  /** Channels to the old processes that can be reached. */
   oldChannels(): Channel[] {
     return this.others.channels(this.#master)
   }
@@ -98,7 +101,7 @@ export class ControlPoint {
     this.#master?.socket.close()
   }
 
-  /** The process that serves, then the others; again where a reload is just handing the socket over. */
+  /** Reads the process that serves, then the others; again if a reload is just handing the socket over. */
   async readEvery(wanted: Wanted | 'all', ctx: CallContext): Promise<EverySight> {
     const end = ctx.clock.now() + HAND_OVER
     for (;;) {
@@ -106,7 +109,7 @@ export class ControlPoint {
       const { process, sight } = await this.#readCurrent(wanted, ctx)
       await this.unseen.lookAround(ctx.clock.now())
       if (wanted !== 'all') {
-        // What a reload forgot is to be put back at once: the rest can be asked by the next look.
+        // A drain lost in a reload must be put back at once: the next look can read the rest.
         if (before !== undefined && before !== process.scope) {
           const others = this.others.unasked(JUST_REPLACED)
           return { process, sight, others, replaced: true }
@@ -127,10 +130,10 @@ export class ControlPoint {
   }
 
   /**
-   * Those beside the process that serves.
+   * Reads the processes beside the one that serves.
    *
-   * @returns undefined where that was replaced meanwhile: a master that executes itself anew at a reload may
-   * take half a second to answer, and what the reload forgot is to be put back before
+   * @returns undefined if that process was replaced meanwhile: a master that re-executes itself at a reload can take
+   *   half a second to answer, and a drain lost in the reload must be put back before
    */
   async #readOthers(
     wanted: Wanted | 'all',
@@ -140,7 +143,7 @@ export class ControlPoint {
     const question = { wanted, current: process, channel: this.channel(process) }
     if (this.#master === undefined) return this.others.read(question, undefined, ctx)
     const over = new AbortController()
-    // Cheaper than AbortSignal.any(): this is done at every look.
+    // Cheaper than AbortSignal.any(), because this runs at every look.
     const onAbort = (): void => over.abort(ctx.signal.reason)
     ctx.signal.addEventListener('abort', onAbort, { once: true })
     if (ctx.signal.aborted) onAbort()
@@ -156,7 +159,7 @@ export class ControlPoint {
     }
   }
 
-  /** Resolves once another process serves the socket; the one that did is asked only while nothing else is heard. */
+  /** Resolves once another process serves the socket; checks that only while no other answer comes. */
   async #untilReplaced(process: Process, ctx: CallContext): Promise<undefined> {
     for (;;) {
       await pause(ctx.clock, REPLACED_LOOK, ctx.signal)
@@ -166,14 +169,14 @@ export class ControlPoint {
         if (error instanceof AnotherProcess) {
           if (!this.others.isOld(toProcess(error.info, 0).scope)) return undefined
         } else if (ctx.signal.aborted || !isDrainableError(error)) throw error
-        // Else the look itself says what is wrong.
+        // Otherwise the look itself reports the error.
       }
     }
   }
 
   /**
-   * Whether the master need not be asked by this look: no other process is known, and every member is at
-   * work, so nothing is decided on it.
+   * Whether this look need not ask the master: no other process is known, and every member is busy, so no decision
+   * depends on it.
    */
   #mayWait({ members }: ProcessSight, { clock }: CallContext): boolean {
     if (this.#master === undefined || !this.others.none) return false
@@ -182,7 +185,7 @@ export class ControlPoint {
     return rows.length > 0 && rows.every(({ active, queued }) => active + queued > 0)
   }
 
-  /** Asks once what is there, and finds the master. */
+  /** Reads the facts once, and finds the master. */
   async connect(ctx: CallContext): Promise<Facts> {
     ctx.signal.throwIfAborted()
     if (this.#facts === undefined) {
@@ -207,7 +210,7 @@ export class ControlPoint {
     }
   }
 
-  /** The given master must be the right one; a found one is used if it is. */
+  /** Connects to the master: a given one must be the right one; a discovered one is used only if it is. */
   async #findMaster(facts: Facts, ctx: CallContext): Promise<void> {
     const given = this.#settings.master
     const address =
@@ -223,7 +226,7 @@ export class ControlPoint {
         const { info } = await this.#stats.ask([], ctx)
         const master = await connectMaster(address, this.#settings, info, ctx)
         if (typeof master !== 'string') return master
-        // A reload between the two questions proves nothing, however long they took.
+        // If there was a reload between the two questions, they prove nothing, however long they took.
         const { info: then } = await this.#stats.ask([], ctx)
         moved = master === 'gone' || incarnationOf(then) !== incarnationOf(info)
         // A worker serves its socket before its master lists it: on a loaded machine long before.
@@ -231,7 +234,7 @@ export class ControlPoint {
         return moved || patient ? undefined : 'another'
       } catch (error) {
         if (ctx.signal.aborted || !isDrainableError(error)) throw error
-        // A master that executes itself anew (a start, a reload) does not listen for a moment.
+        // A master that re-executes itself (at a start, at a reload) does not listen for a moment.
         const refused = (error.cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED'
         failure = error
         const passes = refused || error.code === 'CONNECTION_LOST'
@@ -243,7 +246,7 @@ export class ControlPoint {
       return
     }
     if (failure === undefined && moved) {
-      const words = `${this.label} is being reloaded or has just started, whether the master at ${address.label} is its own can't be told yet`
+      const words = `${this.label} is being reloaded or has just started, so it can't be told yet whether the master at ${address.label} is its own`
       throw new DrainableError('CONFLICT', words, { provider: PROVIDER })
     }
     if (given === undefined) return
@@ -283,7 +286,7 @@ export class ControlPoint {
     })
   }
 
-  /** The states of whole backends in the process that serves. */
+  /** Reads the states of whole backends in the process that serves. */
   states(
     pools: ReadonlySet<string>,
     ctx: CallContext,
@@ -311,7 +314,7 @@ export class ControlPoint {
           await this.#replace(process, this.others.take(next.scope) ?? next, error, ctx)
           continue
         }
-        // The predecessor answered once more: the reload is handing the socket over.
+        // The predecessor answered: the reload is handing the socket over.
         if (ctx.clock.now() >= end) {
           throw new DrainableError(
             'CONFLICT',
@@ -341,9 +344,9 @@ export class ControlPoint {
   }
 
   /**
-   * Before the first change: a connection kept since before a reload goes on answering for the old
-   * process, and lets its last request be seen to end. Without a master it is the only way there. Of a
-   * process that has just replaced another one the next look makes it: what that forgot is put back first.
+   * Keeps a connection before the first change: after a reload it still answers for the old process, and shows the
+   * end of its last request. Without a master, nothing else reaches that process. For a process that has just
+   * replaced another one, the next look opens the connection, because the lost drain is put back first.
    */
   async keepFirst(process: Process, ctx: CallContext): Promise<void> {
     if (!this.others.none) return
@@ -355,9 +358,9 @@ export class ControlPoint {
   }
 
   /**
-   * While something is held, also where it was held by an earlier run of ours, or by another client. Without
-   * a master from the first look on: a reload between it and the first change would leave a process of
-   * that look without a way to it.
+   * Keeps a connection while any member is held, also by an earlier run of ours or by another client. Without a
+   * master it keeps one from the first look on: otherwise a reload before the first change would leave a process that
+   * can't be reached.
    */
   async #keep(process: Process, sight: ProcessSight, ctx: CallContext): Promise<void> {
     const held = [...sight.members.values()].some(({ own }) => own !== 'ready')
@@ -365,7 +368,7 @@ export class ControlPoint {
     try {
       await this.#ensureKept(process, ctx)
     } catch (error) {
-      // The look itself is good. The next one tries again.
+      // The look itself succeeded. The next one tries again.
       if (ctx.signal.aborted || !isDrainableError(error)) throw error
     }
   }

@@ -15,19 +15,19 @@ import type { CallContext, Tls } from '../../../provider/contract.js'
 import type { Address } from '../codec/address.js'
 import { MAX_REPLY } from '../codec/replies.js'
 
-/** What a command needs of its call: when to stop, and the clock that its limits are measured on. */
+/** The part of a call's context that a command uses: its signal, and the clock for its limits. */
 export type Within = Pick<CallContext, 'clock' | 'signal'>
 
-/** Bounds of one socket. */
+/** The limits of one socket. */
 export interface SocketLimits {
   readonly connectTimeout: number
-  /** Longest time that a reply may take as a whole. */
+  /** The time limit for a complete reply. */
   readonly replyTimeout: number
-  /** Connections at once: `stats maxconn` is 10 by default, and beyond it HAProxy says nothing at all. */
+  /** The most connections at once: `stats maxconn` is 10 by default, and beyond it HAProxy does not answer. */
   readonly maxConnections: number
 }
 
-/** Which of HAProxy's sockets it is, for what a person reads, and where its rights are set. */
+/** The names of HAProxy's sockets for messages, and where their rights are set. */
 const KINDS = {
   stats: ["its 'stats socket'", "its 'stats socket' line"],
   master: ['its master socket (haproxy -S)', 'haproxy -S'],
@@ -35,7 +35,7 @@ const KINDS = {
 
 export type SocketKind = keyof typeof KINDS
 
-/** A socket error in our words. `sent`: the command may have been executed. */
+/** Turns a socket error into ours. `sent`: the command may have been executed. */
 export function socketError(
   label: string,
   cause: unknown,
@@ -69,7 +69,7 @@ export function socketError(
     case 'EPERM':
       return say(
         'FORBIDDEN',
-        `this user may not open the socket, see 'user', 'group' and 'mode' of ${line}`,
+        `this user is not allowed to open the socket, see 'user', 'group' and 'mode' of ${line}`,
       )
     default:
       return say(
@@ -79,37 +79,37 @@ export function socketError(
   }
 }
 
-/** What keeps a handshake from ever succeeding; undefined where it is something else. */
+/** Why a handshake can never succeed; undefined for any other failure. */
 function tlsWords(cause: unknown): string | undefined {
   const refused = refusedOurs(cause)
   if (refused !== undefined)
     return `it refuses the client certificate, or that there is none ('${refused}'): give one that it trusts as tls.cert and tls.key`
   if (isPlainPort(cause))
-    return "what listens there speaks no TLS: HAProxy ignores 'ssl' on a 'stats socket', so leave out tls, or put a frontend with 'ssl crt' before the socket"
+    return "the server there does not speak TLS: HAProxy ignores 'ssl' on a 'stats socket', so leave out tls, or put a frontend with 'ssl crt' before the socket"
   return isDistrust(cause) && cause instanceof Error ? cause.message : undefined
 }
 
 /**
- * One listening socket of HAProxy. Every command line has a connection of its own: sent, read to the
- * close, gone. So no framing can slip, and no slot of `stats maxconn` is held between two looks.
+ * One listening socket of HAProxy. Every command line uses its own connection, read to the close. So replies can't
+ * get out of step, and no slot of `stats maxconn` is used between two looks.
  */
 export class RuntimeSocket {
   readonly label: string
   /** Whether it is on this machine, by its address. */
   readonly local: boolean
-  /** Whether it is a UNIX socket: only then does the end of a connection mean that its process has gone. */
+  /** Whether it is a unix socket: only then does the end of a connection mean that its process has gone. */
   readonly unix: boolean
   readonly #address: Address
   readonly #limits: SocketLimits
   readonly #tls: Tls | undefined
   readonly #kind: SocketKind
   readonly #open = new Set<Socket>()
-  /** Second connections that are opened to see a certificate which was not trusted. */
+  /** Second connections, opened to read a certificate that was not trusted. */
   readonly #glances = new Set<AbortController>()
   readonly #slots: Turnstile
   #closed = false
 
-  /** @throws `INVALID_OPTIONS` where `tls` names what can't be read */
+  /** @throws `INVALID_OPTIONS` if `tls` names a file that can't be read */
   constructor(
     address: Address,
     limits: SocketLimits,
@@ -127,8 +127,8 @@ export class RuntimeSocket {
   }
 
   /**
-   * Sends one line and returns all that is answered until HAProxy closes, or until `complete` says so
-   * (the master socket does not close by itself).
+   * Sends one line and returns the whole answer until HAProxy closes, or until `complete` returns true (the master
+   * socket does not close by itself).
    *
    * @throws `UNREACHABLE` (nothing was sent), `CALL_TIMEOUT`, `CONNECTION_LOST` (it may have been
    * executed, or will be), `MALFORMED_REPLY` (too large), or `signal.reason`
@@ -145,7 +145,7 @@ export class RuntimeSocket {
     })
   }
 
-  /** A connection that stays, outside of the bound on connections at once. The caller closes it. */
+  /** Opens a connection that stays, outside of the limit on connections at once. The caller closes it. */
   async open(ctx: Within): Promise<Socket> {
     const socket = await this.#connect(ctx)
     socket.once('close', () => this.#open.delete(socket))
@@ -236,13 +236,13 @@ export class RuntimeSocket {
     return { ...to, ...toTlsConnect(tls), ...(name && { servername: name }) }
   }
 
-  /** An unknown certificate is named, so that it can be compared and pinned. */
+  /** Adds an unknown certificate's fingerprint to the error, so that it can be compared and pinned. */
   async #advise(cause: Error, ctx: Within): Promise<Error> {
     const shown = await glanceAtCertificate(this.#secure(this.#tls ?? {}), ctx)
     return withAdvice(cause, shown)
   }
 
-  /** The error of a certificate that is not the pinned one. */
+  /** The error for a certificate that is not the pinned one. */
   #unpinned(socket: Socket): Error | undefined {
     return socket instanceof TLSSocket
       ? checkPinned(this.#tls, socket.getPeerCertificate())
@@ -258,7 +258,7 @@ export class RuntimeSocket {
     return new Promise((resolve, reject) => {
       const decoder = new StringDecoder('utf8')
       let text = ''
-      // One bound for the whole: an answer that dribbles ends by it too.
+      // One limit for the whole answer, so that a slow trickle ends too.
       const cancel = clock.setTimeout(() => done(this.#silent(text)), this.#limits.replyTimeout)
       const done = (error: unknown): void => {
         cancel()
@@ -280,7 +280,7 @@ export class RuntimeSocket {
           )
         } else if (complete?.(text) === true) done(undefined)
       })
-      // What came before a reset is no whole answer, however well it reads.
+      // A text before a reset is not a complete answer, even if it looks complete.
       socket.on('error', (cause) => done(this.#error(cause, true)))
       socket.on('end', () => done(text === '' ? this.#hungUp() : undefined))
       socket.on('close', () => done(text === '' ? this.#hungUp() : undefined))
@@ -314,14 +314,14 @@ export class RuntimeSocket {
       'CALL_TIMEOUT',
       text === ''
         ? `${this.label}: no answer within ${ms} ms, HAProxy is frozen, or all connections of its 'stats maxconn' are taken`
-        : `${this.label}: the answer was not whole within ${ms} ms`,
+        : `${this.label}: the answer was not complete within ${ms} ms`,
       { provider: 'haproxy-runtime' },
     )
   }
 }
 
 function ignore(): void {
-  // an error of a socket that no call waits for any more
+  // ignore errors of a socket that no call waits for any more
 }
 
 function closedError(label: string): DrainableError {

@@ -1,12 +1,12 @@
-/** An answer that took longer than that may come from a process that stood still meanwhile, ms. */
+/** A slower answer can come from a process that stood still meanwhile, ms. */
 const SLOW = 250
-/** Looks of one drain are closer than that, also after a failure, ms. */
+/** Looks of one drain are never further apart than this, even after a failure, ms. */
 const APART = 5_000
 
 /**
- * For how long the process that serves was asked and did not answer. Its own clock does not tell every pause: that
- * of HAProxy 3.0 counts one as lived where nothing was due (measured: 4 s of SIGSTOP), while the timers of its
- * predecessor, `hard-stop-after` too, left it out.
+ * Measures how long the process that serves did not answer. Its own clock does not show every pause: that of HAProxy
+ * 3.0 includes a pause in which nothing was due (measured: 4 s of SIGSTOP), while the timers of its predecessor,
+ * including `hard-stop-after`, excluded it.
  */
 export class Standstill {
   #since: number | undefined
@@ -15,7 +15,7 @@ export class Standstill {
 
   ask(now: number): void {
     if (this.#since !== undefined && now - this.#failedAt > APART) {
-      // No question was open in between.
+      // No question was pending in between.
       this.#sum += Math.max(0, this.#failedAt - this.#since)
       this.#since = undefined
     }
@@ -26,7 +26,7 @@ export class Standstill {
     this.#failedAt = now
   }
 
-  /** @returns how long it was since the first question that it did not answer; 0 where that is as usual, ms */
+  /** @returns the time since the first unanswered question; 0 if that is normal, ms */
   answer(now: number): number {
     const waited = this.#sum + (this.#since === undefined ? 0 : now - this.#since)
     this.#since = undefined

@@ -3,9 +3,9 @@ import type { ProcessInfo } from '../codec/info.js'
 
 /** Arguments that name processes to be replaced. */
 const REPLACES: readonly string[] = ['-sf', '-st', '-x']
-/** Ticks of a second in /proc, the same on every Linux of today. */
+/** Ticks per second in /proc, the same on every present Linux. */
 const TICKS = 100
-/** Clocks that agree so far show one moment, s. */
+/** Two clocks that differ by less than this show the same time, s. */
 const AGREE = 2
 
 export type Started = Pick<ProcessInfo, 'pid' | 'start'>
@@ -16,11 +16,10 @@ export type ReadProc = (path: string) => Promise<string>
 export const readProc: ReadProc = (path) => readFile(path, 'utf8')
 
 /**
- * Whether a process was started without another to replace, as its arguments say. They are believed only
- * where /proc names a haproxy of that pid that was started at that time: the pid of a container is another
- * process here.
+ * Whether a process was started without a predecessor, by its arguments. They are used only if /proc shows a haproxy
+ * with that pid and start time: the pid of a container is a different process here.
  *
- * @returns false where that is not known
+ * @returns false if that is not known
  */
 export async function startedAlone(info: Started, read: ReadProc = readProc): Promise<boolean> {
   const words = await argumentsOf(info, read)
@@ -28,9 +27,9 @@ export async function startedAlone(info: Started, read: ReadProc = readProc): Pr
 }
 
 /**
- * Whether a process was started to replace that one and no other, as its arguments say.
+ * Whether a process was started to replace only that one, by its arguments.
  *
- * @returns false where that is not known
+ * @returns false if that is not known
  */
 export async function isSuccessorOf(
   info: Started,
@@ -50,7 +49,7 @@ export function replacedBy(words: readonly string[]): number[] {
   return (end === -1 ? rest : rest.slice(0, end)).map(Number)
 }
 
-/** The arguments of a process; undefined where they are not known to be its own. */
+/** The arguments of a process; undefined if they can't be shown to be its own. */
 export async function argumentsOf(
   info: Started,
   read: ReadProc = readProc,

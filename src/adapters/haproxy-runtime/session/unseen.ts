@@ -5,33 +5,33 @@ import { type LocalProcesses, NOT_LOCAL } from './local-processes.js'
 import type { Process } from './process.js'
 import { isSuccessorOf, startedAlone } from './started-alone.js'
 
-/** Old processes are told to go only once the new one runs: the margin on top of `within`, ms. */
+/** The margin on top of `within`, because old processes are stopped only once the new one runs, ms. */
 const WITHIN_MARGIN = 2_000
-/** The system is asked for processes beside the one that serves at most that often, ms. */
+/** The shortest time between two searches of the system for other processes, ms. */
 const NEIGHBOURS_LOOK = 250
 
-/** What is not known of the processes of before. */
+/** What is not known about earlier processes. */
 export interface Blindness {
   readonly why: string
-  /** Whether a drain is refused for it before any change; else idle is said, and is not verified. */
+  /** Whether it refuses a drain before any change; otherwise idle is reported but not verified. */
   readonly refuses: boolean
 }
 
 /**
- * What can't be seen without a way to the processes of before: whether there are any. Under a master whose
- * socket is not known it may be known that it never reloaded. Without a master nothing says that there was
- * a reload (`-sf`); only the arguments of the process, and its age, can exclude one.
+ * Tracks whether there can be earlier processes that can't be reached. Under a master with an unknown socket, it can
+ * be known that there was no reload. Without a master nothing shows a reload (`-sf`); only the arguments of the
+ * process, and its age, can exclude one.
  */
 export class Unseen {
   readonly #settings: Settings
   readonly #label: string
   #facts: Facts | undefined
   #hasMaster = false
-  /** A process was replaced, and there is no way to it. */
+  /** Whether a process was replaced that can't be reached. */
   #lost = false
-  /** By the clock of the calls: when the oldest process whose predecessors can't be seen started, at the latest. */
+  /** The latest time when the oldest process with unseen predecessors can have started, by the clock of the calls. */
   #bornAt = 0
-  /** By the same clock: when the last look at the process that serves was asked for. */
+  /** When the last look at the process that serves was asked for, by the same clock. */
   #lookedAt = -Infinity
   /** Its arguments name no process that it has replaced. */
   #alone = false
@@ -40,9 +40,11 @@ export class Unseen {
   #doubtedAt: number | undefined
 
   readonly #local: LocalProcesses
-  /** The process that was met last. */
+  /** The process that was read last. */
   #serves: ProcessInfo | undefined
-  /** Others with its configuration: what was told to finish its work (SIGUSR1) is named by no argument. */
+  /**
+   * Other processes with its configuration: no argument names a process that was told to finish its work (SIGUSR1).
+   */
   #neighbours: readonly number[] = []
   /** The system tells them. */
   #isShown = false
@@ -54,7 +56,7 @@ export class Unseen {
     this.#local = local
   }
 
-  /** Takes in what was asked of the first process that was seen. */
+  /** Takes in the facts of the first process that was read. */
   async learn(facts: Facts, hasMaster: boolean, now: number): Promise<void> {
     this.#facts = facts
     this.#hasMaster = hasMaster
@@ -83,7 +85,7 @@ export class Unseen {
     return 'path' in this.#settings.socket.to
   }
 
-  /** Asks the system which of the processes beside it are still there. */
+  /** Checks with the system which of the other processes still exist. */
   async lookAround(now: number): Promise<void> {
     const serves = this.#serves
     const due = this.#neighbours.length > 0 && now >= this.#neighboursAt + NEIGHBOURS_LOOK
@@ -100,10 +102,11 @@ export class Unseen {
   }
 
   /**
-   * Takes in a look at the process that serves. What time has passed is said as of that look, and not as of
-   * now: HAProxy may have stood still since (a paused VM), and its `hard-stop-after` with it.
+   * Takes in a look at the process that serves. Passed time is measured up to that look, not up to now: HAProxy may
+   * have stood still since (a paused VM), and its `hard-stop-after` with it.
    *
-   * @param stood - for how long it did since the look before, ms: nothing of before ends sooner for that
+   * @param stood - how long it stood still since the look before, ms: earlier processes do not end sooner because of
+   *   that
    */
   note(lookedAt: number, stood: number): void {
     this.#lookedAt = lookedAt
@@ -161,7 +164,7 @@ export class Unseen {
     return this.#isShown && this.#neighbours.length === 0
   }
 
-  /** Why processes of before may hold work unseen; undefined where that is excluded. */
+  /** Why earlier processes may hold work unseen; undefined if that is excluded. */
   blindness(): Blindness | undefined {
     const facts = this.#facts
     if (facts === undefined || this.#hasMaster) return undefined
@@ -174,7 +177,7 @@ export class Unseen {
     const { oldWorkers } = this.#settings
     const refuses = oldWorkers !== 'accept'
     if (facts.mworker === undefined) {
-      const why = `whether ${label} has old workers can't be asked at level ${facts.level}, give the master socket (haproxy -S) as 'master'`
+      const why = `${label} can't be asked for old workers at level ${facts.level}, give the master socket (haproxy -S) as 'master'`
       return { why, refuses }
     }
     if (facts.mworker) {
@@ -190,20 +193,20 @@ export class Unseen {
     return { why, refuses: typeof oldWorkers === 'object' }
   }
 
-  /** Why another process may have come and gone unseen; undefined where it can't have, or must have ended. */
+  /** Why a process may have come and gone unseen; undefined if it can't have, or must have ended. */
   get doubt(): string | undefined {
     if (this.#doubtedAt === undefined || this.hasPassed(this.#doubtedAt)) return undefined
     return `${this.#label} was reloaded, and perhaps twice between two looks: a process that was never seen may hold work. Give the master socket as 'master', or set oldWorkers: { within: <your hard-stop-after> }`
   }
 
-  /** Whether what was replaced by a process that started then has ended, as the option oldWorkers says. */
+  /** Whether the processes replaced by one that started then have ended, by the option oldWorkers. */
   hasPassed(startedAt: number): boolean {
     const { oldWorkers } = this.#settings
     if (typeof oldWorkers !== 'object') return false
     return this.#lookedAt - startedAt >= oldWorkers.within + WITHIN_MARGIN
   }
 
-  /** Whether a process that can't be read any more counts as ended. */
+  /** Whether a process that can no longer be read counts as ended. */
   isGivenUp({ replacedAt }: Process): boolean {
     if (this.#settings.oldWorkers === 'accept') return true
     return replacedAt !== undefined && this.hasPassed(replacedAt)

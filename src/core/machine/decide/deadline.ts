@@ -8,12 +8,12 @@ import { loseIdle } from './idle.js'
 import { raise } from './raise.js'
 import { send } from './send.js'
 
-/** How long what was cut may take to show in the counts, beyond the idle rule itself, in milliseconds. */
+/** How long a cut can take to show in the counts, beyond the idle rule itself, in milliseconds. */
 const CUT_SHOWS = 5_000
-/** Between two cuts of one member, in milliseconds: what was queued comes next and is cut too. */
+/** Between two cuts of one member, in milliseconds: queued work becomes active next and is cut too. */
 const CUT_GAP = 100
 
-/** Past the deadline, after one last look. */
+/** Decides the outcome past the deadline, after one last look. */
 export function checkDeadline(draft: Draft): void {
   const { state, policy } = draft
   const { deadline, hold } = state
@@ -27,7 +27,7 @@ export function checkDeadline(draft: Draft): void {
   else endAtDeadline(draft)
 }
 
-/** The last look did not come in time: the end says what was known before it. */
+/** Ends the run when the last look did not come in time: the outcome rests on the readings before it. */
 export function endOverdue(draft: Draft): void {
   const { state } = draft
   if (state.goal.kind !== 'drain') return
@@ -38,14 +38,14 @@ export function endOverdue(draft: Draft): void {
 function endAtDeadline(draft: Draft): void {
   const { state } = draft
   const [outcome, error] = outcomeAtDeadline(draft)
-  // Whether it is idle still is not known.
+  // It is not known whether the member is still idle.
   if (isSilent(draft) && state.ending.ended === null) loseIdle(draft)
-  // What was never held is not taken after the end either.
+  // A member that was never held is not held after the end either.
   if (wasHeld(state)) draft.end(outcome, error)
   else draft.finish(outcome, error)
 }
 
-/** Whether no look comes through. */
+/** Whether the balancer answers no look. */
 function isSilent({ state, input }: Draft): boolean {
   return state.unread !== null || (input.type === 'overdue' && input.silent)
 }
@@ -57,7 +57,7 @@ function outcomeAtDeadline(draft: Draft): readonly [Outcome, DrainableError | nu
   const refused = refusalOf(state)
   if (policy.onTimeout === 'proceed') return ['proceeded', refused]
   if (!wasHeld(state) && hold.atMinimum) return ['refused', minimumError(state)]
-  // A hold that could not even be sent was not refused, where looks don't come through either.
+  // If the balancer answers no look either, a hold that could not be sent was not refused.
   const unsent = isSilent(draft) && refused !== null && isUnreachable(refused)
   if (!wasHeld(state) && refused !== null && !unsent) return ['refused', refused]
   if (unread !== null) return ['unreachable', refused ?? unread.error]
@@ -82,7 +82,7 @@ function minimumError(state: DrainState): DrainableError {
   )
 }
 
-/** Cuts what is left, again and again: what was queued comes next. Ends when the counts show it. */
+/** Cuts the work that is left, repeatedly, because queued work becomes active next. Ends when the counts show it. */
 function terminate(draft: Draft): void {
   const { policy } = draft
   const reading = draft.state.last?.reading
@@ -91,7 +91,7 @@ function terminate(draft: Draft): void {
     const rule = Math.max(policy.settle, blind) + 2 * freshness
     draft.ending({ terminateUntil: draft.now + CUT_SHOWS + rule })
     const raises = policy.seal !== 'never' || !policy.capabilities.terminate
-    // One that is idle waits for its removal: it has nothing to cut, and its verdict stands.
+    // An idle member waits for its removal: it has nothing to cut, and its verdict stands.
     const { state } = draft
     if (state.phase !== 'idle' && reading?.present === true && readsMember(state) && raises)
       raise(draft, reading)
@@ -100,7 +100,7 @@ function terminate(draft: Draft): void {
   else cutAgain(draft)
 }
 
-/** The time in which a cut must show is over: either nothing is left in any process, or it did not help. */
+/** Ends the run when the time for a cut to show is over: either no process has work left, or the cut did not help. */
 function endAfterCut(draft: Draft): void {
   const { state } = draft
   const unread = [...state.proof.scopes.values()].some(({ last }) => last.state === 'unread')
@@ -109,8 +109,8 @@ function endAfterCut(draft: Draft): void {
 }
 
 /**
- * Cuts what is left, unless a cut is under way, or was refused for good. What was last read as absent, or as another
- * one, is out of reach.
+ * Cuts the work that is left, unless a cut is pending, or was refused for good. A member last read as absent, or as
+ * another one, can't be cut.
  */
 function cutAgain(draft: Draft): void {
   const { state, policy } = draft
@@ -127,8 +127,8 @@ function cutAgain(draft: Draft): void {
 }
 
 /**
- * Whether work may be left. Where it is not counted, that is so until the product has carried out one cut, or each process
- * says that it is released: nothing shows that a second cut is needed.
+ * Whether work may be left. If work is not counted, the answer is yes until the product has carried out one cut, or
+ * each process reports the member released: nothing shows that a second cut is needed.
  */
 function mayBeLeft({ state, policy }: Draft): boolean {
   if (policy.capabilities.counts !== 'none') return loadOf(state) > 0

@@ -8,14 +8,14 @@ import type { DrainState } from '../state.js'
 import { unverifiedBy } from './idle.js'
 import { send } from './send.js'
 
-/** A seal that was refused that often is done without. */
+/** After this many refusals, idle is reported without a seal. */
 const MOST_SEALS = 3
 
 /**
- * The rule is satisfied: close the door to persistent clients where that is wished, and look once more.
+ * Called when the rule is met: keeps persistent clients out if the policy wants a seal, and looks once more.
  *
- * @param fresh - whether the verdict is of this very look: one of an earlier look, or of a ticket, is looked
- *   at once more, whatever moment it has
+ * @param fresh - whether the verdict is from this look: a verdict from an earlier look, or from a ticket, needs one
+ *   more look, whatever its time
  * @returns whether the member is idle now
  */
 export function closeDoor(draft: Draft, reading: PresentReading, fresh: boolean): boolean {
@@ -28,13 +28,13 @@ export function closeDoor(draft: Draft, reading: PresentReading, fresh: boolean)
   const wanted = !asked && sealFailures < MOST_SEALS && sealWished(draft, reading)
   if (wanted && !isRefused(state, seal)) {
     if (send(draft, seal)) draft.hold({ wish: 'maint' })
-    // A wait is on after a refusal: the verdict is found anew then.
+    // During the wait after a refusal, the verdict is dropped and found anew.
     else draft.proof({ verdict: null })
     return false
   }
   if (!fresh) {
     const stands = verdictStands(state, draft.policy)
-    // Something slipped in: the drain goes on, under maint, by the whole rule.
+    // Work came in before the seal: the drain goes on in maint, by the whole rule.
     if (stands === 'fell') draft.proof({ verdict: null })
     if (stands !== 'stands') return false
   }
@@ -43,9 +43,8 @@ export function closeDoor(draft: Draft, reading: PresentReading, fresh: boolean)
 }
 
 /**
- * Whether no client comes to the member any more, persistent or not: an old process that stayed at drain
- * lets them in, whoever set the member to maint since. What the provider says of the door itself counts
- * more.
+ * Whether no client can reach the member any more, persistent or not: an old process that stayed at drain lets
+ * persistent clients in, whoever set the member to maint since. The provider's `sealed` takes precedence.
  */
 export function isClosed({ proof }: DrainState, { own, sealed }: PresentReading): boolean {
   if (sealed !== undefined) return sealed
@@ -53,7 +52,7 @@ export function isClosed({ proof }: DrainState, { own, sealed }: PresentReading)
   return own === 'maint' && read.every(({ last }) => isInForce(last, 'maint'))
 }
 
-/** Whether a door that was found closed, by whomever, is open again before the outcome was said. */
+/** Whether a sealed member, whoever sealed it, is open to persistent clients again before the outcome. */
 export function isUnsealed(state: DrainState, reading: PresentReading): boolean {
   const { proof, ending } = state
   return proof.sealed && !ending.settled && !isClosed(state, reading)

@@ -18,16 +18,16 @@ import { escalate } from './raise.js'
 import { remove } from './remove.js'
 import { sendHold } from './send.js'
 
-/** Waits before the state of another client is changed back, in milliseconds. */
+/** Waits before another client's state is changed back, in milliseconds. */
 const REAPPLY = [250, 1_000, 4_000]
-/** Most of the random wait before a hold that left too few serving is undone, in milliseconds. */
+/** The longest random wait before a hold that left too few serving is undone, in milliseconds. */
 const YIELD_WAIT = 1_000
 
-/** Goal `drain`: compares what was found with what was wished, and asks for at most one change. */
+/** Goal `drain`: compares the reading with the wanted state, and asks for at most one change. */
 export function decideDrain(draft: Draft): void {
   const { state } = draft
   if (isLetGo(state)) return
-  // What can't be read now is unknown: nothing is sent on the word of an older reading.
+  // A member that can't be read now is unknown: nothing is sent because of an older reading.
   const unseen = state.last === null || state.unread !== null
   if (state.hold.pending !== null) return
   if (unseen || state.last.askedAt <= state.hold.confirmedAt) {
@@ -42,9 +42,9 @@ export function decideDrain(draft: Draft): void {
 }
 
 /**
- * Idle, and just found absent or another one: that is not the outcome before a second look has said what
- * became of it. At the deadline one that is absent is idle as it was proved: nothing comes to it. Another one under its
- * name may be at work, and whoever is told that this one is idle would stop it.
+ * Handles an idle member that was just found absent or replaced: idle is not the outcome before a second look. At the
+ * deadline, an absent member is idle as proved, because nothing reaches it. A replacement under its name can be at
+ * work, and a caller told that the member is idle would stop it.
  */
 function doubt(draft: Draft): void {
   const { ending, phase, deadline, last } = draft.state
@@ -87,14 +87,14 @@ function present(draft: Draft, reading: PresentReading): void {
   checkDeadline(draft)
 }
 
-/** Idle, and an undo may still open the member: that is not the outcome before it is known what became of that. */
+/** Handles an idle member that an undo may still open: idle is not the outcome before the undo's result is known. */
 function hesitate(draft: Draft): void {
   const { deadline } = draft.state
   if (deadline !== null && draft.now >= deadline) loseIdle(draft)
   else draft.ending({ ended: null })
 }
 
-/** The rule, the verdict, the door. */
+/** Applies the idle rule, the verdict and the seal. */
 function judge(draft: Draft, reading: PresentReading): void {
   const fresh = draft.state.proof.verdict === null
   if (fresh) {
@@ -106,7 +106,7 @@ function judge(draft: Draft, reading: PresentReading): void {
   if (closeDoor(draft, reading, fresh)) finishIdle(draft)
 }
 
-/** Idle: remove it if that is wished, else this is the end. */
+/** Handles an idle member: removes it if the policy says so, otherwise ends the run. */
 function finishIdle(draft: Draft): void {
   const { state, policy } = draft
   if (state.ending.ended !== null) return
@@ -114,20 +114,25 @@ function finishIdle(draft: Draft): void {
   else draft.end(state.ending.terminated > 0 ? 'terminated' : 'idle')
 }
 
-/** Whether an undo whose answer was lost, or one of another run of this process, may still open the member: it would not stay idle. */
+/**
+ * Whether an undo whose answer was lost, or an undo of another run of this process, may still open the member: then
+ * it would not stay idle.
+ */
 function mayOpenLate(state: DrainState): boolean {
   if (state.last?.mayOpen === true) return true
   return state.hold.late.some(({ change }) => change.kind === 'restore')
 }
 
-/** Maint only where it is gentle, or the caller gave their word. */
+/** The first hold: maint only if it is gentle, or the caller allowed the cut. */
 function firstWish(draft: Draft, reading: PresentReading): 'drain' | 'maint' {
   const { hold: wished, onTimeout } = draft.policy
   const allowed = maintEffect(draft.policy, reading) === 'gentle' || onTimeout === 'terminate'
   return allowed ? wished : 'drain'
 }
 
-/** The own state is lower than wished: never set, forgotten by a reload, or overruled by another client. */
+/**
+ * Handles an own state that is lower than wanted: never set, forgotten by a reload, or overruled by another client.
+ */
 function putBack(draft: Draft, reading: PresentReading, own: AdminState): void {
   const cause = whyLower(draft.state, own)
   if (cause === 'theirs') meetLower(draft, own)
@@ -137,7 +142,7 @@ function putBack(draft: Draft, reading: PresentReading, own: AdminState): void {
     return
   }
   const { state, policy } = draft
-  // A held idle that a reload forgot is put back, and lost only where work is seen.
+  // If a reload forgot a held idle, it is put back; it is lost only if work is seen.
   const kept = cause === 'forgotten' && (state.hold.wish === 'maint' || policy.seal === 'never')
   if (!kept || !staysIdle(draft)) loseIdle(draft)
   if (cause !== 'theirs') {
@@ -166,8 +171,8 @@ function putBack(draft: Draft, reading: PresentReading, own: AdminState): void {
 }
 
 /**
- * Where maint cuts, one that only sealed is not put straight back over live work (drain, prove, seal
- * again), and no other without the caller's word.
+ * If maint cuts, a seal is not put straight back over live work (drain, prove and seal again), and any other maint
+ * only if the caller allowed the cut.
  */
 function lowerSeal(draft: Draft, reading: PresentReading): void {
   const { state, policy } = draft
@@ -180,17 +185,17 @@ function lowerSeal(draft: Draft, reading: PresentReading): void {
 function overruledError(state: DrainState, own: string): DrainableError {
   return new DrainableError(
     'DRAIN_OVERRULED',
-    `${formatRef(state.ref)} was set to '${own}' by ${setterOf(state)} while '${state.hold.wish}' was wished, find out who; onOverrule: 'reapply' puts the drain back`,
+    `${formatRef(state.ref)} was set to '${own}' by ${setterOf(state)} while '${state.hold.wish}' was wanted, find out which client it was; onOverrule: 'reapply' puts the drain back`,
     { ref: state.ref },
   )
 }
 
 /**
- * The first look after the first hold: whether another controller took the last place in the same
- * moment. Then ours is undone after a random wait, so that two that did the same don't both give way;
- * until that is decided nothing else is.
+ * Checks, at the first look after the first hold, whether another controller took the last place at the same moment.
+ * If so, our hold is undone after a random wait, so that two controllers don't both give way; nothing else is decided
+ * before that.
  *
- * @returns whether it is still undecided, or being undone
+ * @returns whether this is still undecided, or the hold is being undone
  */
 function yieldsFloor(draft: Draft): boolean {
   const { input, state } = draft
@@ -214,7 +219,7 @@ function yieldsFloor(draft: Draft): boolean {
       of: 'ours',
       until: draft.now + UNDO_LIMIT,
       lateUntil: null,
-      // What has ended does not ask for its place again.
+      // A drain that has ended does not ask for its place again.
       then: draft.policy.onMinimum === 'fail' || state.ending.ended !== null ? 'refuse' : 'wait',
       because: broken,
     }),
@@ -222,7 +227,7 @@ function yieldsFloor(draft: Draft): boolean {
   return true
 }
 
-/** Not in the configuration any more. An old process may still be busy for it. */
+/** Handles a member that is no longer in the configuration. An old process can still be busy for it. */
 function absent(draft: Draft): void {
   endUncounted(draft)
   const { state } = draft

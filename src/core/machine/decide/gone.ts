@@ -6,8 +6,8 @@ import { ABSENCE_GAP, endAll } from '../scopes.js'
 import { restsOnIdle } from './idle.js'
 
 /**
- * Whether the member is absent, or another one by its identity, for certain: one damaged reply must
- * not make a busy member gone, so a second look says the same, as far apart as the product needs.
+ * Whether the member is certainly absent, or replaced by one with another identity. One damaged reply must not make a
+ * busy member count as gone, so a second look must agree, as far apart as the product needs.
  */
 export function goneForCertain(draft: Draft): 'here' | 'unsure' | 'absent' | 'replaced' {
   const { last, found, vanished } = draft.state
@@ -27,7 +27,7 @@ function gapOf(draft: Draft): number {
   return Math.max(ABSENCE_GAP, draft.policy.capabilities.freshness)
 }
 
-/** A member that is gone and has no process listed ends there, where the product counts nothing after a removal. */
+/** Ends the scopes of a gone member without listed processes, if the product counts nothing after a removal. */
 export function endUncounted(draft: Draft): void {
   const { last, proof } = draft.state
   if (draft.policy.capabilities.countsAfterRemove) return
@@ -41,7 +41,7 @@ export function endUncounted(draft: Draft): void {
   })
 }
 
-/** Gone: by a removal of ours whose answer was lost, or by another client. */
+/** Ends the run of a gone member: removed by our own change whose answer was lost, or by another client. */
 export function endGone(draft: Draft, what: 'absent' | 'replaced'): void {
   const { state } = draft
   const ours = state.hold.late.find(({ change }) => change.kind === 'remove')
@@ -56,7 +56,7 @@ export function endGone(draft: Draft, what: 'absent' | 'replaced'): void {
       : `${name} is another member now (another address or id), it was left alone`
   draft.phase('removed')
   draft.emit({ type: 'removed', ...draft.stamp })
-  // An idle that was not the outcome of the whole run yet is overtaken; an end at the deadline stands.
+  // An idle that is not yet the outcome of the whole run is dropped; an outcome at the deadline stands.
   if (!state.ending.settled && state.phase === 'idle' && restsOnIdle(state))
     draft.ending({ ended: null })
   draft.finish('gone', new DrainableError('MEMBER_GONE', message, { ref: state.ref }))

@@ -6,20 +6,20 @@ import { marksOf, proveIdle, stillIdle, workSeen } from '../proof.js'
 import type { Proof } from '../../../provider/report.js'
 import type { DrainState } from '../state.js'
 
-/** The proof that the member is idle now; null while a rule is not satisfied. */
+/** Proves that the member is idle now; null while a rule is not met. */
 export function prove(draft: Draft): Proof | null {
   return proveIdle(draft.state, draft.policy, draft.now, draft.wall - draft.now)
 }
 
-/** Why an idle of this reading is not to be called verified; null: it is. An absent member tells nothing of that. */
+/** Why an idle by this reading is not verified; null if it is. The reading of an absent member does not say. */
 export function unverifiedBy({ policy }: Draft, reading: Reading): string | null {
   if (reading.present && reading.unverified !== undefined) return reading.unverified
   return policy.capabilities.counts === 'none'
-    ? 'this product does not count work: idle is its own word'
+    ? 'this product does not count work: idle is what the product reports'
     : null
 }
 
-/** An idle member of which something else was seen: the drain goes on. */
+/** Drops an idle that a reading contradicts: the drain goes on. */
 export function loseIdle(draft: Draft): void {
   draft.proof({ verdict: null })
   if (draft.state.phase !== 'idle') return
@@ -29,15 +29,15 @@ export function loseIdle(draft: Draft): void {
   draft.phase('draining')
 }
 
-/** Whether the outcome is that of an idle. An end at the deadline does not rest on one, also where idle is said after it. */
+/** Whether the outcome rests on idle. An outcome at the deadline does not, even if idle is reported after it. */
 export function restsOnIdle({ ending }: DrainState): boolean {
   const outcome = ending.ended?.outcome
   return outcome === 'idle' || outcome === 'terminated'
 }
 
 /**
- * Whether an idle that was said still stands. While other members go on, every process must show what it
- * showed then; once the run has its outcome and only holds, only work that is seen contradicts it.
+ * Whether a reported idle still stands. While other members go on, every process must be as it was then; once the run
+ * has its outcome and only holds, only visible work contradicts it.
  */
 export function staysIdle(draft: Draft): boolean {
   const { state } = draft
@@ -50,14 +50,14 @@ export function staysIdle(draft: Draft): boolean {
   return true
 }
 
-/** Says, once, that work came to a member whose idle was said and is held. */
+/** Reports once that work came to a member held idle. */
 export function sayLostWork(draft: Draft): void {
   const { state } = draft
   if (!workSeen(state, draft.policy)) return
   draft.lose(
     new DrainableError(
       'IDLE_LOST',
-      `${formatRef(state.ref)} got work again after it was called idle, see what came in between (a reload that forgot the drain, or another client that opened it)`,
+      `${formatRef(state.ref)} got work again after it was reported idle: look for a reload that forgot the drain, or another client that opened it`,
       { ref: state.ref },
     ),
   )

@@ -14,13 +14,13 @@ import { endGone, goneForCertain } from './gone.js'
 import { send } from './send.js'
 import { storedByUs, storedHold, type Stored } from './stored.js'
 
-/** How often a member is changed before we give in to whoever sets it back. */
+/** How often a member is changed before the run gives in to another client that sets it back. */
 const MOST_TRIES = 12
 
 /**
- * Goal `open`: takes a member to the state wished for, by way of drain where it comes out of maint. No
- * checks run in maint, and some products call a server up the moment it leaves it, so the door stays
- * closed until the first check has a result.
+ * Goal `open`: takes a member to the wanted state, through drain if it comes out of maint. No checks run in maint,
+ * and some products report a server up the moment it leaves maint, so the member stays closed until the first check
+ * has a result.
  */
 export function decideOpen(draft: Draft, goal: OpenGoal): void {
   const { state } = draft
@@ -45,14 +45,14 @@ export function decideOpen(draft: Draft, goal: OpenGoal): void {
   else step(draft, meet(draft, goal, last.reading.own), last.reading, last.reading.own)
 }
 
-/** Whether a drain that has ended, and is kept up, opens its member for the floor's sake: its outcome stands. */
+/** Whether a drain that has ended and is kept up opens its member because of the floor: its outcome stands. */
 function isYielding({ ending }: DrainState, { then }: OpenGoal): boolean {
   return then !== 'end' && ending.holding
 }
 
 /**
- * Whether another process has brought back what was taken back here, from a state file, while this run
- * still waits for other members: no other run looks after it.
+ * Whether another process has brought back an undone hold from a state file while this run still waits for other
+ * members: no other run watches the member.
  */
 function broughtBack(draft: Draft, goal: OpenGoal): boolean {
   const { ending, last, unread, hold, found } = draft.state
@@ -83,7 +83,7 @@ function step(draft: Draft, goal: OpenGoal, reading: PresentReading, own: AdminS
     fail(
       draft,
       goal,
-      'its state before the drain was not known, it was left alone, ready() opens it',
+      'its state before the drain is not known, so it was left alone; ready() opens it',
     )
     return
   }
@@ -103,8 +103,8 @@ function step(draft: Draft, goal: OpenGoal, reading: PresentReading, own: AdminS
       draft,
       goal,
       own === to
-        ? `the configuration makes it '${stored ?? own}' at the next reload, also after it was made '${to}' ${goal.tries} times: find out who writes it`
-        : `it is '${own}' again after it was made '${to}': ${setterOf(state)} sets it back, find out who`,
+        ? `the configuration makes it '${stored ?? own}' at the next reload, even after it was made '${to}' ${goal.tries} times: find out which client writes it`
+        : `it is '${own}' again after it was made '${to}': ${setterOf(state)} sets it back, find out which client it is`,
     )
     return
   }
@@ -113,7 +113,7 @@ function step(draft: Draft, goal: OpenGoal, reading: PresentReading, own: AdminS
   else change(draft, goal, own, next)
 }
 
-/** Why a state is not ours to change, with what is stored; null where it is. */
+/** Why a state, including the stored one, is not ours to change; null if it is. */
 function faultOf(
   state: DrainState,
   goal: OpenGoal,
@@ -122,14 +122,14 @@ function faultOf(
   const ours = storedByUs(state, stored)
   if (own === to) {
     if (goal.of === 'anybody' || ours || stored === null) return null
-    return `the configuration makes it '${stored}' at the next reload, set so by ${setterOf(state)}; it was left alone, ready() opens it`
+    return `the configuration makes it '${stored}' at the next reload, set by ${setterOf(state)}; it was left alone, ready() opens it`
   }
   const above = stored !== null && stored !== own && atLeast(stored, own)
   if (ours && above && goal.of === 'ours') return null
   return whoseFault(state, goal, own, to)
 }
 
-/** Why a state is not ours to change; null where it is. */
+/** Why a state is not ours to change; null if it is. */
 function whoseFault(
   state: DrainState,
   goal: OpenGoal,
@@ -138,18 +138,18 @@ function whoseFault(
 ): string | null {
   const ownLate = mayBeOurs(state.hold.late, own)
   if (goal.reached !== null && !ownLate && !anotherIncarnation(state, goal.reached))
-    return `it is '${own}' again after it was made '${to}': ${setterOf(state)} sets it back, find out who`
+    return `it is '${own}' again after it was made '${to}': ${setterOf(state)} sets it back, find out which client it is`
   if (goal.of === 'anybody') return null
   const whose = whoseHold(state, own)
   if (whose === 'ours') return null
   return whose === 'theirs'
-    ? `it is '${own}', set so by ${setterOf(state)}; it was left alone, ready() opens it`
-    : `the change to '${own}' was only intended, so whether the '${own}' found is ours is not known; it was left alone, ready() opens it`
+    ? `it is '${own}', set by ${setterOf(state)}; it was left alone, ready() opens it`
+    : `the change to '${own}' was only intended, so it is not known whether the '${own}' found is ours; it was left alone, ready() opens it`
 }
 
 /**
- * A change that may have led to what is left alone stays in the ledger as intended. Whoever inherits it, because it may
- * be carried out yet, knows no more of what is there: for them it came and went.
+ * Leaves a state alone. A change that may have led to it stays in the ledger as intended. A run that inherits the
+ * change, because it may still be carried out, does not know more about the state: for it the effect came and went.
  */
 function leaveAlone(draft: Draft, own: AdminState): void {
   const { late, changes } = draft.state.hold
@@ -162,7 +162,7 @@ function leaveAlone(draft: Draft, own: AdminState): void {
   })
 }
 
-/** The next state on the way; null while a check is waited for. */
+/** The next state on the way; null while the run waits for a check. */
 function nextStep(
   draft: Draft,
   goal: OpenGoal,
@@ -179,7 +179,7 @@ function nextStep(
   return ownCheckPassed(draft, goal) ? 'ready' : null
 }
 
-/** The caller's own health check: asked once, before the door is opened. */
+/** Runs the caller's own health check once, before the member is opened. */
 function ownCheckPassed(draft: Draft, goal: OpenGoal): boolean {
   if (goal.check === 'due') {
     draft.set({ goal: { ...goal, check: 'running' } })
@@ -208,7 +208,7 @@ function change(draft: Draft, goal: OpenGoal, own: AdminState, to: AdminState): 
   else if (!repeat) draft.set({ goal: { ...goal, tries: goal.tries + 1 } })
 }
 
-/** It is as wished. What is still to be waited for: a check, or a change of ours that may be carried out late. */
+/** Handles a member in the wanted state: waits for a check, or for a change of ours that may be carried out late. */
 function arrived(draft: Draft, goal: OpenGoal, reading: PresentReading): void {
   const { state } = draft
   const { inherited, hints = [] } = reading
@@ -235,8 +235,8 @@ function arrived(draft: Draft, goal: OpenGoal, reading: PresentReading): void {
 }
 
 /**
- * Whether a change of ours whose answer was lost may still lead away from here. A hold may, also where
- * another client holds the same: they may let go of it first.
+ * Whether a change of ours whose answer was lost may still change this state. A hold may, even if another client
+ * holds the same state: that client can let go first.
  */
 export function stillLate(state: DrainState, own: AdminState | 'unknown'): boolean {
   return state.hold.late.some(({ change }) => {
@@ -245,7 +245,10 @@ export function stillLate(state: DrainState, own: AdminState | 'unknown'): boole
   })
 }
 
-/** Nothing of ours is left. The ledger is kept as long as the run looks on, for {@link broughtBack}. */
+/**
+ * Ends the undo: none of our changes is left. The ledger is kept while the run goes on looking, for
+ * {@link broughtBack}.
+ */
 function done(draft: Draft, goal: OpenGoal): void {
   if (draft.state.phase !== 'removed') draft.phase('active')
   if (goal.then === 'end') {
@@ -261,12 +264,12 @@ function done(draft: Draft, goal: OpenGoal): void {
   draft.set({ goal: { kind: 'drain' } })
 }
 
-/** What was taken back is no change of ours any more. */
+/** Clears the ledger of changes that were undone. */
 export function forgetChanges(draft: Draft): void {
   draft.hold({ changes: [], incarnations: null, refusal: null })
 }
 
-/** A floor that said no is asked again after that long, in milliseconds. */
+/** How long after a refusal the floor is asked again, in milliseconds. */
 export const ASK_AGAIN = 250
 
 function fail(draft: Draft, goal: OpenGoal, words: string): void {
@@ -275,12 +278,12 @@ function fail(draft: Draft, goal: OpenGoal, words: string): void {
     ref,
     retryable: false,
   })
-  // For the floor's sake: no caller waits for this undo, and others of the drain may go on.
+  // An undo because of the floor: no caller waits for it, and other members of the drain can go on.
   if (goal.then !== 'end') draft.fault(error)
   draft.finish('overruled', error)
 }
 
-/** Ends what has taken too long. */
+/** Ends an opening that has taken too long. */
 function giveUp(draft: Draft, goal: OpenGoal): void {
   const { state } = draft
   const { until, lateUntil } = goal
@@ -296,7 +299,7 @@ function giveUp(draft: Draft, goal: OpenGoal): void {
   else draft.finish('refused', state.hold.loss ?? tooLate(draft))
 }
 
-/** Its time is over and no look came back in time. */
+/** Ends an opening whose time is over if no look came back in time. */
 export function openOverdue(draft: Draft, goal: OpenGoal, error: DrainableError): void {
   const { state } = draft
   const { until, lateUntil, reached } = goal
@@ -309,8 +312,8 @@ export function openOverdue(draft: Draft, goal: OpenGoal, error: DrainableError)
 }
 
 /**
- * Whether a change whose answer was lost is still waited for. Where the balancer contradicts itself about
- * the state, no reading ever rules one out: its time alone ends that.
+ * Whether to wait for a change whose answer was lost. If the balancer contradicts itself about the state, no reading
+ * can rule the change out: only time ends the wait.
  */
 function awaitsLate({ state, now }: Draft): boolean {
   const own = ownOf(state)
@@ -318,12 +321,12 @@ function awaitsLate({ state, now }: Draft): boolean {
   return own !== 'unknown' || state.hold.late.some(({ until }) => until === null || now < until)
 }
 
-/** Whether the balancer still answers: what is waited for is not its answer. */
+/** Whether the balancer still answers, so that the wait is not for an answer. */
 function answers({ last }: DrainState, until: number): boolean {
   return last !== null && last.askedAt >= until
 }
 
-/** What is said of a change that may still be carried out when no caller waits any longer. */
+/** The error for a change that may still be carried out when no caller waits any longer. */
 function lateError(draft: Draft): DrainableError {
   const { ref, hold } = draft.state
   const bound = draft.now + draft.policy.capabilities.lateBound
@@ -354,12 +357,16 @@ function tooLate(draft: Draft): DrainableError {
     )
   if (state.vanished !== null) {
     const seen = state.vanished.identity === null ? 'absent' : 'another member'
-    const words = `it was ${seen} when it was last looked at, not for long enough to tell that it is gone; it was left alone`
+    const words = `it was ${seen} at the last look, not long enough to be sure that it is gone; it was left alone`
     return new DrainableError('CONFLICT', `${name}: ${words}`, { ref })
   }
   if (own === 'unknown') {
-    const words = `the balancer contradicts itself about its state for ${took}, so nothing was changed`
+    const words = `the balancer contradicts itself about the state of this member for ${took}, so nothing was changed`
     return new DrainableError('CONFLICT', `${name}: ${words}`, { ref })
+  }
+  if (state.goal.kind === 'open' && state.goal.check === 'running') {
+    const words = `the caller's health check gave no answer within ${took}; it stays as it is, a longer timeout waits longer`
+    return new DrainableError('HEALTH_TIMEOUT', `${name}: ${words}`, { ref })
   }
   const reading = state.last.reading
   const health = reading.present ? reading.health : 'unknown'

@@ -4,7 +4,7 @@ import { maintEffect } from '../policy.js'
 import { isRefused } from '../ledger/result.js'
 import { sendHold } from './send.js'
 
-/** Raises a drain that persistence keeps busy. */
+/** Raises a drain that persistent clients keep busy. */
 export function escalate(draft: Draft, reading: PresentReading): void {
   const { state, policy } = draft
   const { escalateAfter } = policy
@@ -15,7 +15,7 @@ export function escalate(draft: Draft, reading: PresentReading): void {
   raise(draft, reading)
 }
 
-/** Raises to maint where there is one above the present state; where that cuts, the caller gave their word. */
+/** Raises to maint if the product has it above the present state; a raise that cuts needs the caller's permission. */
 export function raise(draft: Draft, reading: PresentReading): void {
   const effect = maintEffect(draft.policy, reading)
   if (effect === 'none' || reading.own === 'maint' || reading.sealed === true) return

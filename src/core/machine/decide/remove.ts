@@ -3,8 +3,8 @@ import { endRefused, isRefused } from '../ledger/result.js'
 import { send } from './send.js'
 
 /**
- * Takes an idle member out of its pool. Before that every change of ours whose answer was lost must
- * have had its time: one that came through afterwards would meet whatever has the name then.
+ * Takes an idle member out of its pool. Before that, every change of ours with a lost answer must have expired: if it
+ * took effect afterwards, it would hit whatever member has the name then.
  */
 export function remove(draft: Draft): void {
   const { ref, hold } = draft.state

@@ -5,9 +5,9 @@ import { incarnationsOf, ownOf } from '../state.js'
 import { loseIdle } from './idle.js'
 
 /**
- * Sends a change, unless a wait is on.
+ * Sends a change, unless a wait is in progress.
  *
- * @returns whether something went out
+ * @returns whether the change was sent
  */
 export function send(draft: Draft, change: Change, first = false): boolean {
   const { hold } = draft.state
@@ -18,7 +18,7 @@ export function send(draft: Draft, change: Change, first = false): boolean {
   return true
 }
 
-/** Sends the wished hold, without which the drain can't go on. The very first one must pass the floor. */
+/** Sends the wanted hold, without which the drain can't go on. The first one needs the floor's consent. */
 export function sendHold(draft: Draft): void {
   const { hold, ref } = draft.state
   if (hold.wish === 'none') return

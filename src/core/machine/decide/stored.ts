@@ -4,12 +4,12 @@ import type { OpenGoal } from '../goal.js'
 import { mayBeOurs } from '../ledger/changes.js'
 import type { DrainState } from '../state.js'
 
-/** What a stored configuration makes of a member at the next reload. */
+/** The state that a stored configuration gives a member at the next reload. */
 export type Stored = Exclude<PresentReading['stored'], undefined>
 
 /**
- * What the stored configuration would make of a member, where that is still to be taken back; null where
- * it is not, or where it was so before the drain: `native` is then as it was found.
+ * The stored state of a member that is still to be undone; null if there is none, or if it was stored before the
+ * drain: `native` is then as it was found.
  */
 export function storedHold(
   { found }: DrainState,
@@ -22,7 +22,7 @@ export function storedHold(
   return goal.of === 'ours' && same ? null : stored
 }
 
-/** Whether a hold of ours may have stored it: then it is ours to take back, whatever runs now. */
+/** Whether a hold of ours may have stored it: then we undo it, whatever the running state is. */
 export function storedByUs({ hold }: DrainState, stored: Stored | null): boolean {
   if (stored === null) return false
   return (

@@ -6,7 +6,7 @@ import { isClosed } from './door.js'
 import { endGone, endUncounted, goneForCertain } from './gone.js'
 import { loseIdle, prove, unverifiedBy } from './idle.js'
 
-/** Goal `watch`: looks only; the phases follow whatever another client does. */
+/** Goal `watch`: only looks; the phases follow the changes of other clients. */
 export function decideWatch(draft: Draft): void {
   const { state } = draft
   const reading = state.last?.reading
@@ -19,7 +19,7 @@ export function decideWatch(draft: Draft): void {
 
 function present(draft: Draft, reading: PresentReading): void {
   const unverified = unverifiedBy(draft, reading)
-  // Once it is absent nothing tells that any more.
+  // Once the member is absent, no reading shows this any more.
   if (draft.state.phase !== 'idle') draft.proof({ unverified })
   if (!inWishedState(draft.state)) {
     draft.proof({ proof: null, verdict: null, sealed: false })
@@ -31,13 +31,13 @@ function present(draft: Draft, reading: PresentReading): void {
 }
 
 /**
- * Removed by whoever is in charge. What the processes still do for it is waited for where the product counts that, so
- * that idle is said before the end: the server behind it may be about to be stopped.
+ * Handles a member that another client removed. If the product counts work after a removal, waits for its processes,
+ * so that idle is reported before the end: the server behind it may be about to be stopped.
  */
 function removed(draft: Draft, reading: Reading): void {
   endUncounted(draft)
   const { phase, proof } = draft.state
-  // Counters may go with it: only work takes an idle back that was said before.
+  // Counters can vanish with the member: only visible work takes back a reported idle.
   const stays =
     phase === 'idle' && !workSeen(draft.state, draft.policy, proof.verdict?.scopes ?? null)
   if (!stays && proof.scopes.size > 0) {
@@ -47,7 +47,7 @@ function removed(draft: Draft, reading: Reading): void {
   endGone(draft, 'absent')
 }
 
-/** No new client is sent there: idle is said once that is proved, and taken back once something is seen. */
+/** Follows a member that gets no new clients: reports idle once it is proved, and takes it back once work is seen. */
 function follow(draft: Draft, what: Pick<DrainState['proof'], 'sealed' | 'unverified'>): void {
   if (draft.state.phase === 'active') draft.phase('draining')
   if (!stillIdle(draft.state, draft.policy)) loseIdle(draft)

@@ -2,12 +2,12 @@ import { atLeast } from '../../../provider/admin-state.js'
 import type { AdminState, Change } from '../../../provider/contract.js'
 import { type DrainState, type LateChange, type OwnChange, type SentChange } from '../state.js'
 
-/** The own state that a change leads to; null where it does not touch the state. */
+/** The own state that a change leads to; null if it does not change the state. */
 export function targetOf(change: Change): AdminState | null {
   return change.kind === 'hold' || change.kind === 'restore' ? change.to : null
 }
 
-/** A change as the ledger notes it; undefined for what is no change of a member's state or being. */
+/** The ledger entry of a change; undefined for a change that affects neither the member's state nor its existence. */
 export function ownChange(
   change: Change,
   state: OwnChange['state'],
@@ -17,7 +17,7 @@ export function ownChange(
   return { kind: change.kind, to: targetOf(change), state, at }
 }
 
-/** The ledger with one more entry. A repeat of the newest only moves its time: a week of put-backs is one entry. */
+/** Adds an entry to the ledger. A repeat of the newest only updates its time, so a week of put-backs is one entry. */
 export function noted(
   changes: readonly OwnChange[],
   entry: OwnChange | undefined,
@@ -33,10 +33,10 @@ export function noted(
   return repeat ? [...changes.slice(0, -1), { ...last, at: entry.at }] : [...changes, entry]
 }
 
-/** What an entry of the ledger says, without the state and the moment that it says it of. */
+/** The kind and result of a ledger entry, without its state and time. */
 export type Entry = Pick<OwnChange, 'kind' | 'state'>
 
-/** Another client was seen to have taken ours back. */
+/** The entry for a change of ours that another client was seen to undo. */
 export const TAKEN_BACK: Entry = { kind: 'restore', state: 'unchanged' }
 
 /** Whether a hold of ours led to this state. */
@@ -44,10 +44,10 @@ export function wasSet(changes: readonly OwnChange[], own: AdminState): boolean 
   return changes.some(({ kind, to, state }) => kind === 'hold' && to === own && state === 'applied')
 }
 
-/** Everything of ours that may be undone, what is still on its way included: what a ticket lists. */
+/** All our changes that can be undone, including pending ones: the list in a ticket. */
 export function ledgerOf(state: DrainState): readonly OwnChange[] {
   const { changes, pending, late } = state.hold
-  // One that is in place already adds nothing to undo.
+  // A late change whose effect is already in place adds nothing to undo.
   const news = late.filter(
     ({ change }, i) =>
       !late.slice(0, i).some((other) => sameChange(other.change, change)) &&
@@ -66,7 +66,7 @@ export function ledgerOf(state: DrainState): readonly OwnChange[] {
   )
 }
 
-/** A change whose answer was lost just now. */
+/** Makes the record of a change whose answer was just lost. */
 export function lateChange(
   { change, before, shared, sight, underWay }: SentChange & Pick<LateChange, 'underWay'>,
   at: number,
@@ -84,7 +84,7 @@ export function lateChange(
   }
 }
 
-/** A change that goes out beside others of which it is not known whether they are still to come. */
+/** Makes the record of a change that is sent while others may still take effect. */
 export function sentChange(
   change: Change,
   before: SentChange['before'],
@@ -107,7 +107,7 @@ export function lacksEffect(change: Change, own: AdminState | 'unknown'): boolea
   return change.kind === 'hold' ? !atLeast(own, to) : own !== to
 }
 
-/** Whether a change of ours that leads to this state may still be carried out, or was just now. */
+/** Whether a change of ours that leads to this state may still be carried out, or has just been. */
 export function mayBeOurs(late: readonly LateChange[], own: AdminState | 'unknown'): boolean {
   return late.some(
     ({ change, lackedAt, sight }) =>

@@ -8,8 +8,8 @@ import { incarnationsOf, isLetGo, loadOf } from '../state.js'
 import { destination } from './was.js'
 
 /**
- * A change of ours took effect. `unknown`: its effect is there, and it is not known whether that is
- * ours; an undo leaves it alone and says so.
+ * Records that a change of ours took effect. `unknown`: its effect is there, but it is not known whether our change
+ * made it; an undo leaves it alone and says so.
  */
 export function confirm(
   draft: Draft,
@@ -32,15 +32,20 @@ export function confirm(
   if (change.kind === 'remove') removed(draft)
 }
 
-/** What an answer that is no refusal ends. */
+/** The fields that an answer without a refusal resets. */
 const ANSWERED = { losses: 0, loss: null, refusals: 0, refusal: null, atMinimum: false }
 
-/** It took effect, and that is in the ledger, but in no process that is there: the next look decides. */
+/**
+ * Records a change that took effect only in processes that have ended: it is in the ledger, and the next look
+ * decides.
+ */
 export function confirmForgotten(draft: Draft): void {
   draft.hold({ ...ANSWERED, confirmedAt: draft.now })
 }
 
-/** Opened by us, as far as that: another state in the same process is another client's from now on. */
+/**
+ * Records that we opened the member to this state: from now on another state in the same process is another client's.
+ */
 function opened(draft: Draft, to: AdminState): void {
   const { goal } = draft.state
   if (goal.kind !== 'open') return
@@ -54,7 +59,7 @@ function held(draft: Draft, to: 'drain' | 'maint'): void {
   const { verdict } = state.proof
   const { wish } = state.hold
   draft.hold({
-    // A raise that was given up, and came all the same, is not wished any more.
+    // A raise that was given up and took effect nevertheless is no longer wanted.
     confirmed: atLeast(to, wish) ? wish : to,
     incarnations: incarnationsOf(state),
     overruled: false,
@@ -65,7 +70,7 @@ function held(draft: Draft, to: 'drain' | 'maint'): void {
     scopes: forgetSamples(state.proof.scopes),
     verdict: verdict === null ? null : { ...verdict, sealedAt: draft.now },
   })
-  // The answer may come when another call has taken the member: this drain says nothing more of it.
+  // If another call has taken the member before the answer, this drain reports nothing more.
   if (state.phase === 'active' && !isLetGo(state)) draft.phase('draining')
 }
 
@@ -75,7 +80,7 @@ function removed(draft: Draft): void {
   draft.finish(draft.state.ending.terminated > 0 ? 'terminated' : 'removed')
 }
 
-/** Counts what was cut, and says so. */
+/** Counts the work that was cut, and emits the event. */
 export function countTerminated(draft: Draft, count: number, atMost: boolean): void {
   if (count === 0) return
   const { ending } = draft.state
@@ -86,7 +91,7 @@ export function countTerminated(draft: Draft, count: number, atMost: boolean): v
   draft.emit({ type: 'terminated', ...draft.stamp, count })
 }
 
-/** A raise to a maint that is not gentle cut what was there. */
+/** Counts the work that a raise to a maint that is not gentle has cut. */
 export function countCut(draft: Draft, change: Change, load = loadOf(draft.state)): void {
   if (change.kind !== 'hold' || change.to !== 'maint') return
   const reading = draft.state.last?.reading

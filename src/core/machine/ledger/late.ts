@@ -26,8 +26,8 @@ import {
 import { destination, meetAgain } from './was.js'
 
 /**
- * The answer to a change was lost: it may have been carried out, or be carried out later. A hold is
- * sent again as soon as a look shows that it is not there; a repeat of it harms nothing.
+ * Records a lost answer: the change may have been carried out, or may be carried out later. A hold is sent again as
+ * soon as a look shows that it is not in place; a repeat does no harm.
  */
 export function loseAnswer(
   draft: Draft,
@@ -38,7 +38,7 @@ export function loseAnswer(
   const losses = hold.losses + 1
   const repeats = sent.change.kind === 'hold' || sent.change.kind === 'restore'
   const pause = repeats && losses > 1 ? backOff(losses - 2) : 0
-  // An undo that came and went: what is there now is another client's, and not what it was to lower.
+  // The undo's effect came and went: the present state is another client's, not the one that the undo was to lower.
   const undone = sent.change.kind === 'restore' && sent.sight === 'gone'
   const entry = undone ? ownChange(sent.change, 'applied', draft.now) : undefined
   draft.hold({
@@ -53,8 +53,8 @@ export function loseAnswer(
 }
 
 /**
- * The call of a change that was given up has ended after all. Without an answer its time begins now. With
- * one it can't be carried out any more, and the next look says what became of it.
+ * Records that the call of a change that was given up has ended after all. Without an answer, its remaining time
+ * begins now. With an answer, it can't be carried out any more, and the next look shows its result.
  */
 export function endUnderWay(draft: Draft, change: Change, result: ChangeResult): void {
   const entry = draft.state.hold.late.find(
@@ -76,8 +76,8 @@ export function endUnderWay(draft: Draft, change: Change, result: ChangeResult):
 }
 
 /**
- * Its call says that it found the member so, or refuses it: what was seen to come and go was another client's. One that
- * is said to be applied came before it went.
+ * Handles an answer of `unchanged` or a refusal: the effect that came and went was another client's. After an answer
+ * of `applied`, the effect was ours.
  */
 export function notOurs(draft: Draft, { change, sight, before }: SentChange | LateChange): void {
   if (change.kind !== 'hold' || sight !== 'gone' || before === undefined || before === 'unknown')
@@ -86,22 +86,22 @@ export function notOurs(draft: Draft, { change, sight, before }: SentChange | La
   draft.hold({ changes: [...changes, { ...TAKEN_BACK, to: before, at: draft.now }] })
 }
 
-/** What was known before a reading. */
+/** The state before a reading. */
 interface Before {
-  /** What the member had in flight. */
+  /** The member's work in flight. */
   readonly load: number
   readonly last: DrainState['last']
-  /** Every process, as it was read last. */
+  /** The last known incarnation of every process. */
   readonly lived: ReadonlyMap<string, string>
 }
 
 /**
- * What a reading says of changes whose answer was lost: the effect is there, or they can't be carried
- * out any more, because the balancer answered for as long as it can hold a request.
+ * Applies a reading to the changes whose answer was lost: the effect is there, or they can't be carried out any more,
+ * because the balancer has answered for longer than it can hold a request.
  */
 export function settleLate(draft: Draft, reading: Reading, askedAt: number, before: Before): void {
   for (const entry of draft.state.hold.late) {
-    // What was asked for before it was known to be missing may show what was there before that.
+    // A look asked for before the effect was known to be missing can show an older state.
     if (askedAt <= Math.max(entry.lostAt, entry.lackedAt ?? entry.lostAt)) continue
     if (!tells(draft, reading)) watch(draft, entry, reading, askedAt)
     else if (isOurs(draft, entry, reading))
@@ -113,8 +113,8 @@ export function settleLate(draft: Draft, reading: Reading, askedAt: number, befo
 }
 
 /**
- * Whether a reading shows the member's state at all. One in which the balancer contradicts itself, or
- * in which the member is absent or another one, rules nothing out: one damaged reply would hide a hold.
+ * Whether a reading shows the member's state at all. A reading in which the balancer contradicts itself, or the
+ * member is absent or replaced, rules nothing out: one damaged reply would hide a hold.
  */
 function tells({ state }: Draft, reading: Reading): boolean {
   return reading.present && reading.own !== 'unknown' && reading.identity === state.found?.identity
@@ -130,9 +130,9 @@ function watch(draft: Draft, entry: LateChange, reading: Reading, askedAt: numbe
 }
 
 /**
- * A hold that was seen, and is not there any more. Another process has forgotten it, and may have it again from a
- * state file: as after an undo, it is ours in any but those that show the member without it. In the same process
- * another client has taken it back.
+ * Handles a hold whose effect was seen and is gone. In another process it was forgotten, and a state file can bring
+ * it back: as after an undo, it is ours in any process except those that show the member without it. In the same
+ * process another client has undone it.
  */
 function cameAndWent(
   draft: Draft,
@@ -153,26 +153,29 @@ function cameAndWent(
   })
 }
 
-/** What another process shows instead: what was there before ours, what we had set first, or what another client has. */
+/**
+ * What another process shows instead: the state before ours, the first state that we had set, or another client's
+ * state.
+ */
 function inAnother({ found, hold }: DrainState, own: AdminState): Entry {
   if (own === 'ready' || own === found?.own) return { kind: 'restore', state: 'applied' }
   return wasSet(hold.changes, own) ? { kind: 'hold', state: 'applied' } : TAKEN_BACK
 }
 
-/** The state that a reading shows the member in, where that lacks a change's effect. */
+/** The member's state in a reading, if it lacks a change's effect. */
 function seenWithout(draft: Draft, reading: Reading, change: Change): AdminState | undefined {
   if (!tells(draft, reading) || !reading.present || reading.own === 'unknown') return undefined
   return lacksEffect(change, reading.own) ? reading.own : undefined
 }
 
-/** What came, and is not there any more, was carried out. */
+/** The record of a change whose effect came and is gone: it was carried out. */
 function withoutSight({ sight }: Pick<LateChange, 'sight'>): Pick<LateChange, 'sight'> {
   return sight === undefined ? {} : { sight: 'gone' }
 }
 
 /**
- * The change under way was decided on an older reading than this one, which shows that it is still to come, or that
- * it has come: its answer can be late by as long as a call may take.
+ * Applies a reading to the pending change, which was decided on an older one: it shows whether the effect is there
+ * already. The answer can be late by as long as a call can take.
  */
 export function followPending(draft: Draft, reading: Reading): void {
   const { pending } = draft.state.hold
@@ -185,7 +188,7 @@ export function followPending(draft: Draft, reading: Reading): void {
     draft.hold({ pending: { ...pending, sight: pending.sight ?? 'shown' } })
 }
 
-/** An undo that was applied shows, like a reading, which late changes were not in place after it. */
+/** Records, like a reading, which late changes were not in place after an applied undo. */
 export function showsWithout(draft: Draft, own: AdminState): void {
   const late = draft.state.hold.late.map((entry) =>
     lacksEffect(entry.change, own) ? { ...entry, lackedAt: draft.now, before: own } : entry,
@@ -201,8 +204,8 @@ function replace(draft: Draft, entry: LateChange, by: LateChange | undefined): v
 }
 
 /**
- * Whether the effect that is there came from this very change: it was not there before, and no repeat
- * of ours that was confirmed since can have brought it.
+ * Whether a visible effect came from exactly this change: it was not there before, and no repeat of ours that was
+ * confirmed since can have made it.
  */
 function isOurs(draft: Draft, entry: LateChange, reading: Reading): boolean {
   const { change, lackedAt, sight } = entry
@@ -214,13 +217,17 @@ function isOurs(draft: Draft, entry: LateChange, reading: Reading): boolean {
   )
 }
 
-/** Another run of this process sends a hold, or may have: which of two was carried out does not show. */
+/**
+ * Another run of this process sends a hold, or may have: which of two was carried out does not show, nor who changed what
+ * was seen before that.
+ */
 export function shareHolds(state: DrainState): DrainState {
   const { late, pending } = state.hold
   const share = <T extends LateChange | SentChange>(entry: T): T =>
     entry.change.kind === 'hold' ? { ...entry, shared: true } : entry
   return {
     ...state,
+    sighted: null,
     hold: {
       ...state.hold,
       late: late.map(share),
@@ -229,10 +236,10 @@ export function shareHolds(state: DrainState): DrainState {
   }
 }
 
-/** Absence is not shown here: it wants a second look, and is decided there. */
+/** Whether a reading shows the effect of a change. Absence needs a second look and is decided there. */
 function shows(draft: Draft, reading: Reading, change: Change): boolean {
   if (!reading.present) return false
-  // A member found in a higher state than asked for was raised by another client as well.
+  // If the state is higher than asked for, another client has raised it too.
   if (change.kind === 'hold')
     return draft.state.goal.kind === 'drain'
       ? atLeast(reading.own, change.to)
@@ -241,9 +248,9 @@ function shows(draft: Draft, reading: Reading, change: Change): boolean {
 }
 
 /**
- * It was carried out after all, by us: no other change was seen in between. Where something else may have brought
- * it about, a hold of this process, whoever raised the member further, or the state file of a process that has
- * begun since, this one can be still to come: it stays until its time is over.
+ * Records that a late change of ours was carried out: no other change was seen in between. If something else can have
+ * caused the effect (a hold of this process, a client that raised the member further, or the state file of a process
+ * that has begun since), the change can still take effect: it stays until it expires.
  */
 function happened(
   draft: Draft,
@@ -261,7 +268,7 @@ function happened(
     (last !== null && anotherIncarnation(draft.state, lived))
   replace(draft, entry, unsure ? { ...entry, lackedAt: null } : undefined)
   countCut(draft, entry.change, load)
-  // It was seen without its effect: below drain there is only ready.
+  // The member was seen without the effect: below drain there is only ready.
   const below = targetOf(entry.change) === 'drain' ? 'ready' : 'unknown'
   meetAgain(draft, entry.change, entry.before ?? below)
   confirm(draft, entry.change, 'applied')
@@ -269,13 +276,13 @@ function happened(
   const to = targetOf(entry.change)
   if (goal.kind === 'open' && to !== destination(draft.state, goal))
     draft.set({ goal: ledAway(goal, draft.now) })
-  // A lost undo came through under the next drain: to be held again, and no other client's doing.
+  // A lost undo took effect during the next drain: the member must be held again; no other client did it.
   if (entry.change.kind === 'restore') draft.hold({ confirmed: 'none' })
 }
 
 /**
- * It led away from where the member was to go, and that is no other client's doing. One that was open is to
- * be opened once more: the wait for the late change may have taken all of the undo's time.
+ * Adjusts the goal after a late change of ours led the member away from it; no other client did that. A member that
+ * was open must be opened again: the wait for the late change can have taken all of the undo's time.
  */
 function ledAway(goal: OpenGoal, now: number): OpenGoal {
   const { reached, until } = goal
@@ -283,7 +290,10 @@ function ledAway(goal: OpenGoal, now: number): OpenGoal {
   return { ...goal, reached: null, until: anew ? Math.max(until, now + UNDO_LIMIT) : until }
 }
 
-/** It can't happen any more. Where its effect was there all along, it is not known whose that is. */
+/**
+ * Handles a late change that can't be carried out any more. If its effect was there all the time, it is not known
+ * which client made it.
+ */
 function expired(draft: Draft, entry: LateChange, reading: Reading): void {
   replace(draft, entry, undefined)
   const known = draft.state.hold.changes

@@ -4,16 +4,16 @@ import { mayBeOurs, targetOf } from './changes.js'
 import { anotherIncarnation, type DrainState, type OwnChange } from '../state.js'
 
 /**
- * Whose a state is that is not as wished:
+ * Why a state is not as wanted:
  *
  * - `unset`: we have not set it yet, or a lost undo of ours came through
- * - `raise`: what we set is there, only the raise over it is not
- * - `forgotten`: another process than the one that had taken it
+ * - `raise`: our first state is there, only the raise above it is not
+ * - `forgotten`: the process is not the one that had taken the state
  * - `theirs`: another client set it
  */
 export type Cause = 'unset' | 'raise' | 'forgotten' | 'theirs'
 
-/** Why a member under drain is found lower than wished. */
+/** Why a member under drain is found lower than wanted. */
 export function whyLower(state: DrainState, own: AdminState): Cause {
   const { hold, found } = state
   if (mayBeOurs(hold.late, own) && !atLeast(own, 'drain')) return 'unset'
@@ -24,7 +24,11 @@ export function whyLower(state: DrainState, own: AdminState): Cause {
       : 'unset'
   }
   if (atLeast(own, hold.confirmed)) return 'raise'
-  return anotherIncarnation(state, hold.incarnations) ? 'forgotten' : 'theirs'
+  // Where a hold came and went while its answer was missing, the ledger says already what another process shows instead.
+  const newest = hold.changes.at(-1)
+  const mayBeUndo = hold.late.some(({ change }) => change.kind === 'restore')
+  const isNoted = newest?.state === 'applied' && newest.to === own && !mayBeUndo
+  return isNoted || anotherIncarnation(state, hold.incarnations) ? 'forgotten' : 'theirs'
 }
 
 /**
@@ -34,8 +38,8 @@ export function whyLower(state: DrainState, own: AdminState): Cause {
  * - `unknown`: a change to it was only intended, and it is not known whether it was carried out
  * - `theirs`: another client set it
  *
- * Ready is never ours, unless it is where the undo goes: an undo of another drain led there, and this one
- * must not close the member again.
+ * Ready is never ours, unless it is the state that the undo goes back to: an undo of another drain led there, and
+ * this one must not close the member again.
  */
 export function whoseHold(state: DrainState, own: AdminState): 'ours' | 'unknown' | 'theirs' {
   if (own === 'ready') return 'theirs'
@@ -43,12 +47,13 @@ export function whoseHold(state: DrainState, own: AdminState): 'ours' | 'unknown
   const late = state.hold.late.filter(({ sight }) => sight !== 'gone')
   if (mayBeOurs(late, own)) return 'ours'
   const applied = changes.findLastIndex(isApplied)
-  // What another client was seen to have taken back comes from no state file: who sets it again means it.
+  // A state that another client was seen to undo does not come back from a state file: a client that sets it again
+  // means it.
   const known = changes.slice(changes.findLastIndex(isTakenBack) + 1)
   const earlier = known.some((change) => isApplied(change) && change.to === own)
   if (earlier && anotherIncarnation(state, incarnations)) return 'ours'
   if (lastInPlace(state) !== undefined) {
-    // A raise over our own that was only intended is ours in either state.
+    // If a raise above our own state was only intended, both states are ours.
     const raised = [
       ...changes
         .slice(applied)
@@ -64,8 +69,8 @@ export function whoseHold(state: DrainState, own: AdminState): 'ours' | 'unknown
 }
 
 /**
- * The state that our newest change led to, where nothing says that it is not there any more: neither an
- * undo of ours, nor another client who was seen to have taken it back.
+ * The state that our newest change led to, unless an undo of ours, or another client's undo that was seen, has
+ * removed it.
  */
 export function lastInPlace(state: DrainState): AdminState | undefined {
   const { changes } = state.hold
@@ -75,14 +80,14 @@ export function lastInPlace(state: DrainState): AdminState | undefined {
   return takenBack ? undefined : (changes[applied]?.to ?? undefined)
 }
 
-/** Where the ledger has the end of an undo: what we had set before is taken back. -1: nowhere. */
+/** The index of the ledger entry that ends an undo: all changes before it are undone. -1: none. */
 export function undoneAt({ hold, found }: DrainState): number {
   return hold.changes.findLastIndex(
     (change) => change.kind === 'restore' && isApplied(change) && change.to === found?.own,
   )
 }
 
-/** Whether an entry says that another client was seen to have taken ours back. */
+/** Whether an entry records that another client was seen to undo ours. */
 export function isTakenBack({ kind, state }: OwnChange): boolean {
   return kind === 'restore' && state === 'unchanged'
 }
@@ -91,7 +96,7 @@ function isApplied(change: OwnChange): boolean {
   return (change.kind === 'hold' || change.kind === 'restore') && change.state === 'applied'
 }
 
-/** Whether there is anything of ours to undo. */
+/** Whether any change of ours is left to undo. */
 export function owesUndo(state: DrainState): boolean {
   const { changes, late, pending } = state.hold
   return (

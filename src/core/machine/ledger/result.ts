@@ -11,7 +11,7 @@ import { backOff } from '../pace.js'
 import { type DrainState, type LateChange, type SentChange } from '../state.js'
 import { meetAgain, stateBefore } from './was.js'
 
-/** Takes the result of the change under way in. */
+/** Takes in the result of the pending change. */
 export function absorbResult(
   draft: Draft,
   { change, result, givenUp }: Extract<Input, { type: 'result' }>,
@@ -61,17 +61,21 @@ function applied(
   if (change.kind === 'terminate') countTerminated(draft, terminated ?? 0, atMost ?? false)
 }
 
-/** A hold that a process had taken before its answer came, and another one has not: it is to be put back. */
+/**
+ * Whether a hold was taken by one process before its answer came, and forgotten by its successor: it must be put
+ * back.
+ */
 function wasForgotten({ state }: Draft, { change, sight }: SentChange): boolean {
-  // What noted that it went is the last entry: `unchanged` where another client took it back.
+  // The last entry records that the effect went: `unchanged` if another client undid it.
   return (
     change.kind === 'hold' && sight === 'gone' && state.hold.changes.at(-1)?.state === 'applied'
   )
 }
 
 /**
- * Read lower, and as wished already: by a lost change of ours, or by another client. Over a hold of our own
- * only a lost one can be ours, and an undo must not take what another client raised for it.
+ * Decides whose raise it was if the member was read lower, but the change found it as wanted already: a lost change
+ * of ours, or another client's. Above our own hold, only a lost change can be ours, and an undo must not take back
+ * another client's raise.
  */
 function whoseRaise({ state }: Draft, { change, before }: SentChange): 'unknown' | 'unchanged' {
   if (change.kind !== 'hold' || before === 'unknown' || atLeast(before, change.to))
@@ -85,8 +89,8 @@ function whoseRaise({ state }: Draft, { change, before }: SentChange): 'unknown'
 }
 
 /**
- * The balancer said no. Where that is not for now only, the same change is not sent again: the next
- * look decides whether the member is still as it was.
+ * Records a refusal. Unless it is retryable, the same change is not sent again; the next look decides whether the
+ * member is still as it was.
  */
 function rejected(draft: Draft, change: Change, error: DrainableError): void {
   const { hold, proof, phase } = draft.state
@@ -108,8 +112,8 @@ function rejected(draft: Draft, change: Change, error: DrainableError): void {
 }
 
 /**
- * A change called refused may have been carried out in part: where the next look shows it, and it was
- * not there before, it is ours.
+ * The late entries for a refused change that may have been carried out in part: if the next look shows its effect,
+ * and it was not there before, it is ours.
  */
 function halfDone({ state, now }: Draft): readonly LateChange[] {
   const { pending } = state.hold
@@ -117,7 +121,7 @@ function halfDone({ state, now }: Draft): readonly LateChange[] {
   return [{ ...lateChange(pending, now), until: now, refused: true }]
 }
 
-/** The door could not be closed. Refused for good, the verdict stands without: nothing was changed. */
+/** Records a refused seal. If it was refused for good, the verdict stands without a seal: nothing was changed. */
 function sealRefused(draft: Draft, error: DrainableError): void {
   const { hold, proof } = draft.state
   draft.hold({ wish: hold.confirmed })
@@ -125,7 +129,10 @@ function sealRefused(draft: Draft, error: DrainableError): void {
   else draft.proof({ sealFailures: Number.MAX_SAFE_INTEGER })
 }
 
-/** Whether the same change was refused for good. A NOT_FOUND that the look contradicts is tried again. */
+/**
+ * Whether the same change was refused for good. After a NOT_FOUND that the look contradicts, the change is tried
+ * again.
+ */
 export function isRefused({ hold }: DrainState, change: Change): boolean {
   const { refusal } = hold
   if (refusal === null || refusal.error.retryable || refusal.error.code === 'NOT_FOUND')
@@ -133,7 +140,7 @@ export function isRefused({ hold }: DrainState, change: Change): boolean {
   return sameChange(refusal.change, change)
 }
 
-/** The end of a run that can't go on without a change that was refused for good. */
+/** Ends a run that can't go on without a change that was refused for good. */
 export function endRefused(draft: Draft): void {
   const error = draft.state.hold.refusal?.error
   if (error === undefined) return

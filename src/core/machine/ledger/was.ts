@@ -7,8 +7,8 @@ import { isTakenBack, undoneAt } from './owner.js'
 import { anotherIncarnation, type DrainState, type OwnChange, type SentChange } from '../state.js'
 
 /**
- * The first hold of ours that changed anything: an undo goes back to the state that it was decided on,
- * unless that may be the doing of a hold of ours whose answer was lost.
+ * Records the state to go back to at our first effective hold: the state that the hold was decided on, unless a hold
+ * of ours whose answer was lost may have made it.
  */
 export function meetAgain(draft: Draft, change: Change, before: AdminState | 'unknown'): void {
   const { found, hold } = draft.state
@@ -16,7 +16,7 @@ export function meetAgain(draft: Draft, change: Change, before: AdminState | 'un
   if (before === 'unknown' || found.own === before) return
   const since = changesInPlace(draft.state)
   if (since.some((known) => known.kind === 'hold' && known.state === 'applied')) return
-  // What another process forgot was the wish of another client: it is no state to go back to.
+  // A state that another process forgot was another client's hold: it is not a state to go back to.
   if (anotherIncarnation(draft.state, hold.incarnations)) return
   const maybeOurs = [
     ...hold.late.map((late) => targetOf(late.change)),
@@ -25,7 +25,9 @@ export function meetAgain(draft: Draft, change: Change, before: AdminState | 'un
   if (!maybeOurs) draft.set({ found: { ...found, own: before } })
 }
 
-/** Another client opened it before any hold of ours changed it: that is what an undo goes back to. */
+/**
+ * Records that another client opened the member before any hold of ours changed it: an undo goes back to that state.
+ */
 export function meetLower(draft: Draft, own: AdminState): void {
   const { found, hold } = draft.state
   if (found === null || found.own === 'unknown' || atLeast(own, found.own)) return
@@ -34,13 +36,13 @@ export function meetLower(draft: Draft, own: AdminState): void {
   draft.set({ found: { ...found, own } })
 }
 
-/** The state that an undo goes to; null where it is not known. */
+/** The state that an undo goes to; null if it is not known. */
 export function destination({ found }: DrainState, goal: OpenGoal): AdminState | null {
   if (goal.of === 'anybody') return 'ready'
   return found === null || found.own === 'unknown' ? null : found.own
 }
 
-/** What is taken back to where it was found, by an undo or by another client, is no change of ours any more. */
+/** The ledger without changes that an undo or another client has taken back. */
 function changesInPlace(state: DrainState): readonly OwnChange[] {
   const { hold, found } = state
   const takenBack = hold.changes.findLastIndex(
@@ -49,7 +51,7 @@ function changesInPlace(state: DrainState): readonly OwnChange[] {
   return hold.changes.slice(Math.max(undoneAt(state), takenBack) + 1)
 }
 
-/** The state that a hold changed. One that was read as closed already was opened in between. */
+/** The state that a hold changed. If the member was read as closed already, it was opened in between. */
 export function stateBefore({ change, before }: SentChange): AdminState | 'unknown' {
   if (change.kind !== 'hold' || !atLeast(before, change.to)) return before
   return change.to === 'drain' ? 'ready' : 'unknown'

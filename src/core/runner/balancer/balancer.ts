@@ -17,31 +17,31 @@ import {
 } from './coming.js'
 import { setBackgroundTimer } from '../look/timer.js'
 
-/** What a run of this process wants of a member. */
+/** The goal of a run of this process for a member. */
 export type Side = 'drain' | 'open'
 
-/** A change without an answer that another run has sent. */
+/** An unanswered change that another run has sent. */
 export interface LeftChange extends LateChange {
-  /** The ticket that it is in as well, by id. */
+  /** The id of the ticket that also contains it. */
   readonly ticket?: string
-  /** The clock of its moments: to whoever has another one they say nothing. */
+  /** The clock of its times: they mean nothing on another clock. */
   readonly clock: Clock
 }
 
-/** One run of this process, as others see it. Copies of this module meet here: plain data and functions only. */
+/** One run of this process, as other runs see it. Copies of this module share it: plain data and functions only. */
 export interface Stake {
-  /** When its call was made: of two with opposite goals the later wins. */
+  /** The order of its call: of two calls with opposite goals, the later wins. */
   seq: number
-  /** What it wants of the member now, or will once it knows its members; null: nothing. */
+  /** Its goal for the member now, or once it knows its members; null: none. */
   readonly side: (ref: MemberRef) => Side | null
-  /** Members it wishes down, by their key. */
+  /** Members that it holds or wants to hold, by their key. */
   readonly down: ReadonlyMap<string, MemberRef>
   /**
-   * Another call speaks for the member from now on; what a run that ends by this has not undone is handed over. A drain
-   * goes on where an undo leads no lower than it holds the member.
+   * Called when another call takes control of the member; a run that ends by this hands over its changes. A drain
+   * goes on if the undo does not lower the member below its hold.
    *
-   * @param to - where an undo leads; null: elsewhere, or not known
-   * @param ticket - that the other call writes, by id
+   * @param to - the state that an undo leads to; null: another, or not known
+   * @param ticket - the id of the ticket that the other call writes
    */
   readonly overrule: (
     ref: MemberRef,
@@ -49,17 +49,19 @@ export interface Stake {
     to: AdminState | null,
     ticket?: string,
   ) => Owned | null
-  /** The ticket that it writes, by id; undefined before it knows. */
+  /** The id of the ticket that it writes; undefined before that is known. */
   readonly ticket: () => string | undefined
-  /** Another run has nothing left to do with this ticket; returns whether this one has, and goes on writing it. */
+  /**
+   * Called when another run no longer needs this ticket; returns whether this run needs it and continues writing it.
+   */
   readonly takeUp: (ticket: string) => boolean
-  /** What it has changed of the member and not undone, whoever speaks for the member now. */
+  /** Its changes of the member that are not undone, whichever run controls the member now. */
   readonly owned: (ref: MemberRef) => Owned | null
-  /** Changes of the member whose answer it never got. */
+  /** Its unanswered changes of the member. */
   readonly late: (ref: MemberRef) => readonly LeftChange[]
-  /** Another run leaves, and what it never got an answer to may still be carried out. */
+  /** Called when another run leaves, with its unanswered changes, which may still be carried out. */
   readonly inherit: (left: readonly LeftChange[]) => void
-  /** Another run sends a change of the member: what shows up then may be its doing. */
+  /** Called when another run sends a change of the member: an effect that shows up then can be from that change. */
   readonly touched: (ref: MemberRef) => void
 }
 
@@ -67,16 +69,16 @@ export interface Stake {
 export interface Balancer {
   seq: number
   readonly stakes: Set<Stake>
-  /** Who has an undo without an answer, by member: most often nobody, so that no look asks all runs. */
+  /** The runs with an unanswered undo, by member: mostly empty, so that a look need not ask all runs. */
   readonly restoring: Map<string, Set<Stake>>
 }
 
 /** ESM and CJS copies of this module are one process: they share these maps. */
 const BALANCERS = Symbol.for('drainable.balancers.1')
-/** Changes without an answer that ended runs have left, by balancer and member. */
+/** Unanswered changes of ended runs, by balancer and member. */
 const LEFT = Symbol.for('drainable.left.1')
 
-/** Calls that change something and have not ended, by balancer and member. */
+/** Calls in progress that change something, by balancer and member. */
 const CALLS = Symbol.for('drainable.calls.1')
 
 /** A map that all copies of this module share. */
@@ -100,32 +102,32 @@ export interface Membership {
   readonly stake: Stake
   /** Every other run. */
   readonly others: () => readonly Stake[]
-  /** A number later than every call before. */
+  /** Returns a number higher than that of every call before. */
   readonly nextSeq: () => number
-  /** A call that changes a member goes out; it is forgotten when it has ended. */
+  /** Notes a call that changes a member until it has ended. */
   readonly calling: (ref: MemberRef, done: Promise<void>) => void
-  /** Calls that change a member and have not ended, whoever made them. */
+  /** Calls in progress that change a member, from any run. */
   readonly callsOf: (ref: MemberRef) => readonly Promise<void>[]
-  /** Whether a call that changes something is under way, whoever made it and for whatever member. */
+  /** Whether any call that changes something is in progress, from any run and for any member. */
   readonly busy: () => boolean
-  /** Notes whether this run has an undo of the member without an answer. */
+  /** Notes whether this run has an unanswered undo of the member. */
   readonly restoring: (ref: MemberRef, is: boolean) => void
-  /** Whether another run has an undo of the member under way, or one without an answer. */
+  /** Whether another run has a pending or unanswered undo of the member. */
   readonly mayOpen: (ref: MemberRef) => boolean
-  /** Takes what ended runs have left of a member. */
+  /** Takes the unanswered changes that ended runs have left for a member. */
   readonly takeLeft: (ref: MemberRef) => readonly LeftChange[]
-  /** A hold without an answer may still take the member: until then, or for as long as calls are under way. */
+  /** Notes that an unanswered hold may still take the member: until a time, or as long as calls are in progress. */
   readonly mayCome: (ref: MemberRef, coming: Coming) => void
-  /** Members that a hold of an ended run may still take. */
+  /** Members that the hold of an ended run may still take. */
   readonly coming: () => readonly MemberRef[]
-  /** Leaves; `late` are the changes whose answer never came, for whoever comes next. */
+  /** Leaves; `late` are its unanswered changes, for the next run. */
   readonly leave: (late: ReadonlyMap<string, readonly LeftChange[]>, lateBound: number) => void
 }
 
 /**
  * Joins the runs of a balancer. An entry exists only while a run lives.
  *
- * @param counts - false for a run that wants nothing: no other run sees it
+ * @param counts - false for a run that changes nothing: other runs do not see it
  */
 export function joinBalancer(
   provider: DrainableProvider,
@@ -186,14 +188,14 @@ export function joinBalancer(
       for (const [member, changes] of late) {
         const of = `${key}\0${member}`
         for (const other of balancer.stakes) other.inherit(changes)
-        // Several runs may end before another run comes: each of their changes may still be carried out.
+        // Several runs can end before the next run comes: each of their changes may still be carried out.
         left.set(of, oneEach([...(left.get(of) ?? []), ...changes]))
         const forget = (): void => {
           const rest = (left.get(of) ?? []).filter((entry) => !changes.includes(entry))
           if (rest.length > 0) left.set(of, rest)
           else left.delete(of)
         }
-        // By the real clock: no test may be left that moves another one on.
+        // By the real clock: no test may be left that advances a fake one.
         setBackgroundTimer(systemClock, forget, lateBound + LEFT_FOR)
       }
     },
@@ -210,37 +212,40 @@ function isRestore({ change }: LateChange): boolean {
   return change.kind === 'restore'
 }
 
-/** All runs of this process on a balancer, as seen by who is none of them. */
+/** All runs of this process on a balancer, seen from outside of them. */
 export function othersOn(provider: DrainableProvider): readonly Stake[] {
   return [...(balancers().get(keyOf(provider))?.stakes ?? [])]
 }
 
 /**
- * Leaves a ticket to the runs of this process that still have something down, or to undo, under it: they write it from now
- * on. Returns whether there is one.
+ * Leaves a ticket to runs of this process that still hold a member, or have something to undo, under it: they write
+ * it from now on. Returns whether there is such a run.
  */
 export function leaveTicket(provider: DrainableProvider, ticket: string): boolean {
   const heirs = othersOn(provider).filter((stake) => stake.takeUp(ticket))
   return heirs.length > 0
 }
 
-/** Members that a hold of an ended run may still take, as seen by who is none of the runs. */
+/** Members that the hold of an ended run may still take, seen from outside of the runs. */
 export function comingOn(provider: DrainableProvider): readonly MemberRef[] {
   return stillComing(comingHolds(), keyOf(provider))
 }
 
-/** What one run has inherited from another is one change, and two that ask for the same are two. */
+/**
+ * Removes duplicates: a change that one run inherited from another is one change, but two changes that ask for the
+ * same thing are two.
+ */
 function oneEach<T extends LateChange>(all: readonly T[]): readonly T[] {
   return [...new Map(all.map((entry) => [entry.change, entry])).values()]
 }
 
-/** How long a change without an answer is remembered beyond the product's bound, in milliseconds. */
+/** How long an unanswered change is remembered beyond the product's bound, in milliseconds. */
 const LEFT_FOR = 30_000
 
 /**
- * Changes of a member that other runs sent and never got an answer to.
+ * Unanswered changes of a member from other runs.
  *
- * @param known - whether one, which is in these tickets too, is known from there
+ * @param known - whether a change that is also in these tickets is known from there
  */
 export function inheritedLate(
   { takeLeft, others }: Membership,
@@ -256,7 +261,7 @@ export function inheritedLate(
     .map((entry) => asInherited(entry, { now, clock }))
 }
 
-/** A change of another run, as it is to whoever inherits it. */
+/** A change of another run, as seen by the run that inherits it. */
 export function asInherited(
   entry: LeftChange,
   { now, clock }: { readonly now: number; readonly clock: Clock },
@@ -271,9 +276,9 @@ export function asInherited(
 }
 
 /**
- * A restore that was missing when its answer was lost, and shows from now on, was carried out: it is no
- * other client's doing, and what is set after it is. It or its repeat: this one may still come. Whose a hold is depends
- * on the run, which sees for itself.
+ * When the effect of an inherited restore was last missing. If the effect shows later, the restore was carried out:
+ * no other client did it, but a state set after it is another client's. The effect can come from the restore or its
+ * repeat, so the restore may still be carried out. For a hold, each run judges by its own looks.
  */
 function lackedBy(
   { change, lackedAt, before }: LateChange,
@@ -283,7 +288,7 @@ function lackedBy(
   return { lackedAt: now, shared: true, ...(before === undefined ? {} : { before }) }
 }
 
-/** Whether a drain of this process speaks for a member. */
+/** Whether a drain of this process controls a member. */
 export function isClaimed(provider: DrainableProvider, ref: MemberRef): boolean {
   const balancer = balancers().get(keyOf(provider))
   return [...(balancer?.stakes ?? [])].some((stake) => stake.side(ref) === 'drain')

@@ -3,13 +3,13 @@ import type { MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { LateChange } from '../../machine/state.js'
 
-/** How long a hold without an answer may still take its member. */
+/** How long an unanswered hold may still take its member. */
 export interface Coming {
-  /** Of the run that sent it. */
+  /** The clock of the run that sent it. */
   readonly clock: Pick<Clock, 'now'>
-  /** Where its call has ended. */
+  /** Until when, if its call has ended. */
   readonly until: number
-  /** How long it may take after the end of its call, in milliseconds. */
+  /** How long it can take after the end of its call, in milliseconds. */
   readonly lateBound: number
 }
 
@@ -18,15 +18,15 @@ interface Entry {
   readonly clock: Coming['clock']
   readonly lateBound: number
   until: number
-  /** By the machine's own clock, once that of the run has thrown. */
+  /** The same by the machine's own clock, once the run's clock has thrown. */
   real?: number
-  /** Calls that change the member and have not ended: as long as one goes on, its time has not begun. */
+  /** The number of calls in progress that change the member: while one goes on, its time has not begun. */
   calls: number
 }
 
 type ByMember = Map<string, Set<Entry>>
 
-/** Members that holds of ended runs may still take, by balancer. Copies of this module share them: plain data. */
+/** Members that the holds of ended runs may still take, by balancer. Copies of this module share them: plain data. */
 const COMING = Symbol.for('drainable.coming.1')
 
 export type ComingHolds = Map<string, ByMember>
@@ -36,7 +36,7 @@ export function comingHolds(): ComingHolds {
   return (holder[COMING] ??= new Map<string, ByMember>())
 }
 
-/** Its run has ended, or keeps nothing up any more. */
+/** Notes a hold whose run has ended, or no longer keeps anything up. */
 export function noteComing(
   holds: ComingHolds,
   key: string,
@@ -57,7 +57,9 @@ export function noteComing(
   for (const call of calls) void call.then(ended, ended)
 }
 
-/** By the clock of its run, which may have ended because that throws: other runs are not to hear of it. */
+/**
+ * The time by the clock of its run, which may have ended because the clock throws: that must not affect other runs.
+ */
 function nowOf(entry: Entry): number | undefined {
   try {
     return entry.clock.now()
@@ -76,12 +78,12 @@ function isOver(entry: Entry): boolean {
   return over && entry.calls === 0
 }
 
-/** Another run knows of them from now on. */
+/** Removes holds that another run knows from now on. */
 export function takeComing(holds: ComingHolds, key: string, ref: MemberRef): void {
   holds.get(key)?.delete(refKey(ref))
 }
 
-/** Members that a hold may still take. */
+/** Lists members that a hold may still take. */
 export function stillComing(holds: ComingHolds, key: string): readonly MemberRef[] {
   const members = holds.get(key)
   if (members === undefined) return []
@@ -100,7 +102,7 @@ export function isHold({ change }: LateChange): boolean {
   return change.kind === 'hold'
 }
 
-/** Whether it is a hold that may still take its member. */
+/** Whether a late change is a hold that may still take its member. */
 export function mayCome(late: LateChange): boolean {
   return isHold(late) && late.refused !== true
 }

@@ -36,19 +36,19 @@ import { Floor } from './floor.js'
 import type { Members } from '../members.js'
 import type { RunState } from '../run-state.js'
 
-/** What becomes of a run that loses a contest. */
+/** The callbacks of a contest. */
 export interface ContestOptions {
-  /** Another call has taken a member: that may have been the last one. */
+  /** Called when another call has taken a member, possibly the last one. */
   readonly overruled: () => void
-  /** Another run has seen a member opened: only another look says what is so now. */
+  /** Called when another run has seen a member opened: only another look shows the present state. */
   readonly contradicted: () => void
-  /** Other calls have taken all named members before they were known here. */
+  /** Called when other calls have taken all named members before they were known here. */
   readonly endEarly: (report: DrainReport) => void
 }
 
 /**
- * Which run of this process speaks for a member: of two calls with opposite goals the later one. A run
- * has one contest, with its membership of the balancer and its part of the floor.
+ * Decides which run of this process controls a member: of two calls with opposite goals, the later one. A run has one
+ * contest, with its membership of the balancer and its part of the floor.
  */
 export class Contest {
   readonly #run: RunState
@@ -59,15 +59,15 @@ export class Contest {
     { readonly by: Side; readonly ticket?: string | undefined }
   >()
   readonly #ledger: Ledger = { seen: (ref, sight, clock) => this.#seen(ref, sight, clock) }
-  /** Holds without an answer that the floor was told of when their drain had ended. */
+  /** Unanswered holds that were noted in the floor when their drain had ended. */
   readonly #noted = new WeakSet<Change>()
   readonly #handOver: HandOver
   #down = new Map<string, MemberRef>()
   #membership: Membership
   #floor: Floor
-  /** Decisions under way: what others have sent is still to be inherited. */
+  /** Decisions in progress: unanswered changes of others are still to be inherited. */
   #deciding = 0
-  /** Whether others have changed something since this run began: its first look may be older than that. */
+  /** Whether other runs have changed something since this run began: its first look can be older than that. */
   #disturbed: boolean
 
   constructor(run: RunState, options: ContestOptions) {
@@ -87,16 +87,16 @@ export class Contest {
     return this.#floor
   }
 
-  /** Back among the runs of this balancer, for an undo after the release. */
+  /** Rejoins the runs of this balancer, for an undo after the release. */
   rejoin(): void {
     this.#down = new Map()
     this.#membership = this.#join()
     this.#floor = new Floor(this.#membership, this.#down, this.#run.spec.keepReady)
-    // It was not told what other runs sent while it was away.
+    // This run did not learn what other runs sent while it was away.
     this.#share(this.#run.members?.keys ?? [])
   }
 
-  /** Leaves the runs of this balancer; what never got an answer is left to whoever comes next. */
+  /** Leaves the runs of this balancer; its unanswered changes are left to the next run. */
   leave(): void {
     const { members, states } = this.#run
     const left = new Map<string, readonly LeftChange[]>()
@@ -107,12 +107,12 @@ export class Contest {
         this.#noteComing(state)
       }
     } finally {
-      // Also where the caller's clock throws: the floor would count this run for as long as the process lives.
+      // Even if the caller's clock throws: otherwise the floor would count this run as long as the process lives.
       this.#membership.leave(left, members?.policy.capabilities.lateBound ?? 0)
     }
   }
 
-  /** What this run may have to undo is told what others see, for as long as its handle lives. */
+  /** Keeps the ledger informed of what other runs see, as long as this run's handle lives. */
   keepLedger(): void {
     const { spec, states } = this.#run
     const owns = states.filter(({ goal }) => goal.kind === 'drain' || isOurs(goal))
@@ -121,7 +121,7 @@ export class Contest {
     keepLedger(spec.provider, refs, this.#ledger)
   }
 
-  /** A look was taken in: whoever had drained a member that it shows open learns of it. */
+  /** Passes a look on: a run that had drained a member now seen open learns of it. */
   tell(askedAt: number): void {
     const { spec, states } = this.#run
     const ledgersOfMember = ledgersOf(spec.provider)
@@ -134,16 +134,16 @@ export class Contest {
     }
   }
 
-  /** This run counts as the latest call from now on. */
+  /** Makes this run count as the latest call. */
   renew(): void {
     this.#membership.stake.seq = this.#membership.nextSeq()
   }
 
   /**
-   * Decides for each member against every other run. What an earlier one has under way is waited for,
-   * and what it never got an answer to is inherited.
+   * Decides each member against every other run. It waits for pending changes of an earlier run, and inherits its
+   * unanswered changes.
    *
-   * @returns whether no other run was there, so that the look the members were picked from still holds
+   * @returns whether there was no other run, so that the look from which the members were picked is still valid
    */
   async decide(): Promise<boolean> {
     const { members, spec } = this.#run
@@ -162,8 +162,8 @@ export class Contest {
   }
 
   /**
-   * Keeps the floor in step with a member. One that is to be opened takes its place until no hold can take it
-   * any more that has no answer yet, also one of a drain that this run has ended.
+   * Keeps the floor in step with a member. A member that is to be opened keeps its place until no unanswered hold can
+   * take it any more, including a hold of a drain that this run has ended.
    */
   followFloor(state: DrainState): void {
     const { ref, ending, goal, hold } = state
@@ -177,17 +177,17 @@ export class Contest {
       this.#floor.withdraw(ref)
     } else if (goal.kind === 'open' && ending.ended === null && hold.late.some(isHold))
       this.#floor.enter(ref)
-    // Inherited, or of a ticket: it takes its place before this drain has asked for one of its own.
+    // An inherited hold, or one from a ticket, takes its place before this drain has asked for its own.
     else if (goal.kind === 'drain' && hold.late.some(mayCome)) this.#floor.enter(ref)
     else if (goal.kind !== 'open' && hold.wish !== 'none') {
-      // One that was found down is held without a change that would have asked.
+      // A member found already down is held without a change that would have asked the floor.
       if (hold.confirmed !== 'none') this.#floor.enter(ref)
     } else if (hold.pending === null && this.#deciding === 0) this.#floor.withdraw(ref)
   }
 
   /**
-   * Nothing is kept up any more, or the run leaves. A hold without an answer may still be carried out: it takes its
-   * place for as long as that can be.
+   * Called when nothing is kept up any more, or the run leaves. An unanswered hold may still be carried out, so it
+   * keeps its place in the floor as long as that is possible.
    */
   #noteComing(state: DrainState): void {
     const holds = this.#lateOf(state).filter((one) => mayCome(one) && !this.#noted.has(one.change))
@@ -221,11 +221,23 @@ export class Contest {
     if (clock !== this.#run.spec.clock) return // its moments mean nothing here
     const key = refKey(ref)
     const { members } = this.#run
-    members?.replace((state) => (refKey(state.ref) === key ? seenElsewhere(state, sight) : state))
+    members?.replace((state) => (refKey(state.ref) === key ? this.#learn(state, sight) : state))
     const state = members?.get(key)
     if (state === undefined || this.#run.isReleased() || !contradicts(state, sight)) return
     this.#run.sender?.send(members?.take(key, { type: 'sighted', sight }) ?? [])
     this.#options.contradicted()
+  }
+
+  /** Where a hold of another run may still come, what shows up after a sight may be its doing: that tells nothing. */
+  #learn(state: DrainState, sight: Sight): DrainState {
+    const learnt = seenElsewhere(state, sight)
+    if (learnt.sighted === state.sighted) return learnt
+    const { others, coming } = this.#membership
+    const key = refKey(state.ref)
+    const comes =
+      others().some((other) => other.late(state.ref).some(mayCome)) ||
+      coming().some((ref) => refKey(ref) === key)
+    return comes ? { ...learnt, sighted: null } : learnt
   }
 
   #share(keys: readonly string[]): void {
@@ -237,18 +249,18 @@ export class Contest {
   #sideOf(ref: MemberRef): Side | null {
     const state = this.#run.members?.get(refKey(ref))
     if (state === undefined || state.goal.kind === 'watch' || isLetGo(state)) return null
-    // An undo with nothing to undo takes nothing from whoever holds the member.
+    // An undo with nothing to undo does not take the member from the run that holds it.
     return isOurs(state.goal) && !owesUndo(state) ? null : state.goal.kind
   }
 
   #lateOf(state: DrainState | undefined): readonly LeftChange[] {
     if (state === undefined) return []
     const { late, pending } = state.hold
-    // What a step only announces was not sent.
+    // A change that a step only announced was not sent.
     const isSent =
       pending !== null &&
       (this.#run.spec.announced === undefined || this.#run.sender?.isSent(pending.change) === true)
-    // Whoever inherits it counts its time from then on: the clock of a run that is broken may throw.
+    // A run that inherits it counts its time from then on: the clock of a broken run can throw.
     const all = isSent ? [...late, lateChange(pending, state.hold.confirmedAt)] : late
     const { clock } = this.#run.spec
     const ticket = this.#run.keeper?.head.id
@@ -257,8 +269,8 @@ export class Contest {
   }
 
   /**
-   * Whether a change that another run has left is known from this run's ticket, where the same change is
-   * another object. A step keeps all that it has inherited in its ticket, and must not do so once more.
+   * Whether this run knows a change of another run already from its ticket, where the same change is another object.
+   * A step stores all inherited changes in its ticket, and must not inherit them twice.
    */
   #isKnown(key: string, change: Change, tickets: readonly (string | undefined)[]): boolean {
     const { keeper, members, spec } = this.#run
@@ -288,7 +300,7 @@ export class Contest {
     }
   }
 
-  /** Waits for the calls of others that change these members, but no longer than this run has time. */
+  /** Waits for other runs' calls that change these members, but not beyond this run's time. */
   async #callsEnded({ refs, all }: Members): Promise<boolean> {
     const { spec, stop } = this.#run
     const calls = refs.flatMap((ref) => this.#membership.callsOf(ref))
@@ -303,7 +315,7 @@ export class Contest {
     return false
   }
 
-  /** Takes over the changes of others that never got an answer; returns whether there were any. */
+  /** Inherits unanswered changes of other runs; returns whether there were any. */
   #inheritLate(members: Members): boolean {
     let inherited = false
     for (const key of members.keys) {
@@ -322,7 +334,10 @@ export class Contest {
     return inherited
   }
 
-  /** Their calls were waited for, and go on: the time of these changes begins when they have ended. */
+  /**
+   * Inherits changes whose calls still go on after the wait: the time of these changes begins when the calls have
+   * ended.
+   */
   #inheritUnderWay(members: Members, key: string, { ref, late, calls }: UnderWay): void {
     const marked = late.map((entry) => ({ ...entry, until: null, underWay: true }))
     members.take(key, { type: 'inherit', late: marked })
@@ -338,10 +353,10 @@ export class Contest {
   }
 
   /**
-   * An undo begins: what drains of this process hold over what it is to undo is undone with it, before anything is
-   * decided on it.
+   * Called when an undo begins: takes over the holds that drains of this process have put above the changes to undo,
+   * before anything is decided.
    *
-   * @returns whether a change of theirs is under way: {@link decide} waits for it
+   * @returns whether one of their changes is pending: {@link decide} waits for it
    */
   takeOver(): boolean {
     for (const state of this.#run.states)
@@ -350,12 +365,12 @@ export class Contest {
     return this.#handOver.isAwaited()
   }
 
-  /** Another call speaks for the member from now on; returns what a run that ends by this leaves. */
+  /** Called when another call takes control of the member; returns the changes of a run that ends by this. */
   #overrule(ref: MemberRef, by: Side, to: AdminState | null, ticket?: string): Owned | null {
     const { members, sender, keeper } = this.#run
     const key = refKey(ref)
     if (members === undefined) {
-      // One with the same goal takes nothing, and gives nothing back that another has taken.
+      // A call with the same goal takes nothing, and gives back nothing that another call has taken.
       if (by !== this.#run.spec.side) this.#takenEarly.set(key, { by, ticket })
       this.#endTaken()
       return null
@@ -366,14 +381,14 @@ export class Contest {
     const owned = ownedBy(state)
     members.take(key, { type: 'yield', error: overruledError(ref, by, mine) })
     this.#floor.withdraw(ref)
-    // What it keeps up beside that is in no other run's ticket.
+    // The members that it still keeps up are in no other run's ticket.
     if (ticket !== undefined && ticket === keeper?.head.id && !goesOn(this.#run)) keeper.yield()
     void sender?.save()
     this.#options.overruled()
     return owned
   }
 
-  /** Before it knows its members: all that were named have been taken by other calls. */
+  /** Ends a run that does not know its members yet, if other calls have taken all named members. */
   #endTaken(): void {
     const { refs, side } = this.#run.spec
     if (refs === undefined || side === null || this.#run.isReleased()) return
@@ -388,7 +403,7 @@ export class Contest {
   }
 }
 
-/** Changes of a member that other runs have sent, and whose calls go on. */
+/** Changes of a member by other runs whose calls are in progress. */
 interface UnderWay {
   readonly ref: MemberRef
   readonly late: readonly LateChange[]

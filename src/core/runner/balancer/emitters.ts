@@ -2,7 +2,7 @@ import type { DrainableProvider } from '../../../provider/contract.js'
 import { Listeners } from '../../emitter.js'
 import { DRAIN_EVENTS, type DrainEvent } from '../../events.js'
 
-/** Where the events of every drain on a provider go as well. */
+/** The listeners of each provider, which get the events of every drain on it. */
 const emitters = new WeakMap<DrainableProvider, Listeners<DrainEvent>>()
 
 /** The listeners of a provider. */
@@ -15,7 +15,7 @@ export function listenersOf(provider: DrainableProvider): Listeners<DrainEvent> 
   return listeners
 }
 
-/** Emits on the provider, where there is a listener. */
+/** Emits an event on the provider, if there is a listener. */
 export function emitOn(provider: DrainableProvider, event: DrainEvent): void {
   emitters.get(provider)?.emit(event)
 }

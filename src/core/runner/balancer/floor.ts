@@ -5,15 +5,15 @@ import type { Membership } from './balancer.js'
 import { readingsOf } from '../look/readings.js'
 
 /**
- * The floor of serving members of each pool, for all runs of this process on one balancer. A member
- * that any of them wishes down never counts as serving, whatever a reload made of it.
+ * The floor of serving members of each pool, for all runs of this process on one balancer. A member that any of them
+ * holds, or wants to hold, never counts as serving, whatever a reload did to it.
  */
 export class Floor {
   readonly #membership: Pick<Membership, 'others' | 'coming'>
   readonly #down: Map<string, MemberRef>
   readonly #keepReady: number
 
-  /** @param down - the members that this run wishes down: its stake shows them to others */
+  /** @param down - the members that this run holds or wants to hold: its stake shows them to others */
   constructor(
     membership: Pick<Membership, 'others' | 'coming'>,
     down: Map<string, MemberRef>,
@@ -25,14 +25,14 @@ export class Floor {
   }
 
   /**
-   * Whether a member may be taken. Where it may, the wish is entered in the same turn, so that no other run
-   * can take the same place.
+   * Asks whether a member can be taken. If so, its place is taken synchronously, so that no other run can take the
+   * same place.
    *
    * @returns why not, or undefined
    */
   ask(reading: Reading, snapshot: Snapshot): DrainableError | undefined {
     const { ref } = reading
-    // Asked again at the first hold: who is not of this process may have taken a place since.
+    // Asked again at the first hold: another process can have taken a place since.
     const serves = reading.present && reading.serves
     const left = this.#left(ref, snapshot)
     if (serves && this.#keepReady > 0 && (left === undefined || left < this.#keepReady))
@@ -42,26 +42,25 @@ export class Floor {
   }
 
   /**
-   * Whether a look has told of every member that any of us wishes down in the pools of these members. Where it
-   * has not, a refusal is none yet: one whose wish is newer than the look may be down in it already, and is
-   * then taken off twice.
+   * Whether a look covers every member that any run of this process holds in these pools. If not, a refusal is not
+   * final: a member taken after the look began can be down in it already, and would then be subtracted twice.
    */
   knows(refs: Iterable<MemberRef>, snapshot: Snapshot): boolean {
     const readings = readingsOf(snapshot)
     return this.companions(refs).every((ref) => readings.has(refKey(ref)))
   }
 
-  /** Notes a wish without asking: the member is down already, or was let pass before. */
+  /** Takes a place without asking: the member is down already, or was allowed before. */
   enter(ref: MemberRef): void {
     this.#down.set(refKey(ref), ref)
   }
 
-  /** The member is not wished down any more. */
+  /** Gives the member's place back. */
   withdraw(ref: MemberRef): void {
     this.#down.delete(refKey(ref))
   }
 
-  /** Why the pool of a member that we hold has too few left; null where it has enough. */
+  /** Why the pool of a held member has too few serving members; null if it has enough. */
   broken({ ref }: Reading, snapshot: Snapshot): DrainableError | null {
     const others = this.#membership.others()
     if (this.#keepReady === 0 || others.some((other) => other.down.has(refKey(ref)))) return null
@@ -74,7 +73,10 @@ export class Floor {
     )
   }
 
-  /** Members of the same pools that other runs wish down: a look that asks for them can tell whether they are still counted. */
+  /**
+   * Members of the same pools that other runs hold: a look that includes them shows whether they are still counted as
+   * serving.
+   */
   companions(refs: Iterable<MemberRef>): readonly MemberRef[] {
     const pools = new Set([...refs].map(poolKey))
     const known = new Set([...refs].map(refKey))
@@ -92,17 +94,17 @@ export class Floor {
   }
 
   /**
-   * How many members of the pool would be left serving without this one and without those that any of
-   * us wishes down; undefined where the balancer did not say.
+   * How many members of the pool would be left serving without this one and without those that any run of this
+   * process holds; undefined if the balancer did not say.
    *
-   * @param counted - whether this one is counted as serving in what was read
+   * @param counted - whether the reading counts this member as serving
    */
   #left(ref: MemberRef, snapshot: Snapshot, counted = true): number | undefined {
     const key = poolKey(ref)
     const pool = snapshot.pools.find((candidate) => poolKey(candidate) === key)
     if (pool === undefined) return undefined
     const readings = readingsOf(snapshot)
-    // One that was not read counts as one that still serves: its wish is newer than the look.
+    // A member that was not read counts as still serving: its place was taken after the look began.
     const stillCounted = [...this.#wished()].filter(([member, wished]) => {
       if (member === refKey(ref) || poolKey(wished) !== key) return false
       const reading = readings.get(member)
@@ -135,7 +137,7 @@ export class Floor {
   }
 }
 
-/** What the product does with a pool of which no member serves, as far as that is known. */
+/** What the product does with a pool without serving members, if known. */
 function thenOf(pool: PoolReading | undefined): string {
   switch (pool?.whenNone) {
     case 'refuse':

@@ -9,19 +9,19 @@ import { isLetGo, type DrainState, type Owned, type OwnChange } from '../../mach
 import type { RunState } from '../run-state.js'
 import { asInherited, type LeftChange, type Side, type Stake } from './balancer.js'
 
-/** What one run takes over from those that it ends: its member goes back to what it was before both. */
+/** Takes over the changes of runs that this run ends: the member goes back to its state before both. */
 export class HandOver {
   readonly #run: RunState
-  /** Drains that an undo has ended. What they had sent may get its answer afterwards. */
+  /** Drains that an undo has ended. Their pending changes can still be answered. */
   readonly #ended: { readonly ref: MemberRef; readonly other: Stake }[] = []
-  /** Where the undo of each member led when the others were last asked. */
+  /** The state that the undo of each member led to when the others were last asked. */
   readonly #led = new Map<string, AdminState | null>()
 
   constructor(run: RunState) {
     this.#run = run
   }
 
-  /** Speaks for a member from now on, and takes over what the other run has changed there. */
+  /** Takes control of a member, and takes over the other run's changes of it. */
   take(ref: MemberRef, other: Stake, side: Side): void {
     const state = this.#run.members?.get(refKey(ref))
     if (state === undefined) return
@@ -31,14 +31,14 @@ export class HandOver {
     if (state.goal.kind === 'open' && state.goal.of === 'anybody') return
     if (side === 'open' && before === 'drain' && other.side(ref) === null)
       this.#ended.push({ ref, other })
-    // Two undos go on side by side: the later one takes on what the earlier one has yet to open.
+    // Two undos run side by side: the later one takes over what the earlier one has not opened yet.
     const together = side === 'open' && before === 'open'
     this.#inherit(ref, owned ?? (together ? other.owned(ref) : null), side)
   }
 
   /**
-   * Where an undo leads shows when a hold that had no answer turns out to be carried out: a drain that was left alone
-   * for that is ended before the member is opened further.
+   * Follows the state that an undo leads to. It can change when an unanswered hold turns out to be carried out: a
+   * drain that was left alone is then ended before the member is opened further.
    */
   follow(state: DrainState, earlier: () => readonly Stake[]): void {
     const { ref, goal, ending } = state
@@ -50,8 +50,8 @@ export class HandOver {
   }
 
   /**
-   * What another run that leaves never got an answer to: an undo may still open a member that this one holds. The place
-   * of a hold is kept elsewhere.
+   * Inherits the unanswered changes of a run that leaves: its undo may still open a member that this run holds. The
+   * place of a hold is kept elsewhere.
    */
   inheritLeft(left: readonly LeftChange[]): void {
     const { members, sender, spec } = this.#run
@@ -65,12 +65,12 @@ export class HandOver {
     }
   }
 
-  /** Whether a drain that was ended has something under way, or without an answer. */
+  /** Whether a drain that was ended has a pending or unanswered change. */
   isAwaited(): boolean {
     return this.#ended.some(({ ref, other }) => other.late(ref).length > 0)
   }
 
-  /** What was under way has ended. */
+  /** Called when the pending changes have ended. */
   takeAgain(): void {
     for (const { ref, other } of this.#ended.splice(0)) this.#inherit(ref, other.owned(ref), 'open')
   }
@@ -78,19 +78,22 @@ export class HandOver {
   #inherit(ref: MemberRef, owned: Owned | null, side: Side): void {
     const state = this.#run.members?.get(refKey(ref))
     if (owned === null || state === undefined) return
-    // A drain that was overruled itself takes nothing on.
+    // A drain that was overruled itself takes over nothing.
     if (side === 'drain' && isLetGo(state)) return
     const input = side === 'open' ? { held: owned } : { owned }
     this.#run.members?.take(refKey(ref), { type: 'inherit', late: [], ...input })
   }
 }
 
-/** Whether a run still has something to undo, or keeps it up, under its ticket. */
+/** Whether a run still has something to undo, or keeps up a hold, under its ticket. */
 export function goesOn({ states }: RunState): boolean {
   return states.some((state) => state.phase !== 'removed' && !isLetGo(state) && owesUndo(state))
 }
 
-/** Another run has nothing left to do with this ticket: one that has writes it from now on. Returns whether it does. */
+/**
+ * Called when another run no longer needs this ticket: a run that still needs it writes it from now on. Returns
+ * whether it does.
+ */
 export function takeUpTicket(run: RunState, ticket: string): boolean {
   const { keeper, sender } = run
   if (keeper?.head.id !== ticket || !goesOn(run)) return false
@@ -99,7 +102,7 @@ export function takeUpTicket(run: RunState, ticket: string): boolean {
   return true
 }
 
-/** What a run that another one ends has not undone yet; null where it owes nothing. */
+/** The changes that a run ended by another one has not undone; null if there are none. */
 export function ownedBy(state: DrainState | undefined): Owned | null {
   if (state === undefined) return null
   const { found, hold, goal, ending } = state
@@ -112,23 +115,26 @@ export function ownedBy(state: DrainState | undefined): Owned | null {
   return { found, changes: changesOf(state), incarnations: goal.reached ?? hold.incarnations }
 }
 
-/** An undo that was seen to have come is one, also before its answer: what is set after that is another client's. */
+/**
+ * The changes of a run. An undo whose effect was seen counts before its answer: a state set after that is another
+ * client's.
+ */
 function changesOf({ hold, last }: DrainState): readonly OwnChange[] {
   const { changes, pending, confirmedAt } = hold
   if (pending?.change.kind !== 'restore' || pending.sight !== 'shown') return changes
   return noted(changes, ownChange(pending.change, 'applied', last?.at ?? confirmedAt))
 }
 
-/** Where an undo leads; null: not known, or ready whoever drained the member. */
+/** The state that an undo leads to; null: not known, or ready whichever client drained the member. */
 function leadsTo({ goal, found }: DrainState): AdminState | null {
   if (goal.kind === 'open' && goal.of === 'anybody') return null
   return found === null || found.own === 'unknown' ? null : found.own
 }
 
 /**
- * Whether a drain has what it wishes, also where an undo of another one has come to its end.
+ * Whether a drain keeps its wanted state even after another run's undo has ended.
  *
- * @param to - where that leads
+ * @param to - the state that the undo leads to
  */
 export function isKept(state: DrainState | undefined, to: AdminState | null): boolean {
   if (state === undefined || to === null || state.goal.kind !== 'drain') return false
@@ -140,7 +146,7 @@ export function isOurs(goal: Goal): boolean {
   return goal.kind === 'open' && goal.of === 'ours'
 }
 
-/** Whether it is opened for the floor's sake only, and drained again as soon as there is a place. */
+/** Whether the member is opened only because of the floor, and drained again as soon as there is a place. */
 export function drainsAgain(state: DrainState | undefined): boolean {
   return state?.goal.kind === 'open' && state.goal.then === 'wait'
 }

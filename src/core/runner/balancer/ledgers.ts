@@ -7,15 +7,15 @@ import { incarnationsIn, incarnationsOf, type DrainState } from '../../machine/s
 import type { SeenLook } from '../look/look.js'
 import { readingsOf } from '../look/readings.js'
 
-/** What a run of this process knows to have set, and does not look after by itself just now. */
+/** The ledger of a run of this process that does not watch its members itself at present. */
 export interface Ledger {
-  /** Another run of this process has seen the member. */
+  /** Called when another run of this process has seen the member. */
   readonly seen: (ref: MemberRef, sight: Sight, clock: Clock) => void
 }
 
 type ByMember = Map<string, Set<WeakRef<Ledger>>>
 
-/** Ledgers of this process by balancer and member. Weak: a handle may never be asked to undo anything. */
+/** Ledgers of this process by balancer and member. Weak references: a handle may never be asked to undo anything. */
 const LEDGERS = Symbol.for('drainable.ledgers.1')
 
 interface Kept {
@@ -36,7 +36,7 @@ function keyOf({ name, instance }: DrainableProvider): string {
   return `${name}\0${instance}`
 }
 
-/** Remembers a ledger for as long as whoever holds it lives. */
+/** Remembers a ledger as long as its owner lives. */
 export function keepLedger(
   provider: DrainableProvider,
   refs: readonly MemberRef[],
@@ -67,7 +67,7 @@ function forget(key: string, keys: readonly string[], weak: WeakRef<Ledger>): vo
   if (members.size === 0) map.delete(key)
 }
 
-/** Who wants to know what was seen of a member of this balancer; undefined where no run does. */
+/** The ledgers that listen to looks at this balancer's members; undefined if there are none. */
 export function ledgersOf(
   provider: DrainableProvider,
 ): ((ref: MemberRef) => readonly Ledger[]) | undefined {
@@ -80,7 +80,7 @@ export function ledgersOf(
     })
 }
 
-/** A look that is no run's own: each run of this process that has drained a member learns how it was found. */
+/** Passes a look that belongs to no run to each run of this process that has drained one of its members. */
 export function tellLedgers(provider: DrainableProvider, look: SeenLook, clock: Clock): void {
   const { snapshot, askedAt, at } = look
   for (const [key, ledgers] of kept().map.get(keyOf(provider)) ?? []) {
@@ -92,7 +92,7 @@ export function tellLedgers(provider: DrainableProvider, look: SeenLook, clock: 
   }
 }
 
-/** A member seen lower than this run wishes it, if it wishes it down at all. */
+/** The sight of a member that is lower than this run wants, if it wants it held at all. */
 export function sightOf(state: DrainState, askedAt: number): Sight | undefined {
   const { last, goal, hold } = state
   if (last?.askedAt !== askedAt || !last.reading.present) return undefined

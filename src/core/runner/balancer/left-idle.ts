@@ -1,10 +1,10 @@
 import type { DrainableProvider } from '../../../provider/contract.js'
 import type { DrainState } from '../../machine/state.js'
 
-/** Who wants to know what a drain leaves idle on a provider. It is remembered only where a drain does. */
+/** The listeners to members that drains leave idle on a provider. */
 const listeners = new WeakMap<DrainableProvider, (state: DrainState) => void>()
 
-/** Listens to members that drains leave idle, so that their idle is not announced twice. */
+/** Listens to members that drains leave idle, so that their idle is not reported twice. */
 export function onLeftIdle(
   provider: DrainableProvider,
   listener: ((state: DrainState) => void) | undefined,
@@ -13,7 +13,7 @@ export function onLeftIdle(
   else listeners.set(provider, listener)
 }
 
-/** A drain lets go of its members. */
+/** Called when a drain lets go of its members. */
 export function leaveIdle(provider: DrainableProvider, states: readonly DrainState[]): void {
   const listener = listeners.get(provider)
   if (listener === undefined) return

@@ -7,14 +7,14 @@ import { toDrainableError } from '../../../provider/thrown.js'
 import { checkResult } from './gate.js'
 import { setBackgroundTimer } from './timer.js'
 
-/** One result of one's own changes, by its index among them. */
+/** Receives one result, by its index among the caller's own changes. */
 export type OnResult = (index: number, result: ChangeResult) => void
 
-/** When an asker does not wait any more. */
+/** The signals of a caller that waits for results. */
 export interface SendSignals {
-  /** It has let go: the answer is still of use for a while. */
+  /** Fires when the caller has let go: the answer is still useful for a while. */
   readonly leave: AbortSignal
-  /** It waited long enough: the call goes at once, unless another client waits for it. */
+  /** Fires when the caller has waited long enough: the call ends at once, unless another caller waits for it. */
   readonly giveUp: AbortSignal
 }
 
@@ -25,10 +25,10 @@ interface Part {
   readonly permit: Permit | undefined
 }
 
-/** The changes of all who asked in one turn: one call. */
+/** The changes of all callers in one event-loop turn, sent as one call. */
 export class Batch {
   readonly changes: Change[] = []
-  /** Resolves when the call has ended, however: each part has got all of its results by then. */
+  /** Resolves when the call has ended in any way: each part has all of its results by then. */
   readonly done: Promise<void>
   readonly #parts: Part[] = []
   readonly #handed = new Map<number, ChangeResult>()
@@ -36,7 +36,7 @@ export class Batch {
   readonly #clock: Clock
   #waiting = 0
 
-  /** @param closed - called when nothing can be added any more */
+  /** @param closed - called when no more changes can be added */
   constructor(provider: DrainableProvider, clock: Clock, closed: () => void) {
     this.#clock = clock
     this.done = (async () => {
@@ -46,7 +46,7 @@ export class Batch {
     })()
   }
 
-  /** Adds changes; each result is told once, as soon as it is known. */
+  /** Adds changes; reports each result once, as soon as it is known. */
   add(
     changes: readonly Change[],
     signals: SendSignals,
@@ -73,8 +73,8 @@ export class Batch {
   }
 
   /**
-   * No caller waits any more. The answer may still be waited for a little longer, because a ticket that
-   * learns of it can undo the change; then the call goes too.
+   * Called when no caller waits any more: waits a little longer for the answer, because a ticket with the answer can
+   * undo the change; then ends the call.
    */
   #linger(after: number, reason: unknown): void {
     if (after === 0) {
@@ -85,12 +85,12 @@ export class Batch {
       const cancel = setBackgroundTimer(this.#clock, () => this.#stop.abort(reason), after)
       void this.done.finally(cancel)
     } catch {
-      this.#stop.abort(reason) // a clock that sets no timer can't end the waiting later
+      this.#stop.abort(reason) // a clock without timers can't end the wait later
     }
   }
 
   async #call(provider: DrainableProvider): Promise<void> {
-    // In the last moment: a lease may have run out while the call waited for its turn.
+    // Checked last, because a lease can expire while the call waits.
     for (const part of this.#parts) this.#refuse(part, part.permit?.(), provider.name)
     const sent = [...this.changes.keys()].filter((index) => !this.#handed.has(index))
     if (sent.length === 0 && this.changes.length > 0) return
@@ -116,12 +116,12 @@ export class Batch {
       changes.forEach((_, i) => hand(i, list[i] as ChangeResult | undefined))
     } catch (thrown) {
       const error: DrainableError = toDrainableError(thrown, provider.name, 'apply')
-      // What was handed up is known; the rest may have been carried out, or may still be.
+      // Reported results are known; the other changes may have been carried out, or may still be.
       changes.forEach(({ ref }, i) => hand(i, { ref, status: 'unknown', error }))
     }
   }
 
-  /** Of all whose changes go: where one of them may not any more, the call ends, and the others look again. */
+  /** The permit of all parts together: if one part may no longer send, the call ends, and the others look again. */
   #permit(): { readonly permit?: Permit } {
     const permits = new Set(this.#parts.flatMap(({ permit }) => permit ?? []))
     if (permits.size === 0) return {}

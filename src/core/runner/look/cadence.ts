@@ -1,6 +1,6 @@
-/** What the pause before the next look depends on. Milliseconds. */
+/** The input for the pause before the next look, in milliseconds. */
 export interface CadenceInput {
-  /** Until something can change by time alone (a quiet time, a deadline). Null: nothing is due. */
+  /** Time until something can change by time alone (a quiet time, a deadline). Null: nothing is due. */
   readonly due: number | null
   /** How long one look takes at present. */
   readonly cost: number
@@ -8,36 +8,40 @@ export interface CadenceInput {
   readonly floor: number
   /** Looks that failed in a row. */
   readonly failures: number
-  /** No two looks are closer than that, unless something is due. Default: 10. */
+  /** The shortest pause between two looks, unless something is due. Default: 10. */
   readonly fastest?: number
-  /** Balancers that this process looks at now, this one included. Default: 1. */
+  /** How many balancers this process looks at now, including this one. Default: 1. */
   readonly lanes?: number
 }
 
-/** No two looks are closer than that, in milliseconds. */
+/** The shortest pause between two looks, in milliseconds. */
 export const FASTEST = 10
-/** What one look costs this process itself is small, but many balancers add up: so many looks a second for all of them. */
+/**
+ * The most looks a second for all balancers of a process together: one look costs the process little, but many
+ * balancers add up.
+ */
 const LOOKS = 250
-/** Slowest look at a member that is under drain, where looking itself is not slower and no slower pace is wished. */
+/**
+ * The longest pause between looks at a member under drain, unless a look itself takes longer or the caller wants a
+ * slower pace.
+ */
 const SLOWEST = 1_000
-/** The pause is so many times what a look takes: looking is about a thirtieth of the time. */
+/** The pause as a multiple of the time of a look: looks take about a thirtieth of the time. */
 const PACE = 30
-/** A look may take at most one part in that many of the time, also where something is due. */
+/** Looks take at most one part in this many of the time, even if something is due. */
 const SHARE = 5
 
-/** Each balancer's share of the looks that a process makes: with two of them 8 ms apart, with fifty 200 ms. */
+/** The pause by a balancer's share of a process's looks: 8 ms with two balancers, 200 ms with fifty. */
 export function sharedPause(lanes: number, looks = LOOKS): number {
   return (1_000 / looks) * lanes
 }
 
 /**
- * The pause before the next look at a member. What a look costs sets it, so that the last byte is
- * seen as soon after an hour as after a second: on a local socket every 10 ms, on an appliance once a
- * second. Where a process looks at many balancers, their number slows each of them down. Never
- * faster than the provider's floor.
+ * The pause before the next look at a member. It depends on the cost of a look, so that the last byte is seen as soon
+ * after an hour as after a second: on a local socket every 10 ms, on an appliance once a second. Many balancers in
+ * one process slow each other down. It is never shorter than the provider's minimum.
  *
- * What is due by time alone gets its look in that moment: one shortly before it, which would put that off,
- * is left out.
+ * A due time gets its look exactly then: a look shortly before, which would delay it, is left out.
  */
 export function nextPause(input: CadenceInput): number {
   const { due, cost, floor, failures, fastest = FASTEST, lanes = 1 } = input

@@ -4,40 +4,40 @@ import { DrainableError } from '../../../provider/error.js'
 import { codesOf, toDrainableError } from '../../../provider/thrown.js'
 import type { Permit } from '../../lease/permit.js'
 
-/** No call to a provider may take longer, in milliseconds, whatever the provider's own limits are. */
+/** The time limit for any call to a provider, in milliseconds, whatever the provider's own limits are. */
 export const CALL_LIMIT = 30_000
-/** How long a look or a change asked for when the time is over may take before it counts as failed. */
+/** How long a look or a change at the deadline can take before it counts as failed, in milliseconds. */
 export const LAST_LOOK = 2_000
-/** How long a change that is under way is waited for before an undo or another call goes on, in milliseconds. */
+/** How long an undo or another call waits for a pending change, in milliseconds. */
 export const QUIET_LIMIT = 5_000
 
-/** How long the end, and a change that is in a hurry, wait until the ticket is written, in milliseconds. */
+/** How long the end of a run, and an urgent change, wait for the ticket to be written, in milliseconds. */
 export const STORE_LIMIT = 2_000
 
-/** How long a change is waited for that no caller waits for any more, in milliseconds. */
+/** How long to wait for a change that no caller waits for any more, in milliseconds. */
 export const LINGER = 2_000
 
-/** What a bounded call needs to know. */
+/** Options of a bounded call. */
 export interface CallOptions {
   readonly provider: string
-  /** Who is called, for messages. Default: the balancer. */
+  /** The name of the callee, for messages. Default: the balancer. */
   readonly peer?: string
   readonly what: string
   readonly clock: Clock
-  /** Whoever may give the call up. Listeners are taken away again: these may live for days. */
+  /** Signals that end the call. Their listeners are removed again, because the signals can live for days. */
   readonly signals: readonly AbortSignal[]
-  /** Milliseconds. */
+  /** The time limit in milliseconds. */
   readonly limit: number
   readonly result?: CallContext['result']
-  /** Asked whenever the callee sets a timer, see {@link permitted}. */
+  /** Called whenever the callee sets a timer, see {@link permitted}. */
   readonly permit?: Permit
 }
 
 /**
- * Calls a provider: bounded, and given up at once when a signal fires, whether the provider listens to
- * it or not.
+ * Calls a provider with a time limit, and gives the call up at once when a signal fires, whether the provider listens
+ * to it or not.
  *
- * @throws the signal's reason, `CALL_TIMEOUT`, or what the provider threw as a {@link DrainableError}
+ * @throws the signal's reason, `CALL_TIMEOUT`, or the provider's error as a {@link DrainableError}
  */
 export async function bounded<T>(
   options: CallOptions,
@@ -79,10 +79,10 @@ export async function bounded<T>(
 }
 
 /**
- * The clock of a call that may become forbidden in its middle. A process that was frozen wakes with its
- * timers late: what goes on first is the answer to one request of a change, and the next request would
- * follow. Each request has a limit on the call's clock, set before it is sent. There the permit is asked, and
- * where it says no the signal of the call fires.
+ * The clock of a call that can become forbidden while it runs. After a freeze, a process's timers fire late: first it
+ * would handle the answer to one request of a change, and then send the next request. Each request sets its time
+ * limit on the call's clock before it is sent, so the permit is checked there: if it refuses, the signal of the call
+ * fires.
  */
 function permitted(clock: Clock, permit: Permit, call: AbortController): Clock {
   return {
@@ -96,7 +96,7 @@ function permitted(clock: Clock, permit: Permit, call: AbortController): Clock {
   }
 }
 
-/** Resolves when the promise has settled, however, or after `limit`: what a caller gave must not hold an end back. */
+/** Resolves when the promise has settled in any way, or after `limit`: a caller's promise must not delay an end. */
 export async function settledWithin(
   promise: Promise<unknown>,
   clock: Clock,

@@ -2,22 +2,22 @@ import type { AbsentReading, LoadScope, PresentReading } from '../../../provider
 import { printable, quote } from '../../../provider/quote.js'
 
 /**
- * Words of a product for a person, made printable where they come in: whatever becomes of them later
- * (an event, a ticket, a reason, a log) moves no terminal and breaks no line.
+ * Makes a product's words printable where they come in, so that events, tickets, reasons and logs can't move a
+ * terminal's cursor or break a line.
  *
- * Names are only made printable, words are bounded too: a name that is cut could be another one's. Who a
- * member is (`ref`, `identity`) is left as it came, because the provider compares it.
+ * Names are only made printable; other words are also cut. A cut name could become equal to another. `ref` and
+ * `identity` stay unchanged, because the provider compares them.
  */
 
 /** Longest note or hint, in characters. */
 const MOST = 1_000
 
-/** The same scope where nothing is wrong with its words. */
+/** Returns the same scope if its words are fine. */
 export function printableScope(given: LoadScope): LoadScope {
   const { scope, incarnation, note, countersFrom } = given
   const safe = {
     scope: printableName(scope),
-    // One that was not read need not say it.
+    // An unread scope need not have it.
     incarnation: isText(incarnation) ? printable(incarnation) : '',
     ...(note === undefined ? {} : { note: quote(note, MOST) }),
     ...(countersFrom === undefined ? {} : { countersFrom: printable(countersFrom) }),
@@ -35,7 +35,7 @@ export function printableName(name: string): string {
   return name.trim() === '' ? 'a process without a name' : printable(name)
 }
 
-/** The same reading where nothing is wrong with its words. */
+/** Returns the same reading if its words are fine. */
 export function printableReading(reading: PresentReading): PresentReading {
   const { address, unverified, hints, setBy } = reading
   const safe = {
@@ -59,7 +59,7 @@ export function printableReading(reading: PresentReading): PresentReading {
   return changed
 }
 
-/** The same reading without hints that are no words. */
+/** Returns the same reading without hints that are not texts. */
 export function printableAbsent(reading: AbsentReading): AbsentReading {
   const { hints, ...rest } = reading
   if (hints === undefined) return reading
@@ -68,7 +68,7 @@ export function printableAbsent(reading: AbsentReading): AbsentReading {
   return { ...rest, hints: said.map((hint) => quote(hint, MOST)) }
 }
 
-/** A doubt stays one, whatever form it came in. */
+/** Keeps a doubt, whatever type it has. */
 function doubt(unverified: unknown): string {
   return isText(unverified) ? quote(unverified, MOST) : 'it says so, without a reason'
 }

@@ -16,12 +16,12 @@ import { printable, quote } from '../../../provider/quote.js'
 import { printableName, printableAbsent, printableReading, printableScope } from './gate-words.js'
 
 /**
- * The one gate between providers and the core. What comes through is what the contract promises: a
- * count is a finite integer from 0 up, a state is a known one. A scope that says anything else is
- * unread, with what was found; zero is `=== 0`, and nothing else is taken for it.
+ * Checks everything that comes from a provider. What passes meets the contract: a count is a finite integer from 0, a
+ * state is a known one. A scope with anything else is unread, and its note says what was found; only `=== 0` counts
+ * as zero.
  *
- * @param at - when the snapshot came
- * @param counts - what the provider counts, where it has said so already
+ * @param at - when the snapshot was received
+ * @param counts - what the provider counts, if known already
  */
 export function checkSnapshot(
   snapshot: Snapshot,
@@ -45,7 +45,7 @@ export function checkSnapshot(
   return { readings: checked, pools: counted, ...(gone === undefined ? {} : { ended: gone }) }
 }
 
-/** As their scopes are named, see {@link printableName}. */
+/** The names of ended processes, printable like their scopes' names, see {@link printableName}. */
 function endedNames(given: readonly unknown[]): readonly string[] {
   const names = given.filter((name) => typeof name === 'string')
   const safe = names.map(printableName)
@@ -53,7 +53,7 @@ function endedNames(given: readonly unknown[]): readonly string[] {
   return same ? (given as readonly string[]) : safe
 }
 
-/** What a provider gave, before it is known to be what its type says. */
+/** A provider's value before it is checked. */
 type Loose<T> = Partial<Record<keyof T, unknown>>
 
 function loose<T>(value: T): Loose<T> {
@@ -73,7 +73,7 @@ function malformed(provider: string, what: string): DrainableError {
   return new DrainableError('MALFORMED_REPLY', `${provider}: ${what}`, { provider })
 }
 
-/** A pool without a count is left out: the floor then says that it is not known. */
+/** A pool without a count is left out: the floor then reports it as not known. */
 function isPool(pool: PoolReading): boolean {
   return isCount(pool.serving) && isCount(pool.total)
 }
@@ -87,7 +87,7 @@ const HEALTHS: readonly unknown[] = ['up', 'down', 'unchecked', 'unknown']
 
 type Counts = Capabilities['counts']
 
-/** What a scope is judged by, beside itself. */
+/** The context for the check of a scope. */
 interface Known {
   readonly at: number
   readonly counts: Counts | undefined
@@ -150,7 +150,7 @@ function checkPresent(
 const HOLDS: readonly unknown[] = ['drain', 'maint']
 const MAINT: readonly unknown[] = ['gentle', 'cuts', 'unknown', 'none']
 
-/** The same list where nothing is wrong with it. */
+/** Returns the same list if nothing is wrong with it. */
 function checkScopes(scopes: readonly LoadScope[], known: Known): readonly LoadScope[] {
   const byName = new Map<string, LoadScope>()
   let wrong = false
@@ -158,7 +158,7 @@ function checkScopes(scopes: readonly LoadScope[], known: Known): readonly LoadS
     const safe = checkScope(scope, known)
     const twice = byName.has(safe.scope)
     wrong ||= twice || safe !== scope
-    // Of a name that is listed twice one entry stays, unread.
+    // If a name is listed twice, one entry stays, unread.
     byName.set(safe.scope, twice ? unread(scope, 'it is listed twice', known.at) : safe)
   }
   return wrong ? [...byName.values()] : scopes
@@ -168,7 +168,7 @@ function checkScope(scope: LoadScope, { at, counts }: Known): LoadScope {
   const problem = problemOf(scope, at) ?? (counts === 'none' ? uncounted(scope) : undefined)
   if (problem !== undefined) return unread(scope, problem, at)
   const { state } = scope
-  // The numbers of one that was not read mean nothing.
+  // The numbers of an unread scope mean nothing.
   if (state !== 'read' && problemOf({ ...scope, state: 'read' }, at) !== undefined)
     return printableScope({
       ...unread(scope, '', at),
@@ -178,7 +178,7 @@ function checkScope(scope: LoadScope, { at, counts }: Known): LoadScope {
   return printableScope(tidy(scope))
 }
 
-/** What a scope may say besides, and of what type it must be. */
+/** The optional fields of a scope, and their types. */
 const BESIDES = {
   pooled: Number.isFinite,
   oldest: isAge,
@@ -188,7 +188,7 @@ const BESIDES = {
   countersFrom: isText,
 } as const
 
-/** Without information that is none: nothing depends on it, and a ticket could not hold it. */
+/** Removes invalid optional fields: nothing depends on them, and a ticket could not store them. */
 function tidy(scope: LoadScope): LoadScope {
   const given = loose(scope)
   const wrong = (Object.keys(BESIDES) as (keyof typeof BESIDES)[]).filter(
@@ -218,7 +218,10 @@ function noteOf(scope: LoadScope): { readonly note?: string } {
   return typeof note === 'string' ? { note } : {}
 }
 
-/** The longest time of a provider, in milliseconds: ten years, as in a policy. A ticket could not date more. */
+/**
+ * The longest duration from a provider, in milliseconds: ten years, as in a policy. A ticket's dates can't represent
+ * more.
+ */
 const LONGEST = 10 * 365 * 24 * 3_600_000
 
 // eslint-disable-next-line complexity -- one check a field
@@ -243,13 +246,13 @@ function problemOf(given: LoadScope, at: number): string | undefined {
   return undefined
 }
 
-/** A product that counts nothing has nothing but its word: work beside it would deny it in the same breath. */
+/** Refuses a scope that is released and has work: for a product that counts nothing, this contradicts itself. */
 function uncounted({ state, released, active, queued }: LoadScope): string | undefined {
   if (state !== 'read' || released !== true || active + queued === 0) return undefined
   return `it says released, and ${active} active and ${queued} queued, in one reading`
 }
 
-/** A few words for any value; a text from outside is cut and quoted. */
+/** Describes any value in a few words; a text from outside is cut and quoted. */
 function show(value: unknown): string {
   if (typeof value === 'string') return `"${quote(value, 40)}"`
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
@@ -268,7 +271,7 @@ function unread(scope: LoadScope, problem: string, at: number): LoadScope {
   }
 }
 
-/** A call's results as the contract has them: what is no result, or one about another member, is unknown. */
+/** Checks a result of a call: an invalid result, or one about another member, becomes unknown. */
 export function checkResult(
   change: Change,
   result: ChangeResult | undefined,
@@ -278,7 +281,7 @@ export function checkResult(
   const status: unknown = (result as Partial<ChangeResult> | undefined)?.status
   if (result === undefined || typeof result !== 'object')
     return { ref, status: 'unknown', error: malformed(provider, 'a change has no result') }
-  // Results out of order: believed, they would end or undo the wrong member.
+  // Results out of order could end or undo the wrong member.
   if (!isOf(ref, result)) {
     const words = `the result of '${change.kind}' for ${formatRef(ref)} is about another member`
     return { ref, status: 'unknown', error: malformed(provider, words) }
@@ -300,14 +303,14 @@ function isOf(ref: MemberRef, result: ChangeResult): boolean {
   return pool === ref.pool && member === ref.member && balancer === ref.balancer
 }
 
-/** What a provider finds, each once: a list of members, or nothing can be concluded from it. */
+/** Checks the members that a provider found, and removes duplicates; throws if it is not a list of members. */
 export function checkRefs(found: unknown, provider: string): readonly MemberRef[] {
   if (!Array.isArray(found)) throw malformed(provider, 'find() gave no list of members')
   const refs = (found as readonly MemberRef[]).map((ref) => {
     const { pool, member, balancer } = loose(ref)
     const named = balancer === undefined || typeof balancer === 'string'
     if (typeof pool === 'string' && typeof member === 'string' && named) return ref
-    throw malformed(provider, 'find() listed what is no member')
+    throw malformed(provider, 'find() listed something that is not a member')
   })
   return [...new Map(refs.map((ref) => [refKey(ref), ref])).values()]
 }
@@ -315,7 +318,7 @@ export function checkRefs(found: unknown, provider: string): readonly MemberRef[
 const COUNTS: readonly unknown[] = ['requests', 'connections', 'none']
 const NUMBERS = ['freshness', 'blind', 'lateBound', 'minTimeout', 'minInterval'] as const
 
-/** What a provider says of itself. */
+/** Checks the answer of `describe()`. */
 export function checkInfo(info: ProviderInfo, provider: string): ProviderInfo {
   const fail = (what: string): never => {
     throw new DrainableError('PROVIDER_FAILED', `${provider}: describe() gave ${what}`, {

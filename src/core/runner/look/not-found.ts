@@ -12,17 +12,17 @@ import { nearest, quotedList } from '../../../provider/nearest.js'
 import { quote } from '../../../provider/quote.js'
 import { readingsOf } from './readings.js'
 
-/** What a target is called that hits nothing. */
+/** The name of a target that matches nothing. */
 export type Missing =
   | { readonly kind: 'member'; readonly ref: MemberRef }
   | { readonly kind: 'pool'; readonly pool: string }
   | { readonly kind: 'address'; readonly target: AddressTarget }
 
 /**
- * The error for a target that hits nothing.
+ * The error for a target that matches nothing.
  *
- * @param seen - the look in which it was missed
- * @param all - a look at everything, where there is one: it tells which name was probably meant
+ * @param seen - the look without it
+ * @param all - a look at everything, if there is one, to suggest the name that was probably meant
  */
 export function notFound(missing: Missing, seen: Snapshot, all?: Snapshot): DrainableError {
   const known = present(all ?? seen)
@@ -63,14 +63,14 @@ function whyNoAddress({ address, port }: AddressTarget, known: readonly PresentR
   )
   if (ports.length > 0) return `${said}, its ports are ${quotedList(unique(ports))}`
   const resolved =
-    isIP(wished) === 0 ? ', a name is not resolved: give the address that the balancer has' : ''
+    isIP(wished) === 0 ? ', names are not resolved: give the address that the balancer has' : ''
   const addresses = unique(there.map((one) => one.address ?? ''))
   if (addresses.length === 0)
     return `${said}${resolved}, check the spelling or list what there is with select()`
   return `${said}${resolved}; members have ${quotedList(addresses, 5)}`
 }
 
-/** `, did you mean 'web1'?`, or what there is. */
+/** `, did you mean 'web1'?`, or the known names. */
 function meantOr(given: string, names: readonly string[], what: string): string {
   if (names.length === 0) return ', check the spelling'
   const meant = nearest(given, names)

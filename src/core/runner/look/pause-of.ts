@@ -4,21 +4,24 @@ import type { DrainState } from '../../machine/state.js'
 import { FASTEST, nextPause, sharedPause } from './cadence.js'
 import type { Scheduler } from './scheduler.js'
 
-/** Pause between looks while a drain that is over is still held, in milliseconds. */
+/** Pause between looks while a finished drain is held, in milliseconds. */
 const HOLD_PAUSE = 100
-/** The same while the caller's action runs: a reload that forgot the drain is to be seen soon. */
+/** The same while the caller's action runs: a reload that lost the drain must be seen soon. */
 const ACTION_PAUSE = 20
-/** Pause before the last look, where the one under way was asked for before the deadline. */
+/** Pause before the last look, if the pending one was asked for before the deadline. */
 const LAST_PAUSE = 20
-/** Pause while a member is opened, or is not held: it waits for a check, or for its turn. */
+/** Pause while a member is being opened, or is not held: it waits for a check, or for a place. */
 const SLOW_PAUSE = 100
-/** While a drain is held, or an action runs, looks may take one part in that many of the time. */
+/** While a drain is held, or an action runs, looks take at most one part in this many of the time. */
 const HELD_SHARE = 10
 const ACTION_SHARE = 5
-/** Looks a second for all balancers of a process whose drains' actions run: what a reload forgot is seen soon. */
+/**
+ * The most looks a second for all balancers of a process while actions run: a drain lost in a reload is still seen
+ * soon.
+ */
 const ACTION_LOOKS = 1_000
 
-/** What the pause of a run depends on. */
+/** The input for the pause of a run. */
 export interface PauseInput {
   readonly states: readonly DrainState[]
   readonly policy: MachinePolicy | undefined
@@ -28,9 +31,9 @@ export interface PauseInput {
   readonly failures: number
   readonly held: boolean
   readonly acting: boolean
-  /** No two looks are closer than that, unless something is due. Default: what the cadence says. */
+  /** The shortest pause between two looks, unless something is due. Default: that of the cadence. */
   readonly fastest?: number
-  /** The same by the caller's wish, in milliseconds. Default: none. */
+  /** The caller's shortest pause, in milliseconds. Default: none. */
   readonly pace?: number | undefined
 }
 
@@ -46,7 +49,7 @@ export function pauseOf(input: PauseInput): number {
     if (isPastDeadline(state, now)) return Math.max(LAST_PAUSE, floor)
     const due = soon(dueIn(state, policy, now))
     const opening = state.goal.kind === 'open'
-    // Of a member that is not held no last byte is waited for: it waits for its turn, or was let go of.
+    // The last byte of a member that is not held does not matter: it waits for a place, or was let go.
     const held = state.proof.effectiveSince !== null
     const fastest = opening || !held ? SLOW_PAUSE : (input.fastest ?? FASTEST)
     return nextPause({
@@ -61,7 +64,7 @@ export function pauseOf(input: PauseInput): number {
   return Math.min(...pauses)
 }
 
-/** What is due already was decided on at this look: the next is for what the balancer brings. */
+/** Drops a due time that has passed: this look has decided it, and the next one is for news from the balancer. */
 function soon(due: number | null): number | null {
   return due === 0 ? LAST_PAUSE : due
 }

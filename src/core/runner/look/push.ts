@@ -3,13 +3,12 @@ import type { Clock } from '../../../provider/clock.js'
 import { refKey } from '../../../provider/member-ref.js'
 import { readingsOf } from './readings.js'
 
-/** A pushed snapshot, as the provider gave it. */
+/** Receives a pushed snapshot. */
 export type OnPush = (snapshot: Snapshot) => void
 
 /**
- * Listens to what a provider pushes about the members that a subscriber looks at. A push is a look like any
- * other, only sooner: the polling goes on beside it, so a push that stays away costs time and never
- * the truth.
+ * Listens to a provider's pushes about the members of a subscriber. A push is an earlier look: polling goes on beside
+ * it, so a missing push costs time but not correctness.
  */
 export class Push {
   readonly #provider: DrainableProvider
@@ -24,7 +23,7 @@ export class Push {
     this.#onPush = onPush
   }
 
-  /** Listens to these members from now on; to nothing where there are none. */
+  /** Listens to these members from now on; to nothing if there are none. */
   follow(refs: readonly MemberRef[]): void {
     const key = refs.map(refKey).sort().join('\n')
     if (key === this.#key) return
@@ -43,13 +42,13 @@ export class Push {
         this.#onPush(snapshot)
       }
     } catch {
-      // The polling says what is wrong; the next change of members tries again.
+      // Polling reports the error; the next change of members tries again.
     }
     if (!signal.aborted) this.#key = ''
   }
 }
 
-/** Whether a pushed snapshot speaks for all of these members: one it leaves out is not absent. */
+/** Whether a pushed snapshot covers all of these members: a member that it leaves out is not absent. */
 export function speaksFor(snapshot: Snapshot, refs: readonly MemberRef[] | 'all'): boolean {
   if (refs === 'all') return false
   const readings = readingsOf(snapshot)
@@ -57,9 +56,8 @@ export function speaksFor(snapshot: Snapshot, refs: readonly MemberRef[] | 'all'
 }
 
 /**
- * The earliest moment any number in a pushed snapshot can be from: it takes the place of the moment it
- * was asked for. Undefined where a member was read in no process: a sample has its moment, nothing else
- * in a push has, so it may be older than our last change.
+ * The earliest moment any number in a pushed snapshot can be from: it replaces the time of the request. Undefined if
+ * a member was read in no process: only samples have a time, so the push can be older than our last change.
  */
 export function dateOf({ readings }: Snapshot, now: number): number | undefined {
   const moments = readings.map(({ scopes }) =>

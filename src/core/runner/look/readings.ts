@@ -3,7 +3,7 @@ import { refKey } from '../../../provider/member-ref.js'
 
 const indexes = new WeakMap<Snapshot, Map<string, Reading>>()
 
-/** A snapshot's readings by member; made once a snapshot, however many drains look at it. */
+/** A snapshot's readings by member; made once per snapshot for all drains. */
 export function readingsOf(snapshot: Snapshot): ReadonlyMap<string, Reading> {
   let index = indexes.get(snapshot)
   if (index === undefined) {
@@ -13,7 +13,7 @@ export function readingsOf(snapshot: Snapshot): ReadonlyMap<string, Reading> {
   return index
 }
 
-/** The reading of a member that was asked for: one that is not listed is absent. */
+/** The reading of a requested member: a member that is not listed is absent. */
 export function readingOf(snapshot: Snapshot, ref: MemberRef): Reading {
   return readingsOf(snapshot).get(refKey(ref)) ?? { ref, present: false, scopes: [] }
 }

@@ -27,16 +27,16 @@ interface Seat {
   pause: number
 }
 
-/** A place at the scheduler. */
+/** A subscription at the scheduler. */
 export interface Subscription {
-  /** The next look is wanted after that many milliseconds. */
+  /** Requests the next look after this many milliseconds. */
   readonly next: (pause: number) => void
   readonly leave: () => void
 }
 
 /**
- * The one way to one provider: all drains on it share one observe per tick and one apply
- * per batch. An abort of one waits for no shared call.
+ * Schedules all calls to one provider: all drains on it share one `observe` per tick and one `apply` per batch. An
+ * aborted caller does not wait for a shared call.
  */
 export class Scheduler {
   readonly provider: DrainableProvider
@@ -51,7 +51,7 @@ export class Scheduler {
   #counts: Capabilities['counts'] | undefined
   #lastLook = -Infinity
   #batch: Batch | undefined
-  /** Gives up the look under way, once no caller waits for it any more. */
+  /** Aborts the pending look once no caller waits for it any more. */
   #stopLook = new AbortController()
 
   constructor(provider: DrainableProvider, clock: Clock) {
@@ -61,14 +61,14 @@ export class Scheduler {
   }
 
   /**
-   * How long a look takes at present, in milliseconds: the shortest of the last three, because a look
-   * that had to wait for a change of ours says nothing of what looking costs.
+   * How long a look takes at present, in milliseconds: the shortest of the last three, because a look that waited for
+   * a change of ours does not show the cost of a look.
    */
   get cost(): number {
     return Math.min(...this.#costs)
   }
 
-  /** Shortest pause between two looks, as the provider wants it. */
+  /** The provider's shortest pause between two looks. */
   get floor(): number {
     return this.#floor
   }
@@ -78,7 +78,7 @@ export class Scheduler {
     return lanesOf(this.clock)
   }
 
-  /** Product and capabilities, asked once. A failure is not remembered. */
+  /** Returns product and capabilities, asked once. A failure is not remembered. */
   async describe(signal: AbortSignal, limit = CALL_LIMIT): Promise<ProviderInfo> {
     signal.throwIfAborted()
     this.#info ??= this.#ask(limit)
@@ -106,7 +106,7 @@ export class Scheduler {
     return asked
   }
 
-  /** What the provider finds at an address; undefined where it can only look at everything. */
+  /** Finds the members at an address; undefined if the provider can only look at everything. */
   async find(
     wanted: AddressTarget,
     signal: AbortSignal,
@@ -122,7 +122,7 @@ export class Scheduler {
     return checkRefs(found, provider.name)
   }
 
-  /** One look, now and alone. */
+  /** Takes one separate look now. */
   async look(
     refs: readonly MemberRef[] | 'all',
     signal: AbortSignal,
@@ -146,10 +146,10 @@ export class Scheduler {
   }
 
   /**
-   * Sends changes, together with those of all others who ask in the same turn; each result is
-   * told as soon as it is known. After a signal the answer still comes, or the call is given up.
+   * Sends changes, together with those of all callers in the same event-loop turn; reports each result as soon as it
+   * is known. After a signal, the answer can still come, or the call is given up.
    *
-   * @param permit - asked when the call goes out: where it says no, these changes are `rejected`
+   * @param permit - checked when the call is sent: if it refuses, these changes are `rejected`
    */
   send(
     changes: readonly Change[],
@@ -165,7 +165,7 @@ export class Scheduler {
     return new Batch(this.provider, this.clock, () => (this.#batch = undefined))
   }
 
-  /** Takes a place; the first look is due at once. */
+  /** Adds a subscriber; the first look is due at once. */
   join(subscriber: Subscriber): Subscription {
     const seat: Seat = { subscriber, due: this.clock.now(), pause: 0 }
     if (this.#seats.size === 0) countLane(this.clock, 1)
@@ -191,7 +191,7 @@ export class Scheduler {
   }
 
   #follow(): void {
-    // Each member of a pool names all others that are wished down: with many drains this is dear.
+    // Each member of a pool names all other held members, which is expensive with many drains.
     if (this.provider.watch === undefined) return
     const refs = [...this.#seats].flatMap(({ subscriber }) => {
       const wanted = subscriber.refs()
@@ -200,7 +200,7 @@ export class Scheduler {
     this.#push.follow([...new Map(refs.map((ref) => [refKey(ref), ref])).values()])
   }
 
-  /** What the provider says of its own accord goes to all runs it speaks for. */
+  /** Passes a pushed snapshot to all runs that it covers. */
   #pushed(snapshot: Snapshot): void {
     const at = this.clock.now()
     let safe: Snapshot
@@ -233,7 +233,7 @@ export class Scheduler {
       : this.clock.setTimeout(look, wait)
   }
 
-  /** A clock that throws is met by the look itself, which tells all who wait. */
+  /** If the clock throws, the look itself fails and reports that to all subscribers. */
   #waitUntil(due: number): number {
     try {
       const now = this.clock.now()
@@ -250,7 +250,7 @@ export class Scheduler {
       this.#looking = false
       const error = toDrainableError(thrown, this.provider.name, 'observe')
       const at = this.#lastLook
-      // Each of them says when it wants the next, or leaves.
+      // Each subscriber requests its next look, or leaves.
       for (const { subscriber } of [...this.#seats])
         subscriber.see({ error, askedAt: at, at, took: 0 })
     }
@@ -258,7 +258,7 @@ export class Scheduler {
 
   async #look(): Promise<void> {
     const askedAt = this.clock.now()
-    // Whoever is nearly due comes along, so that many drains make one look and not many.
+    // Subscribers that are nearly due share the look, so that many drains make one look.
     const seats = [...this.#seats].filter((seat) => seat.due <= askedAt + seat.pause / 4)
     if (seats.length === 0) {
       this.#schedule()
@@ -272,9 +272,9 @@ export class Scheduler {
     const present = [...this.#seats]
     const look = await this.#observe(refs, askedAt)
     this.#costs = [...this.#costs.slice(-2), look.at - askedAt]
-    // What a look at everything shows is news for all, also for those who wait long after failures.
+    // A look at everything goes to all subscribers, also to those with a long wait after failures.
     const shown = refs === 'all' && look.error === undefined ? present : seats
-    // Nothing is scheduled before all of them have said when they want the next.
+    // The next look is scheduled only after all subscribers have requested theirs.
     for (const seat of shown) if (this.#seats.has(seat)) seat.subscriber.see(look)
     this.#looking = false
     this.#schedule()
@@ -305,7 +305,7 @@ function union(seats: readonly Seat[]): readonly MemberRef[] | 'all' {
 
 const schedulers = new WeakMap<DrainableProvider, WeakMap<Clock, Scheduler>>()
 
-/** The scheduler of a provider object: one per clock, shared by all of this process. */
+/** The scheduler of a provider object: one per clock, shared in this process. */
 export function schedulerOf(provider: DrainableProvider, clock: Clock): Scheduler {
   const byClock = schedulers.get(provider) ?? new WeakMap<Clock, Scheduler>()
   schedulers.set(provider, byClock)

@@ -1,8 +1,8 @@
 import { systemClock, type Clock } from '../../../provider/clock.js'
 
 /**
- * A timer that does not keep the process alive: for what goes on after the work is done. On another
- * clock than the real one it is that clock's own timer.
+ * Sets a timer that does not keep the process alive, for work after the end of a drain. On a clock other than the
+ * real one, it is that clock's own timer.
  */
 export function setBackgroundTimer(clock: Clock, fn: () => void, ms: number): () => void {
   if (clock !== systemClock) return clock.setTimeout(fn, ms)
@@ -11,22 +11,22 @@ export function setBackgroundTimer(clock: Clock, fn: () => void, ms: number): ()
   return () => clearTimeout(timer)
 }
 
-/** Longest timer a process can set, in milliseconds; longer ones are set again. */
+/** The longest timer that Node can set, in milliseconds; longer ones are set again. */
 export const LONGEST_TIMER = 2 ** 31 - 1
 
-/** One timer that can be set anew, however far away. */
+/** One timer that can be reset, for any time ahead. */
 export class Alarm {
   readonly #clock: Clock
   readonly #broken: (thrown: unknown) => void
   #cancel: (() => void) | undefined
 
-  /** @param broken - called with what the call throws: a timer has no caller to tell */
+  /** @param broken - called with an exception of the callback, because a timer has no caller */
   constructor(clock: Clock, broken: (thrown: unknown) => void) {
     this.#clock = clock
     this.#broken = broken
   }
 
-  /** Calls once at that moment of the clock, in place of what was set before. */
+  /** Calls once at that time of the clock; replaces an earlier setting. */
   set(at: number, fn: () => void): void {
     this.clear()
     const wait = Math.max(0, at - this.#clock.now())

@@ -45,7 +45,7 @@ async function stage(path: string, allowed: readonly (readonly string[] | undefi
 }
 
 describe.each(engines('envoy'))('observed Envoy $version without /config_dump', ({ path }) => {
-  test('all of them: refused, with the path that must be allowed', async () => {
+  test('hidden in all proxies: refused, with the path that must be allowed', async () => {
     await using it = await stage(path, [WITHOUT, WITHOUT])
     await using lb = it.lb
     await expect(select(lb, { pool: 'web' })).rejects.toMatchObject({
@@ -54,7 +54,7 @@ describe.each(engines('envoy'))('observed Envoy $version without /config_dump', 
     })
   })
 
-  test('one of them: its rows count, and it must drain too', async () => {
+  test('hidden in one proxy: its rows count, and it must drain too', async () => {
     await using it = await stage(path, [undefined, WITHOUT])
     await using lb = it.lb
     await using run = watch(lb, it.ref)

@@ -53,7 +53,7 @@ async function stage(path: string) {
 }
 
 describe.each(engines('envoy'))('Envoy $version of another control plane', ({ path }) => {
-  test('it drains and restarts, watch says idle, and then it removes', async () => {
+  test('its control plane drains, watch says idle, and it removes', async () => {
     await using it = await stage(path)
     const { a, lb, ref, proxies } = it
     const members = (await select(lb, { pool: 'web' })).map(({ ref: found }) => found.member)

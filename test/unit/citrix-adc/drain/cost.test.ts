@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../../src/provider/clock.js'
 import { WEB1, WEB2, setup } from './set-up.js'
 
-describe('at an appliance’s own pace', { concurrent: true }, () => {
-  test('statistics of seven seconds: idle is right, and within the rule', async () => {
+describe('an appliance at its own pace', { concurrent: true }, () => {
+  test('reaches idle within the rule when statistics take seven seconds', async () => {
     await using at = await setup({ tick: 1_000, statInterval: 7_000 }, { freshness: '8s' })
     const { fake, adc } = at
     const end = await fake.occupy(WEB1)
@@ -35,7 +35,7 @@ describe('at an appliance’s own pace', { concurrent: true }, () => {
   }, 60_000)
 })
 
-test('a thousand members are read by as many requests as one', async () => {
+test('a thousand members are read in as many requests as one', async () => {
   const members = Array.from({ length: 1_000 }, (_, i) => `10.1.${i >> 8}.${i & 255}:80`)
   // Every look is a whole one.
   await using at = await setup({ tls: false, pools: { web: members } }, { freshness: 0 })

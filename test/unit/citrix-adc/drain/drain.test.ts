@@ -5,7 +5,7 @@ import { systemClock } from '../../../../src/provider/clock.js'
 import { WEB1, WEB2, SVC1, setup, actions, DISABLE } from './set-up.js'
 
 describe('a drain', { concurrent: true }, () => {
-  test('waits for what is in flight, and believes OUT OF SERVICE', async () => {
+  test('waits for requests in flight, and believes OUT OF SERVICE', async () => {
     await using at = await setup()
     const { fake, adc } = at
     const end = await fake.occupy(WEB1)
@@ -25,7 +25,7 @@ describe('a drain', { concurrent: true }, () => {
     await run.close()
   })
 
-  test('of a service uses its transactions, and its own keys', async () => {
+  test('of a service uses its transactions and the keys of a service', async () => {
     await using at = await setup()
     const { fake, adc } = at
     const end = await fake.occupy(SVC1, { active: 1, queued: 1, pooled: 3 })
@@ -47,7 +47,7 @@ describe('a drain', { concurrent: true }, () => {
     await run.close()
   })
 
-  test('by address reaches members and services of a server alone', async () => {
+  test('by address reaches the members and services of one server only', async () => {
     await using at = await setup()
     const { fake, adc } = at
     const report = await drain(adc, { address: '10.0.0.1' }, { timeout: '20s' })
@@ -56,7 +56,7 @@ describe('a drain', { concurrent: true }, () => {
     expect(fake.requests.filter(({ line }) => line.includes('/server?action'))).toEqual([])
   })
 
-  test('of a service in the pools of two virtual servers is one drain', async () => {
+  test('of a service on two virtual servers is one drain', async () => {
     const svc = { name: 'svc1', address: '10.0.0.7' }
     await using at = await setup({
       vservers: { vs: [svc, 'svc2'], 'vs too': [svc, 'svc2'] },
@@ -72,7 +72,7 @@ describe('a drain', { concurrent: true }, () => {
     expect(fake.look(SVC1).svrstate).toBe('UP')
   })
 
-  test('reaches members by DNS name, on every port, by IPv6 and with blanks', async () => {
+  test('reaches members by DNS name, on every port, by IPv6 and with spaces', async () => {
     const pool = 'sg web: A#1'
     await using at = await setup({
       pools: {
@@ -118,7 +118,7 @@ describe('a drain', { concurrent: true }, () => {
     await run.close()
   })
 
-  test('is undone at its own level', async () => {
+  test('is undone to ready in the state it left', async () => {
     await using at = await setup()
     const { fake, adc } = at
     const run = startDrain(adc, WEB1, { timeout: '20s' })
@@ -131,7 +131,7 @@ describe('a drain', { concurrent: true }, () => {
     })
   })
 
-  test('does not believe numbers that are repeated from before it', async () => {
+  test('does not believe repeated numbers from before it', async () => {
     await using at = await setup({ statInterval: 700 }, { freshness: '800ms' })
     const { fake, adc } = at
     await fake.occupy(WEB1, { persistent: 1 })
@@ -168,10 +168,10 @@ describe('a drain', { concurrent: true }, () => {
     await run.close()
   })
 
-  test('that persistence keeps busy says so, and is ended by escalateAfter', async () => {
+  test('kept busy by persistence says so, and escalateAfter ends it', async () => {
     await using at = await setup()
     const { fake, adc } = at
-    // One answer that does not end, of a client that keeps coming.
+    // One endless answer to a client that keeps coming.
     await fake.occupy(SVC1)
     await fake.occupy(SVC1, { persistent: 1 })
     const client = setInterval(() => fake.arrive(SVC1, { persistent: true }), 20)
@@ -194,7 +194,7 @@ describe('a drain', { concurrent: true }, () => {
     }
   })
 
-  test('cuts at its deadline only where the caller said so', async () => {
+  test('cuts at its deadline only if the caller said so', async () => {
     await using at = await setup()
     const { fake, adc } = at
     await fake.occupy(WEB1)
@@ -215,7 +215,7 @@ describe('a drain', { concurrent: true }, () => {
 
 describe('a second disable in TROFS', { concurrent: true }, () => {
   test.each(['refuse', 'ignore'] as const)(
-    'that does nothing (%s) is not said to have cut anything',
+    'that does nothing (%s) does not count as a cut',
     async (secondDisable) => {
       await using at = await setup({ secondDisable })
       const { fake, adc } = at

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { eventually } from '../../../support/eventually.js'
 import { WEB1, setup, actions, DISABLE } from './set-up.js'
 
-describe('trouble on the way', { concurrent: true }, () => {
+describe('failures on the way', { concurrent: true }, () => {
   test('a lost answer leads to a look, not to a second disable', async () => {
     await using at = await setup()
     const { fake, adc } = at
@@ -25,7 +25,7 @@ describe('trouble on the way', { concurrent: true }, () => {
     ['garbage', { how: 'garbage' }],
     ['no bytes', { how: 'status', status: 200, body: '' }],
     ['a reset', { how: 'reset' }],
-  ] as const)('counts that cannot be read (%s) are no zeros', async (_words, failure) => {
+  ] as const)('counts that can not be read (%s) are not zeros', async (_words, failure) => {
     await using at = await setup()
     const { fake, adc } = at
     const end = await fake.occupy(WEB1)
@@ -45,7 +45,7 @@ describe('trouble on the way', { concurrent: true }, () => {
     await run.close()
   })
 
-  test('rights that lack are told before anything else is tried', async () => {
+  test('missing rights are told before anything else is tried', async () => {
     await using at = await setup(
       { users: { eve: { password: 'pw', rights: 'read-only' } } },
       { username: 'eve', password: 'pw' },
@@ -58,7 +58,7 @@ describe('trouble on the way', { concurrent: true }, () => {
     expect(fake.look(WEB1).enabled).toBe(true)
   })
 
-  test('a desired-state group is refused, in words', async () => {
+  test('a desired-state group is refused with the reason', async () => {
     await using at = await setup({
       pools: { web: { members: ['10.0.0.1:80', '10.0.0.2:80'], autoscale: 'API' } },
     })
@@ -69,7 +69,7 @@ describe('trouble on the way', { concurrent: true }, () => {
     expect(actions(fake)).toEqual([])
   })
 
-  test('an NSIP of a cluster refuses changes, its address drains', async () => {
+  test('the NSIP of a cluster refuses changes, its cluster address drains', async () => {
     await using nsip = await setup({ cluster: 'nsip' })
     const failure: unknown = await drain(nsip.adc, WEB1, { timeout: '8s' }).catch(
       (error: unknown) => error,
@@ -80,7 +80,7 @@ describe('trouble on the way', { concurrent: true }, () => {
     expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
   })
 
-  test('saves only where that is asked for', async () => {
+  test('the configuration is saved only on request', async () => {
     await using at = await setup({}, { save: true })
     const { fake, adc } = at
     await drain(adc, WEB1, { timeout: '20s' })

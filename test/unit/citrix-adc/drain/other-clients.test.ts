@@ -6,8 +6,8 @@ import { eventually } from '../../../support/eventually.js'
 import { systemClock } from '../../../../src/provider/clock.js'
 import { WEB1, WEB2, setup, actions, DISABLE } from './set-up.js'
 
-describe('what others do', { concurrent: true }, () => {
-  test('an enable behind our back overrules the drain', async () => {
+describe('changes by another client', { concurrent: true }, () => {
+  test('an enable overrules the drain', async () => {
     await using at = await setup()
     const { fake, adc } = at
     await fake.occupy(WEB1)
@@ -24,7 +24,7 @@ describe('what others do', { concurrent: true }, () => {
     await run.close()
   })
 
-  test('a plain disable of an operator is not undone by our restore', async () => {
+  test('a plain disable is not undone by our restore', async () => {
     await using at = await setup()
     const { fake, adc } = at
     const run = startDrain(adc, WEB1, { timeout: '20s' })
@@ -46,7 +46,7 @@ describe('what others do', { concurrent: true }, () => {
     expect(fake.look(WEB1).svrstate).toBe('UP')
   })
 
-  test('a disabled server is inherited; TROFS of a monitor too', async () => {
+  test('a disabled server is inherited, as is TROFS of a monitor', async () => {
     await using at = await setup()
     const { fake, adc } = at
     const ctx = {

@@ -6,8 +6,8 @@ import { eventually } from '../../../support/eventually.js'
 import { systemClock } from '../../../../src/provider/clock.js'
 import { WEB1, SVC1, setup, actions, DISABLE } from './set-up.js'
 
-describe('sessions', { concurrent: true }, () => {
-  test('one session, two calls at once, and none left behind', async () => {
+describe('a session', { concurrent: true }, () => {
+  test('is shared by two calls at once, and closed at the end', async () => {
     await using at = await setup()
     const { fake, adc } = at
     await drain(adc, [WEB1, SVC1], { timeout: '20s' })
@@ -22,7 +22,7 @@ describe('sessions', { concurrent: true }, () => {
     [401, 444],
     [200, 1027],
     [599, 472],
-  ])('logs in again where an ended session is told by %i and %i', async (status, errorcode) => {
+  ])('is replaced when %i and %i say that it ended', async (status, errorcode) => {
     await using at = await setup({ expiry: { status, errorcode } })
     const { fake, adc } = at
     await fake.occupy(WEB1, { persistent: 1 })
@@ -37,7 +37,7 @@ describe('sessions', { concurrent: true }, () => {
     await run.close()
   })
 
-  test('a wrong password is said once, and never shown', async () => {
+  test('fails once with a wrong password, which is never shown', async () => {
     await using at = await setup({}, { password: 'hunter2-hunter2' })
     const { fake, adc } = at
     const failure: unknown = await drain(adc, WEB1).catch((error: unknown) => error)
@@ -60,7 +60,7 @@ describe('sessions', { concurrent: true }, () => {
 })
 
 describe('TLS', { concurrent: true }, () => {
-  test('a pinned certificate is enough, an unknown one is not', async () => {
+  test('accepts a pinned certificate, and no unknown one', async () => {
     await using fake = await startFake({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] } })
     const login = { url: fake.url, username: 'admin', password: 'secret' }
     await using pinned = citrixAdc({ ...login, tls: { fingerprint256: fake.fingerprint256 } })

@@ -5,7 +5,7 @@ import { start } from './set-up.js'
 
 const CAPTURED = new URL('../../../fixtures/citrix-adc/client-requests.jsonl', import.meta.url)
 
-describe('what clients of others sent', () => {
+describe('requests captured from other clients', () => {
   interface Captured {
     readonly method: string
     readonly target: string
@@ -18,7 +18,7 @@ describe('what clients of others sent', () => {
   const captured = lines.map((line) => JSON.parse(line) as Captured)
   const clients = [...new Set(captured.map(({ client }) => client))]
 
-  test.each(clients)('%s is understood', async (client) => {
+  test.each(clients)('of %s are understood', async (client) => {
     await using fake = await start({
       username: 'nsroot',
       password: 'pw',

@@ -3,7 +3,7 @@ import { rows, send } from '../nitro-client.js'
 import { WEB1, DISABLE, start } from './set-up.js'
 
 describe('a pair, partitions, saving', () => {
-  test('the secondary takes a disable silently and does not pass it on', async () => {
+  test('the secondary takes a disable without a word and does not pass it on', async () => {
     await using fake = await start({ ha: true })
     const secondary = { url: fake.urls[1]!, ca: fake.ca }
     const payload = { servicegroup: { servicegroupname: 'web', servername: 'web1', port: 80 } }
@@ -41,7 +41,7 @@ describe('a pair, partitions, saving', () => {
     expect(fake.look(WEB1).enabled).toBe(false)
   })
 
-  test('a session sees its partition alone', async () => {
+  test('a session sees its partition only', async () => {
     await using fake = await start({ partitions: { p1: { pools: { inner: ['10.0.0.9:80'] } } } })
     const login = await send(
       fake,

@@ -3,7 +3,7 @@ import { rows, send } from '../nitro-client.js'
 import { WEB1, start } from './set-up.js'
 
 describe('numbers', () => {
-  test('pools pollute the counts; transactions are known of services only', async () => {
+  test('pools distort the counts; only services tell transactions', async () => {
     await using fake = await start({ vservers: { vs: ['svc1'] }, pools: { web: ['web1:80'] } })
     await fake.occupy(WEB1, { active: 2, queued: 1, pooled: 5, idleClients: 4 })
     const [group] = rows(
@@ -24,7 +24,7 @@ describe('numbers', () => {
     expect(service).toHaveProperty('activetransactions', '0')
   })
 
-  test('stat repeats itself for a while where the test says so', async () => {
+  test('stat repeats itself for a while when the test says so', async () => {
     await using fake = await start({ statInterval: 60_000 })
     await send(fake, 'GET /stat/servicegroup/web?statbindings=yes')
     await fake.occupy(WEB1)

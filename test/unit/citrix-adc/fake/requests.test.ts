@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { rows, send } from '../nitro-client.js'
 import { WEB1, MEMBERS, DISABLE, start } from './set-up.js'
 
-describe('what tools of the configuration send', () => {
-  test('objects are made, read and taken away', async () => {
+describe('requests of configuration tools', () => {
+  test('objects are created, read and deleted', async () => {
     await using fake = await start({ pools: {} })
     const done = async (line: string, body?: unknown): Promise<void> => {
       const reply = await send(fake, line, body)
@@ -51,7 +51,7 @@ describe('what tools of the configuration send', () => {
     expect((await send(fake, 'GET /config/servicegroup')).json).not.toHaveProperty('servicegroup')
   })
 
-  test('rows are filtered, cut into pages and reduced to what is asked for', async () => {
+  test('rows are filtered, paged and reduced to the fields asked for', async () => {
     await using fake = await start({ pools: { web: ['web1:80', 'web1:81', 'web2:80'] } })
     const one = await send(
       fake,
@@ -75,7 +75,7 @@ describe('what tools of the configuration send', () => {
 })
 
 describe('failures', () => {
-  test('a reset that executes: carried out, and no answer', async () => {
+  test('a reset that executes carries out the change and gives no answer', async () => {
     await using fake = await start()
     fake.fail({ match: /action=disable/, how: 'reset', execute: true, times: 1 })
     const payload = { servicegroup: { servicegroupname: 'web', servername: 'web1', port: 80 } }
@@ -83,7 +83,7 @@ describe('failures', () => {
     expect(fake.look(WEB1).enabled).toBe(false)
   })
 
-  test('refuse: no connection until it is ended', async () => {
+  test('refuse accepts no connection until it is ended', async () => {
     await using fake = await start()
     const end = fake.fail({ how: 'refuse' })
     await expect(send(fake, MEMBERS)).rejects.toThrow(/ECONNREFUSED|ECONNRESET/)
@@ -96,7 +96,7 @@ test.each([
   ['14.1-17.38', ['state', 'graceful'], 'NONE'],
   ['12.1', [], 'NONE'],
   ['10.5', [], undefined],
-])('speaks as %s', async (version, fields, severity) => {
+])('the fake speaks as %s', async (version, fields, severity) => {
   await using fake = await start({ version })
   const reply = await send(fake, MEMBERS)
   const [row] = rows(reply, 'servicegroup_servicegroupmember_binding')

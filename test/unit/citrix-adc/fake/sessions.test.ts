@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { rows, send } from '../nitro-client.js'
 import { WEB1, MEMBERS, DISABLE, start } from './set-up.js'
 
-describe('the ways in', () => {
+describe('logins', () => {
   test('a login answers 201 with the token in the cookie and in the body', async () => {
     await using fake = await start()
     const reply = await send(fake, 'POST /config/login', {
@@ -72,7 +72,7 @@ describe('the ways in', () => {
     expect([reply.status, reply.json['errorcode']]).toEqual([status, errorcode])
   })
 
-  test('refuses a stranger, an ended session, and one session too many', async () => {
+  test('refuses a wrong user, an ended session, and one session too many', async () => {
     await using fake = await start({ maxSessions: 1, expiry: { status: 200, errorcode: 1027 } })
     expect((await send(fake, MEMBERS, undefined, {})).json['errorcode']).toBe(352)
     const login = { login: { username: 'admin', password: 'secret' } }
@@ -86,7 +86,7 @@ describe('the ways in', () => {
     expect(fake.sessions).toBe(0)
   })
 
-  test('refuses headers where they are off, and writes of a reader', async () => {
+  test('refuses headers when they are off, and writes of a reader', async () => {
     await using off = await start({ headerAuth: false })
     expect((await send(off, MEMBERS)).json['errorcode']).toBe(1244)
     await using fake = await start({ users: { eve: { password: 'pw', rights: 'read-only' } } })
@@ -120,14 +120,14 @@ describe('names', () => {
     expect(both.json['errorcode']).toBe(1092)
   })
 
-  test('no rows: the key is absent', async () => {
+  test('the key is absent when there are no rows', async () => {
     await using fake = await start({ pools: { empty: [] } })
     const reply = await send(fake, 'GET /config/servicegroup_servicegroupmember_binding/empty')
     expect(reply.json).toEqual({ errorcode: 0, message: 'Done', severity: 'NONE' })
   })
 })
 
-test('HTTPS with a certificate that clients can trust', async () => {
+test('HTTPS has a certificate that clients can trust', async () => {
   await using fake = await startFake()
   expect(fake.url).toMatch(/^https:/)
   expect((await send(fake, MEMBERS)).status).toBe(200)

@@ -6,7 +6,7 @@ import { WEB1, DISABLE, start } from './set-up.js'
 describe('disable and enable', () => {
   const member = { servicegroupname: 'web', servername: 'web1', port: 80 }
 
-  test('gracefully: TROFS while a client is there, then OUT OF SERVICE', async () => {
+  test('a graceful disable is TROFS with clients, then OUT OF SERVICE', async () => {
     await using fake = await start()
     const end = await fake.occupy(WEB1)
     const reply = await send(fake, DISABLE, {
@@ -22,7 +22,7 @@ describe('disable and enable', () => {
     expect(fake.look(WEB1).cut).toBe(0)
   })
 
-  test('without grace: cuts at once, unless downStateFlush is off', async () => {
+  test('without grace it cuts at once, unless downStateFlush is off', async () => {
     await using fake = await start({
       pools: { web: ['web1:80'], keep: { members: ['web2:80'], downstateflush: 'DISABLED' } },
     })
@@ -37,7 +37,7 @@ describe('disable and enable', () => {
     expect(fake.look(web2)).toMatchObject({ svrstate: 'OUT OF SERVICE', active: 1, cut: 0 })
   })
 
-  test('a delay is a hard end: what is left is cut', async () => {
+  test('a delay is a hard end that cuts what is left', async () => {
     await using fake = await start()
     await fake.occupy(WEB1)
     await send(fake, DISABLE, { servicegroup: { ...member, graceful: 'YES', delay: 1 } })
@@ -71,7 +71,7 @@ describe('disable and enable', () => {
     expect(fake.look(WEB1).cut).toBe(3)
   })
 
-  test('no server name and no port: the whole group goes', async () => {
+  test('without server name and port the whole group is disabled', async () => {
     await using fake = await start()
     await send(fake, DISABLE, { servicegroup: { servicegroupname: 'web', graceful: 'NO' } })
     expect(fake.look({ pool: 'web', member: 'web2:80' }).svrstate).toBe('OUT OF SERVICE')
@@ -99,7 +99,7 @@ describe('disable and enable', () => {
     expect(reply.json['errorcode']).toBe(278)
   })
 
-  test('a server takes everything along, and its enable brings all back', async () => {
+  test('disabling a server disables its members, enabling opens them again', async () => {
     await using fake = await start({
       pools: {
         web: [{ name: 'web1', address: '10.0.0.1', port: 80 }],
@@ -119,7 +119,7 @@ describe('disable and enable', () => {
     expect((await send(fake, DISABLE, { servicegroup: member })).json['errorcode']).toBe(257)
   })
 
-  test('a bulk operation tells each row', async () => {
+  test('a bulk operation answers for each row', async () => {
     await using fake = await start()
     const reply = await send(fake, DISABLE, { servicegroup: [{ ...member, port: 81 }, member] })
     expect(reply.status).toBe(207)

@@ -45,7 +45,7 @@ function states(lb: FakeProvider, ...members: string[]): (AdminState | 'gone')[]
 }
 
 describe('a hold', () => {
-  test('is a drain to its verdict, and many go at the same time', async () => {
+  test('is a drain to its verdict, and many run at the same time', async () => {
     const at = setUp('a', 'b', 'c', 'd')
     const ends = ['a', 'b', 'c'].map((member) => at.lb.occupy(web(member)))
     const plan = await planOf(at, { a: 'drain', b: 'drain', c: 'drain', d: 'serve' })
@@ -60,7 +60,7 @@ describe('a hold', () => {
     expect(at.clock.now()).toBeLessThan(20_000)
   })
 
-  test('that is not idle in time stays held, and says so', async () => {
+  test('that is not idle in time stays held, and reports that', async () => {
     const at = setUp('a', 'b')
     at.lb.occupy(web('a'))
     const plan = await planOf(at, { a: 'drain', b: 'serve' })
@@ -71,15 +71,18 @@ describe('a hold', () => {
     expect(states(at.lb, 'a')).toEqual(['drain'])
   })
 
-  test.each([2, 5])('of what is gone goes below keepReady %d', async (keepReady) => {
-    const at = setUp('live', 'dead', 'gone')
-    const plan = await planOf(at, { live: 'serve', dead: 'dead' }, { keepReady })
-    const { steps } = await at.clock.runUntil(carryOut(at.lb, plan, { clock: at.clock }))
-    expect(steps.map(({ outcome }) => outcome)).toEqual(['done', 'done'])
-    expect(states(at.lb, 'live', 'dead', 'gone')).toEqual(['ready', 'maint', 'maint'])
-  })
+  test.each([2, 5])(
+    'of a member whose endpoint is gone goes below keepReady %d',
+    async (keepReady) => {
+      const at = setUp('live', 'dead', 'gone')
+      const plan = await planOf(at, { live: 'serve', dead: 'dead' }, { keepReady })
+      const { steps } = await at.clock.runUntil(carryOut(at.lb, plan, { clock: at.clock }))
+      expect(steps.map(({ outcome }) => outcome)).toEqual(['done', 'done'])
+      expect(states(at.lb, 'live', 'dead', 'gone')).toEqual(['ready', 'maint', 'maint'])
+    },
+  )
 
-  test('of what is gone waits where the last that counts was taken meanwhile', async () => {
+  test('of such a member waits if the last serving one was taken meanwhile', async () => {
     const at = setUp('live', 'dead')
     const plan = await planOf(at, { live: 'serve', dead: 'dead' }, { keepReady: 2 })
     at.lb.setBehind(web('live'), 'maint')
@@ -88,7 +91,7 @@ describe('a hold', () => {
     expect(states(at.lb, 'dead')).toEqual(['ready'])
   })
 
-  test('under the floor of the plan is refused where another was taken since', async () => {
+  test('below the floor of the plan is refused if another was taken since', async () => {
     const at = setUp('a', 'b', 'c')
     const plan = await planOf(at, { a: 'drain', b: 'serve', c: 'serve' }, { keepReady: 2 })
     at.lb.setBehind(web('c'), 'drain')
@@ -99,7 +102,7 @@ describe('a hold', () => {
 })
 
 describe('a restore', () => {
-  test('goes as ready() does: out of maint by way of drain', async () => {
+  test('is the same as ready(): out of maint by way of drain', async () => {
     const at = setUp('a', 'b')
     at.lb.setBehind(web('a'), 'maint')
     const plan = await planOf(at, { a: 'serve', b: 'serve' })
@@ -113,7 +116,7 @@ describe('a restore', () => {
     ])
   })
 
-  test('does not wait for a drain of the same plan that takes long', async () => {
+  test('does not wait for a slow drain of the same plan', async () => {
     const at = setUp('a', 'b', 'c')
     at.lb.setBehind(web('b'), 'drain')
     at.lb.occupy(web('a'))
@@ -124,7 +127,7 @@ describe('a restore', () => {
     await at.clock.runUntil(carried)
   })
 
-  test('ends the drain of an earlier step: a pod that came back', async () => {
+  test('ends the drain of an earlier step when a pod comes back', async () => {
     const at = setUp('a', 'b')
     at.lb.occupy(web('a'))
     const hold = await planOf(at, { a: 'drain', b: 'serve' })
@@ -145,7 +148,7 @@ describe('a removal', () => {
     return planOf(at, { b: 'serve' })
   }
 
-  test('comes after a verdict of its own', async () => {
+  test('follows a verdict of its own', async () => {
     const at = setUp('a', 'b')
     const plan = await held(at)
     expect(plan.changes).toMatchObject([{ kind: 'remove' }])
@@ -159,7 +162,7 @@ describe('a removal', () => {
     expect(states(at.lb, 'a')).toEqual(['gone'])
   })
 
-  test('is not done where there is none in time', async () => {
+  test('is not done without a verdict in time', async () => {
     const at = setUp('a', 'b')
     const plan = await held(at)
     at.lb.occupy(web('a'))
@@ -171,8 +174,8 @@ describe('a removal', () => {
   })
 })
 
-describe('two steps that take out one member', () => {
-  test('both are done, also for the one that comes second', async () => {
+describe('two steps that remove one member', () => {
+  test('are both done, the second one too', async () => {
     const at = setUp('a', 'b')
     at.lb.setBehind(web('a'), 'maint')
     const plan = await planOf(at, { b: 'serve' })
@@ -188,12 +191,12 @@ describe('two steps that take out one member', () => {
   })
 })
 
-describe('each step by itself', () => {
+describe('each step on its own', () => {
   test.each<[string, 'a' | 'b', DesiredMember['state']]>([
     ['hold', 'a', 'drain'],
     ['restore', 'b', 'serve'],
     ['removal', 'b', 'absent'],
-  ])('a %s leaves a member alone that is another one since', async (_kind, member, to) => {
+  ])('a %s leaves a member alone that was replaced since', async (_kind, member, to) => {
     const at = setUp('a', 'b', 'c')
     at.lb.setBehind(web('b'), 'maint')
     const before = states(at.lb, member)
@@ -212,7 +215,7 @@ describe('each step by itself', () => {
     expect(at.lb.requests.filter(({ verb }) => verb === 'apply')).toEqual([])
   })
 
-  test('one that is refused stops no other', async () => {
+  test('does not stop others when it is refused', async () => {
     const at = setUp('a', 'b', 'c')
     const plan = await planOf(at, { a: 'drain', b: 'serve', new: 'serve' })
     at.lb.setBehind(web('c'), 'gone')
@@ -224,7 +227,7 @@ describe('each step by itself', () => {
     expect(states(at.lb, 'a', 'new')).toEqual(['maint', 'ready'])
   })
 
-  test('an addition that the balancer refuses says why', async () => {
+  test('that adds a member says why the balancer refused', async () => {
     const at = setUp('a')
     const plan = await planOf(at, { a: 'serve', new: 'serve' })
     at.lb.failNext('reject', { verb: 'apply' })
@@ -235,7 +238,7 @@ describe('each step by itself', () => {
 })
 
 describe('the call', () => {
-  test('an abort rejects with its reason, and leaves what is held', async () => {
+  test('rejects with the reason of an abort, and leaves members held', async () => {
     const at = setUp('a', 'b')
     at.lb.occupy(web('a'))
     const plan = await planOf(at, { a: 'drain', b: 'serve' })
@@ -248,13 +251,13 @@ describe('the call', () => {
     expect(states(at.lb, 'a')).toEqual(['drain'])
   })
 
-  test('an empty plan asks nothing', async () => {
+  test('asks nothing for an empty plan', async () => {
     const { lb, clock } = setUp('a')
     expect(await carryOut(lb, { steps: [] }, { clock })).toEqual({ steps: [] })
     expect(lb.requests).toEqual([])
   })
 
-  test('one look begins all of its changes', async () => {
+  test('begins all of its changes with one look', async () => {
     const names = Array.from({ length: 20 }, (_, i) => `m${i}`)
     const at = setUp(...names, 'stays')
     const plan = await planOf(at, { stays: 'serve' })
@@ -268,11 +271,14 @@ describe('the call', () => {
   })
 
   test.each([
-    [{ hold: 'maint' }, 'hold: the plan says that already'],
-    [{ keepReady: 0, until: 'removed' }, 'until, keepReady: the plan says that already'],
-    [{ tickets: new Map() }, 'tickets: the plan says that already, or nothing of it is kept'],
+    [{ hold: 'maint' }, 'hold: the plan sets this already'],
+    [{ keepReady: 0, until: 'removed' }, 'until, keepReady: the plan sets this already'],
+    [
+      { tickets: new Map() },
+      'tickets: the plan sets this already, or carryOut() keeps no ticket for it',
+    ],
     [{ tiemout: '5s' }, 'tiemout'],
-  ])('%j is refused before anything is asked', async (options, message) => {
+  ])('refuses %j before anything is asked', async (options, message) => {
     const { lb } = setUp('a')
     await expect(carryOut(lb, { steps: [] }, options as never)).rejects.toThrow(message)
     expect(lb.requests).toEqual([])
@@ -283,19 +289,19 @@ describe('the call', () => {
     [{ changes: [] }, 'steps'],
     [{ steps: [{ change: { kind: 'hold' }, reason: '' }] }, 'steps[0].change.ref'],
     [{ steps: [{ change: { kind: 'open', ref: web('a') }, reason: '' }] }, 'steps[0].change.kind'],
-  ])('%#: a plan that is none is refused', async (plan, message) => {
+  ])('refuses what is not a plan: %#', async (plan, message) => {
     const { lb } = setUp('a')
     await expect(carryOut(lb, plan as never)).rejects.toThrow(message)
   })
 
-  test('a terminate is no part of a plan', async () => {
+  test('refuses terminate as part of a plan', async () => {
     const at = setUp('a')
     const step: PlannedChange = { change: { kind: 'terminate', ref: web('a') }, reason: 'mine' }
     const { steps } = await carryOut(at.lb, { steps: [step] }, { clock: at.clock })
     expect(steps).toMatchObject([{ outcome: 'failed', error: { code: 'INVALID_OPTIONS' } }])
   })
 
-  test('a drain of this process that holds a member goes on beside it', async () => {
+  test('leaves a drain of this process beside it alone', async () => {
     const at = setUp('a', 'b')
     const mine = startDrain(at.lb, web('a'), { clock: at.clock })
     await at.clock.runUntil(mine.done)

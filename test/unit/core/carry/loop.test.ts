@@ -37,7 +37,7 @@ const events: fc.Arbitrary<Event> = fc.oneof(
 )
 
 describe('a loop over plans', () => {
-  test('ends in the desired state, and touches no stranger', async () => {
+  test('ends in the desired state, and touches no member of others', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(events, { minLength: 1, maxLength: 6 }), async (happens) => {
         const clock = fakeClock()
@@ -97,7 +97,7 @@ describe('a loop over plans', () => {
     )
   })
 
-  test('where no other is there the last one is kept, and held says why', async () => {
+  test('keeps the last member when there is no other, and says why', async () => {
     const clock = fakeClock()
     const lb = fakeProvider({ pools: { web: ['ctl-1', 'ctl-2'] }, clock })
     const context = callContext({ clock })

@@ -2,7 +2,7 @@ import { fakeClock, fakeProvider } from 'drainable/testing'
 import { expect, test } from 'vitest'
 import { Scheduler } from '../../../../src/core/runner/look/scheduler.js'
 
-test('a place among many asks no balancer where nothing is pushed', () => {
+test('a place among many asks no balancer when nothing is pushed', () => {
   const clock = fakeClock()
   const lb = fakeProvider({ pools: { web: ['a'] }, clock })
   const scheduler = new Scheduler(lb, clock)

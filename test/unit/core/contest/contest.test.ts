@@ -46,7 +46,7 @@ describe('a later call', () => {
     await clock.runUntil(run.done)
   })
 
-  test('is not forgotten for a drain that comes after it', async () => {
+  test('is remembered for a drain that comes after it', async () => {
     const { clock, lb } = setUp({ latency: 50 })
     const slowLook = anotherObject(lb)
     const observe = slowLook.observe.bind(slowLook)
@@ -65,7 +65,7 @@ describe('a later call', () => {
     expect(second.report().members[0]?.outcome).not.toBe('overruled')
   })
 
-  test('is a restore() while the undo is under way, too', async () => {
+  test('includes a restore() while the undo is under way', async () => {
     const { clock, lb } = setUp()
     await using run = startDrain(lb, web1, { clock, timeout: '1m' })
     await clock.runUntil(run.done)

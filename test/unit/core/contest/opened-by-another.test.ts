@@ -44,7 +44,7 @@ describe('a drain of a member that another run of this process is opening', () =
     await clock.advance(200)
     end()
     await clock.advance(6_500)
-    // The undo was sent again and came; the first of the two would still open what is sealed now.
+    // The undo was repeated and came; the first one would still open the member, which is sealed now.
     expect([lb.state(web1), second.report().members[0]?.verifiedIdle]).toEqual(['drain', false])
     const report = await clock.runUntil(second.done, 60_000)
     expect(only(report)).toMatchObject({ outcome: 'idle', verifiedIdle: true })

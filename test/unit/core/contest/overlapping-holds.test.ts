@@ -28,7 +28,7 @@ async function overlap(): Promise<Overlap> {
 }
 
 describe('of two drains that hold a member at two states', () => {
-  test('the undo of the lower one opens it, and ends the higher one', async () => {
+  test('an undo of the lower one opens it, and ends the higher one', async () => {
     const { clock, lb, low, high } = await overlap()
     const undone = await clock.runUntil(low.restore())
     expect(only(undone)).toMatchObject({ outcome: 'restored', wasAdmin: 'ready' })
@@ -38,7 +38,7 @@ describe('of two drains that hold a member at two states', () => {
     await Promise.all([low.release(), high.release()])
   })
 
-  test('the undo of the higher one leaves the lower one its hold', async () => {
+  test('an undo of the higher one leaves the hold of the lower one', async () => {
     const { clock, lb, low, high } = await overlap()
     const undone = await clock.runUntil(high.restore())
     expect(only(undone).outcome).toBe('restored')
@@ -51,7 +51,7 @@ describe('of two drains that hold a member at two states', () => {
     await Promise.all([low.release(), high.release()])
   })
 
-  test('the undo of the lower one by its ticket opens it', async () => {
+  test('an undo of the lower one by its ticket opens it', async () => {
     const { clock, lb, low, high, tickets } = await overlap()
     await low.release()
     const ticket = tickets.map.get('low')
@@ -61,7 +61,7 @@ describe('of two drains that hold a member at two states', () => {
     await high.release()
   })
 
-  test('the undo of the lower one waits for a seal that is under way', async () => {
+  test('an undo of the lower one waits for a seal under way', async () => {
     const { clock, lb } = rig()
     const policy = { clock, timeout: '1m', settle: '0ms' } as const
     const low = startDrain(lb, web1, { ...policy, seal: false })
@@ -119,7 +119,7 @@ describe('of two drains that hold a member at two states', () => {
     await Promise.all([low.release(), high.release()])
   })
 
-  test('the ticket of the undone one knows what it took over until it is gone', async () => {
+  test('the ticket of the undone one lists what it took over until the end', async () => {
     const { clock, lb, low, high, tickets } = await overlap()
     lb.failNext('reject', { verb: 'apply', times: 1_000 })
     const undone = await clock.runUntil(low.restore())

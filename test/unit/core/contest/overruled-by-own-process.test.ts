@@ -32,7 +32,7 @@ async function untilIdle(clock: FakeClock, lb: FakeProvider): Promise<void> {
 }
 
 // Fault 2
-describe('a group of which another call has opened a member since', () => {
+describe('a group whose member another call has opened since', () => {
   test('does not run its action after ready()', async () => {
     const { clock, lb, end } = halfIdle()
     let ran = false
@@ -45,7 +45,7 @@ describe('a group of which another call has opened a member since', () => {
     expect(ran).toBe(false)
   })
 
-  test('rejects without an action too, with the report', async () => {
+  test('rejects with the report without an action, too', async () => {
     const { clock, lb, end } = halfIdle()
     const caught = thrown(drain(lb, [web1, web2], { clock, timeout: '10m' }))
     await untilIdle(clock, lb)
@@ -138,7 +138,7 @@ describe('a group of which another call has opened a member since', () => {
 })
 
 // Fault 2: what must not be overruled
-describe('a group of which another run of this process saw a member opened', () => {
+describe('a group whose member was seen open by another run of this process', () => {
   /** web1 is idle in a drain that looks seldom; another run has seen that another client opened it. */
   async function sawOpened({ clock, lb, end }: ReturnType<typeof halfIdle>): Promise<{
     readonly run: Drain
@@ -156,7 +156,7 @@ describe('a group of which another run of this process saw a member opened', () 
     return { run, heard }
   }
 
-  test('is not idle when the other member is taken by a call', async () => {
+  test('is not idle when a call takes the other member', async () => {
     const both = halfIdle()
     const { run } = await sawOpened(both)
     const opened = ready(both.lb, web2, { clock: both.clock })
@@ -166,7 +166,7 @@ describe('a group of which another run of this process saw a member opened', () 
     await both.clock.runUntil(run.release())
   })
 
-  test('proves idle anew where it is closed again before its next look', async () => {
+  test('proves idle anew if the member is closed before its next look', async () => {
     const both = halfIdle()
     const { run, heard } = await sawOpened(both)
     both.lb.setBehind(web1, 'maint')
@@ -183,8 +183,8 @@ describe('a group of which another run of this process saw a member opened', () 
   })
 })
 
-describe('a group whose own members no client opened', () => {
-  test('runs its action although ready() opened another member', async () => {
+describe('a group whose own members nobody opened', () => {
+  test('runs its action after ready() opened another member', async () => {
     const { clock, lb, end } = halfIdle()
     lb.setBehind(web3, 'drain')
     const action = async (report: DrainReport): Promise<unknown> => outcomes(report)
@@ -195,7 +195,7 @@ describe('a group whose own members no client opened', () => {
     expect(await clock.runUntil(run)).toEqual({ web1: 'idle', web2: 'idle' })
   })
 
-  test('ends idle although a reload forgot its holds, which were put back', async () => {
+  test('ends idle after a reload forgot its holds, which were put back', async () => {
     const { clock, lb, end } = halfIdle()
     const seen = recorder()
     await using run = startDrain(lb, [web1, web2], {
@@ -224,7 +224,7 @@ describe('a group whose own members no client opened', () => {
     expect(await clock.runUntil(run)).toBe('maint,maint')
   })
 
-  test('ends idle although another drain of a member was released', async () => {
+  test('ends idle after another drain of a member was released', async () => {
     const { clock, lb, end } = halfIdle()
     await using first = startDrain(lb, web1, { clock, timeout: '10m' })
     await using run = startDrain(lb, [web1, web2], { clock, timeout: '10m' })
@@ -234,7 +234,7 @@ describe('a group whose own members no client opened', () => {
     expect(outcomes(await clock.runUntil(run.done))).toEqual({ web1: 'idle', web2: 'idle' })
   })
 
-  test('keeps its settled outcome when ready() comes after it', async () => {
+  test('keeps its outcome when ready() comes after it', async () => {
     const { clock, lb, end } = halfIdle()
     end()
     const seen = recorder()
@@ -322,7 +322,7 @@ describe('two calls with opposite goals on one member', () => {
     expect(reports.map(({ outcome }) => outcome)).toEqual(['idle', 'idle'])
   })
 
-  test('the undo of a drain that changed nothing leaves the other alone', async () => {
+  test('an undo of a drain that changed nothing leaves the other alone', async () => {
     const { clock, lb } = rig()
     lb.occupy(web1)
     await using first = startDrain(lb, web1, { clock, timeout: '10m' })

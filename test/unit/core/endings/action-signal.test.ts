@@ -55,7 +55,7 @@ describe("the action's signal fires, and drain() rejects", () => {
     expect(signal?.reason).toBe(error)
   })
 
-  test('with IDLE_LOST where the hold can not be put back', async () => {
+  test('with IDLE_LOST if the hold can not be put back', async () => {
     const { error } = await whileActing((lb) => {
       lb.failNext('reject', { verb: 'apply', error: denied, times: 100 })
       lb.reload()
@@ -63,14 +63,14 @@ describe("the action's signal fires, and drain() rejects", () => {
     expect(error).toMatchObject({ code: 'IDLE_LOST' })
   })
 
-  test('with DRAIN_OVERRULED where another client opens the member', async () => {
+  test('with DRAIN_OVERRULED if another client opens the member', async () => {
     const { error, signal, lb } = await whileActing((lb) => lb.setBehind(web1, 'ready'))
     expect(error).toMatchObject({ code: 'DRAIN_OVERRULED' })
     expect(signal?.reason).toBe(error)
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('with DRAIN_OVERRULED where this process opens the member', async () => {
+  test('with DRAIN_OVERRULED if this process opens the member', async () => {
     const { error, lb } = await whileActing((lb, clock) =>
       clock.runUntil(ready(lb, web1, { clock })),
     )
@@ -78,7 +78,7 @@ describe("the action's signal fires, and drain() rejects", () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('where one of several members is lost', async () => {
+  test('if one of several members is lost', async () => {
     const { clock, lb } = balancer({ pools: { web: ['web1', 'web2', 'web3', 'web4'] } })
     const caught = thrown(
       drain(lb, [web1, web2], { clock }, (_, { signal }) => {
@@ -89,7 +89,7 @@ describe("the action's signal fires, and drain() rejects", () => {
     expect(await clock.runUntil(caught)).toMatchObject({ code: 'IDLE_LOST', ref: web2 })
   })
 
-  test('once the action has ended, and not before', async () => {
+  test('only after the action has ended', async () => {
     const { clock, lb } = balancer()
     let fired = 0
     const caught = thrown(
@@ -108,7 +108,7 @@ describe("the action's signal fires, and drain() rejects", () => {
 
 // Fault 16: what the signal leaves to the action.
 describe("the action's signal does not", () => {
-  test('fire for a forgotten hold put back with nothing seen', async () => {
+  test('fire for a forgotten hold put back without any work seen', async () => {
     const { value, signal, lb } = await whileActing((lb) => lb.reload())
     expect(value).toBe('done')
     expect(signal?.aborted).toBe(false)
@@ -136,7 +136,7 @@ describe("the action's signal does not", () => {
     expect(lb.state(web1)).toBe('maint')
   })
 
-  test('fire for a put-back refused once for now', async () => {
+  test('fire for a put-back that is refused once for now', async () => {
     const { value, signal, lb } = await whileActing((lb) => {
       const error = new DrainableError('CONFLICT', 'not now')
       lb.failNext('reject', { verb: 'apply', error })
@@ -169,7 +169,7 @@ describe("the action's signal does not", () => {
     expect(result).toBe('proceeded done')
   })
 
-  test('take the result of an action that goes on regardless', async () => {
+  test('discard the result of an action that goes on regardless', async () => {
     const { clock, lb } = balancer()
     let aborted: boolean | undefined
     const result = await clock.runUntil(
@@ -211,7 +211,7 @@ describe("the action's signal does not", () => {
   })
 })
 
-describe("the caller's signal fires while the action works", () => {
+describe('an abort by the caller while the action works', () => {
   const stopped = new Error('stopped by Ctrl-C')
 
   async function interrupted(
@@ -232,12 +232,12 @@ describe("the caller's signal fires while the action works", () => {
     return { ...(await clock.runUntil(ended)), lb }
   }
 
-  test('and the action is told, with the reason', async () => {
+  test('reaches the action, with the reason', async () => {
     const { error } = await interrupted((signal, clock) => work(clock, 10_000, signal))
     expect(error).toBe(stopped)
   })
 
-  test('and the reason is given where an API wrapped it', async () => {
+  test('rejects with the reason even if an API wrapped it', async () => {
     const { error } = await interrupted((signal, clock) =>
       work(clock, 10_000, signal).catch((cause: unknown) => {
         throw new Error('The operation was aborted', { cause })
@@ -246,20 +246,20 @@ describe("the caller's signal fires while the action works", () => {
     expect(error).toBe(stopped)
   })
 
-  test('and the member stays drained, whatever onAbort says', async () => {
+  test('leaves the member drained, whatever onAbort says', async () => {
     const half = (signal: AbortSignal, clock: FakeClock) => work(clock, 10_000, signal)
     const { lb } = await interrupted(half, { onAbort: 'restore' })
     expect(lb.state(web1)).toBe('maint')
   })
 
-  test('and an action that ends all the same gives its value', async () => {
+  test('gives the value of an action that ends all the same', async () => {
     const { value } = await interrupted((_, clock) =>
       work(clock, 1_000, new AbortController().signal),
     )
     expect(value).toBe('done')
   })
 
-  test('and before the action has begun the member is put back', async () => {
+  test('puts the member back if the action has not begun', async () => {
     const { clock, lb } = balancer({ latency: 0 })
     const stop = new AbortController()
     const options: Policy = {

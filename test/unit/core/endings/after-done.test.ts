@@ -55,7 +55,7 @@ describe('a handle after done', () => {
     ])
   })
 
-  test('says idle-lost and no load', async () => {
+  test('gives idle-lost but no load', async () => {
     const { clock, lb, run, types } = await held()
     const end = lb.occupy(web1, 3)
     await clock.advance(3_000)
@@ -84,7 +84,7 @@ describe('a handle after done', () => {
     expect(types()).toContain('removed')
   })
 
-  test('says what refuses to put the hold back', async () => {
+  test('says why the hold can not be put back', async () => {
     const { clock, lb, run, later } = await held()
     lb.failNext('reject', { verb: 'apply', error: denied, times: 20 })
     lb.reload()
@@ -98,7 +98,7 @@ describe('a handle after done', () => {
     )
   })
 
-  test('says when a hold put back is in force again', async () => {
+  test('says when a hold that was put back is in force again', async () => {
     const { clock, lb, run, types } = await held()
     lb.reload()
     await clock.advance(2_000)
@@ -118,7 +118,7 @@ describe('a handle after done', () => {
   })
 
   // What must stay true.
-  test('says no idle-lost of a forgotten hold that is put back', async () => {
+  test('does not say idle-lost for a forgotten hold that is put back', async () => {
     const { clock, lb, run } = await held()
     const heard: string[] = []
     run.on('idle-lost', () => heard.push('idle-lost'))
@@ -153,7 +153,7 @@ describe('a handle after done', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('ends its iterator with end all the same', async () => {
+  test('ends its iterator with the end event', async () => {
     const { clock, lb } = balancer()
     const run = startDrain(lb, web1, { clock })
     const types: string[] = []

@@ -63,7 +63,7 @@ describe('between the end and done', () => {
     const r = await settled(clock, p)
     expect({ ran, r: String(r) }).toEqual({ ran: undefined, r: 'Error: stop' })
   })
-  it('work that comes, or ready(), runs no action', async () => {
+  it('new work or ready() prevents the action', async () => {
     const { clock, lb } = rig()
     const store = slowStore(clock)
     let ran: unknown
@@ -94,7 +94,7 @@ describe('between the end and done', () => {
       r: 'DRAIN_OVERRULED',
     })
   })
-  it('restore() makes done say aborted', async () => {
+  it('restore() makes done report aborted', async () => {
     const { clock, lb } = rig()
     const store = slowStore(clock)
     let back: Promise<unknown> | undefined

@@ -9,7 +9,7 @@ function applies(lb: { requests: readonly { verb: string }[] }): number {
 }
 
 describe('done always resolves', () => {
-  test('with a store that stops answering after the hold', async () => {
+  test('after a store stopped answering after the hold', async () => {
     const { clock, lb } = setUp()
     lb.occupy(web1)
     let hang = false
@@ -24,7 +24,7 @@ describe('done always resolves', () => {
     await clock.runUntil(run.release())
   })
 
-  test('at an abort too', async () => {
+  test('after an abort, too', async () => {
     const { clock, lb } = setUp()
     const stop = new AbortController()
     const caught = thrown(drain(lb, web1, { clock, signal: stop.signal, onTicket: () => NEVER }))
@@ -34,7 +34,7 @@ describe('done always resolves', () => {
     expect(applies(lb)).toBe(0)
   })
 
-  test('where a ticket fails while one member is held and another is not', async () => {
+  test('after a ticket fails with one member held and another not', async () => {
     const { clock, lb } = setUp({ pools: { web: ['web1', 'web2', 'web3'] } })
     lb.setBehind({ pool: 'web', member: 'web3' }, 'drain')
     let fail = false
@@ -63,8 +63,8 @@ describe('done always resolves', () => {
   })
 })
 
-describe('an undo leaves no ticket', () => {
-  test('a restore in mid-drain', async () => {
+describe('an undo removes the ticket', () => {
+  test('on a restore in mid-drain', async () => {
     const { clock, lb } = setUp()
     lb.occupy(web1)
     const map = new Map<string, unknown>()

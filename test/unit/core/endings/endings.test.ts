@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { drain, DrainableError, isDrainableError, select, startDrain } from 'drainable'
 import { only, recorder, setUp, thrown, web1 } from '../set-up.js'
 
-describe('never a silent end', () => {
-  test('proceed goes on with what is left', async () => {
+describe('every end is told', () => {
+  test('proceed continues with what is left', async () => {
     const { clock, lb } = setUp()
     lb.occupy(web1)
     const report = await clock.runUntil(
@@ -70,7 +70,7 @@ describe('never a silent end', () => {
     await run.release()
   })
 
-  test('another member under the same name is gone, and left alone', async () => {
+  test('another member under the same name is gone and left alone', async () => {
     const { clock, lb } = setUp()
     lb.occupy(web1)
     const run = startDrain(lb, web1, { clock, timeout: '1m' })
@@ -87,7 +87,7 @@ describe('never a silent end', () => {
     await run.release()
   })
 
-  test('another client sets ready: overruled', async () => {
+  test('a member that another client sets ready is overruled', async () => {
     const { clock, lb } = setUp()
     lb.occupy(web1)
     const seen = recorder()
@@ -103,7 +103,7 @@ describe('never a silent end', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('reapply puts it back three times, with growing waits, then gives in', async () => {
+  test('reapply puts the member back three times, then gives in', async () => {
     const { clock, lb } = setUp()
     lb.occupy(web1)
     const seen = recorder()
@@ -135,7 +135,7 @@ describe('never a silent end', () => {
     await run.release()
   })
 
-  test('a balancer that freezes does not hold the end back', async () => {
+  test('a balancer that freezes does not delay the end', async () => {
     const { clock, lb } = setUp()
     lb.occupy(web1)
     const run = startDrain(lb, web1, { clock, timeout: '20s' })
@@ -185,7 +185,7 @@ describe('never a silent end', () => {
     expect(await clock.runUntil(select(lb, mapped, { clock }))).toEqual(hits)
   })
 
-  test('a refusal as a value ends the drain as refused, with its code', async () => {
+  test('a refusal ends the drain as refused, with its code', async () => {
     const { clock, lb } = setUp()
     lb.failNext('reject', { verb: 'apply' })
     const error = await clock.runUntil(thrown(drain(lb, web1, { clock })))
@@ -194,7 +194,7 @@ describe('never a silent end', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('abort leaves the member drained, and no timer', async () => {
+  test('an abort leaves the member drained, and no timer', async () => {
     const { clock, lb } = setUp()
     lb.occupy(web1)
     const stop = new AbortController()
@@ -207,7 +207,7 @@ describe('never a silent end', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('abort with restore rejects after the undo', async () => {
+  test('an abort with restore rejects after the undo', async () => {
     const { clock, lb } = setUp()
     lb.occupy(web1)
     const stop = new AbortController()
@@ -226,7 +226,7 @@ describe('never a silent end', () => {
     expect(lb.requests).toEqual([])
   })
 
-  test('the iterator ends with end, and done has resolved by then', async () => {
+  test('the iterator ends with end, and done is resolved by then', async () => {
     const { clock, lb } = setUp()
     const run = startDrain(lb, web1, { clock })
     const types: string[] = []
@@ -328,7 +328,7 @@ describe('bad input', () => {
     expect(only(report)).toMatchObject({ outcome: 'idle', sealed: false })
   })
 
-  test('maint that cuts needs the word for it', async () => {
+  test('maint that cuts must be asked for', async () => {
     const { clock, lb } = setUp({ capabilities: { maint: 'cuts' } })
     expect(await clock.runUntil(thrown(drain(lb, web1, { clock, hold: 'maint' })))).toMatchObject({
       code: 'UNSUPPORTED',

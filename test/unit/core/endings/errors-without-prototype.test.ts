@@ -8,7 +8,7 @@ const unhandled = unhandledRejections()
 
 describe('an error without a prototype', () => {
   const odd = (): unknown => Object.create(null)
-  it('of apply() is a lost answer', async () => {
+  it('from apply() is a lost answer', async () => {
     const { clock, lb } = rig()
     const apply = lb.apply.bind(lb)
     let n = 0
@@ -21,7 +21,7 @@ describe('an error without a prototype', () => {
       unhandled: [],
     })
   })
-  it('of waitHealthy is a failed check', async () => {
+  it('from waitHealthy is a failed check', async () => {
     const { clock, lb } = rig()
     lb.setBehind(web1, 'drain')
     const r = await settled(
@@ -33,7 +33,7 @@ describe('an error without a prototype', () => {
       unhandled: [],
     })
   })
-  it('of onTicket refuses the drain', async () => {
+  it('from onTicket refuses the drain', async () => {
     const { clock, lb } = rig()
     const h = startDrain(lb, web1, { clock, onTicket: () => Promise.reject(odd()) })
     const r = await settled(clock, h.done)
@@ -42,7 +42,7 @@ describe('an error without a prototype', () => {
       unhandled: [],
     })
   })
-  it('of describe() refuses the drain', async () => {
+  it('from describe() refuses the drain', async () => {
     const { clock, lb } = rig()
     lb.describe = () => Promise.reject(odd())
     await using h = startDrain(lb, web1, { clock })

@@ -5,7 +5,7 @@ import { balancer } from '../balancer.js'
 
 // Beside fault 16: a handle says when its hold is in force in every known process.
 describe('in-force', () => {
-  test('is said once a member, before it is idle', async () => {
+  test('is said once for each member, before it is idle', async () => {
     const { clock, lb } = balancer()
     const seen = recorder()
     const run = startDrain(lb, web1, { clock, onEvent: seen.onEvent })

@@ -7,7 +7,7 @@ function applies(lb: { requests: readonly { verb: string }[] }): number {
 }
 
 describe('nothing is sent after the end', () => {
-  test('an abort while the store is asked for an earlier ticket', async () => {
+  test('by a drain that was aborted while the store was asked for a ticket', async () => {
     const { clock, lb } = setUp()
     let answer = (): void => undefined
     const tickets: TicketStore = {
@@ -27,7 +27,7 @@ describe('nothing is sent after the end', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('a release before the first look came back', async () => {
+  test('by a drain that was released during its first look', async () => {
     const { clock, lb } = setUp({ latency: 50 })
     const run = startDrain(lb, web1, { clock })
     await clock.advance(10)
@@ -88,7 +88,7 @@ test('a hold that is answered after the abort can be undone by its ticket', asyn
   expect(lb.state(web1)).toBe('ready')
 })
 
-test('a frozen change is given up two seconds after its drain has gone', async () => {
+test('a frozen change is given up two seconds after its drain has ended', async () => {
   const { clock, lb } = setUp()
   lb.failNext('hang', { verb: 'apply' })
   const stop = new AbortController()

@@ -47,7 +47,7 @@ describe('a ticket store that throws', () => {
   }
 
   test.each(['get', 'set', 'delete'] as const)(
-    'in %s ends no drain without a word',
+    'in %s never ends a drain silently',
     async (method) => {
       for (let from = 1; from < 8; from += 1) {
         const seen = recorder()
@@ -59,7 +59,7 @@ describe('a ticket store that throws', () => {
     },
   )
 
-  test('by onTicket ends no drain without a word', async () => {
+  test('from onTicket never ends a drain silently', async () => {
     for (let from = 1; from < 8; from += 1) {
       let calls = 0
       const onTicket = (): void => {
@@ -72,7 +72,7 @@ describe('a ticket store that throws', () => {
   })
 })
 
-test('a listener that throws each time ends no drain, and its errors surface', async () => {
+test('a listener that throws ends no drain, and its errors surface', async () => {
   const onEvent = (): void => {
     throw new Error('mine')
   }

@@ -47,7 +47,7 @@ test('its time begins when its call has ended', async () => {
   expect(stillComing(holds, KEY)).toEqual([])
 })
 
-test('two of one member are two, and another run takes both over', () => {
+test('two of one member stay two, and another run takes both over', () => {
   const clock = fakeClock(1_000)
   const holds: ComingHolds = new Map()
   noteComing(holds, KEY, web1, { clock, until: 900, lateBound: 200 }, [call().done])
@@ -59,7 +59,7 @@ test('two of one member are two, and another run takes both over', () => {
   expect(stillComing(holds, 'fake\0another')).toEqual([])
 })
 
-test('a clock that throws ends no other run, and keeps no place for ever', async () => {
+test('a clock that throws ends no other run and keeps no place for ever', async () => {
   const own = fakeClock(1_000)
   let isBroken = false
   const clock = {

@@ -27,7 +27,7 @@ async function intended({ clock, lb }: ReturnType<typeof rig>): Promise<Ticket> 
   return found
 }
 
-test('a first hold that was never sent asks for its place when it is resumed', async () => {
+test('a first hold that was never sent asks the floor when resumed', async () => {
   const both = rig(TWO)
   const ticket = await intended(both)
   const { clock, lb } = both
@@ -40,7 +40,7 @@ test('a first hold that was never sent asks for its place when it is resumed', a
   await run.release()
 })
 
-test('one that was sent, and is in force, needs no place', async () => {
+test('a hold that was sent and is in force needs no place', async () => {
   const both = rig(TWO)
   const ticket = await intended(both)
   const { clock, lb } = both

@@ -23,7 +23,7 @@ async function lostHold(late?: number): Promise<Rig> {
   return both
 }
 
-test('a member found down takes its place for the drain that holds it on', async () => {
+test('a member found down counts as taken by the drain that holds it', async () => {
   const { clock, lb } = rig({ pools: { web: ['web1', 'web2'] } })
   lb.setBehind(web2, 'drain')
   const policy = { clock, ...WAIT, onOverrule: 'reapply', seal: false } as const
@@ -39,7 +39,7 @@ test('a member found down takes its place for the drain that holds it on', async
   expect(other.why()[0]?.code).toBe('pool-at-minimum')
 })
 
-test('a hold without an answer takes its place when its drain has ended', async () => {
+test('a hold without an answer keeps its place after its drain has ended', async () => {
   const { clock, lb } = await lostHold(8_000)
   const refused = await clock.runUntil(
     drain(lb, web2, { clock }).catch((error: unknown) => error),
@@ -52,7 +52,7 @@ test('a hold without an answer takes its place when its drain has ended', async 
   expect([lb.state(web1), lb.state(web2)]).toEqual(['drain', 'ready'])
 })
 
-test('that place is free again once the hold can not come any more', async () => {
+test('that place is free once the hold can not come any more', async () => {
   const { clock, lb } = await lostHold()
   const run = startDrain(lb, web2, { clock, ...WAIT })
   await clock.advance(5_000)

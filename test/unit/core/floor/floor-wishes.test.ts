@@ -35,7 +35,7 @@ function balancers(): number {
 describe('a member that a drain of this process wishes down', () => {
   const looks = Array.from({ length: 16 }, (_, i) => i + 1)
 
-  test.each(looks)('does not count for look %i of a drain that waits', async (nth) => {
+  test.each(looks)('does not count as serving in look %i of a drain that waits', async (nth) => {
     const { clock, lb } = rig(TWO)
     await using held = startDrain(lb, web1, { clock })
     await clock.runUntil(held.done)
@@ -62,7 +62,7 @@ describe('a member that a drain of this process wishes down', () => {
     expect([lb.state(web1), lb.state(web2)]).toEqual(['maint', 'ready'])
   })
 
-  test('does not count for a drain that begins after a reload', async () => {
+  test('does not count as serving for a drain begun after a reload', async () => {
     const { clock, lb } = rig(TWO)
     await using held = startDrain(lb, web1, { clock })
     await clock.runUntil(held.done)
@@ -73,7 +73,7 @@ describe('a member that a drain of this process wishes down', () => {
     expect([lb.state(web1), lb.state(web2)]).toEqual(['maint', 'ready'])
   })
 
-  test('does not count for a step after a reload', async () => {
+  test('does not count as serving for a step after a reload', async () => {
     const { clock, lb } = rig(TWO)
     await using held = startDrain(lb, web1, { clock })
     await clock.runUntil(held.done)
@@ -83,7 +83,7 @@ describe('a member that a drain of this process wishes down', () => {
     await clock.advance(1_000)
   })
 
-  test('does not count while its own hold waits for the ticket', async () => {
+  test('does not count as serving while its own hold waits for the ticket', async () => {
     const { clock, lb } = rig(TWO)
     let keep = (): void => undefined
     await using first = startDrain(lb, web1, {
@@ -145,9 +145,9 @@ describe('a member that a drain of this process wishes down', () => {
   })
 })
 
-// Fault 7: what is wished down already takes nothing more away
+// Fault 7: a member wished down already takes no further place
 describe('a change of a member already wished down', () => {
-  test('a put-back is not refused while no other member serves', async () => {
+  test('a put-back is allowed while no other member serves', async () => {
     const { clock, lb } = rig(TWO)
     await using held = startDrain(lb, web1, { clock })
     await clock.runUntil(held.done)
@@ -157,7 +157,7 @@ describe('a change of a member already wished down', () => {
     expect(lb.state(web1)).toBe('maint')
   })
 
-  test('a hold that was lost is sent again while no other member serves', async () => {
+  test('a lost hold is sent again while no other member serves', async () => {
     const { clock, lb } = rig(TWO)
     loseAnswer(lb, clock, isHold)
     const sent = recordChanges(lb, clock)
@@ -170,7 +170,7 @@ describe('a change of a member already wished down', () => {
     await run.release()
   })
 
-  test('a seal is not refused while no other member serves', async () => {
+  test('a seal is allowed while no other member serves', async () => {
     const { clock, lb } = rig(TWO)
     await using run = startDrain(lb, web1, { clock })
     await clock.advance(500)
@@ -179,7 +179,7 @@ describe('a change of a member already wished down', () => {
     expect(only(await clock.runUntil(run.done))).toMatchObject({ outcome: 'idle', sealed: true })
   })
 
-  test('an escalation is not refused while no other member serves', async () => {
+  test('an escalation is allowed while no other member serves', async () => {
     const { clock, lb } = rig(TWO)
     lb.occupy(web1)
     await using run = startDrain(lb, web1, { clock, timeout: '1m', escalateAfter: '5s' })
@@ -190,7 +190,7 @@ describe('a change of a member already wished down', () => {
     await run.release()
   })
 
-  test('a second drain of it takes nothing away', async () => {
+  test('a second drain of it takes no second place', async () => {
     const { clock, lb } = rig(TWO)
     await using first = startDrain(lb, web1, { clock })
     await using second = startDrain(lb, web1, { clock })
@@ -235,13 +235,13 @@ describe('two provider objects for one balancer', () => {
     expect(run.report().outcome).toBe('overruled')
   })
 
-  test('look each through their own credentials', async () => {
+  test('look each with their own credentials', async () => {
     const { clock, lb } = rig({ pools: { web: ['web1', 'web2', 'web3', 'web4'] } })
     const [one, two] = [anotherObject(lb), anotherObject(lb)]
     await using first = startDrain(one, web1, { clock })
     await using second = startDrain(two, web2, { clock })
     await clock.runUntil(Promise.all([first.done, second.done]))
-    // Until its own place is sure, each reads who else of the pool is wished down: by itself.
+    // Until its own place is sure, each drain reads for itself which members of the pool are wished down.
     const before = [one.looks.length, two.looks.length]
     lb.reload()
     await clock.advance(5_000)
@@ -354,7 +354,7 @@ describe('a fake provider', () => {
     expect(fakeProvider({ ...TWO, instance: 'lab' }).instance).toBe('lab')
   })
 
-  test('shares no floor with another one where no instance is given', async () => {
+  test('shares no floor with another one if no instance is given', async () => {
     const { clock } = rig(TWO)
     const [one, two] = [fakeProvider({ ...TWO, clock }), fakeProvider({ ...TWO, clock })]
     await using first = startDrain(one, web1, { clock })

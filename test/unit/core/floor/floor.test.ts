@@ -19,7 +19,7 @@ function takenAtOnce(latency: number): ReturnType<typeof setUp> {
   return both
 }
 
-test('below the floor nothing is called idle before the undo is decided', async () => {
+test('idle is not said below the floor before the undo is decided', async () => {
   const { clock, lb } = takenAtOnce(0)
   const run = startDrain(lb, web1, { clock, settle: '0ms', timeout: '1m' })
   const report = await clock.runUntil(run.done)
@@ -29,7 +29,7 @@ test('below the floor nothing is called idle before the undo is decided', async 
   await run.release()
 })
 
-test('an undo of ours seen before its answer is no overrule', async () => {
+test('an undo of ours seen before its answer does not overrule', async () => {
   const { clock, lb } = takenAtOnce(10)
   const apply = lb.apply.bind(lb)
   lb.apply = async (changes, ctx) => {
@@ -43,7 +43,7 @@ test('an undo of ours seen before its answer is no overrule', async () => {
   await clock.runUntil(run.release()) // waits for the answer
 })
 
-test('a state that another client set in the meantime is not undone', async () => {
+test('a state that another client set meanwhile is not undone', async () => {
   const { clock, lb } = takenAtOnce(0)
   const run = startDrain(lb, web1, { clock, settle: '5s', timeout: '1m' })
   await clock.advance(500)
@@ -54,7 +54,7 @@ test('a state that another client set in the meantime is not undone', async () =
 })
 
 describe('the floor', () => {
-  test('a pool of one is refused before any change, naming keepReady: 0', async () => {
+  test('refuses a pool of one before any change, naming keepReady: 0', async () => {
     const { clock, lb } = setUp({ pools: { solo: ['only'] } })
     const only = { pool: 'solo', member: 'only' }
     const error = await clock.runUntil(thrown(drain(lb, only, { clock })))
@@ -64,7 +64,7 @@ describe('the floor', () => {
     expect((await clock.runUntil(drain(lb, only, { clock, keepReady: 0 }))).outcome).toBe('idle')
   })
 
-  test('a whole pool is refused as a whole', async () => {
+  test('refuses a whole pool as a whole', async () => {
     const { clock, lb } = setUp()
     expect(await clock.runUntil(thrown(drain(lb, { pool: 'web' }, { clock })))).toMatchObject({
       code: 'POOL_AT_MINIMUM',
@@ -72,7 +72,7 @@ describe('the floor', () => {
     expect([web1, web2, web3].map((ref) => lb.state(ref))).toEqual(['ready', 'ready', 'ready'])
   })
 
-  test('two drains begun at once do not both take the last place', async () => {
+  test('gives the last place to one of two drains begun at once', async () => {
     const { clock, lb } = setUp({ pools: { web: ['web1', 'web2'] } })
     const runs = [web1, web2].map((ref) =>
       startDrain(lb, ref, { clock, onMinimum: 'wait', timeout: '10s' }),
@@ -82,7 +82,7 @@ describe('the floor', () => {
     for (const run of runs) await run.release()
   })
 
-  test('wait waits for a replacement', async () => {
+  test('is met by waiting for a replacement under wait', async () => {
     const { clock, lb } = setUp({ pools: { web: ['web1', 'web2'] } })
     lb.setBehind(web2, 'drain')
     const run = startDrain(lb, web1, { clock, onMinimum: 'wait', timeout: '1m' })
@@ -94,7 +94,7 @@ describe('the floor', () => {
     await run.release()
   })
 
-  test('a hold that leaves too few beside another controller is undone', async () => {
+  test('undoes a hold that leaves too few beside another controller', async () => {
     for (const [onMinimum, outcome] of [
       ['fail', 'refused'],
       ['wait', 'idle'],
@@ -118,7 +118,7 @@ describe('the floor', () => {
     }
   })
 
-  test('a wait that meets the deadline is refused, or proceeded if wished', async () => {
+  test('refuses a wait at the deadline, or proceeds if wished', async () => {
     for (const [onTimeout, outcome] of [
       ['fail', 'refused'],
       ['proceed', 'proceeded'],
@@ -132,7 +132,7 @@ describe('the floor', () => {
     }
   })
 
-  test('a member that does not serve takes nothing away', async () => {
+  test('lets a member go that does not serve', async () => {
     const { clock, lb } = setUp({ pools: { web: ['web1', 'web2'] } })
     lb.setHealth(web1, 'down')
     expect((await clock.runUntil(drain(lb, web1, { clock }))).outcome).toBe('idle')

@@ -74,7 +74,7 @@ function oneByOne(
 
 // Fault 13: one result after another, and what half happened.
 describe('results handed up one by one', () => {
-  test('one is in the ticket while its call is still under way', async () => {
+  test('are in the ticket while their call is still under way', async () => {
     const { clock, lb } = balancer(four)
     oneByOne(lb, () => NEVER)
     const kept: Ticket[] = []
@@ -86,7 +86,7 @@ describe('results handed up one by one', () => {
     expect(states(kept.at(-1), web2)).toEqual(['drain:intended'])
   })
 
-  test('a member whose hold is answered drains while the call hangs', async () => {
+  test('let a held member drain while the call hangs', async () => {
     const { clock, lb } = balancer(four)
     oneByOne(lb, () => NEVER)
     const run = startDrain(lb, [web1, web2], { clock, timeout: '1m' })
@@ -100,7 +100,7 @@ describe('results handed up one by one', () => {
   test.each([
     ['a throw', () => Promise.reject(lost())],
     ['a value too few', () => Promise.resolve([] as never)],
-  ])('after %s only what was not handed up is unknown', async (_, then) => {
+  ])('leave only the others unknown after %s', async (_, then) => {
     const { clock, lb } = balancer({ ...four, capabilities: { lateBound: 30_000 } })
     oneByOne(lb, then, (change) => ({ ref: change.ref, status: 'rejected', error: refusal() }))
     const run = startDrain(lb, [web1, web2], { clock, timeout: '1m' })
@@ -111,7 +111,7 @@ describe('results handed up one by one', () => {
     expect(sent(lb, 'hold').map(({ change }) => change.ref)).not.toContainEqual(web1)
   })
 
-  test('after a time-out only what was not handed up is unknown', async () => {
+  test('leave only the others unknown after a time-out', async () => {
     const { clock, lb } = balancer({ ...four, capabilities: { lateBound: 30_000 } })
     oneByOne(
       lb,
@@ -125,7 +125,7 @@ describe('results handed up one by one', () => {
     expect(member(report, web1)).toMatchObject({ outcome: 'refused', error: { code: 'REJECTED' } })
   })
 
-  test('after an abort the ticket undoes what was handed up', async () => {
+  test('are undone by the ticket after an abort', async () => {
     const { clock, lb } = balancer(four)
     oneByOne(lb, () => NEVER)
     const stop = new AbortController()
@@ -144,7 +144,7 @@ describe('results handed up one by one', () => {
     expect(member(report, web1).outcome).toBe('restored')
   })
 
-  test('a refusal for one of two drains in one call ends that one', async () => {
+  test('end one of two drains in a call when it is refused', async () => {
     const { clock, lb } = balancer(four)
     sendThrough(lb, async (changes, ctx, apply) => {
       const results: ChangeResult[] = []
@@ -170,7 +170,7 @@ describe('results handed up one by one', () => {
     expect(early).toBe('refused')
   })
 
-  test('a step takes what was handed up before the throw', async () => {
+  test('are taken by a step before the call throws', async () => {
     const { clock, lb } = balancer(four)
     wallFollows(clock)
     oneByOne(lb, () => Promise.reject(lost()))
@@ -182,7 +182,7 @@ describe('results handed up one by one', () => {
   })
 
   // What must stay true.
-  test('an undo does not wait for what was handed up before the throw', async () => {
+  test('are not waited for by an undo when the call throws later', async () => {
     const { clock, lb } = balancer({ ...four, capabilities: { lateBound: 10_000 } })
     lb.setBehind(web1, 'drain')
     lb.setBehind(web2, 'drain')
@@ -201,13 +201,13 @@ describe('results handed up one by one', () => {
     expect(clock.now() - startedAt).toBeLessThan(2_000)
   })
 
-  test('an adapter that hands nothing up is believed by its array', async () => {
+  test('are optional: the array of an adapter without them is believed', async () => {
     const { clock, lb } = balancer(four)
     const report = await clock.runUntil(drain(lb, [web1, web2], { clock }))
     expect(report.members.map(({ outcome }) => outcome)).toEqual(['idle', 'idle'])
   })
 
-  test('a result handed up and in the array counts once', async () => {
+  test('count once if the array has them too', async () => {
     const { clock, lb } = balancer()
     lb.occupy(web1, 3)
     sendThrough(lb, async (changes, ctx, apply) => {
@@ -228,7 +228,7 @@ describe('results handed up one by one', () => {
     expect(seen.of('terminated').map(({ count }) => count)).toEqual([3])
   })
 
-  test.each([-1, 7, 0.5, NaN])('a result for change %s of one is no result', async (index) => {
+  test.each([-1, 7, 0.5, NaN])('are ignored for change %s of one', async (index) => {
     const { clock, lb } = balancer()
     sendThrough(lb, async (changes, ctx, apply) => {
       const error = refusal()
@@ -239,7 +239,7 @@ describe('results handed up one by one', () => {
   })
 
   test.each(['handed up', 'in the array'])(
-    'one about another member, %s, is unknown',
+    'about another member, %s, leave the change unknown',
     async (way) => {
       const { clock, lb } = balancer({ ...four, capabilities: { lateBound: 2_000 } })
       let swapped = false
@@ -259,7 +259,7 @@ describe('results handed up one by one', () => {
     },
   )
 
-  test('a result handed up after its call was given up is not heard', async () => {
+  test('are ignored after their call was given up', async () => {
     const { clock, lb } = balancer()
     let late = (): void => undefined
     let first = true
@@ -339,7 +339,7 @@ describe('a hold called refused that was carried out', () => {
     expect(only(report).outcome).toBe('restored')
   })
 
-  test('is ours, where the next try is answered unchanged', async () => {
+  test('is ours if the next try is answered with unchanged', async () => {
     const { clock, lb } = balancer()
     lb.occupy(web1)
     refusesWhatItDid(lb, true, 1)
@@ -351,7 +351,7 @@ describe('a hold called refused that was carried out', () => {
   })
 
   // What must stay true.
-  test('a refusal of a hold that did not happen leaves nothing behind', async () => {
+  test('leaves nothing behind if it really did not happen', async () => {
     const { clock, lb } = balancer()
     lb.failNext('reject', { verb: 'apply' })
     const map = new Map<string, unknown>()
@@ -368,7 +368,7 @@ describe('a hold called refused that was carried out', () => {
     expect(map.has('none')).toBe(false)
   })
 
-  test('a hold found in place before ours is not undone', async () => {
+  test('is not undone if the state was there before ours', async () => {
     const { clock, lb } = balancer()
     lb.setBehind(web1, 'drain')
     const run = startDrain(lb, web1, { clock, seal: false })

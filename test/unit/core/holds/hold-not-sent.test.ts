@@ -3,8 +3,8 @@ import { DrainableError, startDrain } from 'drainable'
 import { only, web1 } from '../set-up.js'
 import { rig } from '../rig.js'
 
-describe('a hold that the way to the balancer did not let through', () => {
-  test('ends as unreachable where looks fail too', async () => {
+describe('a hold that could not be sent to the balancer', () => {
+  test('ends as unreachable if looks fail too', async () => {
     const { clock, lb } = rig()
     const error = new DrainableError('UNREACHABLE', 'nothing listens there', { retryable: true })
     lb.failNext('reject', { verb: 'apply', times: 1_000, error })
@@ -16,7 +16,7 @@ describe('a hold that the way to the balancer did not let through', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('ends as refused where the balancer answers looks', async () => {
+  test('ends as refused if the balancer answers looks', async () => {
     const { clock, lb } = rig()
     const error = new DrainableError('UNREACHABLE', 'its unit is gone', { retryable: true })
     lb.failNext('reject', { verb: 'apply', times: 1_000, error })

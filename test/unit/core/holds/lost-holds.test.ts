@@ -40,7 +40,7 @@ describe('a hold whose answer was lost', () => {
   })
 
   test.each<FakeFailure>(['throw', 'throw-after', 'unknown'])(
-    'costs no lateBound (%s)',
+    'does not cost a lateBound (%s)',
     async (how) => {
       const { clock, lb } = balancer(slow)
       lb.failNext(how, { verb: 'apply' })
@@ -50,7 +50,7 @@ describe('a hold whose answer was lost', () => {
     },
   )
 
-  test('is a new entry of the ledger each time', async () => {
+  test('adds an entry to the ledger each time', async () => {
     const { clock, lb } = balancer(slow)
     lb.failNext('throw', { verb: 'apply' })
     const kept: string[][] = []
@@ -65,7 +65,7 @@ describe('a hold whose answer was lost', () => {
     ])
   })
 
-  test('is ours, where the next try is answered unchanged', async () => {
+  test('is ours if the next try is answered with unchanged', async () => {
     const { clock, lb } = balancer(slow)
     lb.occupy(web1)
     let first = true
@@ -100,7 +100,7 @@ describe('a hold whose answer was lost', () => {
 
 // Fault 14: the same for every later hold of a drain.
 describe('the lost answer', () => {
-  test('to a seal costs no lateBound', async () => {
+  test('to a seal does not cost a lateBound', async () => {
     const { clock, lb } = balancer(slow)
     const run = startDrain(lb, web1, { clock })
     await clock.advance(500)
@@ -111,7 +111,7 @@ describe('the lost answer', () => {
     expect(report.elapsed).toBeLessThan(2_500)
   })
 
-  test('to a put-back after a reload costs no lateBound', async () => {
+  test('to a put-back after a reload does not cost a lateBound', async () => {
     const { clock, lb } = balancer(slow)
     const run = startDrain(lb, web1, { clock })
     await clock.runUntil(run.done)
@@ -124,7 +124,7 @@ describe('the lost answer', () => {
     expect(found).toBe('maint')
   })
 
-  test('to an escalation costs no lateBound', async () => {
+  test('to an escalation does not cost a lateBound', async () => {
     const { clock, lb } = balancer(slow)
     lb.occupy(web1)
     const run = startDrain(lb, web1, { clock, timeout: '10m', escalateAfter: '5s' })
@@ -138,8 +138,8 @@ describe('the lost answer', () => {
 })
 
 // Fault 14: another client's change since then is an overrule, not a loss.
-describe('a lost answer and a change of another client', () => {
-  test('a member opened while the seal was lost is overruled at once', async () => {
+describe('a lost answer beside a change of another client', () => {
+  test('ends as overruled at once if the member opened during the seal', async () => {
     const { clock, lb } = balancer(slow)
     const seen = recorder()
     let opened = 0
@@ -163,7 +163,7 @@ describe('a lost answer and a change of another client', () => {
     expect(sent(lb, 'hold')).toHaveLength(2)
   })
 
-  test('a member opened while an escalation was lost is overruled at once', async () => {
+  test('ends as overruled at once if the member opened during an escalation', async () => {
     const { clock, lb } = balancer(slow)
     lb.occupy(web1)
     const run = startDrain(lb, web1, { clock, timeout: '10m', escalateAfter: '5s' })
@@ -181,7 +181,7 @@ describe('a lost answer and a change of another client', () => {
   })
 
   // What must stay true.
-  test('another incarnation is none: a forgotten hold is put back', async () => {
+  test('is not an overrule after a reload, which forgot the hold', async () => {
     const { clock, lb } = balancer(slow)
     const seen = recorder()
     let reloaded = false
@@ -202,7 +202,7 @@ describe('a lost answer and a change of another client', () => {
     expect(report.elapsed).toBeLessThan(5_000)
   })
 
-  test('a lost put-back after a reload is none either', async () => {
+  test('is not an overrule if a put-back after a reload was lost', async () => {
     const { clock, lb } = balancer(slow)
     lb.occupy(web1)
     const seen = recorder()
@@ -219,8 +219,8 @@ describe('a lost answer and a change of another client', () => {
 })
 
 // What must stay true while fault 14 is mended.
-describe('what is not harmless to repeat', () => {
-  test('a lost removal is not sent again before lateBound has passed', async () => {
+describe('a repeat that could do harm', () => {
+  test('is not sent for a lost removal before lateBound has passed', async () => {
     const { clock, lb } = balancer({ capabilities: { lateBound: 5_000 } })
     let first = true
     sendThrough(lb, async (changes, ctx, apply) => {
@@ -235,14 +235,14 @@ describe('what is not harmless to repeat', () => {
     expect(gaps(sent(lb, 'remove'))[0]).toBeGreaterThanOrEqual(5_000)
   })
 
-  test('a hold that was carried out although its answer was lost is sent once', async () => {
+  test('is not sent for a hold that was carried out without an answer', async () => {
     const { clock, lb } = balancer(slow)
     lb.failNext('throw-after', { verb: 'apply' })
     await clock.runUntil(drain(lb, web1, { clock, seal: false }))
     expect(applies(lb)).toHaveLength(1)
   })
 
-  test('a hold is sent again only after a look that was asked for since', async () => {
+  test('is sent for a hold only after a look asked for since', async () => {
     const { clock, lb } = balancer({ ...slow, latency: 10 })
     lb.failNext('throw', { verb: 'apply', times: 3 })
     await clock.runUntil(drain(lb, web1, { clock, seal: false, timeout: '2m' }))

@@ -116,7 +116,7 @@ describe('a refusal that is tried again', () => {
   })
 
   // What must stay true.
-  test('leaves no trace once the change was made', async () => {
+  test('leaves no trace once the change is made', async () => {
     const { clock, lb } = balancer()
     refuse(lb, isHold, busy, 2)
     const run = startDrain(lb, web1, { clock })
@@ -260,7 +260,7 @@ describe('"set so by another client"', () => {
     expect(said).not.toContain('overruled')
   })
 
-  test('is said in no step of a drain that no client touches', async () => {
+  test('is said in no step of a drain that no other client touches', async () => {
     const { clock, lb } = balancer()
     wallFollows(clock)
     const done = await steps(lb, clock, { target: web1 })
@@ -269,7 +269,7 @@ describe('"set so by another client"', () => {
   })
 
   test('is not told to a monitor after our own ready()', async () => {
-    // The monitor looks by the real clock: so does this drain.
+    // The monitor looks by the real clock, and so does this drain.
     const lb = withEvents(
       fakeProvider({ pools: { web: ['web1', 'web2'] }, instance: 'answers-monitor' }),
     )
@@ -309,7 +309,7 @@ describe('"set so by another client"', () => {
   })
 
   // What must stay true.
-  test('is said where a later look shows it', async () => {
+  test('is said if a later look shows it', async () => {
     const { clock, lb } = balancer()
     lb.occupy(web1)
     const run = startDrain(lb, web1, { clock, timeout: '1m', onOverrule: 'reapply' })
@@ -322,9 +322,9 @@ describe('"set so by another client"', () => {
   })
 })
 
-// Fault 15: a success carries no reason why it is none.
-describe('a success carries no stale why', () => {
-  test('removed after refusals', async () => {
+// Fault 15: a success carries no reason for a failure.
+describe('a success has no stale reason in why()', () => {
+  test('after a removal that was refused at first', async () => {
     const { clock, lb } = balancer()
     refuse(lb, isRemoval, busy, 2)
     const run = startDrain(lb, web1, { clock, until: 'removed' })
@@ -336,7 +336,7 @@ describe('a success carries no stale why', () => {
     expect(why).toEqual([])
   })
 
-  test('removed after persistent clients', async () => {
+  test('after a removal with persistent clients', async () => {
     const { clock, lb } = balancer()
     const run = startDrain(lb, web1, { clock, timeout: '1m', until: 'removed', seal: false })
     for (let i = 0; i < 5; i += 1) {
@@ -348,7 +348,7 @@ describe('a success carries no stale why', () => {
     expect(only(report)).toMatchObject({ outcome: 'removed', why: [] })
   })
 
-  test('terminated', async () => {
+  test('after a cut', async () => {
     const { clock, lb } = balancer()
     lb.occupy(web1, 2)
     const run = startDrain(lb, web1, { clock, timeout: '3s', onTimeout: 'terminate' })
@@ -357,7 +357,7 @@ describe('a success carries no stale why', () => {
     expect(only(report)).toMatchObject({ outcome: 'terminated', terminated: 2, why: [] })
   })
 
-  test('restored', async () => {
+  test('after a restore', async () => {
     const { clock, lb } = balancer()
     lb.occupy(web1)
     const run = startDrain(lb, web1, { clock, timeout: '1m' })

@@ -22,7 +22,7 @@ function busy(options: Parameters<typeof rig>[0] = NO_COUNTS_AFTER): Rig {
 
 // Fault 12
 describe('a member that is absent and listed without scopes', () => {
-  test('ends as gone soon, with what it held last as lost', async () => {
+  test('ends as gone soon, and the work it held last is lost', async () => {
     const { clock, lb } = busy()
     await using run = await begun(lb, clock)
     lb.setBehind(web1, 'gone')
@@ -49,7 +49,7 @@ describe('a member that is absent and listed without scopes', () => {
     ])
   })
 
-  test('ends as gone with nothing lost where it held nothing', async () => {
+  test('ends as gone with nothing lost if it held nothing', async () => {
     const { clock, lb } = rig(NO_COUNTS_AFTER)
     await using run = await begun(lb, clock)
     lb.setBehind(web1, 'gone')
@@ -57,7 +57,7 @@ describe('a member that is absent and listed without scopes', () => {
     expect(only(report)).toMatchObject({ outcome: 'gone', lost: [], verifiedIdle: false })
   })
 
-  test('is said once by a removed event, and end', async () => {
+  test('is told once by a removed event and an end', async () => {
     const { clock, lb } = busy()
     const seen = recorder()
     await using run = startDrain(lb, web1, { clock, timeout: '10m', onEvent: seen.onEvent })
@@ -97,7 +97,7 @@ describe('a member that is absent and listed without scopes', () => {
     expect(only(report).lost).toMatchObject([{ scope: 'worker', active: 3 }])
   })
 
-  test('is asked for a second time before it is called gone', async () => {
+  test('is looked for a second time before it is called gone', async () => {
     const { clock, lb } = busy({ capabilities: { countsAfterRemove: false, freshness: 2_000 } })
     await using run = await begun(lb, clock)
     lb.setBehind(web1, 'gone')
@@ -118,9 +118,9 @@ function absentOnce(lb: FakeProvider): void {
   })
 }
 
-// Fault 12: what is not gone, or not yet
+// Fault 12: absent members that are not gone, or not yet
 describe('a member that is absent', () => {
-  test('is not gone where the next look shows it again', async () => {
+  test('is not gone if the next look shows it again', async () => {
     const { clock, lb } = rig(NO_COUNTS_AFTER)
     const end = lb.occupy(web1, 3)
     await using run = await begun(lb, clock)
@@ -144,7 +144,7 @@ describe('a member that is absent', () => {
     expect(only(report)).toMatchObject({ outcome: 'gone', lost: [] })
   })
 
-  test('is not gone where load could be counted, and no scope is listed', async () => {
+  test('is not gone if its load could be counted and no scope is listed', async () => {
     const { clock, lb } = busy({ capabilities: { countsAfterRemove: true } })
     await using run = await begun(lb, clock)
     lb.setBehind(web1, 'gone')
@@ -156,14 +156,14 @@ describe('a member that is absent', () => {
     )
   })
 
-  test("is removed, not gone, where until: 'removed' took it out", async () => {
+  test("is removed, not gone, if until: 'removed' took it out", async () => {
     const { clock, lb } = rig(NO_COUNTS_AFTER)
     await using run = startDrain(lb, web1, { clock, until: 'removed' })
     const report = await clock.runUntil(run.done)
     expect(only(report)).toMatchObject({ outcome: 'removed', verifiedIdle: true })
   })
 
-  test('is changed no more', async () => {
+  test('is not changed any more', async () => {
     const { clock, lb } = busy()
     await using run = await begun(lb, clock)
     lb.setBehind(web1, 'gone')

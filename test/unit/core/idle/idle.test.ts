@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { drain, startDrain, type Snapshot } from 'drainable'
 import { only, recorder, setUp, web1 } from '../set-up.js'
 
-describe('never a false idle', () => {
+describe('idle is never said too early', () => {
   test('queued requests hold the drain', async () => {
     const { clock, lb } = setUp()
     const served = lb.queue(web1, 2)
@@ -29,7 +29,7 @@ describe('never a false idle', () => {
     await run.release()
   })
 
-  test('blind is waited for, whatever settle says', async () => {
+  test('blind time is waited for, whatever settle says', async () => {
     const { clock, lb } = setUp({ capabilities: { blind: 1_100 } })
     const report = await clock.runUntil(drain(lb, web1, { clock, settle: '0ms' }))
     expect(report.elapsed).toBeGreaterThanOrEqual(1_100)
@@ -44,7 +44,7 @@ describe('never a false idle', () => {
     expect(last!.scopes[0]!.sampledAt - first!.scopes[0]!.sampledAt).toBeGreaterThanOrEqual(4_000)
   })
 
-  test('an unread process keeps the member from being idle, and is named', async () => {
+  test('an unread process keeps the member from idle, and is named', async () => {
     const { clock, lb } = setUp()
     lb.setScopes(['worker', { scope: 'old', state: 'unread', old: true }])
     const run = startDrain(lb, web1, { clock, timeout: '1m' })
@@ -55,7 +55,7 @@ describe('never a false idle', () => {
     await run.release()
   })
 
-  test('a process without the drain keeps the member from being idle', async () => {
+  test('a process without the drain keeps the member from idle', async () => {
     const { clock, lb } = setUp()
     lb.setScopes(['worker', { scope: 'other', inForce: false }])
     const run = startDrain(lb, web1, { clock, timeout: '20s' })
@@ -70,7 +70,7 @@ describe('never a false idle', () => {
     await run.release()
   })
 
-  test('a process that ended over work is lost, and idle is not verified', async () => {
+  test('a process that ended with work is lost, and idle is not verified', async () => {
     const { clock, lb } = setUp()
     lb.setScopes(['worker', 'second'])
     lb.occupy(web1, 3, 'second')
@@ -84,7 +84,7 @@ describe('never a false idle', () => {
     await run.release()
   })
 
-  test('a reload in mid-drain is put back, and the old process waited for', async () => {
+  test('a drain is put back after a reload, and the old process waited for', async () => {
     const { clock, lb } = setUp()
     const end = lb.occupy(web1)
     lb.occupy({ pool: 'web', member: 'web2' }) // keeps the old process alive for longer
@@ -103,7 +103,7 @@ describe('never a false idle', () => {
     await run.release()
   })
 
-  test('work that comes before the door is closed undoes the verdict', async () => {
+  test('work that arrives before the seal undoes the verdict', async () => {
     const { clock, lb } = setUp({ latency: 5 })
     const seen = recorder()
     const run = startDrain(lb, web1, { clock, timeout: '1m', onEvent: seen.onEvent })
@@ -166,7 +166,7 @@ describe('never a false idle', () => {
     await run.release()
   })
 
-  test('a refused seal is a fault; idle is said with the door open', async () => {
+  test('a refused seal is a fault, and idle is said unsealed', async () => {
     const { clock, lb } = setUp()
     const seen = recorder()
     const apply = lb.apply.bind(lb)
@@ -203,14 +203,14 @@ describe('never a false idle', () => {
     expect(only(report).proof?.arrivals).toBe('unknown')
   })
 
-  test('a product without counts ends by its own word, never verified', async () => {
+  test('a product without counts ends by its own word, unverified', async () => {
     const { clock, lb } = setUp({ capabilities: { counts: 'none' } })
     lb.setScopes([{ scope: 'worker', released: true }])
     const member = only(await clock.runUntil(drain(lb, web1, { clock })))
     expect(member).toMatchObject({ outcome: 'idle', verifiedIdle: false })
   })
 
-  test('a product without counts that never lets go ends by time', async () => {
+  test('a product without counts that never releases ends by time', async () => {
     const { clock, lb } = setUp({ capabilities: { counts: 'none' } })
     const run = startDrain(lb, web1, { clock, timeout: '20s' })
     const report = await clock.runUntil(run.done)
@@ -219,7 +219,7 @@ describe('never a false idle', () => {
     await run.release()
   })
 
-  test('a member that is drained already is proved from its first reading on', async () => {
+  test('a member drained before is proved from its first reading on', async () => {
     const { clock, lb } = setUp()
     lb.setBehind(web1, 'drain')
     const member = only(await clock.runUntil(drain(lb, web1, { clock })))
@@ -234,7 +234,7 @@ describe('never a false idle', () => {
     expect(lb.state(web1)).toBe('maint')
   })
 
-  test('idle while others drain is lost when work comes back, and proved anew', async () => {
+  test('idle beside a draining member is lost with work, and proved anew', async () => {
     const { clock, lb } = setUp()
     const seen = recorder()
     const end = lb.occupy({ pool: 'web', member: 'web2' })

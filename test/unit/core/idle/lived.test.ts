@@ -5,7 +5,7 @@ import { web1 } from '../set-up.js'
 import { flush, settled } from '../settled.js'
 
 describe('a clock of the product (lived)', () => {
-  it('that is missing after a freeze counts the slow answers', async () => {
+  it('that is missing after a freeze makes slow answers count', async () => {
     const { clock, lb } = rig({ capabilities: { blind: 2_000 } })
     let lived: number | undefined = 5_000
     let base = clock.now()

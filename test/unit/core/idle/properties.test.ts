@@ -40,8 +40,8 @@ const mishap: fc.Arbitrary<Mishap> = fc.oneof(
   fc.record({ what: fc.constant('blind' as const), for: fc.integer({ min: 1, max: 3_000 }) }),
 )
 
-describe('never a false idle, whatever happens', () => {
-  test('idle is said only where nothing is held, and nothing came for settle', async () => {
+describe('idle is never said too early, whatever happens', () => {
+  test('it is said only with nothing held and nothing arrived for settle', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.integer({ min: 1, max: 1_500 }), mishap), { maxLength: 25 }),
@@ -186,7 +186,7 @@ const MOVES: Readonly<Record<Phase, readonly Phase[]>> = {
 }
 
 describe('the machine', () => {
-  test('is total, moves as drawn, asks for one change at a time', () => {
+  test('accepts every input, moves as drawn, and asks for one change at a time', () => {
     fc.assert(
       fc.property(
         policyArb,
@@ -235,7 +235,7 @@ describe('the machine', () => {
                   phase = event.to
                 }
                 if (event.type === 'idle') {
-                  // What others have removed is watched until its work has ended.
+                  // A member that another client removed is watched until its work has ended.
                   expect(
                     reading.present
                       ? reading.own !== 'ready' && reading.own !== 'unknown'

@@ -25,7 +25,7 @@ test('a maint that waits for its ticket is not sent once it would cut', async ()
   await clock.runUntil(run.release())
 })
 
-test('a seal that waits for its ticket is not set over new work', async () => {
+test('a seal that waits for its ticket is not sent over new work', async () => {
   const both = rig({ capabilities: { maint: 'cuts' } })
   const { clock, lb } = both
   const sent = recordChanges(lb, clock)

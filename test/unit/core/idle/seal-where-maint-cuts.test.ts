@@ -27,7 +27,7 @@ describe('a seal that a reload forgot, where maint cuts', () => {
     expect(only(run.report()).terminated).toBe(0)
   })
 
-  test.each(NOT_GENTLE)('is set again once idle was proved anew (%s)', async (maint) => {
+  test.each(NOT_GENTLE)('is set again once idle is proved anew (%s)', async (maint) => {
     const { clock, lb } = rig({ capabilities: { maint } })
     await using run = await sealed(lb, clock)
     lb.reload()
@@ -41,7 +41,7 @@ describe('a seal that a reload forgot, where maint cuts', () => {
     expect(only(run.report())).toMatchObject({ phase: 'idle', sealed: true })
   })
 
-  test('is put back as drain first where nothing came, too', async () => {
+  test('is put back as drain first, even if nothing arrived', async () => {
     const { clock, lb } = rig({ capabilities: { maint: 'cuts' } })
     await using run = await sealed(lb, clock)
     const sent = recordChanges(lb, clock)
@@ -56,7 +56,7 @@ describe('a seal that a reload forgot, where maint cuts', () => {
     await run.release()
   })
 
-  test('says idle-lost, and draining, until it is set again', async () => {
+  test('says idle-lost and draining until it is set again', async () => {
     const { clock, lb } = rig({ capabilities: { maint: 'cuts' } })
     await using run = await sealed(lb, clock)
     const seen = recorder()
@@ -69,7 +69,7 @@ describe('a seal that a reload forgot, where maint cuts', () => {
     end()
   })
 
-  test('is put back as drain where the member itself says that maint cuts', async () => {
+  test('is put back as drain if the member itself says that maint cuts', async () => {
     const { clock, lb } = rig({ capabilities: { maint: 'gentle' } })
     showAs(lb, (reading) => (reading.present ? { ...reading, maint: 'cuts' } : reading))
     await using run = await sealed(lb, clock)
@@ -81,7 +81,7 @@ describe('a seal that a reload forgot, where maint cuts', () => {
     await run.release()
   })
 
-  test('is put back as drain where the reload came with the seal itself', async () => {
+  test('is put back as drain if the reload came with the seal itself', async () => {
     const { clock, lb } = rig({ capabilities: { maint: 'cuts' } })
     after(lb, isSeal, () => {
       lb.reload()
@@ -124,7 +124,7 @@ describe('a seal that a reload forgot, where maint cuts', () => {
   })
 })
 
-// Fault 8: where nothing is cut the door is closed at once
+// Fault 8: where maint cuts nothing the member is sealed at once
 describe('a hold that a reload forgot', () => {
   test('is put back as maint at once where maint is gentle', async () => {
     const { clock, lb } = rig()
@@ -137,7 +137,7 @@ describe('a hold that a reload forgot', () => {
     await run.release()
   })
 
-  test("is put back as maint at once where hold: 'maint' was the caller's word", async () => {
+  test("is put back as maint at once if the caller wished hold: 'maint'", async () => {
     const { clock, lb } = rig({ capabilities: { maint: 'cuts' } })
     const policy = { clock, hold: 'maint', onTimeout: 'terminate', timeout: '10m' } as const
     await using run = startDrain(lb, web1, policy)
@@ -148,7 +148,7 @@ describe('a hold that a reload forgot', () => {
     expect(sent[0]?.change).toMatchObject({ kind: 'hold', to: 'maint' })
   })
 
-  test('is put back as drain, and stays so, where no seal was asked for', async () => {
+  test('is put back as drain, and stays so, if no seal was wished', async () => {
     const { clock, lb } = rig({ capabilities: { maint: 'cuts' } })
     await using run = startDrain(lb, web1, { clock })
     await clock.runUntil(run.done)

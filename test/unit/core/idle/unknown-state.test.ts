@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { restore, startDrain } from 'drainable'
 import { setUp, web1 } from '../set-up.js'
 
-test('an unknown state is not written over, and why() names it', async () => {
+test('an unknown state is not overwritten, and why() names it', async () => {
   const { clock, lb } = setUp()
   const observe = lb.observe.bind(lb)
   let contradicts = true

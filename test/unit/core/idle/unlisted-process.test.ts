@@ -112,7 +112,7 @@ describe('a process that is not listed any more', () => {
     expect((await stepFor(lb, clock, from, 600_000, 1_000)).outcome).toBe('timeout')
   })
 
-  test('is unread for a drain of which only a stale first look listed it', async () => {
+  test('is unread for a drain if only a stale first look listed it', async () => {
     const { clock, lb } = twoProcesses()
     const other = startDrain(lb, web1, { clock, timeout: '5m' })
     const run = startDrain(lb, web1, { clock, timeout: '5m' })
@@ -166,7 +166,7 @@ describe('a process that is not listed any more', () => {
   })
 })
 
-// Fault 4: an end that the product has said is one
+// Fault 4: an end that the product reports is believed
 describe('a process that the product says has ended', () => {
   const ways: readonly (readonly [string, NonNullable<Snapshot['ended']>])[] = [
     ['by name', ['b']],
@@ -180,7 +180,7 @@ describe('a process that the product says has ended', () => {
     expect((await stepFor(lb, clock, from, 30_000)).outcome).toBe('idle')
   })
 
-  test.each(ways)('is lost to resumeDrain() with what it held: %s', async (_, ended) => {
+  test.each(ways)('is lost for resumeDrain() with what it held: %s', async (_, ended) => {
     const { clock, lb } = twoProcesses()
     const ticket = await ticketOf(lb, clock)
     unlist(lb, ended)
@@ -190,7 +190,7 @@ describe('a process that the product says has ended', () => {
     expect(only(report).lost).toMatchObject([{ scope: 'b', active: 4 }])
   })
 
-  test.each(ways)('is lost to startDrain() with what it held: %s', async (_, ended) => {
+  test.each(ways)('is lost for startDrain() with what it held: %s', async (_, ended) => {
     const { clock, lb } = twoProcesses()
     await using run = startDrain(lb, web1, { clock, timeout: '5m' })
     await clock.advance(3_000)
@@ -200,7 +200,7 @@ describe('a process that the product says has ended', () => {
     expect(only(report).lost).toMatchObject([{ scope: 'b', active: 4 }])
   })
 
-  test('lets stepDrain() go on where it is listed as ended', async () => {
+  test('lets stepDrain() go on if it is listed as ended', async () => {
     const { clock, lb } = twoProcesses()
     const from = await stepped(lb, clock)
     lb.setScopes(['a'])

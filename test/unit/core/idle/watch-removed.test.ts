@@ -17,7 +17,7 @@ async function removedUnder(options: Partial<Parameters<typeof fakeProvider>[0]>
 }
 
 describe('a watch of a member that another client removes', () => {
-  it('waits for work that is still counted, and says idle', async () => {
+  it('waits for work that is still counted, and then says idle', async () => {
     const { clock, end, seen, run } = await removedUnder()
     expect(seen.types()).not.toContain('removed')
     expect(run.why().map(({ code }) => code)).toContain('in-flight')
@@ -30,13 +30,13 @@ describe('a watch of a member that another client removes', () => {
     ])
   })
 
-  it('ends at once where a removal ends the counts, and says no idle', async () => {
+  it('ends at once without idle if a removal ends the counts', async () => {
     const { seen, run } = await removedUnder({ capabilities: { countsAfterRemove: false } })
     expect((await run.done).outcome).toBe('gone')
     expect(seen.types()).not.toContain('idle')
   })
 
-  it('ends without an idle where another member takes its name', async () => {
+  it('ends without idle if another member takes its name', async () => {
     const { clock, lb, seen, run } = await removedUnder()
     lb.setBehind(web1, 'ready')
     expect((await clock.runUntil(run.done, 60_000)).outcome).toBe('gone')

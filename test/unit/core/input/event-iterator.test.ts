@@ -5,7 +5,7 @@ import { web1 } from '../set-up.js'
 import { settled } from '../settled.js'
 
 describe('the events of a handle, iterated', () => {
-  it('settle every next() of many at once', async () => {
+  it('settle every one of many next() calls made at once', async () => {
     const { clock, lb } = rig()
     await using h = startDrain(lb, web1, { clock })
     const it = h[Symbol.asyncIterator]()

@@ -34,13 +34,13 @@ test('Node 20 is refused by a verb before anything is asked', async () => {
   expect(lb.requests).toEqual([])
 })
 
-test.each(['22.19.0', '24.9.0', '26.0.0-nightly', undefined])('%s is taken', async (node) => {
+test.each(['22.19.0', '24.9.0', '26.0.0-nightly', undefined])('%s is accepted', async (node) => {
   run(node)
   await using lb = haproxyRuntime({ socket: '/run/haproxy/admin.sock' })
   expect(lb.name).toBe('haproxy-runtime')
 })
 
-test('the oldest Node that is taken is that of the manifest', () => {
+test('the oldest accepted Node is that of the manifest', () => {
   const { engines } = JSON.parse(readFileSync('package.json', 'utf8')) as {
     engines: { node: string }
   }

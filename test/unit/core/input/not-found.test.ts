@@ -13,7 +13,7 @@ async function said(call: Promise<unknown>): Promise<{ code: string; message: st
 
 const missed = (lb: DrainableProvider, target: unknown) => said(select(lb, target as Target))
 
-describe('a target that hits nothing', () => {
+describe('a target that matches nothing', () => {
   test.each<[Target, string]>([
     [{ pool: 'web', member: 'Web1' }, "pool web has no such member, did you mean 'web1'?"],
     [{ pool: 'web', member: 'wbe2' }, "did you mean 'web2'?"],
@@ -23,14 +23,14 @@ describe('a target that hits nothing', () => {
     [{ pool: 'wbe' }, "there is no pool wbe, did you mean 'web'?"],
     [{ pool: 'database' }, "there is no pool database, the pools are 'web', 'Api'"],
     [{ address: '10.9.9.9' }, 'no member has address 10.9.9.9; members have '],
-    [{ address: 'localhost' }, 'a name is not resolved: give the address that the balancer has'],
+    [{ address: 'localhost' }, 'names are not resolved: give the address that the balancer has'],
   ])('%j: %s', async (target, words) => {
     const error = await missed(fakeProvider({ pools }), target)
     expect(error.code).toBe('NOT_FOUND')
     expect(error.message).toContain(words)
   })
 
-  test('an address with another port is told its ports', async () => {
+  test('an address with another port is told the ports there are', async () => {
     const lb = fakeProvider({ pools })
     const [web1] = await select(lb, { pool: 'web', member: 'web1' })
     const { address = '', port = 0 } = web1?.present === true ? web1 : {}
@@ -38,7 +38,7 @@ describe('a target that hits nothing', () => {
     expect(error.message).toContain(`port ${port + 1}, its ports are '${port}'`)
   })
 
-  test('a look for the message that fails leaves the error as it is', async () => {
+  test('a failed look for the message leaves the error as it is', async () => {
     const lb = fakeProvider({ pools })
     const observe = lb.observe.bind(lb)
     lb.observe = (refs, ctx) =>
@@ -51,13 +51,25 @@ describe('a target that hits nothing', () => {
   })
 })
 
-describe('a target that is not understood', () => {
+describe('a malformed target', () => {
   test.each<[unknown, string]>([
     ['web/web1', "write { pool: 'web', member: 'web1' }"],
     ['web1', 'expected { pool, member }, a list of those'],
     [{ backend: 'web', server: 'web1' }, "'backend' is called 'pool' here, 'server' is called"],
     [{ ip: '10.0.0.1' }, "'ip' is called 'address' here"],
-    [{ pool: 'web', members: ['web1'] }, "unknown 'members'; expected { pool, member }"],
+    [
+      { pool: 'web', members: ['web1'] },
+      "unknown 'members'; write a list: [{ pool, member }, ...]",
+    ],
+    [{ pool: 'web', name: 'web1' }, "'name' is called 'member' here"],
+    [{ pool: 'web', address: '10.0.0.1' }, 'an address is looked for in every pool'],
+    [{ address: '10.0.0.1', port: 0 }, 'port: expected a number from 1 to 65535'],
+    [{ address: '10.0.0.1', port: 70_000 }, 'port: expected a number from 1 to 65535'],
+    [{ address: '10.0.0.1', port: '80' }, 'port: expected a number from 1 to 65535'],
+    [['web/web1'], "[0] is a text; write { pool: 'web', member: 'web1' }"],
+    [[{ pool: 'web' }], '[0] is no member; a list has { pool, member } only'],
+    [[{ pool: 'web', member: 5 }], '[0].member: expected string'],
+    [Promise.resolve({ pool: 'web' }), 'is a promise; await it first'],
     [{ pool: 'web', member: '' }, 'member: is empty'],
     [[], 'is empty; expected { pool, member }'],
     [{ address: 'http://10.0.0.1:80' }, 'is a URL; give the address and the port apart'],
@@ -68,20 +80,47 @@ describe('a target that is not understood', () => {
     expect(error.message).toContain(words)
   })
 
-  test('a pool of several balancers is told how one of them is named', async () => {
+  test('a reading is told to give its ref', async () => {
+    const lb = fakeProvider({ pools })
+    const readings = await select(lb, { pool: 'web' })
+    expect((await missed(lb, readings[0])).message).toContain(
+      'is a reading of select(); give its ref',
+    )
+    expect((await missed(lb, readings)).message).toContain('readings.map(({ ref }) => ref)')
+  })
+
+  test("'all' is for select() alone", async () => {
+    const error = await said(drain(fakeProvider({ pools }), 'all' as unknown as Target))
+    expect(error.message).toContain("'all' is a target of select() alone")
+  })
+
+  test.each<Target>([
+    { balancer: 'edge', pool: 'web', member: 'web1' },
+    { balancer: 'edge', pool: 'web' },
+    { balancer: 'edge', address: '10.0.0.1' },
+    [{ balancer: 'edge', pool: 'web', member: 'web1' }],
+  ])('%j names no balancer where there is one only', async (target) => {
+    const lb = fakeProvider({ pools })
+    const error = await said(drain(lb, target, { timeout: '2s' }))
+    expect(error.code).toBe('INVALID_OPTIONS')
+    expect(error.message).toContain("balancer: 'edge' is a key of combineProviders()")
+    expect(lb.requests.filter(({ verb }) => verb === 'apply')).toEqual([])
+  })
+
+  test('a pool of several balancers is told how to name one of them', async () => {
     const all = combineProviders({ a: fakeProvider({ pools }), b: fakeProvider({ pools }) })
     const error = await missed(all, { pool: 'web' })
     expect(error.message).toContain("name one, as in { balancer: 'a', ... }; a roll takes a list")
   })
 })
 
-describe('what a verb is given in the wrong place', () => {
-  test('a factory that was not called', async () => {
+describe('a misplaced argument of a verb', () => {
+  test('a factory that was not called is told', async () => {
     const error = await missed(fakeProvider as unknown as DrainableProvider, { pool: 'web' })
     expect(error.message).toContain('found a function: call it, and pass what it gives')
   })
 
-  test('an action where the policy belongs', async () => {
+  test('an action in the place of the policy is told', async () => {
     const action = (() => Promise.resolve()) as never
     const error = await said(
       drain(fakeProvider({ pools }), { pool: 'web', member: 'web1' }, action),

@@ -40,7 +40,7 @@ describe.each(NAMES)('a pool, member and process called %s', (name) => {
     expect(why[0]).toMatchObject({ code: 'in-flight', scope: name, count: 2 })
   })
 
-  test('is not idle while its process is not listed', async () => {
+  test('is not idle while its process is unlisted', async () => {
     const { clock, lb, ref } = odd(name)
     lb.occupy(ref, 2, name)
     const run = startDrain(lb, ref, { clock, timeout: '5s' })
@@ -128,7 +128,7 @@ describe.each(NAMES)('a pool, member and process called %s', (name) => {
     expect(sent(lb, 'hold')).toEqual([])
   })
 
-  test('is not found where it is not', async () => {
+  test('is not found if it does not exist', async () => {
     const { clock, lb } = balancer()
     const ref = { pool: name, member: name }
     expect(await clock.runUntil(thrown(drain(lb, ref, { clock })))).toMatchObject({
@@ -141,7 +141,7 @@ describe.each(NAMES)('a pool, member and process called %s', (name) => {
 })
 
 // Fault 21: the same with all of them at once.
-test('a member held by processes of all odd names drains once all are empty', async () => {
+test('a member of processes with odd names drains once all are empty', async () => {
   const { clock, lb, ref } = odd('constructor', { scopes: SCOPES })
   SCOPES.forEach((scope, i) => clock.setTimeout(lb.occupy(ref, 1, scope), 1_000 * (i + 1)))
   const run = startDrain(lb, ref, { clock, timeout: '1m' })

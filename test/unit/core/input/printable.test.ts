@@ -37,8 +37,8 @@ function through(given: Partial<PresentReading>, ended: readonly string[] = []):
   return checkSnapshot({ readings: [{ ...reading, ...given }], pools: [], ended }, 'toy', 2)
 }
 
-describe('words of a product at the gate', () => {
-  test('none of them brings what can not be printed', () => {
+describe('text of a product that enters the core', () => {
+  test('never has unprintable characters', () => {
     const evil = fc
       .array(fc.oneof(fc.string(), fc.constantFrom(...EVIL)), { minLength: 1 })
       .map((parts) => parts.join(''))
@@ -64,7 +64,7 @@ describe('words of a product at the gate', () => {
     )
   })
 
-  test('a long one is bounded, a name is not cut', () => {
+  test('is cut where it is long, but a name is not', () => {
     const long = 'x'.repeat(100_000)
     const [found] = through({
       hints: [long],
@@ -75,7 +75,7 @@ describe('words of a product at the gate', () => {
     expect(found?.scopes[0]?.scope).toBe(long)
   })
 
-  test('two names that look alike then are one process that is unread', () => {
+  test('two names that then look alike are one unread process', () => {
     const twins = [
       { ...scope, scope: 'a\u001bb' },
       { ...scope, scope: 'a b' },
@@ -85,25 +85,25 @@ describe('words of a product at the gate', () => {
     ])
   })
 
-  test('good ones are handed on as they are', () => {
+  test('is passed on unchanged if it is printable', () => {
     const snapshot = { readings: [reading], pools: [], ended: ['worker 6'] }
     expect(checkSnapshot(snapshot, 'toy', 2)).toBe(snapshot)
   })
 
-  test('who a member is stays as it came', () => {
+  test('leaves the identity of a member unchanged', () => {
     const identity = 'a\u001bb'
     expect(through({ identity }).readings[0]).toMatchObject({ identity })
   })
 })
 
-describe('names in a text', () => {
-  test('of a member', () => {
+describe('an unprintable name', () => {
+  test('of a member is printed without control characters', () => {
     expect(formatRef({ pool: 'a\u001b[2J', member: 'b\nc', balancer: 'd\u202e' })).toBe(
       'd :a [2J/b c',
     )
   })
 
-  test('of a ticket, and what its file holds', async () => {
+  test('of a ticket, or text of its file, reaches no message as it is', async () => {
     const path = await mkdtemp(join(tmpdir(), 'drainable-printable-'))
     try {
       const store = fileTickets(path)
@@ -122,7 +122,7 @@ describe('names in a text', () => {
     }
   })
 
-  test('of a file of endpoints', () => {
+  test('of a file of endpoints is not in the instance as it is', () => {
     const sink = fileEndpoints({ cluster: 'web', path: '/tmp/a\u001b[2J.json' })
     expect(sink.instance).toBe('file:/tmp/a [2J.json')
   })

@@ -79,9 +79,9 @@ function throws(error: unknown): () => never {
   }
 }
 
-// Fault 19: an error without a network code is not the network's.
-describe('what a provider throws without a network code', () => {
-  test.each(bugs)('is PROVIDER_FAILED, its cause kept: %s', async (_, bug) => {
+// Fault 19: an error without a network code is not a network error.
+describe('an error of a provider without a network code', () => {
+  test.each(bugs)('is PROVIDER_FAILED with its cause kept: %s', async (_, bug) => {
     const { clock, lb } = balancer()
     failing(lb, 'observe', throws(bug))
     const error = await clock.runUntil(thrown(drain(lb, web1, { clock })))
@@ -104,14 +104,14 @@ describe('what a provider throws without a network code', () => {
     expect(error).toMatchObject({ code: 'PROVIDER_FAILED' })
   })
 
-  test('is PROVIDER_FAILED from describe', async () => {
+  test('is PROVIDER_FAILED for describe', async () => {
     const { clock, lb } = balancer()
     failing(lb, 'describe', throws(new TypeError('bad row')))
     const error = await clock.runUntil(thrown(drain(lb, web1, { clock })))
     expect(error).toMatchObject({ code: 'PROVIDER_FAILED', retryable: false })
   })
 
-  test('is not asked for again before the drain begins', async () => {
+  test('is not retried before the drain begins', async () => {
     const { clock, lb } = balancer()
     let looks = 0
     failing(lb, 'observe', () => {
@@ -123,7 +123,7 @@ describe('what a provider throws without a network code', () => {
     expect(looks).toBe(1)
   })
 
-  test('thrown at once, before any promise, is PROVIDER_FAILED too', async () => {
+  test('is PROVIDER_FAILED if thrown before any promise, too', async () => {
     const { clock, lb } = balancer()
     lb.observe = () => {
       throw new TypeError('bad row')
@@ -149,7 +149,7 @@ describe('what a provider throws without a network code', () => {
     expect(seen.of('fault')[0]?.error).toMatchObject({ code: 'PROVIDER_FAILED' })
   })
 
-  test('from a change is told as a fault, and the change read back', async () => {
+  test('from a change is told as a fault, and the change is read back', async () => {
     const { clock, lb } = balancer()
     let first = true
     sendThrough(lb, async (changes, ctx, apply) => {
@@ -164,7 +164,7 @@ describe('what a provider throws without a network code', () => {
     expect(seen.of('fault').map(({ error }) => error.code)).toEqual(['PROVIDER_FAILED'])
   })
 
-  test('to an undo is the error of the member', async () => {
+  test('in an undo is the error of the member', async () => {
     const { clock, lb } = balancer()
     const run = startDrain(lb, web1, { clock })
     await clock.runUntil(run.done)
@@ -180,8 +180,8 @@ describe('what a provider throws without a network code', () => {
 })
 
 // What must stay true.
-describe('what a provider throws with a network code', () => {
-  test.each(network)('is CONNECTION_LOST, its cause kept: %s', async (_, error) => {
+describe('an error of a provider with a network code', () => {
+  test.each(network)('is CONNECTION_LOST with its cause kept: %s', async (_, error) => {
     const { clock, lb } = balancer()
     failing(lb, 'observe', throws(error))
     expect(await clock.runUntil(thrown(select(lb, web1, { clock })))).toMatchObject({
@@ -191,7 +191,7 @@ describe('what a provider throws with a network code', () => {
     })
   })
 
-  test('and comes right is asked for again in mid-drain', async () => {
+  test('is retried in mid-drain until it passes', async () => {
     const { clock, lb } = balancer()
     const observe = lb.observe.bind(lb)
     const end = lb.occupy(web1)
@@ -206,7 +206,7 @@ describe('what a provider throws with a network code', () => {
     expect(only(report)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
   })
 
-  test('is left as it is where it is one of ours already', async () => {
+  test('is left as it is if it is one of ours already', async () => {
     const { clock, lb } = balancer()
     const own = new DrainableError('UNAUTHENTICATED', 'the password is wrong')
     failing(lb, 'observe', throws(own))
@@ -225,7 +225,7 @@ describe('what a provider throws with a network code', () => {
   })
 })
 
-/** Replies that are no replies: what a hand-made provider may give by mistake. */
+/** Invalid replies that a hand-made provider may give by mistake. */
 const nonsense: readonly (readonly [string, Verb, unknown])[] = [
   ['undefined for a look', 'observe', undefined],
   ['null for a look', 'observe', null],
@@ -255,8 +255,8 @@ function answering(lb: FakeProvider, verb: Verb, reply: unknown): void {
 }
 
 // Fault 25: whatever throws inside a run ends its `done`.
-describe('a provider that answers nonsense', () => {
-  test.each(nonsense)('ends done, with a reason: %s', async (_, verb, reply) => {
+describe('a provider with nonsense answers', () => {
+  test.each(nonsense)('ends done with a reason: %s', async (_, verb, reply) => {
     const { clock, lb } = balancer()
     answering(lb, verb, reply)
     const run = startDrain(lb, web1, { clock, timeout: '10s', seal: false })

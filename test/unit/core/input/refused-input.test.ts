@@ -56,7 +56,7 @@ const verbs: Readonly<Record<string, Verb>> = {
 const withTarget = Object.entries(verbs).filter(
   ([name]) => !['resumeDrain', 'stepDrain of a ticket', 'restore'].includes(name),
 )
-/** Those that give a handle refuse at once; the others by the promise they give. */
+/** Verbs that return a handle refuse at once, the others through their promise. */
 const atOnce = ['startDrain', 'resumeDrain', 'watch']
 
 function isHandle(value: unknown): value is AsyncDisposable {
@@ -196,7 +196,7 @@ describe('a policy is refused for', () => {
     expect(lb.requests).toEqual([])
   })
 
-  test.each(policies)('%s, by startDrain at once', async (_, policy, words) => {
+  test.each(policies)('%s, at once by startDrain', async (_, policy, words) => {
     const { clock, lb } = balancer()
     const start = (): unknown => startDrain(lb, web1, { clock, ...policy })
     expectWords(await refusal('startDrain', start, clock), words)
@@ -222,14 +222,14 @@ describe('a policy is refused for', () => {
     { timeout: Infinity },
     { timeout: '80000h' },
     { timeout: 5_000 },
-  ])('nothing where it is %j', async (policy) => {
+  ])('nothing if it is %j', async (policy) => {
     const { clock, lb } = balancer()
     const report = await clock.runUntil(drain(lb, web1, { clock, ...policy }))
     expect(report.outcome).toBe('idle')
   })
 })
 
-// Fault 22: an action that is none is not found out once the member is drained.
+// Fault 22: an invalid action is refused before the member is drained.
 describe('drain() with an action', () => {
   test.each([
     ['a text', 'install'],
@@ -281,7 +281,7 @@ describe('stepDrain refuses to begin from', () => {
 })
 
 test.each(['50%', 1.5, -1])(
-  'keepReady: %j is refused, with what was expected',
+  'keepReady: %j is refused with what was expected',
   async (keepReady) => {
     const options = { keepReady } as Policy
     await expect(drain(balancer().lb, web1, options)).rejects.toThrow(
@@ -291,7 +291,7 @@ test.each(['50%', 1.5, -1])(
 )
 
 // Fault 22: the options of the other verbs.
-describe('refused by name', () => {
+describe('a refusal by name', () => {
   test.each<[string, unknown]>([
     ['a word', 'soon'],
     ['a negative duration', -1],
@@ -299,7 +299,7 @@ describe('refused by name', () => {
     ['an object', {}],
     ['seconds', 30],
     ['eleven years', '100000h'],
-  ])('%s for waitHealthy', async (_, waitHealthy) => {
+  ])('names %s for waitHealthy', async (_, waitHealthy) => {
     const { clock, lb } = balancer()
     lb.setBehind(web1, 'drain')
     const o = { clock, waitHealthy } as Parameters<typeof ready>[2]
@@ -311,7 +311,7 @@ describe('refused by name', () => {
     ['seconds', 5],
     ['eleven years', '100000h'],
     ['an endless time', Infinity],
-  ])('%s for settle of watch()', async (_, settle) => {
+  ])('names %s for settle of watch()', async (_, settle) => {
     const { clock, lb } = balancer()
     const look = (): unknown => watch(lb, web1, { clock, settle } as Parameters<typeof watch>[2])
     expectWords(await refusal('watch', look, clock), /settle/)
@@ -320,7 +320,7 @@ describe('refused by name', () => {
 })
 
 // What must stay true.
-describe('what is odd and right is taken', () => {
+describe('unusual but valid input', () => {
   test.each(['web 1', 'wéb-ñ', '/Common/10.0.0.1:80', '[2001:db8::1]:80', '日本', "o'neill"])(
     'the name %s',
     async (name) => {

@@ -8,7 +8,7 @@ const ignore = (): void => undefined
 /** What `events.once` of Node takes: its type wants the whole class, its code three methods. */
 const asEmitter = (emitter: unknown): EventEmitter => emitter as EventEmitter
 
-test('once hears one event, on hears every one, off hears none', async () => {
+test('once hears one event, on hears every one, and off ends it', async () => {
   const { clock, lb } = setUp()
   const run = startDrain(lb, web1, { clock, seal: false })
   const heard: string[] = []
@@ -58,7 +58,7 @@ test('an events.once that is given up leaves no listener behind', async () => {
   await run.release()
 })
 
-test("a provider's once looks until its event came, and no longer", async () => {
+test("a provider's once looks only until its event came", async () => {
   const { clock, lb } = setUp()
   const provider = withEvents(lb)
   const first = once(asEmitter(provider), 'phase')
@@ -68,7 +68,7 @@ test("a provider's once looks until its event came, and no longer", async () => 
   await run.release()
 })
 
-test('what a listener throws reaches the process, not the next listener', async () => {
+test('an error of a listener reaches the process, not the next listener', async () => {
   const { clock, lb } = setUp()
   const run = startDrain(lb, web1, { clock })
   const uncaught = vi.fn()

@@ -28,7 +28,7 @@ interface Bench {
 const isChange = (line: string): boolean => /^(PUT|POST|PATCH|DELETE)|set server|state /.test(line)
 
 describe('a call whose permit ends after its first request', () => {
-  it('of F5 sends no other one', async () => {
+  it('sends no second one to BIG-IP', async () => {
     const names = [1, 2, 3].map((n) => `10.0.0.${n}:80`)
     await using fake = await f5.startFake({ pools: { web: names }, tls: false })
     const { url, username, password } = fake
@@ -39,7 +39,7 @@ describe('a call whose permit ends after its first request', () => {
     await sendsOne({ lb, refs, changes })
   })
 
-  it('of Citrix sends no other one', async () => {
+  it('sends no second one to Citrix ADC', async () => {
     const names = Array.from({ length: 30 }, (_, n) => `10.0.1.${n + 1}:80`)
     await using fake = await citrix.startFake({ pools: { web: names }, tls: false })
     await using lb = citrixAdc({ url: fake.url, username: 'admin', password: 'secret' })
@@ -49,7 +49,7 @@ describe('a call whose permit ends after its first request', () => {
     await sendsOne({ lb, refs, changes })
   })
 
-  it('of the Data Plane API sends no other one', async () => {
+  it('sends no second one to the Data Plane API', async () => {
     const names = ['a', 'b', 'c']
     await using fake = await dataplane.startFake({ pools: { web: names } })
     const { url, username, password } = fake
@@ -59,7 +59,7 @@ describe('a call whose permit ends after its first request', () => {
     await sendsOne({ lb, refs, changes })
   })
 
-  it('of the Runtime API sends no other one', async () => {
+  it('sends no second one to the Runtime API', async () => {
     const names = ['a', 'b', 'c']
     await using fake = await runtime.startFake({ pools: { web: names } })
     await using lb = haproxyRuntime({ socket: fake.socket })

@@ -56,7 +56,7 @@ describe('natsLease', () => {
     }
   }
 
-  it('goes to another once one revision stood for its whole time', async () => {
+  it('is granted to another once one revision stood for its whole time', async () => {
     const { clock, a, b } = setUp()
     const first = await a.acquire('a', TTL, ctx(clock))
     expect(first).toEqual({ granted: true, fence: 43 })
@@ -70,7 +70,7 @@ describe('natsLease', () => {
     expect(await a.renew({ holder: 'a', fence: 43 }, TTL, ctx(clock))).toBe(false)
   })
 
-  it('is free at once when it was given up, and only by its holder', async () => {
+  it('is free at once when its holder gives it up, and only then', async () => {
     const { clock, a, b } = setUp()
     await a.acquire('a', TTL, ctx(clock))
     await b.release({ holder: 'b', fence: 43 }, ctx(clock))
@@ -80,13 +80,13 @@ describe('natsLease', () => {
     expect((await b.acquire('b', TTL, ctx(clock))).granted).toBe(true)
   })
 
-  it('goes to whoever writes first, where two read the same', async () => {
+  it('is granted to the first writer of two that read the same', async () => {
     const { clock, bucket, a } = setUp()
     bucket.meanwhile = () => bucket.write(JSON.stringify({ holder: 'b', ttl: TTL }))
     expect(await a.acquire('a', TTL, ctx(clock))).toEqual({ granted: false, holder: 'b' })
   })
 
-  it('keeps its number where the answer that gave it was lost', async () => {
+  it('keeps its number if the answer that granted it was lost', async () => {
     const { clock, bucket, a } = setUp()
     bucket.loseAnswer = true
     const first = await a.acquire('a', TTL, ctx(clock)).catch(() => undefined)
@@ -95,14 +95,14 @@ describe('natsLease', () => {
     expect(await a.renew({ holder: 'a', fence: 43 }, TTL, ctx(clock))).toBe(true)
   })
 
-  it('refuses an entry that is none of a lease', async () => {
+  it('refuses an entry that is not a lease', async () => {
     const { clock, bucket, a } = setUp()
     bucket.write('hello')
     await expect(a.acquire('a', TTL, ctx(clock))).rejects.toMatchObject({ code: 'MALFORMED_REPLY' })
   })
 })
 
-describe('options of a lease', () => {
+describe('the options of a lease', () => {
   const client = { eval: async () => [1, '5'] }
 
   it.each([

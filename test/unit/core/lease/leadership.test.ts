@@ -25,7 +25,7 @@ async function termOf(leadership: Leadership): Promise<Term> {
 }
 
 describe('a contender for a lease', () => {
-  it('gets it, and keeps it for as long as it renews', async () => {
+  it('gets it and keeps it for as long as it renews', async () => {
     const { clock, lease, contender } = contend()
     const term = await termOf(contender())
     await clock.advance(10 * TTL)
@@ -56,7 +56,7 @@ describe('a contender for a lease', () => {
     await second.release()
   })
 
-  it('has the same number where the answer to its first call was lost', async () => {
+  it('has the same number if the answer to its first call was lost', async () => {
     const { lease, contender } = contend()
     const one = contender()
     lease.failNext('throw-after')
@@ -96,7 +96,7 @@ describe('a term', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('ends with the renewal that finds it with another contender', async () => {
+  it('ends with the renewal that finds another holder', async () => {
     const { clock, lease, contender } = contend()
     const term = await termOf(contender())
     lease.seize('another client')
@@ -118,7 +118,7 @@ describe('a term', () => {
     expect(term.permit()).toMatchObject({ code: 'NOT_LEADER' })
   })
 
-  it('is over for a process that was frozen, before one of its timers fires', async () => {
+  it('is over for a process that was frozen before one of its timers fires', async () => {
     const clock = fakeClock()
     // Time goes on; what is set on it fires late, as after SIGSTOP and SIGCONT.
     let frozen = 0
@@ -132,7 +132,7 @@ describe('a term', () => {
     expect(term.signal.aborted).toBe(true)
   })
 
-  it('is over after a sleep that only the wall clock has seen', async () => {
+  it('is over after a sleep that only the wall clock shows', async () => {
     const clock = fakeClock()
     let slept = 0
     const its = { ...clockOf(clock), now: () => clock.now(), wall: () => clock.wall() + slept }
@@ -143,7 +143,7 @@ describe('a term', () => {
     expect(term.permit()).toMatchObject({ code: 'NOT_LEADER' })
   })
 
-  it('is not given by an answer that is none', async () => {
+  it('is not extended by a malformed answer', async () => {
     const { contender } = contend()
     for (const fence of [0, Number.NaN, 1.5, '7', undefined]) {
       const odd = { ...fakeLease({ clock: fakeClock() }), name: 'odd' } as unknown as Lease

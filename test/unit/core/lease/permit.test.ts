@@ -34,7 +34,7 @@ function setUp(allowed: () => boolean) {
 }
 
 describe('a drain under a lease', () => {
-  it('sends nothing where the lease is over as it begins', async () => {
+  it('sends nothing if the lease ends as it begins', async () => {
     const { clock, start, applied, lb } = setUp(() => false)
     const handle = start()
     const report = await clock.runUntil(handle.done)
@@ -60,7 +60,7 @@ describe('a drain under a lease', () => {
     await handle.release()
   })
 
-  it('asks in the moment of sending, not when the change was decided', async () => {
+  it('asks when a change is sent, not when it is decided', async () => {
     let allowed = true
     const { clock, start, applied, tickets } = setUp(() => allowed)
     const set = tickets.set.bind(tickets)
@@ -74,7 +74,7 @@ describe('a drain under a lease', () => {
     await handle.release()
   })
 
-  it('has its number in the ticket, and no earlier one writes over it', async () => {
+  it('has its number in the ticket, which no earlier number overwrites', async () => {
     const { clock, start, tickets, lb } = setUp(() => true)
     lb.occupy(web1)
     const handle = start()
@@ -88,13 +88,13 @@ describe('a drain under a lease', () => {
     await saveTicket(tickets, { ...ticket, lease: { name: 'another', fence: 1 } })
   })
 
-  it('forgets no ticket of a later holder', async () => {
+  it('does not drop a ticket of a later holder', async () => {
     const { clock, start, tickets, lb } = setUp(() => true)
     lb.occupy(web1)
     const handle = start()
     await clock.runUntil(handle.inForce)
     const ticket = await handle.ticket
-    // This one is frozen after its undo; the next one drains the member again, under the same id.
+    // The process is frozen after its undo; the next one drains the member again under the same id.
     const get = tickets.get.bind(tickets)
     const later = { ...ticket, lease: { name: 'l', fence: 9 } }
     const restored = lb.apply.bind(lb)
@@ -108,7 +108,7 @@ describe('a drain under a lease', () => {
     expect(await get('one')).toMatchObject({ lease: { fence: 9 } })
   })
 
-  it('forgets none either where nothing was left to undo', async () => {
+  it('does not drop it either if nothing was left to undo', async () => {
     const { clock, start, tickets, lb } = setUp(() => true)
     lb.occupy(web1)
     const handle = start()

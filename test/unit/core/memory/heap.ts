@@ -13,7 +13,7 @@ import type {
 import { fakeClock } from 'drainable/testing'
 import { web1 } from '../set-up.js'
 
-/** How often a drain that is held may be looked at, at the least, is up to the core: this is enough time. */
+/** The core decides how seldom it looks at a held drain: this is enough time. */
 const PATIENCE = 200 * 3_600_000
 /** Looks after which what grows once has grown. */
 const WARM = 2_000

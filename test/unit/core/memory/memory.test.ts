@@ -40,8 +40,8 @@ function spySignals(): { readonly most: () => number; readonly mostCombined: () 
 afterEach(() => vi.restoreAllMocks())
 
 // Fault 18: AbortSignal.any on a signal that lives as long as the drain keeps memory for each look.
-describe('looks by the thousand', () => {
-  test('of a drain that is held combine no signal with one that lives on', async () => {
+describe('thousands of looks', () => {
+  test('of a held drain combine no signal with a lasting one', async () => {
     const signals = spySignals()
     const clock = fakeClock()
     const lb = plain()
@@ -52,7 +52,7 @@ describe('looks by the thousand', () => {
     expect(signals.mostCombined()).toBeLessThan(100)
   })
 
-  test('of a drain that is held leave no listeners behind', async () => {
+  test('of a held drain leave no listeners behind', async () => {
     const signals = spySignals()
     const clock = fakeClock()
     const lb = plain()

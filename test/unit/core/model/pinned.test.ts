@@ -8,7 +8,7 @@ const SEEDS = [
   793115, 1002303, 1101089, 1104349, 1106915, 1107343, 300270, 301024,
 ]
 
-test.each(SEEDS)('the truth agrees with all that is said, seed %i', async (seed) => {
+test.each(SEEDS)('all that is said agrees with the truth, seed %i', async (seed) => {
   expect((await play(seed, false, undefined, false)).faults).toEqual([])
 })
 
@@ -21,9 +21,9 @@ const DISTURBED = [
   50026649, 50044627, 50053558, 80014111, 80040453, 80045489, 90001172, 90019551, 90026725,
   95032948, 110038894, 772722, 662601, 125001754, 120016313, 120012519, 130010411, 130028664,
   140012519, 145010810, 145033747, 150012301, 150032433, 150040392, 155000312, 155031360, 155039692,
-  175009067, 175011937, 175033392,
+  175009067, 175011937, 175033392, 11002365, 11026872,
 ]
 
-test.each(DISTURBED)('the truth agrees with all that is said, disturbed, seed %i', async (seed) => {
+test.each(DISTURBED)('all that is said agrees with the truth, disturbed, seed %i', async (seed) => {
   expect((await play(seed)).faults).toEqual([])
 })

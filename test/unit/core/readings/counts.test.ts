@@ -59,7 +59,7 @@ function about(why: readonly Why[], scope: string): Why | undefined {
 }
 
 // Fault 23: a count that is no count is not zero; its process is unread, and why() says what was found.
-describe.each(FIELDS)('a value that counts nothing for %s', (field) => {
+describe.each(FIELDS)('an invalid count %s', (field) => {
   // No arrivals at all are right: a product may not count them.
   const values = VALUES.filter(([name]) => field !== 'arrivals' || name !== 'undefined')
 
@@ -96,7 +96,7 @@ describe.each(FIELDS)('a value that counts nothing for %s', (field) => {
   })
 })
 
-describe('counts that are none', () => {
+describe('invalid counts', () => {
   test('do not cancel each other out', async () => {
     const { clock, lb } = balancer({ scopes: ['a', 'b'] })
     lb.occupy(web1, 2, 'a')
@@ -111,7 +111,7 @@ describe('counts that are none', () => {
     expect(why).toContainEqual(expect.objectContaining({ code: 'in-flight', scope: 'a', count: 5 }))
   })
 
-  test('make a load event incomplete, and stand for no work', async () => {
+  test('make a load event incomplete, and do not stand for work', async () => {
     const { clock, lb } = balancer({ scopes: ['a', 'b'] })
     lb.occupy(web1, 2, 'b')
     scopesThrough(lb, (scope) => (scope.scope === 'a' ? { ...scope, active: NaN } : scope))
@@ -160,7 +160,7 @@ describe('counts that are none', () => {
   })
 
   // What must stay true.
-  test('in one look cost only time', async () => {
+  test('in one look only cost time', async () => {
     const { clock, lb } = balancer()
     let bad = true
     scopesThrough(
@@ -177,7 +177,7 @@ describe('counts that are none', () => {
     expect(report.elapsed).toBeLessThan(4_000)
   })
 
-  test('do not lose an idle that was proved before', async () => {
+  test('do not take back an idle proved before', async () => {
     const { clock, lb } = balancer()
     const seen = recorder()
     const run = startDrain(lb, web1, { clock, onEvent: seen.onEvent })
@@ -213,7 +213,7 @@ describe('counts that are none', () => {
     expect(only(report)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
   })
 
-  test.each([0, 1, 12, Number.MAX_SAFE_INTEGER])('are not these arrivals: %i', async (arrivals) => {
+  test.each([0, 1, 12, Number.MAX_SAFE_INTEGER])('are not arrivals: %i', async (arrivals) => {
     const { clock, lb } = balancer()
     scopesThrough(lb, (scope) => ({ ...scope, arrivals }))
     const report = await clock.runUntil(drain(lb, web1, { clock }))
@@ -244,7 +244,7 @@ const WORDS: readonly (readonly [string, unknown])[] = [
 ]
 
 // Fault 23: states are known words.
-describe("a process whose state is no word of the contract's", () => {
+describe('a process in a state outside the contract', () => {
   test.each(WORDS)('is unread: %s', async (_, state) => {
     const { clock, lb } = balancer()
     lb.occupy(web1, 2)
@@ -258,7 +258,7 @@ describe("a process whose state is no word of the contract's", () => {
     expect(about(why, 'worker')?.text).toContain(state === '' ? 'state' : String(state))
   })
 
-  test('is not ended, whatever it held', async () => {
+  test('has not ended, whatever it held', async () => {
     const { clock, lb } = balancer({ scopes: ['a', 'b'] })
     lb.occupy(web1, 2, 'a')
     const run = startDrain(lb, web1, { clock, timeout: '10s' })
@@ -272,13 +272,13 @@ describe("a process whose state is no word of the contract's", () => {
 })
 
 // Fault 23: the same for the member's own state.
-describe("an own state that is no word of the contract's", () => {
+describe('an own state outside the contract', () => {
   const odd = (reading: PresentReading): PresentReading => ({
     ...reading,
     own: 'DISABLED' as AdminState,
   })
 
-  test('is unknown: nothing is written over it', async () => {
+  test('is unknown, and nothing is written over it', async () => {
     const { clock, lb } = balancer()
     seeThrough(lb, (snapshot) => withPresent(snapshot, odd))
     const run = startDrain(lb, web1, { clock, timeout: '5s' })
@@ -291,7 +291,7 @@ describe("an own state that is no word of the contract's", () => {
     expect(why.find(({ code }) => code === 'unreadable')?.text).toContain('DISABLED')
   })
 
-  test('in mid-drain is no overrule', async () => {
+  test('in mid-drain is not an overrule', async () => {
     const { clock, lb } = balancer()
     lb.occupy(web1)
     const seen = recorder()

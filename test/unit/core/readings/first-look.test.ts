@@ -88,7 +88,7 @@ async function busyTicket(lb: FakeProvider, clock: FakeClock, timeout: number): 
 }
 
 // Fault 11, second clause
-describe('a first call that fails with an error that can pass', () => {
+describe('a first call that fails with a passing error', () => {
   for (const verb of ['describe', 'observe'] as const) {
     test(`is made again: ${verb}`, async () => {
       const { clock, lb } = rig()
@@ -143,7 +143,7 @@ describe('a first call that fails with an error that can pass', () => {
     expect(calls(lb, 'observe')).toBeLessThan(100)
   })
 
-  test('is made again no longer than the deadline', async () => {
+  test('is made again no longer than the deadline allows', async () => {
     const { clock, lb } = rig()
     lb.failNext('throw', { verb: 'observe', times: 10_000 })
     const { outcome, took } = await ending(lb, clock, 2_000)
@@ -192,7 +192,7 @@ function notListening(code: string, deep: boolean): DrainableError {
 }
 
 // Fault 11, second clause
-describe('a first call that finds nothing listening', () => {
+describe('a first call that finds no listener', () => {
   for (const code of NOT_LISTENING) {
     for (const deep of [false, true]) {
       const name = deep ? `${code}, deep in its causes` : code
@@ -206,7 +206,7 @@ describe('a first call that finds nothing listening', () => {
       })
     }
 
-    test(`goes on where something listens again within 1 s: ${code}`, async () => {
+    test(`continues if a listener is back within 1 s: ${code}`, async () => {
       const { clock, lb } = rig()
       lb.failNext('throw', { verb: 'observe', error: notListening(code, false) })
       expect((await ending(lb, clock, 120_000)).outcome).toBe('idle')
@@ -243,7 +243,7 @@ describe('a first call that fails for good', () => {
     expect(reasons).toContainEqual(expect.objectContaining({ code: 'UNAUTHENTICATED' }))
   })
 
-  test('is not made again for a member that is not there', async () => {
+  test('is not made again for a member that does not exist', async () => {
     const { clock, lb } = rig()
     const target = { pool: 'web', member: 'web9' }
     const error = await clock.runUntil(thrown(drain(lb, target, { clock })))
@@ -256,7 +256,7 @@ describe('a first call that fails for good', () => {
 
 // Fault 11, third clause
 describe('a drain at its deadline', () => {
-  test('is a timeout where only the last look is not answered', async () => {
+  test('is a timeout if only the last look has no answer', async () => {
     const { clock, lb } = rig()
     lb.occupy(web1, 3)
     clock.setTimeout(() => lb.failNext('hang', { verb: 'observe', times: 10_000 }), 19_900)
@@ -266,7 +266,7 @@ describe('a drain at its deadline', () => {
     expect(only(report).why[0]).toMatchObject({ code: 'in-flight', count: 3 })
   })
 
-  test('ends soon after it where its last look hangs', async () => {
+  test('ends soon after it if its last look hangs', async () => {
     const { clock, lb } = rig()
     lb.occupy(web1, 3)
     clock.setTimeout(() => lb.failNext('hang', { verb: 'observe', times: 10_000 }), 19_900)
@@ -274,20 +274,20 @@ describe('a drain at its deadline', () => {
     expect((await clock.runUntil(run.done)).elapsed).toBeLessThan(23_000)
   })
 
-  test('is a timeout where each look is slow, but comes', async () => {
+  test('is a timeout if each look is slow but comes', async () => {
     const { clock, lb } = rig({ latency: 3_000 })
     lb.occupy(web1, 3)
     expect((await ending(lb, clock, 60_000)).outcome).toBe('timeout')
   })
 
-  test('is unreachable where the balancer has not answered for long', async () => {
+  test('is unreachable if the balancer has not answered for long', async () => {
     const { clock, lb } = rig()
     lb.occupy(web1, 3)
     clock.setTimeout(() => lb.failNext('hang', { verb: 'observe', times: 10_000 }), 2_000)
     expect((await ending(lb, clock, 20_000)).outcome).toBe('unreachable')
   })
 
-  test('is unreachable where the balancer refuses every look', async () => {
+  test('is unreachable if the balancer refuses every look', async () => {
     const { clock, lb } = rig()
     lb.occupy(web1, 3)
     clock.setTimeout(() => lb.disconnect(), 2_000)

@@ -3,7 +3,7 @@ import { drain, startDrain } from 'drainable'
 import { setUp, thrown, web1 } from '../set-up.js'
 
 describe('a shared look', () => {
-  test('a failed describe that an abort gave up is not remembered', async () => {
+  test('does not remember a failed describe that an abort gave up', async () => {
     const { clock, lb } = setUp({ latency: 100 })
     lb.failNext('throw', { verb: 'describe' })
     const stop = new AbortController()
@@ -15,7 +15,7 @@ describe('a shared look', () => {
     expect((await clock.runUntil(drain(lb, web1, { clock }))).outcome).toBe('idle')
   })
 
-  test('a look that no caller waits for is given up', async () => {
+  test('that no caller waits for is given up', async () => {
     const { clock, lb } = setUp()
     lb.occupy(web1)
     const stop = new AbortController()
@@ -29,7 +29,7 @@ describe('a shared look', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('a slow look under way at the deadline is not unreachable', async () => {
+  test('that is slow at the deadline does not mean unreachable', async () => {
     const { clock, lb } = setUp({ latency: 600 })
     lb.occupy(web1)
     const outcomes = new Set<string>()

@@ -16,9 +16,9 @@ function expire(lb: FakeProvider): () => void {
   }
 }
 
-// It will not pass by itself, and it does pass: nothing of a run may end by it in silence.
-describe('looks that fail for good, as it seems', () => {
-  test('are said, and a drain under way goes on once they are mended', async () => {
+// A failure called permanent may pass nevertheless: no part of a run may end silently because of it.
+describe('looks that seem to fail for good', () => {
+  test('are told, and the drain goes on once they succeed', async () => {
     const { clock, lb } = rig()
     const end = lb.occupy(web1)
     const seen = recorder()
@@ -34,7 +34,7 @@ describe('looks that fail for good, as it seems', () => {
     await run.release()
   })
 
-  test('do not end what is held while an action runs', async () => {
+  test('do not end a held drain while its action runs', async () => {
     const { clock, lb } = rig()
     const seen = recorder()
     const run = startDrain(lb, web1, { clock, timeout: '10m', onEvent: seen.onEvent })

@@ -42,7 +42,7 @@ async function letGo(drains: readonly Busy[]): Promise<void> {
 }
 
 describe('drains on many balancers of one process', () => {
-  test('look no more often together than 250 times a second', async () => {
+  test('look at most 250 times a second together', async () => {
     const clock = fakeClock()
     const drains = Array.from({ length: 50 }, () => busyDrain(clock))
     await clock.advance(2_000)
@@ -56,7 +56,7 @@ describe('drains on many balancers of one process', () => {
     await letGo(drains)
   })
 
-  test('leave one that is left alone its pace', async () => {
+  test('leave an idle one its own pace', async () => {
     const clock = fakeClock()
     const drains = Array.from({ length: 20 }, () => busyDrain(clock))
     await clock.advance(2_000)
@@ -69,7 +69,7 @@ describe('drains on many balancers of one process', () => {
     await letGo([kept!])
   })
 
-  test('look no more often together than 1,000 times a second while actions run', async () => {
+  test('look at most 1,000 times a second together while actions run', async () => {
     const clock = fakeClock()
     const over = Promise.withResolvers<undefined>()
     const drains = Array.from({ length: 40 }, () => {

@@ -14,7 +14,7 @@ test.each(['freshness', 'blind', 'lateBound', 'minTimeout', 'minInterval'] as co
   },
 )
 
-test('a sample of minus infinity is unread, and the ticket can be read', async () => {
+test('a sample at minus infinity is unread, and the ticket stays readable', async () => {
   const { clock, lb } = balancer()
   seeThrough(lb, (snapshot) =>
     withPresent(snapshot, (reading) => ({

@@ -29,7 +29,7 @@ async function after(clock: FakeClock, ms: number): Promise<void> {
   await clock.advance(ms)
 }
 
-describe('the pace that a caller wishes', () => {
+describe('the pace wished by the caller', () => {
   it('spaces the looks while work is in flight', async () => {
     const { clock, lb, looks, counted } = balancer()
     lb.occupy(web1)
@@ -41,7 +41,7 @@ describe('the pace that a caller wishes', () => {
     expect(Math.min(...gaps(looks))).toBeGreaterThanOrEqual(7_000)
   })
 
-  it('looks at once where a quiet time ends or the deadline comes', async () => {
+  it('does not delay a look where a quiet time ends or the deadline comes', async () => {
     const { clock, lb, counted } = balancer()
     const from = clock.now()
     const report = await clock.runUntil(drain(counted, web1, { timeout: '2m', pace: '30s', clock }))
@@ -58,7 +58,7 @@ describe('the pace that a caller wishes', () => {
     expect(clock.now() - began).toBeLessThan(21_000)
   })
 
-  it('does not put off the looks while the action runs', async () => {
+  it('does not delay the looks while the action runs', async () => {
     const { clock, looks, counted } = balancer()
     const done = Promise.withResolvers<undefined>()
     const running = Promise.withResolvers<undefined>()
@@ -84,7 +84,7 @@ describe('the pace that a caller wishes', () => {
     expect(Math.min(...gaps(looks.slice(1)))).toBeGreaterThanOrEqual(5_000)
   })
 
-  it('is the shortest againIn of a step, save for one that sends at once', async () => {
+  it('is the shortest againIn of a step, except after a change', async () => {
     const { clock, lb, counted } = balancer()
     lb.occupy(web1)
     const start = { target: web1, policy: { timeout: '10m' } } as const
@@ -96,7 +96,7 @@ describe('the pace that a caller wishes', () => {
     expect(held.againIn).toBeGreaterThanOrEqual(4_000)
   })
 
-  it('is refused where it is no duration', () => {
+  it('is refused if it is not a duration', () => {
     const { counted } = balancer()
     expect(() => startDrain(counted, web1, { pace: 'soon' as '1s' })).toThrow(/pace/)
     expect(() => startDrain(counted, web1, { pace: 5 })).toThrow(/pace/)

@@ -3,7 +3,7 @@ import { startDrain, type Snapshot } from 'drainable'
 import type { DrainableProvider } from 'drainable/provider'
 import { setUp, web1 } from '../set-up.js'
 
-test('what a provider pushes is taken at once, until the drain ends', async () => {
+test('a pushed snapshot is taken at once until the drain ends', async () => {
   const { clock, lb } = setUp({ capabilities: { minInterval: 60_000 } })
   let push = (): void => undefined
   let listening = 0

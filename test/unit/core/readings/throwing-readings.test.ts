@@ -6,7 +6,7 @@ import { flush, settled, unhandledRejections } from '../settled.js'
 
 const unhandled = unhandledRejections()
 
-describe('odd readings', () => {
+describe('malformed readings', () => {
   for (const [name, field] of Object.entries({
     hints5: { hints: 5 },
     hintsObj: { hints: {} },
@@ -42,7 +42,7 @@ describe('odd readings', () => {
       })
     })
   }
-  it('a getter that throws later', async () => {
+  it('with a getter that throws later: done resolves', async () => {
     const { clock, lb } = rig()
     lb.occupy(web1)
     let n = 0
@@ -68,7 +68,7 @@ describe('odd readings', () => {
 })
 
 describe('a reading that throws where the core reads it', () => {
-  it('ends the drain, with the error', async () => {
+  it('ends the drain with the error', async () => {
     const { clock, lb } = rig()
     lb.occupy(web1)
     let broken = false

@@ -4,11 +4,11 @@ import { rig } from '../rig.js'
 import { recorder, web1 } from '../set-up.js'
 import { flush } from '../settled.js'
 
-describe('a push that nothing dates', () => {
+describe('a pushed snapshot without a date', () => {
   it.each([
     ['with no process read', { state: 'unread' }],
     ['with a moment that is none', { sampledAt: NaN }],
-  ] as const)('from before the hold, %s, is no overrule', async (_, undated) => {
+  ] as const)('from before the hold, %s, is not an overrule', async (_, undated) => {
     const { clock, lb } = rig()
     const before = await lb.observe([web1], { clock, signal: new AbortController().signal })
     const stale: Snapshot = {

@@ -8,8 +8,8 @@ function applies(lb: { requests: readonly { verb: string }[] }): number {
   return lb.requests.filter((call) => call.verb === 'apply').length
 }
 
-describe('ready', () => {
-  test('does not fight for ever with a client that sets it back', async () => {
+describe('ready()', () => {
+  test('gives in to a client that keeps setting the member back', async () => {
     const { clock, lb } = setUp({ latency: 1 })
     lb.setBehind(web1, 'drain')
     const apply = lb.apply.bind(lb)
@@ -25,7 +25,7 @@ describe('ready', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test("the caller's own check is told to stop when ready() is over", async () => {
+  test("stops the caller's own check when it is over", async () => {
     const { clock, lb } = setUp()
     lb.setHealth(web1, 'unchecked')
     lb.setBehind(web1, 'drain')
@@ -39,7 +39,17 @@ describe('ready', () => {
     expect(given?.aborted).toBe(true)
   })
 
-  test('a check that throws at once is a failed check', async () => {
+  test('a check that gives false is a failed check', async () => {
+    const { clock, lb } = setUp()
+    lb.setBehind(web1, 'drain')
+    const waitHealthy = () => Promise.resolve(false)
+    const error = await clock.runUntil(thrown(ready(lb, web1, { clock, waitHealthy })))
+    expect(error).toMatchObject({ code: 'HEALTH_TIMEOUT' })
+    expect((error as Error).message).toContain("the caller's health check failed: it gave false")
+    expect(lb.state(web1)).toBe('drain')
+  })
+
+  test('fails the check that throws at once', async () => {
     const { clock, lb } = setUp()
     lb.setHealth(web1, 'unchecked')
     const waitHealthy = (): never => {

@@ -22,7 +22,7 @@ function hanging(signals: AbortSignal[] = []): Check {
   }
 }
 
-describe("a health check of the caller's that hangs", () => {
+describe('a hanging health check of the caller', () => {
   test('is given up after 30 s', async () => {
     const { clock, lb } = await drained()
     const from = clock.now()
@@ -54,7 +54,7 @@ describe("a health check of the caller's that hangs", () => {
     expect(signals[0]?.reason).toMatchObject({ code: 'HEALTH_TIMEOUT' })
   })
 
-  test('holds no abort back', async () => {
+  test('does not hold back an abort', async () => {
     const { clock, lb } = await drained()
     const stop = new AbortController()
     const signals: AbortSignal[] = []
@@ -69,7 +69,7 @@ describe("a health check of the caller's that hangs", () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('holds no other member back', async () => {
+  test('does not hold back another member', async () => {
     const { clock, lb } = await drained()
     const waitHealthy: Check = (ref) =>
       ref.member === 'web1' ? new Promise(() => undefined) : Promise.resolve()
@@ -86,7 +86,7 @@ test('a health check is not given up under timeout: Infinity', async () => {
   expect(lb.state(web1)).toBe('ready')
 })
 
-test("the timeout of ready() bounds the balancer's own check", async () => {
+test('the timeout of ready() bounds the check of the balancer too', async () => {
   const { clock, lb } = await drained()
   lb.setHealth(web1, 'down')
   const from = clock.now()
@@ -95,7 +95,7 @@ test("the timeout of ready() bounds the balancer's own check", async () => {
   expect(clock.now() - from).toBeGreaterThanOrEqual(60_000)
 })
 
-test('a duration for waitHealthy and a timeout beside it are refused', async () => {
+test('a duration for waitHealthy beside a timeout is refused', async () => {
   const { clock, lb } = setUp()
   const caught = thrown(ready(lb, web1, { clock, waitHealthy: '5s', timeout: '1m' }))
   expect(await clock.runUntil(caught)).toMatchObject({ code: 'INVALID_OPTIONS' })

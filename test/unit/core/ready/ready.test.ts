@@ -18,7 +18,7 @@ describe('ready', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('a member that never gets healthy stays drained, and that is said', async () => {
+  test('leaves a member drained that never gets healthy, and says so', async () => {
     const { clock, lb } = setUp()
     await clock.runUntil(drain(lb, web1, { clock }))
     lb.setHealth(web1, 'down')
@@ -28,7 +28,7 @@ describe('ready', () => {
     expect(lb.state(web1)).toBe('drain')
   })
 
-  test("without waitHealthy a failed check is the balancer's business", async () => {
+  test('leaves a failed check to the balancer without waitHealthy', async () => {
     const { clock, lb } = setUp()
     await clock.runUntil(drain(lb, web1, { clock }))
     lb.setHealth(web1, 'down')
@@ -36,7 +36,7 @@ describe('ready', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('an unchecked member is opened at once and reported as unchecked', async () => {
+  test('opens an unchecked member at once and reports it as unchecked', async () => {
     const { clock, lb } = setUp()
     lb.setHealth(web1, 'unchecked')
     await clock.runUntil(drain(lb, web1, { clock }))
@@ -44,7 +44,7 @@ describe('ready', () => {
     expect(report.members[0]?.health).toBe('unchecked')
   })
 
-  test("the caller's own check is asked before the door is opened", async () => {
+  test("asks the caller's own check before it opens the member", async () => {
     const { clock, lb } = setUp()
     lb.setHealth(web1, 'unchecked')
     await clock.runUntil(drain(lb, web1, { clock }))
@@ -63,7 +63,7 @@ describe('ready', () => {
     expect(await clock.runUntil(thrown(failing))).toMatchObject({ code: 'HEALTH_TIMEOUT' })
   })
 
-  test('lets a drain of this process go, whatever its policy', async () => {
+  test('ends a drain of this process, whatever its policy', async () => {
     const { clock, lb } = setUp()
     const run = startDrain(lb, web1, { clock, onOverrule: 'reapply' })
     await clock.runUntil(run.done)
@@ -73,7 +73,7 @@ describe('ready', () => {
     await run.release()
   })
 
-  test('bad options are refused by name', async () => {
+  test('refuses bad options by name', async () => {
     const { clock, lb } = setUp()
     expect(await thrown(ready(lb, web1, { clock, waitHealthy: 30 }))).toMatchObject({
       code: 'INVALID_OPTIONS',
@@ -85,7 +85,7 @@ describe('ready', () => {
 })
 
 describe('watch', () => {
-  test('follows a drain begun by another client without changing anything', async () => {
+  test('follows a drain of another client without changing anything', async () => {
     const { clock, lb } = setUp()
     const end = lb.occupy(web1)
     const seen = recorder()
@@ -124,7 +124,7 @@ describe('watch', () => {
 })
 
 describe('withEvents', () => {
-  test('a drain begun from outside gives load and idle on the provider', async () => {
+  test('emits load and idle on the provider for a drain begun outside', async () => {
     const lb = withEvents(fakeProvider({ pools: { web: ['web1', 'web2'] } }))
     const end = lb.occupy(web1)
     const idle = new Promise<DrainEvent>((resolve) => void lb.on('idle', resolve))
@@ -136,7 +136,7 @@ describe('withEvents', () => {
     await lb.close()
   })
 
-  test('our own drains are heard once', async () => {
+  test('emits the events of our own drains once', async () => {
     const lb = withEvents(fakeProvider({ pools: { web: ['web1', 'web2'] } }))
     const seen: DrainEvent[] = []
     lb.on('idle', (event) => void seen.push(event))

@@ -37,7 +37,7 @@ describe('a drain by steps', () => {
     expect(lb.state(web1)).toBe('gone')
   })
 
-  test('undoes its hold where another controller took the last place', async () => {
+  test('undoes its hold if another controller took the last place', async () => {
     const { clock, lb } = setUp({ pools: { web: ['web1', 'web2'] } })
     followed(clock)
     const announced = await stepDrain(lb, { target: web1 }, { clock })

@@ -71,7 +71,7 @@ async function arriveAndSee({ clock, lb }: Stepping, ticket: Ticket): Promise<Ti
 }
 
 // Fault 3
-describe('a step after the clocks of its host disagree', () => {
+describe("a step after a disagreement of its host's clocks", () => {
   const jumps: readonly (readonly [string, (host: HostClock) => void])[] = [
     ['wall clock an hour ahead', (host) => host.jumpWall(3_600_000)],
     ['wall clock two seconds ahead', (host) => host.jumpWall(2_000)],
@@ -102,7 +102,7 @@ describe('a step after the clocks of its host disagree', () => {
     expect(clock.now() - arrived).toBeGreaterThanOrEqual(BLIND)
   })
 
-  test.each(jumps)('is idle soon all the same: %s', async (_, jump) => {
+  test.each(jumps)('is idle soon anyway: %s', async (_, jump) => {
     const stepping = await held()
     const { clock, host } = stepping
     const ticket = await arriveAndSee(stepping, stepping.ticket)
@@ -112,7 +112,7 @@ describe('a step after the clocks of its host disagree', () => {
     expect(clock.now() - from).toBeLessThan(5_000)
   })
 
-  test('is not idle where the wall clock jumps ahead before each step', async () => {
+  test('is not idle if the wall clock jumps ahead before each step', async () => {
     const stepping = await held()
     const { clock, host } = stepping
     const arrived = clock.now()
@@ -152,7 +152,7 @@ async function onOtherHosts(stepping: Stepping): Promise<readonly (readonly numb
 
 // Fault 3: another host has no quiet time to go on from
 describe('a step on another host', () => {
-  test('that gives the verdict looks twice, blind apart', async () => {
+  test('that gives the verdict looks twice, the blind time apart', async () => {
     const looks = (await onOtherHosts(await held())).at(-1)!
     expect(looks.length).toBeGreaterThanOrEqual(2)
     expect(looks.at(-1)! - looks[0]!).toBeGreaterThanOrEqual(BLIND)
@@ -189,7 +189,7 @@ describe('a step on another host', () => {
     expect(said).toContain('in-force')
   })
 
-  test('gives no verdict where something arrived between its two looks', async () => {
+  test('gives no verdict if something arrived between its two looks', async () => {
     const stepping = await held()
     const { clock, lb, host } = stepping
     const { ticket } = (await looksOf(stepping, stepping.ticket)).step // the first zero
@@ -267,7 +267,7 @@ describe('a step on the same host', () => {
     expect(clock.now() - from).toBeLessThan(BLIND)
   })
 
-  test('starts the quiet time anew where something arrived in a gap', async () => {
+  test('starts the quiet time anew if something arrived in a gap', async () => {
     const stepping = await held()
     const { clock, lb } = stepping
     const { ticket } = (await looksOf(stepping, stepping.ticket)).step
@@ -280,7 +280,7 @@ describe('a step on the same host', () => {
 })
 
 // What a crashed step may have sent is told from what was confirmed since by their order alone.
-describe('a hold that was confirmed is not taken for a late one', () => {
+describe('a confirmed hold is not taken for a late one', () => {
   /** Drained and sealed by steps, the wall clock jumps once the hold is confirmed. */
   async function ledger(jump: number): Promise<readonly string[]> {
     const { clock, lb } = rig({ capabilities: { lateBound: 60_000 } })
@@ -298,15 +298,15 @@ describe('a hold that was confirmed is not taken for a late one', () => {
 
   const once = ['drain:applied', 'maint:applied']
 
-  test('where the wall clock jumps a minute ahead', async () => {
+  test('when the wall clock jumps a minute ahead', async () => {
     expect(await ledger(60_000)).toEqual(once)
   })
 
-  test('where the wall clock is slewed by less than a millisecond', async () => {
+  test('when the wall clock is slewed by less than a millisecond', async () => {
     expect(await ledger(0.4)).toEqual(once)
   })
 
-  test('where moments are no whole milliseconds, and may still be late', async () => {
+  test('when moments are fractions of a millisecond, and it may still be late', async () => {
     const { clock, lb } = rig({ capabilities: { lateBound: 60_000 } })
     hostClock(clock)
     lb.occupy(web1)
@@ -318,7 +318,7 @@ describe('a hold that was confirmed is not taken for a late one', () => {
     expect(step.ticket.members[0]!.state.hold.late).toHaveLength(1)
   })
 
-  test('proves anew what was sealed on another host, whose clock is behind', async () => {
+  test('proves anew a member sealed on another host with a slower clock', async () => {
     const FRESH = 4_000
     const stepping = await held({ capabilities: { freshness: FRESH } })
     const { clock, lb, host } = stepping

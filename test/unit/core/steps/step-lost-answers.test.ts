@@ -69,7 +69,7 @@ async function play(seed: number): Promise<string> {
 const CHUNK = 30
 
 test.each([1, 31, 61, 91, 121])(
-  `steps whose answers get lost are undone whole, ${casesOf(CHUNK)} seeds from %i`,
+  `steps with lost answers are undone whole, ${casesOf(CHUNK)} seeds from %i`,
   async (first) => {
     for (let seed = first; seed < first + cases(CHUNK); seed += 1)
       expect(await play(seed), `seed ${seed}`).toMatch(/^(idle|left), restored, ready, no error$/)
@@ -96,7 +96,7 @@ test('a removal waits for a lost hold by the clock of its own machine', async ()
   expect(clock.now() - since).toBeGreaterThan(29_000)
 })
 
-test('steps do not wait again and again for what their own ticket has', async () => {
+test('steps do not wait again and again for changes of their own ticket', async () => {
   const { clock, lb } = rig({ capabilities: { lateBound: 1_000 } })
   lb.setBehind(web1, 'drain')
   loseAnswer(lb, clock, isOpening)

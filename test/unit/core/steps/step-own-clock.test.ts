@@ -31,7 +31,7 @@ async function steps(
   return step
 }
 
-test("the time between two steps goes by the caller's clock", async () => {
+test("the time between two steps is taken from the caller's clock", async () => {
   const both = owned()
   const from = both.clock.now()
   const step = await steps(both, { settle: '5s', timeout: '1m' })
@@ -40,7 +40,7 @@ test("the time between two steps goes by the caller's clock", async () => {
   expect(both.clock.now() - from).toBeLessThan(7_000)
 })
 
-test('a fake clock drives steps as it comes', async () => {
+test('a fake clock drives steps', async () => {
   const clock = fakeClock()
   const lb = fakeProvider({ pools: { web: ['web1', 'web2'] }, clock })
   const step = await steps({ clock, lb }, { settle: '2s', timeout: '1m' })
@@ -49,7 +49,7 @@ test('a fake clock drives steps as it comes', async () => {
   expect(clock.now()).toBeLessThan(4_000)
 })
 
-test("the deadline of steps goes by the caller's clock", async () => {
+test("the deadline of steps is taken from the caller's clock", async () => {
   const both = owned()
   both.lb.occupy(web1)
   const from = both.clock.now()
@@ -57,7 +57,7 @@ test("the deadline of steps goes by the caller's clock", async () => {
   expect(both.clock.now() - from).toBeLessThan(62_000)
 })
 
-test("a ticket has the moments of the caller's clock", async () => {
+test("a ticket has moments of the caller's clock", async () => {
   const { clock, lb } = owned()
   lb.occupy(web1)
   const run = startDrain(lb, web1, { clock, timeout: '10s' })
@@ -73,7 +73,7 @@ test("a ticket has the moments of the caller's clock", async () => {
   await resumed.release()
 })
 
-test("an end has the moment of the caller's clock", async () => {
+test("an end has a moment of the caller's clock", async () => {
   const { clock, lb } = owned()
   const seen: DrainEvent[] = []
   const run = startDrain(lb, web1, { clock, onEvent: (event) => void seen.push(event) })
@@ -83,7 +83,7 @@ test("an end has the moment of the caller's clock", async () => {
   for (const { at } of seen) expect(at).toMatch(/^2020-01-01T00:00/)
 })
 
-test('a step by another clock than the last one takes its time by that one', async () => {
+test('a step by another clock takes its time from that clock', async () => {
   const { clock, lb } = owned()
   const first = await stepDrain(lb, { target: web1, policy: { settle: '3s' } }, { clock })
   const held = await stepDrain(lb, json(first.ticket), { clock })

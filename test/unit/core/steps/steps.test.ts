@@ -57,7 +57,7 @@ describe('stepDrain', () => {
     expect(step.outcome).toBe('refused')
   })
 
-  test('asks for its place again where a drain crashed over its first hold', async () => {
+  test('asks for its place again if a drain crashed over its first hold', async () => {
     const { clock, lb } = setUp({ pools: { web: ['web1', 'web2'] } })
     wall.clock = clock
     const kept: Ticket[] = []
@@ -78,7 +78,7 @@ describe('stepDrain', () => {
     expect([last.outcome, lb.state(web1)]).toEqual(['idle', 'maint'])
   })
 
-  test('goes on when the wall clock went back', async () => {
+  test('continues when the wall clock went back', async () => {
     const { clock, lb } = setUp()
     wall.clock = clock
     let step = await stepDrain(lb, { target: web1, policy: { timeout: '3h' } }, { clock })
@@ -89,7 +89,7 @@ describe('stepDrain', () => {
     expect(step.outcome).toBe('idle')
   })
 
-  test('a hold of a step that crashed is not taken for found in place', async () => {
+  test('does not take the hold of a crashed step for one found in place', async () => {
     const { clock, lb } = setUp()
     wall.clock = clock
     const first = await stepDrain(lb, { target: web1 }, { clock })
@@ -100,7 +100,7 @@ describe('stepDrain', () => {
     expect(undone || only(report).error?.code === 'CONFLICT').toBe(true)
   })
 
-  test('a member that was overruled is not drained again while others go on', async () => {
+  test('leaves an overruled member alone while others go on', async () => {
     const { clock, lb } = setUp()
     wall.clock = clock
     lb.occupy(web2)
@@ -114,7 +114,7 @@ describe('stepDrain', () => {
     expect(step.outcome).toBe('overruled')
   })
 
-  test('an overruled member is said once, and why in each step', async () => {
+  test('says an overruled member once, and in each step why', async () => {
     const { clock, lb } = setUp()
     wall.clock = clock
     lb.occupy(web2)
@@ -132,7 +132,7 @@ describe('stepDrain', () => {
     expect(step.ticket.members[0]?.outcome).toBe('overruled')
   })
 
-  test('a member refused for good is not asked for again by later steps', async () => {
+  test('does not ask later for a member refused for good', async () => {
     const { clock, lb } = setUp()
     wall.clock = clock
     lb.occupy(web2)
@@ -157,7 +157,7 @@ describe('stepDrain', () => {
     expect(step.ticket.members[0]?.outcome).toBe('refused')
   })
 
-  test('a removal that waited is not sent while nothing can be read', async () => {
+  test('does not send a waiting removal while nothing can be read', async () => {
     const { clock, lb } = setUp()
     const apply = lb.apply.bind(lb)
     const error = new DrainableError('CONFLICT', 'still has connections')
@@ -191,7 +191,7 @@ describe('stepDrain', () => {
 })
 
 describe('resumeDrain', () => {
-  test('a drain resumed from an aborted one is held after idle', async () => {
+  test('holds on after idle when resumed from an aborted drain', async () => {
     const { clock, lb } = setUp({ instance: 'lb' })
     wall.clock = clock
     lb.occupy(web1)
@@ -220,7 +220,7 @@ describe('resumeDrain', () => {
     await run.release()
   })
 
-  test('a hold that was lowered for want of a word stays lowered', async () => {
+  test("keeps a hold lowered that lacked the caller's word", async () => {
     const { clock, lb } = setUp()
     wall.clock = clock
     const observe = lb.observe.bind(lb)
@@ -256,8 +256,8 @@ describe('resumeDrain', () => {
   })
 })
 
-describe('maint that is not gentle', () => {
-  test('a member that says nothing of maint counts by the capability', async () => {
+describe('a maint that is not gentle', () => {
+  test('of a member without a word of its own is judged by the capability', async () => {
     const { clock, lb } = setUp({ capabilities: { maint: 'cuts' } })
     const observe = lb.observe.bind(lb)
     lb.observe = async (refs, ctx) => {
@@ -274,7 +274,7 @@ describe('maint that is not gentle', () => {
     expect(lb.state(web2)).toBe('ready')
   })
 
-  test('a raise that was refused has cut nothing', async () => {
+  test('has cut nothing if the raise was refused', async () => {
     const { clock, lb } = setUp({ capabilities: { maint: 'cuts' } })
     const end = lb.occupy(web1, 3)
     const apply = lb.apply.bind(lb)
@@ -296,7 +296,7 @@ describe('maint that is not gentle', () => {
     await run.release()
   })
 
-  test('a first hold in maint that cuts says how many', async () => {
+  test('as a first hold says how many it cut', async () => {
     const { clock, lb } = setUp({ capabilities: { maint: 'cuts' } })
     lb.occupy(web1, 3)
     const run = startDrain(lb, web1, {

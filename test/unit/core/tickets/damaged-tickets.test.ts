@@ -178,7 +178,7 @@ async function stepOn(lb: FakeProvider, clock: FakeClock, from: Ticket, most: nu
 
 // Faults 19 and 25: a damaged ticket is refused by its field, or does no harm.
 describe('a ticket with any one field damaged', () => {
-  test('is refused by resumeDrain at once, or comes to its end', { timeout: 60_000 }, async () => {
+  test('is refused by resumeDrain at once, or leads to an end', { timeout: 60_000 }, async () => {
     const instance = 'answers-damaged-resume'
     const all = await tickets(instance)
     await fc.assert(
@@ -206,7 +206,7 @@ describe('a ticket with any one field damaged', () => {
     )
   })
 
-  test('is refused by stepDrain at once, or comes to its end', { timeout: 60_000 }, async () => {
+  test('is refused by stepDrain at once, or leads to an end', { timeout: 60_000 }, async () => {
     const instance = 'answers-damaged-step'
     const all = await tickets(instance)
     await fc.assert(
@@ -232,7 +232,7 @@ describe('a ticket with any one field damaged', () => {
   })
 
   test(
-    'is refused by restore() before it looks, or comes to its end',
+    'is refused by restore() before it looks, or leads to an end',
     { timeout: 60_000 },
     async () => {
       const instance = 'answers-damaged-restore'
@@ -268,7 +268,7 @@ describe('resumeDrain refuses a real ticket', () => {
     ['a text for any truth value', (value) => typeof value === 'boolean', 'yes'],
     ['a text for any list', (value) => Array.isArray(value), 'x'],
   ]
-  test.each(wrong)('with %s, by its name', async (_, matches, value) => {
+  test.each(wrong)('with %s, by name', async (_, matches, value) => {
     const instance = 'answers-damaged-field'
     const all = await tickets(instance)
     const { clock, lb } = await later(instance)
@@ -298,7 +298,7 @@ async function held() {
 }
 
 // Fault 25: what a damaged ticket led to so far.
-describe('a ticket that is refused', () => {
+describe('a refused ticket', () => {
   const state = ['members', 0, 'state']
   const cases: readonly (readonly [string, (ticket: Ticket) => unknown, RegExp])[] = [
     ['has no members', (ticket) => set(ticket, ['members'], []), /members/],
@@ -336,7 +336,7 @@ describe('a ticket that is refused', () => {
     ['is a text', () => 'ticket', /ticket/],
   ]
 
-  test.each(cases)('by resumeDrain, at once: it %s', async (_, damage, words) => {
+  test.each(cases)('is refused by resumeDrain at once: it %s', async (_, damage, words) => {
     const { ticket, clock, lb } = await held()
     let error: unknown
     try {
@@ -351,7 +351,7 @@ describe('a ticket that is refused', () => {
   })
 
   // Whether null, a list or a text is a bad ticket or a bad start, is a case of the input's tests.
-  test.each(cases.slice(0, -3))('by stepDrain: it %s', async (_, damage, words) => {
+  test.each(cases.slice(0, -3))('is refused by stepDrain: it %s', async (_, damage, words) => {
     const { ticket, clock, lb } = await held()
     const error = await thrown(stepDrain(lb, damage(ticket) as Ticket, { clock }))
     expect(error).toMatchObject({ code: 'TICKET_INVALID', retryable: false })
@@ -359,7 +359,7 @@ describe('a ticket that is refused', () => {
     expect(lb.requests).toEqual([])
   })
 
-  test.each(cases.slice(1))('by restore(): it %s', async (_, damage, words) => {
+  test.each(cases.slice(1))('is refused by restore(): it %s', async (_, damage, words) => {
     const { ticket, clock, lb } = await held()
     const error = await clock.runUntil(thrown(restore(lb, damage(ticket) as Ticket, { clock })))
     expect(error).toMatchObject({ code: 'TICKET_INVALID', retryable: false })

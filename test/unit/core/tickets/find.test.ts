@@ -21,7 +21,7 @@ async function addressOf(lb: DrainableProvider): Promise<string> {
   return reading?.present === true ? (reading.address ?? '') : ''
 }
 
-test('an address is found by the provider, not by a look at everything', async () => {
+test('an address is found by the provider, not by a look at all members', async () => {
   const { fake, asked, lb } = finder(() => [WEB1, WEB1])
   const address = await addressOf(lb)
   const report = await drain(lb, { address }, { timeout: '10s', settle: '20ms' })
@@ -31,7 +31,7 @@ test('an address is found by the provider, not by a look at everything', async (
   expect(looks).not.toContain('all')
 })
 
-test('what is found at another address is left out', async () => {
+test('a member found at another address is left out', async () => {
   const { lb } = finder(() => [WEB1, { pool: 'web', member: 'web2' }])
   const readings = await select(lb, { address: await addressOf(lb) })
   expect(readings.map(({ ref }) => ref)).toEqual([WEB1])
@@ -41,12 +41,12 @@ test.each([
   ['nothing', [], 'NOT_FOUND'],
   ['no list', {}, 'MALFORMED_REPLY'],
   ['a list of no members', [{ pool: 'web' }], 'MALFORMED_REPLY'],
-])('a provider that finds %s', async (_what, found, code) => {
+])('a provider that finds %s makes select() fail', async (_what, found, code) => {
   const { lb } = finder(() => found)
   await expect(select(lb, { address: '10.0.0.1' })).rejects.toMatchObject({ code })
 })
 
-test('everything can be listed, on one balancer or on several', async () => {
+test('all members can be listed, on one balancer or several', async () => {
   const a = fakeProvider({ pools: { web: ['web1'], api: ['api1'] } })
   const b = fakeProvider({ pools: { web: ['web1'] } })
   const refs = async (lb: DrainableProvider): Promise<readonly MemberRef[]> =>

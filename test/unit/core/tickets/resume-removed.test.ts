@@ -54,7 +54,7 @@ test('a fake that counts after a removal lists processes without work', async ()
   ])
 })
 
-test('a resume waits for the work of a member that was removed', async () => {
+test('a resume waits for the work of a removed member', async () => {
   const { clock, lb } = rig()
   const end = lb.occupy(web1, 2)
   const run = startDrain(lb, web1, { clock, timeout: '10m' })

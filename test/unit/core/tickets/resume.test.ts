@@ -70,7 +70,7 @@ describe('a resume of a ticket that was idle', () => {
     expect(only(run.report()).proof).toBeUndefined()
   })
 
-  test('says no idle-lost for an idle it never said', async () => {
+  test('does not say idle-lost for an idle that it never said', async () => {
     const { clock, lb } = rig()
     const ticket = await idleTicket(lb, clock)
     const seen = recorder()
@@ -80,7 +80,7 @@ describe('a resume of a ticket that was idle', () => {
     expect(seen.of('phase').at(-1)).toMatchObject({ from: 'draining', to: 'idle' })
   })
 
-  test('proves idle by samples of its own', async () => {
+  test('proves idle by its own samples', async () => {
     const { clock, lb } = rig()
     const ticket = await idleTicket(lb, clock)
     await clock.advance(60_000)
@@ -95,7 +95,7 @@ describe('a resume of a ticket that was idle', () => {
     expect(clock.now() - from).toBeGreaterThanOrEqual(1_000)
   })
 
-  test('changes nothing where the member is still held', async () => {
+  test('changes nothing if the member is still held', async () => {
     const { clock, lb } = rig()
     const ticket = await idleTicket(lb, clock)
     const sent = recordChanges(lb, clock)
@@ -121,7 +121,7 @@ describe('a resume of a ticket that was idle', () => {
     })
   })
 
-  test('goes on with work it finds in flight until that has ended', async () => {
+  test('waits for work in flight until it ends', async () => {
     const { clock, lb } = rig()
     const ticket = await idleTicket(lb, clock)
     const end = lb.occupy(web1, 7)

@@ -27,7 +27,7 @@ test('a ticket is kept for what another drain of it still holds', async () => {
   expect([lb.state(web2), kept()]).toEqual(['ready', undefined])
 })
 
-test('a ticket of one member does not take away what a later drain of it holds', async () => {
+test('an undo of one member keeps the ticket of a later drain', async () => {
   const { clock, lb, one, both, kept, tickets } = await twoDrains()
   const older = json(await one.ticket)
   await clock.runUntil(restore(lb, older, { clock, tickets }))
@@ -36,7 +36,7 @@ test('a ticket of one member does not take away what a later drain of it holds',
   await Promise.all([one.release(), both.release()])
 })
 
-test('a drain that has changed nothing yet does not write what another one has dropped', async () => {
+test('a drain without changes does not rewrite a ticket that was dropped', async () => {
   const { clock, lb } = rig({ pools: { web: ['web1', 'web2'] } })
   const { map, ...tickets } = memoryStore()
   const first = startDrain(lb, web1, { clock, tickets, id: 'job' })
@@ -51,7 +51,7 @@ test('a drain that has changed nothing yet does not write what another one has d
     await gate
     return observe(...asked)
   }
-  // Both are wanted, and no more than one of two may go: what it asks for is not granted.
+  // It wants both members, of which only one may go: the floor refuses.
   const options = { clock, tickets, id: 'job', keepReady: 2, onMinimum: 'wait' } as const
   const both = startDrain(late, [web1, web2], { ...options, timeout: '10m' })
   await clock.advance(10)

@@ -40,7 +40,7 @@ test('an undo opens the member while the ticket store hangs', async () => {
 })
 
 test.each([{}, { id: 'deploy-7' }])(
-  'a drain that never ends, %o, ends where the ticket store never answers',
+  'a drain with %o ends though its ticket store never answers',
   async (more) => {
     const { clock, lb } = rig()
     const tickets = store()

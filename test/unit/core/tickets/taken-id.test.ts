@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { drain, ready, type Ticket, type TicketStore } from 'drainable'
 import { only, setUp, thrown, web1, web2 } from '../set-up.js'
 
-test('an id that still holds another member is not written over', async () => {
+test('an id that still holds another member is not overwritten', async () => {
   const { clock, lb } = setUp({ pools: { web: ['web1', 'web2', 'web3', 'web4'] } })
   const map = new Map<string, unknown>()
   const tickets: TicketStore = {

@@ -48,7 +48,7 @@ describe('tickets', () => {
     expect(seen.at(-1)).toBe('drain:applied maint:applied -> maint')
   })
 
-  test('a store that keeps nothing ends the drain before any change', async () => {
+  test('in a store that keeps nothing end the drain before any change', async () => {
     const { clock, lb } = setUp()
     const tickets: TicketStore = {
       get: async () => undefined,
@@ -61,7 +61,7 @@ describe('tickets', () => {
     expect(lb.requests.filter((call) => call.verb === 'apply')).toEqual([])
   })
 
-  test('a resume from any ticket ends idle, on a provider that forgot', async () => {
+  test('resume at any stage to idle, on a provider that forgot', async () => {
     const { clock, lb } = setUp({ instance: 'lb', capabilities: { lateBound: 500 } })
     const tickets: Ticket[] = []
     await clock.runUntil(
@@ -86,7 +86,7 @@ describe('tickets', () => {
     }
   })
 
-  test('restore undoes what was applied, not what was only intended', async () => {
+  test('restore what was applied, not what was only intended', async () => {
     const { clock, lb } = setUp()
     const tickets: Ticket[] = []
     await clock.runUntil(drain(lb, web1, { clock, onTicket: (t) => void tickets.push(json(t)) }))
@@ -98,7 +98,7 @@ describe('tickets', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('restore takes the seal that was only intended, in either state', async () => {
+  test('restore an intended seal in either state', async () => {
     for (const found of ['drain', 'maint'] as const) {
       const { clock, lb } = setUp()
       const tickets: Ticket[] = []
@@ -115,7 +115,7 @@ describe('tickets', () => {
     }
   })
 
-  test('restore leaves alone what another client changed since', async () => {
+  test('leave alone what another client changed since', async () => {
     const { clock, lb } = setUp()
     const run = startDrain(lb, web1, { clock, seal: false })
     await clock.runUntil(run.done)
@@ -126,7 +126,7 @@ describe('tickets', () => {
     expect(lb.state(web1)).toBe('maint')
   })
 
-  test('restore of a member that was drained before goes back to that', async () => {
+  test('restore a member that was drained before to drained', async () => {
     const { clock, lb } = setUp()
     lb.setBehind(web1, 'drain')
     const run = startDrain(lb, web1, { clock })
@@ -137,7 +137,7 @@ describe('tickets', () => {
     expect(only(report).error).toBeUndefined()
   })
 
-  test('restore waits under drain for the first check after maint', async () => {
+  test('wait under drain for the first check after maint', async () => {
     const { clock, lb } = setUp()
     const run = startDrain(lb, web1, { clock })
     await clock.runUntil(run.done)
@@ -150,7 +150,7 @@ describe('tickets', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('a second run under the same id keeps the first undo', async () => {
+  test('keep the first undo through a second run under the same id', async () => {
     const { clock, lb } = setUp()
     const tickets = memoryStore()
     const first = startDrain(lb, web1, { clock, tickets, id: 'deploy' })
@@ -178,7 +178,7 @@ describe('tickets', () => {
       return { tickets, ...setUp({ instance: 'lb', capabilities: { lateBound } }) }
     }
 
-    test('a second run under the same id takes back the hold that came late', async () => {
+    test('let a second run of the same id take back the late hold', async () => {
       const { clock, lb, tickets } = await crashed()
       let ticks = 0
       // No moment of a real clock comes twice, so the look before the first change is not the first look.
@@ -201,14 +201,14 @@ describe('tickets', () => {
       expect(lb.state(web1)).toBe('ready')
     })
 
-    test('its id is refused to a drain of another member', async () => {
+    test('refuse their id to a drain of another member', async () => {
       const { clock, lb, tickets } = await crashed()
       const error = await clock.runUntil(thrown(drain(lb, web2, { clock, tickets, id: 'a' })))
       expect(error).toMatchObject({ code: 'TICKET_INVALID' })
     })
   })
 
-  test("what is no ticket, or another balancer's, is refused by name", async () => {
+  test('are refused by name if malformed or of another balancer', async () => {
     const { clock, lb } = setUp()
     const run = startDrain(lb, web1, { clock })
     await clock.runUntil(run.done)
@@ -224,7 +224,7 @@ describe('tickets', () => {
     })
   })
 
-  test('file tickets are whole, private, and gone after the undo', async () => {
+  test('in files are whole, private, and gone after the undo', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'drainable-'))
     try {
       const tickets = fileTickets(join(folder, 'tickets'))
@@ -244,7 +244,7 @@ describe('tickets', () => {
     }
   })
 
-  test('unstorage works as a store', async () => {
+  test('can be stored in unstorage', async () => {
     const map = new Map<string, unknown>()
     const tickets = fromUnstorage({
       getItem: async (key) => map.get(key) ?? null,
@@ -257,8 +257,8 @@ describe('tickets', () => {
   })
 })
 
-describe('a store that is slower than the drain', () => {
-  test('a change given up while its ticket was written is not sent', async () => {
+describe('a store slower than the drain', () => {
+  test('stops a change that was given up while its ticket was written', async () => {
     const { clock, lb } = setUp()
     let keep = (): void => undefined
     const onTicket = (): Promise<void> =>
@@ -277,7 +277,7 @@ describe('a store that is slower than the drain', () => {
   })
 })
 
-describe('a drain that is released', () => {
+describe('a released drain', () => {
   test('has a ticket of what it did', async () => {
     const { clock, lb } = setUp()
     const tickets = memoryStore()
@@ -340,7 +340,7 @@ describe('stepDrain', () => {
   })
 })
 
-test('a real ticket is the same after a round trip through JSON', async () => {
+test('a real ticket survives a round trip through JSON', async () => {
   const { clock, lb } = setUp()
   lb.occupy(web1)
   const run = startDrain(lb, web1, { clock, timeout: '1m' })

@@ -90,7 +90,7 @@ describe("an abort with onAbort: 'restore' that fails", () => {
     expect(only(report).error).toMatchObject({ code })
   })
 
-  test.each(failures)('says a fault: %s', async (_, code, prepare) => {
+  test.each(failures)('reports a fault: %s', async (_, code, prepare) => {
     const rig = aborting()
     await abortAfter(rig, () => prepare(rig))
     expect(rig.seen.of('fault')).toContainEqual(
@@ -116,7 +116,7 @@ describe("an abort with onAbort: 'restore' that fails", () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('waits no longer for a change that hangs than for one that comes late', async () => {
+  test('waits no longer for a hanging change than for a late one', async () => {
     const rig = aborting()
     const { clock, lb, stop, reason, policy, tickets } = rig
     await using run = startDrain(lb, web1, policy)
@@ -132,7 +132,7 @@ describe("an abort with onAbort: 'restore' that fails", () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('opens the other members, and names only the one that failed', async () => {
+  test('opens the other members, and names only the failed one', async () => {
     const rig = aborting()
     const { clock, lb, stop, reason, policy } = rig
     lb.occupy(web2)
@@ -155,7 +155,7 @@ describe("an abort with onAbort: 'restore' that fails", () => {
 })
 
 // Fault 10: what must stay so
-describe('an abort that has nothing to undo, or is not to', () => {
+describe('an abort with nothing to undo', () => {
   test('changes nothing while the drain is preparing', async () => {
     const { clock, lb, stop, reason, policy } = aborting()
     lb.failNext('hang', { verb: 'observe', times: 1_000 })
@@ -178,7 +178,7 @@ describe('an abort that has nothing to undo, or is not to', () => {
     expect(rig.tickets.map.has('one')).toBe(true)
   })
 
-  test('says no fault and no error where the undo worked', async () => {
+  test('reports no fault and no error if the undo worked', async () => {
     const rig = aborting()
     const report = await abortAfter(rig, () => undefined)
     expect(only(report).error).toBeUndefined()

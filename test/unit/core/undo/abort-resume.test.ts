@@ -44,7 +44,7 @@ describe("an abort of a resume that is still preparing, with onAbort: 'restore'"
     expect(clock.pending).toBe(0)
   })
 
-  test('undoes it where the signal had fired before the call', async () => {
+  test('undoes it if the signal had fired before the call', async () => {
     const { clock, lb, stop, resume } = await resuming()
     stop.abort('enough')
     await using run = resume()
@@ -64,7 +64,7 @@ describe("an abort of a resume that is still preparing, with onAbort: 'restore'"
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('undoes it where the deadline is over', async () => {
+  test('undoes it if the deadline is over', async () => {
     const { clock, lb, stop, resume } = await resuming()
     await clock.advance(20 * 60_000)
     await using run = resume()
@@ -73,7 +73,7 @@ describe("an abort of a resume that is still preparing, with onAbort: 'restore'"
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('keeps the ticket and says so where the balancer stays away', async () => {
+  test('keeps the ticket and says so if the balancer stays away', async () => {
     const { clock, lb, stop, seen, tickets, resume } = await resuming()
     lb.disconnect()
     await using run = resume()

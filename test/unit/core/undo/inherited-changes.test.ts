@@ -20,7 +20,7 @@ function loseLater(lb: FakeProvider, clock: FakeClock, ms: number, late: number)
   }
 }
 
-test('a restore that was carried out without an answer ends what is ours', async () => {
+test('a restore carried out without an answer ends our ownership', async () => {
   const { clock, lb } = rig({
     pools: { web: ['web1', 'web2', 'web3', 'web4'] },
     capabilities: { lateBound: 3_000 },
@@ -49,7 +49,7 @@ test('a restore that was carried out without an answer ends what is ours', async
   await one.release()
 })
 
-test('an inherited hold whose time is over is not found carried out', async () => {
+test('an inherited hold whose time is over is not taken for carried out', async () => {
   const { clock, lb } = rig({ capabilities: { lateBound: 2_000 } })
   lb.occupy(web1)
   loseAnswer(lb, clock, isHold)
@@ -87,7 +87,7 @@ test('a member whose hold may come keeps its place for the next drain', async ()
   await clock.runUntil(both.release())
 })
 
-test('ready() waits for the hold of a step, whose call it has waited for', async () => {
+test('ready() waits for the hold of a step whose call it waited for', async () => {
   const { clock, lb } = rig({ capabilities: { lateBound: 1_000 } })
   lb.occupy(web1)
   const first = await clock.runUntil(stepDrain(lb, { target: web1, policy: {} }, { clock }))
@@ -100,7 +100,7 @@ test('ready() waits for the hold of a step, whose call it has waited for', async
   await clock.runUntil(step)
 })
 
-test('a restore that was seen to have come, and has no answer yet, ends what is ours', async () => {
+test('a restore seen to have come, without an answer, ends our ownership', async () => {
   const { clock, lb } = rig()
   const one = startDrain(lb, web1, { clock, timeout: '1m', settle: '0ms', seal: false })
   await clock.runUntil(one.done)

@@ -4,7 +4,7 @@ import { isHold, loseAnswer, rig } from '../rig.js'
 import { web1 } from '../set-up.js'
 import { flush, settled } from '../settled.js'
 
-describe('an undo beside a lateBound beyond its own limit', () => {
+describe('an undo under a lateBound longer than its own limit', () => {
   for (const lateBound of [10_000, 29_000, 60_000]) {
     it(`restore() waits for lateBound ${lateBound}`, async () => {
       const { clock, lb } = rig({ capabilities: { lateBound } })

@@ -3,7 +3,7 @@ import { restore, startDrain, stepDrain, type Ticket } from 'drainable'
 import { only, web1 } from '../set-up.js'
 import { anotherObject, isOpening, json, loseAnswer, rig } from '../rig.js'
 
-test('what one undo left as uncertain is not ours for the next one', async () => {
+test('a hold that one undo left as uncertain is not ours for the next', async () => {
   const { clock, lb } = rig()
   const start = { target: web1, policy: { hold: 'maint', timeout: '10m' } } as const
   const announced = await clock.runUntil(stepDrain(lb, start, { clock }))
@@ -20,7 +20,7 @@ test('what one undo left as uncertain is not ours for the next one', async () =>
   expect(lb.state(web1)).toBe('maint')
 })
 
-test('the last ticket says what was undone, also where only a look has shown it', async () => {
+test('the last ticket lists an undo that only a look has shown', async () => {
   const { clock, lb } = rig()
   const told: Ticket[] = []
   const onTicket = (ticket: Ticket): void => void told.push(json(ticket))

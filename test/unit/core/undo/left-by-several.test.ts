@@ -3,7 +3,7 @@ import { DrainableError, ready, startDrain } from 'drainable'
 import { web1 } from '../set-up.js'
 import { anotherObject, isHold, loseAnswer, rig } from '../rig.js'
 
-test('ready() waits for the late holds of all runs that have ended', async () => {
+test('ready() waits for the late holds of all ended runs', async () => {
   const { clock, lb } = rig({ capabilities: { lateBound: 10_000 } })
   lb.occupy(web1)
   loseAnswer(lb, clock, isHold, 6_000)
@@ -19,7 +19,7 @@ test('ready() waits for the late holds of all runs that have ended', async () =>
   expect(lb.state(web1)).toBe('ready')
 })
 
-test('an undo waits for the late hold of a later drain beside its own', async () => {
+test('an undo waits for its own late hold and that of a later drain', async () => {
   const { clock, lb } = rig({ capabilities: { lateBound: 10_000 } })
   lb.occupy(web1)
   const apply = lb.apply.bind(lb)

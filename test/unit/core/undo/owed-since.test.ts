@@ -17,7 +17,7 @@ function hangOpening({ clock, lb }: Rig, ms: number): void {
   }
 }
 
-test('what a drain takes over from an undo is not what was set since', async () => {
+test('an inherited undo does not count as set since by another client', async () => {
   const both = rig({ capabilities: { lateBound: 200 } })
   const { clock, lb } = both
   lb.occupy(web1)

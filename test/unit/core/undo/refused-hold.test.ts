@@ -3,7 +3,7 @@ import { DrainableError, restore, startDrain, type Ticket } from 'drainable'
 import { only, web1 } from '../set-up.js'
 import { isHold, json, rig } from '../rig.js'
 
-test('a refused hold is not ours where another client set more meanwhile', async () => {
+test('a refused hold is not ours if another client set more meanwhile', async () => {
   const { clock, lb } = rig()
   const apply = lb.apply.bind(lb)
   lb.apply = (changes, ctx) => {
@@ -22,7 +22,7 @@ test('a refused hold is not ours where another client set more meanwhile', async
   expect([only(report).outcome, lb.state(web1)]).toEqual(['overruled', 'drain'])
 })
 
-test('a refused hold is not ours because an operator set the same afterwards', async () => {
+test('a refused hold is not ours if an operator set the same afterwards', async () => {
   const { clock, lb } = rig()
   lb.occupy(web1)
   const apply = lb.apply.bind(lb)

@@ -88,7 +88,7 @@ describe('restore() of a handle', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test.each(ends)('leaves what done has said after %s', async (_, end) => {
+  test.each(ends)('keeps what done has said after %s', async (_, end) => {
     const { clock, run } = await end()
     const said = json(await run.done)
     expect((await clock.runUntil(run.restore())).outcome).toBe('restored')
@@ -111,7 +111,7 @@ describe('restore() of a handle', () => {
     expect(map.has('one')).toBe(false)
   })
 
-  test('asked for twice resolves twice', async () => {
+  test('resolves twice when called twice', async () => {
     const { clock, lb, run } = await busy()
     await run.release()
     const reports = await clock.runUntil(Promise.all([run.restore(), run.restore()]))
@@ -124,7 +124,7 @@ describe('restore() of a handle', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('after a release is not given up by a look that fails', async () => {
+  test('after a release is not given up by a failed look', async () => {
     const { clock, lb, run } = await busy()
     await run.release()
     lb.failNext('throw', { verb: 'observe', times: 2 })
@@ -156,7 +156,7 @@ describe('restore() of a handle', () => {
     expect(only(report).outcome).toBe('overruled')
   })
 
-  test('changes nothing where the drain was refused', async () => {
+  test('changes nothing if the drain was refused', async () => {
     const { clock, lb } = balancer()
     lb.failNext('reject', { verb: 'apply' })
     const run = startDrain(lb, web1, { clock })
@@ -166,7 +166,7 @@ describe('restore() of a handle', () => {
     expect(only(report).outcome).toBe('restored')
   })
 
-  test('a release alone opens nothing', async () => {
+  test('is not replaced by a release, which opens nothing', async () => {
     const { clock, lb, run } = await busy()
     await run.release()
     await clock.advance(10_000)

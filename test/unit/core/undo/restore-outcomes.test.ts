@@ -51,7 +51,7 @@ async function left(options: Parameters<typeof balancer>[0] = {}, policy: object
 
 // Fault 15: an undo says what became of it.
 describe('restore(ticket) ends as', () => {
-  test('restored, where it opened what was ours', async () => {
+  test('restored if it opened what was ours', async () => {
     const { clock, lb, ticket } = await left()
     const report = await clock.runUntil(restore(lb, ticket, { clock }))
     expect(report.outcome).toBe('restored')
@@ -59,7 +59,7 @@ describe('restore(ticket) ends as', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('restored, where nothing of ours is left', async () => {
+  test('restored if nothing of ours is left', async () => {
     const { clock, lb, ticket } = await left()
     lb.setBehind(web1, 'ready')
     const before = lb.requests.length
@@ -69,7 +69,7 @@ describe('restore(ticket) ends as', () => {
     expect(lb.requests.slice(before).filter(({ verb }) => verb === 'apply')).toEqual([])
   })
 
-  test('overruled, where another client changed it since', async () => {
+  test('overruled if another client changed it since', async () => {
     const { clock, lb, ticket } = await left({}, { seal: false })
     lb.setBehind(web1, 'maint')
     const report = await clock.runUntil(restore(lb, ticket, { clock }))
@@ -78,14 +78,14 @@ describe('restore(ticket) ends as', () => {
     expect(lb.state(web1)).toBe('maint')
   })
 
-  test('gone, where the member is no more', async () => {
+  test('gone if the member does not exist any more', async () => {
     const { clock, lb, ticket } = await left()
     lb.setBehind(web1, 'gone')
     const report = await clock.runUntil(restore(lb, ticket, { clock }))
     expect(only(report)).toMatchObject({ outcome: 'gone', error: { code: 'MEMBER_GONE' } })
   })
 
-  test('refused, where the balancer said no', async () => {
+  test('refused if the balancer refused', async () => {
     const { clock, lb, ticket } = await left()
     refuse(lb, isRestore, denied)
     const report = await clock.runUntil(restore(lb, ticket, { clock }))
@@ -93,7 +93,7 @@ describe('restore(ticket) ends as', () => {
     expect(only(report).error?.message).toBe(denied.message)
   })
 
-  test('unreachable, where the balancer can not be read', async () => {
+  test('unreachable if the balancer can not be read', async () => {
     const { clock, lb, ticket } = await left()
     lb.disconnect()
     const report = await clock.runUntil(restore(lb, ticket, { clock }))
@@ -126,7 +126,7 @@ describe('restore() of a handle', () => {
     expect(only(report)).toMatchObject({ outcome: 'restored', phase: 'active' })
   })
 
-  test('ends as refused, where the balancer said no', async () => {
+  test('ends as refused if the balancer refused', async () => {
     const { clock, lb } = balancer()
     const run = startDrain(lb, web1, { clock })
     await clock.runUntil(run.done)
@@ -135,7 +135,7 @@ describe('restore() of a handle', () => {
     expect(only(report)).toMatchObject({ outcome: 'refused', error: { code: 'FORBIDDEN' } })
   })
 
-  test('ends as unreachable, where the balancer can not be read', async () => {
+  test('ends as unreachable if the balancer can not be read', async () => {
     const { clock, lb } = balancer()
     const run = startDrain(lb, web1, { clock })
     await clock.runUntil(run.done)
@@ -145,7 +145,7 @@ describe('restore() of a handle', () => {
     expect(only(report)).toMatchObject({ outcome: 'unreachable', error: { code: 'UNREACHABLE' } })
   })
 
-  test('ends as overruled, where another client changed it since', async () => {
+  test('ends as overruled if another client changed it since', async () => {
     const { clock, lb } = balancer()
     const run = startDrain(lb, web1, { clock, seal: false })
     await clock.runUntil(run.done)
@@ -156,7 +156,7 @@ describe('restore() of a handle', () => {
     expect(lb.state(web1)).toBe('maint')
   })
 
-  test('ends as gone, where the member is no more', async () => {
+  test('ends as gone if the member does not exist any more', async () => {
     const { clock, lb } = balancer()
     const run = startDrain(lb, web1, { clock })
     await clock.runUntil(run.done)
@@ -179,7 +179,7 @@ describe('restore() of a handle', () => {
     expect(only(await run.done).outcome).toBe('aborted')
   })
 
-  test('after done leaves what done has said', async () => {
+  test('after done keeps what done has said', async () => {
     const { clock, lb } = balancer()
     const run = startDrain(lb, web1, { clock })
     const said = json(await clock.runUntil(run.done))
@@ -189,7 +189,7 @@ describe('restore() of a handle', () => {
   })
 })
 
-test('a look that shows our member ready blames no client after a restore', async () => {
+test('a look that shows our member ready after a restore blames no client', async () => {
   const { clock, lb } = balancer()
   const seen = recorder()
   const run = startDrain(lb, web1, { clock, onEvent: seen.onEvent })

@@ -40,7 +40,7 @@ test('an undo waits for a call that others still wait for', async () => {
   await two.release()
 })
 
-test('a release waits for its call, so that the ticket can go elsewhere', async () => {
+test('a release waits for its call, so that the ticket can move on', async () => {
   const both = rig({ capabilities: { lateBound: 500 } })
   const { clock, lb } = both
   hang(both, 60_000)

@@ -68,19 +68,22 @@ const UNDOS: readonly (readonly [string, Undo])[] = [
 
 // Fault 6
 describe('an undo of a hold whose answer was lost', () => {
-  test.each(UNDOS)('opens what is carried out late: %s', async (_, undo) => {
+  test.each(UNDOS)('opens a hold that is carried out late: %s', async (_, undo) => {
     const { clock, lb } = lostHold(5_000)
     await undo(lb, clock)
     await clock.advance(60_000)
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test.each(UNDOS)('opens what is carried out just within lateBound: %s', async (_, undo) => {
-    const { clock, lb } = lostHold(LATE_BOUND - 100)
-    await undo(lb, clock)
-    await clock.advance(60_000)
-    expect(lb.state(web1)).toBe('ready')
-  })
+  test.each(UNDOS)(
+    'opens a hold that is carried out just within lateBound: %s',
+    async (_, undo) => {
+      const { clock, lb } = lostHold(LATE_BOUND - 100)
+      await undo(lb, clock)
+      await clock.advance(60_000)
+      expect(lb.state(web1)).toBe('ready')
+    },
+  )
 
   test.each(UNDOS)('is not done before lateBound has passed: %s', async (_, undo) => {
     const { clock, lb } = lostHold()
@@ -106,7 +109,7 @@ describe('an undo of a hold whose answer was lost', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('opens a late hold although it was sent again and found in between', async () => {
+  test('opens a late hold that was sent again and found in between', async () => {
     const { clock, lb } = lostHold(6_000)
     await using run = startDrain(lb, web1, { clock, timeout: '10m' })
     await clock.advance(3_000)
@@ -126,7 +129,7 @@ describe('an undo of a hold whose answer was lost', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('says in why() until when it looks on', async () => {
+  test('says in why() for how long it waits', async () => {
     const { clock, lb } = lostHold(5_000)
     await using run = startDrain(lb, web1, { clock, timeout: '10m' })
     await clock.advance(20)
@@ -174,7 +177,7 @@ describe('an undo of a hold whose answer was lost', () => {
 
 // Fault 6
 describe("an abort with onAbort: 'restore' after a hold whose answer was lost", () => {
-  test('opens what is carried out within 5 s, then rejects', async () => {
+  test('opens a hold carried out within 5 s, then rejects', async () => {
     const { clock, lb } = lostHold(2_000, 3_000)
     const tickets = memoryStore()
     const stop = new AbortController()
@@ -233,7 +236,7 @@ describe("an abort with onAbort: 'restore' after a hold whose answer was lost", 
     expect(tickets.map.has('one')).toBe(true)
   })
 
-  test('leaves a ticket that opens what came afterwards', async () => {
+  test('leaves a ticket that opens a hold which came afterwards', async () => {
     const { clock, lb } = lostHold(20_000, 30_000)
     const stop = new AbortController()
     const tickets = memoryStore()
@@ -319,7 +322,7 @@ describe('an undo of a hold whose answer came', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('opens a lost hold at once where its own first look finds it', async () => {
+  test('opens a lost hold at once if its own first look finds it', async () => {
     const { clock, lb } = rig({ capabilities: { lateBound: 30_000 } })
     lb.occupy(web1)
     loseAnswer(lb, clock, isHold, 0)

@@ -85,7 +85,7 @@ describe('an undo out of maint', () => {
     ),
   )
 
-  test.each(losses)('opens though one is lost (%s): %s', async (_, __, undo, which, late) => {
+  test.each(losses)('opens with one step lost (%s): %s', async (_, __, undo, which, late) => {
     const { clock, lb } = rig({ capabilities: { lateBound: 500 } })
     const outcome = await undo(lb, clock, () => loseAnswer(lb, clock, which, late))
     await clock.advance(10_000)
@@ -93,7 +93,7 @@ describe('an undo out of maint', () => {
     expect(outcome).toBe('restored')
   })
 
-  test.each(UNDOS)('opens although each step is lost once: %s', async (_, undo) => {
+  test.each(UNDOS)('opens with each step lost once: %s', async (_, undo) => {
     const { clock, lb } = rig({ capabilities: { lateBound: 500 } })
     const lose = (): void => {
       loseAnswer(lb, clock, isOpening)
@@ -104,7 +104,7 @@ describe('an undo out of maint', () => {
     expect(outcome).toBe('restored')
   })
 
-  test('does not name another client where its second step is lost', async () => {
+  test('does not blame another client when its second step is lost', async () => {
     const { clock, lb } = rig({ capabilities: { lateBound: 500 } })
     await using run = startDrain(lb, web1, { clock })
     await clock.runUntil(run.done)
@@ -157,7 +157,7 @@ describe('a drain that an operator sets just after our undo', () => {
     })
   }
 
-  test('is left alone where our own hold was a drain too', async () => {
+  test('is left alone if our own hold was a drain too', async () => {
     const { clock, lb } = rig()
     await using run = startDrain(lb, web1, { clock, seal: false })
     await clock.runUntil(run.done)
@@ -184,7 +184,7 @@ describe('a drain that an operator sets just after our undo', () => {
     expect(only(report).outcome).toBe('overruled')
   })
 
-  test('is opened where a reload brought it back from a state file', async () => {
+  test('is opened if a reload brought it back from a state file', async () => {
     const { clock, lb } = rig()
     await using run = startDrain(lb, web1, { clock, seal: false })
     await clock.runUntil(run.done)
@@ -271,9 +271,9 @@ describe('a drain that an operator set while our hold was only intended', () => 
   })
 })
 
-// Fault 9: what is ours all the same
+// Fault 9: holds that are ours nevertheless
 describe('a hold of ours', () => {
-  test('is opened after a resume where the ticket says it was applied', async () => {
+  test('is opened after a resume if the ticket says it was applied', async () => {
     const { clock, lb } = rig()
     lb.occupy(web1)
     const first = startDrain(lb, web1, { clock, timeout: '10m' })
@@ -297,7 +297,7 @@ describe('a hold of ours', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('is opened where this process intended it, lost the answer and found it', async () => {
+  test('is opened if this process intended it, lost the answer and found it', async () => {
     const { clock, lb } = rig()
     lb.occupy(web1)
     lb.failNext('throw-after', { verb: 'apply' })
@@ -307,7 +307,7 @@ describe('a hold of ours', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('is not opened where another client raised it to maint since', async () => {
+  test('is not opened if another client raised it to maint since', async () => {
     const { clock, lb } = rig()
     lb.occupy(web1)
     await using run = startDrain(lb, web1, { clock, timeout: '10m' })

@@ -111,7 +111,7 @@ describe('restore() of a handle whose balancer stays away', () => {
   })
 })
 
-// Fault 5, the sibling: the undo of a ticket
+// Fault 5, for the undo of a ticket
 describe('restore() of a ticket', () => {
   test('opens the member after one look that fails', async () => {
     const { clock, lb } = rig()
@@ -138,7 +138,7 @@ describe('restore() of a ticket', () => {
   })
 })
 
-// Fault 5, the sibling: a restore while the first look is under way
+// Fault 5, for a restore while the first look is under way
 describe('restore() of a handle that is still preparing', () => {
   for (const verb of ['describe', 'observe'] as const) {
     test(`resolves at once while the first ${verb} hangs, nothing is changed`, async () => {
@@ -180,7 +180,7 @@ describe('restore() of a handle whose looks succeed', () => {
     expect(seen.of('end')).toHaveLength(1)
   })
 
-  test('says restored, and changes nothing, where nothing of ours is left', async () => {
+  test('reports restored and changes nothing if nothing of ours is left', async () => {
     const { clock, lb } = rig()
     await using run = startDrain(lb, web1, { clock })
     await clock.runUntil(run.done)

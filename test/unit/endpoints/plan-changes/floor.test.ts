@@ -4,15 +4,15 @@ import type { PresentReading } from 'drainable/provider'
 import { describe, expect, test } from 'vitest'
 import { a, b, gentle, plan, reading, short, snapshotOf, wish } from '../plan-support.js'
 
-describe('empty and unsynced lists', () => {
-  test('change nothing, and say so for every member', () => {
+describe('an empty or unsynced list', () => {
+  test('changes nothing, and that is said for every member', () => {
     const { changes, held } = plan([], snapshotOf(a, b))
     expect(changes).toEqual([])
     expect(held.map(({ ref }) => ref.member)).toEqual(['a', 'b'])
     expect(held[0]?.reason).toContain('allowEmpty')
   })
 
-  test('allowEmpty means it, and the floor is the one that was given', () => {
+  test('is acted on with allowEmpty, down to the given floor', () => {
     expect(short([], snapshotOf(a, b), { allowEmpty: true })).toEqual(['a drain', 'b drain'])
     expect(short([], snapshotOf(a, b), { allowEmpty: true, keepReady: 1 })).toEqual([
       'a held',
@@ -20,14 +20,14 @@ describe('empty and unsynced lists', () => {
     ])
   })
 
-  test('each pool on its own', () => {
+  test('of one pool does not affect another pool', () => {
     const api = { ...reading('z', '10.0.0.7'), ref: { pool: 'api', member: 'z' } }
     expect(
       short([wish('10.0.0.1', 'serve')], snapshotOf(a, api), { pools: ['web', 'api'] }),
     ).toEqual(['z held'])
   })
 
-  test('synced: false never acts, even with allowEmpty', () => {
+  test('is never acted on with synced: false, even with allowEmpty', () => {
     const options = { synced: false, allowEmpty: true, keepReady: 0 }
     expect(short([], snapshotOf(a), options)).toEqual(['a held'])
     expect(short([wish('10.0.0.1', 'drain')], snapshotOf(a), options)).toEqual(['a held'])
@@ -38,7 +38,7 @@ describe('keepReady', () => {
   const all = (state: DesiredMember['state'], more: Partial<DesiredMember> = {}): DesiredMember[] =>
     ['10.0.0.1', '10.0.0.2'].map((address) => wish(address, state, more))
 
-  test('the last one that would serve is kept', () => {
+  test('keeps the last member that would serve', () => {
     const { changes, held } = plan(all('drain'), snapshotOf(a, b))
     expect(changes.map(({ ref }) => ref.member)).toEqual(['a'])
     expect(held).toEqual([
@@ -46,7 +46,7 @@ describe('keepReady', () => {
     ])
   })
 
-  test('0 keeps none, 2 keeps both', () => {
+  test('as 0 keeps none, as 2 keeps both', () => {
     expect(short(all('drain'), snapshotOf(a, b), { keepReady: 0 })).toEqual(['a drain', 'b drain'])
     expect(short(all('drain'), snapshotOf(a, b), { keepReady: 2 })).toEqual(['a held', 'b held'])
   })
@@ -56,7 +56,7 @@ describe('keepReady', () => {
     ['weight 0', { weight: 0 }],
     ['already draining', { own: 'drain' }],
     ['under an inherited drain', { inherited: 'drain', serves: false }],
-  ])('a member that is %s keeps nothing, and may be held', (_name, more) => {
+  ])('does not count a member that is %s, which may be held', (_name, more) => {
     const other = reading('b', '10.0.0.2', more)
     expect(
       short([wish('10.0.0.1', 'drain'), wish('10.0.0.2', 'serve')], snapshotOf(a, other), {
@@ -67,12 +67,12 @@ describe('keepReady', () => {
     expect(short(dead, snapshotOf(a, { ...other, ...gentle }))).toContain('b maint')
   })
 
-  test('a member whose endpoint is gone does not count', () => {
+  test('does not count a member whose endpoint is gone', () => {
     const desired = [wish('10.0.0.1', 'drain'), wish('10.0.0.2', 'drain', { serving: false })]
     expect(short(desired, snapshotOf(a, b))).toEqual(['b drain', 'a held'])
   })
 
-  test('what is gone is held below the floor while one that counts is left', () => {
+  test('allows a hold of a gone member while one that counts is left', () => {
     const desired = [wish('10.0.0.1', 'serve'), wish('10.0.0.2', 'drain', { serving: false })]
     for (const keepReady of [1, 2, 5]) {
       expect(short(desired, snapshotOf(a, b), { keepReady })).toEqual(['b drain'])
@@ -82,7 +82,7 @@ describe('keepReady', () => {
     }
   })
 
-  test('one left that is down, at weight 0 or held lets nothing gone be held', () => {
+  test('allows no hold of a gone member with none left that serves', () => {
     const desired = [wish('10.0.0.1', 'drain'), wish('10.0.0.2', 'drain', { serving: false })]
     for (const more of [{ health: 'down' }, { weight: 0 }, { own: 'drain' }] as const) {
       const other = reading('a', '10.0.0.1', more)
@@ -90,14 +90,14 @@ describe('keepReady', () => {
     }
   })
 
-  test('all of them are gone: none is taken until another serves', () => {
+  test('keeps all gone members until another one serves', () => {
     expect(short(all('drain', { serving: false }), snapshotOf(a, b))).toEqual(['a held', 'b held'])
     const fresh = reading('c', '10.0.0.3')
     const desired = [...all('drain', { serving: false }), wish('10.0.0.3', 'serve')]
     expect(short(desired, snapshotOf(a, b, fresh))).toEqual(['a drain', 'b drain'])
   })
 
-  test('one that is only about to be added or made ready does not count yet', () => {
+  test('does not count a member that is only about to be added or opened', () => {
     const back = reading('c', '10.0.0.3', { own: 'drain' })
     const desired = [
       wish('10.0.0.1', 'drain'),
@@ -107,7 +107,7 @@ describe('keepReady', () => {
     expect(short(desired, snapshotOf(a, back))).toEqual(['c restore', '10.0.0.4:80 add', 'a held'])
   })
 
-  test('no drain goes below it, and what is gone goes while another counts', () => {
+  test('is never crossed, and gone members go while another one counts', () => {
     const state = fc.constantFrom('ready', 'drain', 'maint')
     const member = fc.record({
       own: state,
@@ -159,7 +159,7 @@ describe('owns', () => {
   const owns: PlanOptions['owns'] = (one) => one.ref.member.startsWith('ctl-')
   const ours = reading('ctl-1', '10.0.0.1')
 
-  test('the others are reported and left alone', () => {
+  test('leaves the others alone and reports them', () => {
     const stranger = reading('hand-made', '10.0.0.8')
     const { changes, held } = plan([wish('10.0.0.1', 'serve')], snapshotOf(ours, stranger), {
       owns,
@@ -169,12 +169,12 @@ describe('owns', () => {
     expect(held[0]?.reason).toMatch(/^foreign: left alone in ready, although: no endpoint/)
   })
 
-  test('a member that an operator drained is not overruled by owns', () => {
+  test('does not overrule an operator who drained a member', () => {
     const drained = reading('a', '10.0.0.1', { own: 'maint' })
     expect(short([wish('10.0.0.1', 'serve')], snapshotOf(drained), { owns })).toEqual(['a held'])
   })
 
-  test('strangers count for the floor', () => {
+  test('counts members of others for the floor', () => {
     const stranger = reading('hand-made', '10.0.0.8')
     const desired = [wish('10.0.0.1', 'drain'), wish('10.0.0.8', 'serve')]
     expect(short(desired, snapshotOf(ours, stranger), { owns })).toContain('ctl-1 drain')

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { a, b, plan, reading, short, snapshotOf, wish } from '../plan-support.js'
 
 describe('matching', () => {
-  test('IPv6 in any spelling', () => {
+  test('IPv6 matches in any spelling', () => {
     const six = reading('six', '2001:DB8:0::0001')
     expect(short([wish('[2001:db8::1]', 'serve')], snapshotOf(six))).toEqual([])
   })
@@ -36,13 +36,13 @@ describe('matching', () => {
     ])
   })
 
-  test('two port names on one number: who wants more of it counts', () => {
+  test('of two port names on one number the one that wants more counts', () => {
     const both = [wish('10.0.0.1', 'drain'), wish('10.0.0.1', 'serve')]
     expect(short(both, snapshotOf(a))).toEqual([])
     expect(short(both.toReversed(), snapshotOf())).toEqual(['10.0.0.1:80 add'])
   })
 
-  test('by name where no address is given', () => {
+  test('is by name if no address is given', () => {
     const desired = [
       { pool: 'web', member: 'a', state: 'drain' } as const,
       wish('10.0.0.2', 'serve'),
@@ -50,7 +50,7 @@ describe('matching', () => {
     expect(short(desired, snapshotOf(a, b))).toEqual(['a drain'])
   })
 
-  test('a member without an address is told about, never touched', () => {
+  test('a member without an address is reported and never changed', () => {
     const dns = reading('dns', undefined)
     const { changes, held } = plan([wish('10.0.0.1', 'serve')], snapshotOf(a, dns), {
       idle: () => true,
@@ -61,13 +61,13 @@ describe('matching', () => {
     ])
   })
 
-  test('a slot that another address took over is drained, and the name waits', () => {
+  test('a slot taken over by another address is drained, and the name waits', () => {
     const reused = reading('web1', '10.0.0.9')
     const desired = [wish('10.0.0.5', 'serve', { member: 'web1' }), wish('10.0.0.2', 'serve')]
     expect(short(desired, snapshotOf(reused, b))).toEqual(['web1 drain', 'web1 held'])
   })
 
-  test('every balancer of a combined provider that has the pool', () => {
+  test('covers every balancer of a combined provider that has the pool', () => {
     const at = (balancer: string, one: PresentReading): PresentReading => ({
       ...one,
       ref: { ...one.ref, balancer },
@@ -89,12 +89,12 @@ describe('matching', () => {
     ])
   })
 
-  test('a member on port 0 takes the port of the client, so it has none', () => {
+  test('a member on port 0 takes the port of the client', () => {
     const any = reading('any', '10.0.0.1', { port: 0 })
     expect(short([wish('10.0.0.1', 'serve')], snapshotOf(any))).toEqual([])
   })
 
-  test('many ports of one address are told apart, like a few', () => {
+  test('many ports of one address are told apart, as few are', () => {
     const ports = Array.from({ length: 12 }, (_, i) => 8_000 + i)
     const nodes = ports.map((port) => reading(`p${port}`, '10.0.0.1', { port }))
     const anyPort = reading('any', '10.0.0.1', { port: 0 })

@@ -22,24 +22,24 @@ describe('removing', () => {
       b,
     )
 
-  test('never in one step: a vanished member is held first', () => {
+  test('takes more than one step: a vanished member is held first', () => {
     expect(short(desired, inState('ready', { released: true }), { idle: () => true })).toEqual([
       'a maint',
     ])
   })
 
-  test('not on zeros of one snapshot', () => {
+  test('does not follow zeros of one snapshot', () => {
     const { changes, held } = plan(desired, inState('maint'))
     expect(changes).toEqual([])
     expect(held[0]?.reason).toContain('in maint and not proved idle (0 in flight, 0 queued)')
   })
 
-  test('on the word of the caller, who has a report', () => {
+  test('follows the word of a caller who has a report', () => {
     const { changes } = plan(desired, inState('maint'), { idle: () => true })
     expect(changes).toEqual([{ kind: 'remove', ref: a.ref, identity: a.identity }])
   })
 
-  test('on the word of every process while the door is closed', () => {
+  test('follows the word of every process while no work can arrive', () => {
     expect(short(desired, inState('maint', { released: true }))).toEqual(['a remove'])
     expect(short(desired, inState('drain', { released: true }), { gone: 'drain' })).toEqual([
       'a held',
@@ -56,12 +56,12 @@ describe('removing', () => {
     expect(short(desired, noScopes)).toEqual(['a held'])
   })
 
-  test('only what is gone: an unready endpoint keeps its place', () => {
+  test('covers only gone endpoints: an unready one keeps its place', () => {
     const unready = [...desired, wish('10.0.0.1', 'drain', { serving: false })]
     expect(short(unready, inState('maint'), { idle: () => true })).toEqual([])
   })
 
-  test('what a product can not take out is said', () => {
+  test('is reported if the product can not remove', () => {
     const fixed = { ...capabilities, remove: false }
     const options = { idle: () => true, capabilities: fixed }
     expect(short(desired, inState('maint'), options)).toEqual(['a held'])
@@ -69,7 +69,7 @@ describe('removing', () => {
 })
 
 describe('adding', () => {
-  test('what serves and is not there, named by its address unless named', () => {
+  test('covers serving endpoints that are missing, named by address', () => {
     const desired = [
       wish('2001:db8::1', 'serve', { weight: 5 }),
       wish('10.0.0.9', 'serve', { member: 'nine' }),
@@ -86,7 +86,7 @@ describe('adding', () => {
     ])
   })
 
-  test('never what drains or is left out', () => {
+  test('never covers what drains or is left out', () => {
     expect(short([wish('10.0.0.1', 'drain'), wish('10.0.0.3', 'absent')], snapshotOf())).toEqual([])
   })
 
@@ -107,13 +107,13 @@ describe('adding', () => {
         },
       },
     ],
-  ])('%s: said instead', (_name, one, options) => {
+  ])('is not done but reported: %s', (_name, one, options) => {
     const { changes, held } = plan([one, wish('10.0.0.1', 'serve')], snapshotOf(a), options)
     expect(changes).toEqual([])
     expect(held).toHaveLength(1)
   })
 
-  test('a pool that is not there is said', () => {
+  test('is reported for a missing pool', () => {
     const wanted = [{ ...wish('10.0.0.1', 'serve'), pool: 'wep' }]
     const { changes, held } = plan(wanted, snapshotOf(a), { pools: ['wep'] })
     expect(changes).toEqual([])

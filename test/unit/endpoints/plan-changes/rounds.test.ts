@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { a, gentle, plan, reading, snapshotOf, wish } from '../plan-support.js'
 
 describe('level-triggered: carrying out a plan leaves nothing to do', () => {
-  test('for any set of endpoints, in at most three rounds', () => {
+  test('for any set of endpoints in at most three rounds', () => {
     const tri = fc.constantFrom(true, false, null)
     const endpoint = fc.record({
       addresses: fc.constantFrom(['10.0.0.1'], ['10.0.0.2'], ['10.0.0.3'], ['10.0.0.4']),
@@ -50,7 +50,7 @@ function carryOut(readings: PresentReading[], changes: Plan['changes']): Present
 }
 
 describe('formatPlan', () => {
-  test('one line per change and per member left alone', () => {
+  test('has one line per change and per member left alone', () => {
     const desired = [
       wish('10.0.0.1', 'drain'),
       wish('10.0.0.2', 'serve'),
@@ -70,7 +70,7 @@ describe('formatPlan', () => {
     ])
   })
 
-  test('control characters from outside do not reach the terminal', () => {
+  test('lets no control characters from outside reach the terminal', () => {
     const evil = reading('e\u001b[31mvil\n', '10.0.0.7')
     const text = formatPlan(
       plan([wish('10.0.0.2', 'serve', { reason: 'x\u0007y' })], snapshotOf(evil)),

@@ -13,7 +13,7 @@ import {
   wish,
 } from '../plan-support.js'
 
-describe('what still serves', () => {
+describe('an endpoint that still serves', () => {
   test('is held in drain, with the identity that was found', () => {
     const { changes, steps } = plan(
       [wish('10.0.0.1', 'drain'), wish('10.0.0.2', 'serve')],
@@ -38,19 +38,19 @@ describe('what still serves', () => {
     ])
   })
 
-  test('and is as wished: nothing', () => {
+  test('needs no change if it is as wished', () => {
     const found = plan([wish('10.0.0.1', 'serve')], snapshotOf(a))
     expect(found).toEqual({ changes: [], steps: [], held: [] })
     expect(formatPlan(found)).toBe('nothing to change')
   })
 
-  test('but inherits a drain: said, since its own state is ready', () => {
+  test('that inherits a drain is reported, since its own state is ready', () => {
     const under = reading('a', '10.0.0.1', { inherited: 'drain', serves: false })
     const { held } = plan([wish('10.0.0.1', 'serve')], snapshotOf(under))
     expect(held[0]?.reason).toContain('inherits drain')
   })
 
-  test('in a state that is not understood: left alone', () => {
+  test('in an unknown state is left alone', () => {
     const odd = reading('a', '10.0.0.1', { own: 'unknown' })
     expect(
       short([wish('10.0.0.1', 'drain'), wish('10.0.0.2', 'serve')], snapshotOf(odd, b)),
@@ -58,7 +58,7 @@ describe('what still serves', () => {
   })
 })
 
-describe('what does not answer any more', () => {
+describe('an endpoint that does not answer any more', () => {
   const dead = [wish('10.0.0.1', 'drain', { serving: false }), wish('10.0.0.2', 'serve')]
   const absent = [wish('10.0.0.1', 'absent'), wish('10.0.0.2', 'serve')]
   const vanished = [wish('10.0.0.2', 'serve')]
@@ -67,7 +67,7 @@ describe('what does not answer any more', () => {
     ['not serving', dead],
     ['excluded', absent],
     ['vanished', vanished],
-  ])('%s: in maint where maint keeps established work', (_name, desired) => {
+  ])('%s: in maint if maint keeps established work', (_name, desired) => {
     expect(short(desired, snapshotOf({ ...a, ...gentle }, b))).toEqual(['a maint'])
     expect(short(desired, snapshotOf(a, b), { capabilities })).toEqual(['a maint'])
   })
@@ -91,7 +91,7 @@ describe('what does not answer any more', () => {
     ])
   })
 
-  test('the reading wins over the capability, and the reason says why', () => {
+  test('is judged by the reading rather than the capability, with the reason', () => {
     const { steps } = plan(vanished, snapshotOf({ ...a, maint: 'cuts' }, b), {
       capabilities,
     })
@@ -106,7 +106,7 @@ describe('what does not answer any more', () => {
     expect(short(dead, snapshotOf(draining, b))).toEqual(['a maint'])
   })
 
-  test('a product without maint gets drain; one without either is said', () => {
+  test('is drained without maint, and reported without both', () => {
     const can = { maint: 'gentle', add: true, remove: true } as const
     const drains = { capabilities: { ...can, ladder: ['ready', 'drain'] as const } }
     expect(short(vanished, snapshotOf(a, b), drains)).toEqual(['a drain'])

@@ -10,7 +10,7 @@ test.each([
   ['a pipe with a port', ['/run/app.sock', '/run/app.sock'], '/run/app.sock', 80],
   ['an abstract pipe', ['@app', '@app'], '@app', 0],
   ['IPv6 in two spellings', ['[2001:db8::1]:80', '[2001:DB8:0::1]:80'], '2001:db8::1', 80],
-])('%s that is added twice is there once', async (_, members, address, port) => {
+])('%s that is added twice exists once', async (_, members, address, port) => {
   await using fake = await startFake({ pools: { web: ['10.0.0.1:80'] } })
   const socket = { address: '10.0.0.1', port_value: 80 }
   let set: unknown = {

@@ -26,7 +26,7 @@ const hold = (member: string) =>
   ({ kind: 'hold', ref: { pool: 'web', member }, to: 'drain' }) as const
 const chosen = names.slice(0, 6)
 
-test('two providers on one file: all changes at the same time are done', async () => {
+test('simultaneous changes of two providers on one file are all done', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'drainable-envoy-'))
   const path = join(dir, 'web.json')
   await writeFile(path, JSON.stringify({ version_info: '1', resources: [set] }))
@@ -50,7 +50,7 @@ test('two providers on one file: all changes at the same time are done', async (
   await rm(dir, { recursive: true, force: true })
 })
 
-test('a set that is replaced in the middle of a change is not lost', async () => {
+test('a set replaced in the middle of a change is not lost', async () => {
   const sink = restEndpoints({ port: 0, initial: [set] })
   await using fake = await startFake({ pools: { web: names } })
   await using lb = envoy({ endpoints: sink, admin: [fake.url], onPanic: 'allow' })
@@ -69,7 +69,7 @@ test('a set that is replaced in the middle of a change is not lost', async () =>
   ).toEqual([chosen[0]])
 })
 
-test('an endpoint that is added while a change is prepared is not lost', async () => {
+test('an endpoint added while a change is prepared is not lost', async () => {
   await using fake = await startFake({ pools: { web: names } })
   let members: readonly string[] = names
   let published: unknown

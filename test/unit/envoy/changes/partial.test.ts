@@ -109,7 +109,7 @@ test('a removal that stays marked is unknown, not refused', async () => {
   expect(it.plane.published).toEqual(['UNHEALTHY'])
 })
 
-test('a removal that a foreign change prevents is unmarked in that set', async () => {
+test('a removal that another change prevents is unmarked in that set', async () => {
   await using it = await open(setOf(members, { [first]: 'DRAINING' }), (plane) => {
     plane.afterPublish = () => {
       // Another client takes all others out, and keeps our mark
@@ -122,7 +122,7 @@ test('a removal that a foreign change prevents is unmarked in that set', async (
   expect(statusesOf(it.plane.set)).toEqual({ [first]: 'DRAINING' })
 })
 
-test('a mark that another client has taken away is not put back', async () => {
+test('a mark that another client took away is not put back', async () => {
   await using it = await open(setOf(members, { [first]: 'DRAINING' }), (plane) => {
     plane.afterPublish = () => {
       if (plane.published.length === 1) plane.set = setOf([first], { [first]: 'HEALTHY' })
@@ -133,7 +133,7 @@ test('a mark that another client has taken away is not put back', async () => {
   expect(statusesOf(it.plane.set)).toEqual({ [first]: 'HEALTHY' })
 })
 
-test('a removal that others are always faster than is unmarked', async () => {
+test('a removal that others always overtake is unmarked', async () => {
   let port = 0
   await using it = await open(setOf(members, { [first]: 'DRAINING' }), (plane) => {
     plane.beforeLoad = () => {

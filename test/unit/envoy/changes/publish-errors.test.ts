@@ -33,7 +33,7 @@ async function ended(error: Error): Promise<{ error: unknown; published: number 
 }
 
 describe('an error of publish()', () => {
-  test('of any kind is named by the timeout, and is a cause', async () => {
+  test('of any kind is the cause of the timeout, and named in it', async () => {
     const { error } = await ended(new Error('etcd is full'))
     if (!isDrainableError(error, 'DRAIN_TIMEOUT')) throw error
     const said = error.report.members[0]?.why.map(({ text }) => text).join()
@@ -43,7 +43,7 @@ describe('an error of publish()', () => {
     expect(causes).toContain('etcd is full')
   })
 
-  test('that says it was refused ends the drain at once', async () => {
+  test('that reports a refusal ends the drain at once', async () => {
     const { error, published } = await ended(new DrainableError('FORBIDDEN', 'no rights on web'))
     expect(error).toMatchObject({ code: 'FORBIDDEN' })
     expect(String(error)).toContain('no rights on web')

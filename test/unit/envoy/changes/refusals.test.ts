@@ -156,7 +156,7 @@ async function open(row: Row, options: Partial<EnvoyOptions> = {}) {
   }
 }
 
-describe.concurrent('what is refused, and whether the same can succeed later', () => {
+describe.concurrent('a refusal, and whether the change can succeed later', () => {
   test.each(ROWS)('$of', async (row) => {
     await using it = await open(row)
     await row.before?.(it.fake)
@@ -166,7 +166,7 @@ describe.concurrent('what is refused, and whether the same can succeed later', (
   })
 })
 
-test('a provider that was closed says so once and for all', async () => {
+test('a closed provider refuses once and for all', async () => {
   await using it = await open({ of: '', change: hold, is: ['rejected', '', false] })
   await it.lb.close()
   await expect(it.lb.apply([hold], ctx())).rejects.toMatchObject({
@@ -175,7 +175,7 @@ test('a provider that was closed says so once and for all', async () => {
   })
 })
 
-test('a file that is gone can come back, one without the set stays so', async () => {
+test('a file that is gone can come back, a file without the set can not', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'drainable-envoy-'))
   const path = join(dir, 'web.json')
   await using fake = await startFake({ pools: { web: members } })

@@ -53,7 +53,7 @@ function handing(signal = AbortSignal.timeout(10_000)) {
 
 const first = [[0, { ref: holds[0]!.ref, status: 'applied' }]]
 
-test('a batch that is given up half-way has handed up what was published', async () => {
+test('a batch given up halfway has handed up what was published', async () => {
   const controller = new AbortController()
   await using it = await twoSets(() => {
     controller.abort('enough')

@@ -26,7 +26,7 @@ function inText(text: string, size = text.length) {
 describe('/clusters', () => {
   const text = fixture('clusters-draining.txt')
 
-  test('both forms of one moment say the same', () => {
+  test('reads both forms of one moment alike', () => {
     const [json] = parseClustersJson(fixture('clusters-draining.json'))
     const [plain] = inText(text)
     expect(plain).toEqual(json)
@@ -44,11 +44,11 @@ describe('/clusters', () => {
     ])
   })
 
-  test.each([1, 2, 7, 64, 1_000])('the text form in pieces of %d', (size) => {
+  test.each([1, 2, 7, 64, 1_000])('reads the text form in pieces of %d', (size) => {
     expect(inText(text, size)).toEqual(inText(text))
   })
 
-  test('the text form with IPv6, a pipe and other clusters', () => {
+  test('reads the text form with IPv6, a pipe and other clusters', () => {
     const lines = [
       'rq_active::2',
       'rq_total::3',
@@ -73,7 +73,7 @@ describe('/clusters', () => {
     })
   })
 
-  test('a host without its counts is no zero', () => {
+  test('does not read a host without counts as zero', () => {
     expect(() => inText('web::10.0.0.1:80::cx_active::1\n')).toThrow()
     expect(() =>
       parseClustersJson(
@@ -82,7 +82,7 @@ describe('/clusters', () => {
     ).toThrow()
   })
 
-  test('flags: failed checks, removal that waits, other statuses', () => {
+  test('reads flags: failed checks, pending removal, other statuses', () => {
     const rows = (name: string) => [...(parseClustersJson(fixture(name))[0]?.hosts.values() ?? [])]
     expect(rows('clusters-failed-active-hc.json').some(({ failedCheck }) => failedCheck)).toBe(true)
     expect(
@@ -95,7 +95,7 @@ describe('/clusters', () => {
     ])
   })
 
-  test('without the end of its last line the text form is lost', () => {
+  test('is incomplete in text form without the end of its last line', () => {
     expect(() => inText(text.slice(0, -1))).toThrow(
       expect.objectContaining({ code: 'CONNECTION_LOST' }),
     )
@@ -123,7 +123,7 @@ describe('/clusters', () => {
     )
   })
 
-  test('nothing there, and garbage', () => {
+  test('is told apart if it is empty or garbage', () => {
     expect(parseClustersJson('{}')).toEqual([])
     expect(() => parseClustersJson('<html>')).toThrow()
   })
@@ -135,7 +135,7 @@ describe('versions and settings', () => {
     expect(() => parseServerInfo('{"version":"?"}')).toThrow()
   })
 
-  test('reads what a cluster is set to, with the defaults of proto3', () => {
+  test('reads the settings of a cluster with the defaults of proto3', () => {
     const configs = [
       {
         name: 'web',
@@ -192,7 +192,7 @@ describe('adoption', () => {
     }
   ).static_endpoint_configs[0]!.endpoint_config
 
-  test('takes statuses from /clusters: the dump calls a drained host ill', () => {
+  test('takes statuses from /clusters, because the dump reports drained as ill', () => {
     const rows = parseClustersJson(fixture('clusters-draining.json'))[0]!.hosts
     const set = JsonAssignment.parse(adoptable(dump, rows))
     expect(set.endpoints.map(({ status }) => status)).toEqual(['DRAINING', 'HEALTHY', 'HEALTHY'])

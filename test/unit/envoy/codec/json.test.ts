@@ -33,7 +33,7 @@ describe('EDS JSON', () => {
     ])
   })
 
-  test('keeps what it does not know, and restores a set to the byte', () => {
+  test('keeps what it does not know, and restores a set byte for byte', () => {
     const given = {
       '@type': 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment',
       policy: { drop_overloads: [{ category: 'x' }], overprovisioning_factor: 200 },
@@ -70,7 +70,7 @@ describe('EDS JSON', () => {
     expect(back.version).toBe(set.version)
   })
 
-  test('keeps camelCase where it is written so', () => {
+  test('keeps camelCase', () => {
     const set = JsonAssignment.parse({
       clusterName: 'web',
       endpoints: [{ lbEndpoints: [lb(80, { healthStatus: 'healthy', loadBalancingWeight: 3 })] }],
@@ -113,7 +113,7 @@ describe('EDS JSON', () => {
     },
   )
 
-  test('one address twice: the first keeps its place, a drain on either wins', () => {
+  test('with one address twice keeps the first place and any drain', () => {
     const set = JsonAssignment.parse(
       cla(lb(80, { load_balancing_weight: 5 }), lb(81), lb(80, { health_status: 'DRAINING' })),
     )
@@ -135,7 +135,7 @@ describe('EDS JSON', () => {
     expect(added.toJson()['endpoints']).toMatchObject([{ locality: { region: 'r1', zone: 'z/1' } }])
   })
 
-  test('a document keeps its other resources and fields', () => {
+  test('keeps other resources and fields of a document', () => {
     const document = parseEdsJson(
       JSON.stringify({
         version_info: '7',
@@ -151,7 +151,7 @@ describe('EDS JSON', () => {
     })
   })
 
-  test('any drain and its undoing leave any set as it was', () => {
+  test('leaves any set as it was after a drain and its undo', () => {
     const status = fc.constantFrom(
       'HEALTHY',
       'UNHEALTHY',

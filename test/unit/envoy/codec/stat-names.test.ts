@@ -58,6 +58,6 @@ test.each([
   await proxy.close()
 })
 
-test('a name with letters beyond ASCII is no bad escape for RE2', () => {
+test('a name with letters beyond ASCII is a valid escape for RE2', () => {
   expect(quoted('café-😀.v1')).toBe('café\\-😀\\.v1')
 })

@@ -26,11 +26,11 @@ function run<T>(steps: Steps<T>): { pauses: number; value: T } {
   }
 }
 
-describe('a set that is read in steps', () => {
+describe('a set read in steps', () => {
   test.each([
     [10, 0],
     [10_000, 21],
-  ])('of %i endpoints pauses %i times, and is what it is at once', (size, expected) => {
+  ])('of %i endpoints pauses %i times, and equals one read at once', (size, expected) => {
     const text = documentOf(size)
     const { pauses, value } = run(edsSteps(text))
     expect(pauses).toBe(expected)
@@ -39,7 +39,7 @@ describe('a set that is read in steps', () => {
     expect(set?.endpoints).toHaveLength(size)
   })
 
-  test('given as a value pauses too', () => {
+  test('pauses when it is given as a value, too', () => {
     const { pauses, value } = run(setSteps(setOf(10_000), 'load()', 'MALFORMED_REPLY'))
     expect(pauses).toBe(20)
     expect(value.map(({ version }) => version)).toEqual(
@@ -47,7 +47,7 @@ describe('a set that is read in steps', () => {
     )
   })
 
-  test('a fault in a later step is told by its path', () => {
+  test('with a fault in a later step tells its path', () => {
     const fault = expect.objectContaining({
       path: 'resources[0].endpoints[0].lb_endpoints[7000].load_balancing_weight',
     }) as unknown

@@ -65,7 +65,7 @@ describe('recorded answers of Envoy', () => {
     expect(decodeDelta(bytes(nack.b64)).error).toContain('LoadBalancingWeight')
   })
 
-  test('a delta response is written as the one that Envoy took', async () => {
+  test('a delta response is written like the one that Envoy accepted', async () => {
     const set = await WireAssignment.fromJson(
       JsonAssignment.parse({
         cluster_name: 'web',
@@ -124,7 +124,7 @@ describe('recorded answers of Envoy', () => {
 })
 
 describe('sets in protobuf', () => {
-  test('an edit and its undoing keep every byte, unknown fields too', async () => {
+  test('keep every byte through a change and its undo, with unknown fields', async () => {
     const made = (await WireAssignment.fromJson(JsonAssignment.parse(json()))).toBytes()
     const unknown = concat([head(99, 3), new Uint8Array([1, 2, 3])])
     const strange = concat([unknown, made, unknown])
@@ -144,7 +144,7 @@ describe('sets in protobuf', () => {
     expect(back.version).toBe(set.version)
   })
 
-  test('a removed endpoint comes back to its place', async () => {
+  test('put a removed endpoint back to its place', async () => {
     const set = await WireAssignment.fromJson(JsonAssignment.parse(json()))
     for (const endpoint of set.endpoints) {
       const { member = '', address = '', port = 0 } = endpoint
@@ -161,7 +161,7 @@ describe('sets in protobuf', () => {
     })
   })
 
-  test('what these protos cannot carry is refused with its path', async () => {
+  test('refuse what these protos can not carry, with its path', async () => {
     const bad = JsonAssignment.parse(
       json({ endpoints: [{ lb_endpoints: [{ endpoint: { address: {}, colour: 'red' } }] }] }),
     )
@@ -176,12 +176,12 @@ describe('sets in protobuf', () => {
     })
   })
 
-  test('bytes that are no set are refused', () => {
+  test('refuse bytes that are not a set', () => {
     expect(() => WireAssignment.parse(new Uint8Array([1, 2, 3, 255]))).toThrow()
     expect(() => WireAssignment.parse(new Uint8Array())).toThrow()
   })
 
-  test('a varint goes where its number belongs', () => {
+  test('put a varint where its number belongs', () => {
     const message = concat([head(1, 1), new Uint8Array([65]), head(3, 1), new Uint8Array([66])])
     const numbers = (m: Uint8Array) => [...fieldsOf(m)].map(({ no }) => no)
     expect(numbers(withVarint(message, 2, 3))).toEqual([1, 2, 3])

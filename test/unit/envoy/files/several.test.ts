@@ -53,7 +53,7 @@ test('a machine is drained in every cluster, each in its own file', async () => 
   }
 })
 
-test('one file that cannot be read makes no member absent', async () => {
+test('an unreadable file makes no member absent', async () => {
   await using it = await stage()
   expect(await select(it.lb, 'all')).toHaveLength(4)
   await rm(it.files.api)

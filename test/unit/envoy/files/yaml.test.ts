@@ -35,7 +35,7 @@ function problemOf(work: () => unknown): string {
 }
 
 describe('EDS in YAML', () => {
-  test('it is read as the same messages in JSON', () => {
+  test('is read as the same messages in JSON', () => {
     const { version, assignments } = parseEdsYaml(yaml, FILE)
     expect(version).toBe('1')
     expect(assignments[0]?.endpoints).toMatchObject([
@@ -44,7 +44,7 @@ describe('EDS in YAML', () => {
     ])
   })
 
-  test('it is written back with what stands around the sets', () => {
+  test('is written back with what stands around the sets', () => {
     const text = drained(FILE)
     expect(text).toContain('# written by the deployment')
     expect(text).toMatch(/^version_info: "[0-9a-f]{16}" # of today$/m)
@@ -60,7 +60,7 @@ describe('EDS in YAML', () => {
     ['a comment', SETS.replace('  endpoints:', '  # all of them\n  endpoints:')],
     ['an anchor', SETS.replace('endpoint: {addr', 'endpoint: &one {addr')],
     ['an anchor', SETS.replace('cluster_name: web', 'cluster_name: &name web')],
-  ])('%s within the sets is not written over', (what, text) => {
+  ])('with %s within the sets is not overwritten', (what, text) => {
     expect(parseEdsYaml(yaml, text).assignments).toHaveLength(1)
     expect(problemOf(() => drained(text))).toMatch(
       new RegExp(`near line \\d+: the endpoint sets hold ${what}, which would be lost`),
@@ -75,13 +75,13 @@ describe('EDS in YAML', () => {
     ['a: !secret x', 'not YAML'],
     ['a: *nobody', 'not YAML'],
     [`${SETS}---\n${SETS}`, 'expected one YAML document, found 2'],
-    [SETS.replace('DRAINING', 'DRAINNG'), 'no health status'],
-  ])('%j is refused', (text, words) => {
+    [SETS.replace('DRAINING', 'DRAINNG'), 'not a health status'],
+  ])('as %j is refused', (text, words) => {
     expect(problemOf(() => parseEdsYaml(yaml, text))).toContain(words)
   })
 })
 
-test('without the package, the error says how to install it', async () => {
+test('a missing YAML package is reported with how to install it', async () => {
   const missing = () => Promise.reject(new Error("Cannot find package 'yaml'"))
   await expect(importYaml('/etc/envoy/web.yaml', missing)).rejects.toMatchObject({
     code: 'INVALID_OPTIONS',

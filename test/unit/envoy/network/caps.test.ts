@@ -7,7 +7,7 @@ import { bind, createServer } from '../../../../src/adapters/envoy/grpc/server.j
 const EDS = '/envoy.service.endpoint.v3.EndpointDiscoveryService/StreamEndpoints'
 const LRS = '/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats'
 
-test('streams of all clients have one limit; who leaves makes place', async () => {
+test('all clients share one limit of streams, freed when one leaves', async () => {
   let open = 0
   const onStream = (stream: { once: (event: 'cancelled', fn: () => void) => unknown }) => {
     open += 1
@@ -46,7 +46,7 @@ test('streams of all clients have one limit; who leaves makes place', async () =
   }
 })
 
-test('connections have a limit, and who is one too many is told so', async () => {
+test('connections have a limit, and one too many is told so', async () => {
   const onStream = (): void => undefined
   const server = createServer({ loads: onStream })
   const listening = await bind(server, '127.0.0.1', 0, undefined, 'test', 2)

@@ -48,7 +48,7 @@ async function rest(initial: readonly unknown[] = [setOf(4)]) {
   return { sink, post }
 }
 
-describe('whatever is sent to the REST server', () => {
+describe('a request to the REST server', () => {
   const names = (list: unknown) => JSON.stringify({ node: { id: 'x' }, resource_names: list })
 
   test.each([
@@ -60,13 +60,13 @@ describe('whatever is sent to the REST server', () => {
     ['a list', '[]', 400],
     ['a node that is none', '{"node":7,"resource_names":["web"]}', 200],
     ['a version that is none', JSON.stringify({ version_info: {}, resource_names: ['web'] }), 200],
-  ])('%s gets an answer', async (_, body, expected) => {
+  ])('with %s gets an answer', async (_, body, expected) => {
     const { post } = await rest()
     expect((await post(body)).status).toBe(expected)
     expect((await post(names(['web']))).status).toBe(200)
   })
 
-  test('one name many times is one set', async () => {
+  test('with one name many times gets one set', async () => {
     const { post } = await rest([setOf(1_000)])
     const once = (await (await post(names(['web']))).text()).length
     const reply = await post(names(Array.from({ length: 400_000 }, () => 'web')))
@@ -109,8 +109,8 @@ const asking = (id: string, resourceNames: string[]): Buffer =>
     ),
   )
 
-describe('whatever is sent to the gRPC server', () => {
-  test('too many names end the stream, and no other', async () => {
+describe('a stream of the gRPC server', () => {
+  test('ends with too many names, and no other stream does', async () => {
     const { open } = await grpc()
     const greedy = open()
     greedy.listen()
@@ -129,7 +129,7 @@ describe('whatever is sent to the gRPC server', () => {
     await other.ended
   })
 
-  test('9,000 names are taken in, and forgotten with their stream', async () => {
+  test('may have 9,000 names, which are forgotten with it', async () => {
     const { sink, open } = await grpc()
     const wide = open()
     wide.listen()
@@ -142,7 +142,7 @@ describe('whatever is sent to the gRPC server', () => {
     await expect.poll(() => sink.nodes?.().size).toBe(0)
   })
 
-  test('a client that does not read is sent the newest set, not all of them', () => {
+  test('that is read slowly gets the newest set, not all of them', () => {
     const writes: { readonly read: () => void }[] = []
     const stub = new EventEmitter()
     const stream = Object.assign(stub, {
@@ -172,7 +172,7 @@ describe('whatever is sent to the gRPC server', () => {
     expect(writes).toHaveLength(2)
   })
 
-  test('a stranger that took nothing makes no drain wait', async () => {
+  test('of an unknown client that took nothing does not delay a drain', async () => {
     const { lb, open } = await grpc()
     for (let i = 0; i < 3; i++) {
       const one = open()
@@ -191,7 +191,7 @@ describe('whatever is sent to the gRPC server', () => {
   })
 })
 
-test('load reports of sets that are not ours leave nothing behind', () => {
+test('load reports of foreign sets leave nothing behind', () => {
   const book = new LoadBook(
     () => 0,
     250,

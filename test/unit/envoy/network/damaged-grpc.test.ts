@@ -70,7 +70,7 @@ describe('a damaged message of a proxy', () => {
     ['delta', DELTA, (of: Uint8Array) => decodeNode(decodeDelta(of).node)],
     ['load report', LOADS, (of: Uint8Array) => decodeNode(decodeLoads(of).node)],
     ['endpoint set', LOADS, (of: Uint8Array) => WireAssignment.parse(of).toBytes()],
-  ])('of kind %s is read, or is an error', (_, message, decode) => {
+  ])('of kind %s is read or is an error', (_, message, decode) => {
     const check = (of: Uint8Array): void => {
       try {
         decode(of)
@@ -82,24 +82,24 @@ describe('a damaged message of a proxy', () => {
     fc.assert(fc.property(damaged(message), check), RUNS)
   })
 
-  test('a load report cut anywhere calls no busy endpoint idle', () => {
+  test('never makes a busy endpoint idle by a truncated load report', () => {
     expect(countAfter(LOADS)).toMatchObject({ active: 1 })
     for (let at = 0; at < LOADS.length; at += 1) {
       expect(countAfter(LOADS.slice(0, at))?.active).not.toBe(0)
     }
   })
 
-  test('work at an address that is none makes the whole cluster unknown', () => {
+  test('makes the whole cluster unknown by work at an invalid address', () => {
     const whole = report([stats('web', [[undefined, 1n]])])
     expect(countAfter(whole)).toBeUndefined()
   })
 
-  test('a cluster that is reported twice is counted together', () => {
+  test('counts a cluster together that is reported twice', () => {
     const twice = report([stats('web', [[24_005, 1n]]), stats('web', [[24_006, 1n]])])
     expect(countAfter(twice)).toMatchObject({ active: 1 })
   })
 
-  test('the name of a set that is no text is refused', () => {
+  test('is refused if the name of a set is not text', () => {
     const name = new Uint8Array([0xc3, 0x28])
     expect(() => WireAssignment.parse(concat([head(1, name.length), name]))).toThrow(
       expect.objectContaining({ problem: expect.stringContaining('protobuf') as string }),
@@ -152,7 +152,7 @@ const METHODS = [
   '/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats',
 ] as const
 
-test.each(METHODS)('%s ends a stream with garbage, and no more', async (method) => {
+test.each(METHODS)('%s ends a stream of garbage, and no other', async (method) => {
   const host = { address: { socket_address: { address: '127.0.0.1', port_value: 80 } } }
   const sink = grpcEndpoints({
     host: '127.0.0.1',

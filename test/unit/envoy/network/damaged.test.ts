@@ -11,30 +11,34 @@ const fixture = (name: string): string =>
   readFileSync(new URL(`../../../fixtures/envoy/${name}`, import.meta.url), 'utf8')
 
 describe('a damaged reply of an admin API', () => {
-  test.each(['clusters-draining.json', 'clusters-healthy.json'])('%s loses no host', (name) => {
-    holds(
-      fixture(name),
-      (text) => parseClustersJson(text),
-      (before, after, text) => {
-        // Proto3 leaves an empty list out, so one that is not there can't be told from one.
-        if (!text.includes('"cluster_statuses":[{') || !text.includes('"host_statuses":[{')) return
-        for (const [i, { cluster, hosts }] of after.entries()) {
-          const was = before[i]
-          expect(cluster).toBe(was?.cluster)
-          if (hosts.size === 0) continue // it lost its list of hosts, as above
-          expect([...hosts.keys()]).toEqual([...(was?.hosts.keys() ?? [])])
-          for (const [member, row] of hosts) {
-            const known = was?.hosts.get(member)
-            // A zero is left out too: a count is what it was, or not there.
-            expect([known?.active, 0]).toContain(row.active)
-            if (known?.eds !== 'DRAINING') expect(row.eds).not.toBe('DRAINING')
+  test.each(['clusters-draining.json', 'clusters-healthy.json'])(
+    'with %s loses no host',
+    (name) => {
+      holds(
+        fixture(name),
+        (text) => parseClustersJson(text),
+        (before, after, text) => {
+          // Proto3 leaves an empty list out, so one that is not there can't be told from one.
+          if (!text.includes('"cluster_statuses":[{') || !text.includes('"host_statuses":[{'))
+            return
+          for (const [i, { cluster, hosts }] of after.entries()) {
+            const was = before[i]
+            expect(cluster).toBe(was?.cluster)
+            if (hosts.size === 0) continue // it lost its list of hosts, as above
+            expect([...hosts.keys()]).toEqual([...(was?.hosts.keys() ?? [])])
+            for (const [member, row] of hosts) {
+              const known = was?.hosts.get(member)
+              // A zero is left out too, so a count is either unchanged or missing.
+              expect([known?.active, 0]).toContain(row.active)
+              if (known?.eds !== 'DRAINING') expect(row.eds).not.toBe('DRAINING')
+            }
           }
-        }
-      },
-    )
-  })
+        },
+      )
+    },
+  )
 
-  test('the text form makes no count', () => {
+  test('in text form gives no count', () => {
     const text = fixture('clusters-draining.txt')
     const read = (reply: string) => {
       const decoder = new ClustersTextDecoder()
@@ -51,12 +55,12 @@ describe('a damaged reply of an admin API', () => {
       (before, after) => {
         for (const row of after) expect(before).toContain(row)
       },
-      // Lines that are cut off whole are the frame's to notice: HTTP says how long the body is.
+      // Lines that are cut off whole are noticed by HTTP, which tells the length of the body.
       damagedLines(text, '::').filter((reply) => !text.startsWith(reply.slice(0, -1))),
     )
   })
 
-  test('a configuration loses no cluster and no setting gets another meaning', () => {
+  test('of a configuration loses no cluster and changes no setting', () => {
     const configs = JSON.stringify({
       configs: [
         {

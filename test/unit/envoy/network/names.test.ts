@@ -81,8 +81,8 @@ function stream({ served = ['web'], delta = false } = {}) {
 const many = (count: number, tag = 'n'): string[] =>
   Array.from({ length: count }, (_, i) => `${tag}${i}`)
 
-describe('what a stream makes the server remember', () => {
-  test.each([false, true])('nothing of types that are not served (delta %s)', (delta) => {
+describe('the memory of the server for a stream', () => {
+  test.each([false, true])('has nothing of types that are not served (delta %s)', (delta) => {
     const { ask, names, errors } = stream({ delta })
     for (let i = 0; i < 100; i++) ask(many(100, `${i}-`), `type.googleapis.com/x${i}`)
     ask(['web'], CDS)
@@ -90,7 +90,7 @@ describe('what a stream makes the server remember', () => {
     expect(errors).toEqual([])
   })
 
-  test('receipts of sets that are served only, also once one is served later', () => {
+  test('has receipts of served sets only, even if one is served later', () => {
     const { ask, serve, book, written } = stream()
     ask(['shop', ...many(100)])
     expect([...book.nodes()]).toEqual([])
@@ -105,7 +105,7 @@ describe('what a stream makes the server remember', () => {
     ['10,001 names in many messages', [many(6_000, 'a'), many(4_001, 'b')], 'more than 10000'],
     ['names of a megabyte', many(500).map((name) => [name.padEnd(3_000)]), 'characters in'],
     ['a name of 5,000 characters', [['x'.repeat(5_000)]], 'longer than 4096 characters'],
-  ])('%s: refused in words, and all forgotten', (_, messages, words) => {
+  ])('%s: is refused in words, and all forgotten', (_, messages, words) => {
     const { ask, names, errors, book } = stream({ delta: true })
     for (const message of messages) ask(message)
     expect(errors[0]).toMatchObject({ code: 3, details: expect.stringContaining(words) as string })
@@ -115,13 +115,13 @@ describe('what a stream makes the server remember', () => {
     expect([...book.nodes()]).toEqual([])
   })
 
-  test('a node.id without end is refused', () => {
+  test('has no endless node.id, which is refused', () => {
     const { ask, errors } = stream()
     ask(['web'], CLA, 'x'.repeat(5_000))
     expect(errors[0]?.details).toBe('node.id is longer than 4096 characters')
   })
 
-  test('names of all streams have one limit, and who leaves makes place', () => {
+  test('has a limit of names over all streams, freed when one leaves', () => {
     const whole = new NameLimit({ count: 2, characters: 100, of: 'names on all streams' })
     const [one, two] = [1, 2].map(() => new NameLimit({ count: 9, characters: 99, of: 'x' }, whole))
     one?.take('a')
@@ -132,7 +132,7 @@ describe('what a stream makes the server remember', () => {
   })
 })
 
-describe('what load reports make the server remember', () => {
+describe('the memory of the server for load reports', () => {
   type Report = Parameters<LoadBook['report']>[1]
   const report = (names: readonly string[], service = '') =>
     ({
@@ -150,7 +150,7 @@ describe('what load reports make the server remember', () => {
     return { book, key }
   }
 
-  test('clusters have a limit over all reports of a proxy', () => {
+  test('has a limit of clusters over all reports of a proxy', () => {
     const { book, key } = begun()
     const send = (): void => {
       for (let i = 0; i < 30; i++) book.report(key, report(many(10_000, `${i}-`)))
@@ -158,7 +158,7 @@ describe('what load reports make the server remember', () => {
     expect(send).toThrow('more than 200000 clusters and endpoints in the load reports of one proxy')
   })
 
-  test('the same clusters again and again are no more', () => {
+  test('does not grow by the same clusters again and again', () => {
     const { book, key } = begun()
     for (let i = 0; i < 30; i++) book.report(key, report(many(10_000)))
     expect(book.nodes()[0]?.of('n1', '10.0.0.1:80')).toMatchObject({ active: 0 })
@@ -167,12 +167,12 @@ describe('what load reports make the server remember', () => {
   test.each([
     ['cluster', report(['x'.repeat(5_000)])],
     ['service', report(['x'], 'x'.repeat(5_000))],
-  ])('a %s name without end is refused', (_, long) => {
+  ])('has no endless %s name, which is refused', (_, long) => {
     const { book, key } = begun()
     expect(() => book.report(key, long)).toThrow('longer than 4096 characters')
   })
 
-  test('a stream that is gone keeps its node, and none of its counts', () => {
+  test('keeps the node of a stream that is gone, but not its counts', () => {
     const { book, key } = begun()
     book.report(key, report(['web']))
     expect(book.nodes()[0]?.of('web', '10.0.0.1:80')).toMatchObject({ active: 0 })

@@ -41,7 +41,7 @@ async function said(socket: Socket): Promise<string> {
   return text
 }
 
-test('one REST connection too many is told so; who leaves makes place', async () => {
+test('one REST connection too many is told so, until another one leaves', async () => {
   await using it = await serve({ connections: 2 })
   const known = [it.open(), it.open()]
   for (const socket of known) {
@@ -64,7 +64,7 @@ test('one REST connection too many is told so; who leaves makes place', async ()
     .toContain('200 OK')
 })
 
-test('a REST request that does not come to its end is given up', async () => {
+test('an unfinished REST request is given up', async () => {
   await using it = await serve({ request: 100 })
   const slow = it.open()
   slow.write(`${HEAD}content-length: 100\r\n\r\n{`)

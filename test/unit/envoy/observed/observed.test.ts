@@ -61,8 +61,8 @@ function inFlight(run: Drain): number {
   return counts.reduce((sum, count) => sum + count, 0)
 }
 
-describe('sets of another control plane', () => {
-  test('select shows what the proxies hold', async () => {
+describe('the sets of another control plane', () => {
+  test('are shown by select as the proxies hold them', async () => {
     await using it = await stage()
     await it.two.give({ '10.0.0.3': 'HEALTHY' })
     await eventually(async () => {
@@ -75,7 +75,7 @@ describe('sets of another control plane', () => {
     })
   })
 
-  test('watch says idle once every proxy was told and has no work left', async () => {
+  test('are idle for watch once every proxy has them and no work left', async () => {
     await using it = await stage()
     const end = await it.two.fake.occupy(REF)
     await using run = watch(it.lb, REF, { settle: '100ms' })
@@ -88,7 +88,7 @@ describe('sets of another control plane', () => {
     await until(() => run.report().members[0]?.phase === 'idle')
   })
 
-  test('a drain is refused and nothing is changed', async () => {
+  test('are not drained: the drain is refused and nothing changed', async () => {
     await using it = await stage()
     await expect(drain(it.lb, REF, { timeout: '10s' })).rejects.toThrow(
       /another control plane owns the endpoints: drain there and watch\(\) here/,
@@ -96,7 +96,7 @@ describe('sets of another control plane', () => {
     expect((await select(it.lb, REF))[0]).toMatchObject({ own: 'ready' })
   })
 
-  test('a drain of what is drained already waits for idle', async () => {
+  test('are waited for by a drain of what is drained already', async () => {
     await using it = await stage()
     await it.one.give(DRAINED)
     await it.two.give(DRAINED)
@@ -107,7 +107,7 @@ describe('sets of another control plane', () => {
     expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
   })
 
-  test('removed undrained in one proxy: what that one holds is waited for', async () => {
+  test('removed undrained in one proxy leave its work to wait for', async () => {
     await using it = await stage()
     await using run = watch(it.lb, REF, { settle: '100ms' })
     await until(() => run.report().members[0]?.lastReading !== undefined)
@@ -119,7 +119,7 @@ describe('sets of another control plane', () => {
     await until(() => run.report().members[0]?.phase === 'idle')
   })
 
-  test('with statistics of the cluster hidden, what is left there is unread', async () => {
+  test('leave work unread where statistics of the cluster are hidden', async () => {
     await using it = await stage({ hiddenStats: [/upstream_rq_total/, /upstream_cx_total/] })
     await it.two.give(DRAINED)
     await it.one.give({ '10.0.0.2': 'HEALTHY' })
@@ -130,7 +130,7 @@ describe('sets of another control plane', () => {
     expect(run.report().members[0]?.phase).not.toBe('idle')
   })
 
-  test('a removal in one proxy after idle was said takes nothing back', async () => {
+  test('removed in one proxy after idle take nothing back', async () => {
     await using it = await stage()
     const end = await it.one.fake.occupy(REF)
     await using run = watch(it.lb, REF, { settle: '100ms' })
@@ -148,7 +148,7 @@ describe('sets of another control plane', () => {
     expect(events).not.toContain('idle-lost')
   })
 
-  test('removed drained in one proxy: the work it had there is waited for', async () => {
+  test('removed drained in one proxy leave its work to wait for', async () => {
     await using it = await stage()
     const end = await it.one.fake.occupy(REF)
     await using run = watch(it.lb, REF, { settle: '100ms' })
@@ -163,7 +163,7 @@ describe('sets of another control plane', () => {
     await until(() => run.report().members[0]?.phase === 'idle')
   })
 
-  test('removed in one proxy before the first look: what is left there counts', async () => {
+  test('removed in one proxy before the first look leave work that counts', async () => {
     await using it = await stage()
     const end = await it.one.fake.occupy(REF)
     await it.one.give({ '10.0.0.2': 'HEALTHY' })
@@ -178,7 +178,7 @@ describe('sets of another control plane', () => {
     await until(() => run.report().members[0]?.phase === 'idle')
   })
 
-  test('removed by all with work left: idle once that has ended', async () => {
+  test('removed by all with work left are idle once that has ended', async () => {
     await using it = await stage()
     const end = await it.one.fake.occupy(REF)
     const phases: string[] = []
@@ -195,7 +195,7 @@ describe('sets of another control plane', () => {
     expect(phases).toEqual(['draining', 'idle', 'removed'])
   })
 
-  test('a proxy that is away keeps what it held, and no member is idle', async () => {
+  test('of an absent proxy keep what it held, and no member is idle', async () => {
     await using it = await stage()
     await using run = watch(it.lb, REF, { settle: '100ms' })
     await until(() => run.report().members[0]?.lastReading !== undefined)
@@ -205,7 +205,7 @@ describe('sets of another control plane', () => {
     expect(run.report().members[0]?.phase).not.toBe('idle')
   })
 
-  test('events tell of a drain that another client began', async () => {
+  test('emit events for a drain that another client began', async () => {
     await using it = await stage()
     const phases: string[] = []
     it.lb.on('phase', ({ to, ref }) => phases.push(`${ref.member} ${to}`))
@@ -214,7 +214,7 @@ describe('sets of another control plane', () => {
     await until(() => phases.includes('10.0.0.1:80 idle'))
   })
 
-  test('a removal is refused', async () => {
+  test('are not removed: the removal is refused', async () => {
     await using it = await stage()
     await expect(drain(it.lb, REF, { timeout: '10s', until: 'removed' })).rejects.toMatchObject({
       code: 'UNSUPPORTED',

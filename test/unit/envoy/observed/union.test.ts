@@ -9,7 +9,7 @@ function set(zone: string, endpoints: Readonly<Record<string, string>>, cluster 
   return { cluster_name: cluster, endpoints: [{ locality: { zone }, lb_endpoints }] }
 }
 
-test('each endpoint once, in the most cautious state that any proxy shows', () => {
+test('a union has each endpoint once, in its most cautious state', () => {
   const one = set('a', { '10.0.0.1': 'HEALTHY', '10.0.0.2': 'DRAINING' })
   const other = set('a', { '10.0.0.1': 'DRAINING', '10.0.0.2': 'UNHEALTHY' })
   expect(union([[one], [other]])).toEqual([
@@ -17,7 +17,7 @@ test('each endpoint once, in the most cautious state that any proxy shows', () =
   ])
 })
 
-test('what only one proxy has is there, in its locality', () => {
+test('a union has the endpoints of a single proxy in their locality', () => {
   const [found] = union([
     [set('a', { '10.0.0.1': 'HEALTHY' })],
     [set('b', { '10.0.0.2': 'HEALTHY' })],
@@ -31,7 +31,7 @@ test('what only one proxy has is there, in its locality', () => {
   })
 })
 
-test('sets of other names stay apart, and an empty one is one', () => {
+test('a union keeps sets of other names apart, even an empty one', () => {
   const api = set('a', { '10.0.0.1': 'HEALTHY' }, 'api')
   const found = union([[api, set('a', {})], [set('a', {})]])
   expect(found.map(({ cluster_name: name }) => name)).toEqual(['api', 'web'])

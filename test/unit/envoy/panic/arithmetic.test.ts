@@ -40,22 +40,22 @@ describe('panic', () => {
     expect([...panickedPriorities(hosts(...text), RULES)]).toEqual(panicked)
   })
 
-  test('never with a threshold of 0, or where a panic is a 503', () => {
+  test('does not happen with a threshold of 0, or where it is a 503', () => {
     const all = hosts('dd')
     expect(panickedPriorities(all, { ...RULES, threshold: 0 }).size).toBe(0)
     expect(panickedPriorities(all, { ...RULES, failOnPanic: true }).size).toBe(0)
   })
 
-  test('what the priorities can take is counted in whole percents', () => {
+  test('counts in whole percents what the priorities can take', () => {
     const rules = { ...RULES, overprovisioning: 100 }
     // 33 + 66: not everything.
     expect([...panickedPriorities(hosts('huu', 'hhu'), rules)]).toEqual([0])
     expect([...panickedPriorities(hosts('hu', 'hu'), rules)]).toEqual([])
-    // Nothing at all: everybody, whatever the threshold.
+    // With nothing healthy at all, every host is used, whatever the threshold.
     expect([...panickedPriorities(hosts('huu'), { ...rules, overprovisioning: 2 })]).toEqual([0])
   })
 
-  test('weighted_priority_health counts a host by its weight, its share not', () => {
+  test('under weighted_priority_health counts a host by its weight', () => {
     const rules = { ...RULES, isWeighted: true }
     const ill = hosts('hu', 'huu')
     const heavy = ill.map((host, i) => ({ ...host, weight: i === 1 ? 9 : 1 }))

@@ -65,7 +65,7 @@ async function stage(members: readonly Member[], options: FakeOptions = {}) {
   }
 }
 
-describe('the last one of a subset', () => {
+describe('the last member of a subset', () => {
   const labelled = ['a', 'b', 'b', 'b'].map((v) => ({ labels: { v } }))
 
   test('is not drained, and the subset is named', async () => {
@@ -80,7 +80,7 @@ describe('the last one of a subset', () => {
     await it.close()
   })
 
-  test('where it was drained all the same, it is not in force', async () => {
+  test('is not in force if it was drained anyway', async () => {
     const it = await stage(labelled, { subsets: [['v']] })
     await using lb = it.provide({ onPanic: 'allow' })
     await it.hold(lb, 1)
@@ -91,7 +91,7 @@ describe('the last one of a subset', () => {
     await it.close()
   })
 
-  test('where selectors cannot be read, idle is not verified', async () => {
+  test('leaves idle unverified if selectors can not be read', async () => {
     const it = await stage(labelled, {
       subsets: [['v']],
       allowPaths: ['/clusters', '/stats', '/server_info'],
@@ -105,7 +105,7 @@ describe('the last one of a subset', () => {
     await it.close()
   })
 
-  test('a subset that panics elsewhere keeps no other member', async () => {
+  test('does not keep another member from its drain if its subset panics', async () => {
     const it = await stage([{ status: 'DRAINING', labels: { v: 'a' } }, ...labelled.slice(1)], {
       subsets: [['v']],
     })
@@ -176,8 +176,8 @@ describe('subsets by their rules', () => {
   })
 })
 
-describe('what Envoy counts is not what it shows', () => {
-  test('UNHEALTHY to DRAINING: counted as before, so not in force', async () => {
+describe('the difference between what Envoy counts and shows', () => {
+  test('UNHEALTHY to DRAINING is counted as before, so not in force', async () => {
     const it = await stage([{}, { status: 'UNHEALTHY' }, { status: 'UNHEALTHY' }])
     await using lb = it.provide({ onPanic: 'allow' })
     await it.write(setOf([{}, { status: 'DRAINING' }, { status: 'DRAINING' }]))
@@ -189,14 +189,14 @@ describe('what Envoy counts is not what it shows', () => {
     await it.close()
   })
 
-  test('a drain of an unhealthy one in panic is refused beforehand', async () => {
+  test('a drain of an unhealthy member in panic is refused beforehand', async () => {
     const it = await stage([{}, { status: 'UNHEALTHY' }, { status: 'UNHEALTHY' }])
     await using lb = it.provide()
     expect(await it.hold(lb, 2)).toMatchObject({ status: 'rejected', error: { code: 'REJECTED' } })
     await it.close()
   })
 
-  test('in panic a drain of one whose active check fails is refused', async () => {
+  test('a drain of a member with a failing check is refused in panic', async () => {
     const it = await stage([{}, {}, {}], { activeChecks: true })
     await using lb = it.provide()
     for (const i of [2, 3]) it.fake.setHealth(refOf(i), false)
@@ -206,7 +206,7 @@ describe('what Envoy counts is not what it shows', () => {
 
   const HIDDEN = [/membership/, /panic/]
 
-  test('its drain is counted as before, also where the gauges are hidden', async () => {
+  test('such a drain is counted as before, even with hidden gauges', async () => {
     const it = await stage([{}, {}, {}], { activeChecks: true, hiddenStats: HIDDEN })
     await using lb = it.provide({ onPanic: 'allow' })
     for (const i of [2, 3]) it.fake.setHealth(refOf(i), false)
@@ -223,7 +223,7 @@ describe('what Envoy counts is not what it shows', () => {
     await it.close()
   })
 
-  test('UNHEALTHY to DRAINING by us: counted as before without the gauges', async () => {
+  test('our own UNHEALTHY to DRAINING is counted as before without gauges', async () => {
     const ill = { status: 'UNHEALTHY' }
     const it = await stage([{}, ill, ill], { hiddenStats: HIDDEN })
     await using lb = it.provide({ onPanic: 'allow' })
@@ -238,7 +238,7 @@ describe('what Envoy counts is not what it shows', () => {
     await it.close()
   })
 
-  test('requests in panic that nothing explains: not in force at that look', async () => {
+  test('unexplained requests in panic take it out of force at that look', async () => {
     const it = await stage([{}, {}, {}, {}], { hiddenStats: [/membership/] })
     await using lb = it.provide()
     await it.hold(lb, 1)
@@ -249,7 +249,7 @@ describe('what Envoy counts is not what it shows', () => {
     await it.close()
   })
 
-  test('requests in panic are told to each drained member', async () => {
+  test('requests in panic are reported on each drained member', async () => {
     const it = await stage([{}, {}, {}, {}, {}, {}, {}], { hiddenStats: [/membership/] })
     await using lb = it.provide()
     for (const i of [1, 2]) {
@@ -277,7 +277,7 @@ describe('clusters and policies', () => {
     await it.close()
   })
 
-  test('where requests pick their host, idle is not verified and why() says so', async () => {
+  test('idle is unverified if requests pick their host, and why() says so', async () => {
     const it = await stage([{}, {}, {}, {}], { overrideHost: true })
     await using lb = it.provide()
     const { readings } = await lb.observe([refOf(1)], ctx())
@@ -306,7 +306,7 @@ describe('load reports alone', () => {
     return { sink, lb, fake, inForce }
   }
 
-  test('a panic that begins later is seen in what was published', async () => {
+  test('show a later panic by what was published', async () => {
     const { sink, lb, fake, inForce } = await byLoads()
     await lb.apply([{ kind: 'hold', ref: refOf(1), to: 'drain' }], ctx())
     await expect.poll(inForce, { timeout: 5_000 }).toEqual([true])
@@ -318,7 +318,7 @@ describe('load reports alone', () => {
   })
 
   // From UNHEALTHY to DRAINING Envoy counts nothing anew: it still weighs on the threshold, 1 of 3.
-  test('one that was UNHEALTHY is counted as before', async () => {
+  test('count a member that was UNHEALTHY as before', async () => {
     const ill = { status: 'UNHEALTHY' }
     const { sink, lb, fake, inForce } = await byLoads({}, [setOf([{}, ill, ill])], 2)
     await lb.apply([{ kind: 'hold', ref: refOf(2), to: 'drain' }], ctx())
@@ -334,7 +334,7 @@ describe('load reports alone', () => {
     await fake.close()
   })
 
-  test('and where panic is refused, it is refused before anything is changed', async () => {
+  test('refuse a refused panic before anything is changed', async () => {
     const ill = { status: 'UNHEALTHY' }
     const { lb, fake } = await byLoads({ onPanic: 'refuse' }, [setOf([{}, ill, ill])], 2)
     const [result] = await lb.apply([{ kind: 'hold', ref: refOf(2), to: 'drain' }], ctx())
@@ -343,7 +343,7 @@ describe('load reports alone', () => {
     await fake.close()
   })
 
-  test('by the threshold that the caller gives', async () => {
+  test('use the threshold that the caller gives', async () => {
     const { lb, fake, inForce } = await byLoads({ panicThreshold: 0 })
     await lb.apply([{ kind: 'hold', ref: refOf(1), to: 'drain' }], ctx())
     await lb.apply([{ kind: 'hold', ref: refOf(2), to: 'drain' }], ctx())
@@ -352,7 +352,7 @@ describe('load reports alone', () => {
     await fake.close()
   })
 
-  test('without health checks, health is unchecked', async () => {
+  test('leave health unchecked without health checks', async () => {
     const { lb, fake } = await byLoads()
     const { readings } = await lb.observe([refOf(1)], ctx())
     expect(readings[0]).toMatchObject({ health: 'unchecked' })

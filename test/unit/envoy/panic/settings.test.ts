@@ -9,12 +9,12 @@ const configOf = (cluster: object) =>
     JSON.stringify({ configs: [{ cluster: { name: 'web', type: 'EDS', ...cluster } }] }),
   )[0]
 
-describe('what a panic is reckoned by', () => {
+describe('the settings for a panic', () => {
   test.each([
     [33.4, 33],
     [0.4, 0],
     [66.7, 67],
-  ])('a threshold of %d %% is %d, as Envoy rounds it', (value, rounded) => {
+  ])('a threshold of %d %% is rounded to %d, as Envoy does', (value, rounded) => {
     const common_lb_config = { healthy_panic_threshold: { value } }
     expect(configOf({ common_lb_config })?.panicThreshold).toBe(rounded)
   })
@@ -71,11 +71,11 @@ describe('what a panic is reckoned by', () => {
       { load_balancing_policy: typed('subset.v3.Subset', { subset_lb_policy: ROBIN }) },
       true,
     ],
-  ])('fail_traffic_on_panic under %s', (_, cluster, expected) => {
+  ])('fail_traffic_on_panic is found under %s', (_, cluster, expected) => {
     expect(configOf({ common_lb_config: FAILS, ...cluster })?.failOnPanic).toBe(expected)
   })
 
-  test('a policy in a struct is found, whatever its case', () => {
+  test('a policy given as a struct is found, whatever its case', () => {
     const picks = structured('override_host.v3.OverrideHost', {})
     expect(configOf({ load_balancing_policy: picks })?.overrideHost).toBe(true)
     const divides = structured('subset.v3.Subset', {
@@ -104,13 +104,13 @@ describe('what a panic is reckoned by', () => {
     ['400', 100],
     ['0', 0],
     ['none', undefined],
-  ])('a threshold of %s in the runtime', (final_value, expected) => {
+  ])('a threshold of %s is read from the runtime', (final_value, expected) => {
     const entries = { 'upstream.healthy_panic_threshold': { final_value } }
     expect(runtimeThreshold(JSON.stringify({ entries }))).toBe(expected)
     expect(runtimeThreshold('{}')).toBeUndefined()
   })
 
-  test('weights of hosts, and whether they count, by JSON and protobuf', async () => {
+  test('weights of hosts, counted or not, are read by JSON and protobuf', async () => {
     const set = JsonAssignment.parse({
       cluster_name: 'web',
       policy: { weighted_priority_health: true },

@@ -48,7 +48,7 @@ interface Lb {
 }
 
 describe('a hot restart', () => {
-  test('the old process is a scope, unread by its counts until it is empty', async () => {
+  test('keeps the old process as an unread scope until it is empty', async () => {
     const { fake, lb } = await behind()
     await using one = lb()
     await one.observe([ref], ctx())
@@ -72,7 +72,7 @@ describe('a hot restart', () => {
     await fake.close()
   }, 40_000)
 
-  test('where its figures are hidden, it is unread until its time is over', async () => {
+  test('keeps an old process with hidden figures unread until its time is over', async () => {
     const { fake, lb } = await behind({ hiddenStats: [/^server\./], parentShutdown: 1_000 })
     await fake.hotRestart()
     await using one = lb()
@@ -85,19 +85,19 @@ describe('a hot restart', () => {
     await fake.close()
   }, 20_000)
 
-  test('a plain restart is no hot one, and ends what a ticket knew', async () => {
+  test('is told from a plain restart, which ends what a ticket knew', async () => {
     const { fake, lb } = await behind()
     await fake.hotRestart()
     await fake.restart()
     await using one = lb()
     const snapshot = await one.observe([ref], ctx())
     expect(snapshot.readings[0]?.scopes.map(({ scope }) => scope)).toEqual([fake.url])
-    // Everybody was read: what is not listed has ended, the process of a ticket too.
+    // All processes were read: one that is not listed has ended, even one from a ticket.
     expect(snapshot.ended).toBe('unlisted')
     await fake.close()
   })
 
-  test('a look uses one connection, of its own', async () => {
+  test('costs a look one connection of its own', async () => {
     const { fake, lb } = await behind()
     await using one = lb()
     const before = await one.observe([ref], ctx())
@@ -110,7 +110,7 @@ describe('a hot restart', () => {
   })
 })
 
-describe('the life of a parent', () => {
+describe('the parent of a hot restart', () => {
   const trace = (age: number, more: Partial<ParentTrace> = {}): ParentTrace => ({
     age: { current: age, all: age + 100, isUp: true },
     connections: 0,
@@ -121,7 +121,7 @@ describe('the life of a parent', () => {
   const states = (parent: Parent, ...traces: readonly [ParentTrace, number][]) =>
     traces.map(([one, now]) => parent.seen(one, now, 0).state)
 
-  test('figures from before its listeners closed prove nothing', () => {
+  test('is not proved by figures from before its listeners closed', () => {
     const parent = new Parent('epoch 0', 0, 900_000)
     const old = { mergedAt: 101 }
     expect(states(parent, [trace(1), 0], [trace(3, old), 2_000], [trace(5), 4_000])).toEqual([
@@ -131,7 +131,7 @@ describe('the life of a parent', () => {
     ])
   })
 
-  test('while the child starts, the parent takes connections', () => {
+  test('takes connections while the child starts', () => {
     const parent = new Parent('epoch 0', 0, 5_000)
     const starting = { age: { current: 80, all: 180, isUp: false } }
     expect(states(parent, [trace(80, starting), 0], [trace(80, starting), 90_000])).toEqual([
@@ -140,7 +140,7 @@ describe('the life of a parent', () => {
     ])
   })
 
-  test('work that may have been killed by now is not finished', () => {
+  test('has not finished work that may have been killed by now', () => {
     const parent = new Parent('epoch 0', 0, 10_000)
     const busy = { connections: 1, active: new Map([['web', 1]]) }
     expect(parent.seen(trace(2, busy), 0, 0)).toMatchObject({ state: 'alive', active: 1 })
@@ -150,12 +150,12 @@ describe('the life of a parent', () => {
     expect(parent.seen(trace(12), 10_000, 0).state).toBe('ended')
   })
 
-  test('a child that is long up has no parent, and no wait', () => {
+  test('does not exist, and is not waited for, once the child is long up', () => {
     const parent = new Parent('epoch 6', 6, 900_000)
     expect(states(parent, [trace(5_000), 0])).toEqual(['ended'])
   })
 
-  test('load in the two figures does not bring back what was empty', () => {
+  test('that was empty is not busy again by load in the two figures', () => {
     const parent = new Parent('epoch 0', 0, 900_000)
     const noise = { active: new Map([['web', 3]]) }
     expect(states(parent, [trace(1), 0], [trace(4), 3_000], [trace(5, noise), 4_000])).toEqual([

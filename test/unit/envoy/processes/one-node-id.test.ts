@@ -83,7 +83,7 @@ test.each([
   expect(readings[0]?.scopes.map(({ state }) => state)).toEqual(['read'])
 })
 
-test('where no proxy has an admin API, each stream is a process', async () => {
+test('without any admin API each stream is a process', async () => {
   const sink = grpcEndpoints({ port: 0, initial, loadInterval: 100 })
   await using lb = envoy({ endpoints: sink })
   await lb.observe('all', ctx())
@@ -99,7 +99,7 @@ test('where no proxy has an admin API, each stream is a process', async () => {
   expect([one.url, two.url]).toHaveLength(2)
 })
 
-test('a stream that a later one replaced is forgotten, a live one is not', () => {
+test('a replaced stream is forgotten, a live one is not', () => {
   let now = 0
   const book = new ReceiptBook(() => now)
   const [lost, twin, fresh] = [{}, {}, {}]
@@ -122,7 +122,7 @@ test('a stream that a later one replaced is forgotten, a live one is not', () =>
   expect(book.of('web')[0]?.ackedAt(2)).toBe(20)
 })
 
-test('who never took a set leaves nothing behind', () => {
+test('a client that never took a set leaves nothing behind', () => {
   const book = new ReceiptBook(() => 0)
   for (let i = 0; i < 1_000; i++) {
     const stream = {}

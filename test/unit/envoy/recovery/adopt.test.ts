@@ -43,7 +43,7 @@ const [a, b, c] = ['10.0.0.1', '10.0.0.2', '10.0.0.3'].map((ip) => ({ ip })) as 
   Member,
 ]
 
-describe('sets of a fleet that mean the same', () => {
+describe('equal sets of a fleet', () => {
   test.each([
     ['endpoints in another order', [a, b, c], [c, a, b]],
     [
@@ -57,7 +57,7 @@ describe('sets of a fleet that mean the same', () => {
     expect(adopt(second, first)).toHaveLength(1)
   })
 
-  test('a controller that died in mid-push: DRAINING wins, on whichever side', () => {
+  test('are adopted after a crash in mid-push, with DRAINING winning', () => {
     const drained = [a, { ...b, status: 'DRAINING' }, c]
     for (const sets of [
       [drained, [a, b, c]],
@@ -70,12 +70,12 @@ describe('sets of a fleet that mean the same', () => {
     }
   })
 
-  test('nothing but empty sets is nothing', () => {
+  test('are nothing if all are empty', () => {
     expect(adopt([], [])).toEqual([])
   })
 })
 
-describe('sets of a fleet that differ', () => {
+describe('different sets of a fleet', () => {
   test.each([
     ['a member more', [a, b], [a, b, c], "'web' has 10.0.0.3:80 only on p2"],
     [
@@ -84,17 +84,17 @@ describe('sets of a fleet that differ', () => {
       [a, { ...b, weight: 5 }],
       "'web' has 10.0.0.2:80 with another weight",
     ],
-  ])('%s: refused and listed', (_, first, second, words) => {
+  ])('are refused and listed: %s', (_, first, second, words) => {
     expect(() => adopt(first, second)).toThrow(words)
   })
 
-  test('many differences are counted', () => {
+  test('are counted if they are many', () => {
     const many = Array.from({ length: 20 }, (_, i) => ({ ip: `10.0.1.${i}` }))
     expect(() => adopt([a], [a, ...many])).toThrow('and 14 more')
   })
 })
 
-test('a fleet in three different moments is adopted, and nothing is emptied', async () => {
+test('a fleet in three different moments is adopted without losses', async () => {
   const members = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80']
   await using one = await startFake({ pools: { web: members } })
   await using two = await startFake({ pools: { web: [...members].reverse() }, node: 'two' })

@@ -48,13 +48,13 @@ describe.each([
   ['REST', (initial: AdoptedEndpoints) => restEndpoints({ port: 0, initial })],
   ['gRPC', (initial: AdoptedEndpoints) => grpcEndpoints({ port: 0, initial })],
 ])('initial { adopt, else, held } by %s', (_, sinkOf) => {
-  test('a fleet that holds a set: it is adopted, and held members drained', async () => {
+  test('a set of the fleet is adopted, and held members drained', async () => {
     await using fake = await startFake({ pools: { web: [A, B] } })
     const initial = { adopt: true, else: [setOf(A, B, C)], held: held(B) } as const
     expect(await first(initial, [fake], sinkOf)).toEqual({ [A]: 'ready', [B]: 'drain' })
   })
 
-  test('a fresh fleet is served else, held members drained', async () => {
+  test('a new fleet gets else, with held members drained', async () => {
     await using fake = await startFake({ pools: { web: [] } })
     const initial = { adopt: true, else: [setOf(A, B)], held: held(A) } as const
     expect(await first(initial, [fake], sinkOf)).toEqual({ [A]: 'drain', [B]: 'ready' })
@@ -66,7 +66,7 @@ describe.each([
   })
 })
 
-test('proxies with different members: else, and what one of them drains', async () => {
+test('proxies with different members get else, with their drains', async () => {
   await using one = await startFake({ pools: { web: [A, B] } })
   await using two = await startFake({ pools: { web: [A, B, C] }, node: 'two' })
   await two.setBehind({ pool: 'web', member: C }, 'drain')
@@ -74,13 +74,13 @@ test('proxies with different members: else, and what one of them drains', async 
   expect(await first(initial, [one, two])).toEqual({ [A]: 'drain', [B]: 'ready', [C]: 'drain' })
 })
 
-test('held names the cluster where its set has another name', async () => {
+test('held names the cluster if its set has another name', async () => {
   await using fake = await startFake({ pools: { shop: [A, B] }, services: { shop: 'web' } })
   const initial = { adopt: true, held: [{ pool: 'shop', member: A }] } as const
   expect(await first(initial, [fake])).toEqual({ [A]: 'drain', [B]: 'ready' })
 })
 
-describe('held names a cluster, and no proxy says which set feeds it', () => {
+describe('held names a cluster whose set no proxy tells', () => {
   test('the member is drained in the set that has it', async () => {
     const initial = {
       adopt: true,
@@ -119,7 +119,7 @@ describe.each([
     return readings.map(({ ref }) => `${ref.pool} ${ref.member}`).sort()
   }
 
-  test('before it adopts: the other sets are adopted, and this one stays', async () => {
+  test('before it adopts: other sets are adopted, and this one stays', async () => {
     await using fake = await startFake({ pools: { web: [A, B], api: [A] } })
     const sink = sinkOf()
     await sink.set([setOf(B, C)])
@@ -127,7 +127,7 @@ describe.each([
     expect(await members(lb)).toEqual([`api ${A}`, `web ${B}`, `web ${C}`])
   })
 
-  test('while it adopts: what is adopted does not replace it', async () => {
+  test('while it adopts: the adopted set does not replace it', async () => {
     await using fake = await startFake({ pools: { web: [A, B], api: [A] } })
     const sink = sinkOf()
     let asked = 0
@@ -148,7 +148,7 @@ describe.each([
   })
 })
 
-test('while held fails nothing is served, and the call says why', async () => {
+test('nothing is served while held fails, and the call says why', async () => {
   await using fake = await startFake({ pools: { web: [A, B] } })
   const failing = () => Promise.reject(new Error('the store is away'))
   await expect(first({ adopt: true, held: failing }, [fake])).rejects.toThrow(
@@ -158,7 +158,7 @@ test('while held fails nothing is served, and the call says why', async () => {
   await expect(first({ adopt: true, held: odd }, [fake])).rejects.toThrow(/initial: held\[0\]/)
 })
 
-test('while no proxy answers nothing is served', async () => {
+test('nothing is served while no proxy answers', async () => {
   const fake = await startFake({ pools: { web: [] } })
   await fake.close()
   const initial = { adopt: true, else: [setOf(A, B)] } as const
@@ -176,7 +176,7 @@ test.each([
   }
 })
 
-test('a controller and its proxies start anew: no held member is opened', async () => {
+test('a restart of controller and proxies opens no held member', async () => {
   await using folder = await temporaryFolder()
   const tickets = fileTickets(folder.path)
   const before = await startFake({ pools: { web: [] } })

@@ -37,7 +37,7 @@ function fleetOf(fake: EnvoyFake, instance?: string) {
 const pools = { web: [A, '10.0.0.2:80'] }
 
 describe('two callback fleets of one process', () => {
-  test('without names: the second one is refused, whichever it is', async () => {
+  test('without names are refused with the second one', async () => {
     await using a = await startFake({ pools })
     await using b = await startFake({ pools })
     await using one = fleetOf(a)
@@ -57,7 +57,7 @@ describe('two callback fleets of one process', () => {
     await two.observe([ref], ctx())
   })
 
-  test('with names: each is a balancer of its own, and so are its tickets', async () => {
+  test('with names are two balancers with tickets of their own', async () => {
     await using a = await startFake({ pools })
     await using b = await startFake({ pools })
     await using one = fleetOf(a, 'eu')
@@ -70,7 +70,7 @@ describe('two callback fleets of one process', () => {
     expect(tickets[0]?.parts.map(({ instance }) => instance)).toEqual(['callback:eu'])
   })
 
-  test('two providers of one fleet may share its name', async () => {
+  test('of one fleet may share its name', async () => {
     await using a = await startFake({ pools })
     await using b = await startFake({ pools, node: 'two' })
     const of = (admin: readonly string[]) =>

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { change, connect, present, rig } from '../../../support/dataplane.js'
 import { WEB1, errorOf } from './set-up.js'
 
-test('a 200 is no proof: the API does not send what it believes to be so', async () => {
+test('a 200 is no proof, since the API skips what it believes to be so', async () => {
   await using r = await rig()
   r.fake.setMask(WEB1, 12) // drained, and `disabled` in the file: the API reads "maint"
   expect((await present(r.lb, WEB1)).own).toBe('drain')
@@ -23,7 +23,7 @@ test('an inherited drain that the API misreads is named, and left alone', async 
   expect(r.fake.requests.some(({ method }) => method === 'PUT')).toBe(false)
 })
 
-test('a removal that has to wait is a conflict to be asked again', async () => {
+test('a removal that has to wait is a conflict to be retried', async () => {
   await using r = await rig()
   const end = await r.fake.occupy(WEB1)
   const error = errorOf(await change(r.lb, { kind: 'remove', ref: WEB1 }))
@@ -34,7 +34,7 @@ test('a removal that has to wait is a conflict to be asked again', async () => {
   expect((await change(r.lb, { kind: 'remove', ref: WEB1 })).status).toBe('applied')
 })
 
-test('what was cut is said as an upper bound, and only where maint cuts', async () => {
+test('cut work is told as an upper bound, and only if maint cuts', async () => {
   const pools = { web: [{ name: 'web1', cutsWhenDown: true }, 'web2'] }
   await using r = await rig({ pools }, { maintCuts: true })
   await r.fake.occupy(WEB1)
@@ -59,7 +59,7 @@ describe.concurrent('backup servers that hold sessions', () => {
 `
   const spare = { pool: 'web', member: 'spare' }
 
-  test('leaving maint goes by weight 0 where the API can set it', async () => {
+  test('leave maint by way of weight 0 if the API can set it', async () => {
     await using r = await rig({ config, version: '3.4' })
     await change(r.lb, { kind: 'hold', ref: WEB1, to: 'maint' })
     await r.fake.occupy(spare)
@@ -79,7 +79,7 @@ describe.concurrent('backup servers that hold sessions', () => {
     expect(await present(r.lb, WEB1)).toMatchObject({ own: 'ready', weight: 7 })
   })
 
-  test('refused where it can not', async () => {
+  test('stay in maint if the API can not set weight 0: the change is refused', async () => {
     await using r = await rig({ config, version: '3.2' })
     await change(r.lb, { kind: 'hold', ref: WEB1, to: 'maint' })
     const end = await r.fake.occupy(spare)
@@ -92,8 +92,8 @@ describe.concurrent('backup servers that hold sessions', () => {
   })
 })
 
-describe.concurrent('durable marks without a ticket', () => {
-  test('another process gives the weight that all others have', async () => {
+describe.concurrent('durable marks whose ticket is missing', () => {
+  test('get the weight that all other servers have', async () => {
     await using fake = await startFake({
       pools: {
         web: [
@@ -110,7 +110,7 @@ describe.concurrent('durable marks without a ticket', () => {
     expect(await present(second, WEB1)).toMatchObject({ serves: true, weight: 50 })
   })
 
-  test('where they differ it refuses to guess', async () => {
+  test('are refused if the weights differ', async () => {
     await using fake = await startFake({
       pools: {
         web: [

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { context, present, rig } from '../../../support/dataplane.js'
 import { WEB1, WEB2 } from './set-up.js'
 
-describe.concurrent('the cost of looking', () => {
-  test('one poll of the statistics for all members, never two at once', async () => {
+describe.concurrent('the cost of a look', () => {
+  test('is one poll of the statistics for all members, never two at once', async () => {
     const pools = { a: ['s1', 's2', 's3'], b: ['s1', 's2'] }
     await using r = await rig({ pools }, { maintCuts: false })
     const refs = Object.entries(pools).flatMap(([pool, names]) =>
@@ -31,7 +31,7 @@ describe.concurrent('the cost of looking', () => {
     expect(kinds).toEqual([...one, ...one, ...one])
   })
 
-  test('the configuration is read once, and again when its version has changed', async () => {
+  test('includes the configuration once, and again after a new version', async () => {
     await using r = await rig({ pools: { web: ['web1', { name: 'web2', cutsWhenDown: true }] } })
     const reads = () =>
       r.fake.requests.filter(({ path }) => path.includes('/configuration/')).length
@@ -44,7 +44,7 @@ describe.concurrent('the cost of looking', () => {
     expect(reads()).toBe(first * 2)
   })
 
-  test('a configuration that can not be read makes maint unknown, not gentle', async () => {
+  test('a configuration that can not be read leaves maint unknown', async () => {
     await using r = await rig()
     r.fake.fail({ match: /configuration/, how: 'status', status: 403 })
     expect((await present(r.lb, WEB1)).maint).toBe('unknown')

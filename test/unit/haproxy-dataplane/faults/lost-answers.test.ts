@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { change, connect, context, look, present, rig } from '../../../support/dataplane.js'
 import { WEB1, WEB2, errorOf } from './set-up.js'
 
-describe.concurrent('an answer that was lost', () => {
-  test('of a hold is found by reading back', async () => {
+describe.concurrent('a lost answer', () => {
+  test('to a hold is found by reading back', async () => {
     await using r = await rig()
     r.fake.fail({ match: /^PUT/, how: 'reset', execute: true, times: 1 })
     expect(await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })).toMatchObject({
@@ -13,7 +13,7 @@ describe.concurrent('an answer that was lost', () => {
     expect(r.fake.requests.filter(({ method }) => method === 'PUT')).toHaveLength(1)
   })
 
-  test('of a hold not executed is unknown; a fresh look goes before the next', async () => {
+  test('to a hold not executed is unknown; a new look comes before the next', async () => {
     await using r = await rig()
     r.fake.fail({ match: /^PUT/, how: 'reset', times: 1 })
     const results = await r.lb.apply(
@@ -29,7 +29,7 @@ describe.concurrent('an answer that was lost', () => {
     expect(sent.map(({ method }) => method)).toEqual(['GET', 'PUT', 'GET', 'GET', 'PUT', 'GET'])
   })
 
-  test('of a removal is found by reading back, and never sent twice', async () => {
+  test('to a removal is found by reading back, and never sent twice', async () => {
     await using r = await rig()
     r.fake.fail({ match: /^DELETE/, how: 'reset', execute: true, times: 1 })
     expect((await change(r.lb, { kind: 'remove', ref: WEB1 })).status).toBe('applied')
@@ -37,7 +37,7 @@ describe.concurrent('an answer that was lost', () => {
     expect(r.fake.requests.filter(({ method }) => method === 'DELETE')).toHaveLength(1)
   })
 
-  test('of an addition is found by reading back', async () => {
+  test('to an addition is found by reading back', async () => {
     await using r = await rig()
     r.fake.fail({ match: /^POST/, how: 'reset', execute: true, times: 1 })
     const ref = { pool: 'web', member: 'web9' }
@@ -46,7 +46,7 @@ describe.concurrent('an answer that was lost', () => {
     expect(await present(r.lb, ref)).toMatchObject({ own: 'ready', identity: '10.0.0.9:80' })
   })
 
-  test('of a configuration write costs one fresh read: its version is used up', async () => {
+  test('to a configuration write costs one read, since its version is used', async () => {
     await using r = await rig({}, { durable: true })
     r.fake.fail({ match: /^PUT .*configuration/, how: 'reset', execute: true, times: 1 })
     expect((await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })).status).toBe('applied')
@@ -54,15 +54,15 @@ describe.concurrent('an answer that was lost', () => {
   })
 })
 
-describe.concurrent('the configuration, and others who write it', () => {
-  test.each([409, 429])('%d a few times is followed by a fresh read', async (status) => {
+describe.concurrent('a configuration with other writers', () => {
+  test.each([409, 429])('is read again after %d a few times', async (status) => {
     await using r = await rig({}, { durable: true })
     r.fake.fail({ match: /^PUT .*configuration/, how: 'status', status, times: 4 })
     expect((await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })).status).toBe('applied')
     expect(r.fake.config).toMatch(/web1 .*weight 0/)
   })
 
-  test('a storm that does not end is a refusal, and the member is as it was', async () => {
+  test('refuses in a lasting storm, and the member is unchanged', async () => {
     await using r = await rig({}, { durable: true })
     r.fake.fail({
       match: /^PUT .*configuration/,
@@ -76,7 +76,7 @@ describe.concurrent('the configuration, and others who write it', () => {
     expect(await present(r.lb, WEB1)).toMatchObject({ own: 'ready', serves: true })
   })
 
-  test('eight writers at once all come through', async () => {
+  test('takes the writes of eight writers at once', async () => {
     const names = Array.from({ length: 8 }, (_, i) => `s${i}`)
     await using fake = await startFake({ pools: { web: names } })
     const results = await Promise.all(
@@ -89,7 +89,7 @@ describe.concurrent('the configuration, and others who write it', () => {
     expect(fake.config.match(/weight 0/g)).toHaveLength(8)
   })
 
-  test('a reload that fails is a refusal with the words of HAProxy', async () => {
+  test('whose reload fails refuses with the words of HAProxy', async () => {
     await using r = await rig({ reloadDelay: 10 }, { membership: 'configuration' })
     r.fake.refuseReload('[ALERT] parsing haproxy.cfg:12: unknown keyword')
     const error = errorOf(await change(r.lb, { kind: 'remove', ref: WEB1 }))

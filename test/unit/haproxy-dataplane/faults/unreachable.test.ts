@@ -6,22 +6,19 @@ import { change, connect, context, look, present, rig, until } from '../../../su
 import { WEB1, WEB2, NO_OLD, failing, errorOf } from './set-up.js'
 
 describe.concurrent('credentials', () => {
-  test.each(['2.9', '3.0', '3.2', '3.4'])(
-    'a password that %s repeats reaches no message',
-    async (version) => {
-      await using fake = await startFake({ version })
-      await using lb = connect(fake, { password: 'correct-horse' })
-      const error = await failing(lb.observe([WEB1], context()))
-      expect(error.code).toBe('UNAUTHENTICATED')
-      expect(error.retryable).toBe(false)
-      expect(JSON.stringify([error.message, error.stack, error])).not.toContain('correct-horse')
-      const refused = errorOf(await change(lb, { kind: 'hold', ref: WEB1, to: 'drain' }))
-      expect(refused.code).toBe('UNAUTHENTICATED')
-      expect(JSON.stringify([refused.message, refused])).not.toContain('correct-horse')
-    },
-  )
+  test.each(['2.9', '3.0', '3.2', '3.4'])('that %s repeats reach no message', async (version) => {
+    await using fake = await startFake({ version })
+    await using lb = connect(fake, { password: 'correct-horse' })
+    const error = await failing(lb.observe([WEB1], context()))
+    expect(error.code).toBe('UNAUTHENTICATED')
+    expect(error.retryable).toBe(false)
+    expect(JSON.stringify([error.message, error.stack, error])).not.toContain('correct-horse')
+    const refused = errorOf(await change(lb, { kind: 'hold', ref: WEB1, to: 'drain' }))
+    expect(refused.code).toBe('UNAUTHENTICATED')
+    expect(JSON.stringify([refused.message, refused])).not.toContain('correct-horse')
+  })
 
-  test('a password repeated in another answer is blacked out', async () => {
+  test('repeated in another answer are blacked out', async () => {
     await using r = await rig({ password: 'correct-horse' }, { password: 'correct-horse' })
     await present(r.lb, WEB1)
     r.fake.fail({ how: 'status', status: 500, message: 'got admin:correct-horse and failed' })
@@ -29,7 +26,7 @@ describe.concurrent('credentials', () => {
     expect(error.message).toContain('got admin:*** and failed')
   })
 
-  test('a password that is rotated in mid-drain is asked for again', async () => {
+  test('are asked for again when they rotate in mid-drain', async () => {
     let password = 'first'
     let asked = 0
     await using r = await rig(
@@ -54,8 +51,8 @@ describe.concurrent('credentials', () => {
   })
 })
 
-describe.concurrent('a product that cannot be reached is never an absent member', () => {
-  test.each(['2.9', '3.0', '3.2', '3.4'])('HAProxy is down behind %s', async (version) => {
+describe.concurrent('a member of an unreachable product is never absent', () => {
+  test.each(['2.9', '3.0', '3.2', '3.4'])('while HAProxy is down behind %s', async (version) => {
     await using r = await rig({ version })
     await present(r.lb, WEB1)
     r.fake.setDown(true)
@@ -68,7 +65,7 @@ describe.concurrent('a product that cannot be reached is never an absent member'
   })
 
   test.each(['2.9', '3.0', '3.2'])(
-    'HAProxy goes down between two requests of a look at %s',
+    'when HAProxy goes down between two requests of a look at %s',
     async (version) => {
       await using r = await rig({ version })
       await present(r.lb, WEB1)
@@ -84,7 +81,7 @@ describe.concurrent('a product that cannot be reached is never an absent member'
     },
   )
 
-  test('statistics without a member that the list has prove nothing', async () => {
+  test('and statistics without a listed member prove nothing', async () => {
     await using r = await rig()
     await present(r.lb, WEB1)
     const body = JSON.stringify({ runtimeAPI: '/run/lb/master.sock@1' })
@@ -94,8 +91,8 @@ describe.concurrent('a product that cannot be reached is never an absent member'
   })
 })
 
-describe.concurrent('HTML from a proxy in front, with status 200', () => {
-  test('is no reading and no proof of a change', async () => {
+describe.concurrent('an HTML page of a proxy with status 200', () => {
+  test('is not a reading, and not proof of a change', async () => {
     await using r = await rig()
     const seen = await present(r.lb, WEB1)
     const recovers = r.fake.fail({ how: 'garbage' })
@@ -115,7 +112,7 @@ describe.concurrent('HTML from a proxy in front, with status 200', () => {
   })
 })
 
-describe.concurrent('a HAProxy that is frozen', () => {
+describe.concurrent('a frozen HAProxy', () => {
   test('holds a call until its limit, and nothing is sent after that', async () => {
     await using r = await rig()
     expect((await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })).status).toBe('applied')
@@ -133,7 +130,7 @@ describe.concurrent('a HAProxy that is frozen', () => {
     expect((await present(r.lb, WEB2)).own).toBe('ready')
   })
 
-  test('an abort waits for none of it', async () => {
+  test('is not waited for by an abort', async () => {
     await using r = await rig()
     await present(r.lb, WEB1)
     const thaw = r.fake.freeze()
@@ -153,8 +150,8 @@ describe.concurrent('a HAProxy that is frozen', () => {
   })
 })
 
-describe.concurrent('an API that starts again in mid-drain', () => {
-  test.each(['2.9', '3.4'])('%s: the drain goes on', async (version) => {
+describe.concurrent('an API that restarts in mid-drain', () => {
+  test.each(['2.9', '3.4'])('%s: lets the drain continue', async (version) => {
     const config = 'global\n  hard-stop-after 1ms\nbackend web\n  server web1 127.0.0.1:1\n'
     await using r = await rig({ version, config }, NO_OLD)
     const end = await r.fake.occupy(WEB1)
@@ -167,7 +164,7 @@ describe.concurrent('an API that starts again in mid-drain', () => {
     expect(report.members[0]).toMatchObject({ verifiedIdle: true, sealed: true })
   })
 
-  test('a HAProxy that gives no answer during a reload of others ends no drain', async () => {
+  test('before a HAProxy without an answer during a reload ends no drain', async () => {
     const config = 'global\n  hard-stop-after 1ms\nbackend web\n  server web1 127.0.0.1:1\n'
     await using r = await rig({ config }, NO_OLD)
     const end = await r.fake.occupy(WEB1)
@@ -183,7 +180,7 @@ describe.concurrent('an API that starts again in mid-drain', () => {
     await run.close()
   })
 
-  test('one that was replaced by another generation is asked again which it is', async () => {
+  test('of another generation is asked again which one it is', async () => {
     const old = await startFake({ version: '2.9' })
     await using lb = connect(old)
     await present(lb, WEB1)
@@ -196,7 +193,7 @@ describe.concurrent('an API that starts again in mid-drain', () => {
   })
 })
 
-test('an abort of one call is not the end of another that began with it', async () => {
+test('an abort of one call does not end another that began with it', async () => {
   await using r = await rig()
   const controller = new AbortController()
   const first = r.lb.observe([WEB1], context(controller.signal)).catch((e: unknown) => e)
@@ -206,7 +203,7 @@ test('an abort of one call is not the end of another that began with it', async 
   expect((await second).product).toBe('haproxy')
 })
 
-test('a reload between the two halves of a look gets one more look', async () => {
+test('a reload between the two halves of a look leads to one more look', async () => {
   await using r = await rig()
   await present(r.lb, WEB1)
   const looking = r.lb.observe([WEB1], context())

@@ -30,35 +30,35 @@ describe('escalateAfter', () => {
     expect(run.sentSoFar).toEqual(['hold drain', 'hold drain'])
   })
 
-  test('goes on by the rule, where it is off for an idle member', () => {
+  test('is followed by the whole rule if it is off for an idle member', () => {
     const run = idle({ escalateAfter: 60_000 }).scope('w1', { arrivals: 101 }).look()
     expect(run.said).toContain('idle-lost')
   })
 
-  test('goes on by the rule in the look in which it may not raise', () => {
+  test('is followed by the whole rule in a look that may not raise', () => {
     const run = held({ escalateAfter: 1_010, maint: 'cuts' }).lookAt(500).lookAt(1_000)
     expect(run.phase).toBe('idle')
   })
 
-  test('goes on by the rule where the member is in maint', () => {
+  test('is followed by the whole rule if the member is in maint', () => {
     const run = started({ own: 'maint', escalateAfter: 1_010 }).look().answer('unchanged').mark()
     expect(run.lookAt(500).lookAt(1_000).phase).toBe('idle')
   })
 
-  test('goes on by the rule where the raise was refused for good as a seal', () => {
+  test('is followed by the whole rule if the raise was refused as a seal', () => {
     const run = held({ seal: 'gentle', escalateAfter: 1_500 }).lookAt(100).lookAt(1_000)
     run.refuse(failure('FORBIDDEN')).scope('w1', { arrivals: 101 }).lookAt(1_100).looks(3_000)
     expect(run.phase).toBe('idle')
     expect(run.sentSoFar).toEqual(['hold drain', 'hold maint'])
   })
 
-  test('goes on by the rule in the very look in which such a raise is due', () => {
+  test('is followed by the whole rule in the look in which the raise is due', () => {
     const run = held({ seal: 'gentle', escalateAfter: 2_110 }).lookAt(100).lookAt(1_000)
     run.refuse(failure('FORBIDDEN')).scope('w1', { arrivals: 101 }).lookAt(1_100).lookAt(1_500)
     expect(run.lookAt(2_100).phase).toBe('idle')
   })
 
-  test('that was refused for good is not tried again as a seal', () => {
+  test('refused for good is not tried again as a seal', () => {
     const run = held({ ...busy, seal: 'gentle' })
       .looks(600)
       .refuse(failure('FORBIDDEN'))
@@ -66,20 +66,20 @@ describe('escalateAfter', () => {
     expect(run.state.proof.sealed).toBe(false)
   })
 
-  test('begins the rule anew, after a seal that was not found', () => {
+  test('starts the rule anew after a seal that was not found', () => {
     const run = held({ seal: 'gentle', escalateAfter: 2_110 }).lookAt(100).lookAt(1_000)
     run.refuse(failure('NOT_FOUND')).lookAt(2_110)
     expect(run.sent).toBe('hold maint')
     expect(run.answer().look().phase).toBe('draining')
   })
 
-  test('that was refused for good is not tried again after a put-back', () => {
+  test('refused for good is not tried again after a put-back', () => {
     const run = held(busy).looks(500).refuse(failure('FORBIDDEN')).look({ after: 300 })
     run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look().answer().looks(2_000)
     expect(run.sentSoFar).toEqual(['hold drain', 'hold maint', 'hold drain'])
   })
 
-  test('that went through is not asked again after a refused cut', () => {
+  test('that succeeded is not asked for again after a refused cut', () => {
     const run = held({ ...busy, timeout: 3_000, onTimeout: 'terminate' })
       .looks(600)
       .answer()
@@ -106,16 +106,16 @@ describe('escalateAfter', () => {
     expect(run.sentSoFar).toEqual(['hold drain'])
   })
 
-  test('does not raise where maint cuts', () => {
+  test('does not raise if maint cuts', () => {
     expect(held({ ...busy, maint: 'cuts' }).looks(5_000).sentSoFar).toEqual(['hold drain'])
   })
 
-  test('raises where maint cuts on the word of the caller', () => {
+  test("raises if maint cuts on the caller's word", () => {
     const run = held({ ...busy, maint: 'cuts', onTimeout: 'terminate' }).looks(600)
     expect(run.sent ?? run.sentSoFar.at(-1)).toBe('hold maint')
   })
 
-  test('does not raise where there is no maint', () => {
+  test('does not raise without a maint', () => {
     const run = held({ ...busy, ladder: ['ready', 'drain'], onTimeout: 'terminate' }).looks(5_000)
     expect(run.sentSoFar).toEqual(['hold drain'])
   })
@@ -148,20 +148,20 @@ describe('escalateAfter', () => {
 })
 
 describe('hold maint', () => {
-  test('holds at maint where it is gentle', () => {
+  test('holds at maint if it is gentle', () => {
     expect(started({ hold: 'maint' }).look().sent).toBe('hold maint')
   })
 
-  test('holds at drain where it cuts', () => {
+  test('holds at drain if maint cuts', () => {
     expect(started({ hold: 'maint', maint: 'cuts' }).look().sent).toBe('hold drain')
   })
 
-  test('holds at maint where it cuts, on the word of the caller', () => {
+  test("holds at maint if it cuts, on the caller's word", () => {
     const run = started({ hold: 'maint', maint: 'cuts', onTimeout: 'terminate' }).look()
     expect(run.sent).toBe('hold maint')
   })
 
-  test('that cuts counts what was there, at most', () => {
+  test('that cuts counts what was there as an upper bound', () => {
     const run = started({
       hold: 'maint',
       maint: 'cuts',
@@ -184,7 +184,7 @@ describe('hold maint', () => {
     expect(run.all('terminated')).toEqual([])
   })
 
-  test('that found it in maint cut nothing', () => {
+  test('that found the member in maint cut nothing', () => {
     const run = started({
       hold: 'maint',
       maint: 'cuts',
@@ -195,7 +195,7 @@ describe('hold maint', () => {
     expect(run.look().answer('unchanged').all('terminated')).toEqual([])
   })
 
-  test('holds at drain where only this reading says that it cuts', () => {
+  test('holds at drain if only this reading says that maint cuts', () => {
     expect(started({ hold: 'maint', present: { maint: 'cuts' } }).look().sent).toBe('hold drain')
   })
 })

@@ -18,12 +18,12 @@ describe('the first hold', () => {
     expect(effects.find((effect) => effect.type === 'apply')).toMatchObject({ first: true })
   })
 
-  test('that was lost is not asked of it again', () => {
+  test('does not ask it again after a lost answer', () => {
     const { effects } = started().look().lose().look()
     expect(effects.find((effect) => effect.type === 'apply')).toMatchObject({ first: false })
   })
 
-  test('is not sent on the word of a state that is unknown', () => {
+  test('is not sent while the state is unknown', () => {
     expect(started().set({ own: 'unknown' }).looks(1_000).sentSoFar).toEqual([])
   })
 
@@ -32,7 +32,7 @@ describe('the first hold', () => {
   })
 })
 
-describe('a hold that the floor denies', () => {
+describe('a hold denied by the floor', () => {
   test('ends the drain under onMinimum fail', () => {
     const run = deny(started().look())
     expect(run.outcome).toBe('refused')
@@ -55,7 +55,7 @@ describe('a hold that the floor denies', () => {
     expect(hold.late).toEqual([])
   })
 
-  test('is over where another client drains the member', () => {
+  test('is over once another client drains the member', () => {
     const run = deny(started({ onMinimum: 'wait' }).look())
       .set({ own: 'drain' })
       .look()
@@ -63,19 +63,19 @@ describe('a hold that the floor denies', () => {
     expect(run.phase).toBe('draining')
   })
 
-  test('takes no effect by itself, where the member is drained already', () => {
+  test('takes no effect by itself if the member is drained already', () => {
     const run = deny(started({ own: 'drain', onMinimum: 'wait' }).look())
     expect(run.phase).toBe('active')
     expect(run.look().phase).toBe('draining')
   })
 
-  test('is said by why, until it passed', () => {
+  test('is named by why() until it passed', () => {
     const run = deny(started({ onMinimum: 'wait' }).look())
     expect(run.codes).toContain('pool-at-minimum')
     expect(run.look({ after: 250 }).answer().codes).not.toContain('pool-at-minimum')
   })
 
-  test('ends at the deadline as refused, under wait', () => {
+  test('ends as refused at the deadline, under wait', () => {
     const run = deny(started({ onMinimum: 'wait', timeout: 1_000 }).look())
     run.look({ after: 100 })
     while (run.outcome === null && run.now < 5_000) {
@@ -86,7 +86,7 @@ describe('a hold that the floor denies', () => {
     expect(run.error?.code).toBe('POOL_AT_MINIMUM')
   })
 
-  test('ends at the deadline as proceeded, under proceed', () => {
+  test('ends as proceeded at the deadline, under proceed', () => {
     const run = deny(started({ onMinimum: 'wait', timeout: 200, onTimeout: 'proceed' }).look())
     expect(run.look({ after: 240 }).outcome).toBe('proceeded')
   })
@@ -100,17 +100,17 @@ describe('a hold that the floor denies', () => {
 })
 
 describe('the first look after the first hold', () => {
-  test('that finds enough serving keeps it', () => {
+  test('keeps it if enough members serve', () => {
     const run = held().look({ floor: null })
     expect(run.state.hold.floor).toBe('kept')
     expect(run.looks(2_000).phase).toBe('idle')
   })
 
-  test('that does not know keeps it', () => {
+  test('keeps it if nothing is known', () => {
     expect(held().look().state.hold.floor).toBe('kept')
   })
 
-  test('that finds too few undoes it after the deadline, too, and asks no more', () => {
+  test('undoes it if too few serve, after the deadline too, and asks no more', () => {
     const run = held({ onMinimum: 'wait', timeout: 100, scopes: { w1: { active: 1 } } })
     run.look({ after: 100, floor: minimum, random: 0.5 })
     expect(run.look({ after: 10, floor: minimum }).outcome).toBe('timeout')
@@ -122,26 +122,26 @@ describe('the first look after the first hold', () => {
     expect(run.looks(2_000).sent).toBe(null)
   })
 
-  test('that finds too few is not undone by a drain that was given up', () => {
+  test('does not undo it for a drain that was given up', () => {
     const run = broken({}, 0).look({ floor: minimum })
     const sent = run.sentSoFar
     run.put({ type: 'end', outcome: 'aborted' }).put({ type: 'release' })
     expect(run.looks(1_000).sentSoFar).toEqual(sent)
   })
 
-  test('says what keeps it from undoing that after the deadline', () => {
+  test('says what prevents the undo after the deadline', () => {
     const run = held({ onMinimum: 'wait', timeout: 100, scopes: { w1: { active: 1 } } })
     run.look({ after: 100, floor: minimum, random: 0 }).look({ floor: minimum })
     run.set({ own: 'maint' }).look()
     expect([run.sent, run.outcome, run.said]).toEqual([null, 'timeout', ['fault']])
   })
 
-  test('says what keeps it from undoing that, while others go on', () => {
+  test('says what prevents the undo while other runs go on', () => {
     const run = broken({}, 0).look({ floor: minimum }).set({ own: 'maint' }).look()
     expect([run.sent, run.outcome, run.said]).toEqual([null, 'overruled', ['fault']])
   })
 
-  test('that finds too few undoes it after a random wait', () => {
+  test('undoes it after a random wait if too few serve', () => {
     const run = broken({}, 0.5)
     expect(run.look({ after: 499, floor: minimum }).sent).toBe(null)
     expect(run.look({ after: 1, floor: minimum }).said).toEqual(['fault'])
@@ -158,12 +158,12 @@ describe('the first look after the first hold', () => {
     expect(run.state.hold.yieldAt).toBe(run.now)
   })
 
-  test('keeps its wait from the first look', () => {
+  test('counts the wait from the first look', () => {
     const run = broken({}, 0.5).look({ after: 100, floor: minimum, random: 1 })
     expect(run.state.hold.yieldAt).toBe(run.origin + 10 + 500)
   })
 
-  test('keeps the hold where enough serve before the wait is over', () => {
+  test('keeps the hold if enough serve before the wait is over', () => {
     const run = broken({}, 0.5).look({ after: 100, floor: null })
     expect(run.state.hold.floor).toBe('kept')
     expect(run.state.hold.yieldAt).toBe(null)
@@ -171,18 +171,18 @@ describe('the first look after the first hold', () => {
     expect(run.state.goal.kind).toBe('drain')
   })
 
-  test('says no idle while it is undecided', () => {
+  test('lets no idle be said while the undo is undecided', () => {
     const run = broken({ settle: 100 }, 1)
     for (let i = 0; i < 9; i += 1) run.look({ after: 100, floor: minimum })
     expect(run.all('idle')).toEqual([])
   })
 
-  test('keeps its wait through what is no look', () => {
+  test('keeps the wait through inputs that are not looks', () => {
     const run = broken({}, 0.5).put({ type: 'inherit', late: [] })
     expect(run.state.hold.yieldAt).not.toBe(null)
   })
 
-  test('says no idle in the look that finds too few', () => {
+  test('lets no idle be said in the look that finds too few', () => {
     const run = broken({ settle: 0, scopes: { w1: { released: true } } }, 1)
     expect(run.all('idle')).toEqual([])
   })
@@ -193,14 +193,14 @@ describe('the first look after the first hold', () => {
     expect(run.state.goal.kind).toBe('open')
   })
 
-  test('finds ours among others in the ledger', () => {
+  test('finds our hold among others in the ledger', () => {
     const run = started({ own: 'drain', onMinimum: 'wait' }).look().answer('unchanged')
     run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look().answer()
     run.look({ floor: minimum, random: 0.5 })
     expect(run.state.hold.yieldAt).not.toBe(null)
   })
 
-  test('leaves a hold alone that is not for sure ours, whatever else we did', () => {
+  test('leaves alone a hold that is not surely ours', () => {
     const change = {
       kind: 'restore' as const,
       ref: { pool: 'web', member: 'web1' },
@@ -213,19 +213,19 @@ describe('the first look after the first hold', () => {
     expect(run.state.hold.yieldAt).toBe(null)
   })
 
-  test('leaves a hold alone that was there before us', () => {
+  test('leaves alone a hold that was there before us', () => {
     const run = started({ own: 'drain', onMinimum: 'wait' }).look().answer('unchanged')
     run.look({ floor: minimum, random: 0 })
     expect(run.state.hold.floor).toBe('kept')
   })
 
-  test('leaves a hold alone of a member that did not serve', () => {
+  test('leaves alone a hold of a member that did not serve', () => {
     const run = started({ present: { serves: false }, onMinimum: 'wait' }).hold()
     run.look({ floor: minimum, random: 0 })
     expect(run.state.hold.floor).toBe('kept')
   })
 
-  test('ends the drain at the deadline all the same', () => {
+  test('ends the drain at the deadline anyway', () => {
     const run = broken({ timeout: 100 }, 1).look({ after: 200, floor: minimum })
     expect(run.outcome).toBe('timeout')
   })
@@ -242,7 +242,7 @@ describe('the undo of a hold that left too few', () => {
     expect(run.state.hold.changes).toEqual([])
   })
 
-  test('goes back to the drain under onMinimum wait', () => {
+  test('returns to the drain under onMinimum wait', () => {
     const run = broken({}, 0).look({ floor: minimum }).look().answer().look()
     expect(run.outcome).toBe(null)
     expect(run.state.goal).toEqual({ kind: 'drain' })
@@ -252,7 +252,7 @@ describe('the undo of a hold that left too few', () => {
     expect(run.effects.find((effect) => effect.type === 'apply')).toMatchObject({ first: true })
   })
 
-  test('waits anew after the next hold', () => {
+  test('waits again after the next hold', () => {
     const run = broken({}, 0).look({ floor: minimum }).look().answer().look().look({ after: 300 })
     run.answer().look({ floor: minimum, random: 0.7 })
     expect(run.state.hold.yieldAt).toBe(run.now + 700)
@@ -265,7 +265,7 @@ describe('the undo of a hold that left too few', () => {
     expect(run.codes).not.toContain('refused')
   })
 
-  test('stays an undo where it ends the drain', () => {
+  test('stays an undo if it ends the drain', () => {
     const run = broken({ onMinimum: 'fail' }, 0).look({ floor: minimum }).look().answer().look()
     expect(run.state.goal.kind).toBe('open')
     expect(run.state.hold.atMinimum).toBe(false)
@@ -278,7 +278,7 @@ describe('the undo of a hold that left too few', () => {
 })
 
 describe('a hold that left too few', () => {
-  test('is not called idle before it is decided', () => {
+  test('is not called idle before the undo is decided', () => {
     const run = held({ settle: 60, onMinimum: 'wait' })
     for (let i = 0; i < 9; i += 1) run.look({ after: 100, floor: minimum, random: 1 })
     expect(run.phase).toBe('draining')

@@ -1,34 +1,34 @@
 import { describe, expect, test } from 'vitest'
 import { failure, held, idle, started } from '../member-run.js'
 
-describe('a change that is to be checked once more before it is sent', () => {
-  test('is none, where nothing is under way', () => {
+describe('a change that is checked once more before it is sent', () => {
+  test('does not exist if nothing is under way', () => {
     const run = started().put({ type: 'recalled' })
     expect(run.effects).toEqual([])
     expect(run.state.hold.wish).toBe('none')
     expect(held({ maint: 'cuts' }).put({ type: 'recalled' }).effects).toEqual([])
   })
 
-  test('is sent, where it is a drain', () => {
+  test('is sent if it is a drain', () => {
     const run = started({ maint: 'cuts' }).look()
     const { change } = run
     expect(run.put({ type: 'recalled' }).change).toBe(change)
   })
 
-  test('is sent, where it is no hold', () => {
+  test('is sent if it is not a hold', () => {
     const run = held({ maint: 'cuts' }).look().open().look()
     const { change } = run
     expect(run.put({ type: 'recalled' }).change).toBe(change)
   })
 
-  test('is sent, where the member is absent now', () => {
+  test('is sent if the member is absent now', () => {
     const run = started({ hold: 'maint' }).look()
     const { change } = run
     run.set({ maint: 'cuts' }).vanish().look()
     expect(run.put({ type: 'recalled' }).change).toBe(change)
   })
 
-  test('is lowered where it puts back a maint that cuts', () => {
+  test('is lowered if it puts back a maint that cuts', () => {
     const run = idle({ seal: 'gentle' })
     expect(run.own).toBe('maint')
     run.set({ own: 'ready', maint: 'cuts' }).scope('w1', { incarnation: 'w1.2' }).look()
@@ -43,7 +43,7 @@ describe('a change that is to be checked once more before it is sent', () => {
   })
 })
 
-describe('a first hold to maint that is refused where maint cuts', () => {
+describe('a first hold to maint, refused because maint cuts', () => {
   const refused = (onTimeout: 'fail' | 'terminate') =>
     started({ hold: 'maint', onTimeout, timeout: 60_000 })
       .look()
@@ -60,7 +60,7 @@ describe('a first hold to maint that is refused where maint cuts', () => {
   })
 })
 
-describe('a seal that a reload forgot, where maint cuts', () => {
+describe('a seal that a reload forgot, with a maint that cuts', () => {
   test.each(['fail', 'terminate'] as const)('is a drain again under onTimeout %s', (onTimeout) => {
     const run = idle({ seal: 'always', maint: 'cuts', onTimeout, timeout: 60_000 })
     expect(run.own).toBe('maint')
@@ -70,7 +70,7 @@ describe('a seal that a reload forgot, where maint cuts', () => {
 })
 
 describe('a maint that is checked before it is sent', () => {
-  test('is sent, where the member was gentle and is absent now', () => {
+  test('is sent if the member was gentle and is absent now', () => {
     const run = started({ hold: 'maint', maint: 'cuts', present: { maint: 'gentle' } }).look()
     expect(run.sent).toBe('hold maint')
     const { change } = run
@@ -78,7 +78,7 @@ describe('a maint that is checked before it is sent', () => {
     expect(run.put({ type: 'recalled' }).change).toBe(change)
   })
 
-  test('is no seal, where it puts an idle member back', () => {
+  test('is not a seal if it puts an idle member back', () => {
     const run = idle({ hold: 'maint', seal: 'always' })
     run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.change).toMatchObject({ to: 'maint' })
@@ -95,7 +95,7 @@ describe('a maint that is checked before it is sent', () => {
   })
 })
 
-test('a first hold that an undo finds unsent is recalled, and nothing is wished', () => {
+test('a first hold that an undo finds unsent is recalled', () => {
   const run = started({ hold: 'maint' }).look()
   expect(run.sent).toBe('hold maint')
   run.open().set({ maint: 'cuts' }).look().put({ type: 'recalled' })

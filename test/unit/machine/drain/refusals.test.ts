@@ -20,12 +20,12 @@ describe('a hold that is refused for good', () => {
     expect(started().look().refuse(no).looks(5_000).sentSoFar).toEqual(['hold drain'])
   })
 
-  test('is no matter where the next look shows the wished state', () => {
+  test('is ignored if the next look shows the wished state', () => {
     const run = started().look().refuse(no).set({ own: 'drain' }).looks(2_000)
     expect(run.all('phase').map(({ to }) => to)).toEqual(['draining', 'idle'])
   })
 
-  test('as a put-back of an idle that is held is a loss', () => {
+  test('loses a held idle if it was a put-back', () => {
     const run = idle().settle().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     run.refuse(no).look()
     expect(run.effects).toContainEqual({
@@ -34,19 +34,19 @@ describe('a hold that is refused for good', () => {
     })
   })
 
-  test('as a put-back leaves a member active that serves again', () => {
+  test('leaves a serving member active if it was a put-back', () => {
     const run = idle().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2', arrivals: 0 })
     run.look().refuse(no).look()
     expect(run.all('phase').map(({ to }) => to)).toEqual(['draining', 'idle', 'draining', 'active'])
   })
 
-  test('as a put-back of a seal leaves a member draining that still refuses work', () => {
+  test('leaves a member draining that still refuses work, if it was a put-back', () => {
     const run = idle({ maint: 'cuts', seal: 'always' }).set({ own: 'drain' })
     run.scope('w1', { incarnation: 'w1.2', arrivals: 0 }).looks(1_500).refuse(no).look()
     expect(run.phase).not.toBe('active')
   })
 
-  test('as a put-back leaves the idle that is held as it was', () => {
+  test('leaves the held idle as it was if it was a put-back', () => {
     const run = idle().settle().set({ own: 'ready' })
     run.scope('w1', { incarnation: 'w1.2', arrivals: 0 }).look().refuse(later)
     expect(run.phase).toBe('idle')
@@ -54,7 +54,7 @@ describe('a hold that is refused for good', () => {
     expect(run.look({ after: 250 }).sent).toBe('hold drain')
   })
 
-  test('says so first', () => {
+  test('is told first', () => {
     expect(started().look().refuse(no).why[0]).toMatchObject({
       code: 'refused',
       hint: 'it is not tried again',
@@ -69,7 +69,7 @@ describe('a hold that is refused for now', () => {
     expect(run.looks(1_000).outcome).toBe(null)
   })
 
-  test('is not sent by anything but a look, once its pause is over', () => {
+  test('is sent again only by a look once its pause is over', () => {
     const run = started().look().refuse(later).look()
     expect(run.fail(failure('CONNECTION_LOST'), 300).sent).toBe(null)
   })
@@ -91,20 +91,20 @@ describe('a hold that is refused for now', () => {
     expect(run.look({ after: 1 }).sent).toBe('hold drain')
   })
 
-  test('is forgotten once it is confirmed', () => {
+  test('is forgotten once the hold is confirmed', () => {
     const run = started().look().refuse(later).look({ after: 250 }).answer()
     expect(run.state.hold.refusal).toBe(null)
     expect(run.state.hold.refusals).toBe(0)
   })
 
-  test('says so first, and that it is tried again', () => {
+  test('is told first, with its retry', () => {
     expect(started().look().refuse(later).why[0]).toMatchObject({
       code: 'refused',
       hint: 'it is tried again',
     })
   })
 
-  test('makes looks from before worthless', () => {
+  test('makes earlier looks worthless', () => {
     const run = started().look().wait(100).refuse(later)
     expect(run.state.hold.confirmedAt).toBe(run.now)
   })
@@ -117,13 +117,13 @@ describe('a hold that is refused for now', () => {
 })
 
 describe('a NOT_FOUND', () => {
-  test('that the next look contradicts is tried again', () => {
+  test('is tried again if the next look contradicts it', () => {
     const run = started().look().refuse(failure('NOT_FOUND')).look({ after: 250 })
     expect(run.sent).toBe('hold drain')
   })
 })
 
-describe('another change than the one refused', () => {
+describe('another change than the refused one', () => {
   test('is sent', () => {
     const run = held({ seal: 'gentle' }).lookAt(100).lookAt(1_000).refuse(no)
     run.look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look({ after: 300 })
@@ -140,31 +140,31 @@ describe('an escalation that is refused', () => {
     expect(run.outcome).toBe(null)
   })
 
-  test('for now is tried again', () => {
+  test('for now is retried', () => {
     const run = held({ escalateAfter: 500, scopes: { w1: { active: 1 } } }).lookAt(500)
     expect(run.refuse(later).look({ after: 249 }).sent).toBe(null)
     expect(run.look({ after: 1 }).sent).toBe('hold maint')
   })
 })
 
-describe('a removal that is refused', () => {
+describe('a refused removal', () => {
   test('for good ends the run', () => {
     const run = held({ until: 'removed' }).lookAt(100).lookAt(1_000).refuse(no).look()
     expect(run.outcome).toBe('refused')
     expect(run.error).toBe(no)
   })
 
-  test('for now is tried again', () => {
+  test('for now is retried', () => {
     const run = held({ until: 'removed' }).lookAt(100).lookAt(1_000).refuse(later)
     expect(run.look({ after: 250 }).sent).toBe('remove')
   })
 
-  test('may not be late', () => {
+  test('can not come late', () => {
     const run = held({ until: 'removed' }).lookAt(100).lookAt(1_000).refuse(later)
     expect(run.state.hold.late).toEqual([])
   })
 
-  test('for now leaves what is wished', () => {
+  test('for now keeps the hold as what is wished', () => {
     const run = held({ until: 'removed' }).lookAt(100).lookAt(1_000).refuse(later)
     expect(run.state.hold.wish).toBe('drain')
     expect(run.phase).toBe('idle')

@@ -22,7 +22,7 @@ describe('until removed', () => {
     expect(run.sentSoFar).toEqual(['hold drain'])
   })
 
-  test('removes nothing after the seal fell', () => {
+  test('removes nothing after the seal was lost', () => {
     const run = held({ until: 'removed', seal: 'gentle' }).lookAt(100).lookAt(1_000).answer()
     expect(run.scope('w1', { active: 1 }).look().sent).toBe(null)
   })
@@ -32,7 +32,7 @@ describe('until removed', () => {
     expect(run.look().sent).toBe('remove')
   })
 
-  test('waits until no hold of ours may be late', () => {
+  test('waits until no hold of ours can come late', () => {
     const run = started({ until: 'removed', lateBound: 3_000 }).look().lose().look().answer().mark()
     run.looks(2_900)
     expect(run.phase).toBe('idle')
@@ -40,7 +40,7 @@ describe('until removed', () => {
     expect(run.looks(200).sentSoFar).toContain('remove')
   })
 
-  test('ends as terminated, where something was cut before', () => {
+  test('ends as terminated if something was cut before', () => {
     const run = held({ until: 'removed', onTimeout: 'terminate', timeout: 500 })
     run.scope('w1', { active: 1 }).look({ after: 600 }).answer('applied', { terminated: 1 })
     run.scope('w1', { active: 0 }).looks(1_500).answer()
@@ -54,12 +54,12 @@ describe('until removed', () => {
     expect(run.sentSoFar).toEqual(['hold drain'])
   })
 
-  test('is gone where another client removed it', () => {
+  test('is gone if another client removed the member', () => {
     const run = held({ until: 'removed' }).scope('w1', { state: 'ended' }).vanish()
     expect(run.look().look({ after: 20 }).outcome).toBe('gone')
   })
 
-  test('looks no further', () => {
+  test('takes no further look', () => {
     const run = held({ until: 'removed' }).lookAt(100).lookAt(1_000).answer()
     expect(run.vanish().looks(1_000).all('removed')).toHaveLength(1)
     expect(run.heard.at(-1)?.type).toBe('removed')

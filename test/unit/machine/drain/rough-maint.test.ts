@@ -13,7 +13,7 @@ function roughened(options: RunOptions = {}): MemberRun {
   return run.set({ maint: 'cuts' }).scope('w1', { active: 3 })
 }
 
-describe('a maint that is not sent yet, and is found to cut', () => {
+describe('a maint that is found to cut before it is sent', () => {
   test('is lowered to drain', () => {
     const run = sending(roughened().look())
     expect(run.sent).toBe('hold drain')
@@ -26,20 +26,20 @@ describe('a maint that is not sent yet, and is found to cut', () => {
     expect(sending(run).change).toBe(change)
   })
 
-  test('is sent where no look has said so', () => {
+  test('is sent if no look has said so', () => {
     const run = roughened()
     const { change } = run
     expect(sending(run.fail()).change).toBe(change)
   })
 
-  test('is sent where maint is gentle', () => {
+  test('is sent if maint is gentle', () => {
     const run = started({ hold: 'maint' }).look().look()
     const { change } = run
     expect(sending(run).change).toBe(change)
     expect(run.effects).toEqual([])
   })
 
-  test('is not sent as a seal', () => {
+  test('is not sent if it is a seal', () => {
     const run = held({ seal: 'gentle' }).lookAt(100).lookAt(1_000)
     expect(run.sent).toBe('hold maint')
     sending(run.set({ maint: 'cuts' }).look())
@@ -48,7 +48,7 @@ describe('a maint that is not sent yet, and is found to cut', () => {
     expect(run.state.proof.sealed).toBe(false)
   })
 
-  test('is not sent as an escalation', () => {
+  test('is not sent if it is an escalation', () => {
     const run = held({ escalateAfter: 500, scopes: { w1: { active: 1 } } }).looks(600)
     expect(run.change).toMatchObject({ kind: 'hold', to: 'maint' })
     sending(run.set({ maint: 'cuts' }).look())
@@ -56,7 +56,7 @@ describe('a maint that is not sent yet, and is found to cut', () => {
   })
 })
 
-describe('a seal that the caller wants where maint cuts, and that is not sent yet', () => {
+describe('an unsent seal that the caller wants, with a maint that cuts', () => {
   const sealing = (): MemberRun => {
     const run = held({ seal: 'always', maint: 'cuts' }).lookAt(100).lookAt(1_000)
     expect(run.sent).toBe('hold maint')

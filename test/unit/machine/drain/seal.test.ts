@@ -9,12 +9,12 @@ function sealing(options: RunOptions = {}): MemberRun {
   return run
 }
 
-describe('on the verdict the hold is raised to maint', () => {
-  test('and idle is not said before', () => {
+describe('at the verdict the hold is raised to maint', () => {
+  test('before idle is said', () => {
     expect(sealing().all('idle')).toEqual([])
   })
 
-  test('where maint is gentle', () => {
+  test('if maint is gentle', () => {
     expect(sealing().sent).toBe('hold maint')
   })
 
@@ -22,56 +22,56 @@ describe('on the verdict the hold is raised to maint', () => {
     expect(sealing().change.identity).toBe('10.0.0.1:80')
   })
 
-  test('not where maint cuts', () => {
+  test('not if maint cuts', () => {
     const run = idle({ seal: 'gentle', maint: 'cuts' })
     expect(run.sentSoFar).toEqual(['hold drain'])
     expect(run.state.proof.sealed).toBe(false)
   })
 
-  test('not where it is not known what maint does', () => {
+  test('not if the effect of maint is unknown', () => {
     expect(idle({ seal: 'gentle', maint: 'unknown' }).sentSoFar).toEqual(['hold drain'])
   })
 
-  test('where the reading says that it is gentle for this member', () => {
+  test('if the reading says that it is gentle for this member', () => {
     const run = held({ seal: 'gentle', maint: 'cuts', present: { maint: 'gentle' } })
     expect(run.lookAt(100).lookAt(1_000).sent).toBe('hold maint')
   })
 
-  test('not where the reading says that it cuts for this member', () => {
+  test('not if the reading says that it cuts for this member', () => {
     expect(idle({ seal: 'gentle', present: { maint: 'cuts' } }).sentSoFar).toEqual(['hold drain'])
   })
 
-  test('where maint cuts and the caller wants it', () => {
+  test('if maint cuts and the caller wants it', () => {
     const run = held({ seal: 'always', maint: 'cuts' }).lookAt(100).lookAt(1_000)
     expect(run.sent).toBe('hold maint')
   })
 
-  test('not where the product has no maint', () => {
+  test('not if the product has no maint', () => {
     const run = idle({ seal: 'always', ladder: ['ready', 'drain'] })
     expect(run.sentSoFar).toEqual(['hold drain'])
   })
 
-  test('not where the reading says that there is none for this member', () => {
+  test('not if the reading says that this member has none', () => {
     expect(idle({ seal: 'always', present: { maint: 'none' } }).sentSoFar).toEqual(['hold drain'])
   })
 
-  test('not where the caller does not want it', () => {
+  test('not if the caller does not want it', () => {
     expect(idle({ seal: 'never' }).sentSoFar).toEqual(['hold drain'])
   })
 
-  test('not where the member is in maint already', () => {
+  test('not if the member is in maint already', () => {
     const run = idle({ seal: 'gentle', hold: 'maint' })
     expect(run.sentSoFar).toEqual(['hold maint'])
     expect(run.state.proof.sealed).toBe(true)
   })
 
-  test('not where the product says that the member is sealed', () => {
+  test('not if the product says that the member is sealed', () => {
     const run = idle({ seal: 'gentle', present: { sealed: true } })
     expect(run.sentSoFar).toEqual(['hold drain'])
     expect(run.state.proof.sealed).toBe(true)
   })
 
-  test('before a pause is over the verdict is found anew', () => {
+  test('after a pause, once the verdict is found anew', () => {
     const run = held({ seal: 'gentle' })
     run.lookAt(100).lookAt(1_000).refuse(failure('CONFLICT', true)).lookAt(1_100)
     expect(run.sent).toBe(null)
@@ -81,32 +81,32 @@ describe('on the verdict the hold is raised to maint', () => {
 })
 
 describe('one snapshot after the seal must show the verdict', () => {
-  test('then it is idle, and sealed', () => {
+  test('which makes it idle and sealed', () => {
     const run = sealing().answer().look()
     expect(run.phase).toBe('idle')
     expect(run.state.proof.sealed).toBe(true)
     expect(run.outcome).toBe('idle')
   })
 
-  test('one asked for before the seal was confirmed does not', () => {
+  test('and must be asked for after the seal was confirmed', () => {
     const run = sealing().wait(50).answer()
     run.look({ asked: run.now - 20 })
     expect(run.phase).toBe('draining')
     expect(run.look().phase).toBe('idle')
   })
 
-  test('numbers from before the seal was confirmed do not', () => {
+  test('with numbers from after the seal was confirmed', () => {
     const run = sealing().answer().look({ after: 10, stale: 10 })
     expect(run.phase).toBe('draining')
     expect(run.look({ after: 10, stale: 19 }).phase).toBe('idle')
   })
 
-  test('one without all processes read does not', () => {
+  test('with all processes read', () => {
     const run = sealing().answer().scope('w1', { state: 'unread' }).look()
     expect(run.phase).toBe('draining')
   })
 
-  test('the proof is the one of the verdict', () => {
+  test('and the proof is that of the verdict', () => {
     const run = sealing()
     const at = run.iso(run.now)
     run.answer().look()
@@ -114,7 +114,7 @@ describe('one snapshot after the seal must show the verdict', () => {
   })
 })
 
-describe('what slipped in before the seal starts the proof anew', () => {
+describe('what came in before the seal starts the proof anew', () => {
   test.each([
     ['an arrival', { arrivals: 101 }],
     ['a fall of arrivals', { arrivals: 99 }],
@@ -143,7 +143,7 @@ describe('what slipped in before the seal starts the proof anew', () => {
     expect(run.scope('w1', { arrivals: 101 }).look().phase).toBe('draining')
   })
 
-  test('a process that ended is none', () => {
+  test('but not a process that ended', () => {
     const run = held({ seal: 'gentle', scopes: { w2: {} } })
       .lookAt(100)
       .lookAt(1_000)
@@ -151,7 +151,7 @@ describe('what slipped in before the seal starts the proof anew', () => {
     expect(run.scope('w2', { state: 'ended' }).look().phase).toBe('idle')
   })
 
-  test('a process at drain through which no client comes is none', () => {
+  test('but not a process at drain that admits no client', () => {
     const run = sealing().answer().scope('w1', { admin: 'drain', open: false }).look()
     expect(run.phase).toBe('idle')
   })
@@ -167,7 +167,7 @@ describe('what slipped in before the seal starts the proof anew', () => {
   })
 })
 
-test('a maint of another client that an old process did not take is no seal', () => {
+test('a foreign maint that an old process did not take is not a seal', () => {
   const scopes = { old: { old: true, admin: 'drain' as const } }
   const run = held({ seal: 'never', scopes }).set({ own: 'maint' }).looks(2_000)
   expect(run.phase).toBe('idle')
@@ -203,17 +203,17 @@ describe('a seal that is refused', () => {
     expect(run.look({ after: 250 }).sent).toBe(null)
   })
 
-  test('for good with something slipped in is proved anew', () => {
+  test('for good with work since is proved anew', () => {
     const run = sealing().refuse(failure('UNSUPPORTED')).scope('w1', { arrivals: 101 }).look()
     expect(run.phase).toBe('draining')
   })
 
-  test('for now is tried again', () => {
+  test('for now is retried', () => {
     const run = sealing().refuse(failure('CONFLICT', true)).look({ after: 250 })
     expect(run.sent).toBe('hold maint')
   })
 
-  test('for now three times is done without', () => {
+  test('for now three times is given up', () => {
     const run = sealing()
     for (let i = 0; i < 3; i += 1) run.refuse(failure('CONFLICT', true)).look({ after: 5_000 })
     expect(run.phase).toBe('idle')
@@ -221,7 +221,7 @@ describe('a seal that is refused', () => {
     expect(run.sentSoFar).toEqual(['hold drain', ...Array<string>(3).fill('hold maint')])
   })
 
-  test('and was carried out all the same raises no more than is wished', () => {
+  test('but carried out raises no more than wished', () => {
     const run = sealing().refuse(failure('CONFLICT', true)).set({ own: 'maint' }).look()
     expect(run.state.hold).toMatchObject({ wish: 'drain', confirmed: 'drain' })
     run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look({ after: 300 })
@@ -247,7 +247,7 @@ describe('after the seal maint is the wish', () => {
     expect(run.all('overruled')[0]).toMatchObject({ expected: 'maint', found: 'drain' })
   })
 
-  test('where maint cuts a reload is answered with drain first', () => {
+  test('and a reload is answered with drain first, if maint cuts', () => {
     const run = held({ seal: 'always', maint: 'cuts' }).lookAt(100).lookAt(1_000).answer().look()
     run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2', active: 3 }).look()
     expect(run.sent).toBe('hold drain')
@@ -255,7 +255,7 @@ describe('after the seal maint is the wish', () => {
     expect(run.sent).toBe('hold maint')
   })
 
-  test('where maint cuts, a process that kept drain needs the whole rule', () => {
+  test('and a process that kept drain needs the whole rule, if maint cuts', () => {
     const run = held({ seal: 'always', maint: 'cuts' }).lookAt(100).lookAt(1_000).answer().look()
     run.set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.said).toContain('idle-lost')
@@ -265,19 +265,19 @@ describe('after the seal maint is the wish', () => {
     expect(run.sent).toBe('hold maint')
   })
 
-  test('where maint cuts a client that lowers it to drain overrules it', () => {
+  test('and a client that lowers it to drain overrules it, if maint cuts', () => {
     const run = held({ seal: 'always', maint: 'cuts' }).lookAt(100).lookAt(1_000).answer().look()
     expect(run.set({ own: 'drain' }).look().outcome).toBe('overruled')
   })
 
-  test('where maint cuts a reapply proves before it seals again', () => {
+  test('and a reapply proves before it seals again, if maint cuts', () => {
     const run = held({ seal: 'always', maint: 'cuts', onOverrule: 'reapply' })
     run.lookAt(100).lookAt(1_000).answer().look().set({ own: 'drain' }).look().mark()
     expect(run.lookAt(250).sent).toBe(null)
     expect(run.looks(1_500).sentSoFar.filter((sent) => sent === 'hold maint')).toHaveLength(2)
   })
 
-  test('where maint cuts, a second seal needs one look, settled or not', () => {
+  test('and a second seal needs one look, if maint cuts', () => {
     const run = held({ seal: 'always', maint: 'cuts' }).lookAt(100).lookAt(1_000).answer().look()
     run.settle().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2', active: 3 }).look()
     run.answer().scope('w1', { active: 0, arrivals: 5 }).mark().lookAt(10).lookAt(1_010)
@@ -285,7 +285,7 @@ describe('after the seal maint is the wish', () => {
     expect(run.answer().look().phase).toBe('idle')
   })
 
-  test('where maint cuts an escalation is put straight back', () => {
+  test('and an escalation is put straight back, if maint cuts', () => {
     const run = held({ maint: 'cuts', onTimeout: 'terminate', escalateAfter: 500 })
     run.scope('w1', { active: 1 }).lookAt(500).answer().look()
     run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
@@ -294,7 +294,7 @@ describe('after the seal maint is the wish', () => {
     expect(run.look({ after: 250 }).sent).toBe('hold maint')
   })
 
-  test('where maint cuts and was asked for it is put straight back', () => {
+  test('and a maint that was asked for is put straight back, if it cuts', () => {
     const run = idle({ hold: 'maint', maint: 'cuts', onTimeout: 'terminate' })
     run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.sent).toBe('hold maint')
@@ -302,7 +302,7 @@ describe('after the seal maint is the wish', () => {
 })
 
 describe('a seal whose answer was lost', () => {
-  test('is sent again when it is not there', () => {
+  test('is sent again if it is not there', () => {
     expect(sealing().lose().look().sent).toBe('hold maint')
   })
 
@@ -333,15 +333,15 @@ describe('a seal whose answer was lost', () => {
   })
 })
 
-test('idle is said once the door is closed, and only once', () => {
+test('idle is said once the member is sealed, and only once', () => {
   const run = started({ seal: 'gentle' }).hold().idle().looks(3_000)
   expect(run.all('idle')).toHaveLength(1)
 })
 
-describe('a door found closed that a client opens before the run has its outcome', () => {
+describe('a found seal that a client opens before the run has its outcome', () => {
   const found = (seal: 'gentle' | 'never') => started({ own: 'maint', seal }).look().answer().idle()
 
-  test('is said to be sealed no more', () => {
+  test('is not reported any more', () => {
     const run = found('never')
     expect(run.state.proof.sealed).toBe(true)
     run.set({ own: 'drain' }).look()
@@ -350,7 +350,7 @@ describe('a door found closed that a client opens before the run has its outcome
     expect(run.state.proof.sealed).toBe(false)
   })
 
-  test('is closed again where a seal is wished', () => {
+  test('is set again if a seal is wished', () => {
     const run = found('gentle').set({ own: 'drain' }).looks(2_000)
     expect(run.sentSoFar.at(-1)).toBe('hold maint')
   })

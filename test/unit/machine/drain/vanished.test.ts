@@ -20,7 +20,7 @@ describe('a member that is absent', () => {
     expect(run.error?.code).toBe('MEMBER_GONE')
   })
 
-  test('is gone after freshness, where that is longer', () => {
+  test('is gone after freshness if that is longer', () => {
     const run = held({ freshness: 300 }).scope('w1', { state: 'ended' }).vanish().look()
     expect(run.look({ after: 299 }).outcome).toBe(null)
     expect(run.look({ after: 1 }).outcome).toBe('gone')
@@ -31,13 +31,13 @@ describe('a member that is absent', () => {
     expect(run.look({ after: 5 }).outcome).toBe('gone')
   })
 
-  test('and comes back begins to be absent anew', () => {
+  test('and comes back starts a new absence', () => {
     const run = held().vanish().look().set({}).look({ after: 20 }).vanish().look({ after: 20 })
     expect(run.outcome).toBe(null)
     expect(run.state.vanished?.since).toBe(run.now)
   })
 
-  test('twice with itself in between is not gone, whatever that look was for', () => {
+  test('twice with a look at itself in between is not gone', () => {
     const run = started({ scopes: { w1: { state: 'ended' } } })
       .look()
       .lose('done')
@@ -46,7 +46,7 @@ describe('a member that is absent', () => {
     expect(run.vanish().look({ after: 20 }).outcome).toBe(null)
   })
 
-  test('for the moment gets no change', () => {
+  test('once gets no change', () => {
     const run = held().set({ own: 'ready' }).vanish().look()
     expect(run.sent).toBe(null)
   })
@@ -57,7 +57,7 @@ describe('a member that is absent', () => {
     expect(run.state.vanished).toBe(null)
   })
 
-  test('leaves the end at the deadline as it is, also where idle was said after it', () => {
+  test('keeps its end at the deadline, even with an idle said after it', () => {
     const run = held({ timeout: 500, scopes: { w1: { active: 1 } } }).look({ after: 600 })
     expect(run.outcome).toBe('timeout')
     run.scope('w1', { active: 0 }).looks(2_000)
@@ -68,7 +68,7 @@ describe('a member that is absent', () => {
     expect(run.state.ending.holding).toBe(false)
   })
 
-  test('waits while an old process is busy for it', () => {
+  test('waits while an old process works for it', () => {
     const run = held({ scopes: { w1: { active: 1 } } })
       .vanish()
       .looks(5_000)
@@ -95,12 +95,12 @@ describe('a member that is absent', () => {
     expect(run.state.proof.proof).toBe(null)
   })
 
-  test('is remembered as absent since that look was asked for', () => {
+  test('is noted as absent since that look was asked for', () => {
     const run = held().vanish().look()
     expect(run.state.vanished).toEqual({ identity: null, since: run.now })
   })
 
-  test('at the first look, and there at the next, is drained', () => {
+  test('at the first look and present at the next is drained', () => {
     const run = started().vanish().look().set({}).look()
     expect(run.sent).toBe('hold drain')
     expect(run.all('in-force')).toEqual([])
@@ -114,12 +114,12 @@ describe('a member that is absent', () => {
     expect(run.outcome).toBe('gone')
   })
 
-  test('for which no process was ever listed is gone', () => {
+  test('without any process listed is gone', () => {
     const run = started().unlist('w1').hold().vanish().look().look({ after: 20 })
     expect(run.outcome).toBe('gone')
   })
 
-  test('after the deadline, with an old process still busy, keeps its outcome', () => {
+  test('after the deadline, with an old process busy, keeps its outcome', () => {
     const run = held({ timeout: 500, scopes: { w1: { active: 1 } } })
       .vanish()
       .looks(1_000)
@@ -131,29 +131,29 @@ describe('a member that is absent', () => {
     expect(idle().vanish().look().look({ after: 20 }).outcome).toBe('gone')
   })
 
-  test('once, and was idle, is not idle as the outcome yet', () => {
+  test('once, while idle, is not idle as the outcome yet', () => {
     const run = idle().vanish().look()
     expect([run.outcome, run.phase]).toEqual([null, 'idle'])
     expect(run.set({}).look().outcome).toBe('idle')
     expect(run.said).toEqual([])
   })
 
-  test('once at the deadline, and was idle, is idle as it was proved', () => {
+  test('once at the deadline, while idle, is idle as it was proved', () => {
     const run = idle({ timeout: 5_000 })
     expect(run.vanish().look({ after: 5_000 }).outcome).toBe('idle')
   })
 
-  test('once, and was idle, in a run that has settled, is no news', () => {
+  test('once, while idle in a settled run, is ignored', () => {
     expect(idle().settle().vanish().look().outcome).toBe('idle')
   })
 
-  test('that was idle, in a run that has settled, stays idle as the outcome', () => {
+  test('while idle in a settled run stays idle as the outcome', () => {
     const run = idle().settle().vanish().look().look({ after: 20 })
     expect(run.outcome).toBe('idle')
     expect(run.phase).toBe('removed')
   })
 
-  test('is said to be removed by another client', () => {
+  test('is reported as removed by another client', () => {
     const run = held().scope('w1', { state: 'ended' }).vanish().look().look({ after: 20 })
     expect(run.error?.message).toContain('not in the pool any more')
   })
@@ -171,7 +171,7 @@ describe('a member that is absent', () => {
     expect(run.outcome).toBe('timeout')
   })
 
-  test('stays where it is after that', () => {
+  test('stays gone after that', () => {
     const run = held().scope('w1', { state: 'ended' }).vanish().look().look({ after: 20 })
     run.set({ own: 'ready' }).scope('w1', { state: 'read' }).looks(5_000)
     expect(run.phase).toBe('removed')
@@ -182,11 +182,11 @@ describe('a member that is absent', () => {
 describe('a member with another identity', () => {
   const other = { identity: '10.0.0.2:80' }
 
-  test('once is not another one', () => {
+  test('once is not another member', () => {
     expect(held().set(other).look().outcome).toBe(null)
   })
 
-  test('in a second look is another one, and is left alone', () => {
+  test('in a second look is another member and left alone', () => {
     const run = held()
       .set({ ...other, own: 'ready' })
       .look()
@@ -196,17 +196,17 @@ describe('a member with another identity', () => {
     expect(run.sentSoFar).toEqual(['hold drain'])
   })
 
-  test('in a second look with a third identity is not sure', () => {
+  test('in a second look with a third identity is in doubt', () => {
     const run = held().set(other).look().set({ identity: '10.0.0.3:80' }).look({ after: 20 })
     expect(run.outcome).toBe(null)
   })
 
-  test('after an absent look is not sure', () => {
+  test('after an absent look is in doubt', () => {
     const run = held().vanish().look().set(other).look({ after: 20 })
     expect(run.outcome).toBe(null)
   })
 
-  test('gets no change for the moment', () => {
+  test('once gets no change', () => {
     const run = held()
       .look()
       .set({ ...other, own: 'ready' })
@@ -215,32 +215,32 @@ describe('a member with another identity', () => {
     expect(run.sent).toBe(null)
   })
 
-  test('is not called idle for the moment', () => {
+  test('once is not called idle', () => {
     expect(held().lookAt(500).set(other).lookAt(1_000).phase).toBe('draining')
   })
 
-  test('once at the deadline, and was idle, is not said to be idle', () => {
+  test('once at the deadline, while idle, is not said to be idle', () => {
     const run = idle({ timeout: 5_000 }).set(other).look({ after: 5_000 })
     expect([run.outcome, run.phase]).toEqual(['timeout', 'draining'])
     expect(run.all('idle-lost')).toHaveLength(1)
   })
 
-  test('once, and was idle, in a run that has settled, is no news', () => {
+  test('once, while idle in a settled run, is ignored', () => {
     expect(idle({ timeout: 5_000 }).settle().set(other).look({ after: 5_000 }).outcome).toBe('idle')
   })
 
-  test('that is itself again goes on', () => {
+  test('that is itself again continues', () => {
     const run = held().set(other).look().set({ identity: '10.0.0.1:80' }).looks(2_000)
     expect(run.phase).toBe('idle')
   })
 
-  test('ends at the deadline, where it is not certain', () => {
+  test('ends at the deadline if it is in doubt', () => {
     const run = held({ timeout: 500, freshness: 5_000 }).vanish().looks(1_000)
     expect(run.outcome).toBe('timeout')
   })
 })
 
-describe('an undo that runs out of time where it is not certain', () => {
+describe('an undo that runs out of time in doubt', () => {
   const undoing = { freshness: 5_000 }
 
   test('says that the member was absent', () => {
@@ -251,20 +251,20 @@ describe('an undo that runs out of time where it is not certain', () => {
     expect(run.error?.message).not.toContain('contradicts')
   })
 
-  test('says that it was another member', () => {
+  test('says that another member was there', () => {
     const run = held(undoing).open({ until: 1_500 }).set({ identity: '10.0.0.2:80' }).looks(1_000)
     expect(run.error).toMatchObject({ code: 'CONFLICT' })
     expect(run.error?.message).toContain('another member')
   })
 
-  test('says so in why() before', () => {
+  test('says so in why() before that', () => {
     const run = held(undoing).open().vanish().look()
     expect(run.why).toMatchObject([{ code: 'unreadable' }])
     expect(run.why[0]?.text).toContain('is absent')
   })
 })
 
-describe('a product that counts nothing for a member that is gone', () => {
+describe('a product that counts nothing for an absent member', () => {
   const uncounted = { countsAfterRemove: false, scopes: { w1: { active: 2 } } }
 
   test('ends all processes with it, and what they held is lost', () => {
@@ -287,7 +287,7 @@ describe('a product that counts nothing for a member that is gone', () => {
     expect(run.outcome).toBe(null)
   })
 
-  test('does not end them where counts go on after a removal', () => {
+  test('does not end them if counts continue after a removal', () => {
     const run = held({ ...uncounted, countsAfterRemove: true })
       .unlist('w1')
       .vanish()

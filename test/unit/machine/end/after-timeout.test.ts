@@ -16,7 +16,7 @@ describe('a drain that timed out', () => {
     expect(run.state.ending).toMatchObject({ marks: null, lossSaid: false })
   })
 
-  test('and is idle since stays so where a process is unread for a moment', () => {
+  test('and is idle since stays so while a process is unread for a moment', () => {
     const run = timedOut().scope('w1', { active: 0 }).idle().settle()
     run.scope('w2', { state: 'unread' }).look()
     expect(run.phase).toBe('idle')
@@ -24,7 +24,7 @@ describe('a drain that timed out', () => {
   })
 })
 
-test('what is cut where nothing is counted is explained no further', () => {
+test('a cut of uncounted work is not explained any further', () => {
   const options = { counts: 'none', timeout: 500, onTimeout: 'terminate' } as const
   const run = held({ ...options, scopes: { w1: { active: 1 } } }).look({ after: 600 })
   run.answer().scope('w1', { active: 0 }).looks(7_000)
@@ -33,7 +33,7 @@ test('what is cut where nothing is counted is explained no further', () => {
 })
 
 describe('a member that was not looked at', () => {
-  test('is to be drained, unless another goal is given', () => {
+  test('is to be drained unless another goal is given', () => {
     expect(initialState(WEB1, 0, null).goal).toEqual({ kind: 'drain' })
   })
 
@@ -45,7 +45,7 @@ describe('a member that was not looked at', () => {
 describe('an idle that only holds, of a product without counters', () => {
   const none = { arrivals: undefined as never }
 
-  test('is not lost where nothing is seen', () => {
+  test('is not lost if nothing is seen', () => {
     const run = idle({ scopes: { w1: none } })
       .settle()
       .look()
@@ -53,7 +53,7 @@ describe('an idle that only holds, of a product without counters', () => {
     expect(run.all('idle-lost')).toEqual([])
   })
 
-  test('is not lost where its process is replaced by one without counters', () => {
+  test('is not lost if its process is replaced by one without counters', () => {
     const run = idle()
       .settle()
       .scope('w1', { incarnation: 'w1.2', ...none })
@@ -62,20 +62,20 @@ describe('an idle that only holds, of a product without counters', () => {
     expect(run.all('idle-lost')).toEqual([])
   })
 
-  test('is not lost where the beginning of its counters is not told any more', () => {
+  test('is not lost if the start of its counters is not told any more', () => {
     const run = idle({ scopes: { w1: { countersFrom: 'a' } } }).settle()
     run.scope('w1', { countersFrom: undefined as never }).look()
     expect(run.all('idle-lost')).toEqual([])
   })
 
-  test('is lost where a restarted process has had one client', () => {
+  test('is lost if a restarted process had one client', () => {
     const run = idle().settle().scope('w1', { incarnation: 'w1.2', arrivals: 1 }).look()
     expect(run.all('idle-lost')).toHaveLength(1)
     const none = idle().settle().scope('w1', { incarnation: 'w1.2', arrivals: 0 }).look()
     expect(none.all('idle-lost')).toEqual([])
   })
 
-  test('is lost where counters that begin anew have one client', () => {
+  test('is lost if restarted counters have one client', () => {
     const from = (arrivals: number) =>
       idle({ scopes: { w1: { countersFrom: 'a' } } })
         .settle()
@@ -85,7 +85,7 @@ describe('an idle that only holds, of a product without counters', () => {
     expect(from(0).all('idle-lost')).toEqual([])
   })
 
-  test('is lost where it counts clients now, and has one', () => {
+  test('is lost if it counts clients now and has one', () => {
     const from = (arrivals: number) =>
       idle({ scopes: { w1: none } })
         .settle()

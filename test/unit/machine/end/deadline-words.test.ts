@@ -8,31 +8,31 @@ describe('the deadline of a drain whose hold could not be sent', () => {
   const unsent = (options = {}): MemberRun =>
     started(options).look({ after: 300 }).refuse(failure('UNREACHABLE', true))
 
-  test('is unreachable, where no look comes through either', () => {
+  test('is unreachable if no look succeeds either', () => {
     const run = overdue(unsent(), true)
     expect(run.outcome).toBe('unreachable')
     expect(run.error?.code).toBe('UNREACHABLE')
   })
 
-  test('is unreachable, where the newest look failed', () => {
+  test('is unreachable if the newest look failed', () => {
     expect(overdue(unsent().fail(), false).outcome).toBe('unreachable')
   })
 
-  test('is a refusal, where only the last look is missing', () => {
+  test('is a refusal if only the last look is missing', () => {
     expect(overdue(unsent(), false).outcome).toBe('refused')
   })
 
-  test('is a refusal, where looks come through', () => {
+  test('is a refusal if looks succeed', () => {
     const run = started({ timeout: 500 }).look({ after: 300, took: 300 })
     expect(run.refuse(failure('UNREACHABLE', true)).look().outcome).toBe('refused')
   })
 
-  test('is a refusal, where the balancer itself refused and then fell silent', () => {
+  test('is a refusal if the balancer refused and then fell silent', () => {
     const run = started().look().refuse(failure('REJECTED', true)).fail()
     expect(overdue(run, true).outcome).toBe('refused')
   })
 
-  test('is unreachable by the look that is missing, where nothing was refused', () => {
+  test('is unreachable by the missing look if nothing was refused', () => {
     const run = overdue(started(), true)
     expect(run.outcome).toBe('unreachable')
     expect(run.error?.code).toBe('CALL_TIMEOUT')
@@ -52,7 +52,7 @@ describe('an idle member that is absent in one look', () => {
     expect(run.error?.code).toBe('MEMBER_GONE')
   })
 
-  test('is gone in a look that was late and shows it at once', () => {
+  test('is gone in a late look that shows it at once', () => {
     const run = held({ timeout: 2_000 }).idle().vanish().look()
     run.wait(1_000).look()
     expect(run.outcome).toBe('gone')
@@ -66,14 +66,14 @@ describe('an idle member that is absent in one look', () => {
     expect(run.outcome).toBe('idle')
   })
 
-  test('is gone at the second, also after that', () => {
+  test('is gone at the second look, even after the deadline', () => {
     const run = idle({ timeout: 5_000 })
     run.vanish().look({ after: run.state.deadline! + 10 - run.now })
     expect(run.outcome).toBe('idle')
     expect(run.look({ after: 100 }).outcome).toBe('gone')
   })
 
-  test('is not removed at the deadline, where that was wanted', () => {
+  test('is not removed at the deadline if a removal was wished', () => {
     const run = idle({ timeout: 5_000, until: 'removed' })
     if (run.state.hold.pending !== null) run.refuse(failure('CONFLICT', true))
     run.vanish().look({ after: run.state.deadline! + 10 - run.now })
@@ -81,7 +81,7 @@ describe('an idle member that is absent in one look', () => {
   })
 })
 
-test('a drain that ended and holds on says when it is in force', () => {
+test('a drain that ended and still holds says when it is in force', () => {
   const run = overdue(held(), false)
   expect(run.outcome).toBe('timeout')
   expect(run.look().said).toContain('in-force')

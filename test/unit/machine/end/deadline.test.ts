@@ -40,7 +40,7 @@ describe('the deadline', () => {
     expect(run.outcome).toBe(null)
   })
 
-  test('of a drain that was denied and found drained is a timeout', () => {
+  test('is a timeout for a drain that was denied and found drained', () => {
     const run = started({ timeout: 500, onMinimum: 'wait', scopes: { w1: { active: 1 } } }).look()
     run
       .put({ type: 'denied', error: failure('POOL_AT_MINIMUM') })
@@ -49,13 +49,13 @@ describe('the deadline', () => {
     expect(run.look({ after: 600 }).outcome).toBe('timeout')
   })
 
-  test('of a drain that was never held, and never refused, is a timeout', () => {
+  test('is a timeout for a drain never held and never refused', () => {
     const run = started({ timeout: 500 }).set({ own: 'unknown' }).look({ after: 600 })
     expect(run.outcome).toBe('timeout')
     expect(run.error).toBe(null)
   })
 
-  test('of a drain whose put-back was refused is a timeout with that error', () => {
+  test('is a timeout with the error of a refused put-back', () => {
     const refusal = failure('CONFLICT', true)
     const run = busy().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     run
@@ -66,20 +66,20 @@ describe('the deadline', () => {
     expect(run.error).toBe(refusal)
   })
 
-  test('of a drain whose only hold was lost is a timeout with that error', () => {
+  test('is a timeout with the error of a lost only hold', () => {
     const run = started({ timeout: 500 }).look().lose().set({ own: 'unknown' }).look({ after: 600 })
     expect(run.outcome).toBe('timeout')
     expect(run.error?.code).toBe('CALL_TIMEOUT')
   })
 
-  test('of a drain whose put-back was lost is a timeout without that error', () => {
+  test('is a timeout without the error of a lost put-back', () => {
     const run = busy().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look().lose()
     run.set({ own: 'unknown' }).look({ after: 11_000 - run.now })
     expect(run.outcome).toBe('timeout')
     expect(run.error).toBe(null)
   })
 
-  test('of a held drain that can not be read says its refusal', () => {
+  test('reports the refusal of a held drain that can not be read', () => {
     const refusal = failure('CONFLICT', true)
     const run = busy().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     run.refuse(refusal).fail(failure('CONNECTION_LOST'), 11_000 - run.now)
@@ -87,7 +87,7 @@ describe('the deadline', () => {
     expect(run.error).toBe(refusal)
   })
 
-  test('after it nothing is cut of a member that was idle before', () => {
+  test('cuts nothing after it of a member that was idle before', () => {
     const run = idle({ timeout: 10_000, onTimeout: 'terminate' }).settle()
     run.scope('w1', { active: 1 }).look({ after: 11_000 - run.now })
     expect(run.sent).toBe(null)
@@ -116,16 +116,16 @@ describe('the deadline', () => {
     expect(run.outcome).toBe(null)
   })
 
-  test('is none where there is none', () => {
+  test('does not exist without a timeout', () => {
     expect(held({ scopes: { w1: { active: 1 } } }).look({ after: 1e9 }).outcome).toBe(null)
   })
 
-  test('takes idle, where the last look shows it', () => {
+  test('takes the idle that the last look shows', () => {
     const run = held({ timeout: 10_000 }).lookAt(500)
     expect(run.look({ after: 11_000 - run.now }).outcome).toBe('idle')
   })
 
-  test('leaves the hold in place, and kept up', () => {
+  test('leaves the hold in place, and keeps it up', () => {
     const run = past()
     expect(run.own).toBe('drain')
     expect(run.state.ending.holding).toBe(true)
@@ -137,20 +137,20 @@ describe('the deadline', () => {
     expect(past({ onTimeout: 'proceed' }).outcome).toBe('proceeded')
   })
 
-  test('takes an idle in doubt back where no look comes through', () => {
+  test('takes back a doubtful idle if no look succeeds', () => {
     const run = idle({ timeout: 10_000 }).fail().put({ type: 'doubt' })
     expect(run.phase).toBe('idle')
     run.fail(failure('CONNECTION_LOST'), 11_000 - run.now)
     expect([run.outcome, run.phase]).toEqual(['unreachable', 'draining'])
   })
 
-  test('takes it back also where the drain proceeds', () => {
+  test('takes it back even if the drain proceeds', () => {
     const run = idle({ timeout: 10_000, onTimeout: 'proceed' }).fail().put({ type: 'doubt' })
     run.fail(failure('CONNECTION_LOST'), 11_000 - run.now)
     expect([run.outcome, run.phase]).toEqual(['proceeded', 'draining'])
   })
 
-  test('leaves the idle alone of one whose removal is waited for', () => {
+  test('leaves the idle of a drain that waits for its removal', () => {
     const refusal = failure('CONFLICT', true)
     const run = idle({ timeout: 10_000, until: 'removed' }).refuse(refusal)
     run
@@ -179,7 +179,7 @@ describe('the deadline', () => {
     expect(run.outcome).toBe('proceeded')
   })
 
-  test('says the refusal rather than the look that failed', () => {
+  test('reports the refusal rather than the failed look', () => {
     const refusal = failure('CONFLICT', true)
     const run = started({ timeout: 500 }).look().refuse(refusal)
     expect(run.fail(failure('CONNECTION_LOST'), 600).outcome).toBe('refused')
@@ -188,41 +188,41 @@ describe('the deadline', () => {
 })
 
 describe('a last look that does not come in time', () => {
-  test('ends as timeout where the balancer answered all along', () => {
+  test('is a timeout if the balancer answered all along', () => {
     const run = busy().wait(10_000).put(overdue(false))
     expect(run.outcome).toBe('timeout')
   })
 
-  test('ends as unreachable where it was silent for long', () => {
+  test('is unreachable if the balancer was silent for long', () => {
     const run = busy().wait(10_000).put(overdue(true))
     expect(run.outcome).toBe('unreachable')
     expect(run.error?.code).toBe('CALL_TIMEOUT')
   })
 
-  test('ends as unreachable with the error of a look that failed', () => {
+  test('is unreachable with the error of a failed look', () => {
     const run = busy().fail(failure('CONNECTION_LOST')).wait(10_000).put(overdue(false))
     expect(run.outcome).toBe('unreachable')
     expect(run.error?.code).toBe('CONNECTION_LOST')
   })
 
-  test('says the refusal of our own change first', () => {
+  test('reports the refusal of our own change first', () => {
     const refusal = failure('CONFLICT', true)
     const run = started({ timeout: 500 }).look().refuse(refusal).wait(600).put(overdue(true))
     expect(run.error).toBe(refusal)
   })
 
-  test('says the refusal of a held drain first', () => {
+  test('reports the refusal of a held drain first', () => {
     const refusal = failure('CONFLICT', true)
     const run = busy().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.refuse(refusal).wait(10_000).put(overdue(true)).outcome).toBe('unreachable')
     expect(run.error).toBe(refusal)
   })
 
-  test('ends as proceeded under onTimeout proceed', () => {
+  test('is proceeded under onTimeout proceed', () => {
     expect(busy({ onTimeout: 'proceed' }).wait(1e4).put(overdue(true)).outcome).toBe('proceeded')
   })
 
-  test('changes nothing where it has ended already', () => {
+  test('changes nothing after an end', () => {
     const run = idle({ timeout: 10_000 })
     const { ended } = run.state.ending
     expect(run.wait(10_000).put(overdue(true)).state.ending.ended).toBe(ended)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { failure, held, idle, started } from '../member-run.js'
 
-describe('an idle that is doubted, because other balancers were idle later', () => {
+describe('an idle in doubt, because other balancers were idle later', () => {
   test('is no outcome while nothing can be read, until a look shows it', () => {
     const run = idle().fail().put({ type: 'doubt' })
     expect([run.phase, run.outcome]).toEqual(['idle', null])
@@ -9,11 +9,11 @@ describe('an idle that is doubted, because other balancers were idle later', () 
     expect(run.all('idle')).toHaveLength(1)
   })
 
-  test('is the outcome on the word of what was read last', () => {
+  test('is the outcome by what was read last', () => {
     expect(idle().put({ type: 'doubt' }).outcome).toBe('idle')
   })
 
-  test('is lost where the next look shows work', () => {
+  test('is lost if the next look shows work', () => {
     const run = idle().fail().put({ type: 'doubt' }).scope('w1', { active: 1 }).look()
     expect([run.phase, run.outcome]).toEqual(['draining', null])
   })
@@ -22,14 +22,14 @@ describe('an idle that is doubted, because other balancers were idle later', () 
     expect(idle().settle().fail().put({ type: 'doubt' }).outcome).toBe('idle')
   })
 
-  test('is no word on another end', () => {
+  test('does not affect another end', () => {
     const run = held().fail().put({ type: 'end', outcome: 'aborted' })
     expect(run.put({ type: 'doubt' }).outcome).toBe('aborted')
     expect(held().put({ type: 'doubt' }).outcome).toBe(null)
   })
 })
 
-test('a change whose ticket was not kept was not sent; any other was refused', () => {
+test('why() tells an unsent change from a refused one', () => {
   const textOf = (code: 'TICKET_INVALID' | 'REJECTED') =>
     started().look().refuse(failure(code, true)).why[0]?.text
   expect(textOf('TICKET_INVALID')).toContain("'hold' was not sent")

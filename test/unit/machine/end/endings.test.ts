@@ -7,20 +7,20 @@ function losses(run: MemberRun): readonly string[] {
 }
 
 describe('an idle member', () => {
-  test('is said once, with its phase first', () => {
+  test('is told once, with its phase first', () => {
     const run = held().lookAt(500).lookAt(1_000)
     expect(run.said).toEqual(['phase', 'idle'])
     expect(run.outcome).toBe('idle')
     expect(run.looks(3_000).all('idle')).toHaveLength(1)
   })
 
-  test('ends its run, which goes on holding', () => {
+  test('ends its run, which keeps holding', () => {
     const run = idle()
     expect(run.outcome).toBe('idle')
     expect(run.state.ending.holding).toBe(true)
   })
 
-  test('loses idle with work, and its outcome where the run has not settled', () => {
+  test('loses its idle with work, and its outcome in a run not settled', () => {
     const run = idle().scope('w1', { active: 1 }).look()
     expect(run.said).toEqual(['idle-lost', 'phase'])
     expect(run.phase).toBe('draining')
@@ -34,15 +34,15 @@ describe('an idle member', () => {
     ['a fall of arrivals', { arrivals: 99 }],
     ['a restart', { incarnation: 'w1.2' }],
     ['a process that can not be read, before the run has settled', { state: 'unread' as const }],
-  ])('loses idle with %s', (_, figures) => {
+  ])('loses its idle with %s', (_, figures) => {
     expect(idle().scope('w1', figures).look().said).toContain('idle-lost')
   })
 
-  test('loses idle with a process that joined', () => {
+  test('loses its idle with a process that joined', () => {
     expect(idle().scope('w2').look().said).toContain('idle-lost')
   })
 
-  test('loses idle where one of two processes has work', () => {
+  test('loses its idle if one of two processes has work', () => {
     const run = held({ scopes: { w2: {} } })
       .idle()
       .scope('w2', { active: 1 })
@@ -50,7 +50,7 @@ describe('an idle member', () => {
     expect(run.said).toContain('idle-lost')
   })
 
-  test('keeps idle where a process ended', () => {
+  test('keeps its idle if a process ended', () => {
     const run = held({ scopes: { w2: {} } })
       .idle()
       .scope('w2', { state: 'ended' })
@@ -58,14 +58,14 @@ describe('an idle member', () => {
     expect(run.said).toEqual([])
   })
 
-  test('becomes idle again by the whole rule', () => {
+  test('is idle again only by the whole rule', () => {
     const run = idle().scope('w1', { active: 1 }).look().scope('w1', { active: 0 }).mark()
     run.lookAt(10).lookAt(14)
     expect(run.phase).toBe('draining')
     expect(run.lookAt(15).said).toContain('idle')
   })
 
-  test('is not proved by a look that failed', () => {
+  test('is not proved by a failed look', () => {
     expect(idle().fail().phase).toBe('idle')
   })
 })
@@ -77,24 +77,24 @@ describe('a run that has settled', () => {
     expect(run.outcome).toBe('idle')
   })
 
-  test('keeps idle where a process can not be read for a moment', () => {
+  test('keeps idle if a process can not be read for a moment', () => {
     expect(idle().settle().scope('w1', { state: 'unread' }).look().said).toEqual([])
   })
 
-  test('says that work was seen', () => {
+  test('reports that work was seen', () => {
     expect(losses(idle().settle().scope('w1', { active: 1 }).look())).toEqual(['IDLE_LOST'])
   })
 
-  test('says it once', () => {
+  test('reports it once', () => {
     const run = idle().settle().scope('w1', { active: 1 }).look()
     expect(losses(run.look())).toEqual([])
   })
 
-  test('says nothing before it has settled', () => {
+  test('reports nothing before it has settled', () => {
     expect(losses(idle().scope('w1', { active: 1 }).look())).toEqual([])
   })
 
-  test('says nothing of a run that was not idle', () => {
+  test('reports nothing if it was not idle', () => {
     const run = held({ timeout: 100, scopes: { w1: { active: 1 } } })
       .looks(300)
       .settle()
@@ -102,7 +102,7 @@ describe('a run that has settled', () => {
     expect(losses(run.scope('w1', { active: 5 }).look())).toEqual([])
   })
 
-  test('says that work was seen after a cut', () => {
+  test('reports work after a cut', () => {
     const run = held({ timeout: 100, onTimeout: 'terminate', scopes: { w1: { active: 1 } } })
     run.look({ after: 200 }).answer('applied', { terminated: 1 }).scope('w1', { active: 0 })
     run.looks(1_500).settle()
@@ -128,16 +128,16 @@ describe('a run that has settled', () => {
     expect(losses(idle().settle().scope('w1', figures).look())).toEqual([])
   })
 
-  test('does not take the history of a process that joined for work', () => {
+  test('does not take the history of a joining process for work', () => {
     expect(losses(idle().settle().scope('w2', { arrivals: 7 }).look())).toEqual([])
   })
 
-  test('takes arrivals of a process for work that took the place of one', () => {
+  test('takes arrivals of a replacing process for work', () => {
     const run = idle().settle().scope('w1', { old: true }).scope('w2', { arrivals: 7 }).look()
     expect(losses(run)).toEqual(['IDLE_LOST'])
   })
 
-  test('takes one arrival for work, beside one of two that was replaced', () => {
+  test('takes one arrival for work, beside a replaced process', () => {
     const run = held({ scopes: { w2: {} } })
       .idle()
       .settle()
@@ -145,7 +145,7 @@ describe('a run that has settled', () => {
     expect(losses(run.scope('w3', { arrivals: 1 }).look())).toEqual(['IDLE_LOST'])
   })
 
-  test('does not take a product that does not count arrivals for busy', () => {
+  test('does not take a product without arrivals for busy', () => {
     const run = idle({ scopes: { w1: { arrivals: undefined as never } } })
       .settle()
       .looks(500)
@@ -153,34 +153,34 @@ describe('a run that has settled', () => {
     expect(run.state.ending.lossSaid).toBe(false)
   })
 
-  test('takes arrivals for work in the place of one that ended', () => {
+  test('takes arrivals for work in the place of an ended process', () => {
     const run = idle().settle().scope('w1', { state: 'ended' }).scope('w2', { arrivals: 7 }).look()
     expect(losses(run)).toEqual(['IDLE_LOST'])
   })
 
-  test('takes arrivals for work beside one that restarted', () => {
+  test('takes arrivals for work beside a restarted process', () => {
     const run = idle().settle().scope('w1', { incarnation: 'w1.2', arrivals: 0 })
     expect(losses(run.scope('w2', { arrivals: 7 }).look())).toEqual(['IDLE_LOST'])
   })
 
-  test('does not take a process that only moved its name for work', () => {
+  test('does not take a renamed process for work', () => {
     const run = idle().settle().scope('w1', { state: 'ended' })
     run.scope('w0', { incarnation: 'w1.1' }).look()
     expect(losses(run)).toEqual([])
   })
 
-  test('does not take a process without arrivals in another place for work', () => {
+  test('does not take a process without arrivals elsewhere for work', () => {
     const run = idle().settle().scope('w1', { old: true }).scope('w2', { arrivals: 0 }).look()
     expect(losses(run)).toEqual([])
   })
 
-  test('takes as many arrivals as before for work where counters began anew', () => {
+  test('takes as many arrivals as before for work after a counter restart', () => {
     const run = idle({ scopes: { w1: { countersFrom: 'boot 1' } } }).settle()
     run.scope('w1', { incarnation: 'w1.2', countersFrom: 'boot 2' }).look()
     expect(losses(run)).toEqual(['IDLE_LOST'])
   })
 
-  test('takes none for work where counters began anew, and came to none', () => {
+  test('sees no work after a counter restart without arrivals', () => {
     const run = idle({ scopes: { w1: { countersFrom: 'boot 1' } } }).settle()
     run.scope('w1', { incarnation: 'w1.2', countersFrom: 'boot 2', arrivals: 0 }).look()
     expect(losses(run)).toEqual([])
@@ -198,7 +198,7 @@ describe('a run that has settled', () => {
     expect(losses(run)).toEqual([])
   })
 
-  test('puts back what a reload forgot, with nothing said of a loss', () => {
+  test('puts back what a reload forgot without reporting a loss', () => {
     const run = idle().settle().set({ own: 'ready' })
     run.scope('w1', { incarnation: 'w1.2', arrivals: 0 }).look()
     expect(run.sent).toBe('hold drain')
@@ -206,8 +206,8 @@ describe('a run that has settled', () => {
   })
 })
 
-describe('a run that has settled, and is idle again', () => {
-  test('stays so by what was there when it was said again', () => {
+describe('a settled run that is idle again', () => {
+  test('stays idle by what was there when it was said again', () => {
     const run = idle().settle().scope('w1', { arrivals: 101 }).look()
     expect(run.phase).toBe('draining')
     run.idle().looks(500)
@@ -215,13 +215,13 @@ describe('a run that has settled, and is idle again', () => {
     expect(run.all('idle-lost')).toHaveLength(1)
   })
 
-  test('keeps a look at every process that joins', () => {
+  test('watches every process that joins', () => {
     const run = idle().settle().scope('w2', { arrivals: 7 }).look()
     expect(run.phase).toBe('idle')
     expect(losses(run.scope('w2', { arrivals: 8 }).look())).toEqual(['IDLE_LOST'])
   })
 
-  test('keeps no look at a process that joins and can not be read', () => {
+  test('does not watch a joining process that can not be read', () => {
     const run = idle().settle().scope('w2', { arrivals: 7, state: 'unread' }).look()
     expect(losses(run.scope('w2', { arrivals: 8, state: 'read' }).look())).toEqual([])
   })
@@ -235,7 +235,7 @@ describe('a run that has settled, and is idle again', () => {
     expect(run.scope('w1', { arrivals: 101 }).look().said).toContain('idle-lost')
   })
 
-  test('after its deadline keeps idle where a process can not be read', () => {
+  test('after its deadline keeps idle if a process can not be read', () => {
     const run = held({ timeout: 100, scopes: { w1: { active: 1 } } })
       .looks(300)
       .settle()
@@ -245,7 +245,7 @@ describe('a run that has settled, and is idle again', () => {
 })
 
 describe('a run that is released', () => {
-  test('sends nothing any more', () => {
+  test('sends nothing more', () => {
     const run = idle().settle().put({ type: 'release' }).set({ own: 'ready' })
     run.scope('w1', { incarnation: 'w1.2', active: 1 }).looks(1_000)
     expect(run.sentSoFar).toEqual(['hold drain'])
@@ -257,14 +257,14 @@ describe('a run that is released', () => {
     expect(run.put({ type: 'yield', error: failure('DRAIN_OVERRULED') }).outcome).toBe('overruled')
   })
 
-  test('before its end goes on to its end', () => {
+  test('before its end continues to its end', () => {
     const run = held().put({ type: 'release' }).looks(2_000)
     expect(run.outcome).toBe('idle')
   })
 })
 
 describe('an end from outside', () => {
-  test('has its outcome and its error, and lets go', () => {
+  test('has its outcome and its error, and releases the member', () => {
     const why = failure('CONFLICT')
     const run = held().put({ type: 'end', outcome: 'aborted', error: why })
     expect(run.outcome).toBe('aborted')
@@ -273,11 +273,11 @@ describe('an end from outside', () => {
     expect(run.effects).toEqual([])
   })
 
-  test('without an error has none', () => {
+  test('has no error if none is given', () => {
     expect(held().put({ type: 'end', outcome: 'aborted' }).error).toBe(null)
   })
 
-  test('after an end changes no outcome, and lets go', () => {
+  test('after an end keeps the outcome, and releases the member', () => {
     const run = idle().put({ type: 'end', outcome: 'aborted' })
     expect(run.outcome).toBe('idle')
     expect(run.effects).toEqual([])
@@ -290,52 +290,52 @@ describe('an end from outside', () => {
   })
 })
 
-describe('another call of this process that speaks for the member', () => {
+describe('another call of this process for the same member', () => {
   const theirs = failure('DRAIN_OVERRULED')
 
-  test('ends the drain as overruled, and lets go', () => {
+  test('ends the drain as overruled, and releases the member', () => {
     const run = held().put({ type: 'yield', error: theirs })
     expect(run.outcome).toBe('overruled')
     expect(run.error).toBe(theirs)
     expect(run.looks(2_000).sentSoFar).toEqual(['hold drain'])
   })
 
-  test('takes an idle back that was not the outcome of the run yet', () => {
+  test('takes back an idle that was not the outcome yet', () => {
     const run = idle({ seal: 'gentle' }).put({ type: 'yield', error: theirs })
     expect(run.outcome).toBe('overruled')
     expect(run.phase).toBe('active')
     expect(run.state.proof).toMatchObject({ verdict: null, proof: null, sealed: false })
   })
 
-  test('says no phase that it was in already', () => {
+  test('does not repeat a phase', () => {
     expect(started().look().put({ type: 'yield', error: theirs }).said).toEqual([])
   })
 
-  test('says nothing more when the answer to its hold comes after that', () => {
+  test('reports nothing more when the answer to its hold comes later', () => {
     const run = started().look().put({ type: 'yield', error: theirs })
     expect([run.answer().said, run.phase, run.outcome]).toEqual([[], 'active', 'overruled'])
   })
 
-  test('stays idle where a reload forgot its hold, and it was put back', () => {
+  test('keeps idle if a reload forgot its hold, which was put back', () => {
     const run = idle().settle().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.sent).toBe('hold drain')
     expect([run.answer().phase, run.said]).toEqual(['idle', []])
   })
 
-  test('leaves the outcome of a run that has settled, and says the loss', () => {
+  test('keeps the outcome of a settled run, and reports the loss', () => {
     const run = idle().settle().put({ type: 'yield', error: theirs })
     expect(run.outcome).toBe('idle')
     expect(losses(run)).toEqual(['DRAIN_OVERRULED'])
     expect(run.state.ending.holding).toBe(false)
   })
 
-  test('is no matter to a run that has let go', () => {
+  test('does not affect a run that released the member', () => {
     const run = idle().settle().put({ type: 'release' })
     const { state } = run
     expect(run.put({ type: 'yield', error: theirs }).state).toEqual(state)
   })
 
-  test('is no matter to one that ended otherwise', () => {
+  test('does not affect a run that ended otherwise', () => {
     const run = held()
       .put({ type: 'end', outcome: 'aborted' })
       .put({ type: 'yield', error: theirs })
@@ -343,19 +343,19 @@ describe('another call of this process that speaks for the member', () => {
   })
 })
 
-describe('a look that failed', () => {
-  test('is a fault, once for the same reason', () => {
+describe('a failed look', () => {
+  test('is a fault, told once for the same reason', () => {
     const run = held().fail()
     expect(run.said).toEqual(['fault'])
     expect(run.fail().said).toEqual([])
     expect(run.fail(failure('UNREACHABLE')).said).toEqual(['fault'])
   })
 
-  test('is a fault again after a reading', () => {
+  test('is a fault again after a successful look', () => {
     expect(held().fail().look().fail().said).toEqual(['fault'])
   })
 
-  test('is over with the next reading', () => {
+  test('is over with the next successful look', () => {
     expect(held().fail().look().state.unread).toBe(null)
   })
 
@@ -376,14 +376,14 @@ describe('a loss', () => {
     return draft.effects.length
   }
 
-  test('is said where the run has settled, holds, and has not said it', () => {
+  test('is told if the run has settled, holds, and has not told it', () => {
     expect(lose({})).toBe(1)
     expect(lose({ settled: false })).toBe(0)
     expect(lose({ holding: false })).toBe(0)
     expect(lose({ lossSaid: true })).toBe(0)
   })
 
-  test('nothing leaves removed', () => {
+  test('keeps a removed member removed', () => {
     const { state } = started()
     const draft = new Draft({ ...state, phase: 'removed' }, stamp, policy)
     draft.phase('active')
@@ -392,7 +392,7 @@ describe('a loss', () => {
   })
 })
 
-test('transition() leaves the state it is given as it was', () => {
+test('transition() does not change the state that it is given', () => {
   const run = held({ seal: 'gentle', scopes: { w2: {} } }).lookAt(100)
   const { state } = run
   const before = structuredClone(state)

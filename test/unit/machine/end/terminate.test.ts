@@ -29,30 +29,30 @@ describe('onTimeout terminate', () => {
     expect(run.state.ending.terminatedAtMost).toBe(false)
   })
 
-  test('says that a number is at most', () => {
+  test('says that its number is an upper bound', () => {
     const run = past(cut).answer('applied', { terminated: 2, atMost: true })
     expect(run.state.ending.terminatedAtMost).toBe(true)
   })
 
-  test('says nothing where nothing was cut', () => {
+  test('says nothing if nothing was cut', () => {
     expect(past(cut).answer('applied', { terminated: 0 }).said).toEqual([])
     expect(past(cut).answer('applied').said).toEqual([])
   })
 
-  test('adds up what several cuts took', () => {
+  test('adds up the work of several cuts', () => {
     const run = past(cut).answer('applied', { terminated: 2, atMost: true }).look({ after: 100 })
     run.answer('applied', { terminated: 1 })
     expect(run.state.ending.terminated).toBe(3)
     expect(run.state.ending.terminatedAtMost).toBe(true)
   })
 
-  test('cuts again what is still there after 100 ms', () => {
+  test('cuts again after 100 ms what is still there', () => {
     const run = past(cut).answer()
     expect(run.look({ after: 99 }).sent).toBe(null)
     expect(run.look({ after: 1 }).sent).toBe('terminate')
   })
 
-  test('cuts what was queued too', () => {
+  test('cuts queued work too', () => {
     expect(past({ ...cut, scopes: { w1: { queued: 1 } } }).sent).toBe('terminate')
   })
 
@@ -63,18 +63,18 @@ describe('onTimeout terminate', () => {
     expect(run.phase).toBe('idle')
   })
 
-  test('ends as idle where nothing had to be cut', () => {
+  test('ends as idle if nothing had to be cut', () => {
     const run = past(cut).answer('applied', { terminated: 0 }).scope('w1', { active: 0 })
     expect(run.looks(500).outcome).toBe('idle')
   })
 
-  test('sends nothing where nothing is left', () => {
+  test('sends nothing if nothing is left', () => {
     const run = held({ ...cut, timeout: 1_000, settle: 3_000 }).look({ after: 1_500 })
     expect(run.sent).toBe(null)
     expect(run.outcome).toBe(null)
   })
 
-  test('ends as timeout where the counts never show it', () => {
+  test('ends as timeout if the counts never show it', () => {
     const run = past(cut)
     for (let i = 0; i < 100 && run.outcome === null; i += 1) {
       if (run.state.hold.pending !== null) run.answer()
@@ -90,19 +90,19 @@ describe('onTimeout terminate', () => {
     expect(run.state.ending.terminateUntil).toBe(11_000 + 5_000 + 700 + 600)
   })
 
-  test('ends as terminated where nothing is left, but the proof is not whole', () => {
+  test('ends as terminated if nothing is left, though the proof is not whole', () => {
     const run = past(cut).answer('applied', { terminated: 2 })
     run.scope('w1', { active: 0, inForce: false }).look().look({ after: 6_000 })
     expect(run.outcome).toBe('terminated')
   })
 
-  test('ends as timeout where a process can not be read', () => {
+  test('ends as timeout if a process can not be read', () => {
     const run = past(cut).answer('applied', { terminated: 2 })
     run.scope('w1', { active: 0, state: 'unread' }).look().look({ after: 6_000 })
     expect(run.outcome).toBe('timeout')
   })
 
-  test('ends as timeout where the member is absent', () => {
+  test('ends as timeout if the member is absent', () => {
     const run = past(cut).answer('applied', { terminated: 2 }).vanish()
     run.scope('w1', { active: 0, inForce: false }).looks(7_000)
     expect(run.outcome).toBe('timeout')
@@ -115,7 +115,7 @@ describe('onTimeout terminate', () => {
     expect(run.looks(400).sentSoFar.filter((sent) => sent === 'terminate')).toHaveLength(2)
   })
 
-  test('that is refused for good ends as timeout with its error', () => {
+  test('refused for good ends as timeout with its error', () => {
     const no = failure('FORBIDDEN')
     const run = past(cut).refuse(no).look({ after: 300 })
     expect(run.outcome).toBe('timeout')
@@ -123,7 +123,7 @@ describe('onTimeout terminate', () => {
     expect(run.sent).toBe(null)
   })
 
-  test('that is refused to the last ends as timeout with its error', () => {
+  test('refused to the last ends as timeout with its error', () => {
     const later = failure('CONFLICT', true)
     const run = past(cut).refuse(later)
     while (run.outcome === null && run.now < 30_000) {
@@ -134,21 +134,21 @@ describe('onTimeout terminate', () => {
     expect(run.error).toBe(later)
   })
 
-  test('that was refused, with the work gone by itself, has no error', () => {
+  test('refused has no error if the work ended by itself', () => {
     const run = past(cut).refuse(failure('CONFLICT', true))
     run.scope('w1', { active: 0, inForce: false }).look({ after: 6_000 })
     expect(run.outcome).toBe('terminated')
     expect(run.error).toBe(null)
   })
 
-  test('ends as timeout where one of two processes can not be read', () => {
+  test('ends as timeout if one of two processes can not be read', () => {
     const scopes = { w1: { active: 1 }, w2: { inForce: false } }
     const run = past({ ...cut, scopes }).answer('applied', { terminated: 1 })
     run.scope('w1', { active: 0, state: 'unread' }).look({ after: 6_000 })
     expect(run.outcome).toBe('timeout')
   })
 
-  test('raises and cuts no member that is absent, and waits for what it holds', () => {
+  test('neither raises nor cuts an absent member, and waits for its work', () => {
     const run = busy({ ...cut, seal: 'gentle' })
       .vanish()
       .look()
@@ -157,7 +157,7 @@ describe('onTimeout terminate', () => {
     expect(run.look({ after: 6_000 }).outcome).toBe('timeout')
   })
 
-  test('raises no member that is idle and whose removal is waited for', () => {
+  test('does not raise an idle member that waits for its removal', () => {
     const removal = { seal: 'gentle', maint: 'cuts', until: 'removed' } as const
     const run = held({ ...cut, ...removal, settle: 0, timeout: 10_000 })
       .look()
@@ -170,7 +170,7 @@ describe('onTimeout terminate', () => {
     expect(run.look({ after: 300 }).sent).toBe('remove')
   })
 
-  test('that is refused for now is tried again', () => {
+  test('refused for now is tried again', () => {
     const run = past(cut).refuse(failure('CONFLICT', true))
     expect(run.look({ after: 250 }).sent).toBe('terminate')
   })
@@ -183,20 +183,20 @@ describe('onTimeout terminate', () => {
     expect(run.sentSoFar).not.toContain('terminate')
   })
 
-  test('cuts nothing on the word of a look that failed', () => {
+  test('cuts nothing after a failed look', () => {
     const run = busy(cut)
     run.fail(failure(), 11_000 - run.now)
     expect(run.sent).toBe(null)
     expect(run.outcome).toBe('unreachable')
   })
 
-  test('raises to maint first, where a seal is wished', () => {
+  test('raises to maint first if a seal is wished', () => {
     const run = past({ ...cut, seal: 'gentle' })
     expect(run.sent).toBe('hold maint')
     expect(run.answer().look().sent).toBe('terminate')
   })
 
-  test('raises to maint where the product can not cut', () => {
+  test('raises to maint if the product can not cut', () => {
     const run = past({ ...cut, terminate: false, maint: 'cuts' })
     expect(run.sent).toBe('hold maint')
     run.answer()
@@ -210,12 +210,12 @@ describe('onTimeout terminate', () => {
     expect(run.sent).toBe('terminate')
   })
 
-  test('a raise that cuts counts what it cut by its own word', () => {
+  test('that raises to a maint which cuts counts by the answer', () => {
     const run = past({ ...cut, seal: 'always', maint: 'cuts' }).answer('applied', { terminated: 1 })
     expect(run.all('terminated')).toMatchObject([{ count: 1 }])
   })
 
-  test('a raise that is gentle cut nothing', () => {
+  test('that raises to a gentle maint counts nothing', () => {
     expect(
       past({ ...cut, seal: 'gentle' })
         .answer()
@@ -223,7 +223,7 @@ describe('onTimeout terminate', () => {
     ).toEqual([])
   })
 
-  test('a lost raise that cut counts what was there before', () => {
+  test('that raises without an answer counts what was there before', () => {
     const run = past({ ...cut, seal: 'always', maint: 'cuts' }).lose('done')
     run.scope('w1', { active: 0 }).look()
     expect(run.all('terminated')).toMatchObject([{ count: 2 }])
@@ -237,29 +237,29 @@ describe('a product that does not count work', () => {
     scopes: { w1: { active: 0, released: false } },
   }
 
-  test('is told once to cut what it has not released', () => {
+  test('is told once to cut unreleased work', () => {
     const run = past(blank)
     expect(run.sent).toBe('terminate')
     run.answer().looks(1_000)
     expect(run.sentSoFar.filter((sent) => sent === 'terminate')).toHaveLength(1)
   })
 
-  test('ends as terminated where it has carried out the cut', () => {
+  test('ends as terminated once it carried out the cut', () => {
     expect(past(blank).answer().looks(10_000).outcome).toBe('terminated')
   })
 
-  test('is told again where the answer to the cut was lost', () => {
+  test('is told again if the answer to the cut was lost', () => {
     const run = past(blank).lose().looks(1_500)
     expect(run.sentSoFar.filter((sent) => sent === 'terminate')).toHaveLength(2)
   })
 
-  test('is idle by its own word where it says so after the cut', () => {
+  test('is idle by its own word after the cut', () => {
     const run = past(blank).answer().scope('w1', { released: true }).looks(500)
     expect(run.outcome).toBe('idle')
     expect(run.state.proof.unverified).toContain('does not count work')
   })
 
-  test('is told again where nothing says that it cut', () => {
+  test('is told again if nothing says that it cut', () => {
     const run = past(blank).answer('unchanged').look({ after: 100 })
     expect(run.sent).toBe('terminate')
   })
@@ -280,7 +280,7 @@ describe('a product that does not count work', () => {
   })
 })
 
-test('another member of its name is neither raised nor cut at the deadline', () => {
+test('another member of the same name is neither raised nor cut', () => {
   const run = busy({ onTimeout: 'terminate', seal: 'always' })
   run.set({ identity: 'another' }).look({ after: 11_000 - run.now })
   expect(run.state.ending.terminateUntil).not.toBe(null)
@@ -288,7 +288,7 @@ test('another member of its name is neither raised nor cut at the deadline', () 
 })
 
 describe('an outcome of the deadline', () => {
-  test('stands where what was cut vanishes before it is idle', () => {
+  test('stands if what was cut vanishes before it is idle', () => {
     const run = past({ onTimeout: 'terminate', terminate: true }).answer('applied', {
       terminated: 2,
     })
@@ -298,14 +298,14 @@ describe('an outcome of the deadline', () => {
     expect(run.outcome).toBe('terminated')
   })
 
-  test('is lost where work comes to what was cut and is idle', () => {
+  test('is lost if work comes to a member that was cut and is idle', () => {
     const run = past({ onTimeout: 'terminate' }).answer('applied', { terminated: 2 })
     run.scope('w1', { active: 0 }).looks(500)
     expect([run.outcome, run.phase]).toEqual(['terminated', 'idle'])
     expect(run.scope('w1', { active: 1, arrivals: 101 }).look().outcome).toBe(null)
   })
 
-  test('stands where work comes to what was idle after it', () => {
+  test('stands if work comes to a member that was idle after it', () => {
     const run = past().scope('w1', { active: 0 }).looks(2_000)
     expect([run.outcome, run.phase]).toEqual(['timeout', 'idle'])
     const { ended } = run.state.ending

@@ -8,7 +8,7 @@ function whyOf(figures: Figures): MemberRun['why'] {
 }
 
 describe('the age of work in flight', () => {
-  test('is not said where the product tells none', () => {
+  test('is not said if the product does not tell it', () => {
     const [why] = whyOf({ active: 1 })
     expect(why?.text).toBe('1 in flight')
     expect(why).not.toHaveProperty('oldest')
@@ -37,38 +37,38 @@ describe('the age of work in flight', () => {
     expect(long[1]?.text).toBe('1 in flight, for 1 m')
   })
 
-  test('is for how long the count is unchanged, where no age is told', () => {
+  test('is for how long the count stayed the same if no age is told', () => {
     const run = held({ scopes: { w1: { active: 2 } } }).look({ after: 60_000 })
     expect(run.why[1]?.text).toBe('2 in flight, unchanged for 1 m')
   })
 })
 
-describe('what is said of a process that may still send work', () => {
-  test('a replaced one is waited for', () => {
+describe('a process that may still send work', () => {
+  test('is waited for if it was replaced', () => {
     const [why] = whyOf({ admin: 'ready', old: true })
     expect(why?.code).toBe('old-scope')
     expect(why?.hint).toContain('hard-stop-after')
     expect(why?.text).toContain('w1 is at ready')
   })
 
-  test('a current one is looked at again', () => {
+  test('is looked at again if it is current', () => {
     const [why] = whyOf({ admin: 'ready' })
     expect(why).toMatchObject({ code: 'not-in-force' })
-    expect(why?.hint).toMatch(/^it is looked at again/)
+    expect(why?.hint).toMatch(/^if this lasts, check that this process/)
   })
 
-  test('a replaced one that says that it has not taken it is no matter of time', () => {
+  test('is not a matter of time if it says that it did not take the state', () => {
     const [why] = whyOf({ admin: 'ready', old: true, inForce: false })
     expect(why).toMatchObject({ code: 'not-in-force' })
     expect(why?.text).toContain('w1 has not taken the drain')
   })
 
-  test('one without a state of its own has not taken it', () => {
+  test('has not taken the state if it tells none', () => {
     const [why] = whyOf({ old: true, inForce: false })
     expect(why).toMatchObject({ code: 'not-in-force' })
   })
 
-  test('under a watch it is named once the member is drained', () => {
+  test('is named by a watch once the member is drained', () => {
     const goal = { kind: 'watch' as const }
     const scopes = { w1: { admin: 'ready' as const } }
     expect(started({ goal, own: 'drain', scopes }).look().codes).toEqual(['not-in-force'])
@@ -76,15 +76,15 @@ describe('what is said of a process that may still send work', () => {
   })
 })
 
-describe('what is said of a change without an answer', () => {
-  test('what was answered instead', () => {
+describe('a change without an answer', () => {
+  test('is named with what was answered instead', () => {
     const run = held({ lateBound: 9_000 }).look().open().look().lose()
     expect(run.why[0]?.text).toContain(
       "the answer to 'restore' was lost (the balancer says CALL_TIMEOUT)",
     )
   })
 
-  test('that its call goes on', () => {
+  test('is named with its call going on', () => {
     const run = held({ lateBound: 9_000 }).look().open().look()
     const { change } = run
     const error = failure('CALL_TIMEOUT')
@@ -95,17 +95,17 @@ describe('what is said of a change without an answer', () => {
   })
 })
 
-describe('what is said of an undo', () => {
+describe('an undo', () => {
   const goal = openGoal({ of: 'anybody', until: null, lateUntil: null })
 
-  test('that the member is absent, and no more', () => {
+  test('is explained by an absent member alone', () => {
     const run = started({ goal, own: 'drain' }).look().refuse(failure('REJECTED', true))
     run.vanish().look()
     expect(run.codes).toEqual(['refused', 'unreadable'])
     expect(run.why[1]?.text).toContain('web/web1 is absent in the newest look')
   })
 
-  test('that another member is there, and no more', () => {
+  test('is explained by another member alone', () => {
     const run = started({ goal, own: 'drain' }).look().refuse(failure('REJECTED', true))
     run.set({ identity: '10.0.0.9:80' }).look()
     expect(run.codes).toEqual(['refused', 'unreadable'])
@@ -113,24 +113,26 @@ describe('what is said of an undo', () => {
   })
 })
 
-describe('who has set the state', () => {
+describe('the client that set the state', () => {
   const opened = (setBy?: string): MemberRun =>
     held({ onOverrule: 'reapply' })
       .set({ own: 'ready', ...(setBy === undefined ? {} : { setBy }) })
       .look()
 
-  test('is another hand where the product names none', () => {
+  test('is another client if the product names none', () => {
     expect(opened().why[0]?.text).toBe(
-      'web/web1 is ready, another hand set it so; drain was wished',
+      'web/web1 is ready: another client set that state; this drain wants drain',
     )
   })
 
-  test('is what the product names, or another client', () => {
-    expect(opened('its agent').why[0]?.text).toContain('its agent, or another client set it so')
+  test('is what the product names', () => {
+    expect(opened('its agent').why[0]?.text).toContain(
+      'its agent, or another client set that state',
+    )
   })
 })
 
-test('hints without a reason of their own are said as in flight', () => {
+test('hints without a reason of their own have the code in-flight', () => {
   const run = held({ scopes: { w1: { active: 1 } }, present: { hints: ['3 records'] } }).look()
   expect(run.why.map(({ code, text }) => [code, text])).toEqual([
     ['in-flight', '1 in flight'],
@@ -138,33 +140,33 @@ test('hints without a reason of their own are said as in flight', () => {
   ])
 })
 
-test('a process that has taken it, and says no state, is not named', () => {
+test('a process that took the state, and tells none, is not named', () => {
   const run = held({ scopes: { w1: { inForce: true, active: 1 } } }).look()
   expect(run.codes).toEqual(['in-flight'])
 })
 
-test('a process is not named by a drain that has not held yet', () => {
+test('a drain that has not held yet names no process', () => {
   const run = started({ own: 'drain', scopes: { w1: { admin: 'ready' } } }).look()
   expect(run.why.filter(({ scope }) => scope !== undefined)).toEqual([])
 })
 
-test('a cut goes out over the state that was last read', () => {
+test('a cut goes out over the state that was read last', () => {
   const scopes = { w1: { active: 2 } }
   const run = held({ onTimeout: 'terminate', timeout: 2_000, scopes }).look({ after: 1_000 })
   run.look({ after: 1_000 })
   expect(run.state.hold.pending).toMatchObject({ change: { kind: 'terminate' }, before: 'drain' })
 })
 
-test('numbers from before the hold took effect are waited for to be newer', () => {
+test('numbers from before the hold took effect wait for newer ones', () => {
   const run = held({ freshness: 400 }).look({ stale: 100 })
-  expect(run.why[0]?.text).toBe('0 in flight; the next look that counts is waited for')
+  expect(run.why[0]?.text).toBe('0 in flight; the next look decides')
 })
 
-test('the last millisecond of the quiet time is one', () => {
+test('the quiet time left is at least one millisecond', () => {
   expect(held().lookAt(999).why[0]?.text).toContain('another 1 ms')
 })
 
-test('a second sample that is late is due in no time', () => {
+test('a late second sample is due in no time', () => {
   const run = held({ freshness: 400, scopes: { w1: { active: 1 } } }).lookAt(1_500)
   run.scope('w1', { active: 0 }).lookAt(2_000).wait(900)
   expect(run.why[0]?.text).toContain('due in 0 ms')

@@ -2,7 +2,7 @@ import { openGoal } from 'drainable/machine'
 import { describe, expect, test } from 'vitest'
 import { failure, held, idle, started } from '../member-run.js'
 
-describe('why a member is not idle', () => {
+describe('why() of a drain names', () => {
   test('work in flight, and how much', () => {
     const run = held({ scopes: { w1: { active: 2 } } }).look()
     expect(run.why).toMatchObject([
@@ -24,7 +24,7 @@ describe('why a member is not idle', () => {
     expect(run.why).toMatchObject([{ code: 'persistence', count: 2 }, { code: 'in-flight' }])
   })
 
-  test('clients that came are not named beside queued work', () => {
+  test('clients that came, but not beside queued work', () => {
     const run = held({ scopes: { w1: { queued: 1 } } })
       .look()
       .scope('w1', { arrivals: 102 })
@@ -32,7 +32,7 @@ describe('why a member is not idle', () => {
     expect(run.codes).toEqual(['queued'])
   })
 
-  test('arrivals that fell are no clients that came', () => {
+  test('no clients that came if arrivals fell', () => {
     const run = held({ scopes: { w1: { active: 1 } } })
       .look()
       .scope('w1', { arrivals: 90 })
@@ -40,7 +40,7 @@ describe('why a member is not idle', () => {
     expect(run.codes).toEqual(['in-flight'])
   })
 
-  test('work that has not moved for a minute', () => {
+  test('work unchanged for a minute', () => {
     const run = held({ scopes: { w1: { active: 1 } } }).look({ after: 59_999 })
     expect(run.codes).toEqual(['in-flight'])
     expect(run.look({ after: 1 }).codes).toEqual(['in-flight', 'long-lived'])
@@ -89,7 +89,7 @@ describe('why a member is not idle', () => {
     expect(run.why).toMatchObject([{ code: 'old-scope', scope: 'w1' }])
   })
 
-  test('no process is named before a hold was confirmed', () => {
+  test('no process before a hold was confirmed', () => {
     expect(started({ scopes: { w1: { inForce: false } } }).look().codes).not.toContain(
       'not-in-force:w1',
     )
@@ -98,12 +98,12 @@ describe('why a member is not idle', () => {
     ])
   })
 
-  test('a replaced process is named before a hold was confirmed', () => {
+  test('a replaced process before a hold was confirmed', () => {
     const run = started({ scopes: { w1: { admin: 'ready', old: true } } }).look()
     expect(run.why[0]).toMatchObject({ code: 'old-scope', scope: 'w1' })
   })
 
-  test('the hold that has not been taken yet', () => {
+  test('the hold that is not in force yet', () => {
     expect(started({ hold: 'maint' }).look().why[0]?.text).toContain('has not taken the maint yet')
   })
 
@@ -116,7 +116,9 @@ describe('why a member is not idle', () => {
       .set({ own: 'unknown', hints: ['two answers'] })
       .look()
     expect(run.why[0]).toMatchObject({ code: 'unreadable' })
-    expect(run.why[0]?.text).toContain('contradicts itself about its state (two answers)')
+    expect(run.why[0]?.text).toContain(
+      'contradicts itself about the state of this member (two answers)',
+    )
   })
 
   test('a balancer that can not be read', () => {
@@ -125,20 +127,20 @@ describe('why a member is not idle', () => {
     expect(run.why[0]?.text).toContain('the balancer says CONNECTION_LOST')
   })
 
-  test('the quiet time, and how long it is still', () => {
+  test('the quiet time and what is left of it', () => {
     const run = held().lookAt(400)
     expect(run.why).toMatchObject([{ code: 'settling', scope: 'w1' }])
     expect(run.why[0]?.text).toContain('for another 600 ms')
   })
 
-  test('the second sample, and when it is due', () => {
+  test('the second sample and when it is due', () => {
     const run = held({ freshness: 400, scopes: { w1: { active: 1 } } }).lookAt(1_500)
     run.scope('w1', { active: 0 }).lookAt(2_000)
     expect(run.why).toMatchObject([{ code: 'freshness', scope: 'w1' }])
     expect(run.why[0]?.text).toContain('due in 400 ms')
   })
 
-  test('a product that does not count', () => {
+  test('a product without counts', () => {
     expect(held({ counts: 'none' }).look().why).toMatchObject([{ code: 'no-counts', scope: 'w1' }])
   })
 
@@ -155,18 +157,18 @@ describe('why a member is not idle', () => {
     expect(run.why.map(({ scope }) => scope)).toEqual(['w1'])
   })
 
-  test('a process without a note is named without one', () => {
+  test('a process without a note', () => {
     const run = held({ scopes: { w2: { state: 'unread' } } }).look()
-    expect(run.why[0]?.text).toContain("w2 can't be read: what")
+    expect(run.why[0]?.text).toContain("w2 can't be read: its load")
   })
 
-  test('a lost hold is not named once it is in place', () => {
+  test('no lost hold once it is in place', () => {
     const run = started({ lateBound: 9_000 }).look().lose().look().answer().lookAt(500)
     expect(run.state.hold.late).toHaveLength(1)
     expect(run.codes).toEqual(['settling'])
   })
 
-  test('a lost undo is named, also while the hold is in place', () => {
+  test('a lost undo, even while the hold is in place', () => {
     const change = {
       kind: 'restore' as const,
       ref: { pool: 'web', member: 'web1' },
@@ -179,63 +181,63 @@ describe('why a member is not idle', () => {
     expect(run.codes).toContain('not-in-force')
   })
 
-  test('a lost raise is named while the drain is in place', () => {
+  test('a lost raise while the drain is in place', () => {
     const run = held({ escalateAfter: 100, lateBound: 9_000, scopes: { w1: { active: 1 } } })
     run.look({ after: 200 }).lose().look({ after: 10 })
     expect(run.codes).not.toContain('overruled')
   })
 
-  test('the floor, and the state that was wished when it said no', () => {
+  test('the floor and the state that was wished when it refused', () => {
     const run = started({ onMinimum: 'wait', hold: 'maint', present: { maint: 'cuts' } }).look()
     expect(run.why[0]?.text).toContain('has not taken the drain yet')
   })
 
-  test('the state that the policy wishes, before there is a wish', () => {
+  test('the state wished by the policy, before any wish', () => {
     const run = started({ hold: 'maint' }).unlist('w1').set({ own: 'unknown' }).look()
     expect(run.codes).toEqual(['unreadable'])
   })
 
-  test('nothing of a hold after an end without one', () => {
+  test('no hold after an end without one', () => {
     const run = started().look().put({ type: 'end', outcome: 'aborted' })
     expect(run.why).toEqual([])
   })
 
-  test('no process is missed where all have ended', () => {
+  test('no missing process once all have ended', () => {
     const run = held({ seal: 'gentle' }).scope('w1', { state: 'ended' }).look()
     expect(run.sent).toBe('hold maint')
     expect(run.codes).not.toContain('unreadable')
   })
 
-  test('no hints where there is no reason', () => {
+  test('no hints without a reason', () => {
     expect(idle({ present: { hints: ['3 records'] } }).why).toEqual([])
   })
 
-  test('nothing where it is idle', () => {
+  test('nothing if it is idle', () => {
     expect(idle().why).toEqual([])
   })
 
-  test('no hints where only the floor is to be decided', () => {
+  test('no hints while only the floor is to be decided', () => {
     const floor = { floor: failure('POOL_AT_MINIMUM'), random: 1 }
     const run = held({ settle: 0, onMinimum: 'wait', present: { hints: ['3 records'] } })
     run.look(floor).look({ ...floor, after: 100 })
     expect(run.phase).toBe('draining')
     expect(run.codes).toEqual(['pool-at-minimum'])
     expect(run.why[0]?.text).toBe(
-      'web/web1: too few other members serve since it was held: it is opened again unless that changes',
+      'web/web1: since it was held, too few other members serve; it will be opened again unless that changes',
     )
   })
 
-  test('every hint has the code of the first reason', () => {
+  test('hints with the code of the first reason', () => {
     const hints = ['3 records', '2 sessions']
     const run = held({ present: { hints }, scopes: { w1: { queued: 1 } } }).look()
     expect(run.codes).toEqual(['queued', 'queued', 'queued'])
   })
 
-  test('a look that failed before there was a reading', () => {
+  test('a failed look before there was a reading', () => {
     expect(started().fail().codes).toEqual(['unreadable'])
   })
 
-  test('a replaced process that says no state and has not taken it', () => {
+  test('a replaced process that tells no state and has not taken it', () => {
     const run = held({ scopes: { w2: { old: true, inForce: false } } }).look()
     expect(run.codes).toEqual(['not-in-force'])
   })
@@ -245,7 +247,7 @@ describe('why a member is not idle', () => {
     expect(run.scope('w1', { state: 'unread' }).look().codes).toEqual(['unreadable'])
   })
 
-  test('a hold without an answer, on a member that is there already', () => {
+  test('a hold without an answer on a member that was there already', () => {
     const run = started({ own: 'drain' }).look()
     expect(run.codes).toEqual(['not-in-force'])
     expect(run.why[0]?.text).toContain('has not taken the drain yet')
@@ -253,24 +255,24 @@ describe('why a member is not idle', () => {
 
   test('the quiet time, before the first sample that counts', () => {
     const run = held({ own: 'drain' })
-    expect(run.why[0]?.text).toBe('0 in flight; the next look that counts is waited for')
+    expect(run.why[0]?.text).toBe('0 in flight; the next look decides')
   })
 
-  test('only processes that are not released, where nothing is counted', () => {
+  test('only unreleased processes if nothing is counted', () => {
     const run = held({ counts: 'none', scopes: { w1: { released: true }, w2: {} } }).look()
     expect(run.why).toMatchObject([{ code: 'no-counts', scope: 'w2' }])
   })
 
-  test('no process is missed once the last has ended', () => {
+  test('no missing process once the last has ended', () => {
     const run = held({ onMinimum: 'wait' }).scope('w1', { state: 'ended' })
     run.look({ floor: failure('POOL_AT_MINIMUM'), random: 1 })
     expect(run.codes).toEqual(['pool-at-minimum'])
   })
 
-  test('no process is missed of a member that is absent', () => {
+  test('no missing process of an absent member', () => {
     const run = started().vanish().unlist('w1').look()
     expect(run.why.map(({ text }) => text)).toEqual([
-      'web/web1 is absent in the newest look: another one decides whether it is gone',
+      'web/web1 is absent in the newest look; a later look decides whether it is gone',
     ])
   })
 
@@ -290,12 +292,12 @@ describe('why a member is not idle', () => {
     expect(run.why).toEqual([])
   })
 
-  test('what stands in the way of a second idle', () => {
+  test('what prevents a second idle', () => {
     expect(idle().settle().scope('w1', { active: 1 }).look().codes).toEqual(['in-flight'])
   })
 })
 
-describe('why an idle is not verified', () => {
+describe('why() of an unverified idle names', () => {
   test('a process that ended with work', () => {
     const run = held({ scopes: { w2: { active: 2 } } })
       .scope('w2', { state: 'ended' })
@@ -303,41 +305,41 @@ describe('why an idle is not verified', () => {
     expect(run.why).toMatchObject([{ code: 'old-scope', scope: 'w2', count: 2 }])
   })
 
-  test('what this provider can not see', () => {
+  test('the hints of the provider', () => {
     const run = idle({ present: { unverified: 'no stats socket' } })
     expect(run.why).toMatchObject([{ code: 'unreadable', text: 'no stats socket' }])
   })
 
-  test('a product that does not count', () => {
+  test('a product without counts', () => {
     const run = held({ counts: 'none' }).scope('w1', { released: true }).look()
     expect(run.why[0]?.text).toContain('does not count work')
   })
 
-  test('nothing for a member that was removed', () => {
+  test('nothing for a removed member', () => {
     const run = held({ until: 'removed' }).lookAt(100).lookAt(1_000).answer()
     expect(run.why).toEqual([])
   })
 
-  test('the balancer that can not be read now, beside it', () => {
+  test('also the balancer that can not be read now', () => {
     expect(idle().fail().codes).toEqual([])
     expect(idle().settle().fail().put({ type: 'release' }).codes).toEqual([])
   })
 })
 
-describe('why a member is not open', () => {
-  test('its state, its health, and for how long', () => {
+describe('why() of a member that is not open names', () => {
+  test('its state and its health, with since when', () => {
     const goal = openGoal({ of: 'anybody', until: null, lateUntil: null, mustBeHealthy: true })
     const run = started({ goal, own: 'drain', present: { health: 'down' } }).look()
     expect(run.why).toMatchObject([{ code: 'settling' }])
     expect(run.why[0]?.text).toBe("web/web1 is 'drain', health down, for 10 ms")
   })
 
-  test('only the lost change, where it is open already', () => {
+  test('only the lost change if it is open already', () => {
     const run = started({ lateBound: 9_000 }).look().lose().open().look()
     expect(run.codes).toEqual(['not-in-force'])
   })
 
-  test('its health, where it is ready', () => {
+  test('its health if it is ready', () => {
     const goal = openGoal({ of: 'anybody', until: null, lateUntil: null, mustBeHealthy: true })
     const run = started({ goal, own: 'ready', present: { health: 'down' } }).look()
     expect(run.why[0]?.text).toContain("is 'ready', health down")
@@ -355,7 +357,7 @@ describe('why a member is not open', () => {
     expect(held().look().open().look().answer().look().why).toEqual([])
   })
 
-  test('nothing of processes', () => {
+  test('no processes', () => {
     const run = held({ scopes: { w2: { state: 'unread', active: 2 } } })
       .look()
       .open()
@@ -364,16 +366,16 @@ describe('why a member is not open', () => {
   })
 })
 
-test('a process that is not listed any more, and the way out', () => {
+test('why() names a process that is not listed any more, and what to do', () => {
   const run = held({ scopes: { w2: { active: 4, note: 'was replaced' } } })
     .look()
     .unlist('w2')
     .look()
   const [why] = run.why
   expect(why).toMatchObject({ code: 'unreadable', scope: 'w2' })
-  expect(why?.text).toContain('nothing said that it has ended')
+  expect(why?.text).toContain('nothing reported its end')
   expect(why?.text).not.toContain('was replaced')
-  expect(why?.hint).toContain('where every process can be seen')
+  expect(why?.hint).toContain('connect to an endpoint that shows every process')
   run.scope('w2', { state: 'unread', note: 'no route' }).look()
   expect(run.why[0]?.hint).toBe('make it readable, or wait until it has ended')
 })

@@ -11,14 +11,14 @@ function undone(lateBound = 9_000): MemberRun {
   return run
 }
 
-describe('a late copy of a hold that was sent again, after the undo', () => {
-  test('enters the ledger as ours', () => {
+describe('a late copy of a hold that was sent twice, after the undo', () => {
+  test('is ours in the ledger', () => {
     const run = undone().set({ own: 'maint' }).look()
     expect(run.outcome).toBe(null)
     expect(run.state.hold.changes.at(-1)).toMatchObject({ to: 'maint', state: 'applied' })
   })
 
-  test('is opened again whole, by way of drain', () => {
+  test('is opened again entirely, by way of drain', () => {
     const run = undone().set({ own: 'maint' }).look().look()
     expect(run.sent).toBe('restore maint to drain')
     run.answer().look()
@@ -26,12 +26,12 @@ describe('a late copy of a hold that was sent again, after the undo', () => {
     expect(run.answer().looks(10_000).outcome).toBe('restored')
   })
 
-  test('is ours where the first look after its time shows it', () => {
+  test('is ours if the first look after its time shows it', () => {
     const run = undone(700).set({ own: 'maint' }).look({ after: 800 }).look()
     expect(run.sent).toBe('restore maint to drain')
   })
 
-  test("is opened again also after a wait of all the undo's time", () => {
+  test('is opened again even after the whole time of the undo', () => {
     const run = started({ lateBound: 9_000 }).look().lose().look().answer().look()
     run
       .open({ until: run.now + 5_000 })
@@ -42,7 +42,7 @@ describe('a late copy of a hold that was sent again, after the undo', () => {
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('is not told by a look from before the undo', () => {
+  test('is not recognised by a look from before the undo', () => {
     const run = undone()
     const { changes } = run.state.hold
     run.set({ own: 'maint' }).look({ asked: run.now - 15 })
@@ -51,13 +51,13 @@ describe('a late copy of a hold that was sent again, after the undo', () => {
 })
 
 describe('a hold that was sent twice', () => {
-  test('is entered once, where one was confirmed', () => {
+  test('is in the ledger once if one was confirmed', () => {
     const run = started().look().lose().look().answer().look()
     expect(run.state.hold.changes).toMatchObject([{ to: 'drain', state: 'applied' }])
     expect(run.state.hold.late).toHaveLength(1)
   })
 
-  test('leaves one to come, where both were lost', () => {
+  test('leaves one to come if both were lost', () => {
     const run = started().look().lose().look().lose().look({ after: 500 })
     run.refuse().set({ own: 'drain' }).look()
     expect(run.state.hold.changes).toMatchObject([{ to: 'drain', state: 'applied' }])

@@ -3,7 +3,7 @@ import { held, started, type MemberRun } from '../member-run.js'
 
 const ID = '10.0.0.1:80'
 
-describe('a change that may be late, after its time is over', () => {
+describe('a change whose time to come late is over', () => {
   test.each([
     ['contradicts itself', { own: 'unknown' as const }],
     ['shows another member', { identity: 'x', own: 'ready' as const }],
@@ -17,7 +17,7 @@ describe('a change that may be late, after its time is over', () => {
     )
   })
 
-  test('is not ruled out by a look in which the member is absent', () => {
+  test('is not ruled out by a look with the member absent', () => {
     const run = started({ lateBound: 700 }).look().lose().open().look()
     run.vanish().look({ after: 800 })
     expect(run.state.hold.late).toHaveLength(1)
@@ -25,7 +25,7 @@ describe('a change that may be late, after its time is over', () => {
     expect(run.set({ own: 'drain' }).look().look().sent).toBe('restore drain to ready')
   })
 
-  test('is not taken for carried out where another member shows its effect', () => {
+  test('is not taken for carried out by the state of another member', () => {
     const run = started({ lateBound: 700 }).look().lose()
     run.set({ identity: 'x', own: 'drain' }).look()
     expect(run.state.hold.changes).toEqual([])
@@ -48,13 +48,13 @@ describe('an undo that was applied', () => {
     },
   ]
 
-  test('shows that a late hold was not in place: what comes then is ours', () => {
+  test('shows that a late hold was not in place: a later one is ours', () => {
     const run = held({ lateBound: 9_000 }).look().put({ type: 'inherit', late }).open().look()
     run.answer('applied').set({ own: 'drain' }).look().look()
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('says nothing of a late hold where it leads to the same state', () => {
+  test('says nothing of a late hold to the same state', () => {
     const run = held({ own: 'drain', hold: 'maint', lateBound: 9_000 }).look()
     run.put({ type: 'inherit', late }).open().look().answer('applied')
     expect(run.own).toBe('drain')
@@ -65,17 +65,17 @@ describe('an undo that was applied', () => {
 describe('a hold under way that a look does not show', () => {
   const drained = (): MemberRun => started({ own: 'drain', lateBound: 9_000 }).look()
 
-  test('is ours where it shows after its answer was lost', () => {
+  test('is ours if it shows after its answer was lost', () => {
     const run = drained().set({ own: 'ready' }).look().lose('done').look()
     expect(run.state.hold.changes).toMatchObject([{ state: 'applied' }])
     expect(run.state.found?.own).toBe('ready')
   })
 
-  test('is of unknown owner where it was never seen to be missing', () => {
+  test('has an unknown owner if it was never seen to be missing', () => {
     expect(drained().look().lose('done').look().state.hold.changes).toEqual([])
   })
 
-  test('leads back to the state read last, where it is maint', () => {
+  test('leads back to the state read last, if that is maint', () => {
     const run = started({ own: 'drain', hold: 'maint', lateBound: 9_000 }).look()
     run.set({ own: 'ready' }).look().lose('done').look()
     expect(run.state.found?.own).toBe('ready')

@@ -29,15 +29,15 @@ function answerTo(run: MemberRun, change: Change, status: Answer): MemberRun {
 
 const first = (run: MemberRun) => run.state.hold.late[0]
 
-describe('a hold that was given up while its call goes on', () => {
-  test('may come for as long as that goes on', () => {
+describe('a hold given up while its call goes on', () => {
+  test('may come for as long as the call goes on', () => {
     const { run } = givenUp()
     run.open().looks(5_000)
     expect(first(run)).toMatchObject({ underWay: true, until: null })
     expect(run.outcome).toBe(null)
   })
 
-  test('may come for lateBound more, where the call ends without an answer', () => {
+  test('may come for lateBound more if the call ends without an answer', () => {
     const { run, end } = givenUp()
     run.open().looks(5_000)
     end('unknown')
@@ -47,7 +47,7 @@ describe('a hold that was given up while its call goes on', () => {
     expect(run.looks(300).outcome).toBe('restored')
   })
 
-  test('is over, where the call ends as unchanged', () => {
+  test('is over if the call ends as unchanged', () => {
     const { run, end } = givenUp()
     run.open().looks(500)
     end('unchanged')
@@ -55,7 +55,7 @@ describe('a hold that was given up while its call goes on', () => {
     expect(run.look().outcome).toBe('restored')
   })
 
-  test('is ours, where the call ends as applied', () => {
+  test('is ours if the call ends as applied', () => {
     const { run, end } = givenUp()
     run.open().looks(500)
     end('applied').set({ own: 'drain' }).look()
@@ -63,14 +63,14 @@ describe('a hold that was given up while its call goes on', () => {
     expect(run.look().sent).toBe('restore drain to ready')
   })
 
-  test('is over at the next look, where it ended as applied and nothing shows', () => {
+  test('is over at the next look if applied without an effect', () => {
     const { run, end } = givenUp()
     run.open().looks(500)
     end('applied').look()
     expect(run.state.hold.late).toEqual([])
   })
 
-  test('may be half done, where the call ends as refused', () => {
+  test('may be half done if the call ends as refused', () => {
     const { run, end } = givenUp()
     run.open().looks(500)
     end('rejected')
@@ -97,12 +97,12 @@ describe('a call that has ended', () => {
     return run.put({ type: 'inherit', late: [entry] })
   }
 
-  test('leaves what is shown without its change to the time that it has', () => {
+  test('leaves a state without its change to the time that it has', () => {
     const run = inherited({}).look()
     expect(first(run)).toMatchObject({ until: run.now + 1_000, lackedAt: run.now, before: 'drain' })
   })
 
-  test('is not known while its change may still be under way', () => {
+  test('is unknown while its change may still be under way', () => {
     const run = inherited({ underWay: true }).looks(3_000)
     expect(first(run)).toMatchObject({ until: null })
   })

@@ -12,7 +12,7 @@ describe('the lost answer to a hold', () => {
     expect(hold.late).toHaveLength(1)
   })
 
-  test('is sent again at once, where a look shows that it is not there', () => {
+  test('is sent again at once if a look shows that it is not there', () => {
     const run = started().look().lose().look()
     expect(run.sent).toBe('hold drain')
   })
@@ -23,7 +23,7 @@ describe('the lost answer to a hold', () => {
     expect(run.wait(5_000).fail().sent).toBe(null)
   })
 
-  test('is not sent again by a look from before the loss', () => {
+  test('is not sent again after a look from before the loss', () => {
     const run = started().look().wait(100).lose()
     run.look({ asked: run.now - 50 })
     expect(run.sent).toBe(null)
@@ -47,7 +47,7 @@ describe('the lost answer to a hold', () => {
     expect(run.look({ after: 1 }).sent).toBe('hold drain')
   })
 
-  test('does not shorten a wait that is on', () => {
+  test('does not shorten a pause under way', () => {
     const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look()
     const { notBefore } = run.state.hold
     expect(notBefore).toBe(run.now + 250)
@@ -55,7 +55,7 @@ describe('the lost answer to a hold', () => {
     expect(run.state.hold.notBefore).toBe(run.now)
   })
 
-  test('that is there is confirmed by the next look', () => {
+  test('is replaced by the next look if the hold is there', () => {
     const run = started().look().lose('done').look()
     expect(run.state.hold.late).toEqual([])
     expect(run.state.hold.confirmed).toBe('drain')
@@ -63,13 +63,13 @@ describe('the lost answer to a hold', () => {
     expect(run.phase).toBe('draining')
   })
 
-  test('that is there is looked for by a look from after the loss only', () => {
+  test('is replaced only by a look from after the loss', () => {
     const run = started().look().wait(50).lose('done')
     run.look({ asked: run.now - 1 })
     expect(run.state.hold.late).toHaveLength(1)
   })
 
-  test('that is there takes effect with the look that shows it', () => {
+  test('takes effect with the look that shows the hold', () => {
     const run = started().look().lose('done').look().mark()
     expect(run.state.proof.effectiveSince).toBe(run.now)
     run.lookAt(500).lookAt(999)
@@ -77,14 +77,14 @@ describe('the lost answer to a hold', () => {
     expect(run.lookAt(1_000).phase).toBe('idle')
   })
 
-  test('is still to come where the member was raised further', () => {
+  test('may still come if the member was raised further', () => {
     const run = started({ lateBound: 700 }).look().lose('done').set({ own: 'maint' }).look()
     expect(run.state.hold.confirmed).toBe('drain')
     expect(run.state.hold.late).toHaveLength(1)
     expect(run.looks(800).state.hold.late).toEqual([])
   })
 
-  test('is still to come where a raise of ours explains what is there', () => {
+  test('may still come if a raise of ours explains the state', () => {
     // Lost; its repeat was applied and raised; an operator opened it; it is put back as maint.
     const options = { lateBound: 30_000, escalateAfter: 50, onOverrule: 'reapply' } as const
     const run = started(options).scope('p1', { active: 1 })
@@ -101,12 +101,12 @@ describe('the lost answer to a hold', () => {
     expect(run.state.hold.late).toHaveLength(1)
   })
 
-  test('that was confirmed by its repeat starts the pauses anew', () => {
+  test('restarts the pauses once its repeat was confirmed', () => {
     const run = started().look().lose().look().lose().look({ after: 250 }).answer()
     expect(run.state.hold.losses).toBe(0)
   })
 
-  test('is named by why, until its effect is there', () => {
+  test('is named by why() until its effect is there', () => {
     const run = started({ lateBound: 700 }).look().lose()
     expect(run.why[0]).toMatchObject({ code: 'not-in-force' })
     expect(run.why[0]?.text).toContain('for as long as the balancer does not answer')
@@ -162,18 +162,18 @@ describe('a change that may be late', () => {
     expect(run.state.hold.late).toHaveLength(1)
   })
 
-  test('that was never seen to be missing is of unknown owner', () => {
+  test('never seen to be missing has an unknown owner', () => {
     const run = started({ own: 'drain', lateBound: 100 }).look().lose('done').looks(500)
     expect(run.state.hold.changes).toMatchObject([{ state: 'intended', to: 'drain' }])
   })
 
-  test('that was never carried out leaves no entry', () => {
+  test('never carried out leaves no entry', () => {
     const run = started({ lateBound: 100, settle: 5_000 }).look().lose()
     run.set({ own: 'ready' }).look().refuse(failure('FORBIDDEN')).looks(500)
     expect(run.state.hold.changes).toEqual([])
   })
 
-  test('is not ours where its repeat was applied', () => {
+  test('is not ours if its repeat was applied', () => {
     const run = started({ lateBound: 300 }).look().lose().look().answer().look()
     expect(run.state.hold.changes).toMatchObject([{ state: 'applied' }])
     expect(run.state.hold.changes).toHaveLength(1)
@@ -183,18 +183,18 @@ describe('a change that may be late', () => {
     expect(run.state.hold.late).toEqual([])
   })
 
-  test('that was seen to be missing stays so, whatever is seen later', () => {
+  test('seen to be missing stays so, whatever is seen later', () => {
     const run = started({ lateBound: 9_000 }).look().lose().look().answer().look()
     expect(run.state.hold.late).toMatchObject([{ lackedAt: expect.any(Number) as number }])
   })
 
-  test('is taken for itself, also where the same was applied before', () => {
+  test('is recognised even if the same was applied before', () => {
     const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     run.lose('done').look()
     expect(run.state.hold.late).toEqual([])
   })
 
-  test('is still to come where a process that has begun may have it from a file', () => {
+  test('may still come if a new process can have the state from a file', () => {
     const run = started({ lateBound: 700 }).look().lose().look()
     run.refuse(failure('CONFLICT', true)).set({ own: 'drain' })
     run.scope('w1', { incarnation: 'w1.2' }).look()
@@ -203,14 +203,14 @@ describe('a change that may be late', () => {
     expect(run.looks(800).state.hold.late).toEqual([])
   })
 
-  test('is taken for itself, also where its repeat found it so', () => {
+  test('is recognised even if its repeat found it so', () => {
     const run = started({ lateBound: 9_000 }).look().lose().look().set({ own: 'drain' })
     run.answer('unchanged').look()
     expect(run.state.hold.late).toEqual([])
     expect(run.state.hold.changes.at(-1)).toMatchObject({ to: 'drain', state: 'applied' })
   })
 
-  test('that leads less far than wished confirms no more than itself', () => {
+  test('to less than wished confirms no more than itself', () => {
     const run = started({ hold: 'maint', lateBound: 9_000 })
     run
       .put({ type: 'inherit', late: [never] })
@@ -220,7 +220,7 @@ describe('a change that may be late', () => {
     expect(run.state.hold).toMatchObject({ wish: 'maint', confirmed: 'drain' })
   })
 
-  test('is told from another one that is late too', () => {
+  test('is told from another late change', () => {
     const run = started({ lateBound: 9_000 }).look().lose().look().lose().look({ after: 300 })
     const [one, two] = run.state.hold.late
     expect(one!.until).toBeLessThan(two!.until!)
@@ -232,13 +232,13 @@ describe('a change that may be late', () => {
     expect(run.state.hold.changes).toEqual([])
   })
 
-  test('that was never missing leaves no entry beside an applied one', () => {
+  test('never missing leaves no entry beside an applied one', () => {
     const run = started({ own: 'drain', lateBound: 100 }).put({ type: 'inherit', late: [never] })
     run.look().answer('applied').looks(500)
     expect(run.state.hold.changes).toMatchObject([{ to: 'drain', state: 'applied' }])
   })
 
-  test('that was never seen to be missing leaves an entry beside another state', () => {
+  test('never seen to be missing leaves an entry beside another state', () => {
     const run = started({ own: 'drain', hold: 'maint', lateBound: 100 })
     run
       .put({ type: 'inherit', late: [never] })
@@ -251,7 +251,7 @@ describe('a change that may be late', () => {
     ])
   })
 
-  test('that a ticket has over our own hold is a raise of ours', () => {
+  test('from a ticket, over our own hold, is a raise of ours', () => {
     const run = held({ lateBound: 100 }).look().set({ own: 'maint' })
     const maint = { ...never, change: { ...never.change, to: 'maint' as const } }
     run
@@ -262,13 +262,13 @@ describe('a change that may be late', () => {
     expect(run.sent).toBe('restore maint to ready')
   })
 
-  test('that was never missing leaves an entry beside an unchanged one', () => {
+  test('never missing leaves an entry beside an unchanged one', () => {
     const run = started({ own: 'drain', lateBound: 100 }).put({ type: 'inherit', late: [never] })
     run.look().answer('unchanged').looks(500)
     expect(run.state.hold.changes).toMatchObject([{ state: 'unchanged' }, { state: 'intended' }])
   })
 
-  test('is seen to be missing only where the state can be told', () => {
+  test('is seen to be missing only if the state is known', () => {
     const run = started({ own: 'drain' }).look().lose().set({ own: 'unknown' }).look()
     expect(run.state.hold.late[0]?.lackedAt).toBe(null)
     run.set({ own: 'ready' }).look()
@@ -280,19 +280,19 @@ describe('a change that may be late', () => {
     expect(run.state.hold.late[0]?.lackedAt).toBe(null)
   })
 
-  test('on an unknown state before it is not known to be ours', () => {
+  test('has an unknown owner after an unknown state', () => {
     const run = started().set({ own: 'ready' }).look().lose()
     expect(run.state.hold.late[0]?.lackedAt).toEqual(expect.any(Number))
   })
 })
 
-describe('an unchanged hold', () => {
-  test('on a member that was at drain has the same owner as before', () => {
+describe('a hold answered with unchanged', () => {
+  test('on a drained member keeps the owner from before', () => {
     const run = started({ own: 'drain' }).look().answer('unchanged')
     expect(run.state.hold.changes).toMatchObject([{ state: 'unchanged' }])
   })
 
-  test('on a member that was read ready is of unknown owner', () => {
+  test('on a member read as ready has an unknown owner', () => {
     const run = started().look().set({ own: 'drain' }).answer('unchanged')
     expect(run.state.hold.changes).toMatchObject([{ state: 'intended' }])
   })
@@ -305,7 +305,7 @@ describe('an unchanged hold', () => {
   })
 })
 
-test('what an undo still owed is inherited, where nothing is known here', () => {
+test("an undo's pending change is inherited if nothing is known here", () => {
   const found = { identity: '10.0.0.1:80', own: 'ready' as const, serves: true, native: null }
   const changes = [
     { kind: 'hold' as const, to: 'drain' as const, state: 'applied' as const, at: 1 },
@@ -321,7 +321,7 @@ test('what an undo still owed is inherited, where nothing is known here', () => 
   expect(late.state.hold.changes).toHaveLength(1)
 })
 
-describe('an undo of another run that was lost', () => {
+describe('a lost undo of another run', () => {
   const undo = {
     change: {
       kind: 'restore' as const,
@@ -343,7 +343,7 @@ describe('an undo of another run that was lost', () => {
     expect(run.put({ type: 'inherit', late: [undo] }).state.hold.late).toHaveLength(1)
   })
 
-  test('that comes through under the drain is no overrule', () => {
+  test('is not an overrule when it comes under the drain', () => {
     const run = started({ own: 'drain' })
       .put({ type: 'inherit', late: [undo] })
       .look()
@@ -355,7 +355,7 @@ describe('an undo of another run that was lost', () => {
     expect(run.look().sent).toBe('hold drain')
   })
 
-  test('that came through before the first look is held against', () => {
+  test('that came before the first look is held against', () => {
     const run = started()
       .put({ type: 'inherit', late: [undo] })
       .look()
@@ -364,7 +364,7 @@ describe('an undo of another run that was lost', () => {
     expect(run.look().sent).toBe('hold drain')
   })
 
-  test('keeps the member from idle while it may come through', () => {
+  test('keeps the member from idle while it may come', () => {
     const late = [{ ...undo, until: 6_000 }]
     const run = started({ own: 'drain' }).put({ type: 'inherit', late }).look().answer().mark()
     run.looks(4_500)
@@ -373,7 +373,7 @@ describe('an undo of another run that was lost', () => {
   })
 })
 
-test('a lost maint of another run raises no more than is wished', () => {
+test('a lost maint of another run raises no further than wished', () => {
   const change = {
     kind: 'hold' as const,
     ref: { pool: 'web', member: 'web1' },
@@ -386,7 +386,7 @@ test('a lost maint of another run raises no more than is wished', () => {
   expect(run.state.hold).toMatchObject({ wish: 'drain', confirmed: 'none' })
 })
 
-test('an answer to a change that was given up says nothing', () => {
+test('an answer to a change that was given up is ignored', () => {
   const run = started().look()
   const { change } = run
   run.lose().look()

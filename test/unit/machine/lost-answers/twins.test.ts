@@ -3,12 +3,12 @@ import { shareHolds } from '../../../../src/core/machine/ledger/late.js'
 import { describe, expect, test } from 'vitest'
 import { held, started } from '../member-run.js'
 
-describe('two changes that lead to one state', () => {
+describe('two changes to one state', () => {
   const ref = { pool: 'web', member: 'web1' }
   const drain = { kind: 'hold', ref, to: 'drain' } as const
   const back = { kind: 'restore', ref, expect: 'maint', to: 'drain' } as const
 
-  test('are twins where both are holds', () => {
+  test('are twins if both are holds', () => {
     expect(isTwin(drain, { ...drain })).toBe(true)
     expect(isTwin(drain, { ...drain, to: 'maint' })).toBe(false)
     for (const [one, other] of [
@@ -25,7 +25,7 @@ describe('two changes that lead to one state', () => {
     expect(sentChange({ ...drain }, 'ready', [late]).shared).toBe(true)
   })
 
-  test('are shared with other runs, the one under way too, undos are not', () => {
+  test('are shared with other runs, even under way, but undos are not', () => {
     const { hold } = shareHolds(started().look().state)
     expect(hold.pending).toMatchObject({ change: { kind: 'hold' }, shared: true })
     const undo = shareHolds(held().look().open().look().lose().state)
@@ -40,7 +40,7 @@ describe('a lost hold beside another to the same state', () => {
     run.set({ own: 'ready' }).scope('w1', { incarnation: `w1.${n}` })
   }
 
-  test('is not settled by an effect that the other may have brought about', () => {
+  test('is not settled by an effect of either', () => {
     const run = held({ lateBound: 1_000 }).look()
     forget(run, 2)
     run.look().lose().look().answer().look()
@@ -63,7 +63,7 @@ describe('a lost hold beside another to the same state', () => {
     expect(run.state.hold.late).toMatchObject([{ lackedAt: null }])
   })
 
-  test('of another run is ours, and an undo waits for it all the same', () => {
+  test('of another run is ours, and an undo waits for it', () => {
     const run = started({ lateBound: 1_000 }).look().lose()
     run.state = shareHolds(run.state)
     run.set({ own: 'drain' }).look()

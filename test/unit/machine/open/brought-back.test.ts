@@ -12,37 +12,37 @@ function restored(): MemberRun {
 /** A new process, as it comes out of a state file. */
 const another = (run: MemberRun): MemberRun => run.scope('w1', { incarnation: 'w1.2' })
 
-describe('a member that was taken back, while the run goes on', () => {
-  test('is taken back again where another process brought the drain back', () => {
+describe('an undone member while the run goes on', () => {
+  test('is undone again if another process brought the drain back', () => {
     const run = another(restored()).set({ own: 'drain' }).look()
     expect(run.sent).toBe('restore drain to ready')
     expect(run.outcome).toBe(null)
     expect(run.answer().look().outcome).toBe('restored')
   })
 
-  test('stays taken back, where another process has nothing of it', () => {
+  test('stays undone if another process has nothing of it', () => {
     const run = another(restored()).look()
     expect(run.state.ending.ended).toMatchObject({ outcome: 'restored' })
     expect(run.sent).toBe(null)
-    // What comes in that process is another client's.
+    // A later state in that process was set by another client.
     run.set({ own: 'drain' }).look()
     expect(run.sent).toBe(null)
     expect(run.outcome).toBe('restored')
   })
 
-  test('has the moment of its first end', () => {
+  test('keeps the moment of its first end', () => {
     const run = restored()
     const { at } = run.state.ending.ended!
     expect(another(run).look().look().state.ending.ended).toMatchObject({ at })
   })
 
-  test('stays taken back, where another process says no state', () => {
+  test('stays undone if another process tells no state', () => {
     const run = another(restored()).set({ own: 'unknown' }).look()
     expect(run.outcome).toBe('restored')
     expect(run.set({ own: 'drain' }).look().sent).toBe('restore drain to ready')
   })
 
-  test('stays taken back while nothing can be read', () => {
+  test('stays undone while nothing can be read', () => {
     const run = another(restored()).set({ own: 'drain' })
     expect(run.fail().outcome).toBe('restored')
   })
@@ -63,7 +63,7 @@ describe('a member that was taken back, while the run goes on', () => {
     expect(run.put({ type: 'checked', error: null }).outcome).toBe('restored')
   })
 
-  test('stays where a process brings back less than the undo left', () => {
+  test('stays so if a process brings back less than the undo left', () => {
     const run = held({ own: 'drain', hold: 'maint' }).look().open().look().answer().look()
     expect(run.outcome).toBe('restored')
     another(run).set({ own: 'ready' }).look()
@@ -71,7 +71,7 @@ describe('a member that was taken back, while the run goes on', () => {
     expect(run.sent).toBe(null)
   })
 
-  test('stays where nothing of ours was there, and nothing is known of it', () => {
+  test('stays so if nothing of ours was there and nothing is known of it', () => {
     const run = started({ present: { own: 'unknown' } })
       .look()
       .open()
@@ -80,7 +80,7 @@ describe('a member that was taken back, while the run goes on', () => {
     expect(run.outcome).toBe('restored')
   })
 
-  test('is left alone once another call speaks for it', () => {
+  test('is left alone once another call takes the member', () => {
     const run = restored().put({ type: 'yield', error: failure('DRAIN_OVERRULED') })
     expect(run.state.ending).toMatchObject({ holding: false, ended: { outcome: 'restored' } })
     expect(another(run).set({ own: 'drain' }).look().sent).toBe(null)
@@ -96,7 +96,7 @@ describe('ready() of a member that inherits a drain', () => {
     expect(run.error?.message).toContain("inherits 'drain': by its node")
   })
 
-  test('keeps its ledger: nothing of it is taken back', () => {
+  test('keeps its ledger without undoing anything', () => {
     const goal = openGoal({ of: 'anybody', until: null, lateUntil: null, then: 'refuse' })
     const run = started({ goal, own: 'maint', present: { inherited: 'drain' } })
       .look()
@@ -107,8 +107,8 @@ describe('ready() of a member that inherits a drain', () => {
   })
 })
 
-describe('an undo whose member is not as it was left', () => {
-  test('names whom the product names', () => {
+describe('an undo whose member is not as it left it', () => {
+  test('names the client that the product names', () => {
     const run = held()
       .look()
       .open()
@@ -119,12 +119,12 @@ describe('an undo whose member is not as it was left', () => {
     expect(run.error?.message).toContain("made 'ready': its agent, or another client sets it back")
   })
 
-  test('names another client, where the product names none', () => {
+  test('names another client if the product names none', () => {
     const run = held().look().open().look().answer().set({ own: 'drain' }).look()
     expect(run.error?.message).toContain("made 'ready': another client sets it back")
   })
 
-  test('goes on, where a lost hold of ours may have done that', () => {
+  test('continues if a lost hold of ours may be the cause', () => {
     const run = held({ lateBound: 9_000 }).look().open().look().answer()
     const change = { kind: 'hold' as const, to: 'drain' as const, ref: run.state.ref }
     const late = [{ change, lostAt: run.now, until: null, lackedAt: run.now, shared: true }]
@@ -135,29 +135,29 @@ describe('an undo whose member is not as it was left', () => {
   })
 })
 
-describe('the end of an undo that waits for a lost change', () => {
-  test('says that it was opened', () => {
+describe('an undo that waited for a lost change', () => {
+  test('reports at its end that the member was opened', () => {
     const lateUntil = 1_500
     const run = started({ lateBound: 9_000 }).look().lose().open({ lateUntil }).look().looks(600)
     expect(run.outcome).toBe('refused')
     expect(run.error?.message).toContain('was opened, but a change of ours whose answer was lost')
   })
 
-  test('says that it was not seen opened where the change has no answer', () => {
+  test('reports that it was not seen opened if the change has no answer', () => {
     const run = held({ lateBound: 9_000 }).look().open({ lateUntil: 1_500 }).look().wait(600)
     run.put({ type: 'overdue', error: failure('CALL_TIMEOUT'), silent: false })
     expect(run.outcome).toBe('refused')
     expect(run.error?.message).toContain('was not seen opened')
   })
 
-  test('is waited for while neither its time nor the state is known', () => {
+  test('does not end while neither its time nor the state is known', () => {
     const run = started({ lateBound: 9_000 }).look().lose().look().answer()
     run.open({ of: 'anybody', until: 1_400, lateUntil: 30_000 }).look().answer().look()
     run.set({ own: 'unknown' }).looks(2_000)
     expect(run.outcome).toBe(null)
   })
 
-  describe('while its state is not known', () => {
+  describe('in an unknown state', () => {
     /** Opened before a hold of ours came; then the balancer contradicts itself. */
     const opened = (): MemberRun => {
       const run = started({ lateBound: 1_000 }).look().lose()
@@ -194,7 +194,7 @@ describe('the end of an undo that waits for a lost change', () => {
     })
   })
 
-  test('that is known, is waited for also past its time', () => {
+  test('in a known state is waited for past its time', () => {
     const run = started({ lateBound: 1_000 }).look().lose()
     run.open({ of: 'anybody', until: 1_200, lateUntil: 90_000 }).look().wait(3_000)
     run.put({ type: 'checked', error: null })

@@ -6,7 +6,7 @@ function undoing(options: RunOptions = {}): MemberRun {
   return held(options).look().open().look()
 }
 
-describe('a restore that is refused', () => {
+describe('a refused restore', () => {
   test('for good ends as refused', () => {
     const no = failure('FORBIDDEN')
     const run = undoing().refuse(no).look({ after: 300 })
@@ -16,7 +16,7 @@ describe('a restore that is refused', () => {
     expect(run.state.hold.changes).toHaveLength(1)
   })
 
-  test('for now is tried again after 250 ms', () => {
+  test('for now is retried after 250 ms', () => {
     const run = undoing().refuse(failure('CONFLICT', true))
     expect(run.look({ after: 249 }).sent).toBe(null)
     expect(run.look({ after: 1 }).sent).toBe('restore drain to ready')
@@ -37,7 +37,7 @@ describe('a restore that is refused', () => {
 })
 
 describe('an undo that takes too long', () => {
-  test('ends as unreachable where the balancer can not be read', () => {
+  test('ends as unreachable if the balancer can not be read', () => {
     const run = held().look()
     run
       .fail()
@@ -49,7 +49,7 @@ describe('an undo that takes too long', () => {
     expect(run.error?.code).toBe('CONNECTION_LOST')
   })
 
-  test('ends as unreachable where no look comes back', () => {
+  test('ends as unreachable if no look comes back', () => {
     const run = held().look().fail()
     run.open({ until: run.now + 500 }).wait(499)
     run.put({ type: 'overdue', error: failure('CALL_TIMEOUT'), silent: true })
@@ -59,13 +59,13 @@ describe('an undo that takes too long', () => {
     expect(run.error?.code).toBe('CALL_TIMEOUT')
   })
 
-  test('does not end where no look comes back before its time', () => {
+  test('does not end without a look before its time', () => {
     const run = held().look().open().wait(1e6)
     run.put({ type: 'overdue', error: failure('CALL_TIMEOUT'), silent: true })
     expect(run.outcome).toBe(null)
   })
 
-  test('does not end for a late change without a limit', () => {
+  test('does not end while a late change has no limit', () => {
     const run = started({ lateBound: 9_000 }).look().lose().open().look().wait(1_000)
     run.put({ type: 'overdue', error: failure('CALL_TIMEOUT'), silent: true })
     expect(run.outcome).toBe(null)
@@ -83,14 +83,14 @@ describe('an undo that takes too long', () => {
     expect(run.outcome).toBe('refused')
   })
 
-  test('does not end for the limit of a late change that it does not wait for', () => {
+  test('does not end at the limit of a late change that it does not wait for', () => {
     const run = held().look().fail()
     run.open({ lateUntil: run.now + 500 }).wait(1_000)
     run.put({ type: 'overdue', error: failure('CALL_TIMEOUT'), silent: true })
     expect(run.outcome).toBe(null)
   })
 
-  test('says its refusal where no look comes back', () => {
+  test('reports its refusal if no look comes back', () => {
     const later = failure('CONFLICT', true)
     const run = held().look()
     run
@@ -103,7 +103,7 @@ describe('an undo that takes too long', () => {
     expect(run.error).toBe(later)
   })
 
-  test('ends as refused where the state stays unknown', () => {
+  test('ends as refused if the state stays unknown', () => {
     const run = held().set({ own: 'unknown' }).look()
     run.open({ until: run.now + 500 }).look({ after: 500 })
     expect(run.outcome).toBe('refused')
@@ -114,7 +114,7 @@ describe('an undo that takes too long', () => {
     expect(held().set({ own: 'unknown' }).look().open().look({ after: 1e9 }).outcome).toBe(null)
   })
 
-  test('says the refusal rather than the look that failed', () => {
+  test('reports the refusal rather than the failed look', () => {
     const later = failure('CONFLICT', true)
     const run = held().look()
     run
@@ -127,7 +127,7 @@ describe('an undo that takes too long', () => {
   })
 })
 
-describe('a goal that changes', () => {
+describe('a change of the goal', () => {
   test('drops the proof and keeps the ledger', () => {
     const run = idle({ seal: 'gentle' })
     const { changes } = run.state.hold
@@ -148,43 +148,43 @@ describe('a goal that changes', () => {
     expect(run.state.proof.scopes.get('w1')?.zeros).toBe(null)
   })
 
-  test('takes the answer to a hold under way for no drain', () => {
+  test('takes the answer to a hold under way as no drain', () => {
     const run = started().look().open().answer()
     expect(run.phase).toBe('active')
     expect(run.state.proof.effectiveSince).toBe(null)
   })
 
-  test('of a member that is removed has nothing to open', () => {
+  test('of a removed member has nothing to open', () => {
     const run = held({ until: 'removed' }).lookAt(100).lookAt(1_000).answer().open()
     expect(run.outcome).toBe('gone')
     expect(run.error?.code).toBe('MEMBER_GONE')
   })
 
-  test('leaves a change under way alone until it has its answer', () => {
+  test('leaves a change under way alone until its answer', () => {
     const run = started().look().open()
     expect(run.sent).toBe(null)
     expect(run.answer().look().sent).toBe('restore drain to ready')
   })
 
-  test('of a change under way that was lost waits for it', () => {
+  test('over a lost change under way waits for it', () => {
     const run = started({ lateBound: 500 }).look().open().lose().look()
     expect(run.outcome).toBe(null)
     expect(run.looks(600).outcome).toBe('restored')
   })
 
-  test('of a change under way that was refused has nothing to undo', () => {
+  test('over a refused change under way has nothing to undo', () => {
     const run = started().look().open().refuse()
     expect(run.outcome).toBe(null)
     expect(run.look().outcome).toBe('restored')
   })
 
-  test('lifts a pause that was on', () => {
+  test('ends a pause', () => {
     const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     run.refuse(failure('CONFLICT', true)).set({ own: 'drain' }).look().open().look()
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('begins its own refusals and losses', () => {
+  test('starts counting refusals and losses anew', () => {
     const run = started().look().lose().look().refuse(failure('CONFLICT', true)).open()
     expect(run.state.hold).toMatchObject({ refusals: 0, losses: 0, refusal: null })
   })
@@ -207,13 +207,13 @@ describe('a goal that changes', () => {
     expect([...run.state.proof.scopes.keys()]).toEqual(['w1'])
   })
 
-  test('does not put a hold in the place of the undo', () => {
+  test('does not replace the undo by a hold', () => {
     const run = undoing().answer().set({ own: 'ready' }).look().looks(2_000)
     expect(run.sentSoFar).toEqual(['hold drain', 'restore drain to ready'])
   })
 })
 
-test('an undo says no load', () => {
+test('an undo emits no load', () => {
   const run = undoing()
   const { length } = run.all('load')
   expect(run.look().answer().look().all('load')).toHaveLength(length)

@@ -12,8 +12,8 @@ function waiting(lateUntil: number | null, until: number | null = null): MemberR
   return run.open({ until, lateUntil }).look()
 }
 
-describe('an undo that is where it was to go, and waits for a late change', () => {
-  test('ends at its limit by a look that did not come, after one that failed', () => {
+describe('an undo that arrived, and waits for a late change', () => {
+  test('ends at its limit after a failed look and a missing one', () => {
     const run = waiting(3_000).fail()
     expect(overdue(run.wait(2_999 - run.now)).outcome).toBe(null)
     expect(overdue(run.wait(1)).outcome).toBe('refused')
@@ -26,13 +26,13 @@ describe('an undo that is where it was to go, and waits for a late change', () =
     expect(overdue(run.wait(50)).outcome).toBe(null)
   })
 
-  test('is unreachable past its time where the newest look failed', () => {
+  test('is unreachable past its time if the newest look failed', () => {
     const run = waiting(null, 2_000)
     run.look({ after: 2_000 - run.now }).fail()
     expect(overdue(run.wait(50)).outcome).toBe('unreachable')
   })
 
-  test('waits for its time alone, where the balancer contradicts itself', () => {
+  test('waits for its time only, if the balancer contradicts itself', () => {
     const run = waiting(null, 2_000).set({ own: 'unknown' })
     expect(run.looks(8_000).outcome).toBe(null)
     expect(run.looks(3_000).outcome).toBe('refused')
@@ -45,14 +45,14 @@ describe('an undo that is where it was to go, and waits for a late change', () =
     expect(overdue(run.wait(2_000)).outcome).toBe('unreachable')
   })
 
-  test('is unreachable past its time where no look was asked for since', () => {
+  test('is unreachable past its time if no look was asked for since', () => {
     const run = waiting(null, 2_000)
     run.look({ after: 1_999 - run.now })
     expect(overdue(run.wait(50)).outcome).toBe('unreachable')
   })
 })
 
-describe('an undo that is not where it was to go', () => {
+describe('an undo that has not arrived', () => {
   test('is unreachable past its time, though the balancer answered', () => {
     const run = held({ lateBound: 9_000 }).look()
     run
@@ -89,7 +89,7 @@ describe('an undo that is not where it was to go', () => {
     expect(run.error?.message).toContain('has no answer yet')
   })
 
-  test('does not end for the limit where nothing is late', () => {
+  test('does not end at the limit if nothing is late', () => {
     const run = held().look()
     run
       .open({ lateUntil: run.now + 100 })
@@ -127,7 +127,7 @@ test('a late change without a look since may come until lateBound from now', () 
 describe('the health check of an undo', () => {
   const options = { until: null, lateUntil: null, mustBeHealthy: true, check: 'due' as const }
 
-  test('is not asked for where there is nothing of ours to undo', () => {
+  test('is not asked for if there is nothing of ours to undo', () => {
     const run = started({ goal: openGoal({ of: 'ours', ...options }) }).look()
     expect(run.outcome).toBe('restored')
     expect(run.effects.filter(({ type }) => type === 'check')).toEqual([])
@@ -141,7 +141,7 @@ describe('the health check of an undo', () => {
   })
 })
 
-describe('an undo that is not the end', () => {
+describe('an undo that goes on', () => {
   /** Undone because too few would serve, and the drain waits. */
   function again(run: MemberRun): MemberRun {
     return run.open({ then: 'wait' })
@@ -165,7 +165,7 @@ describe('an undo that is not the end', () => {
     expect(run.state.hold.incarnations).toBe(null)
   })
 
-  test('names no client for what was found before', () => {
+  test('names no client for a state from before', () => {
     const run = held({ onOverrule: 'reapply' }).set({ own: 'ready' }).look()
     expect(run.state.hold.overruled).toBe(true)
     again(run).look()
@@ -175,10 +175,10 @@ describe('an undo that is not the end', () => {
   })
 })
 
-describe('a member taken back while its run waits for others', () => {
+describe('an undone member whose run waits for others', () => {
   const taken = () => held().look().open().look().answer().look()
 
-  test('is opened again where another process brings the drain back', () => {
+  test('is opened again if another process brings the drain back', () => {
     const run = taken()
     expect(run.outcome).toBe('restored')
     run.set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
@@ -207,7 +207,7 @@ describe('a member taken back while its run waits for others', () => {
     expect(run.outcome).toBe('restored')
   })
 
-  test('is left alone where it was found open in that process', () => {
+  test('is left alone if it was found open in that process', () => {
     const run = taken().scope('w1', { incarnation: 'w1.2' }).look().set({ own: 'drain' }).look()
     expect(run.sent).toBe(null)
     expect(run.outcome).toBe('restored')

@@ -12,14 +12,14 @@ function readied(): MemberRun {
   return started({ own: 'ready', goal, present: MARKED })
 }
 
-/** One that a drain of ours has found free and then marked, and that another client opened at run time. */
+/** A member that our drain found without a mark and then marked, and that another client opened at run time. */
 function openedBehind(): MemberRun {
   const run = started({ own: 'ready', present: FREE }).look().answer()
   run.set({ own: 'drain', stored: 'drain', native: { weight: 0, mark: true } }).look()
   return run.set({ own: 'ready', stored: 'drain', native: { weight: 7, mark: true } })
 }
 
-describe('what is stored beside a ready member', () => {
+describe('a mark stored beside a ready member', () => {
   test('is taken back by ready() before it is done', () => {
     const run = readied().look()
     expect(run.sent).toBe('restore ready to ready')
@@ -28,20 +28,20 @@ describe('what is stored beside a ready member', () => {
     expect(run.outcome).toBe('restored')
   })
 
-  test('is taken back by an undo where a hold of ours may have stored it', () => {
+  test('is taken back by an undo if a hold of ours may have stored it', () => {
     const run = openedBehind().open({ of: 'ours' }).look()
     expect(run.sent).toBe('restore ready to ready')
     expect(run.answer().set(FREE).look().outcome).toBe('restored')
   })
 
-  test('is left to its owner by an undo where no hold of ours reached so far', () => {
+  test('is left to its owner by an undo of a lower hold', () => {
     const run = openedBehind().set(MARKED).open({ of: 'ours' }).look()
     expect(run.sent).toBe(null)
     expect(run.outcome).toBe('overruled')
     expect(run.error?.message).toContain("makes it 'maint' at the next reload")
   })
 
-  test('is left alone by an undo where the drain found it so', () => {
+  test('is left alone by an undo if the drain found it so', () => {
     const run = started({ own: 'ready', present: MARKED }).look().answer()
     run.set({ own: 'drain', native: { weight: 7, mark: true, own: 'drain' } }).look()
     run.open({ of: 'ours' }).look()
@@ -54,7 +54,7 @@ describe('what is stored beside a ready member', () => {
     ).toBe('restored')
   })
 
-  test('that comes back each time ends as overruled', () => {
+  test('ends as overruled when it comes back each time', () => {
     const run = readied()
     for (let i = 0; i < 40 && run.outcome === null; i++) {
       run.look()
@@ -62,11 +62,11 @@ describe('what is stored beside a ready member', () => {
     }
     expect(run.outcome).toBe('overruled')
     expect(run.error?.message).toContain(
-      "makes it 'maint' at the next reload, also after it was made 'ready' 12 times: find out who writes it",
+      "makes it 'maint' at the next reload, even after it was made 'ready' 12 times: find out which client writes it",
     )
   })
 
-  test('is no part of the proof of a drain', () => {
+  test('does not affect the proof of a drain', () => {
     const run = started({ own: 'drain', present: { stored: 'maint' } }).look()
     expect(run.sent).toBe('hold drain')
     run.answer()
@@ -75,27 +75,27 @@ describe('what is stored beside a ready member', () => {
   })
 })
 
-describe('what is stored beside a drained member', () => {
+describe('a mark stored beside a drained member', () => {
   /** Drained by us, with a mark in the file; then its state or its mark is another. */
   const drained = (): MemberRun => {
     const run = started({ own: 'ready', present: FREE }).look().answer()
     return run.set({ stored: 'drain', native: { weight: 0, mark: true } }).look()
   }
 
-  test('of ours is taken back where the mark is higher than what runs', () => {
+  test('of ours is taken back if the mark is higher than what runs', () => {
     const run = started({ hold: 'maint', own: 'ready', present: FREE }).look().answer()
     run.set({ own: 'drain', stored: 'maint', native: { weight: 0, mark: true } }).look()
     expect(run.open({ of: 'ours' }).look().sent).toBe('restore drain to ready')
   })
 
-  test('is no word for a state that is higher than the mark', () => {
+  test('says nothing about a state higher than the mark', () => {
     const run = drained().set({ own: 'maint' }).open({ of: 'ours' }).look()
     expect(run.sent).toBe(null)
     expect(run.outcome).toBe('overruled')
-    expect(run.error?.message).toContain("it is 'maint', set so by another client")
+    expect(run.error?.message).toContain("it is 'maint', set by another client")
   })
 
-  test('is no word for a state that is as the mark', () => {
+  test('says nothing about a state equal to the mark', () => {
     const run = started({ own: 'ready', present: FREE }).look().answer('unchanged').look()
     run
       .set({ own: 'maint', stored: 'maint', native: { mark: true } })
@@ -104,7 +104,7 @@ describe('what is stored beside a drained member', () => {
     expect(run.outcome).toBe('overruled')
   })
 
-  test('by another client is no word for what that client set', () => {
+  test('of another client says nothing about what that client set', () => {
     const run = started({ own: 'ready', present: FREE }).look().answer().look()
     run
       .set({ own: 'ready', stored: 'maint', native: { mark: true } })
@@ -114,7 +114,7 @@ describe('what is stored beside a drained member', () => {
     expect(run.error?.message).toContain("makes it 'maint' at the next reload")
   })
 
-  test('is nothing to an undo that goes back to drain', () => {
+  test('does not matter to an undo that goes back to drain', () => {
     const run = started({ own: 'drain', hold: 'maint', present: FREE }).look().answer()
     run
       .set({ stored: 'maint', native: { mark: true } })
@@ -124,7 +124,7 @@ describe('what is stored beside a drained member', () => {
     expect(run.look().outcome).toBe('restored')
   })
 
-  test('may be of a hold without an answer', () => {
+  test('may be from a hold without an answer', () => {
     const run = started({ own: 'ready', present: FREE, lateBound: 9_000 }).look().lose()
     run
       .set({ stored: 'drain', native: { mark: true } })
@@ -133,27 +133,27 @@ describe('what is stored beside a drained member', () => {
     expect(run.sent).toBe('restore ready to ready')
   })
 
-  test('may not be of a change that was only intended, nor of an undo', () => {
+  test('is not from a change that was only intended, nor from an undo', () => {
     const run = started({ own: 'ready', present: FREE }).look().answer().look()
     run.open({ of: 'ours' }).look().answer()
     run.set({ stored: 'maint', native: { mark: true } }).look()
     expect(run.outcome).toBe('overruled')
   })
 
-  test('is compared with nothing, where nothing was found', () => {
+  test('is compared with nothing if nothing was found', () => {
     const run = started({ own: 'ready' }).look().answer()
     run.set({ own: 'ready', stored: 'drain', native: null })
     expect(run.open({ of: 'ours' }).look().outcome).toBe('restored')
   })
 
-  test('may not be of a hold whose fate is not known', () => {
+  test('is not from a hold whose outcome is unknown', () => {
     const run = started({ own: 'ready', present: FREE }).look().answer('unchanged')
     expect(run.state.hold.changes).toMatchObject([{ to: 'drain', state: 'intended' }])
     run.look().set({ own: 'ready', stored: 'drain', native: { mark: true } })
     expect(run.open({ of: 'ours' }).look().outcome).toBe('overruled')
   })
 
-  test('may be of a hold that came and went', () => {
+  test('may be from a hold that came and went', () => {
     const run = started({ own: 'ready', present: FREE, lateBound: 9_000 }).look()
     run.set({ own: 'drain' }).look().set({ own: 'ready' }).look().lose()
     run
@@ -163,7 +163,7 @@ describe('what is stored beside a drained member', () => {
     expect(run.sent).toBe('restore ready to ready')
   })
 
-  test('of ours is no word for what others run', () => {
+  test('of ours says nothing about what others run', () => {
     const run = drained().open({ of: 'ours' }).look().answer()
     run.set({ own: 'ready', stored: 'drain' }).look()
     expect(run.sent).toBe('restore ready to ready')
@@ -171,7 +171,7 @@ describe('what is stored beside a drained member', () => {
     expect(run.outcome).toBe('overruled')
   })
 
-  test('of others, higher than what runs, is no word for it', () => {
+  test('of others, higher than what runs, does not explain it', () => {
     const run = started({ own: 'ready', present: FREE }).look().refuse(failure('CONFLICT', true))
     run
       .set({ own: 'drain', stored: 'maint', native: { mark: true } })
@@ -181,7 +181,7 @@ describe('what is stored beside a drained member', () => {
     expect(run.outcome).toBe('overruled')
   })
 
-  test('of ours does not excuse who closes it again after ready()', () => {
+  test('of ours does not excuse a client that closes it after ready()', () => {
     const run = started({ own: 'ready', hold: 'maint', present: { ...FREE, health: 'up' } })
     run.look().answer().look().open({ of: 'anybody', mustBeHealthy: true }).look().answer()
     run.look().answer().set({ health: 'down' }).look()
@@ -190,7 +190,7 @@ describe('what is stored beside a drained member', () => {
     expect(run.outcome).toBe('overruled')
   })
 
-  test('is left alone where the product tells nothing of its own', () => {
+  test('is left alone if the product tells nothing of its own', () => {
     const run = started({ own: 'ready' }).look().set({ stored: 'maint' }).lose()
     run.open({ of: 'ours' }).look()
     expect(run.state.goal).toMatchObject({ reached: expect.anything() as unknown })

@@ -1,38 +1,38 @@
 import { describe, expect, test } from 'vitest'
 import { failure, held, started, unanswered, undoOf, WEB1 } from '../member-run.js'
 
-describe('a state before our own change', () => {
-  test('lower than found is no reason not to hold', () => {
+describe('the state before our own change', () => {
+  test('does not keep us from holding when it is lower than found', () => {
     const run = started({ own: 'drain' }).look({ after: 10 })
     expect(run.sent).toBe('hold drain')
   })
 
-  test('that another client lowers before our hold is asked for is held', () => {
+  test('is held if another client lowers it before our hold is asked for', () => {
     const run = started({ own: 'drain' }).set({ own: 'unknown' }).look().set({ own: 'drain' })
     run.put({ type: 'reading', reading: run.reading(run.now), askedAt: 0 }).set({ own: 'ready' })
     expect(run.look().sent).toBe('hold drain')
     expect(run.state.found?.own).toBe('ready')
   })
 
-  test('that another client lowers after our hold was refused is overruled', () => {
+  test('is overruled if another client lowers it after our refused hold', () => {
     const run = started({ own: 'drain' }).look().refuse(failure('CONFLICT', true))
     run.set({ own: 'ready' }).look({ after: 300 })
     expect(run.outcome).toBe('overruled')
   })
 
-  test('that another client lowers once our hold may be there is overruled', () => {
+  test('is overruled if another client lowers it once our hold may be there', () => {
     const run = started({ own: 'drain' }).look().lose().set({ own: 'ready' }).look()
     expect(run.outcome).toBe('overruled')
   })
 
-  test('that a reload lowers once our hold may be there is held', () => {
+  test('is held if a reload lowers it once our hold may be there', () => {
     const run = started({ own: 'drain' }).look().lose().set({ own: 'ready' })
     run.scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.outcome).toBe(null)
     expect(run.sent).toBe('hold drain')
   })
 
-  test('is what an undo goes back to, as long as nothing of ours was sent', () => {
+  test('is where an undo goes as long as nothing of ours was sent', () => {
     const run = started({ own: 'maint' }).set({ own: 'unknown' }).look()
     run.set({ own: 'drain' }).look()
     expect(run.state.found?.own).toBe('drain')
@@ -43,27 +43,27 @@ describe('a state before our own change', () => {
     expect(run.state.found?.own).toBe('drain')
   })
 
-  test('is the one our first hold was decided on', () => {
+  test('is the one on which our first hold was decided', () => {
     const run = started({ hold: 'maint' }).look().refuse(failure('CONFLICT', true))
     run.set({ own: 'drain' }).look({ after: 250 }).answer()
     expect(run.state.found?.own).toBe('drain')
   })
 
-  test('is the first one, where a change of ours may have brought the next', () => {
+  test('is the first one if a change of ours may have caused the next', () => {
     const run = started({ escalateAfter: 100, scopes: { w1: { active: 1 } } }).look()
     run.set({ own: 'drain' }).answer('unchanged').look({ after: 200 }).answer()
     expect(run.own).toBe('maint')
     expect(run.state.found?.own).toBe('ready')
   })
 
-  test('is the new one, where ours may have brought another than that', () => {
+  test('is the new one if ours may have caused another', () => {
     const run = started({ hold: 'maint', onOverrule: 'reapply' }).look().set({ own: 'maint' })
     run.answer('unchanged').look().set({ own: 'drain' }).look().look({ after: 250 }).answer()
     expect(run.own).toBe('maint')
     expect(run.state.found?.own).toBe('drain')
   })
 
-  test('is the new one, where ours can not have brought it, being lower', () => {
+  test('is the new one if it is too low to be caused by ours', () => {
     const late = [
       {
         change: {
@@ -88,7 +88,7 @@ describe('a state before our own change', () => {
     expect(run.state.found?.own).toBe('drain')
   })
 
-  test('is the new one after another client lowered it and it was put back', () => {
+  test('is the new one if another client lowered it and it was put back', () => {
     const run = started({ own: 'drain', onOverrule: 'reapply' }).look().answer('unchanged').look()
     run.set({ own: 'ready' }).look().look({ after: 250 }).answer()
     expect(run.state.found?.own).toBe('ready')
@@ -101,7 +101,7 @@ describe('a state before our own change', () => {
 })
 
 describe('a reapply', () => {
-  test('waits, also where the put-back will be refused for good', () => {
+  test('waits, even if the put-back will be refused for good', () => {
     const run = started({ own: 'drain', onOverrule: 'reapply' }).look().refuse(failure('FORBIDDEN'))
     run.look({ after: 300 }).set({ own: 'ready' }).look()
     expect(run.said).toContain('overruled')
@@ -109,7 +109,7 @@ describe('a reapply', () => {
     expect(run.look({ after: 250 }).outcome).toBe('refused')
   })
 
-  test('leaves what an undo goes back to', () => {
+  test('keeps the state that an undo goes back to', () => {
     const run = started({ own: 'drain', hold: 'maint', onOverrule: 'reapply' }).look().answer()
     run.look().set({ own: 'ready' }).look().look({ after: 250 })
     expect(run.sent).toBe('hold maint')
@@ -117,7 +117,7 @@ describe('a reapply', () => {
   })
 })
 
-test('a refused first hold is no hold, where a seal would cut', () => {
+test('a refused first hold does not hold if a seal would cut', () => {
   const run = started({ seal: 'always', maint: 'cuts', timeout: 500 }).look()
   run.refuse(failure('CONFLICT', true)).look()
   expect(run.state.hold.confirmed).toBe('none')
@@ -132,14 +132,14 @@ const lostOpening = {
   lackedAt: 900,
 }
 
-describe('what an undo goes back to', () => {
-  test('is ready, where others opened what a hold had found drained', () => {
+describe('the state that an undo goes back to', () => {
+  test('is ready if others opened what a hold had found drained', () => {
     const run = started({ own: 'drain', onOverrule: 'reapply' }).look().answer('unchanged').look()
     run.set({ own: 'ready' }).look().look({ after: 300 }).answer().look()
     expect(run.state.found?.own).toBe('ready')
   })
 
-  test('is ready also where the answer to that was lost', () => {
+  test('is ready even if the answer to that was lost', () => {
     const run = started({ own: 'drain', onOverrule: 'reapply' }).look().answer('unchanged').look()
     run.set({ own: 'ready' }).look().look({ after: 300 }).lose('done').look()
     expect(run.state.found?.own).toBe('ready')
@@ -147,14 +147,14 @@ describe('what an undo goes back to', () => {
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('is told by a hold, not by an opening that came late', () => {
+  test('is told by a hold, not by a late opening', () => {
     const run = started({ own: 'drain' }).look().answer('unchanged').look()
     run.put({ type: 'inherit', late: [lostOpening] }).look()
     run.set({ own: 'ready' }).look().look().answer().look()
     expect(run.state.found?.own).toBe('ready')
   })
 
-  test('is told in a process that could not be read for a while, too', () => {
+  test('is told in a process that could not be read for a while', () => {
     const run = started({ own: 'drain', onOverrule: 'reapply', scopes: { w2: {} } })
     run.look().scope('w2', { state: 'unread' })
     run.look().answer('unchanged').look().scope('w2', { state: 'read' })
@@ -166,7 +166,7 @@ describe('what an undo goes back to', () => {
 })
 
 describe('an undo', () => {
-  test('leaves alone what another client raised just before us', () => {
+  test('leaves alone what another client raised just before it', () => {
     const run = held({ seal: 'always', settle: 0 }).look().look({ after: 100 })
     expect(run.sent).toBe('hold maint')
     run.set({ own: 'maint' }).answer('unchanged').look().open().look()
@@ -174,21 +174,21 @@ describe('an undo', () => {
     expect(run.sentSoFar).toEqual(['hold drain', 'hold maint'])
   })
 
-  test('waits for a lost hold also where the member is as it was', () => {
+  test('waits for a lost hold even if the member is as it was', () => {
     const run = started({ own: 'drain', lateBound: 1_000 }).look().lose().open().look().looks(500)
     expect(run.outcome).toBe(null)
     expect(run.looks(700).outcome).toBe('restored')
   })
 })
 
-describe('the state to go back to, seldom', () => {
-  test('is what others lowered it to where our refused hold can not have', () => {
+describe('the rare state to go back to', () => {
+  test('is what others lowered it to if our refused hold can not have', () => {
     const run = started({ own: 'maint', seal: 'gentle' }).look().refuse(failure('CONFLICT', false))
     run.look().wait(1_000).set({ own: 'drain' }).look().look().lose('done').look()
     expect(run.state.found).toMatchObject({ own: 'drain' })
   })
 
-  test('stays what was found, where an inherited undo went there too', () => {
+  test('stays as found if an inherited undo went there too', () => {
     const run = started({ hold: 'maint', own: 'drain' })
       .put({ type: 'inherit', late: [unanswered(undoOf('maint', 'drain'))] })
       .look()
@@ -197,7 +197,7 @@ describe('the state to go back to, seldom', () => {
     expect(run.state.found).toMatchObject({ own: 'drain' })
   })
 
-  test('is not known, where a change to it was intended before others', () => {
+  test('is unknown if a change to it was intended before others', () => {
     const hold = (to: 'drain' | 'maint') => ({
       kind: 'hold' as const,
       to,
@@ -219,15 +219,15 @@ describe('the state to go back to, seldom', () => {
   })
 })
 
-describe('a member that others took back to where it was found', () => {
-  test('goes back to what they set it to afterwards, before it is raised again', () => {
+describe('a member that others took back to the found state', () => {
+  test('returns to what they set later, before it is raised again', () => {
     const run = held({ escalateAfter: 100, onOverrule: 'reapply', scopes: { w1: { active: 1 } } })
     run.set({ own: 'ready' }).look().set({ own: 'drain' }).look().look({ after: 300 })
     expect(run.sent).toBe('hold maint')
     expect(run.answer().state.found).toMatchObject({ own: 'drain' })
   })
 
-  test('goes back to where it was found, where ours was put back first', () => {
+  test('returns to the found state if ours was put back first', () => {
     const run = held({ escalateAfter: 900, onOverrule: 'reapply', scopes: { w1: { active: 1 } } })
     run.set({ own: 'ready' }).look().look({ after: 250 }).answer().look({ after: 900 })
     expect(run.sent).toBe('hold maint')
@@ -236,7 +236,7 @@ describe('a member that others took back to where it was found', () => {
 })
 
 describe('a member that others lower step by step', () => {
-  test('goes back to where it was found, where a hold of ours was over it', () => {
+  test('returns to the found state if a hold of ours was over it', () => {
     const run = started({ own: 'drain', hold: 'maint', onOverrule: 'reapply' }).hold().look()
     run.set({ own: 'drain' }).look()
     expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'restore', to: 'drain' })
@@ -244,7 +244,7 @@ describe('a member that others lower step by step', () => {
     expect(run.state.found).toMatchObject({ own: 'drain' })
   })
 
-  test('goes back to that, where ours only cut what was left', () => {
+  test('returns to that if ours only cut what was left', () => {
     const scopes = { w1: { active: 2 } }
     const run = started({ own: 'drain', onTimeout: 'terminate', timeout: 500, scopes }).look()
     run.answer('unchanged').look({ after: 600 })

@@ -11,21 +11,21 @@ function setAgain(run: MemberRun): MemberRun {
   return run.set({ own }).look()
 }
 
-describe('a state of ours that another client took back, and set again', () => {
-  test('is theirs: an undo leaves it alone', () => {
+describe('a state of ours that another client took back and set again', () => {
+  test("is that client's, and an undo leaves it alone", () => {
     const run = setAgain(held().look()).open().look()
     expect(run.sent).toBe(null)
     expect(run.outcome).toBe('overruled')
   })
 
-  test('is theirs also where it is maint over our drain', () => {
+  test("is that client's even if it is maint over our drain", () => {
     const run = setAgain(idle({ seal: 'gentle' }))
       .open()
       .look()
     expect(run.outcome).toBe('overruled')
   })
 
-  test('is theirs also where the ledger has a raise that was only intended', () => {
+  test("is that client's even if the ledger has an intended raise", () => {
     const run = held().look({ after: 1_000 }).look({ after: 100 })
     const intended = { kind: 'hold' as const, to: 'maint' as const, state: 'intended' as const }
     const { hold } = run.state
@@ -35,7 +35,7 @@ describe('a state of ours that another client took back, and set again', () => {
     expect(run.outcome).toBe('overruled')
   })
 
-  test('is theirs also in a process that was reloaded since', () => {
+  test("is that client's even in a process that was reloaded since", () => {
     const run = held().look().set({ own: 'ready' }).look()
     expect(run.outcome).toBe('overruled')
     run.open().set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
@@ -43,13 +43,13 @@ describe('a state of ours that another client took back, and set again', () => {
     expect(run.outcome).toBe('overruled')
   })
 
-  test('is ours again where it was put back by us', () => {
+  test('is ours again if we put it back', () => {
     const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look()
     run.look({ after: 250 }).answer().look().open().look()
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('is theirs also where an undo of ours may have lowered it', () => {
+  test("is that client's even if an undo of ours may have lowered it", () => {
     const change = {
       kind: 'restore' as const,
       ref: { pool: 'web', member: 'web1' },
@@ -63,32 +63,32 @@ describe('a state of ours that another client took back, and set again', () => {
     expect(run.outcome).toBe('overruled')
   })
 
-  test('is not told by a look from before our hold', () => {
+  test('is not recognised by a look from before our hold', () => {
     const run = started().look().answer()
     run.set({ own: 'ready' }).look({ asked: run.now }).set({ own: 'drain' }).look().open().look()
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('is not told while an undo of ours is under way', () => {
+  test('is not recognised while an undo of ours is under way', () => {
     const run = held().look().open().look()
     expect(run.sent).toBe('restore drain to ready')
     run.set({ own: 'ready' }).look() // carried out, the answer is still to come
     expect(run.state.hold.changes).toHaveLength(1)
   })
 
-  test('is not told by another member of its name', () => {
+  test('is not recognised by another member of the same name', () => {
     const run = held().look().set({ own: 'ready', identity: 'x' }).look()
     run.set({ own: 'drain', identity: '10.0.0.1:80' }).look().open().look()
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('is in force for no process any more', () => {
+  test('is in force in no process any more', () => {
     expect(setAgain(held().look()).all('in-force')).toHaveLength(1)
   })
 })
 
 describe('a state of ours that a reload forgot', () => {
-  test('is theirs where they raise over it what a state file brought back', () => {
+  test("is another client's if it raises what a state file brought back", () => {
     const run = held({ hold: 'maint' }).set({ health: 'unknown' }).look().open().look()
     expect(run.sent).toBe('restore maint to drain')
     run.answer().look()
@@ -98,12 +98,12 @@ describe('a state of ours that a reload forgot', () => {
     expect(run.outcome).toBe('overruled')
   })
 
-  test('is as wished in another process, also where another client has raised it there', () => {
+  test('is as wished in another process, even if another client raised it', () => {
     const run = held().look().set({ own: 'maint' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.state.hold.incarnations).toEqual(new Map([['w1', 'w1.2']]))
   })
 
-  test('is set back where a late hold that came and went is all that may have done it', () => {
+  test('is put back if only a late hold that came and went explains it', () => {
     const run = held({ lateBound: 9_000 }).look().open().look()
     const change = { kind: 'hold' as const, ref: WEB1, to: 'drain' as const }
     const late = { change, lostAt: run.now, until: null, lackedAt: run.now, sight: 'gone' as const }
@@ -119,7 +119,7 @@ describe('a state of ours that a reload forgot', () => {
     ])
   })
 
-  test('is ours where another process has it from an older state file', () => {
+  test('is ours if another process has it from an older state file', () => {
     const run = held({ hold: 'maint' }).set({ health: 'unknown' }).look().open().look()
     run.answer().look()
     run.scope('w1', { incarnation: 'w1.2' }).look()
@@ -128,7 +128,7 @@ describe('a state of ours that a reload forgot', () => {
     expect(run.answer().state.hold.incarnations).toEqual(new Map([['w1', 'w1.3']]))
   })
 
-  test('is ours where a state file brings a lower one of ours back', () => {
+  test('is ours if a state file brings back a lower one of ours', () => {
     const run = held({ maint: 'cuts', seal: 'always' }).looks(1_500).answer().looks(200)
     expect(run.phase).toBe('idle')
     run.set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2', arrivals: 0 }).look().look()
@@ -137,12 +137,12 @@ describe('a state of ours that a reload forgot', () => {
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('is no doing of others', () => {
+  test('was not changed by another client', () => {
     const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.state.hold.changes).toHaveLength(1)
   })
 
-  describe('and that is there again, before we could put it back', () => {
+  describe('and that is there again before our put-back', () => {
     const refused = failure('CONFLICT', true)
     /** A reload forgot the drain, a look has seen that, and the balancer refuses the put-back for now. */
     const forgotten = (): MemberRun =>
@@ -153,71 +153,71 @@ describe('a state of ours that a reload forgot', () => {
         .look()
         .refuse(refused)
 
-    test('is the work of another client', () => {
+    test('was set by another client', () => {
       const run = forgotten().look().set({ own: 'drain' }).look()
       expect(run.state.hold.changes.at(-1)).toMatchObject({ to: 'ready', state: 'unchanged' })
       run.open().look()
       expect([run.sent, run.outcome]).toEqual([null, 'overruled'])
     })
 
-    test('is the work of another client also where an undo is the first to see it', () => {
+    test('was set by another client even if an undo sees it first', () => {
       const run = forgotten().look().open().set({ own: 'drain' }).look()
       expect([run.sent, run.outcome]).toEqual([null, 'overruled'])
     })
 
-    test('is ours where no look has seen the member open since the refusal', () => {
+    test('is ours if no look saw the member open since the refusal', () => {
       const run = forgotten().set({ own: 'drain' }).look().open().look()
       expect(run.sent).toBe('restore drain to ready')
     })
 
-    test('is ours where that look was asked for in the moment of the refusal', () => {
+    test('is ours if that look was asked for at the moment of the refusal', () => {
       const run = forgotten().look({ after: 0 }).set({ own: 'drain' }).look().open().look()
       expect(run.sent).toBe('restore drain to ready')
     })
 
-    test('is ours where an undo begins after a refusal that came later than that look', () => {
+    test('is ours for an undo after a refusal later than that look', () => {
       const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
       run.wait(1).refuse(refused).open().set({ own: 'drain' }).look()
       expect(run.sent).toBe('restore drain to ready')
     })
 
-    test('is ours where the member was not there in the look before', () => {
+    test('is ours if the member was absent in the look before', () => {
       const run = forgotten().look().vanish().look()
       run.set({ own: 'drain' }).look().open().look()
       expect(run.sent).toBe('restore drain to ready')
     })
 
-    test('is ours where another member had its place in the look before', () => {
+    test('is ours if another member had its place in the look before', () => {
       const run = forgotten().look().set({ identity: '10.0.0.2:80' }).look()
       run.set({ own: 'drain', identity: '10.0.0.1:80' }).look().open().look()
       expect(run.sent).toBe('restore drain to ready')
     })
 
-    test('is ours where yet another process has it, which a state file may have told', () => {
+    test('is ours if yet another process has it from a state file', () => {
       const run = forgotten().look().set({ own: 'drain' }).scope('w1', { incarnation: 'w1.3' })
       run.look().open().look()
       expect(run.sent).toBe('restore drain to ready')
     })
 
-    test('is the work of another client where the process could not be read in that look', () => {
+    test('was set by another client if that look could not read the process', () => {
       const run = forgotten().look().scope('w1', { state: 'unread' }).look().set({ own: 'drain' })
       run.scope('w1', { state: 'read' }).look().open().look()
       expect([run.sent, run.outcome]).toEqual([null, 'overruled'])
     })
 
-    test('is ours where the process that could not be read is another one since', () => {
+    test('is ours if the process that could not be read was replaced since', () => {
       const run = forgotten().look().scope('w1', { state: 'unread' }).look().set({ own: 'drain' })
       run.scope('w1', { state: 'read', incarnation: 'w1.3' }).look().open().look()
       expect(run.sent).toBe('restore drain to ready')
     })
 
-    test('is ours where a process could not be read in that look', () => {
+    test('is ours if a process could not be read in that look', () => {
       const run = forgotten().scope('w2', { state: 'unread' }).look()
       run.set({ own: 'drain' }).scope('w2', { state: 'read' }).look().open().look()
       expect(run.sent).toBe('restore drain to ready')
     })
 
-    test('may be ours where the answer to a put-back is missing', () => {
+    test('may be ours if the answer to a put-back is missing', () => {
       const run = forgotten().look({ after: 300 }).lose().look().lose().look()
       run.set({ own: 'drain' }).look().open().look()
       expect(run.sent).toBe('restore drain to ready')
@@ -225,7 +225,7 @@ describe('a state of ours that a reload forgot', () => {
   })
 })
 
-describe('a state of ours below the newest, in a process that was seen open', () => {
+describe('a lower state of ours in a process that was seen open', () => {
   /** Drained and raised to maint by us; a reload forgot that, a look has seen it, and the put-back is under way. */
   const puttingBack = (): MemberRun =>
     held({ escalateAfter: 100, lateBound: 9_000 })
@@ -237,31 +237,31 @@ describe('a state of ours below the newest, in a process that was seen open', ()
       .scope('w1', { incarnation: 'w1.2' })
       .look()
 
-  test('is the work of another client, where the put-back was refused', () => {
+  test('was set by another client if the put-back was refused', () => {
     const run = puttingBack().wait(1).refuse(failure('CONFLICT', true)).set({ own: 'drain' }).look()
     expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'restore', state: 'unchanged' })
     run.open().look()
     expect([run.sent, run.outcome]).toEqual([null, 'overruled'])
   })
 
-  test('may be ours, half done, where the put-back has no answer', () => {
+  test('may be ours, half made, if the put-back has no answer', () => {
     const run = puttingBack().wait(1).lose().set({ own: 'drain' }).look()
     expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'hold', to: 'drain' })
   })
 
-  test('is ours from a state file, in a process that no look has seen open', () => {
+  test('is ours from a state file in a process never seen open', () => {
     const run = puttingBack().wait(1).refuse(failure('CONFLICT', true)).set({ own: 'drain' })
     run.scope('w1', { incarnation: 'w1.3' }).look().look()
     expect(run.open().look().sent).toBe('restore drain to ready')
   })
 
-  test('is no other client’s while it is open still', () => {
+  test('was not set by another client while it is still open', () => {
     const run = puttingBack().wait(1).refuse(failure('CONFLICT', true)).look()
     expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'hold', to: 'maint' })
   })
 })
 
-describe('a state that another process has brought back', () => {
+describe('a state brought back by another process', () => {
   const entry = (
     kind: 'hold' | 'restore',
     to: 'drain' | 'maint',
@@ -282,17 +282,17 @@ describe('a state that another process has brought back', () => {
     return run.set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
   }
 
-  test('is noted as ours, where a hold of ours had set it', () => {
+  test('is noted as ours if a hold of ours had set it', () => {
     const run = afterReload([entry('hold', 'drain'), entry('hold', 'maint')])
     expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'hold', to: 'drain' })
   })
 
-  test('is not, where only an undo of ours had been there', () => {
+  test('is not noted as ours if only an undo of ours had been there', () => {
     const run = afterReload([entry('restore', 'drain'), entry('hold', 'maint')])
     expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'hold', to: 'maint' })
   })
 
-  test('is not, where a hold of ours was only intended', () => {
+  test('is not noted as ours if a hold of ours was only intended', () => {
     const run = afterReload([entry('hold', 'drain', 'intended'), entry('hold', 'maint')])
     expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'hold', to: 'maint' })
   })
@@ -309,7 +309,7 @@ describe('a state that another process has brought back', () => {
   })
 })
 
-test('a hold to the state found is no undo: others have taken it back', () => {
+test('a hold to the found state is not an undo: others took it back', () => {
   const found = { identity: '10.0.0.1:80', own: 'drain' as const, serves: true, native: null }
   const changes = [
     { kind: 'hold' as const, to: 'drain' as const, state: 'applied' as const, at: 950 },
@@ -321,7 +321,7 @@ test('a hold to the state found is no undo: others have taken it back', () => {
   ])
 })
 
-test('what is set after a lost undo that came is theirs, also after a reload', () => {
+test("what is set after a lost undo that came is another client's", () => {
   const run = held({ hold: 'drain', escalateAfter: 100, lateBound: 9_000 }).look().wait(100).look()
   run.answer().look().open().look().lose()
   run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look({ after: 20 })
@@ -347,13 +347,13 @@ describe('a process that could not be read when the hold went out', () => {
     expect(run.state.hold.incarnations?.get('w1')).toBe('w1.1')
   })
 
-  test('has not forgotten what another client opens after that', () => {
+  test('has not forgotten what another client opens later', () => {
     const run = unread().scope('w2', { state: 'read' })
     run.look({ asked: run.now }).set({ own: 'ready' }).look()
     expect(run.outcome).toBe('overruled')
   })
 
-  test('is another one where the member shows open, or is not shown', () => {
+  test('is a new one if the member shows open or is not shown', () => {
     for (const own of ['ready', 'unknown'] as const)
       expect(known(unread().scope('w2', { state: 'read' }).set({ own }).look())).toBe('')
     const replaced = unread().scope('w2', { state: 'read' }).set({ identity: 'another' }).look()

@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest'
 import { failure, held, started } from '../member-run.js'
 
 describe('the state that an undo goes back to', () => {
-  test('stays maint, where our maint was confirmed over one that was there', () => {
+  test('stays maint if our maint was confirmed over an earlier one', () => {
     const run = started({ hold: 'maint', own: 'maint' }).look().answer('applied')
     expect(run.state.found?.own).toBe('maint')
   })
 
-  test('is ready, where our drain was applied to a member read as closed', () => {
+  test('is ready if our drain was applied to a member read as closed', () => {
     const run = started({ own: 'maint' }).look()
     expect(run.sent).toBe('hold drain')
     expect(run.answer('applied').state.found?.own).toBe('ready')
@@ -30,7 +30,7 @@ describe('the state that an undo goes back to', () => {
     expect(run.answer().state.found?.own).toBe('ready')
   })
 
-  test('is not a state that a lost hold of ours may have brought', () => {
+  test('is not a state that a lost hold of ours may have caused', () => {
     const run = started({ lateBound: 9_000, hold: 'maint' }).look().lose('not done')
     run.look().lose('not done')
     expect(run.state.found?.own).toBe('ready')
@@ -38,7 +38,7 @@ describe('the state that an undo goes back to', () => {
 })
 
 describe('a raise at the deadline over an unknown state', () => {
-  test('is no change of ours, where the balancer says that it was so', () => {
+  test('is not a change of ours if the balancer says unchanged', () => {
     const run = held({ timeout: 500, onTimeout: 'terminate', seal: 'gentle' })
     run.scope('w1', { active: 1 }).look().set({ own: 'unknown' }).look({ after: 600 })
     expect(run.sent).toBe('hold maint')
@@ -47,7 +47,7 @@ describe('a raise at the deadline over an unknown state', () => {
   })
 })
 
-describe('the late change that a repeat explains', () => {
+describe('a late change that is explained by its repeat', () => {
   const hold = { kind: 'hold' as const, to: 'drain' as const, ref: { pool: 'web', member: 'web1' } }
 
   test.each([0, 1])('is not taken for carried out, confirmed %i ms after the loss', (later) => {
@@ -61,7 +61,7 @@ describe('the late change that a repeat explains', () => {
   })
 })
 
-test('an undo leaves alone a state before our last, with no process known', () => {
+test('an undo leaves alone a state before our last, with no known process', () => {
   const found = { identity: '10.0.0.1:80', own: 'ready' as const, serves: true, native: null }
   const changes = [
     { kind: 'hold' as const, to: 'drain' as const, state: 'applied' as const, at: 500 },
@@ -84,11 +84,11 @@ test('an undo that ends while the member is absent says so', () => {
   expect(run.error?.code).toBe('CONFLICT')
 })
 
-test('a refusal leaves what was found as it was', () => {
+test('a refusal keeps the found state', () => {
   expect(started().look().refuse(failure()).state.found?.own).toBe('ready')
 })
 
-describe('a drain that takes over an undo which was carried out', () => {
+describe('a drain that takes over a completed undo', () => {
   const found = { identity: '10.0.0.1:80', own: 'ready' as const, serves: true, native: null }
   const changes: readonly OwnChange[] = [
     { kind: 'hold' as const, to: 'drain' as const, state: 'applied' as const, at: 900 },
@@ -101,20 +101,20 @@ describe('a drain that takes over an undo which was carried out', () => {
       owned: { found, changes: ledger, incarnations: new Map([['w1', incarnation]]) },
     })
 
-  test('goes back to what another client set after that', () => {
+  test('returns to what another client set after that', () => {
     expect(takesOver('w1.1').look().answer().state.found?.own).toBe('drain')
   })
 
-  test('goes back to before both, where another process brought it back', () => {
+  test('returns to before both if another process brought it back', () => {
     expect(takesOver('w1.0').look().answer().state.found?.own).toBe('ready')
   })
 
-  test("leaves another client's state, where its own hold changed nothing", () => {
+  test("keeps another client's state if its own hold changed nothing", () => {
     const run = takesOver('w1.1', 'drain').look().answer('unchanged').look().open().look()
     expect(run.outcome).toBe('overruled')
   })
 
-  test('does not know whose a state is that was only intended after that', () => {
+  test('does not know the owner of a state that was only intended later', () => {
     const intended = { kind: 'hold' as const, to: 'maint' as const, state: 'intended' as const }
     const run = takesOver('w1.1', 'maint', [...changes, { ...intended, at: 960 }])
     run.set({ own: 'maint' }).open().look()
@@ -123,15 +123,15 @@ describe('a drain that takes over an undo which was carried out', () => {
   })
 })
 
-describe('a member that another client opens before a hold of ours changed it', () => {
-  test('is gone back to as ready, also with a last hold without an answer', () => {
+describe('a member that another client opens before our hold changed it', () => {
+  test('returns to ready, even with a last hold without an answer', () => {
     const run = started({ own: 'drain', onOverrule: 'reapply' }).look().answer('unchanged').look()
     run.set({ own: 'ready' }).look()
     expect(run.all('overruled')).toHaveLength(1)
     expect(run.state.found?.own).toBe('ready')
   })
 
-  test('is gone back to as it was, where ours had changed it before', () => {
+  test('returns to its earlier state if our hold had changed it before', () => {
     const run = started({ own: 'drain', hold: 'maint', onOverrule: 'reapply' }).look().answer()
     run.look().set({ own: 'ready' }).look()
     expect(run.all('overruled')).toHaveLength(1)

@@ -58,13 +58,13 @@ function member(hold: Partial<Hold>, incarnation = '1', found = 'ready'): DrainS
 describe('the ledger', () => {
   const applied = own('hold', 'drain', 'applied')
 
-  test('takes another change as one more entry', () => {
+  test('gets one entry more for another change', () => {
     expect(noted([applied], own('hold', 'maint', 'applied', 2))).toHaveLength(2)
     expect(noted([applied], own('restore', 'drain', 'applied', 2))).toHaveLength(2)
     expect(noted([applied], undefined)).toEqual([applied])
   })
 
-  test('takes a repeat of the newest as its new moment', () => {
+  test('notes the new moment for a repeat of the newest change', () => {
     const two = [own('hold', 'maint', 'applied'), applied]
     expect(noted(two, own('hold', 'drain', 'applied', 9))).toEqual([
       own('hold', 'maint', 'applied'),
@@ -72,30 +72,30 @@ describe('the ledger', () => {
     ])
   })
 
-  test('takes a repeat that found it so as the one before it', () => {
+  test('keeps the entry for a repeat that found it so', () => {
     expect(noted([applied], own('hold', 'drain', 'unchanged', 9))).toEqual([
       own('hold', 'drain', 'applied', 9),
     ])
   })
 
-  test('takes one that was applied now, and found so before, as one more', () => {
+  test('gets one entry more for an applied change found so before', () => {
     expect(noted([own('hold', 'drain', 'unchanged')], applied)).toHaveLength(2)
   })
 
-  test('takes each change that was only intended as one more', () => {
+  test('gets one entry more for each change that was only intended', () => {
     const intended = own('hold', 'drain', 'intended')
     expect(noted([intended], intended)).toHaveLength(2)
     expect(noted([applied], intended)).toHaveLength(2)
   })
 
-  test('takes a repeat of an older one as one more', () => {
+  test('gets one entry more for a repeat of an older change', () => {
     const two = [applied, own('hold', 'maint', 'applied')]
     expect(noted(two, applied)).toHaveLength(3)
   })
 })
 
-describe('what a ticket lists', () => {
-  test('is the ledger, what may be late, and what is under way', () => {
+describe('the list of changes in a ticket', () => {
+  test('is the ledger, the late changes and the change under way', () => {
     const changes = [own('hold', 'drain', 'applied')]
     const pending = { change: undo, before: 'drain' as const }
     const state = member({ changes, late: [late(maint)], pending, confirmedAt: 7 })
@@ -114,7 +114,7 @@ describe('what a ticket lists', () => {
     ])
   })
 
-  test('has no entry for a lost one that is in place already', () => {
+  test('has no entry for a lost change that is in place already', () => {
     const changes = [own('hold', 'drain', 'applied'), own('hold', 'maint', 'unchanged')]
     const state = member({ changes, late: [late(drain), late(maint), late(undo)] })
     expect(ledgerOf(state).slice(2)).toEqual([
@@ -135,8 +135,8 @@ describe('what a ticket lists', () => {
   })
 })
 
-describe('one change is the same as another', () => {
-  test('by its kind and where it leads', () => {
+describe('two changes are the same', () => {
+  test('by kind and goal', () => {
     expect(sameChange(drain, { ...drain, identity: 'x' })).toBe(true)
     expect(sameChange(drain, maint)).toBe(false)
     expect(sameChange(remove, terminate)).toBe(false)
@@ -145,7 +145,7 @@ describe('one change is the same as another', () => {
     )
   })
 
-  test('by where it comes from, for an undo', () => {
+  test('by the state before, for an undo', () => {
     expect(sameChange(undo, { ...undo })).toBe(true)
     expect(sameChange(undo, { ...undo, expect: 'maint' })).toBe(false)
   })
@@ -166,7 +166,7 @@ describe('a state shows that a change was not carried out', () => {
   })
 })
 
-describe('whose a state is while a member is to be opened', () => {
+describe('the owner of a state while a member is to be opened', () => {
   const applied = own('hold', 'drain', 'applied')
 
   test.each([
@@ -298,7 +298,7 @@ describe('whose a state is while a member is to be opened', () => {
   })
 })
 
-describe('why a member is lower than wished', () => {
+describe('the reason why a member is lower than wished', () => {
   const wish = 'maint' as const
 
   test.each([
@@ -342,7 +342,7 @@ describe('why a member is lower than wished', () => {
   })
 })
 
-describe('there is something to undo', () => {
+describe('an undo is due', () => {
   test.each([
     ['after a hold that changed it', { changes: [own('hold', 'drain', 'applied')] }, true],
     ['after a hold that was intended', { changes: [own('hold', 'drain', 'intended')] }, true],

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { failure, held, idle, started } from '../member-run.js'
 
-describe('a lower state in another process than the one that had taken the hold', () => {
+describe('a lower state in another process than the one that held', () => {
   test('was forgotten, and is put back', () => {
     const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.sent).toBe('hold drain')
@@ -21,24 +21,24 @@ describe('a lower state in another process than the one that had taken the hold'
     expect(run.outcome).toBe(null)
   })
 
-  test('was forgotten where a process joined that has not taken it', () => {
+  test('was forgotten if a process joined that has not taken it', () => {
     const run = held().look().set({ own: 'ready' }).scope('w2').look()
     expect(run.sent).toBe('hold drain')
   })
 
-  test('was forgotten, also while the other process can not be read', () => {
+  test('was forgotten, even while the other process can not be read', () => {
     const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     run.refuse(failure('CONFLICT')).scope('w1', { state: 'unread' }).look({ after: 500 })
     expect(run.outcome).toBe(null)
     expect(run.sent).toBe('hold drain')
   })
 
-  test('was forgotten where a process joined that can not be read', () => {
+  test('was forgotten if a process joined that can not be read', () => {
     const run = held().look().set({ own: 'ready' }).scope('w2', { state: 'unread' }).look()
     expect(run.sent).toBe('hold drain')
   })
 
-  test('was forgotten where a process is read for the first time', () => {
+  test('was forgotten if a process is read for the first time', () => {
     const run = started({ scopes: { w2: { state: 'unread' } } })
     run.look().answer().look().set({ own: 'ready' }).scope('w2', { state: 'read' }).look()
     expect(run.all('overruled')).toEqual([])
@@ -50,34 +50,34 @@ describe('a lower state in another process than the one that had taken the hold'
     expect(run.effects.find((effect) => effect.type === 'apply')).toMatchObject({ first: false })
   })
 
-  test('the restarted process has to show the whole rule', () => {
+  test('in a restarted process starts the whole rule anew', () => {
     const run = idle().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     run.answer().mark().lookAt(10).lookAt(999)
     expect(run.phase).toBe('draining')
     expect(run.lookAt(1_010).phase).toBe('idle')
   })
 
-  test('was forgotten, also where an answer without the member came in between', () => {
+  test('was forgotten, even after an answer without the member', () => {
     const run = held().look().scope('w1', { incarnation: 'w1.2' }).vanish().look()
     run.set({ own: 'ready' }).look()
     expect(run.all('overruled')).toEqual([])
     expect(run.sent).toBe('hold drain')
   })
 
-  test('was forgotten, also where an answer of another member came in between', () => {
+  test('was forgotten, even after an answer of another member', () => {
     const run = held().look().scope('w1', { incarnation: 'w1.2' }).set({ identity: 'x' }).look()
     run.set({ identity: '10.0.0.1:80', own: 'ready' }).look()
     expect(run.all('overruled')).toEqual([])
     expect(run.sent).toBe('hold drain')
   })
 
-  test('an incarnation that a put-back met is known from then on', () => {
+  test('is put back, and the incarnation is known from then on', () => {
     const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     run.answer().set({ own: 'ready' }).look()
     expect(run.outcome).toBe('overruled')
   })
 
-  test('of a held idle is put back with idle kept, where nothing was seen', () => {
+  test('of a held idle is put back with idle kept if nothing was seen', () => {
     const run = idle().settle().set({ own: 'ready' })
     run.scope('w1', { incarnation: 'w1.2', arrivals: 0 }).look()
     expect(run.said).toEqual([])
@@ -96,7 +96,7 @@ describe('a lower state in another process than the one that had taken the hold'
     expect(run.said).toContain('idle-lost')
   })
 
-  test('of a held idle that could not be sealed is lost, to be sealed again', () => {
+  test('of a held idle without a seal is lost, to be sealed again', () => {
     const run = held({ seal: 'gentle' }).lookAt(100).lookAt(1_000).refuse(failure('FORBIDDEN'))
     run.look().settle().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2', arrivals: 0 })
     expect(run.look().said).toContain('idle-lost')
@@ -114,7 +114,7 @@ describe('a lower state in another process than the one that had taken the hold'
 })
 
 describe('a lower state in the same process', () => {
-  test('was set by another client: the drain ends', () => {
+  test('was set by another client, which ends the drain', () => {
     const run = held().look().set({ own: 'ready' }).look()
     expect(run.said).toEqual(['overruled', 'phase'])
     expect(run.outcome).toBe('overruled')
@@ -123,7 +123,7 @@ describe('a lower state in the same process', () => {
     expect(run.sent).toBe(null)
   })
 
-  test('is said with what was wished and what was found', () => {
+  test('is reported with the wished and the found state', () => {
     const run = held({ hold: 'maint' }).look().set({ own: 'drain' }).look()
     expect(run.all('overruled')).toMatchObject([
       { expected: 'maint', found: 'drain', reset: false },
@@ -135,7 +135,7 @@ describe('a lower state in the same process', () => {
     expect(run.state.hold.notBefore).toBeLessThanOrEqual(run.now)
   })
 
-  test('ends it for good: nothing is kept up', () => {
+  test('ends the drain for good, without further put-backs', () => {
     const run = held().look().set({ own: 'ready' }).look()
     expect(run.state.ending.holding).toBe(false)
     expect(run.looks(1_000).sentSoFar).toEqual(['hold drain'])
@@ -145,13 +145,13 @@ describe('a lower state in the same process', () => {
     expect(held().set({ own: 'ready' }).look().outcome).toBe('overruled')
   })
 
-  test('is no overrule while a look asked for before the change shows it', () => {
+  test('is not an overrule in a look asked for before the change', () => {
     const run = held().set({ own: 'ready' })
     run.look({ asked: run.origin - 1 })
     expect(run.all('overruled')).toEqual([])
   })
 
-  test('of an idle member takes its idle back first', () => {
+  test('of an idle member takes back its idle first', () => {
     const run = idle().set({ own: 'ready' }).look()
     expect(run.said).toEqual(['idle-lost', 'phase', 'overruled', 'phase'])
     expect(run.outcome).toBe('overruled')
@@ -166,36 +166,36 @@ describe('a lower state in the same process', () => {
     expect(run.outcome).toBe('idle')
   })
 
-  test('under a hold that was refused, and set by another, is another client', () => {
+  test('under a refused hold, set by another client, overrules', () => {
     const run = started().look().refuse(failure('CONFLICT', true)).set({ own: 'drain' }).look()
     expect(run.phase).toBe('draining')
     expect(run.set({ own: 'ready' }).look().outcome).toBe('overruled')
   })
 
-  test('that is unknown takes an idle back', () => {
+  test('that is unknown takes back an idle', () => {
     expect(idle().set({ own: 'unknown' }).look().said).toEqual(['idle-lost', 'phase'])
   })
 
-  test('is another client, also before a hold of ours was there', () => {
+  test('was set by another client even before a hold of ours was there', () => {
     const run = started({ own: 'drain' }).look().answer('unchanged').set({ own: 'ready' }).look()
     expect(run.outcome).toBe('overruled')
   })
 })
 
 describe('onOverrule reapply', () => {
-  test('puts it back after 250 ms', () => {
+  test('puts the hold back after 250 ms', () => {
     const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look()
     expect(run.all('overruled')[0]?.reset).toBe(true)
     expect(run.look({ after: 249 }).sent).toBe(null)
     expect(run.look({ after: 1 }).sent).toBe('hold drain')
   })
 
-  test('says each overrule once', () => {
+  test('reports each overrule once', () => {
     const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look().look().look()
     expect(run.all('overruled')).toHaveLength(1)
   })
 
-  test('waits longer each time, and ends at the fourth', () => {
+  test('waits longer each time, and ends at the fourth overrule', () => {
     const run = held({ onOverrule: 'reapply' }).look()
     for (const wait of [250, 1_000, 4_000]) {
       run.set({ own: 'ready' }).look()
@@ -208,26 +208,26 @@ describe('onOverrule reapply', () => {
     expect(run.all('overruled').map(({ reset }) => reset)).toEqual([true, true, true, false])
   })
 
-  test('says an overrule again after another client put the drain back', () => {
+  test('reports an overrule again after another client put the drain back', () => {
     const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look()
     run.set({ own: 'drain' }).look().set({ own: 'ready' }).look()
     expect(run.all('overruled')).toHaveLength(2)
   })
 
-  test('says an overrule again right after our put-back', () => {
+  test('reports an overrule again right after our put-back', () => {
     const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look()
     run.look({ after: 250 }).answer().set({ own: 'ready' }).look()
     expect(run.all('overruled')).toHaveLength(2)
   })
 
-  test('is an overrule for why, until the change is under way', () => {
+  test('is an overrule for why() until the change is under way', () => {
     const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look()
     expect(run.codes).toContain('overruled')
     run.look({ after: 250 })
     expect(run.codes).not.toContain('overruled')
   })
 
-  test('a reload in between is put back at once', () => {
+  test('puts back at once after a reload in between', () => {
     const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look({ after: 1_000 })
     run.look({ after: 250 }).answer().look()
     run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()

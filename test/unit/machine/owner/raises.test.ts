@@ -14,22 +14,22 @@ function raising(): MemberRun {
   return run
 }
 
-describe('a hold that finds its state in place, and was decided on a lower one', () => {
-  test('is of unknown owner, where nothing of ours was there', () => {
+describe('a hold answered with unchanged, decided on a lower state', () => {
+  test('has an unknown owner if nothing of ours was there', () => {
     expect(newest(started().look().answer('unchanged'))).toBe('hold drain intended')
   })
 
-  test('is of another client, where a drain of ours was there', () => {
+  test("is another client's if a drain of ours was there", () => {
     expect(newest(raising().set({ own: 'maint' }).answer('unchanged'))).toBe('hold maint unchanged')
   })
 
-  test('is of unknown owner, where a twin of it has no answer', () => {
+  test('has an unknown owner if a twin of it has no answer', () => {
     const run = raising().lose().look()
     expect(run.sent).toBe('hold maint')
     expect(newest(run.set({ own: 'maint' }).answer('unchanged'))).toBe('hold maint intended')
   })
 
-  test('is of unknown owner, where the ledger has the same as intended', () => {
+  test('has an unknown owner if the ledger has the same as intended', () => {
     for (const [to, owner] of [
       ['maint', 'intended'],
       ['drain', 'unchanged'],
@@ -42,7 +42,7 @@ describe('a hold that finds its state in place, and was decided on a lower one',
     }
   })
 
-  test('is of another client, where the ledger has the same as found before', () => {
+  test("is another client's if the ledger found the same before", () => {
     const run = raising()
     const { hold } = run.state
     const was = { kind: 'hold', to: 'maint', state: 'unchanged', at: run.now } as const
@@ -50,40 +50,40 @@ describe('a hold that finds its state in place, and was decided on a lower one',
     expect(newest(run.set({ own: 'maint' }).answer('unchanged'))).toBe('hold maint unchanged')
   })
 
-  test('is of unknown owner, where the drain below was found, not ours', () => {
+  test('has an unknown owner if the drain below was found', () => {
     const run = started({ own: 'drain', seal: 'gentle' }).look().answer('unchanged').mark()
     run.lookAt(100).lookAt(1_100)
     expect(run.sent).toBe('hold maint')
     expect(newest(run.set({ own: 'maint' }).answer('unchanged'))).toBe('hold maint intended')
   })
 
-  test('leaves the drain below ours to undo', () => {
+  test('leaves the drain below for us to undo', () => {
     const run = raising().set({ own: 'maint' }).answer('unchanged')
     run.open().set({ own: 'drain' }).look()
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('is of the one who was there before, where it was read in place', () => {
+  test('belongs to the earlier client if it was read in place', () => {
     expect(newest(started({ own: 'drain' }).look().answer('unchanged'))).toBe(
       'hold drain unchanged',
     )
   })
 })
 
-test('a refused hold may be half done, where its state shows', () => {
+test('a refused hold may be half made if its state shows', () => {
   const run = started().look().refuse(failure('CONFLICT', true))
   expect(newest(run.set({ own: 'drain' }).look())).toBe('hold drain intended')
 })
 
-describe('what an undo goes back to', () => {
+describe('the state that an undo goes back to', () => {
   const found = ({ state }: MemberRun): string | undefined => state.found?.own
 
-  test('is lower where others opened what a hold had found drained', () => {
+  test('is lower if others opened what a hold had found drained', () => {
     const run = started({ own: 'drain' }).look().answer('unchanged').look()
     expect(found(run.set({ own: 'ready' }).look())).toBe('ready')
   })
 
-  test('stays where a hold of ours was over it', () => {
+  test('stays if a hold of ours was over it', () => {
     for (const own of ['ready', 'drain'] as const) {
       const run = started({ own: 'drain', hold: 'maint' }).look().answer().look()
       expect(found(run.set({ own }).look())).toBe('drain')
@@ -96,13 +96,13 @@ describe('what an undo goes back to', () => {
     expect([run.outcome, found(run)]).toEqual(['overruled', 'ready'])
   })
 
-  test('stays where others lowered it no further than it was found', () => {
+  test('stays if others lowered it no further than it was found', () => {
     const run = started({ own: 'maint', hold: 'maint' }).look().answer('unchanged').look()
     expect(found(run.set({ own: 'maint' }).look())).toBe('maint')
   })
 })
 
-test('a raise is of unknown owner after only an undo of ours', () => {
+test('a raise has an unknown owner after only an undo of ours', () => {
   const run = started()
     .put({ type: 'inherit', late: [unanswered(undoOf('drain', 'ready'))] })
     .look()

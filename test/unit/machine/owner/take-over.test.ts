@@ -24,13 +24,13 @@ function heldByOther(options: HeldByOther = {}): FreeInput {
 const found = (run: MemberRun): string | undefined => run.state.found?.own
 
 describe('an undo that ends a drain of the same process', () => {
-  test('opens what that one holds, to what the member was before both', () => {
+  test('opens its hold, back to before both', () => {
     const run = held().put(heldByOther()).set({ own: 'maint' }).look().open().look()
     expect(run.sent).toBe('restore maint to ready')
     expect(run.answer().look().outcome).toBe('restored')
   })
 
-  test('goes back to what that one found, where it was there first', () => {
+  test('goes back to what the other found if that was there first', () => {
     expect(found(held({ own: 'drain', hold: 'maint' }).put(heldByOther({ own: 'ready' })))).toBe(
       'ready',
     )
@@ -38,32 +38,32 @@ describe('an undo that ends a drain of the same process', () => {
     expect(found(held().put(heldByOther({ own: 'unknown' })))).toBe('ready')
   })
 
-  test('knows no state to go back to where its own is not known and theirs is not ready', () => {
+  test('has no state to go back to if neither is known as ready', () => {
     const run = held().put({ type: 'inherit', late: [] })
     run.state = { ...run.state, found: { ...run.state.found!, own: 'unknown' } }
     expect(found(run.put(heldByOther()))).toBe('unknown')
     expect(found(run.put(heldByOther({ own: 'ready', changes: [opened(6_000)] })))).toBe('ready')
   })
 
-  test('takes nothing over of another member of that name', () => {
+  test('takes over nothing of another member of that name', () => {
     const run = held().put(heldByOther({ identity: '10.0.0.9:80' }))
     expect(run.state.hold.changes).toMatchObject([{ to: 'drain' }])
   })
 
-  test('takes the same over once, in the order in which it was done', () => {
+  test('takes over the same once, in the order in which it was done', () => {
     const run = held().put(heldByOther()).put(heldByOther())
     expect(run.state.hold.changes.map(({ to }) => to)).toEqual(['drain', 'maint'])
     run.put(heldByOther({ changes: [opened(500)] }))
     expect(run.state.hold.changes.map(({ at }) => at)[0]).toBe(500)
   })
 
-  test('takes nothing over before it has found the member', () => {
+  test('takes over nothing before it has found the member', () => {
     const run = started().put(heldByOther())
     expect(run.state.hold.changes).toEqual([])
     expect(run.state.found).toBe(null)
   })
 
-  test('takes over what differs in anything from its own', () => {
+  test('takes over every entry that differs from its own', () => {
     const maint: OwnChange = { kind: 'hold', to: 'maint', state: 'applied', at: 5_000 }
     const others: readonly OwnChange[] = [
       { ...maint, kind: 'restore' },
@@ -93,7 +93,7 @@ describe('an undo that ends a drain of the same process', () => {
     expect(found(unknown)).toBe('maint')
   })
 
-  test('keeps what it found itself where both found the same', () => {
+  test('keeps the found state if both found the same', () => {
     const run = held()
     const mine = run.state.found
     expect(run.put(heldByOther({ own: 'ready' })).state.found).toBe(mine)
@@ -109,7 +109,7 @@ describe('an undo that ends a drain of the same process', () => {
     expect(bare.state.hold.incarnations).toBe(null)
   })
 
-  test('knows the processes that have taken what was set last', () => {
+  test('knows the processes that took the last change', () => {
     const theirs = new Map([['w1', 'w1.7']])
     const run = held().put(heldByOther({ incarnations: theirs }))
     expect(run.state.hold.incarnations).toBe(theirs)
@@ -124,7 +124,7 @@ function opened(at: number): OwnChange {
   return { kind: 'hold', to: 'maint', state: 'applied', at }
 }
 
-test('what is set again above a step of an undo is not ours, in the same process', () => {
+test('a state set again above a step of an undo is not ours', () => {
   const run = held({ hold: 'maint', present: { health: 'unknown' } }).look()
   run.scope('w1', { incarnation: 'w1.2' }).open().look()
   expect(run.sent).toBe('restore maint to drain')

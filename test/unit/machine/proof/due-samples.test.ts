@@ -17,7 +17,7 @@ describe('the next sample that can count', () => {
     expect(due(held({ freshness: 400 }).lookAt(10))).toBe(990)
   })
 
-  test('is due for the process that needs the most', () => {
+  test('is due for the process that needs it last', () => {
     const run = held({ scopes: { w2: {} } })
       .lookAt(500)
       .scope('w1', { arrivals: 101 })
@@ -43,11 +43,11 @@ describe('the next sample that can count', () => {
     expect(due(run)).toBe(500 + 100 + 1)
   })
 
-  test('is asked for later also where numbers are 1 ms old', () => {
+  test('is asked for later even with numbers 1 ms old', () => {
     expect(due(held({ freshness: 400 }).lookAt(500, { stale: 1 }))).toBe(500 + 1 + 1)
   })
 
-  test('needs no second one of a product that says that it is released', () => {
+  test('is not needed from a product that says that it is released', () => {
     const scopes = { w1: { released: true } }
     expect(due(held({ settle: 300, freshness: 400, scopes }).lookAt(10))).toBe(290)
   })
@@ -63,12 +63,12 @@ describe('the next sample that can count', () => {
     expect(due(held({ scopes: { w1: { active: 1, queued: 1 } } }))).toBe(null)
   })
 
-  test('is none of an idle member', () => {
+  test('does not exist for an idle member', () => {
     expect(due(idle())).toBe(null)
     expect(due(idle({ seal: 'gentle' }))).toBe(null)
   })
 
-  test('is none before the first look, nor without a hold', () => {
+  test('does not exist before the first look, nor without a hold', () => {
     expect(due(started())).toBe(null)
     expect(due(started({ goal: { kind: 'watch' }, own: 'drain' }).fail())).toBe(null)
   })
@@ -91,7 +91,7 @@ describe('the sample that a sealed verdict waits for', () => {
     expect(due(sealed(90))).toBe(90 + 1)
   })
 
-  test('is not one from before the seal', () => {
+  test('must be from after the seal', () => {
     const run = sealed().look({ stale: 50 })
     expect(run.phase).toBe('draining')
     expect(due(run)).toBe(41)
@@ -100,12 +100,12 @@ describe('the sample that a sealed verdict waits for', () => {
 })
 
 describe('the earliest moment of idle', () => {
-  test('is now, where the rule is satisfied by what is known', () => {
+  test('is now if the known samples satisfy the rule', () => {
     const run = held({ settle: 0, freshness: 0 }).lookAt(10)
     expect(quietAt(run.state, run.policy, run.now)).toBe(run.now + 5)
   })
 
-  test('is that of a second sample, where numbers are old', () => {
+  test('is that of a second sample if numbers are old', () => {
     const run = held({ settle: 0 }).lookAt(1_000, { stale: 500 })
     expect(quietAt(run.state, run.policy, run.now)).toBe(run.now)
   })

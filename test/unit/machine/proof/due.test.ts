@@ -7,7 +7,7 @@ function due(run: MemberRun): number | null {
   return dueIn(run.state, run.policy, run.now)
 }
 
-describe('what can change by time alone', () => {
+describe('what time alone can change', () => {
   test('is nothing before the first look', () => {
     expect(due(started())).toBe(null)
   })
@@ -16,11 +16,11 @@ describe('what can change by time alone', () => {
     expect(due(started({ timeout: 700 }).wait(300))).toBe(400)
   })
 
-  test('is no deadline that has passed', () => {
+  test('is not a deadline that has passed', () => {
     expect(due(started({ timeout: 700 }).wait(700))).toBe(null)
   })
 
-  test('is no deadline after the end, nor under another goal', () => {
+  test('is not a deadline after the end, nor under another goal', () => {
     expect(due(started({ timeout: 700 }).put({ type: 'end', outcome: 'aborted' }))).toBe(null)
     expect(due(started({ timeout: 700, goal: { kind: 'watch' } }))).toBe(null)
   })
@@ -31,7 +31,7 @@ describe('what can change by time alone', () => {
     expect(due(run.look({ after: 700 }).answer().look())).toBe(null)
   })
 
-  test('is now, where an escalation is late', () => {
+  test('is now if an escalation is late', () => {
     expect(due(started({ escalateAfter: 700 }).wait(800))).toBe(0)
   })
 
@@ -47,13 +47,13 @@ describe('what can change by time alone', () => {
     expect(due(run.look({ after: 200 }))).toBe(run.state.ending.terminateUntil! - run.now)
   })
 
-  test('is the moment in which a hold that left too few is undone', () => {
+  test('is the moment when a hold that left too few is undone', () => {
     const run = held({ onMinimum: 'wait' })
     run.look({ floor: failure('POOL_AT_MINIMUM'), random: 0.5 })
     expect(due(run)).toBe(500)
   })
 
-  test('is no second look at a member that is gone while a process works for it', () => {
+  test('is not a second look at a gone member with a process at work', () => {
     const run = held({ scopes: { w1: { active: 1 } } })
       .look()
       .vanish()
@@ -63,7 +63,7 @@ describe('what can change by time alone', () => {
     expect(due(run.look({ after: 10 }))).toBe(null)
   })
 
-  test('is no escalation that a look could not act on', () => {
+  test('is not an escalation that a look could not act on', () => {
     const run = held({ escalateAfter: 700, settle: 0, until: 'removed' }).idle()
     expect(run.answer('applied').outcome).toBe('removed')
     const waits = held({ escalateAfter: 700, settle: 0, until: 'removed' }).idle().lose('not done')
@@ -71,7 +71,7 @@ describe('what can change by time alone', () => {
     expect(due(waits)).not.toBe(0)
   })
 
-  test('is no bound of a late change that a contradiction keeps from being settled', () => {
+  test('is not the bound of a late change beside a contradiction', () => {
     const run = started({ lateBound: 90 }).look().lose().set({ own: 'unknown' }).look()
     expect(due(run)).toBe(90)
     expect(due(run.look({ after: 90 }))).toBe(null)
@@ -82,7 +82,7 @@ describe('what can change by time alone', () => {
     expect(due(run)).toBe(90)
   })
 
-  test('is the second look at a member that was absent once', () => {
+  test('is the second look at a member absent once', () => {
     expect(due(held().vanish().look({ took: 5 }))).toBe(15)
     expect(due(held({ freshness: 80 }).vanish().look())).toBe(80)
   })
@@ -108,7 +108,7 @@ describe('a look at a product whose numbers are old when they are read', () => {
     expect(due(run)).toBe(400 + 1 - 40)
   })
 
-  test('is due when they can be a second sample, which no earlier one shows', () => {
+  test('is due when they can be a second sample', () => {
     const run = held({ freshness: 400, settle: 100 }).lookAt(10, stale).lookAt(410, stale)
     expect(due(run)).toBe(10 + 400 + 400 + 1 - 440)
     expect(run.lookAt(811, stale).phase).toBe('idle')
@@ -153,26 +153,26 @@ describe('the earliest moment the rule can be satisfied', () => {
     expect(quiet(run.scope('w1', { active: 0 }).lookAt(2_000))).toBe(2_400)
   })
 
-  test('is the second sample from when the first is from', () => {
+  test('is the second sample, counted from when the first is from', () => {
     const run = held({ freshness: 400, scopes: { w1: { active: 1 } } }).lookAt(1_500)
     expect(quiet(run.scope('w1', { active: 0 }).lookAt(2_000, { stale: 100 }))).toBe(2_300)
   })
 
-  test('is a moment later, where only the clock of the product is behind', () => {
+  test('is a moment later if only the clock of the product is behind', () => {
     const run = held({ blind: 1_100, scopes: { w1: { lived: 0 } } })
       .lookAt(100)
       .lookAt(2_000)
     expect(quiet(run)).toBe(2_001)
   })
 
-  test('is the end of 3 s where arrivals are not counted', () => {
+  test('is the end of 3 s if arrivals are not counted', () => {
     const run = held({ scopes: { w1: { arrivals: undefined as never } } })
       .lookAt(100)
       .lookAt(400)
     expect(quiet(run)).toBe(3_100)
   })
 
-  test('is a moment later there, where only the clock of the product is behind', () => {
+  test('is a moment later without arrivals, if only that clock is behind', () => {
     const scopes = { w1: { arrivals: undefined as never, lived: 0 } }
     expect(quiet(held({ blind: 1_100, scopes }).lookAt(100).lookAt(4_000))).toBe(4_001)
   })
@@ -181,25 +181,25 @@ describe('the earliest moment the rule can be satisfied', () => {
     expect(quiet(held({ scopes: { w1: { active: 1 } } }).lookAt(400))).toBe(null)
   })
 
-  test('is not known while one process is not in force, or not read', () => {
+  test('is unknown while one process is not in force, or not read', () => {
     expect(quiet(held({ scopes: { w2: { inForce: false } } }).lookAt(400))).toBe(null)
     expect(quiet(held({ scopes: { w2: { state: 'unread' } } }).lookAt(400))).toBe(null)
   })
 
-  test('is not known while the product has not said that it is released', () => {
+  test('is unknown while the product has not said that it is released', () => {
     expect(quiet(held({ counts: 'none' }).lookAt(400))).toBe(null)
   })
 
-  test('is not known without a hold', () => {
+  test('is unknown without a hold', () => {
     expect(quiet(started().look())).toBe(null)
   })
 
-  test('is none for an idle member', () => {
+  test('does not exist for an idle member', () => {
     expect(quiet(idle())).toBe(null)
     expect(quiet(idle({ seal: 'gentle' }))).toBe(null)
   })
 
-  test('is the one of the processes that lack something', () => {
+  test('is that of the processes that lack something', () => {
     const run = held({ scopes: { w2: {} } })
       .lookAt(500)
       .scope('w2', { arrivals: 101 })

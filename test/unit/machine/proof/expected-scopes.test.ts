@@ -11,8 +11,8 @@ function listed(run: MemberRun, ...scopes: readonly Partial<LoadScope>[]): Membe
   return run
 }
 
-describe('a process that only a stale look has listed', () => {
-  test('is known, and unread, and its counts say nothing', () => {
+describe('a process listed only by a stale look', () => {
+  test('is known and unread, and its counts do not count', () => {
     const run = listed(held(), { scope: 'w2', active: 7, incarnation: 'w2.1' })
     expect([...run.state.proof.scopes.keys()]).toEqual(['w1', 'w2'])
     expect(run.state.proof.scopes.get('w2')).toMatchObject({
@@ -23,7 +23,7 @@ describe('a process that only a stale look has listed', () => {
     })
   })
 
-  test('is read, or has ended, before idle is said', () => {
+  test('is read or has ended before idle is said', () => {
     const run = listed(held(), { scope: 'w2' }).looks(5_000)
     expect(run.phase).toBe('draining')
     expect(run.scope('w2', { state: 'ended' }).looks(3_000).phase).toBe('idle')
@@ -32,12 +32,12 @@ describe('a process that only a stale look has listed', () => {
     )
   })
 
-  test('is none where it had ended', () => {
+  test('is not expected if it had ended', () => {
     const run = listed(held(), { scope: 'w2', state: 'ended' })
     expect([...run.state.proof.scopes.keys()]).toEqual(['w1'])
   })
 
-  test('changes nothing of one that is known', () => {
+  test('changes nothing for a known process', () => {
     const run = idle()
     const track = run.state.proof.scopes.get('w1')
     listed(run, { scope: 'w1', active: 9 }, { scope: 'w2' })

@@ -24,12 +24,12 @@ describe('rule 1: the own state is at least the wished one', () => {
     expect(run.sentSoFar).toEqual(['hold drain'])
   })
 
-  test('an inherited drain does not replace the own one', () => {
+  test('an inherited drain does not replace the own state', () => {
     const run = held({ onOverrule: 'reapply' }).set({ own: 'ready', inherited: 'drain' })
     expect(run.looks(10_000).all('idle')).toEqual([])
   })
 
-  test('a state found otherwise starts the proof anew', () => {
+  test('an unknown state in between starts the proof anew', () => {
     const run = held().lookAt(900).set({ own: 'unknown' }).lookAt(950).set({ own: 'drain' })
     run.lookAt(1_000).lookAt(1_900)
     expect(run.phase).toBe('draining')
@@ -37,7 +37,7 @@ describe('rule 1: the own state is at least the wished one', () => {
     expect(run.phase).toBe('idle')
   })
 
-  test('samples from before a state found otherwise do not count', () => {
+  test('samples from before an unknown state do not count', () => {
     const run = held().scope('w1', { active: 1 }).looks(2_000).scope('w1', { active: 0 }).look()
     run.set({ own: 'unknown' }).look().set({ own: 'drain' }).mark()
     run.lookAt(100).lookAt(1_000)
@@ -52,12 +52,12 @@ describe('rule 2: every process is listed, read and in force, or ended', () => {
     expect(run.codes).toEqual(['unreadable'])
   })
 
-  test('one process that can not be read keeps it from idle', () => {
+  test('a process that can not be read keeps it from idle', () => {
     const run = held({ scopes: { w2: { state: 'unread' } } }).looks(10_000)
     expect(run.phase).toBe('draining')
   })
 
-  test('one process that is not in force keeps it from idle', () => {
+  test('a process that is not in force keeps it from idle', () => {
     const run = held({ scopes: { w2: { inForce: false } } }).looks(10_000)
     expect(run.phase).toBe('draining')
   })
@@ -97,7 +97,7 @@ describe('rule 2: every process is listed, read and in force, or ended', () => {
     expect(run.phase).toBe('draining')
   })
 
-  test('a look that failed is no look that shows idle', () => {
+  test('a failed look does not show idle', () => {
     const run = held().lookAt(500).lookAt(999)
     run.wait(10).fail().fail()
     expect(run.phase).toBe('draining')
@@ -135,36 +135,36 @@ describe('rule 4: zero in two samples', () => {
     expect(run.phase).toBe('idle')
   })
 
-  test('two answers with one sample are one sample', () => {
+  test('two answers with the same sample are one sample', () => {
     const run = held().scope('w1', { active: 1 }).lookAt(500).scope('w1', { active: 0 })
     run.lookAt(2_000).lookAt(2_100, { stale: 100 })
     expect(run.phase).toBe('draining')
   })
 
-  test('a sample with one active begins the count of samples anew', () => {
+  test('a sample with one active starts the samples anew', () => {
     const run = held().lookAt(500).scope('w1', { active: 1 }).lookAt(1_500)
     run.scope('w1', { active: 0 }).lookAt(1_600)
     expect(run.phase).toBe('draining')
   })
 
-  test('a sample with one queued begins the count of samples anew', () => {
+  test('a sample with one queued starts the samples anew', () => {
     const run = held().lookAt(500).scope('w1', { queued: 1 }).lookAt(1_500)
     run.scope('w1', { queued: 0 }).lookAt(1_600)
     expect(run.phase).toBe('draining')
   })
 
-  test('a sample that could not be read begins the count of samples anew', () => {
+  test('a sample that could not be read starts the samples anew', () => {
     const run = held().lookAt(500).scope('w1', { state: 'unread' }).lookAt(1_500)
     run.scope('w1', { state: 'read' }).lookAt(1_600)
     expect(run.phase).toBe('draining')
   })
 
-  test('a sample without the process begins the count of samples anew', () => {
+  test('a sample without the process starts the samples anew', () => {
     const run = held().lookAt(500).unlist('w1').lookAt(1_500).scope('w1').lookAt(1_600)
     expect(run.phase).toBe('draining')
   })
 
-  test('two samples are as far apart as freshness, from the first in force', () => {
+  test('two samples are freshness apart, from the first one in force', () => {
     const run = held({ settle: 0, freshness: 400, scopes: { w1: { inForce: false } } })
     run.lookAt(100).scope('w1', { inForce: true }).lookAt(600)
     expect(run.phase).toBe('draining')
@@ -172,7 +172,7 @@ describe('rule 4: zero in two samples', () => {
     expect(run.lookAt(1_000).phase).toBe('idle')
   })
 
-  test('a look while the hold is under way is none', () => {
+  test('a look while the hold is under way does not count', () => {
     const run = started().look().set({ own: 'drain' }).look().look()
     expect(run.phase).toBe('active')
     expect(run.state.proof.effectiveSince).toBe(null)
@@ -183,7 +183,7 @@ describe('rule 4: zero in two samples', () => {
     expect(started({ own: 'maint' }).look().phase).toBe('active')
   })
 
-  test('a sample that is not in force begins the count of samples anew', () => {
+  test('a sample that is not in force starts the samples anew', () => {
     const run = held().lookAt(500).scope('w1', { inForce: false }).lookAt(1_500)
     run.scope('w1', { inForce: true }).lookAt(1_600).lookAt(2_590)
     expect(run.phase).toBe('draining')
@@ -194,21 +194,21 @@ describe('rule 4: zero in two samples', () => {
     expect(held({ scopes: { w1: { queued: 1 } } }).looks(10_000).phase).toBe('draining')
   })
 
-  test('pooled connections do not', () => {
+  test('pooled connections do not keep it from idle', () => {
     expect(held({ scopes: { w1: { pooled: 9 } } }).looks(2_000).phase).toBe('idle')
   })
 
-  test('a sample of the moment in which the hold took effect does not count', () => {
+  test('a sample from when the hold took effect does not count', () => {
     const run = held().lookAt(500, { stale: 500 }).lookAt(1_000, { stale: 0 })
     expect(run.phase).toBe('draining')
     expect(run.state.proof.scopes.get('w1')?.zeros?.first.sampledAt).toBe(run.origin + 1_000)
   })
 
-  test('a sample of a moment later counts', () => {
+  test('a sample from a moment later counts', () => {
     expect(held().lookAt(500, { stale: 499 }).lookAt(1_000).phase).toBe('idle')
   })
 
-  test('a sample taken before the quiet time was over is not the last', () => {
+  test('a sample from before the end of the quiet time is not the last', () => {
     expect(held().lookAt(500).lookAt(1_500, { stale: 501 }).phase).toBe('draining')
   })
 
@@ -219,11 +219,11 @@ describe('rule 4: zero in two samples', () => {
     expect(run.all('idle')[0]?.proof.samples).toHaveLength(1)
   })
 
-  test('it does not replace the quiet time', () => {
+  test('that word does not replace the quiet time', () => {
     expect(held({ scopes: { w1: { released: true } } }).lookAt(999).phase).toBe('draining')
   })
 
-  test('it speaks for its own process only', () => {
+  test('that word speaks for its own process only', () => {
     const run = held({ scopes: { w2: { active: 1 } } })
       .scope('w1', { active: 1 })
       .lookAt(500)
@@ -232,8 +232,8 @@ describe('rule 4: zero in two samples', () => {
   })
 })
 
-describe('looks from before the change was confirmed', () => {
-  test('one asked for before the hold was confirmed does not count', () => {
+describe('a look from before the change was confirmed', () => {
+  test('does not count if it was asked for before the hold was confirmed', () => {
     const run = held()
     run.lookAt(2_000, { asked: run.origin - 1 })
     run.lookAt(4_000, { asked: run.origin - 1 })
@@ -241,14 +241,14 @@ describe('looks from before the change was confirmed', () => {
     expect(run.all('idle')).toEqual([])
   })
 
-  test('one asked for in the same instant does not count', () => {
+  test('does not count if it was asked for in the same instant', () => {
     const run = held()
     run.lookAt(1_000, { asked: run.origin }).lookAt(2_000, { asked: run.origin })
     expect(run.all('in-force')).toEqual([])
     expect(run.phase).toBe('draining')
   })
 
-  test('one asked for a moment later counts', () => {
+  test('counts if it was asked for a moment later', () => {
     const run = held()
     run.lookAt(500, { asked: run.origin + 1 }).lookAt(1_000)
     expect(run.phase).toBe('idle')
@@ -271,10 +271,10 @@ describe('a restart', () => {
   })
 })
 
-describe('products that do not count arrivals', () => {
+describe('a product that does not count arrivals', () => {
   const uncounted = { scopes: { w1: { arrivals: undefined as never } } }
 
-  test('zeros over 3 s are the proof', () => {
+  test('is proved by zeros over 3 s', () => {
     const run = held(uncounted).lookAt(10).lookAt(3_009)
     expect(run.phase).toBe('draining')
     run.lookAt(3_010)
@@ -283,7 +283,7 @@ describe('products that do not count arrivals', () => {
     expect(run.look().said).toEqual([])
   })
 
-  test('zeros over settle are, where that is longer', () => {
+  test('is proved by zeros over settle if that is longer', () => {
     const run = held({ ...uncounted, settle: 5_000 })
       .lookAt(10)
       .lookAt(5_009)
@@ -291,7 +291,7 @@ describe('products that do not count arrivals', () => {
     expect(run.lookAt(5_010).phase).toBe('idle')
   })
 
-  test('zeros over blind are, where that is longer', () => {
+  test('is proved by zeros over blind if that is longer', () => {
     const run = held({ ...uncounted, blind: 5_000 })
       .lookAt(10)
       .lookAt(5_009)
@@ -299,7 +299,7 @@ describe('products that do not count arrivals', () => {
     expect(run.lookAt(5_010).phase).toBe('idle')
   })
 
-  test('zeros over freshness are, where that is longer', () => {
+  test('is proved by zeros over freshness if that is longer', () => {
     const run = held({ ...uncounted, freshness: 4_000 })
       .lookAt(10)
       .lookAt(4_009)
@@ -307,68 +307,68 @@ describe('products that do not count arrivals', () => {
     expect(run.lookAt(4_010).phase).toBe('idle')
   })
 
-  test('freshness is not waited for after the word that nothing is attached', () => {
+  test('does not wait for freshness once nothing is attached by its word', () => {
     const scopes = { w1: { arrivals: undefined as never, released: true } }
     const run = held({ scopes, freshness: 4_000 }).lookAt(10).lookAt(3_010)
     expect(run.phase).toBe('idle')
   })
 
-  test('one sample with work begins the 3 s anew', () => {
+  test('starts the 3 s anew with one sample with work', () => {
     const run = held(uncounted).lookAt(10).scope('w1', { active: 1 }).lookAt(1_000)
     run.scope('w1', { active: 0 }).lookAt(1_100).lookAt(4_099)
     expect(run.phase).toBe('draining')
     expect(run.lookAt(4_100).phase).toBe('idle')
   })
 
-  test('one such process makes the whole proof the weaker kind', () => {
+  test('makes the whole proof the weaker kind with one such process', () => {
     const run = idle({ scopes: { w2: { arrivals: undefined as never } } })
     expect(run.all('idle')[0]?.proof.arrivals).toBe('unknown')
   })
 })
 
-describe('products that count nothing', () => {
-  test('zeros are no proof', () => {
+describe('a product that counts nothing', () => {
+  test('is not proved by zeros', () => {
     expect(held({ counts: 'none' }).looks(10_000).phase).toBe('draining')
   })
 
-  test('their own word is, and idle is not verified', () => {
+  test('is idle by its own word, unverified', () => {
     const run = held({ counts: 'none' }).scope('w1', { released: true }).look()
     expect(run.phase).toBe('idle')
     expect(run.state.proof.unverified).toContain('does not count')
     expect(run.all('idle')[0]?.proof.arrivals).toBe('unknown')
   })
 
-  test('their word holds whatever else they count', () => {
+  test('is idle by its word, whatever else it counts', () => {
     const run = held({ counts: 'none' }).scope('w1', { released: true, active: 1 }).look()
     expect(run.phase).toBe('idle')
     expect(run.all('idle')[0]?.proof.samples).toHaveLength(1)
   })
 
-  test('their word of a process that is not listed any more is none', () => {
+  test('is not idle by its word of a process that is not listed any more', () => {
     const run = held({ counts: 'none', scopes: { w2: { released: true } } })
       .look()
       .unlist('w2')
     expect(run.scope('w1', { released: true }).looks(1_000).phase).toBe('draining')
   })
 
-  test('their reading says beside it what it can not see', () => {
+  test('tells in its reading what it can not see', () => {
     const run = held({ counts: 'none', present: { unverified: 'no view of node 2' } })
     run.scope('w1', { released: true }).look()
     expect(run.state.proof.unverified).toBe('no view of node 2')
   })
 
-  test('their word from before the hold took effect is none', () => {
+  test('is not idle by a word from before the hold took effect', () => {
     const run = held({ counts: 'none', scopes: { w1: { released: true } } })
     run.lookAt(10, { stale: 10 })
     expect(run.phase).toBe('draining')
   })
 
-  test('their word of one process is not enough', () => {
+  test('is not idle by the word of one process only', () => {
     const run = held({ counts: 'none', scopes: { w2: {} } }).scope('w1', { released: true })
     expect(run.looks(1_000).phase).toBe('draining')
   })
 
-  test('their word counts only where the hold is in force', () => {
+  test('is idle by its word only while the hold is in force', () => {
     const scopes = { w1: { released: true, inForce: false } }
     expect(held({ counts: 'none', scopes }).looks(1_000).phase).toBe('draining')
   })

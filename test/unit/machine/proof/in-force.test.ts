@@ -2,51 +2,51 @@ import { describe, expect, test } from 'vitest'
 import { held, idle, started } from '../member-run.js'
 
 describe('a process is in force', () => {
-  test('where it took the wished state', () => {
+  test('if it took the wished state', () => {
     expect(idle({ scopes: { w1: { admin: 'drain' } } }).phase).toBe('idle')
   })
 
-  test('where it says nothing of itself: the own state speaks for it', () => {
+  test('by the own state, if it tells none itself', () => {
     expect(idle().state.proof.scopes.get('w1')?.last).not.toHaveProperty('inForce')
   })
 
-  test('where it took a higher one', () => {
+  test('if it took a higher state', () => {
     expect(idle({ scopes: { w1: { admin: 'maint' } } }).phase).toBe('idle')
   })
 
-  test('not where it is still ready', () => {
+  test('not if it is still ready', () => {
     const run = held({ scopes: { w1: { admin: 'ready' } } }).looks(5_000)
     expect(run.phase).toBe('draining')
   })
 
-  test('not where its state is unknown', () => {
+  test('not if its state is unknown', () => {
     const run = held({ scopes: { w1: { admin: 'unknown' } } }).looks(5_000)
     expect(run.phase).toBe('draining')
   })
 
-  test('not where it says no, whatever state it took', () => {
+  test('not if it says no, whatever state it took', () => {
     const run = held({ scopes: { w1: { admin: 'maint', inForce: false } } }).looks(5_000)
     expect(run.phase).toBe('draining')
   })
 
-  test('not at drain where maint is wished', () => {
+  test('not at drain if maint is wished', () => {
     const run = held({ hold: 'maint', scopes: { w1: { admin: 'drain' } } }).looks(5_000)
     expect(run.phase).toBe('draining')
   })
 
-  test('where no client can come through it, whatever its state', () => {
+  test('if it admits no client, whatever its state', () => {
     const run = held({ scopes: { w1: { admin: 'ready', inForce: false, open: false } } })
     expect(run.looks(2_000).phase).toBe('idle')
   })
 
-  test('not by being open', () => {
+  test('not because it admits clients', () => {
     const run = held({ scopes: { w1: { inForce: false, open: true } } }).looks(5_000)
     expect(run.phase).toBe('draining')
   })
 })
 
 describe('in-force is said', () => {
-  test('at the first look that shows it everywhere', () => {
+  test('by the first look that shows it everywhere', () => {
     expect(held().look().said).toEqual(['in-force'])
   })
 
@@ -65,12 +65,12 @@ describe('in-force is said', () => {
     expect(run.all('in-force')).toEqual([])
   })
 
-  test('not where no process is listed', () => {
+  test('not while no process is listed', () => {
     const run = started().unlist('w1').hold().looks(500)
     expect(run.all('in-force')).toEqual([])
   })
 
-  test('not of a member that is absent', () => {
+  test('not of an absent member', () => {
     expect(held().vanish().looks(10).all('in-force')).toEqual([])
   })
 

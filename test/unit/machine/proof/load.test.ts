@@ -11,7 +11,7 @@ function count(run: MemberRun): number {
 }
 
 describe('the load of a member', () => {
-  test('is what is in flight and queued over all processes', () => {
+  test('is the work in flight and queued over all processes', () => {
     const run = held({ scopes: { w1: { active: 2, queued: 1 }, w2: { active: 4 } } }).look()
     expect(last(run)).toMatchObject({ active: 6, queued: 1, complete: true })
   })
@@ -21,11 +21,11 @@ describe('the load of a member', () => {
     expect(last(run)).toMatchObject({ active: 2, complete: false })
   })
 
-  test('is not complete without any process', () => {
+  test('is incomplete without any process', () => {
     expect(last(started().unlist('w1').look())).toMatchObject({ complete: false })
   })
 
-  test('is said with all that a live view shows', () => {
+  test('is emitted with all that a live view shows', () => {
     const run = held({ scopes: { w1: { active: 2 }, w2: { active: 3, state: 'unread' } } }).look()
     expect(last(run)).toMatchObject({ phase: 'draining', own: 'drain', health: 'unchecked' })
     expect(last(run).scopes.map(({ scope, state }) => [scope, state])).toEqual([
@@ -34,14 +34,14 @@ describe('the load of a member', () => {
     ])
   })
 
-  test('is said with the reasons', () => {
+  test('is emitted with the reasons', () => {
     expect(last(held({ scopes: { w1: { active: 2 } } }).look()).why[0]).toMatchObject({
       code: 'in-flight',
       count: 2,
     })
   })
 
-  test('is said when it changes', () => {
+  test('is emitted when it changes', () => {
     const run = held({ scopes: { w1: { active: 2 } } }).look()
     const before = count(run)
     expect(count(run.look())).toBe(before)
@@ -49,26 +49,26 @@ describe('the load of a member', () => {
     expect(count(run.scope('w1', { queued: 1 }).look())).toBe(before + 2)
   })
 
-  test('is said again after a second', () => {
+  test('is emitted again after a second', () => {
     const run = started({ scopes: { w1: { active: 2 } } }).look()
     const before = count(run)
     expect(count(run.look({ after: 999 }))).toBe(before)
     expect(count(run.look({ after: 1 }))).toBe(before + 1)
   })
 
-  test('is said again when the reason changes', () => {
+  test('is emitted again when the reason changes', () => {
     const run = held({ scopes: { w2: {} } }).look()
     const before = count(run)
     expect(count(run.scope('w2', { inForce: false }).look())).toBe(before + 1)
   })
 
-  test('is said once while the member is idle', () => {
+  test('is emitted once while the member is idle', () => {
     const run = idle()
     const before = count(run)
     expect(count(run.looks(5_000))).toBe(before)
   })
 
-  test('is said while the member is idle, where a process can not be read', () => {
+  test('is emitted while idle if a process can not be read', () => {
     const run = idle().settle()
     const before = count(run)
     run.scope('w1', { state: 'unread' }).look()
@@ -80,7 +80,7 @@ describe('the load of a member', () => {
     expect(last(held({ scopes: { w1: { active: 2 } } }).look())).toMatchObject({ complete: true })
   })
 
-  test('has its moments by the clock of the wall', () => {
+  test('has moments of the wall clock', () => {
     const run = started({ lateBound: 5_000 }).look().lose().look()
     const until = run.iso(run.now + 5_000)
     run.lose().look({ after: 1_000 })
@@ -95,30 +95,30 @@ describe('the load of a member', () => {
     expect(types).toEqual(['in-force', 'load', 'phase', 'idle'])
   })
 
-  test('is said by readings only', () => {
+  test('is emitted after looks only', () => {
     const run = started().look()
     const before = count(run)
     expect(count(run.answer().fail())).toBe(before)
   })
 
-  test('is not said of a member that is gone', () => {
+  test('is not emitted for a gone member', () => {
     const run = held().scope('w1', { state: 'ended' }).vanish().look()
     const before = count(run)
     expect(count(run.look({ after: 20 }))).toBe(before)
   })
 
-  test('is said under goal watch', () => {
+  test('is emitted under goal watch', () => {
     expect(count(started({ goal: { kind: 'watch' } }).look())).toBe(1)
   })
 
-  test('has the age of the oldest work, where the product tells one', () => {
+  test('has the age of the oldest work if the product tells it', () => {
     const scopes = { w1: { active: 1, oldest: 7_000 }, w2: { active: 1, oldest: 9_000 }, w3: {} }
     expect(last(held({ scopes }).look()).oldest).toBe(9_000)
     expect(last(held({ scopes: { w1: { active: 1 } } }).look()).oldest).toBe(null)
     expect(last(held({ scopes: { w1: { active: 1, oldest: 0 } } }).look()).oldest).toBe(0)
   })
 
-  test('says no state of a member that is absent', () => {
+  test('has no state of an absent member', () => {
     const run = held({ scopes: { w1: { active: 1 } } })
       .look()
       .vanish()
@@ -126,7 +126,7 @@ describe('the load of a member', () => {
     expect(last(run)).toMatchObject({ own: null, health: null })
   })
 
-  test('comes first, where the phase is the first thing that is said', () => {
+  test('comes first if the phase is the first event', () => {
     const run = started({ goal: { kind: 'watch' }, own: 'drain' }).look()
     expect(run.effects.map((one) => one.type === 'emit' && one.event.type)).toEqual([
       'load',

@@ -10,17 +10,17 @@ function unsure(run: MemberRun, ms: number): MemberRun {
   return run
 }
 
-describe('a member that an undo of another run of this process may still open', () => {
-  test('is not idle before it is known what became of that', () => {
+describe('a member that an undo of another run of this process may open', () => {
+  test('is not idle before the outcome of the undo is known', () => {
     const run = unsure(held(), 5_000)
     expect([run.phase, run.outcome]).toEqual(['draining', null])
     expect(run.look().phase).toBe('idle')
   })
 
-  test('is told as what is waited for, by a drain', () => {
+  test('makes a drain say what it waits for', () => {
     const run = unsure(held(), 5_000)
     expect(run.why[0]).toMatchObject({ code: 'not-in-force' })
-    expect(run.why[0]?.text).toContain('another call of this process opens it')
+    expect(run.why[0]?.text).toContain('another call of this process is opening it')
     expect(
       unsure(held().open(), 200)
         .why.map(({ text }) => text)
@@ -34,7 +34,7 @@ describe('a member that an undo of another run of this process may still open', 
     ).not.toContain('another call')
   })
 
-  test('and was idle is not idle as the outcome before that', () => {
+  test('while idle is not idle as the outcome before that', () => {
     for (const options of [{}, { timeout: 60_000 }]) {
       const run = unsure(idle(options), 1_000)
       expect([run.phase, run.outcome]).toEqual(['idle', null])
@@ -44,19 +44,19 @@ describe('a member that an undo of another run of this process may still open', 
     expect([run.all('idle'), run.all('idle-lost')].map((said) => said.length)).toEqual([1, 0])
   })
 
-  test('and was idle is not said to be idle at the deadline', () => {
+  test('while idle is not said to be idle at the deadline', () => {
     const run = idle({ timeout: 5_000 })
     run.look({ after: run.state.deadline! - run.now, ...opening })
     expect([run.phase, run.outcome]).toEqual(['draining', 'timeout'])
     expect(run.all('idle-lost')).toHaveLength(1)
   })
 
-  test('is idle where its run has its outcome', () => {
+  test('is idle if its run has its outcome', () => {
     const run = unsure(idle({ timeout: 5_000 }).settle(), 6_000)
     expect([run.phase, run.outcome]).toEqual(['idle', 'idle'])
   })
 
-  test('has the outcome of the deadline, also where it was idle after it', () => {
+  test('has the outcome of the deadline, even if it is idle after it', () => {
     const run = held({ timeout: 100, scopes: { w1: { active: 1 } } }).looks(300)
     run.scope('w1', { active: 0 }).looks(2_000)
     expect([run.phase, unsure(run, 500).outcome]).toEqual(['idle', 'timeout'])

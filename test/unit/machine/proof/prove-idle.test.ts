@@ -12,7 +12,7 @@ function proof(run: MemberRun, change: Partial<MemberRun['state']> = {}) {
 }
 
 describe('the proof of idle', () => {
-  test('is there where all four rules hold', () => {
+  test('exists if all four rules hold', () => {
     expect(proof(quiet())).toMatchObject({ arrivals: 'unchanged' })
   })
 

@@ -8,25 +8,25 @@ describe('arrivals are unchanged for the quiet time', () => {
     expect(run.lookAt(700).phase).toBe('idle')
   })
 
-  test('blind is, where it is longer than settle', () => {
+  test('blind is if it is longer than settle', () => {
     const run = held({ settle: 700, blind: 1_100 }).lookAt(100).lookAt(1_099)
     expect(run.phase).toBe('draining')
     expect(run.lookAt(1_100).phase).toBe('idle')
   })
 
-  test('settle is, where it is longer than blind', () => {
+  test('settle is if it is longer than blind', () => {
     const run = held({ settle: 1_100, blind: 700 }).lookAt(100).lookAt(1_099)
     expect(run.phase).toBe('draining')
     expect(run.lookAt(1_100).phase).toBe('idle')
   })
 
-  test('a rise starts it anew', () => {
+  test('a rise restarts it', () => {
     const run = held().lookAt(500).scope('w1', { arrivals: 101 }).lookAt(900).lookAt(1_899)
     expect(run.phase).toBe('draining')
     expect(run.lookAt(1_900).phase).toBe('idle')
   })
 
-  test('a fall starts it anew', () => {
+  test('a fall restarts it', () => {
     const run = held().lookAt(500).scope('w1', { arrivals: 99 }).lookAt(900).lookAt(1_899)
     expect(run.phase).toBe('draining')
     expect(run.lookAt(1_900).phase).toBe('idle')
@@ -37,7 +37,7 @@ describe('arrivals are unchanged for the quiet time', () => {
     expect(run.state.proof.scopes.get('w1')?.zeros?.first.sampledAt).toBe(run.origin + 900)
   })
 
-  test('an arrival while work is in flight is one too', () => {
+  test('an arrival while work is in flight counts too', () => {
     const run = held({ scopes: { w1: { active: 1 } } }).lookAt(500)
     run.scope('w1', { arrivals: 101 }).lookAt(600).scope('w1', { active: 0 }).lookAt(700)
     run.lookAt(1_599)
@@ -45,7 +45,7 @@ describe('arrivals are unchanged for the quiet time', () => {
     expect(run.lookAt(1_600).phase).toBe('idle')
   })
 
-  test('an arrival in another process is one too', () => {
+  test('an arrival in another process counts too', () => {
     const run = held({ scopes: { w2: {} } })
       .lookAt(500)
       .scope('w2', { arrivals: 101 })
@@ -54,7 +54,7 @@ describe('arrivals are unchanged for the quiet time', () => {
     expect(run.lookAt(1_900).phase).toBe('idle')
   })
 
-  test('it runs while a last request is in flight', () => {
+  test('it runs while the last request is in flight', () => {
     const run = held({ scopes: { w1: { active: 1 } } })
       .looks(5_000)
       .scope('w1', { active: 0 })
@@ -62,7 +62,7 @@ describe('arrivals are unchanged for the quiet time', () => {
     expect(run.phase).toBe('idle')
   })
 
-  test('it runs while the member is queued for', () => {
+  test('it runs while work is queued', () => {
     const run = held({ scopes: { w1: { queued: 1 } } })
       .looks(5_000)
       .scope('w1', { queued: 0 })
@@ -77,7 +77,7 @@ describe('arrivals are unchanged for the quiet time', () => {
     expect(run.lookAt(1_000).phase).toBe('idle')
   })
 
-  test('it begins with the answer, not with the number that may be old', () => {
+  test('it begins with the answer, not with a number that may be old', () => {
     const run = held().lookAt(500).scope('w1', { arrivals: 101 })
     run.lookAt(900, { stale: 300, took: 100 }).lookAt(1_999)
     expect(run.phase).toBe('draining')
@@ -104,13 +104,13 @@ describe('arrivals are unchanged for the quiet time', () => {
     expect(run.lookAt(1_010).phase).toBe('idle')
   })
 
-  test('a moment without a reading does not start it anew', () => {
+  test('a moment without a reading does not restart it', () => {
     const run = held().lookAt(500).scope('w1', { state: 'unread' }).lookAt(600)
     run.scope('w1', { state: 'read' }).lookAt(900).lookAt(1_000)
     expect(run.phase).toBe('idle')
   })
 
-  test('an arrival in a moment without a reading starts it anew', () => {
+  test('an arrival in a moment without a reading restarts it', () => {
     const run = held().lookAt(500).scope('w1', { state: 'unread' }).lookAt(600)
     run.scope('w1', { state: 'read', arrivals: 101 }).lookAt(900).lookAt(1_000)
     expect(run.phase).toBe('draining')
@@ -132,17 +132,17 @@ describe('the proof says since when', () => {
     expect(run.idle().all('idle')[0]?.proof.quietSince).toBe(at)
   })
 
-  test('the first zero, where arrivals are not counted', () => {
+  test('the first zero if arrivals are not counted', () => {
     const run = held({ scopes: { w1: { arrivals: undefined as never } } }).lookAt(70)
     const at = run.iso(run.now)
     expect(run.idle().all('idle')[0]?.proof.quietSince).toBe(at)
   })
 })
 
-describe('time the product did not live through', () => {
+describe('time that the product did not live through', () => {
   const lived = (ms: number) => ({ lived: ms })
 
-  test('its own clock must show the time for which it can hide work', () => {
+  test('must show on its clock as long as it can hide work', () => {
     const run = held({ blind: 1_100 }).scope('w1', lived(50_000)).lookAt(10)
     run.scope('w1', lived(51_099)).lookAt(3_000)
     expect(run.phase).toBe('draining')
@@ -150,18 +150,18 @@ describe('time the product did not live through', () => {
     expect(run.phase).toBe('idle')
   })
 
-  test('its clock alone is not enough', () => {
+  test('is not shown by its clock alone', () => {
     const run = held({ blind: 1_100 }).scope('w1', lived(50_000)).lookAt(10)
     run.scope('w1', lived(90_000)).lookAt(1_099)
     expect(run.phase).toBe('draining')
   })
 
-  test('settle is not counted by its clock', () => {
+  test('does not count settle by its clock', () => {
     const run = held({ settle: 3_000, blind: 1_100 }).scope('w1', lived(50_000)).lookAt(10)
     expect(run.scope('w1', lived(51_100)).lookAt(3_000).phase).toBe('idle')
   })
 
-  test('its clock counts from the newest arrival', () => {
+  test('is counted from the newest arrival by its clock', () => {
     const run = held({ blind: 1_100 }).scope('w1', lived(50_000)).lookAt(10)
     run.scope('w1', { arrivals: 101, lived: 51_000 }).lookAt(1_010)
     run.scope('w1', lived(52_099)).lookAt(5_000)
@@ -169,13 +169,13 @@ describe('time the product did not live through', () => {
     expect(run.scope('w1', lived(52_100)).lookAt(5_010).phase).toBe('idle')
   })
 
-  test('its clock counts from the effect of the hold', () => {
+  test('is counted from the effect of the hold by its clock', () => {
     const run = started({ blind: 1_100, scopes: { w1: lived(10_000) } }).hold()
     run.scope('w1', lived(50_000)).lookAt(10).scope('w1', lived(51_000)).lookAt(1_500)
     expect(run.phase).toBe('draining')
   })
 
-  test('slow answers do not lengthen it where its own clock tells', () => {
+  test('does not count slow answers if the product tells its clock', () => {
     const run = held({ scopes: { w1: lived(0) } })
       .lookAt(10)
       .scope('w1', lived(2_000))
@@ -183,14 +183,14 @@ describe('time the product did not live through', () => {
     expect(run.phase).toBe('idle')
   })
 
-  test('a clock that is not told any more does not hold it back', () => {
+  test('does not wait for a clock that is not told any more', () => {
     const run = held({ scopes: { w1: lived(0) } })
       .lookAt(10)
       .scope('w1', { lived: undefined as never })
     expect(run.lookAt(1_000).phase).toBe('idle')
   })
 
-  test('slow answers lengthen it where its clock is not told now', () => {
+  test('counts slow answers if the product does not tell its clock now', () => {
     const run = held({ scopes: { w1: lived(0) } }).lookAt(10)
     run
       .lookAt(400, { took: 500 })
@@ -200,68 +200,68 @@ describe('time the product did not live through', () => {
     expect(run.lookAt(1_510).phase).toBe('idle')
   })
 
-  test('a clock that fell starts it anew', () => {
+  test('restarts the quiet time when its clock fell', () => {
     const run = held({ blind: 1_100 }).scope('w1', lived(50_000)).lookAt(10)
     run.scope('w1', lived(40_000)).lookAt(1_000).scope('w1', lived(60_000)).lookAt(2_099)
     expect(run.phase).toBe('draining')
     expect(run.lookAt(2_100).phase).toBe('idle')
   })
 
-  test('a clock that stands still starts nothing anew', () => {
+  test('restarts nothing when its clock stands still', () => {
     const run = held({ scopes: { w1: lived(50_000) } })
       .lookAt(10)
       .lookAt(500)
     expect(run.lookAt(1_000).phase).toBe('idle')
   })
 
-  test('a clock that is told from the second look on counts from there', () => {
+  test('is counted from the second look if its clock is told from there', () => {
     const run = held({ blind: 1_100 }).lookAt(10).scope('w1', lived(50_000)).lookAt(500)
     run.scope('w1', lived(51_099)).lookAt(2_000)
     expect(run.phase).toBe('draining')
     expect(run.scope('w1', lived(51_100)).lookAt(2_010).phase).toBe('idle')
   })
 
-  test('without arrivals its clock must show it as well', () => {
+  test('must show on its clock without arrivals as well', () => {
     const scopes = { w1: { arrivals: undefined as never, lived: 0 } }
     const run = held({ scopes, blind: 1_100 }).lookAt(10)
     expect(run.scope('w1', lived(1_099)).lookAt(5_000).phase).toBe('draining')
     expect(run.scope('w1', lived(1_100)).lookAt(5_010).phase).toBe('idle')
   })
 
-  test('an answer of 251 ms lengthens it by what it took', () => {
+  test('includes the whole of an answer of 251 ms', () => {
     const run = held().lookAt(10).lookAt(300, { took: 251 }).lookAt(1_250)
     expect(run.phase).toBe('draining')
     expect(run.lookAt(1_251).phase).toBe('idle')
   })
 
-  test('an answer of 250 ms does not', () => {
+  test('does not include an answer of 250 ms', () => {
     const run = held().lookAt(10).lookAt(300, { took: 250 })
     expect(run.lookAt(1_000).phase).toBe('idle')
   })
 
-  test('two slow answers lengthen it by both', () => {
+  test('includes both of two slow answers', () => {
     const run = held().lookAt(10).lookAt(100, { took: 300 }).lookAt(500, { took: 300 })
     run.lookAt(1_599)
     expect(run.phase).toBe('draining')
     expect(run.lookAt(1_600).phase).toBe('idle')
   })
 
-  test('a slow answer before an arrival lengthens nothing', () => {
+  test('does not include a slow answer before an arrival', () => {
     const run = held().lookAt(10).lookAt(100, { took: 300 }).scope('w1', { arrivals: 101 })
     expect(run.lookAt(500).lookAt(1_500).phase).toBe('idle')
   })
 
-  test('a slow answer before the hold took effect lengthens nothing', () => {
+  test('does not include a slow answer before the hold took effect', () => {
     const run = started().look({ took: 300 }).answer().mark().lookAt(10)
     expect(run.lookAt(1_000).phase).toBe('idle')
   })
 
-  test('a slow answer that shows an arrival lengthens nothing', () => {
+  test('does not include a slow answer that shows an arrival', () => {
     const run = held().lookAt(10).scope('w1', { arrivals: 101 }).lookAt(100, { took: 300 })
     expect(run.lookAt(1_400).phase).toBe('idle')
   })
 
-  test('without arrivals slow answers lengthen it as well', () => {
+  test('includes slow answers without arrivals as well', () => {
     const run = held({ scopes: { w1: { arrivals: undefined as never } } }).lookAt(10)
     run.lookAt(100, { took: 300 }).lookAt(3_309)
     expect(run.phase).toBe('draining')

@@ -3,7 +3,7 @@ import { held, idle, started, type RunOptions } from '../member-run.js'
 
 const UNCOUNTED: RunOptions = { counts: 'none', scopes: { w1: { released: true } } }
 
-describe('where work is not counted, a product that takes back its word', () => {
+describe('a product without counts that takes back its word', () => {
   test('while its seal has no answer is not idle', () => {
     const run = held({ ...UNCOUNTED, seal: 'always', maint: 'cuts' }).look()
     expect(run.sent).toBe('hold maint')
@@ -12,7 +12,7 @@ describe('where work is not counted, a product that takes back its word', () => 
     expect(run.scope('w1', { released: true }).look().phase).toBe('idle')
   })
 
-  test('is not sealed over that, where maint cuts', () => {
+  test('is not sealed over that if maint cuts', () => {
     const run = held({ ...UNCOUNTED, seal: 'always', maint: 'cuts' }).look()
     run.scope('w1', { released: false }).look().put({ type: 'recalled' })
     expect(run.state.hold.pending).toBe(null)
@@ -38,7 +38,7 @@ describe('where work is not counted, a product that takes back its word', () => 
   })
 })
 
-test('where work is counted, the word of the product is no part of a held idle', () => {
+test('a product that counts work holds idle without its word', () => {
   const run = idle({ scopes: { w1: { released: true } } }).scope('w1', { released: false })
   expect(run.look().phase).toBe('idle')
   expect(run.settle().look().phase).toBe('idle')

@@ -28,7 +28,7 @@ describe('a process that has ended', () => {
     expect(run.state.proof.ended).toBe(1)
   })
 
-  test('is counted once, where it was never seen alive', () => {
+  test('is counted once if it was never seen alive', () => {
     const run = held({ scopes: { w2: { state: 'ended' }, w3: { state: 'ended' } } }).look()
     expect(run.state.proof.ended).toBe(1)
   })
@@ -49,14 +49,14 @@ describe('a process that has ended', () => {
     expect(run.state.proof.lost[0]?.at).toBe(run.iso(run.now))
   })
 
-  test('leaves queued work as lost too', () => {
+  test('leaves queued work as lost, too', () => {
     const run = held({ scopes: { w2: { queued: 1 } } })
       .scope('w2', { state: 'ended' })
       .look()
     expect(lost(run)).toEqual([['w2', 1]])
   })
 
-  test('leaves nothing where it held nothing', () => {
+  test('leaves nothing lost if it held nothing', () => {
     const run = held({ scopes: { w2: {} } })
       .scope('w2', { state: 'ended' })
       .look()
@@ -73,7 +73,7 @@ describe('a process that has ended', () => {
     expect(lost(run)).toEqual([['w2', 3]])
   })
 
-  test('leaves nothing where it was never read', () => {
+  test('leaves nothing lost if it was never read', () => {
     const run = held({ scopes: { w2: { ...busy, state: 'unread' } } })
     run.look().scope('w2', { state: 'ended' }).look()
     expect(lost(run)).toEqual([])
@@ -88,7 +88,7 @@ describe('a process that has ended', () => {
     expect(run.codes).toEqual(['old-scope'])
   })
 
-  test('leaves a loss beside earlier ones', () => {
+  test('leaves a loss beside the earlier ones', () => {
     const run = held({ scopes: { w2: busy, w3: { active: 1 } } }).scope('w2', { state: 'ended' })
     run.look().scope('w3', { state: 'ended' }).look()
     expect(lost(run)).toEqual([
@@ -115,7 +115,7 @@ describe('a process that is not listed any more', () => {
     expect(run.state.proof.scopes.get('w2')?.last.state).toBe('unread')
   })
 
-  test('has ended, where the look lists every process', () => {
+  test('has ended if the look lists every process', () => {
     const run = held({ scopes: { w2: {} } })
       .unlist('w2')
       .look({ ended: 'unlisted' })
@@ -123,21 +123,21 @@ describe('a process that is not listed any more', () => {
     expect(run.state.proof.ended).toBe(1)
   })
 
-  test('has ended, where the look names it', () => {
+  test('has ended if the look names it', () => {
     const run = held({ scopes: { w2: {} } })
       .unlist('w2')
       .look({ ended: ['w2'] })
     expect(known(run)).toEqual(['w1'])
   })
 
-  test('is unread, where the look names another one', () => {
+  test('is unread if the look names another one', () => {
     const run = held({ scopes: { w2: {} } })
       .unlist('w2')
       .look({ ended: ['w3'] })
     expect(known(run)).toEqual(['w1', 'w2'])
   })
 
-  test('is lost with its work, where the look says that it has ended', () => {
+  test('is lost with its work if the look says that it has ended', () => {
     const run = held({ scopes: { w2: busy } })
       .unlist('w2')
       .look({ ended: ['w2'] })
@@ -153,7 +153,7 @@ describe('a process that is not listed any more', () => {
     expect(run.lookAt(1_000).phase).toBe('idle')
   })
 
-  test('is not ended by being named while it is listed', () => {
+  test('has not ended when it is named and listed', () => {
     const run = held({ scopes: { w2: {} } }).look({ ended: ['w2'] })
     expect(known(run)).toEqual(['w1', 'w2'])
   })
@@ -169,49 +169,49 @@ describe('a process that lost its memory', () => {
     expect(lost(run.look())).toEqual([['w2', 3]])
   })
 
-  test('leaves nothing where it held nothing', () => {
+  test('leaves nothing lost if it held nothing', () => {
     const run = held({ scopes: { w2: {} } })
       .scope('w2', { incarnation: 'w2.2' })
       .look()
     expect(lost(run)).toEqual([])
   })
 
-  test('leaves nothing where its work is listed under another name', () => {
+  test('leaves nothing lost if its work is listed under another name', () => {
     const run = held({ scopes: { w2: busy } })
     run.scope('w2', { incarnation: 'w2.2', active: 0, queued: 0 })
     run.scope('w3', { ...busy, incarnation: 'w2.1' }).look()
     expect(lost(run)).toEqual([])
   })
 
-  test('is known by the reading from before it could not be read', () => {
+  test('is recognised by the reading from before it could not be read', () => {
     const run = held({ scopes: { w2: busy } }).scope('w2', { state: 'unread', incarnation: '' })
     run.look().scope('w2', { state: 'read', incarnation: 'w2.2' }).look()
     expect(lost(run)).toEqual([['w2', 3]])
   })
 
-  test('is not known while it can not be read', () => {
+  test('is not recognised while it can not be read', () => {
     const run = held({ scopes: { w2: busy } }).scope('w2', { state: 'unread', incarnation: 'x' })
     expect(lost(run.look())).toEqual([])
   })
 
-  test('starts its arrivals after the effect anew', () => {
+  test('counts its arrivals after the effect anew', () => {
     const run = held().look().scope('w1', { incarnation: 'w1.2', arrivals: 7 }).look()
     expect(run.state.proof.scopes.get('w1')?.arrivalsAtEffect).toBe(7)
   })
 })
 
-describe('what is remembered of a process', () => {
-  test('its first arrivals after the effect', () => {
+describe('the memory of a process', () => {
+  test('has its first arrivals after the effect', () => {
     const run = held().look().scope('w1', { arrivals: 105 }).look()
     expect(run.state.proof.scopes.get('w1')?.arrivalsAtEffect).toBe(100)
   })
 
-  test('no arrivals from before the effect', () => {
+  test('has no arrivals from before the effect', () => {
     const run = held().scope('w1', { arrivals: 105 }).look()
     expect(run.state.proof.scopes.get('w1')?.arrivalsAtEffect).toBe(105)
   })
 
-  test('since when its load is the same', () => {
+  test('has the moment since when its load is the same', () => {
     const run = held({ scopes: { w1: { active: 1 } } })
       .lookAt(500)
       .lookAt(700)
@@ -220,18 +220,18 @@ describe('what is remembered of a process', () => {
     expect(run.state.proof.scopes.get('w1')?.steadySince).toBe(run.origin + 900)
   })
 
-  test('its arrivals after the effect anew, after it was not in force', () => {
+  test('has its arrivals anew after it was not in force', () => {
     const run = held().look().scope('w1', { arrivals: 103, inForce: false }).look()
     run.scope('w1', { arrivals: 105, inForce: true }).look()
     expect(run.state.proof.scopes.get('w1')?.arrivalsAtEffect).toBe(105)
   })
 
-  test('no arrivals where none are counted', () => {
+  test('has no arrivals if none are counted', () => {
     const run = held({ scopes: { w1: { arrivals: undefined as never } } }).look()
     expect(run.state.proof.scopes.get('w1')?.arrivalsAtEffect).toBe(null)
   })
 
-  test('its newest figures, while it can not be read', () => {
+  test('has its newest figures while it can not be read', () => {
     const run = held({ scopes: { w1: { active: 1 } } }).scope('w1', { state: 'unread', active: 0 })
     expect(run.look().state.proof.scopes.get('w1')?.read?.active).toBe(1)
   })
@@ -257,7 +257,7 @@ describe('the proof', () => {
     ])
   })
 
-  test('names the oldest number of a sample, where processes differ', () => {
+  test('names the oldest number of a sample if processes differ', () => {
     const run = held({ scopes: { w2: { behind: 40 } } })
       .lookAt(100)
       .lookAt(1_100)
@@ -268,7 +268,7 @@ describe('the proof', () => {
     expect(idle().all('idle')[0]?.proof.arrivals).toBe('unchanged')
   })
 
-  test('has two samples where one process needs only one', () => {
+  test('has two samples even if one process needs only one', () => {
     const run = held({ scopes: { w1: { active: 1 }, w2: {} } }).lookAt(500)
     run.scope('w1', { active: 0, released: true }).lookAt(2_000)
     expect(run.phase).toBe('idle')
@@ -295,7 +295,7 @@ describe('the proof', () => {
 
   test('says that arrivals are not counted', () => {
     const run = idle({ scopes: { w1: { arrivals: undefined as never } } })
-    expect(run.all('idle')[0]?.proof.text).toContain('arrivals are not counted by this product')
+    expect(run.all('idle')[0]?.proof.text).toContain('this product does not count arrivals')
   })
 
   test('says that every process has ended', () => {
@@ -320,20 +320,20 @@ describe('the proof', () => {
     expect(run.all('idle')[0]?.proof.text).toContain('nothing arrived for 2 s')
   })
 
-  test('is whole for a member in maint from before', () => {
+  test('is complete for a member in maint from before', () => {
     const run = started({ own: 'maint' }).look().answer('unchanged').mark().lookAt(10)
     run.lookAt(1_000)
     expect(run.all('idle')[0]?.proof.samples).toHaveLength(2)
   })
 })
 
-test('a process that restarted with one in flight is lost', () => {
+test('a process that restarted with one request in flight is lost', () => {
   const run = held({ scopes: { w1: { active: 1 } } }).look()
   run.scope('w1', { incarnation: 'w1.2', active: 0 }).look()
   expect(run.state.proof.lost).toMatchObject([{ scope: 'w1', active: 1 }])
 })
 
-test('of a process that was never read nothing is known', () => {
+test('a process that was never read has no figures', () => {
   const run = started({ scopes: { w2: { state: 'unread' } } }).look()
   expect(run.state.proof.scopes.get('w2')).toMatchObject({ read: null, zeros: null, stalled: 0 })
 })

@@ -6,18 +6,18 @@ function watching(options: RunOptions = {}): MemberRun {
 }
 
 describe('the end of a watch', () => {
-  test('is the end: a drain that begins later is not followed', () => {
+  test('is final: a later drain is not followed', () => {
     const run = watching({ own: 'ready' }).look().put({ type: 'end', outcome: 'unreachable' })
     expect(run.set({ own: 'drain' }).looks(500).phase).toBe('active')
   })
 
-  test('of a removed member says that it is not there', () => {
+  test('of a removed member reports its absence', () => {
     const run = watching({ settle: 0 }).look().vanish().looks(500)
     expect(run.outcome).toBe('gone')
     expect(run.error?.message).toContain('is not in the pool any more')
   })
 
-  test('of a replaced member says that it is another one', () => {
+  test('of a replaced member reports another one', () => {
     const run = watching().look().set({ identity: 'x' }).look().look({ after: 20 })
     expect(run.error?.message).toContain('is another member now')
   })
@@ -28,14 +28,14 @@ describe('the end of a watch', () => {
     expect(run.all('idle')).toEqual([])
   })
 
-  test('of a removed member does not wait for what is not counted after that', () => {
+  test('of a removed member does not wait for what is not counted later', () => {
     const run = watching({ countsAfterRemove: false, scopes: { w1: { active: 2 } } }).look()
     run.vanish().unlist('w1').look({ ended: [] }).look({ after: 20 })
     expect(run.outcome).toBe('gone')
     expect(run.state.proof.lost).toMatchObject([{ scope: 'w1', active: 2 }])
   })
 
-  test('of a removed idle member is proved anew, where work was seen', () => {
+  test('of a removed idle member needs a new proof if work was seen', () => {
     const run = watching().looks(2_000)
     expect(run.phase).toBe('idle')
     run.scope('w1', { active: 1, arrivals: 101 }).vanish().look().look({ after: 20 })
@@ -51,7 +51,7 @@ describe('the end of a watch', () => {
     expect([run.outcome, run.all('idle-lost').length]).toEqual(['gone', 0])
   })
 
-  test('of a removed member that was idle waits where clients came since', () => {
+  test('of a removed idle member waits if clients came since', () => {
     const run = watching().looks(2_000).scope('w1', { arrivals: 101 })
     run.vanish().look().look({ after: 20 })
     expect([run.outcome, run.all('idle-lost').length]).toEqual([null, 1])
@@ -60,12 +60,12 @@ describe('the end of a watch', () => {
 })
 
 describe('a watch says that the member is sealed', () => {
-  test('where every process is in maint, as it is', () => {
+  test('if every process is in maint, as it is', () => {
     const run = watching({ own: 'maint', scopes: { w1: { admin: 'maint' } } }).looks(2_000)
     expect(run.state.proof.sealed).toBe(true)
   })
 
-  test('not where one stayed at drain', () => {
+  test('not if one stayed at drain', () => {
     const scopes = { w1: { admin: 'maint' as const }, w2: { admin: 'drain' as const } }
     const run = watching({ own: 'maint', scopes }).looks(2_000)
     expect([run.phase, run.state.proof.sealed]).toEqual(['idle', false])

@@ -28,28 +28,28 @@ describe('goal watch', () => {
     expect(run.state.proof.effectiveSince).toBe(run.now)
   })
 
-  test('takes an inherited drain for one', () => {
+  test('takes an inherited drain for a drain', () => {
     const run = watching({ own: 'ready', present: { inherited: 'drain' } }).looks(2_000)
     expect(run.phase).toBe('idle')
   })
 
-  test('takes no inherited ready for one', () => {
+  test('does not take an inherited ready for a drain', () => {
     const run = watching({ own: 'ready', present: { inherited: 'ready' } }).looks(2_000)
     expect(run.phase).toBe('active')
   })
 
-  test('takes an unknown state for none', () => {
+  test('does not take an unknown state for a drain', () => {
     expect(watching().set({ own: 'unknown' }).looks(2_000).phase).toBe('active')
   })
 
-  test('verifies no idle of a product that does not count', () => {
+  test('does not verify an idle of a product without counts', () => {
     const run = watching({ counts: 'none', scopes: { w1: { released: true } } }).looks(2_000)
     expect(run.phase).toBe('idle')
     expect(run.why).toMatchObject([{ code: 'unreadable' }])
     expect(run.why[0]?.text).toContain('does not count work')
   })
 
-  test('verifies no idle of an absent member where the product does not count', () => {
+  test('does not verify an idle of an absent member without counts', () => {
     const run = watching({ counts: 'none', scopes: { w1: { released: false } } }).looks(500)
     run.vanish().looks(200).scope('w1', { released: true }).looks(200)
     expect(run.outcome).toBe('gone')
@@ -57,7 +57,7 @@ describe('goal watch', () => {
     expect(run.state.proof.unverified).toContain('does not count work')
   })
 
-  test('verifies no idle of a member that was absent from the first look on', () => {
+  test('does not verify an idle of a member absent from the first look on', () => {
     const run = watching({ counts: 'none', scopes: { w1: { released: true } } })
       .vanish()
       .looks(300)
@@ -65,13 +65,13 @@ describe('goal watch', () => {
     expect(run.state.proof.unverified).toContain('does not count work')
   })
 
-  test('keeps the word on what could not be seen when its idle was said', () => {
+  test('keeps the hints of the time when idle was said', () => {
     const run = watching({ present: { unverified: 'set x' } }).looks(2_000)
     run.set({ unverified: 'set y' }).look()
     expect(run.state.proof.unverified).toBe('set x')
   })
 
-  test('verifies no idle of an absent member that could not be seen in whole', () => {
+  test('does not verify an idle of an absent member seen in part', () => {
     const scopes = { w1: { active: 1 } }
     const run = watching({ own: 'ready', present: { unverified: 'set x' }, scopes }).look()
     run.vanish().looks(200).scope('w1', { active: 0 }).looks(2_000)
@@ -87,25 +87,25 @@ describe('goal watch', () => {
     expect(run.scope('w2', { open: false }).looks(2_000).phase).toBe('idle')
   })
 
-  test('names no process of a member that serves', () => {
+  test('names no process of a serving member', () => {
     const run = watching({ own: 'ready', scopes: { w1: { admin: 'ready' } } }).look()
     expect(run.codes).toEqual([])
   })
 
-  test('takes a process at drain for closed enough, and not for sealed', () => {
+  test('takes a process at drain for closed, but not for sealed', () => {
     const run = watching({ own: 'maint', scopes: { w1: { admin: 'drain' } } }).looks(2_000)
     expect(run.phase).toBe('idle')
     expect(run.state.proof.sealed).toBe(false)
   })
 
-  test('goes back to active when it is opened', () => {
+  test('returns to active when the member is opened', () => {
     const run = watching().looks(2_000).set({ own: 'ready' }).look()
     expect(run.phase).toBe('active')
     expect(run.said).toEqual(['phase'])
     expect(run.state.proof).toMatchObject({ proof: null, verdict: null, sealed: false })
   })
 
-  test('says that idle is lost', () => {
+  test('reports a lost idle', () => {
     const run = watching().looks(2_000).scope('w1', { active: 1 }).look()
     expect(run.said).toEqual(['idle-lost', 'phase'])
     expect(run.phase).toBe('draining')
@@ -119,23 +119,23 @@ describe('goal watch', () => {
     expect(watching().looks(5_000).all('idle')).toHaveLength(1)
   })
 
-  test('is sealed where it is in maint', () => {
+  test('is sealed if the member is in maint', () => {
     expect(watching({ own: 'maint' }).looks(2_000).state.proof.sealed).toBe(true)
     expect(watching().looks(2_000).state.proof.sealed).toBe(false)
   })
 
-  test('is not verified where the reading says so', () => {
+  test('is not verified if the reading says so', () => {
     const run = watching({ present: { unverified: 'no stats socket' } }).looks(2_000)
     expect(run.state.proof.unverified).toBe('no stats socket')
   })
 
-  test('ends with a member that is gone for certain', () => {
+  test('ends with a member that is surely gone', () => {
     const run = watching().vanish().look()
     expect(run.outcome).toBe(null)
     expect(run.looks(2_000).outcome).toBe('gone')
   })
 
-  test('proves idle first where a process is listed for what was removed', () => {
+  test('proves idle first if a process is listed for a removed member', () => {
     const run = watching().scope('w1', { active: 1 }).vanish().looks(2_000)
     expect([run.phase, run.outcome]).toEqual(['draining', null])
     expect(run.scope('w1', { active: 0 }).looks(2_000).outcome).toBe('gone')
@@ -143,22 +143,22 @@ describe('goal watch', () => {
     expect(run.state.proof.sealed).toBe(false)
   })
 
-  test('ends as gone where idle was said before the removal', () => {
+  test('ends as gone if idle was said before the removal', () => {
     const run = watching().looks(2_000).vanish().look().look({ after: 20 })
     expect([run.outcome, run.all('idle-lost').length]).toEqual(['gone', 0])
   })
 
-  test('ends with a member that is another one', () => {
+  test('ends with a replaced member', () => {
     const run = watching().look().set({ identity: 'x' }).look().look({ after: 20 })
     expect(run.outcome).toBe('gone')
   })
 
-  test('says nothing on the word of a look that failed', () => {
+  test('reports nothing after a failed look', () => {
     const run = watching().lookAt(500).lookAt(1_400)
     expect(run.fail().fail().all('idle')).toEqual([])
   })
 
-  test('is not moved by a look that failed, whatever the one before said', () => {
+  test('is not moved by a failed look, whatever the one before said', () => {
     const scopes = { w1: { released: true, active: 2 } }
     const run = started({ goal: { kind: 'watch' }, own: 'drain', counts: 'none', scopes }).look()
     run.look()
@@ -166,7 +166,7 @@ describe('goal watch', () => {
     expect(run.fail().said).toEqual(['fault'])
   })
 
-  test('can be let go before the first look', () => {
+  test('can be released before the first look', () => {
     const run = started({ goal: { kind: 'watch' } }).put({ type: 'release' })
     expect(run.effects).toEqual([])
   })
@@ -175,12 +175,12 @@ describe('goal watch', () => {
     expect(watching().fail().phase).toBe('active')
   })
 
-  test('says once that the member is gone, and looks no further', () => {
+  test('reports once that the member is gone, and looks no further', () => {
     const run = watching().vanish().looks(2_000).look().look({ after: 20 })
     expect(run.all('removed')).toHaveLength(1)
   })
 
-  test('keeps its proof where the member is another one', () => {
+  test('keeps its proof if the member is replaced', () => {
     const run = watching().looks(2_000).set({ identity: 'x', own: 'ready' }).look()
     expect(run.phase).toBe('idle')
     expect(run.look({ after: 20 }).phase).toBe('removed')
@@ -192,7 +192,7 @@ describe('goal watch', () => {
     expect(run.state.proof.sealed).toBe(false)
   })
 
-  test('is verified where nothing says otherwise', () => {
+  test('is verified if nothing says otherwise', () => {
     expect(watching().looks(2_000).state.proof.unverified).toBe(null)
   })
 
@@ -203,7 +203,7 @@ describe('goal watch', () => {
     expect(run.phase).toBe('draining')
   })
 
-  test('begins the rule anew after the member was open', () => {
+  test('starts the rule anew after the member was open', () => {
     const run = watching().lookAt(500).set({ own: 'ready' }).lookAt(900).set({ own: 'drain' })
     run.lookAt(1_000).lookAt(1_500).lookAt(1_999)
     expect(run.phase).toBe('draining')

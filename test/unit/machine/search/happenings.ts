@@ -147,7 +147,7 @@ function* ofRestarts(one: Process, truth: Truth, as: As, world: World): Generato
   for (const own of ['drain', 'maint'] as const) {
     const setter = truth.had[own]
     if (setter === undefined || own === truth.own) continue
-    // What another client had set is theirs again.
+    // A state that another client had set is that client's again.
     const word = isAbove(own, truth.own) ? 'higher' : 'lower'
     yield [`${name} restarts with the ${word} ${own} of before`, setOwn(restarted, own, setter)]
   }

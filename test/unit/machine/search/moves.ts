@@ -53,7 +53,7 @@ function* inputs(node: Node, policy: MachinePolicy, world: World): Generator<Mak
   const put: Put = (input, more = {}, seen = null) =>
     take({ ...node, ...more }, input, policy, seen)
   const { settled, holding } = node.machine.ending
-  // A run that has let go of everything looks no more.
+  // A run that released everything takes no further look.
   if (!settled || holding) {
     yield* looks(node, policy, world)
     yield ['look fails', () => failedLook(node, put)]

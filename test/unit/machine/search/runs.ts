@@ -29,15 +29,18 @@ export function* nextRuns(node: Node, policy: MachinePolicy, world: World): Gene
     yield ['another run looks', () => looksElsewhere(node, world)]
   if (node.runs >= MOST_RUNS) return
   if (may(world, 'next-run')) yield* others(node, policy)
-  const { goal } = node.machine
-  const hasTicket = goal.kind === 'drain' || (goal.kind === 'open' && goal.of === 'ours')
-  if (may(world, 'steps') && hasTicket) yield* steps(node)
+  if (may(world, 'steps') && hasTicket(node)) yield* steps(node)
+}
+
+/** `ready()` writes none: no process goes on from one, or takes it for the ticket of a drain. */
+function hasTicket({ machine: { goal } }: Node): boolean {
+  return goal.kind === 'drain' || (goal.kind === 'open' && goal.of === 'ours')
 }
 
 function* others(node: Node, policy: MachinePolicy): Generator<Make> {
   const { machine, now } = node
   if (machine.goal.kind === 'watch') return
-  for (const [how, truth] of crashes(node)) {
+  for (const [how, truth] of hasTicket(node) ? crashes(node) : []) {
     yield [`crash${how}, resumed`, () => thawed(node, truth, { kind: 'drain' })]
     const undo = openGoal({ of: 'ours', until: now + 20_000, lateUntil: null })
     yield [`crash${how}, undone by its ticket`, () => thawed(node, truth, undo)]
@@ -66,7 +69,7 @@ function looksElsewhere(node: Node, world: World): Made {
   return noInput({ ...node, now, quiet: false, machine: seenElsewhere(node.machine, sight) })
 }
 
-/** What became of the change under way, where its process ended. */
+/** The outcome of the change under way, where its process ended. */
 function* crashes({ machine, truth, now }: Node): Generator<readonly [string, Truth]> {
   yield ['', { ...truth, landed: false }]
   const { pending } = machine.hold

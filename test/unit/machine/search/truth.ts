@@ -131,14 +131,14 @@ export function isOpen({ taken }: Process, world: World): boolean {
   return taken === 'ready' || (world.persistent && taken === 'drain')
 }
 
-interface Lens {
+interface ScopeView {
   readonly truth: Truth
   readonly now: number
   readonly world: World
   readonly flaw: Flaw
 }
 
-function scopeOf(one: Process, { truth, now, world, flaw }: Lens): readonly LoadScope[] {
+function scopeOf(one: Process, { truth, now, world, flaw }: ScopeView): readonly LoadScope[] {
   if (one.life === 'unborn' || !one.listed) return []
   if (one.life === 'ended' && world.listsAll) return []
   const numbers = numbersOf(one, now, world)
@@ -181,7 +181,7 @@ function numbersOf(one: Process, now: number, world: World): Numbers {
   }
 }
 
-/** The truth with the numbers of this moment kept: a later look may be answered with them. */
+/** The truth with the numbers of this moment kept, so that a later look can be answered with them. */
 export function cached(truth: Truth, now: number, world: World): Truth {
   if (world.freshness === 0) return truth
   const { cache } = truth

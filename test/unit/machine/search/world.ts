@@ -47,7 +47,7 @@ export interface World {
   readonly counts: 'arrivals' | 'no arrivals' | 'none'
   /** Whether a process tells its own clock. */
   readonly tellsClock: boolean
-  /** Whether the provider says itself if the door is closed. */
+  /** Whether the provider says itself if the member is sealed. */
   readonly sealed: 'untold' | 'told'
   /** Whether the provider says that it can't see everything. */
   readonly unverified: boolean

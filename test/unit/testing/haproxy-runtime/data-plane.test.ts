@@ -116,7 +116,7 @@ function say(fake: HaproxyFake, line: string): Promise<string> {
 }
 
 describe('HTTP through the fake', () => {
-  test('goes round the servers, bodies both ways, counted', async () => {
+  test('goes round the servers, with bodies both ways, counted', async () => {
     await using at = await setup()
     const texts = new Set<string>()
     for (let i = 0; i < 4; i++) texts.add((await get(at.port)).text)
@@ -176,7 +176,7 @@ describe('HTTP through the fake', () => {
     expect((await get(at.port, '/', { headers })).text).toBe(other)
   })
 
-  test('cuts what shutdown sessions names, and only that', async () => {
+  test('cuts what shutdown sessions names, and nothing else', async () => {
     await using at = await setup()
     await say(at.fake, 'set server web/web2 state drain')
     const cut = get(at.port, '/slow').catch((error: unknown) => error)
@@ -213,7 +213,7 @@ describe('HTTP through the fake', () => {
     expect((await Promise.all(all)).map((r) => r.status)).toEqual([200, 200, 200])
   })
 
-  test('hides a request in retry turn-around, which is served after all', async () => {
+  test('hides a request in retry turn-around, which is served in the end', async () => {
     const early = createTcpServer()
     early.listen(0, '127.0.0.1')
     await once(early, 'listening')

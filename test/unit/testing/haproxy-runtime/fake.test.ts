@@ -25,8 +25,8 @@ async function heard(socket: Socket): Promise<string> {
   return chunk
 }
 
-describe('what is to go wrong with a line', () => {
-  test('refuse: nothing done, closed without an answer; once', async () => {
+describe('a failure of a line', () => {
+  test('refuse: nothing done, closed without an answer, once', async () => {
     await using fake = await startFake()
     fake.fail({ how: 'refuse', match: /state drain/, times: 1 })
     expect(await say(fake, 'show version')).toContain('3.2')
@@ -53,7 +53,7 @@ describe('what is to go wrong with a line', () => {
     expect(await say(fake, 'show version')).toContain('3.2')
   })
 
-  test('garbage: nothing done, an answer that is none', async () => {
+  test('garbage: nothing done, an invalid answer', async () => {
     await using fake = await startFake({ master: true })
     fake.fail({ how: 'garbage', times: 2 })
     expect(await say(fake, 'show servers state')).toContain('not a reply')
@@ -61,17 +61,17 @@ describe('what is to go wrong with a line', () => {
   })
 })
 
-describe('what is to go wrong with a command through the master', () => {
+describe('a failure of a command through the master', () => {
   const drain = '@1 set server web/web1 state drain;quit\n'
 
-  test('it alone is answered by HAProxy’s words', async () => {
+  test('is answered by HAProxy’s words for this command only', async () => {
     await using fake = await startFake({ master: true })
     fake.fail({ match: /^set server/, how: 'status' })
     expect(await ask(fake.master!, drain)).toBe('Permission denied\n\n')
     expect(fake.adminMask(web1)).toBe(0)
   })
 
-  test('executed all the same, in the process that the prefix names', async () => {
+  test('may be carried out in the process that the prefix names', async () => {
     await using fake = await startFake({ master: true })
     fake.fail({ match: /^set server/, how: 'status', body: 'No.', execute: true })
     expect(await ask(fake.master!, drain)).toBe('No.\n\n')
@@ -119,7 +119,7 @@ describe('as a process', () => {
     expect(await say(fake, 'show version')).toContain('3.2')
   })
 
-  test('listens on TCP, and answers the same', async () => {
+  test('answers on TCP as on its socket', async () => {
     await using fake = await startFake({ port: 0, master: true })
     expect(fake.socket).toMatchObject({ host: '127.0.0.1' })
     expect(await say(fake, 'show cli level')).toBe('admin\n\n')
@@ -202,8 +202,8 @@ describe('reloads', () => {
   })
 })
 
-describe('wait', () => {
-  test('ends when the server can be removed, or says no reason', async () => {
+describe('the command wait', () => {
+  test('ends when the server can be removed, or gives no reason', async () => {
     await using fake = await startFake()
     await say(fake, 'disable server web/web1')
     const end = await fake.occupy(web1)
@@ -221,13 +221,13 @@ describe('wait', () => {
     expect(await ask(fake.master!, '@1 wait 5s;quit\n')).toBe('Interrupted.\n\n')
   })
 
-  test('is no command of 2.6', async () => {
+  test('does not exist in 2.6', async () => {
     await using fake = await startFake({ version: '2.6' })
     expect(await say(fake, 'wait 1')).toMatch(/^Unknown command, /)
   })
 })
 
-describe('what one hand can do', () => {
+describe('rights of a socket', () => {
   test.each([
     ['user', 'show stat', /^# pxname/],
     ['user', 'show sess', /^Permission denied\n\n$/],
@@ -241,8 +241,8 @@ describe('what one hand can do', () => {
   })
 })
 
-describe('behind its back', () => {
-  test('a server is changed, taken away and given back', async () => {
+describe('changes by the test', () => {
+  test('change, remove and return a server', async () => {
     await using fake = await startFake()
     await fake.setBehind(web1, 'maint')
     expect(fake.adminMask(web1)).toBe(1)
@@ -256,7 +256,7 @@ describe('behind its back', () => {
     await expect(fake.setBehind({ pool: 'web', member: 'x' }, 'ready')).rejects.toThrow('web/x')
   })
 
-  test('health is what it is told to be', async () => {
+  test('set its health', async () => {
     await using fake = await startFake({
       pools: { web: [{ name: 'web1', check: { inter: 20, rise: 2, fall: 2 } }, 'web2'] },
     })
@@ -267,7 +267,7 @@ describe('behind its back', () => {
     expect(() => fake.setHealth({ pool: 'web', member: 'web2' }, 'up')).toThrow('check')
   })
 
-  test('one session of many is cut by its name', async () => {
+  test('cut one session of many by its name', async () => {
     await using fake = await startFake()
     await fake.occupy(web1)
     await fake.occupy(web1)
@@ -280,7 +280,7 @@ describe('behind its back', () => {
   })
 })
 
-describe('a configuration that HAProxy would not load', () => {
+describe('an invalid configuration of HAProxy', () => {
   test.each([
     [{ pool: {} }, /unknown option 'pool'/],
     [{ version: '1.8' }, /version/],

@@ -51,7 +51,7 @@ export const CHANGE_RULES: readonly Rule[] = [
       const { last, unread } = judged.step.node.machine
       const cuts = judged.step.node.machine.ending.terminateUntil !== null
       const known = last?.reading.present === true && (cuts || last.reading.own !== 'unknown')
-      // What is cut, or taken out, is so in whatever state.
+      // A cut and a removal are the same in any state.
       return sent(judged).every(
         ({ kind }) => unread === null && (known || kind === 'terminate' || kind === 'remove'),
       )

@@ -51,7 +51,7 @@ export const END_RULES: readonly Rule[] = [
     'a member is gone only where it is not there, or another one',
     (judged) => {
       const { before, step, world } = judged
-      // One that was called removed stays so, whoever comes back under its name.
+      // A member called removed stays so, whatever comes back under its name.
       if (!endsAs(judged, 'gone') || before.machine.phase === 'removed') return true
       if (world.may.includes('returns')) return true
       return step.node.truth.identity !== before.machine.found?.identity

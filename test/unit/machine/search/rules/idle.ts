@@ -2,7 +2,7 @@ import type { Proof } from 'drainable/provider'
 import { isAbove, workOf } from '../truth.js'
 import { cameUnseen, emits, shownAlive, type Judged, type Rule } from './judged.js'
 
-/** What idle, and a closed door, may be said of. */
+/** When idle, and a seal, may be said. */
 export const IDLE_RULES: readonly Rule[] = [
   [
     'idle is said only where no process that was shown held work in the last look',

@@ -15,7 +15,7 @@ describe('ready, whoever drained it', () => {
     expect(run.answer().look().outcome).toBe('restored')
   })
 
-  test('carries no words of an earlier adapter', () => {
+  test('carries no native words of an earlier adapter', () => {
     expect(opening({ present: { native: 1 } }).look().change).not.toHaveProperty('native')
   })
 
@@ -42,7 +42,7 @@ describe('ready, whoever drained it', () => {
     expect(run.state.goal).toMatchObject({ wasAdmin: 'drain' })
   })
 
-  test('counts no look from before its start, and one of that instant', () => {
+  test('counts no look from before its start or from that instant', () => {
     expect(started({ own: 'drain' }).look({ after: 0, asked: 999 }).sent).toBe(null)
     expect(started({ own: 'drain' }).look({ after: 0, asked: 1_000 }).sent).toBe('hold drain')
   })
@@ -67,12 +67,12 @@ describe('ready, whoever drained it', () => {
     expect(run.error?.message).toMatch(/inherits 'maint'$/)
   })
 
-  test('does not mind that it inherits ready', () => {
+  test('ignores an inherited ready', () => {
     const run = opening({ own: 'ready', present: { inherited: 'ready' } }).look()
     expect(run.outcome).toBe('restored')
   })
 
-  test('gives in to whoever sets it back in the same process', () => {
+  test('gives in to a client that sets it back in the same process', () => {
     const run = opening().look().answer().look({ after: 10 })
     expect(run.outcome).toBe('restored')
     const again = opening({}, { mustBeHealthy: true }).set({ health: 'unknown' })
@@ -81,12 +81,12 @@ describe('ready, whoever drained it', () => {
     expect(again.outcome).toBe('overruled')
   })
 
-  test('gives in to whoever sets it back at once', () => {
+  test('gives in to a client that sets it back at once', () => {
     const run = opening().look().answer().set({ own: 'drain' }).look()
     expect(run.outcome).toBe('overruled')
   })
 
-  test('gives in to whoever sets it back after a restart that kept it open', () => {
+  test('gives in to a client that sets it back after a restart', () => {
     const run = opening({}, { mustBeHealthy: true }).set({ health: 'up' }).look().answer()
     run.set({ health: 'down' }).look().scope('w1', { incarnation: 'w1.2' }).look()
     run.set({ own: 'drain' }).look()
@@ -121,11 +121,11 @@ describe('ready, whoever drained it', () => {
     expect(run.sent).toBe(null)
   })
 
-  test('of a member that is gone ends as gone', () => {
+  test('ends as gone for a member that is gone', () => {
     expect(opening().vanish().look().look({ after: 20 }).outcome).toBe('gone')
   })
 
-  test('is refused where the balancer says no for good', () => {
+  test('ends as refused if the balancer refuses for good', () => {
     const run = opening().look().refuse(failure('FORBIDDEN')).look()
     expect(run.outcome).toBe('refused')
   })
@@ -137,19 +137,19 @@ describe('ready, whoever drained it', () => {
     lackedAt: 900,
   }
 
-  test('waits for a change of ours that is late', () => {
+  test('waits for a late change of ours', () => {
     const run = opening({ own: 'ready', lateBound: 500 }).put({ type: 'inherit', late: [hold] })
     expect(run.look().outcome).toBe(null)
     expect(run.looks(600).outcome).toBe('restored')
   })
 
-  test('opens a change of ours that comes late', () => {
+  test('opens a late change of ours', () => {
     const run = opening({ own: 'ready', lateBound: 500 }).put({ type: 'inherit', late: [hold] })
     run.look().set({ own: 'drain' }).look().look()
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('leaves a state alone that comes after its bound', () => {
+  test('leaves alone a state that comes after its bound', () => {
     const run = opening({ own: 'ready', lateBound: 300 }, { mustBeHealthy: true })
     run
       .put({ type: 'inherit', late: [hold] })
@@ -164,7 +164,7 @@ describe('ready, whoever drained it', () => {
 describe('waiting for health', () => {
   const healthy = { mustBeHealthy: true }
 
-  test('goes by way of drain out of maint', () => {
+  test('leaves maint by way of drain', () => {
     const run = opening({ own: 'maint', present: { health: 'up' } }, healthy).look()
     expect(run.sent).toBe('restore maint to drain')
   })
@@ -176,7 +176,7 @@ describe('waiting for health', () => {
     expect(run.set({ health: 'up' }).look().sent).toBe('restore drain to ready')
   })
 
-  test('does not wait where nothing is checked', () => {
+  test('does not wait without health checks', () => {
     expect(opening({}, healthy).look().sent).toBe('restore drain to ready')
   })
 
@@ -191,13 +191,13 @@ describe('waiting for health', () => {
     expect(run.outcome).toBe(null)
   })
 
-  test('without the wish a member that is down is opened', () => {
+  test('opens a member that is down if health was not asked for', () => {
     const run = opening({ present: { health: 'down' } }).look()
     expect(run.sent).toBe('restore drain to ready')
     expect(run.answer().look().outcome).toBe('restored')
   })
 
-  test('without the wish an unknown health is waited for', () => {
+  test('waits for an unknown health even if health was not asked for', () => {
     expect(opening({ present: { health: 'unknown' } }).look().sent).toBe(null)
   })
 
@@ -210,7 +210,7 @@ describe('waiting for health', () => {
     expect(run.error?.message).toContain("is 'drain' and no check passed within 1 s (health: down)")
   })
 
-  test('ends with HEALTH_TIMEOUT where it is ready and down', () => {
+  test('ends with HEALTH_TIMEOUT if it is ready and down', () => {
     const options = { own: 'ready' as const, present: { health: 'down' as const } }
     const run = opening(options, { ...healthy, until: 2_000 })
       .look()
@@ -226,13 +226,13 @@ describe('waiting for health', () => {
     expect(run.error?.code).toBe('HEALTH_TIMEOUT')
   })
 
-  test('ends with CALL_TIMEOUT where nothing was read until its time was over', () => {
+  test('ends with CALL_TIMEOUT if nothing was read before its time was over', () => {
     const run = opening({}, { until: 2_000 }).wait(1_000).put({ type: 'inherit', late: [] })
     expect(run.outcome).toBe('refused')
     expect(run.error?.code).toBe('CALL_TIMEOUT')
   })
 
-  test('ends with CALL_TIMEOUT where no look came back', () => {
+  test('ends with CALL_TIMEOUT if no look came back', () => {
     const run = opening({}, { until: 2_000 }).wait(1_000)
     run.put({ type: 'overdue', error: failure('CALL_TIMEOUT'), silent: true })
     expect(run.outcome).toBe('unreachable')
@@ -247,7 +247,7 @@ describe("the caller's own check", () => {
     return run.effects.filter((effect) => effect.type === 'check').length
   }
 
-  test('is asked before the door is opened', () => {
+  test('is asked before the member is opened', () => {
     const run = opening({}, checked).look()
     expect(checks(run)).toBe(1)
     expect(run.sent).toBe(null)
@@ -255,7 +255,7 @@ describe("the caller's own check", () => {
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('that passes after a look failed waits for the next look', () => {
+  test('that passes after a failed look waits for the next look', () => {
     const run = opening({}, checked).look().fail().put({ type: 'checked', error: null })
     expect(run.sent).toBe(null)
     expect(run.look().sent).toBe('restore drain to ready')
@@ -266,7 +266,7 @@ describe("the caller's own check", () => {
     expect(checks(run)).toBe(0)
   })
 
-  test('that fails ends it as refused', () => {
+  test('ends ready as refused when it fails', () => {
     const no = failure('HEALTH_TIMEOUT')
     const run = opening({}, checked).look().put({ type: 'checked', error: no })
     expect(run.outcome).toBe('refused')
@@ -281,12 +281,12 @@ describe("the caller's own check", () => {
     expect(checks(run.answer().look())).toBe(1)
   })
 
-  test('that has passed is not waited for under drain', () => {
+  test('is not waited for under drain once it has passed', () => {
     const run = opening({ own: 'maint' }, { ...checked, check: 'passed' }).look()
     expect(run.sent).toBe('restore maint to ready')
   })
 
-  test('is asked of a member that is ready', () => {
+  test('is asked about a ready member', () => {
     const run = opening({ own: 'ready' }, checked).look()
     expect(checks(run)).toBe(1)
     expect(run.outcome).toBe(null)
@@ -298,13 +298,13 @@ describe("the caller's own check", () => {
     expect(checks(run)).toBe(0)
   })
 
-  test('is no matter under another goal', () => {
+  test('is not asked under another goal', () => {
     const run = started().look().put({ type: 'checked', error: failure() })
     expect(run.outcome).toBe(null)
   })
 })
 
-test('an opening that gives in says who sets it back', () => {
+test('an opening that gives in names who sets it back', () => {
   const goal = openGoal({ of: 'anybody', until: null, lateUntil: null })
   const run = started({ goal, own: 'drain' })
   for (let i = 1; i <= 13 && run.outcome === null; i += 1) {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Sight } from '../../../../src/core/machine/input.js'
+import { contradicts } from '../../../../src/core/machine/sighted.js'
 import { MemberRun, held, idle } from '../member-run.js'
 
 /** Another run of this process has just seen the member. */
@@ -8,6 +9,19 @@ function see(run: MemberRun, sight: Partial<Sight> = {}): MemberRun {
   const known = { identity: '10.0.0.1:80', incarnations: new Map([['w1', 'w1.1']]) }
   const now = { askedAt: run.now, at: run.now }
   return run.put({ type: 'sighted', sight: { own: 'ready', ...known, ...now, ...sight } })
+}
+
+/** Whether a sight of another run, just now, makes this one look at once. */
+function isUrgent({ state, now }: MemberRun): boolean {
+  const at = now + 10
+  const incarnations = new Map([['w1', 'w1.1']])
+  return contradicts(state, {
+    own: 'ready',
+    identity: '10.0.0.1:80',
+    incarnations,
+    askedAt: at,
+    at,
+  })
 }
 
 const inEffect = ({ state }: MemberRun): boolean => state.proof.effectiveSince !== null
@@ -22,14 +36,28 @@ describe('a member that another run saw opened after our newest look', () => {
     expect(run.outcome).toBe('idle')
   })
 
-  test('has no quiet time behind it', () => {
+  test('is looked at at once, even if it is only held', () => {
+    expect(isUrgent(held().look())).toBe(true)
+    expect(isUrgent(idle().settle())).toBe(true)
+  })
+
+  test('is looked at once until an own look shows it closed', () => {
+    const run = see(held().look())
+    expect(isUrgent(run)).toBe(false)
+    expect(isUrgent(run.look())).toBe(true)
+    expect(isUrgent(run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look())).toBe(
+      false,
+    )
+  })
+
+  test('has no quiet time yet', () => {
     const run = see(held().look().looks(800))
     expect([inEffect(run), run.state.proof.inForce]).toEqual([false, false])
     expect([run.looks(900).phase, run.looks(400).phase]).toEqual(['draining', 'idle'])
     expect(run.all('idle-lost')).toEqual([])
   })
 
-  test('is lost where it was only drained, and ours was in maint', () => {
+  test('is lost if it was only drained and ours was in maint', () => {
     const run = held({ hold: 'maint' }).look()
     expect(inEffect(see(run, { own: 'maint' }))).toBe(true)
     expect(inEffect(see(run, { own: 'drain' }))).toBe(false)
@@ -39,18 +67,18 @@ describe('a member that another run saw opened after our newest look', () => {
     ['as it is held', held().look(), { own: 'drain' }],
     ['lower than it', held().look(), { own: 'maint' }],
     ['under another identity', held().look(), { identity: '10.0.0.2:80' }],
-  ] as const)('is as it was where it was seen %s', (_, run, sight) => {
+  ] as const)('is unchanged if it was seen %s', (_, run, sight) => {
     expect(inEffect(see(run, sight))).toBe(true)
   })
 
-  test('is what our own look says where that is as new', () => {
+  test('is as our own look says if that is as new', () => {
     const run = held().look()
     const askedAt = run.state.last?.askedAt ?? 0
     expect(inEffect(see(run, { askedAt }))).toBe(true)
     expect(inEffect(see(run, { askedAt: askedAt + 1 }))).toBe(false)
   })
 
-  test('is what our own change has made of it since', () => {
+  test('is as our own change has left it since', () => {
     const run = held()
     const { confirmedAt } = run.state.hold
     expect(run.state.last?.askedAt).toBe(confirmedAt)
@@ -68,29 +96,29 @@ describe('a member that another run saw opened after our newest look', () => {
     expect(run.state.proof.sealed).toBe(true)
   })
 
-  test('is held by nobody before the first hold has its answer', () => {
+  test('is not held before the first hold has its answer', () => {
     const run = new MemberRun().look()
     const { state } = run
     expect(see(run).state).toEqual(state)
   })
 
-  test('is none of ours before our first look', () => {
+  test('is not known before our first look', () => {
     expect(see(new MemberRun()).state).toEqual(new MemberRun().state)
   })
 
-  test('was seen by our own look, too', () => {
+  test('was seen by our own look too', () => {
     const run = idle().set({ own: 'ready' }).look()
     const { state } = run
     expect(see(run).state).toEqual(state)
   })
 
-  test('has the outcome that its run has', () => {
+  test('keeps the outcome of its run', () => {
     expect(see(idle().settle()).phase).toBe('idle')
     const given = see(held().look().put({ type: 'end', outcome: 'aborted' }))
     expect([given.outcome, inEffect(given)]).toEqual(['aborted', true])
   })
 
-  test('is none of a watch', () => {
+  test('does not affect a watch', () => {
     const run = new MemberRun({ goal: { kind: 'watch' }, own: 'drain' }).look().looks(300)
     expect(inEffect(see(run))).toBe(true)
   })

@@ -70,7 +70,7 @@ test('a member whose hold is under way keeps its place under an abort', async ()
   await held.release()
 })
 
-test('ready() ends a drain that gives its place back, to wait for another', async () => {
+test('ready() ends a drain that gave its place back and waits for another', async () => {
   const { clock, lb } = rig({ capabilities: { minInterval: 1_000 } })
   lb.occupy(web1)
   after(lb, isHold, () => lb.setBehind(web2, 'drain'))
@@ -91,7 +91,7 @@ test('ready() ends a drain that gives its place back, to wait for another', asyn
   expect([only(run.report()).outcome, lb.state(web1)]).toEqual(['overruled', 'ready'])
 })
 
-test('a drain that has its place keeps it until its first hold', async () => {
+test('a drain that has a place keeps it until its first hold', async () => {
   const { clock, lb } = rig()
   const wait = (ms: number): Promise<void> =>
     new Promise((resolve) => void clock.setTimeout(resolve, ms))
@@ -100,7 +100,7 @@ test('a drain that has its place keeps it until its first hold', async () => {
     await wait(500)
     return apply(changes, ctx)
   }
-  // While this one's call is under way, none of them trusts the look that they began with.
+  // While the call of this drain is under way, no other drain trusts its first look.
   await using busy = startDrain(lb, web3, { clock, timeout: '10m' })
   await clock.advance(100)
   const observe = lb.observe.bind(lb)

@@ -57,7 +57,7 @@ function damageNext(
 }
 
 // Fault 24: absence and another identity are believed at a second look.
-describe.each(damages)('one look with %s', (_, damage) => {
+describe.each(damages)('one damaged look, with %s', (_, damage) => {
   test('does not end the drain of a busy member', async () => {
     const { clock, lb } = balancer()
     const end = lb.occupy(web1, 3)
@@ -76,7 +76,7 @@ describe.each(damages)('one look with %s', (_, damage) => {
     expect(report.outcome).toBe('idle')
   })
 
-  test('does not let go of a member that is held', async () => {
+  test('does not release a held member', async () => {
     const { clock, lb } = balancer()
     const next = damageNext(lb, damage)
     const run = startDrain(lb, web1, { clock })
@@ -125,7 +125,7 @@ describe.each(damages)('one look with %s', (_, damage) => {
     expect(step.outcome).toBe('idle')
   })
 
-  test('does not lose the undo of a ticket', async () => {
+  test('does not end the undo of a ticket', async () => {
     const { clock, lb } = balancer()
     const run = startDrain(lb, web1, { clock })
     await clock.runUntil(run.done)
@@ -138,7 +138,7 @@ describe.each(damages)('one look with %s', (_, damage) => {
   })
 
   // What must stay true.
-  test('and more of the kind send nothing to the member', async () => {
+  test('or several of the kind send nothing to the member', async () => {
     const { clock, lb } = balancer({ latency: 10 })
     lb.occupy(web1)
     const next = damageNext(lb, damage)
@@ -158,7 +158,7 @@ describe.each(damages)('one look with %s', (_, damage) => {
 })
 
 // Fault 24: how far apart the two looks are.
-describe('two looks that show a member gone', () => {
+describe('two looks that show a member as gone', () => {
   test('are as far apart as the counts can be stale', async () => {
     const { clock, lb } = balancer({ capabilities: { freshness: 4_000 } })
     lb.occupy(web1)
@@ -191,7 +191,7 @@ describe('two looks that show a member gone', () => {
     expect(more.at(-1)!.at - first!.at).toBeLessThan(2_000)
   })
 
-  test('count anew when one between them shows the member', async () => {
+  test('start again when one between them shows the member', async () => {
     const { clock, lb } = balancer({ capabilities: { freshness: 1_000 } })
     const end = lb.occupy(web1)
     let n = 0
@@ -210,7 +210,7 @@ describe('two looks that show a member gone', () => {
     expect(phase).toBe('draining')
   })
 
-  test('by absence let go of a held member only together', async () => {
+  test('end the drain of a held member only together', async () => {
     const { clock, lb } = balancer({ capabilities: { freshness: 2_000 } })
     const seen = recorder()
     const run = startDrain(lb, web1, { clock, timeout: '1m', onEvent: seen.onEvent })
@@ -246,7 +246,7 @@ describe('a member that is gone for good', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('ends as gone where no process holds it any more', async () => {
+  test('ends as gone if no process holds it any more', async () => {
     const { clock, lb } = balancer()
     const end = lb.occupy(web1)
     const run = startDrain(lb, web1, { clock, timeout: '5m' })
@@ -258,7 +258,7 @@ describe('a member that is gone for good', () => {
     expect(report).toMatchObject({ outcome: 'gone', error: { code: 'MEMBER_GONE' } })
   })
 
-  test('is MEMBER_GONE for drain()', async () => {
+  test('rejects drain() with MEMBER_GONE', async () => {
     const { clock, lb } = balancer()
     lb.occupy(web1)
     const caught = thrown(drain(lb, web1, { clock, timeout: '5m' }))

@@ -72,7 +72,7 @@ const story = fc.record({
   after: fc.integer({ min: 0, max: 40_000 }),
 })
 
-test('what one run has undone no other run of this process writes again', async () => {
+test('a ticket undone by one run is written again by no other run', async () => {
   await fc.assert(
     fc.asyncProperty(delays, story, async (slow, how) => {
       const { states, kept } = await undone(slow, how)

@@ -1,4 +1,4 @@
-/** The line in which the runs of one process write one ticket: what a store carries out late is mended by whoever is last. */
+/** The queue in which the runs of one process write one ticket: the last run repairs what a store carried out late. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { fileTickets, fromUnstorage, type TicketStore } from 'drainable'
@@ -46,7 +46,7 @@ function gated(): {
   }
 }
 
-test('a late writing does not bring back what waits in line to be dropped', async () => {
+test('a late write does not bring back a ticket that is to be dropped', async () => {
   const { store, stored, asked, carryOut } = gated()
   const [one, other] = [writerFor(store), writerFor(store)]
   one.save(() => ticket(1)).catch(() => undefined)
@@ -89,7 +89,7 @@ const step = fc.record({
 })
 const run = fc.array(step, { minLength: 1, maxLength: 4 })
 
-test('what the last of several runs wants is there at last', async () => {
+test('the ticket of the last of several runs is there at last', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.integer({ min: 0, max: 80_000 }), { minLength: 1, maxLength: 8 }),
@@ -116,7 +116,7 @@ test('what the last of several runs wants is there at last', async () => {
   )
 })
 
-test('two stores over one storage are written in one line', async () => {
+test('two stores over one storage write in one queue', async () => {
   const { store, stored, asked, carryOut } = gated()
   const storage = {
     getItem: (key: string) => store.get(key),
@@ -134,7 +134,7 @@ test('two stores over one storage are written in one line', async () => {
   expect(stored()).toBeUndefined()
 })
 
-test('two stores of files in one folder keep what is written to both at once', async () => {
+test('two stores of files in one folder keep what is written to both', async () => {
   await using folder = await temporaryFolder()
   const writers = [folder.path, `${folder.path}/.`].map((path) => writerFor(fileTickets(path)))
   const saves = writers.map((writer, n) => writer.save(() => ticket(n)))

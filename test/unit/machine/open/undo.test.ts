@@ -27,13 +27,13 @@ describe('the undo of a hold', () => {
     expect(run.look().sent).toBe('restore drain to ready')
   })
 
-  test('waits for a look after one that failed', () => {
+  test('waits for a look after a failed one', () => {
     const run = held().look().fail().open()
     expect(run.sent).toBe(null)
     expect(run.look().sent).toBe('restore drain to ready')
   })
 
-  test('carries the identity and the words of the adapter', () => {
+  test('carries the identity and the native words of the adapter', () => {
     const run = undoing({ present: { native: { weight: 7 } } })
     expect(run.change).toMatchObject({ identity: '10.0.0.1:80', native: { weight: 7 } })
   })
@@ -86,13 +86,13 @@ describe('the undo of a hold', () => {
     expect(run.sentSoFar).toEqual(['hold drain'])
   })
 
-  test('of a member that is another one ends as gone', () => {
+  test('of a replaced member ends as gone', () => {
     const run = held().open().set({ identity: 'x' }).look().look({ after: 20 })
     expect(run.outcome).toBe('gone')
     expect(run.sentSoFar).toEqual(['hold drain'])
   })
 
-  test('waits for the answer to what is under way, also past its time', () => {
+  test('waits for the answer under way, even past its time', () => {
     const run = held().look()
     run
       .open({ until: run.now + 50 })
@@ -101,12 +101,12 @@ describe('the undo of a hold', () => {
     expect(run.outcome).toBe(null)
   })
 
-  test('sends nothing once it is over', () => {
+  test('sends nothing after its end', () => {
     const run = undoing().answer().look().set({ own: 'drain' }).look()
     expect(run.sentSoFar).toEqual(['hold drain', 'restore drain to ready'])
   })
 
-  test('of a member whose state before is not known leaves it alone', () => {
+  test('leaves a member alone whose earlier state is unknown', () => {
     const found = { identity: '10.0.0.1:80', own: 'unknown' as const, serves: true, native: null }
     const changes = [
       { kind: 'hold' as const, to: 'drain' as const, state: 'applied' as const, at: 1 },
@@ -118,16 +118,16 @@ describe('the undo of a hold', () => {
     })
     run.open().look()
     expect(run.outcome).toBe('overruled')
-    expect(run.error?.message).toContain('its state before the drain was not known')
+    expect(run.error?.message).toContain('its state before the drain is not known')
     expect(run.error?.retryable).toBe(false)
     expect(run.sent).toBe(null)
   })
 
-  test('without words of the adapter carries none', () => {
+  test('carries no native words if the adapter gave none', () => {
     expect(undoing().change).not.toHaveProperty('native')
   })
 
-  test('does not mind that the member inherits a drain', () => {
+  test('ignores an inherited drain', () => {
     const run = undoing({ present: { inherited: 'drain' } })
       .answer()
       .look()
@@ -142,7 +142,7 @@ describe('the undo of a hold', () => {
     expect(run.answer().all('terminated')).toEqual([])
   })
 
-  test('that finds it so already notes that', () => {
+  test('notes that it found it so already', () => {
     const run = started({ own: 'maint' }).look().answer('unchanged').look().set({ own: 'ready' })
     run.scope('w1', { incarnation: 'w1.2' }).look().answer().look().open().look()
     run.set({ own: 'maint' }).answer('unchanged')
@@ -167,10 +167,10 @@ describe('the undo of a hold', () => {
   })
 })
 
-describe('the way out of maint', () => {
+describe('leaving maint', () => {
   const maint: RunOptions = { hold: 'maint', present: { health: 'up' } }
 
-  test('goes by way of drain where checks run', () => {
+  test('goes by way of drain if checks run', () => {
     const run = undoing(maint)
     expect(run.sent).toBe('restore maint to drain')
     run.set({ health: 'unknown' }).answer().look()
@@ -179,16 +179,16 @@ describe('the way out of maint', () => {
     expect(run.answer().look().outcome).toBe('restored')
   })
 
-  test('opens a member that is down, where its health is not asked for', () => {
+  test('opens a member that is down if its health is not asked for', () => {
     const run = undoing(maint).answer().set({ health: 'down' }).look()
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('goes straight where nothing is checked', () => {
+  test('goes straight if nothing is checked', () => {
     expect(undoing({ hold: 'maint' }).sent).toBe('restore maint to ready')
   })
 
-  test('goes straight where the product has no drain', () => {
+  test('goes straight if the product has no drain', () => {
     const run = undoing({ ...maint, ladder: ['ready', 'maint'] })
     expect(run.sent).toBe('restore maint to ready')
   })
@@ -218,63 +218,63 @@ describe('the way out of maint', () => {
   })
 })
 
-describe('a state that is not ours', () => {
-  test('is left alone: overruled', () => {
+describe('a state found by an undo', () => {
+  test('is left alone as overruled if it is not ours', () => {
     const run = held().look().set({ own: 'maint' }).open().look()
     expect(run.outcome).toBe('overruled')
     expect(run.error?.code).toBe('CONFLICT')
-    expect(run.error?.message).toContain("'maint', set so by another client")
+    expect(run.error?.message).toContain("'maint', set by another client")
     expect(run.sentSoFar).toEqual(['hold drain'])
   })
 
-  test('is one of ours that another process brought back', () => {
+  test('is ours if another process brought back our hold', () => {
     const run = undoing({ hold: 'maint' })
     run.answer().set({ own: 'maint' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.sent).toBe('restore maint to ready')
   })
 
-  test('is one of ours before that in the same process', () => {
+  test('is not ours if it is an earlier one in the same process', () => {
     const run = held({ seal: 'gentle' }).idle().set({ own: 'drain' }).open().look()
     expect(run.outcome).toBe('overruled')
   })
 
-  test('is ours before that in another process', () => {
+  test('is ours if it is an earlier one in another process', () => {
     const run = held({ seal: 'gentle' }).idle()
     run.set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).open().look()
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('is of unknown owner where the hold was only intended', () => {
+  test('has an unknown owner if the hold was only intended', () => {
     const run = started().look().set({ own: 'drain' }).answer('unchanged').open().look()
     expect(run.outcome).toBe('overruled')
     expect(run.error?.message).toContain('was only intended')
   })
 
-  test('set after our first step in the same process is theirs', () => {
+  test('is not ours if it was set after our first step in the same process', () => {
     const run = started({ own: 'drain', hold: 'maint' }).look().answer().look().open().look()
     run.answer().set({ own: 'maint' }).look()
     expect(run.outcome).toBe('overruled')
     expect(run.error?.message).toContain("'maint' again after it was made 'drain'")
   })
 
-  test('that is as wished already is done', () => {
+  test('ends the undo if it is the wished one', () => {
     const run = held().look().set({ own: 'ready' }).open().look()
     expect(run.outcome).toBe('restored')
     expect(run.sentSoFar).toEqual(['hold drain'])
   })
 
-  test('set after our undo in the same process is theirs', () => {
+  test('is not ours if it was set after our undo in the same process', () => {
     const run = undoing({ lateBound: 1_000 }).answer().set({ own: 'drain' }).look()
     expect(run.outcome).toBe('overruled')
     expect(run.error?.message).toContain("'drain' again after it was made 'ready'")
   })
 
-  test('brought back after our undo by another process is opened again', () => {
+  test('is opened again if another process brought it back after our undo', () => {
     const run = undoing().answer().set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('a raise over our own whose answer was lost is ours in either state', () => {
+  test('is ours, either way, after a lost raise over our own hold', () => {
     const sealing = (): MemberRun => held({ seal: 'gentle' }).lookAt(100).lookAt(1_000)
     expect(sealing().lose().open().look().sent).toBe('restore drain to ready')
     expect(sealing().lose('done').open().look().outcome).toBe(null)

@@ -26,16 +26,16 @@ function meddled(size: number, others: readonly MemberRef[]) {
   return { clock, lb, slow, runs }
 }
 
-// A drain whose wish is newer than a look of another may be down in that look already: counted twice.
+// A member with a wish newer than another drain's look may be down in that look already, and be counted twice.
 describe('places that were taken while a look was under way', () => {
-  test('are counted once, however many looks that goes on for', async () => {
+  test('are counted once, however many looks that takes', async () => {
     const { clock, slow, runs } = meddled(6, FOUR)
     await using last = startDrain(slow, web(5), { clock, timeout: '10m' })
     expect((await clock.runUntil(last.done)).outcome).toBe('idle')
     for (const run of runs) await run.release()
   })
 
-  test('leave none for one that would be the last', async () => {
+  test('leave no place for a drain that would take the last member', async () => {
     const { clock, lb, slow, runs } = meddled(5, FOUR)
     await using last = startDrain(slow, web(5), { clock, timeout: '10m' })
     const { outcome, error } = await clock.runUntil(last.done)

@@ -23,13 +23,13 @@ function undone(run: MemberRun, after = 0, gap: Gap = { ms: after, foreign: true
 
 const LONG = { lateBound: 60_000 }
 
-test('a refused hold that a ticket knows of is settled by the next look', () => {
+test('a refused hold of a ticket is settled by the next look', () => {
   const run = undone(started(LONG).look().refuse(failure('CONFLICT', true)))
   expect(brokenInvariants(run.state)).toEqual([])
   expect(run.look().outcome).toBe('restored')
 })
 
-test('a lost hold that a ticket knows of is waited for', () => {
+test('a lost hold of a ticket is waited for', () => {
   const run = undone(started(LONG).look().lose()).look()
   expect(run.outcome).toBe(null)
   expect(run.look({ after: 60_000 }).outcome).toBe('restored')
@@ -40,7 +40,7 @@ test.each([
   ['half of it has passed', 30_000, { ms: 30_000, foreign: false }, 30_000],
   ['the wall clock jumped', 70_000, { ms: 0, foreign: false }, 60_000],
   ['another boot wrote the ticket', 70_000, { ms: 70_000, foreign: true }, 60_000],
-])('a lost hold that was looked for is waited for no longer than it may come: %s', (...row) => {
+])('a lost hold is waited for no longer than it may come: %s', (...row) => {
   const [, after, gap, left] = row
   const lost = started(LONG).look().lose().put({ type: 'end', outcome: 'aborted' }).look()
   const run = undone(lost, after, gap).look()

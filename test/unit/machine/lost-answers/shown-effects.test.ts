@@ -13,41 +13,41 @@ function waiting(): MemberRun {
   return started({ lateBound: 9_000 }).look()
 }
 
-describe('what looks show of a hold under way', () => {
-  test('its effect came', () => {
+describe('looks at a hold under way show', () => {
+  test('that its effect came', () => {
     expect(sight(waiting().look())).toBe(undefined)
     expect(sight(waiting().set({ own: 'drain' }).look())).toBe('shown')
     expect(sight(waiting().set({ own: 'maint' }).look())).toBe('shown')
   })
 
-  test('its effect came and went', () => {
+  test('that its effect came and went', () => {
     const run = waiting().set({ own: 'drain' }).look().set({ own: 'ready' }).look()
     expect(sight(run)).toBe('gone')
     expect(run.state.hold.pending).toMatchObject({ before: 'ready' })
     expect(sight(run.set({ own: 'drain' }).look())).toBe('gone')
   })
 
-  test('nothing, where it was decided on a member that is closed already', () => {
+  test('nothing if it was decided on a closed member', () => {
     expect(sight(started({ own: 'maint' }).look().look())).toBe(undefined)
   })
 
-  test('nothing, where the state is not known', () => {
+  test('nothing if the state is unknown', () => {
     expect(sight(waiting().set({ own: 'unknown' }).look())).toBe(undefined)
     const run = waiting().set({ own: 'drain' }).look().set({ own: 'unknown' }).look()
     expect(sight(run)).toBe('shown')
   })
 
-  test('nothing, where another member has its name', () => {
+  test('nothing if another member has its name', () => {
     expect(sight(waiting().set({ own: 'drain', identity: 'another' }).look())).toBe(undefined)
   })
 
-  test('nothing of an effect that was there before', () => {
+  test('nothing of an effect from before', () => {
     const run = held().set({ own: 'drain', stored: 'maint' }).look().open({ of: 'anybody' }).look()
     expect(run.sent).toBe('restore drain to ready')
     expect(sight(run.look())).toBe(undefined)
   })
 
-  test('nothing of what another hold may have brought', () => {
+  test('nothing of what another hold may have caused', () => {
     const run = waiting().lose().look()
     expect(run.state.hold.pending).toMatchObject({ shared: true })
     expect(sight(run.set({ own: 'drain' }).look())).toBe(undefined)
@@ -63,11 +63,11 @@ describe('what looks show of a hold under way', () => {
   })
 })
 
-describe('a hold that came and went before its answer was lost', () => {
+describe('a hold whose effect came and went before its answer was lost', () => {
   const gone = (): MemberRun =>
     waiting().set({ own: 'drain' }).look().set({ own: 'ready' }).look().lose()
 
-  test('keeps that it came', () => {
+  test('is remembered to have come', () => {
     expect(late(gone())).toMatchObject({ sight: 'gone' })
     expect(late(waiting().set({ own: 'drain' }).look().lose())).toMatchObject({ sight: 'shown' })
     expect(late(waiting().lose())).not.toHaveProperty('sight')
@@ -111,14 +111,14 @@ describe('a hold that came and went before its answer was lost', () => {
     }
   })
 
-  test('leaves a lower state of another client alone, where another process shows it', () => {
+  test('leaves alone a lower state of another client in another process', () => {
     const run = started({ hold: 'maint', lateBound: 9_000 }).look().set({ own: 'maint' }).look()
     run.lose().open().set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(ledger(run)).toEqual(['hold maint applied', 'restore drain unchanged'])
     expect(run.outcome).toBe('overruled')
   })
 
-  test('leaves it alone also where we had set the higher state before', () => {
+  test('leaves it alone even if we had set the higher state before', () => {
     const run = held({ hold: 'maint', lateBound: 9_000 }).look()
     run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look({ after: 300 })
     expect(run.sentSoFar).toEqual(['hold maint', 'hold maint'])
@@ -128,7 +128,7 @@ describe('a hold that came and went before its answer was lost', () => {
     expect(run.outcome).toBe('overruled')
   })
 
-  test('leads back to a drain of ours, or to one that was there before', () => {
+  test('leads back to a drain of ours or to an earlier one', () => {
     const raised = held({ escalateAfter: 100, lateBound: 9_000 }).look().wait(100).look()
     expect(raised.sent).toBe('hold maint')
     raised.set({ own: 'maint' }).look().set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' })
@@ -141,7 +141,7 @@ describe('a hold that came and went before its answer was lost', () => {
     expect(ledger(bare.look())).toEqual(['hold maint applied', 'restore ready applied'])
   })
 
-  test('was another client’s, where its answer says that it found it so', () => {
+  test('was another client’s if its answer says unchanged', () => {
     const run = waiting().set({ own: 'drain' }).look()
     run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look().answer('unchanged')
     expect(ledger(run)).toContain('restore ready unchanged')
@@ -149,7 +149,7 @@ describe('a hold that came and went before its answer was lost', () => {
     expect(run.outcome).toBe('overruled')
   })
 
-  test('was another client’s, where it is refused', () => {
+  test('was another client’s if it is refused', () => {
     const rejected = { ref: WEB1, status: 'rejected' as const, error: failure('REJECTED', false) }
     for (const isGivenUp of [false, true]) {
       const run = waiting().set({ own: 'drain' }).look()
@@ -168,7 +168,7 @@ describe('a hold that came and went before its answer was lost', () => {
     expect(run.outcome).toBe('overruled')
   })
 
-  test('and was applied is put back where another process has forgotten it', () => {
+  test('and was applied is put back if another process forgot it', () => {
     const run = waiting().set({ own: 'drain' }).look()
     run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look().answer()
     run.set({ own: 'ready' }).look()
@@ -178,13 +178,13 @@ describe('a hold that came and went before its answer was lost', () => {
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('that shows as gone after its answer was lost is noted as well', () => {
+  test('is noted even if its loss shows after the answer was lost', () => {
     const run = waiting().set({ own: 'drain' }).look().lose().set({ own: 'ready' }).open().look()
     expect(late(run)).toMatchObject({ sight: 'gone' })
     expect(ledger(run)[0]).toBe('hold drain applied')
   })
 
-  test('was another client’s, where its call says at last that it found it so', () => {
+  test('was another client’s if its call ends as unchanged at last', () => {
     for (const incarnation of ['w1.1', 'w1.2']) {
       const run = waiting().set({ own: 'drain' }).look()
       const { change } = run.state.hold.pending!
@@ -199,10 +199,10 @@ describe('a hold that came and went before its answer was lost', () => {
   })
 })
 
-describe('a hold that came and went before its answer: applied', () => {
+describe('an applied hold whose effect came and went before the answer', () => {
   const refusal = failure('CONFLICT', true)
 
-  test('is put back where another process has forgotten it, and its refusal is over', () => {
+  test('is put back if another process forgot it, without its refusal', () => {
     const run = waiting().refuse(refusal).look({ after: 300 })
     expect(run.sentSoFar).toEqual(['hold drain', 'hold drain'])
     run.set({ own: 'drain' }).look()
@@ -211,15 +211,45 @@ describe('a hold that came and went before its answer: applied', () => {
     expect(run.set({ own: 'ready' }).look({ after: 300 }).sent).toBe('hold drain')
   })
 
-  test('is overruled where another client took it back', () => {
+  test('is put back where it raised, or put back, a hold of ours', () => {
+    const raised = held({ escalateAfter: 100, lateBound: 9_000 }).look().wait(100).look()
+    raised.set({ own: 'maint' }).look()
+    const again = held({ lateBound: 9_000 }).look().set({ own: 'ready' })
+    again.scope('w1', { incarnation: 'w1.2' }).look().set({ own: 'drain' }).look()
+    for (const run of [raised, again]) {
+      run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.3' }).look()
+      expect(ledger(run).at(-1)).toBe('restore ready applied')
+      run.answer('applied').set({ own: 'ready' }).look()
+      expect([run.outcome, run.sent]).toEqual([null, run.sentSoFar.at(-2)])
+    }
+  })
+
+  test('is put back where a state file brought back less than it led to', () => {
+    const run = held({ escalateAfter: 100, lateBound: 9_000 }).look().wait(100).look().answer()
+    run.look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.sentSoFar).toEqual(['hold drain', 'hold maint', 'hold maint'])
+    run.set({ own: 'maint' }).look().set({ own: 'drain' }).scope('w1', { incarnation: 'w1.3' })
+    run.look().answer('applied').set({ own: 'drain' }).look()
+    expect([run.outcome, run.sent]).toEqual([null, 'hold maint'])
+  })
+
+  test('is overruled where another client lowered it in the process that had forgotten it', () => {
+    const run = held({ escalateAfter: 100, lateBound: 9_000 }).look().wait(100).look().answer()
+    run.look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    run.set({ own: 'maint' }).look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.3' })
+    run.look().answer('applied').set({ own: 'drain' })
+    expect(run.look().outcome).toBe('overruled')
+  })
+
+  test('is overruled if another client took it back', () => {
     const run = waiting().set({ own: 'drain' }).look().set({ own: 'ready' }).look()
     run.answer('applied').set({ own: 'ready' })
     expect(run.look().outcome).toBe('overruled')
   })
 })
 
-describe('a step of an undo that came and went', () => {
-  test('was carried out, where its answer says so', () => {
+describe('a step of an undo whose effect came and went', () => {
+  test('was carried out if its answer says so', () => {
     const run = held({ hold: 'maint' }).set({ health: 'unknown' }).look().open().look().answer()
     run.set({ health: 'up' }).look()
     expect(run.sent).toBe('restore drain to ready')
@@ -231,19 +261,19 @@ describe('a step of an undo that came and went', () => {
 describe('an undo whose answer is lost', () => {
   const opening = (): MemberRun => held({ lateBound: 9_000 }).look().open().look()
 
-  test('may still come, where its effect was not seen', () => {
+  test('may still come if its effect was not seen', () => {
     const run = opening().lose()
     expect(late(run)).toMatchObject({ change: { kind: 'restore' } })
     expect(run.state.hold.changes).toHaveLength(1)
   })
 
-  test('leaves the ledger alone where its effect came and went, until its answer', () => {
+  test('keeps the ledger until its answer, if its effect came and went', () => {
     const run = opening().set({ own: 'ready' }).look().set({ own: 'drain' }).look()
     expect(ledger(run)).toEqual(['hold drain applied'])
     expect(ledger(run.answer('unchanged'))).not.toContain('restore drain unchanged')
   })
 
-  test('was carried out, where its effect came and went', () => {
+  test('was carried out if its effect came and went', () => {
     const run = opening().set({ own: 'ready' }).look().set({ own: 'drain' }).look().lose()
     expect(run.state.hold.late).toEqual([])
     expect(run.state.hold.changes.at(-1)).toMatchObject({
@@ -253,13 +283,13 @@ describe('an undo whose answer is lost', () => {
     })
   })
 
-  test('may still come, where its effect is seen only now', () => {
+  test('may still come if its effect is seen only now', () => {
     const run = opening().set({ own: 'ready' }).look().lose()
     expect(late(run)).toMatchObject({ change: { kind: 'restore' }, sight: 'shown' })
   })
 })
 
-describe('the end of a call that was given up', () => {
+describe('the end of a given-up call', () => {
   /** The call of the first hold is given up; its member is in this state. */
   function givenUp(own: 'ready' | 'drain' | 'maint') {
     const run = started({ own, lateBound: 9_000 }).look()
@@ -282,7 +312,7 @@ describe('the end of a call that was given up', () => {
     return { type: 'result' as const, change, result }
   }
 
-  test('as applied: what shows from the loss on is ours', () => {
+  test('as applied makes ours what shows from the loss on', () => {
     const { run, end } = givenUp('maint')
     expect(late(run)).toMatchObject({ lackedAt: null })
     const { lostAt } = run.state.hold.late[0]!
@@ -291,7 +321,7 @@ describe('the end of a call that was given up', () => {
     expect(late(run)).toMatchObject({ lackedAt: lostAt, lostAt: run.now, until: run.now })
   })
 
-  test('as applied: what shows from the last look without it on is ours', () => {
+  test('as applied makes ours what shows since the last look without it', () => {
     const { run, end } = givenUp('ready')
     run.look()
     const lackedAt = run.now
@@ -300,7 +330,7 @@ describe('the end of a call that was given up', () => {
     expect(late(run)).toMatchObject({ lackedAt, until: run.now })
   })
 
-  test('as refused: what was there before is not ours', () => {
+  test('as refused leaves what was there before to its owner', () => {
     const { run, end } = givenUp('drain')
     end('rejected')
     expect(late(run)).toMatchObject({ lackedAt: null, refused: true })
@@ -308,14 +338,14 @@ describe('the end of a call that was given up', () => {
 })
 
 describe('a hold without an answer', () => {
-  test('has its time from the first look on, whatever that shows', () => {
+  test('may come for its time from the first look, whatever that shows', () => {
     expect(late(started({ lateBound: 1_000 }).look().lose().vanish().look())).toMatchObject({
       until: 2_020,
       lackedAt: 1_010,
     })
   })
 
-  test('is not what shows once a repeat of it was confirmed', () => {
+  test('is not what shows once its repeat was confirmed', () => {
     const run = started({ lateBound: 9_000 }).look().lose().look()
     const { lackedAt } = late(run)!
     run.set({ own: 'maint' }).answer().look()
@@ -325,7 +355,7 @@ describe('a hold without an answer', () => {
   })
 })
 
-describe('a hold that an undo could not tell for its own', () => {
+describe('a hold that an undo could not tell from its own', () => {
   const LOST = { lostAt: 1_000, until: null, lackedAt: null }
   const MAINT = { change: { to: 'maint' } }
   const leftAlone = (): MemberRun => {
@@ -337,7 +367,7 @@ describe('a hold that an undo could not tell for its own', () => {
     return run.set({ own: 'drain' }).open().look()
   }
 
-  test('stays in the ledger as intended, and is no news to whoever inherits it', () => {
+  test('stays intended in the ledger for whoever inherits it', () => {
     const run = leftAlone()
     expect(run.outcome).toBe('overruled')
     expect(run.state.hold.late).toMatchObject([{ change: { to: 'drain' }, sight: 'gone' }, MAINT])
