@@ -13,6 +13,7 @@ import { localProcesses, NOT_LOCAL } from './local-processes.js'
 import { type OtherSight, OtherProcesses } from './other-processes.js'
 import { noteStandstill, type Process, toProcess } from './process.js'
 import type { ProcessSight, Wanted } from '../read/read.js'
+import { Room } from './room.js'
 import { RuntimeSocket } from './socket.js'
 import { Standstill } from './standstill.js'
 import { Unseen } from './unseen.js'
@@ -33,10 +34,6 @@ const JUST_REPLACED = 'a reload has just replaced it, it is read at the next loo
 const OVER = new Error('the look has its answer')
 /** How often the master is asked for old workers while everything is busy, ms. */
 const MASTER_LOOK = 250
-/** HAProxy answers over the kept connection within that time, where it only takes no more connections, ms. */
-const ALIVE = 1_000
-/** Where there is no room for a connection that is kept, none is made for that long, ms. */
-const CROWDED = 300_000
 
 /** The result of one look: the process that serves, and those beside it. */
 export interface EverySight {
@@ -65,8 +62,7 @@ export class ControlPoint {
   /** When the master last listed its workers, by the clock of the calls. */
   #listedAt = -Infinity
   #current: Process | undefined
-  /** All connections of `stats maxconn` are taken: until when none is kept, by the clock of the calls. */
-  #crowdedUntil = -Infinity
+  readonly #room = new Room()
 
   constructor(settings: Settings) {
     this.#settings = settings
@@ -274,7 +270,7 @@ export class ControlPoint {
           : process.view.read(wanted, channel, ctx)
       ).catch(async (error: unknown) => {
         this.#standstill.fail(ctx.clock.now())
-        await this.#makeRoom(process, error, ctx)
+        await this.#room.make(process.kept, error, ctx)
         throw error
       })
       process.seenAt = ctx.clock.now()
@@ -373,28 +369,8 @@ export class ControlPoint {
     }
   }
 
-  /**
-   * Every drain keeps a connection, and ten of them take all that `stats maxconn` allows by default: then
-   * nobody is answered any more, and each gives its own up. A frozen process does not answer over it either.
-   */
-  async #makeRoom({ kept }: Process, error: unknown, ctx: CallContext): Promise<void> {
-    if (kept?.state !== 'open' || ctx.signal.aborted || !isUnanswered(error)) return
-    const limit = new AbortController()
-    const cancel = ctx.clock.setTimeout(() => limit.abort(OVER), ALIVE)
-    try {
-      const signal = AbortSignal.any([ctx.signal, limit.signal])
-      await kept.run('show cli level', { ...ctx, signal })
-    } catch {
-      return // the look says what is wrong
-    } finally {
-      cancel()
-    }
-    this.#crowdedUntil = ctx.clock.now() + CROWDED
-    kept.close()
-  }
-
   async #ensureKept(process: Process, ctx: CallContext): Promise<void> {
-    if (ctx.clock.now() < this.#crowdedUntil) return
+    if (this.#room.isCrowded(ctx.clock.now())) return
     if (process.kept?.state === 'open') {
       if (process.kept.stale) await process.kept.run('show cli level', ctx)
       return
@@ -402,8 +378,7 @@ export class ControlPoint {
     const { replyTimeout } = this.#settings
     const kept = await KeptConnection.open(this.#socket, replyTimeout, ctx).catch(
       (error: unknown) => {
-        // The look before was answered.
-        if (isUnanswered(error)) this.#crowdedUntil = ctx.clock.now() + CROWDED
+        this.#room.refuse(error, ctx.clock.now())
         throw error
       },
     )
@@ -420,11 +395,4 @@ export class ControlPoint {
       })
     }
   }
-}
-
-/** Whether nothing came: it is frozen, or takes no more connections. */
-function isUnanswered(error: unknown): boolean {
-  if (!isDrainableError(error)) return false
-  const { code } = (error.cause ?? {}) as NodeJS.ErrnoException
-  return error.code === 'CALL_TIMEOUT' || code === 'EAGAIN'
 }
