@@ -1,7 +1,7 @@
 /** One HAProxy with two servers behind it, and clients that hold on to their connections. */
 import { Agent } from 'node:http'
 import { connect, type ClientHttp2Session } from 'node:http2'
-import { type DrainReport, select } from 'drainable'
+import { type Drain, type DrainReport, select } from 'drainable'
 import { haproxyRuntime, type HaproxyRuntimeOptions } from 'drainable/haproxy-runtime'
 import type { PresentReading } from 'drainable/provider'
 import { freePort, Haproxy, type HaproxyOptions, until } from './haproxy.js'
@@ -164,4 +164,25 @@ export class Http2Client implements Disposable {
   [Symbol.dispose](): void {
     this.#session.destroy()
   }
+}
+
+/** A request of a client with its own connection that goes on until the test ends it. */
+export async function work({ haproxy, s1 }: Lab): Promise<{ end(): Promise<void> }> {
+  const client = new Client(haproxy.port('web'), 's1')
+  const answer = client.ask('/stream')
+  await until(() => s1.active === 1, 'in flight')
+  return {
+    async end() {
+      s1.release()
+      await answer
+      client[Symbol.dispose]()
+    },
+  }
+}
+
+/** How busy the backend was when idle was said; -1 before that. */
+export function busyAtIdle(drained: Drain, backend: Backend): () => number {
+  let busy = -1
+  drained.on('idle', () => (busy = backend.active))
+  return () => busy
 }

@@ -6,7 +6,7 @@ import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { describe, expect, it } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { Haproxy, until } from '../../support/haproxy.js'
-import { member, site, web1, type Config } from '../../support/haproxy-lab.js'
+import { lab, member, SEALED_IDLE, site, web1, type Config } from '../../support/haproxy-lab.js'
 import { Backend, request } from '../../support/haproxy-traffic.js'
 
 describe.each(engines('haproxy'))('sockets of HAProxy $version', (engine) => {
@@ -58,6 +58,22 @@ ${Array.from({ length: 20 }, (_, index) => `  server ${index} 127.0.0.1:${port('
       expect(await haproxy.stat('web', 's1', 'status')).toBe('no check')
     },
   )
+
+  it.concurrent('more drains than HAProxy takes connections all end', async ({ expect }) => {
+    const pools = ['a', 'b', 'c', 'd', 'e', 'f']
+    await using it = await lab({
+      engine,
+      global: '  stats maxconn 3',
+      config: (port) => [...pools, 'web'].map((pool) => site(port, pool)).join(''),
+    })
+    const ends = pools.map(async (pool) => {
+      await using lb = it.provider({ replyTimeout: '2s', maxConnections: 1 })
+      await using drained = startDrain(lb, { pool, member: 's1' }, { timeout: '60s' })
+      return member(await drained.done)
+    })
+    for (const end of await Promise.all(ends)) expect(end).toMatchObject(SEALED_IDLE)
+    expect(await request(it.haproxy.port('web'), '/')).toMatchObject({ status: 200 })
+  })
 
   it.concurrent('a short stats timeout and few connections are enough', async ({ expect }) => {
     await using haproxy = await Haproxy.start({

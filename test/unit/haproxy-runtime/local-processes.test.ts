@@ -10,6 +10,12 @@ interface Shown {
   readonly parent: number
   readonly name?: string
   readonly args?: readonly string[]
+  /** @defaultValue asleep */
+  readonly state?: string
+  /** Ticks since the boot. */
+  readonly startedAt?: number
+  /** Its numbers, from the outermost namespace of processes to its own. */
+  readonly numbers?: readonly number[]
 }
 
 const MASTER = ['-W', '-f', 'haproxy.cfg', '-S', '/run/master.sock,level,admin']
@@ -18,8 +24,16 @@ const MASTER = ['-W', '-f', 'haproxy.cfg', '-S', '/run/master.sock,level,admin']
 function system(shown: Readonly<Record<number, Shown>>, refuse: readonly string[] = []) {
   const between = Array.from({ length: 17 }, () => '0').join(' ')
   const files = new Map([['/proc/stat', `btime ${BOOT}`]])
-  for (const [pid, { parent, name = 'haproxy', args = MASTER }] of Object.entries(shown)) {
-    files.set(`/proc/${pid}/stat`, `${pid} (${name}) S ${parent} ${between} 50000 0 0`)
+  for (const [pid, one] of Object.entries(shown)) {
+    const { parent, name = 'haproxy', args = MASTER, state = 'S', startedAt = 50_000 } = one
+    files.set(
+      `/proc/${pid}/stat`,
+      `${pid} (${name}) ${state} ${parent} ${between} ${startedAt} 0 0`,
+    )
+    files.set(
+      `/proc/${pid}/status`,
+      `Name:\t${name}\nNSpid:\t${(one.numbers ?? [pid]).join('\t')}\n`,
+    )
     files.set(`/proc/${pid}/cmdline`, ['/usr/sbin/haproxy', ...args, ''].join('\0'))
   }
   const read = (path: string): Promise<string> => {
@@ -40,6 +54,21 @@ describe('the fate of a process', () => {
   test('is its end if the system does not show it', async () => {
     expect(await system(OURS).fate({ pid: 12 }, serves)).toBe('ended')
     expect(await system(OURS).fate({ pid: 10 }, serves)).toBe('there')
+  })
+
+  test('is its end where only its parent has not asked for that yet', async () => {
+    const left = { 12: { parent: 1, state: 'Z' } }
+    expect(await system({ ...OURS, ...left }).fate({ pid: 12 }, serves)).toBe('ended')
+  })
+
+  test('is its end where a younger process has got its number', async () => {
+    const replaced = { pid: 12, start: String(BOOT + 400) }
+    const older = { 12: { parent: 1, startedAt: 40_000 } }
+    expect(await system({ ...OURS, ...older }).fate(replaced, serves)).toBe('there')
+    const younger = { 12: { parent: 1, name: 'sh', startedAt: 60_000 } }
+    expect(await system({ ...OURS, ...younger }).fate(replaced, serves)).toBe('ended')
+    // Of one that was met beside it nothing says which is the older.
+    expect(await system({ ...OURS, ...younger }).fate({ pid: 12 }, serves)).toBe('there')
   })
 
   test('is not known by the pids of another machine or container', async () => {
@@ -71,7 +100,30 @@ describe('the neighbours of a process', () => {
     expect(await system(alone).neighbours(serves)).toEqual([])
   })
 
-  test('do not include its master, nor the workers of that', async () => {
+  test('are told by the files after -- too', async () => {
+    const all = {
+      11: { parent: 1, args: ['--', 'haproxy.cfg'] },
+      12: { parent: 1, args: ['--', 'haproxy.cfg'] },
+      13: { parent: 1, args: ['--', 'b.cfg'] },
+    }
+    expect(await system(all).neighbours(serves)).toEqual([12])
+  })
+
+  test('are those that it has replaced, with whatever configuration', async () => {
+    const reloaded = {
+      11: { parent: 1, args: ['-f', 'new.cfg', '-sf', '12', '13', '14'] },
+      12: { parent: 1, args: PLAIN },
+      13: { parent: 1, name: 'sh' },
+    }
+    expect(await system(reloaded).neighbours(serves)).toEqual([12])
+  })
+
+  test('are none in a container, whose files are others', async () => {
+    const other = { 12: { parent: 1, args: PLAIN, numbers: [12, 1] } }
+    expect(await system({ ...alone, ...other }).neighbours(serves)).toEqual([])
+  })
+
+  test('are not its master, nor the workers of that', async () => {
     const worker = { 12: { parent: 10 } }
     expect(await system({ ...OURS, ...worker }).neighbours(serves)).toEqual([])
     const before = { 20: { parent: 1 }, 21: { parent: 20 } }
@@ -80,9 +132,10 @@ describe('the neighbours of a process', () => {
 
   test('are not known without a configuration file, or on another machine', async () => {
     const bare = { 11: { parent: 1, args: [] }, 12: { parent: 1, args: [] } }
-    expect(await system(bare).neighbours(serves)).toEqual([])
+    expect(await system(bare).neighbours(serves)).toBeUndefined()
     const other = { 12: { parent: 1, args: PLAIN } }
-    expect(await system({ ...alone, ...other }).neighbours({ ...serves, start: '1' })).toEqual([])
+    const far = { ...serves, start: '1' }
+    expect(await system({ ...alone, ...other }).neighbours(far)).toBeUndefined()
   })
 })
 
@@ -101,7 +154,15 @@ describe('unlisted workers', () => {
     }
   })
 
-  test('do not include those of another program', async () => {
+  test('are none in a container, whose sockets are others', async () => {
+    const inside = {
+      20: { parent: 1, numbers: [20, 1] },
+      21: { parent: 20, numbers: [21, 5] },
+    }
+    expect(await system({ ...OURS, ...inside }).unlisted(10, serves)).toEqual([])
+  })
+
+  test('are none of another program', async () => {
     const other = { 20: { parent: 1 }, 21: { parent: 20, name: 'sh' } }
     expect(await system({ ...OURS, ...other }).unlisted(10, serves)).toEqual([])
   })

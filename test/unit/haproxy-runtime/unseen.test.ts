@@ -77,7 +77,7 @@ describe('two reloads between two looks', () => {
     const { unseen, first } = await looked(oldWorkers)
     if (before > 0) unseen.note(before, 0)
     const next = infoOf(2, 300)
-    await unseen.succeed(first, toProcess(next, at), next)
+    await unseen.succeed(first, toProcess(next, at), { info: next, known: [], now: at })
     return unseen
   }
 

@@ -90,7 +90,12 @@ export class ProcessView {
     return this.#read.has(refKey({ pool: ref.pool, member: ref.member }))
   }
 
-  /** Whether that server tracks another; undefined if its row was not read since our last change. */
+  /** That server as last seen in the states of its backend. */
+  known(ref: MemberRef): ServerState | undefined {
+    return this.#layouts.get(ref.pool)?.servers.get(ref.member)
+  }
+
+  /** Whether that server tracks another; undefined where its row was not read, or before a change of ours. */
   tracks(ref: MemberRef): boolean | undefined {
     return this.#memory.get(refKey(ref))?.tracks
   }

@@ -7,6 +7,7 @@ import type { LocalProcesses } from './local-processes.js'
 import { checkDoor, isLeftToUs } from './door.js'
 import { isSettled, type Process, toProcess, unreadProcess } from './process.js'
 import type { ProcessSight, Wanted } from '../read/read.js'
+import type { Unseen } from './unseen.js'
 
 /** A process beside the current one that was just read. */
 export interface ReadProcess {
@@ -39,7 +40,15 @@ interface Other {
   old: boolean
 }
 
-/** How many names of ended processes are still reported, if nothing lists all processes. */
+/** What one look is for. */
+export interface Question {
+  readonly wanted: Wanted | 'all'
+  /** The process that serves, and the way to it. */
+  readonly current: Process
+  readonly channel: Channel
+}
+
+/** Names of ended processes that are still said to have ended, where nothing lists all of them. */
 const ENDED_SAID = 200
 /** How long a process that can't be reached is still reported after its last answer, ms. */
 const NO_WAY_KEPT = 60_000
@@ -53,8 +62,7 @@ export class OtherProcesses {
   readonly #others = new Map<string, Other>()
   /** The names of the processes that have ended. */
   #ended: readonly string[] = []
-  /** Whether a process that can't be reached counts as ended; see the option oldWorkers. */
-  readonly #isGivenUp: (process: Process) => boolean
+  readonly #unseen: Pick<Unseen, 'isGivenUp' | 'knowsAll'>
   readonly #local: LocalProcesses
   /**
    * Whether a process is no longer reported that was never seen to end: then an unlisted process need not have ended.
@@ -63,8 +71,8 @@ export class OtherProcesses {
   /** The process id of the master that answered last. */
   #master: number | undefined
 
-  constructor(isGivenUp: (process: Process) => boolean, local: LocalProcesses) {
-    this.#isGivenUp = isGivenUp
+  constructor(unseen: Pick<Unseen, 'isGivenUp' | 'knowsAll'>, local: LocalProcesses) {
+    this.#unseen = unseen
     this.#local = local
   }
 
@@ -78,7 +86,12 @@ export class OtherProcesses {
     return this.#others.size === 0
   }
 
-  /** Called when the current process was replaced. */
+  /** Process ids of those that are known. */
+  get pids(): number[] {
+    return this.#alive().map(({ pid }) => pid)
+  }
+
+  /** The current process was replaced. */
   demote(process: Process, by: Process): void {
     process.replacedAt = by.startedAt
     this.#others.set(process.scope, { process, old: true })
@@ -114,14 +127,13 @@ export class OtherProcesses {
   }
 
   async read(
-    wanted: Wanted | 'all',
-    current: Process,
+    question: Question,
     master: MasterSocket | undefined,
     ctx: CallContext,
   ): Promise<OtherSight> {
     return master === undefined
-      ? this.#readKept(wanted, current, ctx)
-      : this.#readListed(wanted, current, master, ctx)
+      ? this.#readKept(question, ctx)
+      : this.#readListed(question, master, ctx)
   }
 
   /** Channels to those that can be reached. */
@@ -139,11 +151,11 @@ export class OtherProcesses {
   }
 
   async #readListed(
-    wanted: Wanted | 'all',
-    current: Process,
+    question: Question,
     master: MasterSocket,
     ctx: CallContext,
   ): Promise<OtherSight> {
+    const { current } = question
     let workers: Workers
     try {
       workers = parseProc(await master.ask('show proc', ctx))
@@ -159,10 +171,8 @@ export class OtherProcesses {
     await this.#meetMaster(workers, current, ctx)
     const orphans = this.#endUnlisted(pids, workers.master)
     const looks = await Promise.all([
-      ...pids.map((pid) => this.#readWorker(pid, workers, wanted, master, ctx)),
-      ...orphans.map((process) =>
-        this.#readOrphan(process, OF_ANOTHER_MASTER, current, wanted, ctx),
-      ),
+      ...pids.map((pid) => this.#readWorker(pid, workers, question, master, ctx)),
+      ...orphans.map((process) => this.#readOrphan(process, OF_ANOTHER_MASTER, question, ctx)),
     ])
     const unread = looks.flatMap((look) => ('note' in look ? [look] : []))
     return {
@@ -208,14 +218,13 @@ export class OtherProcesses {
   async #readOrphan(
     process: Process,
     note: string,
-    current: Process,
-    wanted: Wanted | 'all',
+    question: Question,
     ctx: CallContext,
   ): Promise<ReadProcess | UnreadProcess | { readonly gone: true }> {
-    const seen = await this.#readOld(process, wanted, ctx)
+    const seen = await this.#readOld(process, question, ctx)
     if (seen === undefined) return this.#gone(process)
     if (!('note' in seen) || isOpen(process)) return seen
-    const fate = await this.#local.fate(process, current)
+    const fate = await this.#local.fate(process, question.current)
     if (fate === 'ended') return this.#gone(process)
     const now = ctx.clock.now()
     if (fate === 'there') process.seenAt = now
@@ -223,8 +232,8 @@ export class OtherProcesses {
       this.#others.delete(process.scope)
       this.#hasForgotten = true
     }
-    // A process that is known to exist is listed for every member, until it is given up.
-    const listed = fate === 'there' && !this.#isGivenUp(process)
+    // Where it is known to be there it is so for every member, until it is given up.
+    const listed = fate === 'there' && !this.#unseen.isGivenUp(process)
     return { process, listed, note }
   }
 
@@ -232,7 +241,7 @@ export class OtherProcesses {
   async #readWorker(
     pid: number,
     workers: Workers,
-    wanted: Wanted | 'all',
+    question: Question,
     master: MasterSocket,
     ctx: CallContext,
   ): Promise<ReadProcess | UnreadProcess | { readonly gone: true }> {
@@ -249,13 +258,13 @@ export class OtherProcesses {
       this.#others.set(process.scope, { process, old })
       if (old) process.replacedAt ??= ctx.clock.now()
       if (process.kept?.state === 'open') {
-        const seen = await this.#readOld(process, wanted, ctx)
-        // If the connection broke, the master can still reach it.
+        const seen = await this.#readOld(process, question, ctx)
+        // Where the connection broke, the master leads to it all the same.
         const isBroken = seen !== undefined && 'note' in seen && !isOpen(process)
         if (seen !== undefined && !isBroken) return seen
       }
       const channel = toWorker(master, process)
-      const sight = await look(process, channel, wanted, ctx)
+      const sight = await look(process, channel, question, old, ctx)
       if (old) await checkOld(process, sight, channel, ctx)
       return { process, sight, old }
     } catch (error) {
@@ -267,17 +276,18 @@ export class OtherProcesses {
     }
   }
 
-  async #readKept(wanted: Wanted | 'all', current: Process, ctx: CallContext): Promise<OtherSight> {
+  async #readKept(question: Question, ctx: CallContext): Promise<OtherSight> {
     for (const process of this.#alive())
-      if (!isOpen(process) && this.#isGivenUp(process)) this.#end(process)
+      if (!isOpen(process) && this.#unseen.isGivenUp(process)) this.#end(process)
     const looks = await Promise.all(
-      this.#alive().map((process) => this.#readOrphan(process, NO_WAY, current, wanted, ctx)),
+      this.#alive().map((process) => this.#readOrphan(process, NO_WAY, question, ctx)),
     )
+    const unread = looks.flatMap((look) => ('note' in look ? [look] : []))
     return {
       read: looks.flatMap((look) => ('sight' in look ? [look] : [])),
-      unread: looks.flatMap((look) => ('note' in look ? [look] : [])),
+      unread,
       blind: undefined,
-      complete: false,
+      complete: unread.length === 0 && !this.#hasForgotten && this.#unseen.knowsAll,
     }
   }
 
@@ -289,7 +299,7 @@ export class OtherProcesses {
    */
   async #readOld(
     process: Process,
-    wanted: Wanted | 'all',
+    question: Question,
     ctx: CallContext,
   ): Promise<ReadProcess | UnreadProcess | { readonly gone: true } | undefined> {
     const { kept } = process
@@ -298,11 +308,12 @@ export class OtherProcesses {
     try {
       const settled = isSettled(process, ctx.clock.now())
       const channel = keptChannel(kept)
-      const sight = await look(process, channel, wanted, ctx)
+      const sight = await look(process, channel, question, this.isOld(process.scope), ctx)
       const { stopping, connections } = sight.info
-      // The connection keeps the process alive: it is closed once no other client is connected there, and its zero
-      // was reported, so that its end is not a loss.
-      const idle = settled && stopping && isEmpty(sight)
+      // The connection keeps the process alive: it is given up once no other client is connected there,
+      // and its zero was reported, so that its end is no loss.
+      // As for the door, what was accepted in the moment in which it was told to stop is counted by the next look.
+      const idle = settled && stopping && process.door.stopping && isEmpty(sight)
       if (idle && (await isLeftToUs(kept, connections, channel, ctx))) {
         kept.close()
         return this.#gone(process)
@@ -343,15 +354,17 @@ function toWorker(master: MasterSocket, process: Process): Channel {
 async function look(
   process: Process,
   channel: Channel,
-  wanted: Wanted | 'all',
+  { wanted, current, channel: way }: Question,
+  old: boolean,
   ctx: CallContext,
 ): Promise<ProcessSight> {
+  const { view, renamed } = process
   const sight =
-    wanted === 'all'
-      ? await process.view.readAll(channel, ctx)
-      : await process.view.read(wanted, channel, ctx)
+    wanted === 'all' ? await view.readAll(channel, ctx) : await view.read(wanted, channel, ctx)
   process.seenAt = ctx.clock.now()
-  return sight
+  if (wanted === 'all' || !old) return sight
+  const serves = { scope: current.scope, view: current.view, channel: way }
+  return renamed.follow(sight, wanted, { view, channel }, serves, ctx)
 }
 
 /** The further checks of a replaced process, beside its counts. */

@@ -1,5 +1,6 @@
 import { incarnationOf, type ProcessInfo } from '../codec/info.js'
 import { ProcessView } from '../read/read.js'
+import { Renamed } from '../read/renamed.js'
 import { Ages } from './ages.js'
 import type { KeptConnection } from './kept-connection.js'
 
@@ -15,6 +16,8 @@ export interface Process {
   /** Its incarnation; undefined until it was read once. */
   incarnation: string | undefined
   readonly view: ProcessView
+  /** What its servers are called in the one that has replaced it. */
+  readonly renamed: Renamed
   /** A connection that stays with it through a reload. */
   kept: KeptConnection | undefined
   /** When it last answered, by the clock of the calls. */
@@ -70,6 +73,7 @@ export function unreadProcess(pid: number, now: number): Process {
     master: undefined,
     incarnation: undefined,
     view: new ProcessView(),
+    renamed: new Renamed(),
     kept: undefined,
     seenAt: now,
     startedAt: now,

@@ -13,6 +13,7 @@ import { localProcesses, NOT_LOCAL } from './local-processes.js'
 import { type OtherSight, OtherProcesses } from './other-processes.js'
 import { noteStandstill, type Process, toProcess } from './process.js'
 import type { ProcessSight, Wanted } from '../read/read.js'
+import { Room } from './room.js'
 import { RuntimeSocket } from './socket.js'
 import { Standstill } from './standstill.js'
 import { Unseen } from './unseen.js'
@@ -61,6 +62,7 @@ export class ControlPoint {
   /** When the master last listed its workers, by the clock of the calls. */
   #listedAt = -Infinity
   #current: Process | undefined
+  readonly #room = new Room()
 
   constructor(settings: Settings) {
     this.#settings = settings
@@ -70,7 +72,7 @@ export class ControlPoint {
     // Over TCP the process can be on another machine.
     const local = this.#socket.unix ? localProcesses() : NOT_LOCAL
     this.unseen = new Unseen(settings, this.label, local)
-    this.others = new OtherProcesses((process) => this.unseen.isGivenUp(process), local)
+    this.others = new OtherProcesses(this.unseen, local)
   }
 
   /** The channel to a process that serves the socket. */
@@ -134,14 +136,15 @@ export class ControlPoint {
     process: Process,
     ctx: CallContext,
   ): Promise<OtherSight | undefined> {
-    if (this.#master === undefined) return this.others.read(wanted, process, undefined, ctx)
+    const question = { wanted, current: process, channel: this.channel(process) }
+    if (this.#master === undefined) return this.others.read(question, undefined, ctx)
     const over = new AbortController()
     // Cheaper than AbortSignal.any(), because this runs at every look.
     const onAbort = (): void => over.abort(ctx.signal.reason)
     ctx.signal.addEventListener('abort', onAbort, { once: true })
     if (ctx.signal.aborted) onAbort()
     const within = { ...ctx, signal: over.signal }
-    const asked = this.others.read(wanted, process, this.#master, within)
+    const asked = this.others.read(question, this.#master, within)
     const replaced = this.#untilReplaced(process, within)
     try {
       return await Promise.race([asked, replaced])
@@ -181,7 +184,11 @@ export class ControlPoint {
   /** Reads the facts once, and finds the master. */
   async connect(ctx: CallContext): Promise<Facts> {
     ctx.signal.throwIfAborted()
-    this.#facts ??= await this.#learn(ctx)
+    if (this.#facts === undefined) {
+      this.#facts = await this.#learn(ctx)
+      // What was asked of it holds for it alone: one that has replaced it by the first look is another.
+      this.#current ??= toProcess(this.#facts.info, ctx.clock.now())
+    }
     if (!this.#masterAsked) {
       await this.#findMaster(this.#facts, ctx)
       await this.unseen.learn(this.#facts, this.#master !== undefined, ctx.clock.now())
@@ -261,8 +268,9 @@ export class ControlPoint {
         wanted === 'all'
           ? process.view.readAll(channel, ctx)
           : process.view.read(wanted, channel, ctx)
-      ).catch((error: unknown) => {
+      ).catch(async (error: unknown) => {
         this.#standstill.fail(ctx.clock.now())
+        await this.#room.make(process.kept, error, ctx)
         throw error
       })
       process.seenAt = ctx.clock.now()
@@ -291,7 +299,8 @@ export class ControlPoint {
   async #follow<T>(ctx: CallContext, look: (process: Process) => Promise<T>): Promise<T> {
     const end = ctx.clock.now() + HAND_OVER
     for (;;) {
-      const process = this.#current ?? (await this.#first(ctx))
+      const process = this.#current
+      if (process === undefined) throw new TypeError('a look before connect()')
       try {
         return await look(process)
       } catch (error) {
@@ -314,12 +323,6 @@ export class ControlPoint {
     }
   }
 
-  async #first(ctx: CallContext): Promise<Process> {
-    const { info } = await this.#stats.ask([], ctx)
-    this.#current ??= toProcess(info, ctx.clock.now())
-    return this.#current
-  }
-
   async #replace(
     before: Process,
     next: Process,
@@ -330,8 +333,10 @@ export class ControlPoint {
     this.others.demote(before, next)
     this.#current = next
     if (this.#master !== undefined) return
-    await this.unseen.succeed(before, next, info)
-    if (before.kept?.state !== 'open') await this.unseen.lose(info, clock.now())
+    const now = clock.now()
+    await this.unseen.succeed(before, next, { info, known: this.others.pids, now })
+    const kept = before.kept?.state
+    if (kept !== 'open' && kept !== 'ended') await this.unseen.lose(info, now)
   }
 
   /**
@@ -365,12 +370,18 @@ export class ControlPoint {
   }
 
   async #ensureKept(process: Process, ctx: CallContext): Promise<void> {
+    if (this.#room.isCrowded(ctx.clock.now())) return
     if (process.kept?.state === 'open') {
       if (process.kept.stale) await process.kept.run('show cli level', ctx)
       return
     }
     const { replyTimeout } = this.#settings
-    const kept = await KeptConnection.open(this.#socket, replyTimeout, ctx)
+    const kept = await KeptConnection.open(this.#socket, replyTimeout, ctx).catch(
+      (error: unknown) => {
+        this.#room.refuse(error, ctx.clock.now())
+        throw error
+      },
+    )
     try {
       const { info } = await keptChannel(kept).run([], ctx)
       if (toProcess(info, 0).scope !== process.scope) throw new AnotherProcess(info)

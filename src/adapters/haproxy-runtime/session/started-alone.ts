@@ -36,13 +36,17 @@ export async function isSuccessorOf(
   pid: number,
   read: ReadProc = readProc,
 ): Promise<boolean> {
-  const words = (await argumentsOf(info, read)) ?? []
+  const replaced = replacedBy((await argumentsOf(info, read)) ?? [])
+  return replaced.length > 0 && replaced.every((one) => one === pid)
+}
+
+/** The processes that arguments name as those to be replaced. */
+export function replacedBy(words: readonly string[]): number[] {
   const from = words.findIndex((word) => word === '-sf' || word === '-st')
-  if (from === -1) return false
+  if (from === -1) return []
   const rest = words.slice(from + 1)
   const end = rest.findIndex((word) => !/^\d+$/.test(word))
-  const replaced = end === -1 ? rest : rest.slice(0, end)
-  return replaced.length > 0 && replaced.every((word) => Number(word) === pid)
+  return (end === -1 ? rest : rest.slice(0, end)).map(Number)
 }
 
 /** The arguments of a process; undefined if they can't be shown to be its own. */
@@ -56,8 +60,8 @@ export async function argumentsOf(
       read(`/proc/${info.pid}/cmdline`),
       read('/proc/stat'),
     ])
-    const { name, fields } = readStat(stat)
-    const started = Number(fields[19]) / TICKS
+    const { name, startedAt } = readStat(stat)
+    const started = startedAt / TICKS
     const epoch = Number(/^btime (\d+)$/m.exec(boot)?.[1]) + started
     const isSameStart = info.start !== '' && Math.abs(epoch - Number(info.start)) <= AGREE
     return name.startsWith('haproxy') && isSameStart ? line.split('\0') : undefined
@@ -66,8 +70,20 @@ export async function argumentsOf(
   }
 }
 
-/** Parses `/proc/<pid>/stat`: a name in parentheses, which can contain blanks, and the fields after it. */
-export function readStat(stat: string): { readonly name: string; readonly fields: string[] } {
+/** What `/proc/<pid>/stat` says. */
+export interface ProcStat {
+  /** It stands in brackets, and may have blanks. */
+  readonly name: string
+  readonly parent: number
+  /** When it was made, in ticks since the boot. */
+  readonly startedAt: number
+  /** It has ended, and its parent has not asked for that yet (a zombie): it holds nothing any more. */
+  readonly hasEnded: boolean
+}
+
+export function readStat(stat: string): ProcStat {
   const name = /\((.*)\)/s.exec(stat)?.[1] ?? ''
-  return { name, fields: stat.slice(stat.lastIndexOf(')') + 2).split(' ') }
+  const [state = '', parent, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const hasEnded = state === 'Z' || state === 'X'
+  return { name, parent: Number(parent), startedAt: Number(fields[17]), hasEnded }
 }

@@ -33,8 +33,10 @@ export class Unseen {
   #bornAt = 0
   /** When the last look at the process that serves was asked for, by the same clock. */
   #lookedAt = -Infinity
+  /** Its arguments name no process that it has replaced. */
   #alone = false
-  /** When a process started that may have replaced one that was never seen, by the same clock. */
+  #neverReloaded = false
+  /** When a process started that may have replaced one which was never seen; by the same clock. */
   #doubtedAt: number | undefined
 
   readonly #local: LocalProcesses
@@ -44,6 +46,8 @@ export class Unseen {
    * Other processes with its configuration: no argument names a process that was told to finish its work (SIGUSR1).
    */
   #neighbours: readonly number[] = []
+  /** The system tells them. */
+  #isShown = false
   #neighboursAt = -Infinity
 
   constructor(settings: Settings, label: string, local: LocalProcesses = NOT_LOCAL) {
@@ -56,23 +60,29 @@ export class Unseen {
   async learn(facts: Facts, hasMaster: boolean, now: number): Promise<void> {
     this.#facts = facts
     this.#hasMaster = hasMaster
+    this.#neverReloaded = facts.neverReloaded
     await this.#meet(facts.info, now)
   }
 
-  /** Called when a process was replaced that can't be reached. */
+  /** A process was replaced that there is no way to. Where the system shows it, it is waited for. */
   async lose(next: ProcessInfo, now: number): Promise<void> {
-    this.#lost = true
     await this.#meet(next, now)
+    this.#neverReloaded = this.#alone
+    if (!this.#isShown) this.#lost = true
   }
 
   async #meet(info: ProcessInfo, now: number): Promise<void> {
     this.#bornAt = now - info.lived
-    // Over TCP the process can be on another machine, where that pid is another process.
-    const isLocal = 'path' in this.#settings.socket.to
-    const plain = this.#facts?.mworker === false && isLocal && !this.#hasMaster
-    this.#alone = plain && !this.#lost && (await startedAlone(info))
+    this.#alone = this.#isLocal && (await startedAlone(info))
     this.#serves = info
-    this.#neighbours = this.#hasMaster ? [] : await this.#local.neighbours(info)
+    const neighbours = this.#hasMaster ? undefined : await this.#local.neighbours(info)
+    this.#isShown = neighbours !== undefined
+    this.#neighbours = neighbours ?? []
+  }
+
+  /** Over TCP the process may be on another machine, where that pid is another process. */
+  get #isLocal(): boolean {
+    return 'path' in this.#settings.socket.to
   }
 
   /** Checks with the system which of the other processes still exist. */
@@ -85,6 +95,10 @@ export class Unseen {
       this.#neighbours.map(async (pid) => (await this.#local.fate({ pid }, serves)) !== 'ended'),
     )
     this.#neighbours = this.#neighbours.filter((_, at) => there[at])
+  }
+
+  #without(pid: number): void {
+    this.#neighbours = this.#neighbours.filter((one) => one !== pid)
   }
 
   /**
@@ -101,14 +115,53 @@ export class Unseen {
   }
 
   /**
-   * Called when a process was replaced. There can be two reloads between two looks, and a process that was never seen
-   * can hold work longer than the known ones. This is excluded if the first process still served when the last one
-   * had started, or if the arguments of the last one name only the first.
+   * A process was replaced. Two reloads may lie between two looks, and what came and went in between may hold
+   * work for longer than what was seen. Excluded where the first of them still served when the last had
+   * started already, or where the arguments of that one name the first alone; else it is one of the neighbours,
+   * where the system shows them.
+   *
+   * @param known - process ids of those that are looked at one by one
    */
-  async succeed(before: Process, next: Process, info: ProcessInfo): Promise<void> {
+  async succeed(
+    before: Process,
+    next: Process,
+    { info, known, now }: { info: ProcessInfo; known: readonly number[]; now: number },
+  ): Promise<void> {
+    this.#without(next.pid) // met before it served
     if (this.#lookedAt >= next.startedAt) return
-    if ('path' in this.#settings.socket.to && (await isSuccessorOf(info, before.pid))) return
-    this.#doubtedAt = next.startedAt
+    if (this.#isLocal && (await isSuccessorOf(info, before.pid))) return
+    if (!this.#isShown || !(await this.#meetNext(before, info, known, now)))
+      this.#doubtedAt = next.startedAt
+  }
+
+  /** @returns whether the system shows what came and went in between, where that is still there */
+  async #meetNext(
+    before: Process,
+    info: ProcessInfo,
+    known: readonly number[],
+    now: number,
+  ): Promise<boolean> {
+    const alone = this.#alone
+    await this.#meet(info, now)
+    for (const pid of [before.pid, ...known]) this.#without(pid)
+    // A restart: it has replaced nothing.
+    const isFresh = this.#alone && this.#isShown
+    if (isFresh) this.#neverReloaded = true
+    else this.#alone = alone
+    // The workers of one master are no neighbours.
+    return isFresh || (this.#isShown && this.#facts?.mworker === false)
+  }
+
+  /**
+   * Whether every process that may hold work is known, without a master: what is not among them has ended.
+   * A drain that is resumed, and one that goes by steps, knows processes that this provider has never met.
+   */
+  get knowsAll(): boolean {
+    const { oldWorkers } = this.#settings
+    if (this.#facts === undefined || this.#hasMaster) return false
+    if (oldWorkers === 'accept' || this.hasPassed(this.#bornAt)) return true
+    if (this.#facts.mworker !== false || this.#lost || this.doubt !== undefined) return false
+    return this.#isShown && this.#neighbours.length === 0
   }
 
   /** Why earlier processes may hold work unseen; undefined if that is excluded. */
@@ -128,11 +181,11 @@ export class Unseen {
       return { why, refuses }
     }
     if (facts.mworker) {
-      if (facts.neverReloaded && !this.#lost && isSingle) return undefined
+      if (this.#neverReloaded && !this.#lost && isSingle) return undefined
       const why = `HAProxy at ${label} runs under a master (-W), and old workers of an earlier reload would not be seen: give the path of its master socket (haproxy -S) as 'master', or set oldWorkers: { within: <your hard-stop-after> } or 'accept'`
       return { why, refuses }
     }
-    if (this.#alone && isSingle) return undefined
+    if (this.#alone && !this.#lost && isSingle) return undefined
     const beside = isSingle
       ? ''
       : ` (another haproxy with its configuration runs: ${this.#neighbours.join(', ')})`

@@ -23,7 +23,11 @@ export function confirm(
     changes: noted(hold.changes, ownChange(change, state, draft.now)),
     confirmedAt: draft.now,
   })
-  if (change.kind === 'hold' && draft.state.goal.kind === 'drain') held(draft, change.to)
+  if (change.kind === 'hold') {
+    if (draft.state.goal.kind === 'drain') held(draft, change.to)
+    // Put back in another process, and answered when an undo had begun already: it is to be undone there.
+    else if (whose === 'applied') draft.hold({ incarnations: incarnationsOf(draft.state) })
+  }
   if (change.kind === 'restore') opened(draft, change.to)
   if (change.kind === 'remove') removed(draft)
 }

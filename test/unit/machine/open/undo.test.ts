@@ -7,6 +7,14 @@ function undoing(options: RunOptions = {}): MemberRun {
 }
 
 describe('the undo of a hold', () => {
+  test('where it was put back in another process, and that was answered once the undo had begun', () => {
+    const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.sent).toBe('hold drain')
+    run.open().answer().look()
+    expect(run.sent).toBe('restore drain to ready')
+    expect(run.answer().look().outcome).toBe('restored')
+  })
+
   test('goes back to what was found', () => {
     expect(undoing().sent).toBe('restore drain to ready')
   })
