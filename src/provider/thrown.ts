@@ -7,7 +7,9 @@ const NETWORK =
 /** What was thrown, in words, whatever it is: also an object without a prototype has some. */
 export function wordsOf(error: unknown): string {
   try {
-    return error instanceof Error ? error.message : String(error)
+    // Some clients reject with a plain object; an error of another realm is none of this one.
+    const { message } = Object(error) as { readonly message?: unknown }
+    return typeof message === 'string' ? message : String(error)
   } catch {
     return 'something that can not be said in words'
   }
