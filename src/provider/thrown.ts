@@ -7,7 +7,9 @@ const NETWORK =
 /** Describes any thrown value in words, even an object without a prototype. */
 export function wordsOf(error: unknown): string {
   try {
-    return error instanceof Error ? error.message : String(error)
+    // Some clients reject with a plain object; an error of another realm is none of this one.
+    const { message } = Object(error) as { readonly message?: unknown }
+    return typeof message === 'string' ? message : String(error)
   } catch {
     return "a value that can't be converted to text"
   }

@@ -9,9 +9,9 @@ import type { Ticket } from '../core/tickets/ticket.js'
 import { planWithWishes, type WishedPlan } from '../endpoints/plan/plan-changes.js'
 import { pause, wallOf } from '../provider/clock.js'
 import type { DrainableProvider, Reading } from '../provider/contract.js'
-import { isDrainableError, type DrainableError } from '../provider/error.js'
-import { refKey } from '../provider/member-ref.js'
-import { isClosed, toDrainableError } from '../provider/thrown.js'
+import { DrainableError, isDrainableError } from '../provider/error.js'
+import { formatRef, refKey } from '../provider/member-ref.js'
+import { isClosed, toDrainableError, wordsOf } from '../provider/thrown.js'
 import { Additions } from './additions.js'
 import { Backoff } from './backoff.js'
 import type { ResolvedReconcile } from './options.js'
@@ -267,7 +267,8 @@ export class Session {
     const { pools, keepReady, allowEmpty, gone } = options
     return planWithWishes(desired, snapshot, {
       pools,
-      owns: (reading) => (reading.present && work.isOurs(reading)) || owns(reading),
+      owns: (reading) =>
+        (reading.present && work.isOurs(reading)) || asked(owns, reading, this.#spec.subject),
       ...(keepReady === undefined ? {} : { keepReady }),
       ...(gone === undefined ? {} : { gone }),
       allowEmpty,
@@ -352,4 +353,14 @@ export class Session {
 /** Whether a fault is that we are not the leader any more, which is said another way. */
 export function isLost(error: unknown): boolean {
   return isDrainableError(error, 'NOT_LEADER')
+}
+
+/** What the caller's function says; what it throws is no failure of the balancer. */
+function asked(owns: (reading: Reading) => boolean, reading: Reading, subject: string): boolean {
+  try {
+    return owns(reading)
+  } catch (cause) {
+    const words = `owns: your function failed for ${formatRef(reading.ref)}: ${wordsOf(cause)}`
+    throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words}`, { cause })
+  }
 }

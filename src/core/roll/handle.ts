@@ -74,19 +74,32 @@ export class RollHandle extends HubHandle<RollEvent> implements Roll {
   }
 }
 
-/** The error that `roll()` throws if not every server is done. */
-export function toRollError(report: RollReport): DrainableError {
-  const { servers, error, leftDrained, untouched } = report
+/**
+ * The error that `roll()` throws if not every server is done.
+ *
+ * @param hasTicket - whether the caller keeps its ticket; without one no call can continue it
+ */
+export function toRollError(report: RollReport, hasTicket: boolean): DrainableError {
+  const { servers, error, leftDrained } = report
   const first = servers.find((server) => server.outcome === 'failed' || server.outcome === 'busy')
   const cause = first?.error ?? error
   const count = (outcome: string): number =>
     servers.filter((server) => server.outcome === outcome).length
-  const left =
-    leftDrained.length === 0 ? '' : `, ${leftDrained.length} members are left drained by it`
+  const left = leftDrained.length
   const why = cause === undefined ? 'it was stopped' : cause.message
   const isUnbegun = servers.length === 0 && cause !== undefined
   if (isUnbegun) return cause
-  const message = `the roll stopped with ${count('done')} of ${servers.length} servers done, ${count('failed')} failed, ${count('busy')} busy, ${untouched.length === 0 ? 'none' : count('untouched')} not begun${left}: ${why}; resumeRoll() goes on with its ticket`
+  const others = Object.entries({ failed: 'failed', busy: 'busy', untouched: 'not begun' })
+    .filter(([outcome]) => count(outcome) > 0)
+    .map(([outcome, words]) => `, ${count(outcome)} ${words}`)
+  const done = `the roll stopped with ${count('done')} of ${servers.length} servers done${others.join('')}`
+  const drained = left === 0 ? '' : `; it left ${left} ${left === 1 ? 'member' : 'members'} drained`
+  const next = hasTicket
+    ? 'resumeRoll() goes on with its ticket'
+    : left > 0
+      ? 'ready() with error.roll.leftDrained opens what is drained, another roll() begins anew'
+      : 'another roll() begins anew'
+  const message = `${done}${drained}: ${why}; ${next}`
   return new DrainableError('ROLL_STOPPED', message, {
     roll: report,
     ...(cause === undefined ? {} : { cause }),

@@ -66,7 +66,7 @@ export async function roll(
   const report = await handle.done
   if (report.outcome === 'done') return report
   if (report.outcome === 'aborted' && policy.signal?.aborted === true) throw policy.signal.reason
-  throw toRollError(report)
+  throw toRollError(report, policy.tickets !== undefined || policy.onTicket !== undefined)
 }
 
 /**

@@ -113,7 +113,7 @@ describe('a roll over the servers of a pool', () => {
     const error = await thrown(clock.runUntil(roll(lb, web, { act, clock, maxUnavailable: 2 })))
     if (!isDrainableError(error, 'ROLL_STOPPED')) throw error
     expect(error.message).toMatch(
-      /^the roll stopped with 1 of 6 servers done, 1 failed, 0 busy, 4 not begun, 1 members are left drained by it: web\/web1 .*: act failed: exit 1; resumeRoll/,
+      /^the roll stopped with 1 of 6 servers done, 1 failed, 4 not begun; it left 1 member drained: web\/web1 .*: act failed: exit 1; ready\(\) with error\.roll\.leftDrained opens/,
     )
     expect(error.roll).toMatchObject({ outcome: 'stopped', leftDrained: [refs[0]] })
     expect(calls).toEqual(['web1 1', 'web2 1'])

@@ -186,6 +186,35 @@ describe("a caller's own function", () => {
     const said = await refusal((lb) => roll(lb, web1, { act: never, group, waitHealthy: false }))
     expect(said).toBe('roll(): group: your function failed for web/web1: no zone')
   })
+
+  test('that claims members and throws ends the reconciler', async () => {
+    const { clock, lb } = setUp()
+    const owns = (): never => {
+      throw new Error('no label')
+    }
+    await using loop = reconcile(lb, { pools: ['web'], owns, clock })
+    loop.set([{ ...web1, state: 'serve' }])
+    const error = await clock.runUntil(thrown(loop.done))
+    expect(error).toMatchObject({ code: 'INVALID_OPTIONS' })
+    expect((error as Error).message).toBe(
+      'reconcile(): owns: your function failed for web/web1: no label',
+    )
+  })
+
+  test('that rejects with a plain object is quoted by its message', async () => {
+    const { clock, lb } = setUp()
+    const act = () => Promise.reject({ code: 1, message: 'exit 1' })
+    const error = await clock.runUntil(thrown(roll(lb, web1, { act, clock })))
+    expect((error as Error).message).toContain('act failed: exit 1; ready() with error.roll.left')
+  })
+
+  test('of a roll that keeps its ticket is told how to go on', async () => {
+    const { clock, lb } = setUp()
+    const error = await clock.runUntil(
+      thrown(roll(lb, web1, { act: never, clock, onTicket: () => undefined })),
+    )
+    expect((error as Error).message).toContain('act failed: it was called; resumeRoll() goes on')
+  })
 })
 
 test('a report as JSON says why, in a sentence', async () => {
