@@ -62,9 +62,14 @@ export async function present(lb: DrainableProvider, ref: MemberRef) {
 }
 
 /** The result of one change. */
-export async function change(lb: DrainableProvider, one: Change): Promise<ChangeResult> {
-  const [result] = await lb.apply([one], context())
-  return result!
+export function change(lb: DrainableProvider, one: Change): Promise<ChangeResult> {
+  return meanwhile(lb.apply([one], context()).then(([result]) => result!))
+}
+
+/** Work that goes on beside other steps of a test: if one of those fails, its end at the close has no other listener. */
+export function meanwhile<T>(work: Promise<T>): Promise<T> {
+  work.catch(() => undefined)
+  return work
 }
 
 /** Looks until something holds; no fixed wait. */

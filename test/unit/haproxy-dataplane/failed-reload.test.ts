@@ -1,7 +1,7 @@
 import { drain, ready, startDrain } from 'drainable'
 import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
 import { describe, expect, test } from 'vitest'
-import { change, connect, present, rig, until } from '../../support/dataplane.js'
+import { change, connect, meanwhile, present, rig, until } from '../../support/dataplane.js'
 import { addBackend } from '../../support/dataplane-writer.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
@@ -88,7 +88,7 @@ describe.concurrent('a foreign reload that fails after a durable write', () => {
     await change(r.lb, { kind: 'hold', ref: WEB1, to: 'maint' })
     await acceptReload(r.fake)
     await brokenByOthers(r.fake)
-    const opened = ready(r.lb, WEB1, { timeout: '60s' })
+    const opened = meanwhile(ready(r.lb, WEB1, { timeout: '60s' }))
     await until('it is out of the file', () => Promise.resolve(lineOf(r.fake).includes('weight 7')))
     await until('the reload is waited for', () => asked(r.fake))
     await r.fake.advanceReload()
