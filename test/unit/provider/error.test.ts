@@ -16,7 +16,7 @@ test('an error is printed without its report, which it carries', async () => {
   expect(printed).toContain('the roll stopped with 0 of 2 servers done')
   expect(printed).toContain("code: 'ROLL_STOPPED'")
   expect(printed).toContain('exit 1')
-  expect(printed).not.toContain('leftDrained')
+  expect(printed).not.toContain('untouched')
   expect(Object.keys(error as object)).not.toContain('roll')
   expect(isDrainableError(error, 'ROLL_STOPPED') && error.roll.servers).toHaveLength(2)
 })

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import {
   combineProviders,
   drain,
+  fileTickets,
   findOrphans,
   plan,
   ready,
@@ -128,6 +129,13 @@ describe('in place of a value', () => {
     ["Node's setTimeout", { clock: { ...systemClock, setTimeout } }, 'a function that cancels'],
   ])('%s', async (_, policy, words) => {
     expect(await refusal((lb) => drain(lb, web1, policy as Policy))).toContain(words)
+  })
+
+  test.each<[unknown, string]>([
+    ['~/drains', "'~' means nothing outside of a shell"],
+    [new URL('file:///var/lib/drains'), 'found a URL; write fileURLToPath(url)'],
+  ])('the folder %s', (path, words) => {
+    expect(() => fileTickets(path as string)).toThrow(`fileTickets(): path: ${words}`)
   })
 
   test('a store after the provider', async () => {
