@@ -42,19 +42,19 @@ export const entries: readonly Entry[] = [
   ...adapter('haproxy-runtime', {
     about: 'HAProxy Runtime API, 2.6 and newer',
     externals: core,
-    kilobytes: 672,
+    kilobytes: 690,
     fake: { kilobytes: 120 },
   }),
   ...adapter('haproxy-dataplane', {
     about: 'HAProxy Data Plane API, v2 and v3',
     externals: [...http, 'p-retry'],
-    kilobytes: 700,
+    kilobytes: 708,
     fake: { kilobytes: 103 },
   }),
   ...adapter('f5-bigip', {
     about: 'F5 BIG-IP, iControl REST',
     externals: [...http, 'p-retry'],
-    kilobytes: 716,
+    kilobytes: 722,
     fake: { kilobytes: 118 },
   }),
   ...adapter('citrix-adc', {
@@ -88,7 +88,7 @@ export const entries: readonly Entry[] = [
     about: 'what an adapter of your own is built with',
     page: 'docs/adapters/your-own.md',
   }),
-  entry('machine', 'src/machine.ts', [], 114, {
+  entry('machine', 'src/machine.ts', [], 117, {
     about: 'the state machine alone',
     page: 'src/core/README.md',
   }),

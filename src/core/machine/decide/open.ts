@@ -296,7 +296,7 @@ function giveUp(draft: Draft, goal: OpenGoal): void {
   if (state.unread !== null)
     draft.finish('unreachable', state.hold.refusal?.error ?? state.unread.error)
   else if (state.hold.refusal !== null) draft.finish('refused', state.hold.refusal.error)
-  else draft.finish('refused', state.hold.loss ?? tooLate(draft))
+  else draft.finish('refused', state.hold.loss ?? tooLate(draft, goal))
 }
 
 /** Ends an opening whose time is over if no look came back in time. */
@@ -343,7 +343,7 @@ function lateError(draft: Draft): DrainableError {
   )
 }
 
-function tooLate(draft: Draft): DrainableError {
+function tooLate(draft: Draft, goal: OpenGoal): DrainableError {
   const { state } = draft
   const { ref } = state
   const own = ownOf(state)
@@ -364,7 +364,7 @@ function tooLate(draft: Draft): DrainableError {
     const words = `the balancer contradicts itself about the state of this member for ${took}, so nothing was changed`
     return new DrainableError('CONFLICT', `${name}: ${words}`, { ref })
   }
-  if (state.goal.kind === 'open' && state.goal.check === 'running') {
+  if (goal.check === 'running') {
     const words = `the caller's health check gave no answer within ${took}; it stays as it is, a longer timeout waits longer`
     return new DrainableError('HEALTH_TIMEOUT', `${name}: ${words}`, { ref })
   }

@@ -139,6 +139,13 @@ describe('the health check of an undo', () => {
     expect(run.state.goal).toMatchObject({ check: 'running' })
     expect(run.look().effects.filter(({ type }) => type === 'check')).toEqual([])
   })
+
+  test('is named in the error if it gives no answer in time', () => {
+    const goal = openGoal({ of: 'anybody', ...options, until: 2_000 })
+    const run = started({ goal }).look().look({ after: 2_000 })
+    expect([run.outcome, run.error?.code]).toEqual(['refused', 'HEALTH_TIMEOUT'])
+    expect(run.error?.message).toContain("the caller's health check gave no answer within 2 s")
+  })
 })
 
 describe('an undo that goes on', () => {
