@@ -211,7 +211,7 @@ describe('an applied hold whose effect came and went before the answer', () => {
     expect(run.set({ own: 'ready' }).look({ after: 300 }).sent).toBe('hold drain')
   })
 
-  test('is put back where it raised, or put back, a hold of ours', () => {
+  test('is put back if it raised, or put back, a hold of ours', () => {
     const raised = held({ escalateAfter: 100, lateBound: 9_000 }).look().wait(100).look()
     raised.set({ own: 'maint' }).look()
     const again = held({ lateBound: 9_000 }).look().set({ own: 'ready' })
@@ -224,7 +224,7 @@ describe('an applied hold whose effect came and went before the answer', () => {
     }
   })
 
-  test('is put back where a state file brought back less than it led to', () => {
+  test('is put back if a state file brought back a lower state', () => {
     const run = held({ escalateAfter: 100, lateBound: 9_000 }).look().wait(100).look().answer()
     run.look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.sentSoFar).toEqual(['hold drain', 'hold maint', 'hold maint'])
@@ -233,7 +233,7 @@ describe('an applied hold whose effect came and went before the answer', () => {
     expect([run.outcome, run.sent]).toEqual([null, 'hold maint'])
   })
 
-  test('is overruled where another client lowered it in the process that had forgotten it', () => {
+  test('is overruled if another client lowered it in the new process', () => {
     const run = held({ escalateAfter: 100, lateBound: 9_000 }).look().wait(100).look().answer()
     run.look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     run.set({ own: 'maint' }).look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.3' })

@@ -7,7 +7,7 @@ function undoing(options: RunOptions = {}): MemberRun {
 }
 
 describe('the undo of a hold', () => {
-  test('where it was put back in another process, and that was answered once the undo had begun', () => {
+  test('opens a put-back that was answered after the undo had begun', () => {
     const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.sent).toBe('hold drain')
     run.open().answer().look()

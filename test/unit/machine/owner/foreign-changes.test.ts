@@ -72,7 +72,7 @@ describe('a state of ours that another client took back and set again', () => {
     expect(run.outcome).toBe('overruled')
   })
 
-  test('is ours to put back where a lost undo came, and its twin may still come', () => {
+  test('is put back if a lost undo came and its twin may still come', () => {
     const run = held({ lateBound: 9_000 }).look()
     const late = [unanswered(undoOf('drain', 'ready'), { lackedAt: run.now, shared: true })]
     run.put({ type: 'inherit', late }).set({ own: 'ready' }).look().look()

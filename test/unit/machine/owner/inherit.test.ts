@@ -197,7 +197,7 @@ describe('an inherited change beside one that asks for the same', () => {
     expect(late).toMatchObject([{ lackedAt: 980, before: 'ready', shared: true }])
   })
 
-  test('leaves another one alone, and knows no state of before where neither does', () => {
+  test('leaves another one alone, and adds no earlier state', () => {
     const [one, undo, other] = [
       lateHold('drain'),
       unanswered(undoOf('maint', 'drain')),
@@ -207,7 +207,7 @@ describe('an inherited change beside one that asks for the same', () => {
     expect(late).toStrictEqual([{ ...one, shared: true }, undo])
   })
 
-  test('is the same one where it comes again', () => {
+  test('is the same one if it comes again', () => {
     const one = lateHold('drain')
     expect(inherited(one, one)).toEqual([one])
   })
@@ -224,7 +224,7 @@ describe('an inherited change beside one that asks for the same', () => {
     expect(inherited(...all, other)).toEqual([...all, other])
   })
 
-  test('is ours where it shows, and the other may still come', () => {
+  test('is ours if it shows, and the other may still come', () => {
     const late = [lateHold('drain'), lateHold('drain')]
     const run = started({ lateBound: 1_000 }).put({ type: 'inherit', late })
     run.set({ own: 'drain' }).look()

@@ -149,13 +149,13 @@ describe('what is found as a drain had set it in a process that another run saw 
     expect(ledger(unknown)).toContain('restore ready unchanged')
   })
 
-  test('is ours in a process that has begun since, which may have it from a state file', () => {
+  test('is ours in a newer process, which may have a state file', () => {
     const run = forgotten(held().look()).scope('w1', { incarnation: 'w1.3' }).look()
     expect(ledger(run)).toEqual(['hold drain applied'])
     expect(run.open().look().sent).toBe('restore drain to ready')
   })
 
-  test('is ours where the look after that saw it open, and ours was put back', () => {
+  test('is ours if the next look saw it open, and ours was put back', () => {
     const run = forgotten(held().look()).set({ own: 'ready' }).look()
     expect([run.sent, run.state.sighted]).toEqual(['hold drain', null])
     run.answer().look().look()
@@ -163,7 +163,7 @@ describe('what is found as a drain had set it in a process that another run saw 
     expect(run.open().look().sent).toBe('restore drain to ready')
   })
 
-  test('is ours where a look asked for before that was answered led to a put-back', () => {
+  test('is ours if an earlier look led to a put-back', () => {
     const run = held().look()
     forgotten(run, { askedAt: run.now + 10, at: run.now + 30 }).set({ own: 'ready' })
     expect(run.look({ after: 20 }).sent).toBe('hold drain')
@@ -172,7 +172,7 @@ describe('what is found as a drain had set it in a process that another run saw 
     expect([ledger(run), run.state.sighted]).toEqual([['hold drain applied'], null])
   })
 
-  test('is ours where it was put back in the moment of that', () => {
+  test('is ours if it was put back in the same moment', () => {
     const run = forgotten(held().look()).set({ own: 'ready' })
     expect(run.look({ after: 0 }).sent).toBe('hold drain')
     expect(ledger(run.answer().look())).toEqual(['hold drain applied'])
@@ -199,7 +199,7 @@ describe('what is found as a drain had set it in a process that another run saw 
     expect(ledger(run.look())).toEqual(['hold drain applied'])
   })
 
-  test('is ours where it was seen no lower than now', () => {
+  test('is ours if it was seen no lower than now', () => {
     const run = forgotten(held({ hold: 'maint' }).look(), { own: 'drain' })
     expect(ledger(run.set({ own: 'drain' }).look())).toEqual(['hold maint applied'])
   })
