@@ -369,7 +369,9 @@ function unverified(state: DrainState): readonly Why[] {
     ref: state.ref,
     scope,
     count: active,
-    text: printable(`${scope} ended with ${active} in flight: that work was cut, or finished unseen`),
+    text: printable(
+      `${scope} ended with ${active} in flight: that work was cut, or finished unseen`,
+    ),
   }))
   if (state.ending.ended?.outcome === 'restored') return []
   const reading = state.last?.reading
