@@ -1,9 +1,9 @@
 import { abortable } from '../../provider/abort.js'
 import type { MemberRef } from '../../provider/contract.js'
-import { formatDuration } from '../../provider/duration.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { wordsOf } from '../../provider/thrown.js'
+import { checkUnanswered } from '../machine/decide/open.js'
 import type { RunState } from './run-state.js'
 import { Alarm } from './look/timer.js'
 
@@ -33,7 +33,7 @@ async function askCaller(run: RunState, ref: MemberRef): Promise<DrainableError 
   const goal = run.members?.get(refKey(ref))?.goal
   const until = goal?.kind === 'open' ? goal.until : null
   const alarm = new Alarm(spec.clock, run.broken)
-  if (until !== null) alarm.set(until, () => own.abort(unanswered(ref, until - run.startedAt)))
+  if (until !== null) alarm.set(until, () => own.abort(checkUnanswered(ref, until - run.startedAt)))
   try {
     // In an async function, so that a check that throws synchronously is handled like any other failure.
     const said: unknown = await abortable((async () => spec.check?.(ref, own.signal))(), own.signal)
@@ -46,14 +46,6 @@ async function askCaller(run: RunState, ref: MemberRef): Promise<DrainableError 
     alarm.clear()
     stop.signal.removeEventListener('abort', onStop)
   }
-}
-
-function unanswered(ref: MemberRef, limit: number): DrainableError {
-  return new DrainableError(
-    'HEALTH_TIMEOUT',
-    `${formatRef(ref)}: the caller's health check gave no answer within ${formatDuration(limit)}; it stays as it is, set a longer timeout to wait longer`,
-    { ref },
-  )
 }
 
 function unhealthy(ref: MemberRef, words: string, cause?: unknown): DrainableError {

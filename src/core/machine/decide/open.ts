@@ -1,5 +1,5 @@
 import { atLeast } from '../../../provider/admin-state.js'
-import type { AdminState, PresentReading } from '../../../provider/contract.js'
+import type { AdminState, MemberRef, PresentReading } from '../../../provider/contract.js'
 import { formatDuration } from '../../../provider/duration.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
@@ -364,15 +364,21 @@ function tooLate(draft: Draft, goal: OpenGoal): DrainableError {
     const words = `the balancer contradicts itself about the state of this member for ${took}, so nothing was changed`
     return new DrainableError('CONFLICT', `${name}: ${words}`, { ref })
   }
-  if (goal.check === 'running') {
-    const words = `the caller's health check gave no answer within ${took}; it stays as it is, a longer timeout waits longer`
-    return new DrainableError('HEALTH_TIMEOUT', `${name}: ${words}`, { ref })
-  }
+  if (goal.check === 'running') return checkUnanswered(ref, draft.now - state.startedAt)
   const reading = state.last.reading
   const health = reading.present ? reading.health : 'unknown'
   return new DrainableError(
     'HEALTH_TIMEOUT',
     `${name} is '${own}' and no check passed within ${took} (health: ${health}), see what its health check says`,
+    { ref },
+  )
+}
+
+/** The error for a member whose health check by the caller gave no answer in that time, in milliseconds. */
+export function checkUnanswered(ref: MemberRef, limit: number): DrainableError {
+  return new DrainableError(
+    'HEALTH_TIMEOUT',
+    `${formatRef(ref)}: the caller's health check gave no answer within ${formatDuration(limit)}; it stays as it is, set a longer timeout to wait longer`,
     { ref },
   )
 }
