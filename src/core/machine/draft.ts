@@ -3,6 +3,7 @@ import type { DrainableError } from '../../provider/error.js'
 import type { Outcome, Phase } from '../../provider/report.js'
 import type { DrainEvent } from '../events.js'
 import { sentChange } from './ledger/changes.js'
+import { admitCut, cutBy } from './ledger/cuts.js'
 import type { Effect, Input } from './input.js'
 import type { MachinePolicy } from './policy.js'
 import { ownOf, type DrainState, type EndingState, type Hold, type ProofState } from './state.js'
@@ -67,7 +68,9 @@ export class Draft {
 
   /** Sends a change; nothing else is sent before its outcome is known. */
   apply(change: Change, first: boolean): void {
-    this.hold({ pending: sentChange(change, ownOf(this.state), this.state.hold.late) })
+    const sent = sentChange(change, ownOf(this.state), this.state.hold.late)
+    const cuts = cutBy(this.state, this.policy, change)
+    this.hold({ pending: cuts === undefined ? sent : { ...sent, cuts } })
     this.effects.push({ type: 'apply', change, first })
   }
 
@@ -80,6 +83,7 @@ export class Draft {
   /** Ends the run; a hold that was kept up is still kept up. */
   end(outcome: Outcome, error: DrainableError | null = null): void {
     if (this.state.ending.ended !== null) return
+    admitCut(this)
     this.ending({ ended: { outcome, at: this.now, error } })
   }
 

@@ -120,6 +120,8 @@ export interface SentChange {
   readonly shared?: boolean
   /** See {@link LateChange.sight}. */
   readonly sight?: 'shown' | 'gone'
+  /** The work in flight that it cuts, by the last look without its effect. Absent: it cuts nothing. */
+  readonly cuts?: number
 }
 
 /** A change whose answer was lost. */
@@ -237,6 +239,8 @@ export interface EndingState {
   readonly lossSaid: boolean
   readonly terminated: number
   readonly terminatedAtMost: boolean
+  /** The work in flight before a cut whose answer was lost. */
+  readonly cutting: number
   /** Until when a cut at the deadline must show in the counts. Null: nothing was cut. */
   readonly terminateUntil: number | null
 }
@@ -296,6 +300,7 @@ export const NO_ENDING: EndingState = {
   lossSaid: false,
   terminated: 0,
   terminatedAtMost: false,
+  cutting: 0,
   terminateUntil: null,
 }
 

@@ -3,6 +3,7 @@ import { formatRef } from '../../provider/member-ref.js'
 import { absorbFailure, absorbReading } from './absorb.js'
 import { decideDrain } from './decide/drain.js'
 import { endOverdue } from './decide/deadline.js'
+import { isReportedIdle } from './decide/idle.js'
 import { ASK_AGAIN, decideOpen, forgetChanges, openOverdue } from './decide/open.js'
 import { decideWatch } from './decide/watch.js'
 import { Draft } from './draft.js'
@@ -10,6 +11,7 @@ import type { OpenGoal } from './goal.js'
 import type { Input, Transition } from './input.js'
 import type { MachinePolicy } from './policy.js'
 import { marksOf } from './proof.js'
+import { admitCut } from './ledger/cuts.js'
 import { inherit } from './ledger/inherit.js'
 import { absorbResult } from './ledger/result.js'
 import { recall } from './rough.js'
@@ -146,8 +148,7 @@ function settle(draft: Draft): void {
  * deadline it is unknown. If it can be read, the newest reading ends it again.
  */
 function doubt(draft: Draft): void {
-  const { ended, settled } = draft.state.ending
-  if (ended?.outcome === 'idle' && !settled) draft.ending({ ended: null })
+  if (isReportedIdle(draft.state) && !draft.state.ending.settled) draft.ending({ ended: null })
 }
 
 /** Takes in that the floor refused the first hold: nothing was sent. */
@@ -171,8 +172,9 @@ function checked(draft: Draft, error: Parameters<Draft['fault']>[0] | null): voi
 
 /** Changes the goal: drops proof and seal, keeps the ledger and changes that may still be carried out. */
 function changeGoal(draft: Draft, goal: OpenGoal): void {
+  if (draft.state.phase === 'idle') draft.phase('draining') // the proof is dropped
+  admitCut(draft)
   const { hold, proof, ending, last, phase } = draft.state
-  if (phase === 'idle') draft.phase('draining') // the proof is dropped
   draft.set({
     goal,
     hold: {

@@ -1,3 +1,4 @@
+import { isReportedIdle } from '../machine/decide/idle.js'
 import type { DrainState } from '../machine/state.js'
 
 /**
@@ -9,9 +10,10 @@ export function idleTime(
 ): { readonly from: number; readonly seen: number } | null {
   let from = -Infinity
   let seen = Infinity
-  for (const { ending, last, proof, unread } of states) {
+  for (const state of states) {
+    const { ending, last, proof, unread } = state
     const { ended } = ending
-    if (ended?.outcome !== 'idle' || last === null) return null
+    if (ended === null || !isReportedIdle(state) || last === null) return null
     // Nothing arrived since the first of its two samples.
     const [first] = proof.proof?.samples ?? []
     const proved = Math.max(...(first?.scopes ?? []).map(({ sampledAt }) => sampledAt))
@@ -26,6 +28,6 @@ export function idleTime(
 /**
  * Whether a member was idle while others went on, but can't be read now: it is not known whether it is still idle.
  */
-export function isUnseenIdle({ ending, unread }: DrainState): boolean {
-  return ending.ended?.outcome === 'idle' && !ending.settled && unread !== null
+export function isUnseenIdle(state: DrainState): boolean {
+  return isReportedIdle(state) && !state.ending.settled && state.unread !== null
 }

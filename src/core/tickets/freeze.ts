@@ -44,6 +44,7 @@ function wholeLosses(state: FrozenState): FrozenState {
 function plain(state: DrainState): FrozenState {
   const { phase, startedAt, hold, proof, vanished, ending } = state
   const { pending, late, incarnations } = hold
+  const cutting = Math.max(ending.cutting, pending?.cuts ?? 0)
   return {
     v: STATE_FORM,
     phase,
@@ -100,6 +101,7 @@ function plain(state: DrainState): FrozenState {
     holding: ending.holding,
     terminated: ending.terminated,
     terminatedAtMost: ending.terminatedAtMost,
+    ...(cutting === 0 ? {} : { cutting }),
     terminateUntil: ending.terminateUntil,
   }
 }

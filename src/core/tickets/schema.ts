@@ -262,6 +262,7 @@ export const frozenSchema = once(() =>
     holding: z.boolean(),
     terminated: count(),
     terminatedAtMost: z.boolean(),
+    cutting: count().optional(),
     terminateUntil: moment().nullable(),
   }),
 )

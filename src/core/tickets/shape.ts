@@ -150,6 +150,8 @@ export interface FrozenState {
   readonly holding: boolean
   readonly terminated: number
   readonly terminatedAtMost: boolean
+  /** The work in flight before a cut without an answer. */
+  readonly cutting?: number | undefined
   readonly terminateUntil: number | null
 }
 

@@ -110,6 +110,7 @@ export function thawMember(member: TicketMember, options: ThawOptions): DrainSta
       ...removed,
       terminated: frozen.terminated,
       terminatedAtMost: frozen.terminatedAtMost,
+      cutting: frozen.cutting ?? 0,
     },
   }
 }
@@ -201,6 +202,7 @@ export function thawStep(
       ...letGoAlready(member, frozen, options),
       terminated: frozen.terminated,
       terminatedAtMost: frozen.terminatedAtMost,
+      cutting: frozen.cutting ?? 0,
       terminateUntil: earlier(frozen.terminateUntil, options.now + LONGEST_CUT),
     },
   }

@@ -4,6 +4,7 @@ import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import type { Draft } from '../draft.js'
 import { openGoal, UNDO_LIMIT } from '../goal.js'
+import { admitCut } from '../ledger/cuts.js'
 import { whyLower } from '../ledger/owner.js'
 import { maintEffect } from '../policy.js'
 import { inWishedState, marksOf } from '../proof.js'
@@ -110,8 +111,12 @@ function judge(draft: Draft, reading: PresentReading): void {
 function finishIdle(draft: Draft): void {
   const { state, policy } = draft
   if (state.ending.ended !== null) return
-  if (policy.until === 'removed') remove(draft)
-  else draft.end(state.ending.terminated > 0 ? 'terminated' : 'idle')
+  if (policy.until === 'removed') {
+    remove(draft)
+    return
+  }
+  admitCut(draft)
+  draft.end(draft.state.ending.terminated > 0 ? 'terminated' : 'idle')
 }
 
 /**

@@ -3,7 +3,7 @@ import { formatRef } from '../../../provider/member-ref.js'
 import { confirm } from '../ledger/confirm.js'
 import type { Draft } from '../draft.js'
 import { ABSENCE_GAP, endAll } from '../scopes.js'
-import { restsOnIdle } from './idle.js'
+import { isReportedIdle } from './idle.js'
 
 /**
  * Whether the member is certainly absent, or replaced by one with another identity. One damaged reply must not make a
@@ -57,7 +57,6 @@ export function endGone(draft: Draft, what: 'absent' | 'replaced'): void {
   draft.phase('removed')
   draft.emit({ type: 'removed', ...draft.stamp })
   // An idle that is not yet the outcome of the whole run is dropped; an outcome at the deadline stands.
-  if (!state.ending.settled && state.phase === 'idle' && restsOnIdle(state))
-    draft.ending({ ended: null })
+  if (!state.ending.settled && isReportedIdle(state)) draft.ending({ ended: null })
   draft.finish('gone', new DrainableError('MEMBER_GONE', message, { ref: state.ref }))
 }

@@ -35,6 +35,11 @@ export function restsOnIdle({ ending }: DrainState): boolean {
   return outcome === 'idle' || outcome === 'terminated'
 }
 
+/** Whether its outcome says that it is idle now. */
+export function isReportedIdle(state: DrainState): boolean {
+  return state.phase === 'idle' && restsOnIdle(state)
+}
+
 /**
  * Whether a reported idle still stands. While other members go on, every process must be as it was then; once the run
  * has its outcome and only holds, only visible work contradicts it.

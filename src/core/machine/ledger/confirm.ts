@@ -1,10 +1,10 @@
 import { atLeast } from '../../../provider/admin-state.js'
 import type { AdminState, Change } from '../../../provider/contract.js'
 import { noted, ownChange } from './changes.js'
+import { admitCut } from './cuts.js'
 import type { Draft } from '../draft.js'
-import { maintEffect } from '../policy.js'
 import { forgetSamples } from '../scopes.js'
-import { incarnationsOf, isLetGo, loadOf } from '../state.js'
+import { incarnationsOf, isLetGo } from '../state.js'
 import { destination } from './was.js'
 
 /**
@@ -77,24 +77,6 @@ function held(draft: Draft, to: 'drain' | 'maint'): void {
 function removed(draft: Draft): void {
   draft.phase('removed')
   draft.emit({ type: 'removed', ...draft.stamp })
+  admitCut(draft)
   draft.finish(draft.state.ending.terminated > 0 ? 'terminated' : 'removed')
-}
-
-/** Counts the work that was cut, and emits the event. */
-export function countTerminated(draft: Draft, count: number, atMost: boolean): void {
-  if (count === 0) return
-  const { ending } = draft.state
-  draft.ending({
-    terminated: ending.terminated + count,
-    terminatedAtMost: ending.terminatedAtMost || atMost,
-  })
-  draft.emit({ type: 'terminated', ...draft.stamp, count })
-}
-
-/** Counts the work that a raise to a maint that is not gentle has cut. */
-export function countCut(draft: Draft, change: Change, load = loadOf(draft.state)): void {
-  if (change.kind !== 'hold' || change.to !== 'maint') return
-  const reading = draft.state.last?.reading
-  if (reading?.present === true && maintEffect(draft.policy, reading) !== 'gentle')
-    countTerminated(draft, load, true)
 }

@@ -12,13 +12,15 @@ import {
   wasSet,
   type Entry,
 } from './changes.js'
-import { confirm, countCut } from './confirm.js'
+import { confirm } from './confirm.js'
+import { countCut, cutBy, loseCut } from './cuts.js'
 import type { Draft } from '../draft.js'
 import { UNDO_LIMIT, type OpenGoal } from '../goal.js'
 import { backOff } from '../pace.js'
 import {
   anotherIncarnation,
   incarnationsOf,
+  loadOf,
   type DrainState,
   type LateChange,
   type SentChange,
@@ -50,6 +52,7 @@ export function loseAnswer(
     confirmedAt: draft.now,
     notBefore: Math.max(hold.notBefore, draft.now + pause),
   })
+  loseCut(draft, sent.cuts)
 }
 
 /**
@@ -183,7 +186,8 @@ export function followPending(draft: Draft, reading: Reading): void {
   const before = seenWithout(draft, reading, pending.change)
   if (before !== undefined) {
     cameAndWent(draft, pending, before)
-    draft.hold({ pending: { ...pending, before, ...withoutSight(pending) } })
+    const cuts = pending.cuts === undefined ? {} : { cuts: loadOf(draft.state) }
+    draft.hold({ pending: { ...pending, before, ...withoutSight(pending), ...cuts } })
   } else if (pending.shared !== true && lacksEffect(pending.change, pending.before))
     draft.hold({ pending: { ...pending, sight: pending.sight ?? 'shown' } })
 }
@@ -267,7 +271,8 @@ function happened(
     raised ||
     (last !== null && anotherIncarnation(draft.state, lived))
   replace(draft, entry, unsure ? { ...entry, lackedAt: null } : undefined)
-  countCut(draft, entry.change, load)
+  const cuts = cutBy(draft.state, draft.policy, entry.change)
+  if (cuts !== undefined) countCut(draft, load)
   // The member was seen without the effect: below drain there is only ready.
   const below = targetOf(entry.change) === 'drain' ? 'ready' : 'unknown'
   meetAgain(draft, entry.change, entry.before ?? below)

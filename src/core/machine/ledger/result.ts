@@ -3,7 +3,8 @@ import type { Change, ChangeResult } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { isTwin, lateChange, sameChange, targetOf } from './changes.js'
-import { confirm, confirmForgotten, countCut, countTerminated } from './confirm.js'
+import { confirm, confirmForgotten } from './confirm.js'
+import { countCut } from './cuts.js'
 import type { Draft } from '../draft.js'
 import type { Input } from '../input.js'
 import { endUnderWay, loseAnswer, notOurs, showsWithout } from './late.js'
@@ -47,9 +48,9 @@ function applied(
   sent: SentChange,
   { terminated, atMost }: Exclude<ChangeResult, { error: unknown }>,
 ): void {
-  const { change } = sent
+  const { change, cuts } = sent
   draft.hold({ pending: null })
-  countCut(draft, change, terminated)
+  if (cuts !== undefined) countCut(draft, cuts, terminated, atMost)
   if (wasForgotten(draft, sent)) {
     confirmForgotten(draft)
     return
@@ -58,7 +59,6 @@ function applied(
   confirm(draft, change, 'applied')
   notOurs(draft, sent)
   if (change.kind === 'restore') showsWithout(draft, change.to)
-  if (change.kind === 'terminate') countTerminated(draft, terminated ?? 0, atMost ?? false)
 }
 
 /**

@@ -22,6 +22,22 @@ describe('an idle in doubt, because other balancers were idle later', () => {
     expect(idle().settle().fail().put({ type: 'doubt' }).outcome).toBe('idle')
   })
 
+  test('is no outcome either where it followed a cut', () => {
+    const cut = held({ timeout: 1_000, onTimeout: 'terminate', scopes: { w1: { active: 2 } } })
+    cut.look({ after: 2_000 }).answer('applied', { terminated: 2 }).scope('w1', { active: 0 })
+    cut.looks(500).fail()
+    expect([cut.phase, cut.outcome]).toEqual(['idle', 'terminated'])
+    expect(cut.put({ type: 'doubt' }).outcome).toBe('unreachable')
+  })
+
+  test('that does not rest on idle is not reopened', () => {
+    const cut = held({ timeout: 1_000, onTimeout: 'terminate', scopes: { w1: { active: 2 } } })
+    cut.look({ after: 2_000 }).answer('applied', { terminated: 2 })
+    cut.scope('w1', { active: 0, inForce: false }).looks(8_000).fail()
+    expect([cut.phase, cut.outcome]).toEqual(['draining', 'terminated'])
+    expect(cut.put({ type: 'doubt' }).outcome).toBe('terminated')
+  })
+
   test('does not affect another end', () => {
     const run = held().fail().put({ type: 'end', outcome: 'aborted' })
     expect(run.put({ type: 'doubt' }).outcome).toBe('aborted')

@@ -36,7 +36,7 @@ describe('onTimeout terminate', () => {
 
   test('says nothing if nothing was cut', () => {
     expect(past(cut).answer('applied', { terminated: 0 }).said).toEqual([])
-    expect(past(cut).answer('applied').said).toEqual([])
+    expect(past(cut).answer('unchanged').said).toEqual([])
   })
 
   test('adds up the work of several cuts', () => {
@@ -227,6 +227,118 @@ describe('onTimeout terminate', () => {
     const run = past({ ...cut, seal: 'always', maint: 'cuts' }).lose('done')
     run.scope('w1', { active: 0 }).look()
     expect(run.all('terminated')).toMatchObject([{ count: 2 }])
+  })
+})
+
+describe('what a cut without a clear answer has cut', () => {
+  const cut: RunOptions = { onTimeout: 'terminate' }
+  const raised: RunOptions = { ...cut, seal: 'always', maint: 'cuts' }
+  const most = { terminated: 2, terminatedAtMost: true }
+
+  test('is what was there before a look beside the raise showed its effect', () => {
+    const run = past(raised).set({ own: 'maint' }).scope('w1', { active: 0 }).look()
+    run.answer().looks(1_500)
+    expect(run.outcome).toBe('terminated')
+    expect(run.state.ending).toMatchObject(most)
+  })
+
+  test('is what the last look without the effect of the raise showed', () => {
+    const run = past(raised).scope('w1', { active: 1 }).look()
+    run.set({ own: 'maint' }).scope('w1', { active: 0 }).look()
+    expect(run.answer().state.ending).toMatchObject({ ...most, terminated: 1 })
+  })
+
+  test('is known where a raise that was lost had been seen beside it', () => {
+    const run = past(raised).set({ own: 'maint' }).scope('w1', { active: 0 }).look()
+    run.lose('done').looks(1_500)
+    expect(run.outcome).toBe('terminated')
+    expect(run.state.ending).toMatchObject(most)
+    expect(run.all('terminated')).toMatchObject([{ count: 2 }])
+  })
+
+  test('is known where a lost maint is found in place by the next one', () => {
+    const run = started({ ...raised, hold: 'maint', scopes: { w1: { active: 2 } } }).look()
+    run.lose().look({ after: 300 })
+    expect(run.sent).toBe('hold maint')
+    run.set({ own: 'maint' }).scope('w1', { active: 0 }).answer('unchanged').looks(1_500)
+    expect(run.outcome).toBe('terminated')
+    expect(run.state.ending).toMatchObject(most)
+  })
+
+  test('is told where the answer to the cut was lost', () => {
+    const run = past(cut).lose().scope('w1', { active: 0 }).looks(500)
+    expect(run.outcome).toBe('terminated')
+    expect(run.state.ending).toMatchObject(most)
+  })
+
+  test('is only what is gone', () => {
+    const run = past({ ...cut, scopes: { w1: { active: 2, queued: 3 } } }).lose()
+    run.scope('w1', { active: 0, queued: 0, inForce: false }).scope('w2', { active: 1 }).look()
+    run.scope('w2', { active: 0 }).looks(7_000)
+    expect(run.outcome).toBe('terminated')
+    expect(run.state.ending).toMatchObject({ ...most, terminated: 5 })
+  })
+
+  test('is not told where the work is still there', () => {
+    const run = past({ ...cut, terminate: true, lateBound: 100_000 })
+      .lose()
+      .looks(7_000)
+    expect(run.outcome).toBe('timeout')
+    expect(run.state.ending).toMatchObject({ terminated: 0, terminatedAtMost: false })
+  })
+
+  test('is not counted twice where the next cut has an answer', () => {
+    const run = past({ ...cut, lateBound: 500 })
+      .lose()
+      .looks(1_000)
+    expect(run.sentSoFar.filter((sent) => sent === 'terminate')).toHaveLength(2)
+    run.answer('applied', { terminated: 2 }).scope('w1', { active: 0 }).looks(500)
+    expect(run.state.ending).toMatchObject({ terminated: 2, terminatedAtMost: false })
+  })
+
+  test('covers what the next cut did not find any more', () => {
+    const run = past({ ...cut, lateBound: 500 })
+      .lose()
+      .scope('w1', { active: 1 })
+      .looks(1_000)
+    run.answer('applied', { terminated: 1 }).scope('w1', { active: 0 }).looks(500)
+    expect(run.state.ending).toMatchObject(most)
+  })
+
+  test('is at most what was there, where the product gives no number', () => {
+    const run = past(cut).answer().scope('w1', { active: 0 }).looks(500)
+    expect(run.outcome).toBe('terminated')
+    expect(run.state.ending).toMatchObject(most)
+  })
+
+  test('is nothing where the cut was refused', () => {
+    const run = past(cut).refuse(failure('CONFLICT', true)).scope('w1', { active: 0 }).looks(500)
+    expect(run.outcome).toBe('idle')
+  })
+
+  test('is nothing where a hold without an answer cuts nothing', () => {
+    const run = started({ ...cut, scopes: { w1: { active: 2 } } })
+      .look()
+      .lose('done')
+      .look()
+    expect(run.scope('w1', { active: 0 }).looks(3_000).outcome).toBe('idle')
+    expect(run.state.ending).toMatchObject({ terminated: 0, terminatedAtMost: false })
+  })
+
+  test('is told before the member is removed', () => {
+    const run = past({ ...cut, until: 'removed' })
+      .lose()
+      .scope('w1', { active: 0 })
+      .looks(1_500)
+    expect(run.sentSoFar.at(-1)).toBe('remove')
+    run.answer()
+    expect(run.outcome).toBe('terminated')
+    expect(run.state.ending).toMatchObject(most)
+  })
+
+  test('is told where the drain is undone', () => {
+    const run = past(cut).lose().scope('w1', { active: 0 }).look().open()
+    expect(run.state.ending).toMatchObject(most)
   })
 })
 

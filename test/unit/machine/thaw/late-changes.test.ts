@@ -2,7 +2,7 @@ import { brokenInvariants, openGoal } from 'drainable/machine'
 import { expect, test } from 'vitest'
 import { freezeMember } from '../../../../src/core/tickets/freeze.js'
 import { thawMember, type Gap } from '../../../../src/core/tickets/thaw.js'
-import { failure, started, type MemberRun } from '../member-run.js'
+import { failure, held, started, type MemberRun } from '../member-run.js'
 
 /**
  * The same run in another process, from its ticket, as an undo.
@@ -50,4 +50,18 @@ test.each([
     run.look({ after: 1_000 })
   }
   expect(run.outcome).toBe('restored')
+})
+
+test('what a cut without an answer may have cut is told by the process that goes on', () => {
+  const cut = { ...LONG, onTimeout: 'terminate', scopes: { w1: { active: 2 } } } as const
+  const past = (): MemberRun => held({ ...cut, timeout: 1_000 }).look({ after: 2_000 })
+  expect(undone(past().lose()).scope('w1', { active: 0 }).state.ending.cutting).toBe(2)
+  const run = undone(past()).scope('w1', { active: 0 }).look()
+  run.answer().look()
+  expect(run.outcome).toBe('restored')
+  expect(run.state.ending).toMatchObject({ terminated: 2, terminatedAtMost: true, cutting: 0 })
+})
+
+test('a ticket says nothing of cuts where none is open', () => {
+  expect(freezeMember(held().state, 0).state).not.toHaveProperty('cutting')
 })
