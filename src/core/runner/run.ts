@@ -274,7 +274,7 @@ export class Run implements HandleBody {
       scheduler: this.#run.scheduler,
       keeper,
       signal: () => this.#run.stop.signal,
-      calling: (ref, done) => this.#contest.membership.calling(ref, done),
+      calling: (ref, done) => this.#contest.calling(ref, done),
       permit: this.#run.spec.permit,
       changed: () => this.#changed(),
       fault: (error) => this.#run.fault(error),

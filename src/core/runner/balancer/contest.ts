@@ -1,11 +1,10 @@
-import { abortable } from '../../../provider/abort.js'
 import type { AdminState, Change, MemberRef } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { DrainReport } from '../../../provider/report.js'
 import type { Clock } from '../../../provider/clock.js'
 import type { Sight } from '../../machine/input.js'
-import { keepLedger, learnSight, ledgersOf, sightOf, type Ledger } from './ledgers.js'
+import { keepLedger, learnSight, ledgersOf, mayHoldCome, sightOf, type Ledger } from './ledgers.js'
 import { lateChange, sameChange } from '../../machine/ledger/changes.js'
 import { shareHolds } from '../../machine/ledger/late.js'
 import { owesUndo } from '../../machine/ledger/owner.js'
@@ -17,6 +16,7 @@ import {
   HandOver,
   isKept,
   isOurs,
+  othersAnswered,
   ownedBy,
   overruledError,
   takeUpTicket,
@@ -29,7 +29,6 @@ import {
   type Side,
   type Stake,
 } from './balancer.js'
-import { CALL_LIMIT, settledWithin } from '../look/call.js'
 import { isHold, mayCome } from './coming.js'
 import { Floor } from './floor.js'
 import type { Members } from '../members.js'
@@ -133,6 +132,12 @@ export class Contest {
     }
   }
 
+  /** Called for each call that changes a member: what shows up can be the doing of another run's hold. */
+  calling(ref: MemberRef, done: Promise<void>): void {
+    if (mayHoldCome(this.#membership, ref)) this.#share([refKey(ref)])
+    this.#membership.calling(ref, done)
+  }
+
   /** Makes this run count as the latest call. */
   renew(): void {
     this.#membership.stake.seq = this.#membership.nextSeq()
@@ -150,7 +155,7 @@ export class Contest {
     const before = this.#run.now()
     this.#deciding += 1
     for (const { ref } of members.all) this.#decideMember(ref)
-    const quiet = await this.#callsEnded(members)
+    const quiet = await othersAnswered(this.#run, this.#membership, members)
     this.#deciding -= 1
     if (this.#run.isReleased()) return false
     this.#handOver.takeAgain()
@@ -287,21 +292,6 @@ export class Contest {
         if (theirs !== null && theirs !== mine) this.#overrule(ref, theirs, null, other.ticket())
       }
     }
-  }
-
-  /** Waits for other runs' calls that change these members, but not beyond this run's time. */
-  async #callsEnded({ refs, all }: Members): Promise<boolean> {
-    const { spec, stop } = this.#run
-    const calls = refs.flatMap((ref) => this.#membership.callsOf(ref))
-    if (calls.length === 0) return true
-    const until = all.map(({ goal, deadline }) =>
-      goal.kind === 'open' ? goal.lateUntil : deadline,
-    )
-    const left = Math.min(...until.map((moment) => moment ?? Infinity)) - this.#run.now()
-    const limit = Math.min(CALL_LIMIT, Math.max(0, left))
-    const done = settledWithin(Promise.allSettled(calls), spec.clock, limit)
-    await abortable(done, stop.signal).catch(() => undefined)
-    return false
   }
 
   /** Inherits unanswered changes of other runs; returns whether there were any. */

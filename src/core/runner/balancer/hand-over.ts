@@ -1,3 +1,4 @@
+import { abortable } from '../../../provider/abort.js'
 import { atLeast } from '../../../provider/admin-state.js'
 import type { AdminState, MemberRef } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
@@ -6,8 +7,10 @@ import type { Goal } from '../../machine/goal.js'
 import { owesUndo } from '../../machine/ledger/owner.js'
 import { noted, ownChange } from '../../machine/ledger/changes.js'
 import { isLetGo, type DrainState, type Owned, type OwnChange } from '../../machine/state.js'
+import { CALL_LIMIT, settledWithin } from '../look/call.js'
+import type { Members } from '../members.js'
 import type { RunState } from '../run-state.js'
-import { asInherited, type LeftChange, type Side, type Stake } from './balancer.js'
+import { asInherited, type LeftChange, type Membership, type Side, type Stake } from './balancer.js'
 
 /** Takes over the changes of runs that this run ends: the member goes back to its state before both. */
 export class HandOver {
@@ -158,4 +161,24 @@ export function overruledError(ref: MemberRef, by: Side, was: Side): DrainableEr
     `${formatRef(ref)} was ${word[by]} by another call of this process while it was ${word[was]}`,
     { ref },
   )
+}
+
+/**
+ * Waits for other runs' calls that change these members, but not beyond this run's time.
+ *
+ * @returns whether there were none
+ */
+export async function othersAnswered(
+  run: RunState,
+  membership: Pick<Membership, 'callsOf'>,
+  { refs, all }: Members,
+): Promise<boolean> {
+  const calls = refs.flatMap((ref) => membership.callsOf(ref))
+  if (calls.length === 0) return true
+  const until = all.map(({ goal, deadline }) => (goal.kind === 'open' ? goal.lateUntil : deadline))
+  const left = Math.min(...until.map((moment) => moment ?? Infinity)) - run.now()
+  const limit = Math.min(CALL_LIMIT, Math.max(0, left))
+  const done = settledWithin(Promise.allSettled(calls), run.spec.clock, limit)
+  await abortable(done, run.stop.signal).catch(() => undefined)
+  return false
 }

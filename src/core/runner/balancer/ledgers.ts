@@ -116,15 +116,23 @@ export function sightOf(state: DrainState, askedAt: number): Sight | undefined {
  * up after it may be the doing of that hold.
  */
 export function learnSight(
-  { others, coming }: Pick<Membership, 'others' | 'coming'>,
+  membership: Pick<Membership, 'others' | 'coming'>,
   state: DrainState,
   sight: Sight,
 ): DrainState {
   const learnt = seenElsewhere(state, sight)
   if (learnt.sighted === state.sighted) return learnt
-  const key = refKey(state.ref)
-  const comes =
-    others().some((other) => other.late(state.ref).some(mayCome)) ||
-    coming().some((ref) => refKey(ref) === key)
-  return comes ? { ...learnt, sighted: null } : learnt
+  return mayHoldCome(membership, state.ref) ? { ...learnt, sighted: null } : learnt
+}
+
+/** Whether a hold of another run of this process, which may have ended, may still take the member. */
+export function mayHoldCome(
+  { others, coming }: Pick<Membership, 'others' | 'coming'>,
+  ref: MemberRef,
+): boolean {
+  const key = refKey(ref)
+  return (
+    others().some((other) => other.late(ref).some(mayCome)) ||
+    coming().some((one) => refKey(one) === key)
+  )
 }

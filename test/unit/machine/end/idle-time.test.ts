@@ -14,7 +14,7 @@ test.each([
   ['terminated', cut()],
 ])('of a member that ended as %s is since its proof, seen by its last look', (outcome, run) => {
   expect([run.phase, run.outcome]).toEqual(['idle', outcome])
-  const first = run.state.proof.proof?.samples[0].scopes[0]?.sampledAt
+  const first = run.state.proof.proof?.samples[0]?.scopes[0]?.sampledAt
   expect(idleTime([run.state])).toEqual({ from: first, seen: run.state.last?.askedAt })
   expect(isUnseenIdle(run.state)).toBe(false)
 })
