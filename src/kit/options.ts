@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici'
 import * as z from 'zod'
 import { isDrainableError } from '../provider/error.js'
+import { homePath } from '../provider/home-path.js'
 import { assertPrivate, parseHttpUrl } from './http.js'
 import { secretSchema } from './secret.js'
 import { tlsSchema } from './tls.js'
@@ -90,4 +91,15 @@ function tell(context: z.RefinementCtx, check: () => unknown, path: PropertyKey[
     if (!isDrainableError(error)) throw error
     context.addIssue({ code: 'custom', path, message: error.message.replace(/^url: /, '') })
   }
+}
+
+/** The path of a file or a socket. */
+export function pathOption(): z.ZodString {
+  return z
+    .string()
+    .min(1)
+    .superRefine((path, context) => {
+      const message = homePath(path)
+      if (message !== undefined) context.addIssue({ code: 'custom', message })
+    })
 }

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
 import * as z from 'zod'
-import { loginOptions, refusePlaintext, urlOption } from '../../kit/options.js'
+import { loginOptions, pathOption, refusePlaintext, urlOption } from '../../kit/options.js'
 import type { DrainableProvider, Secret, Tls } from '../../provider/contract.js'
 import type { Duration } from '../../provider/duration.js'
 import { durationOption } from '../../provider/duration-option.js'
@@ -101,7 +101,7 @@ const schema = z
   .strictObject({
     ...loginOptions,
     url: urlOption('https://lb1.example:5555'),
-    socketPath: z.string().min(1).exactOptional(),
+    socketPath: pathOption().exactOptional(),
     durable: z.boolean().default(false),
     keepFollowers: z.int().min(0).default(1),
     membership: z.enum(['runtime', 'configuration']).default('runtime'),

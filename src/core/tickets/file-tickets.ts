@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { DrainableError } from '../../provider/error.js'
+import { homePath } from '../../provider/home-path.js'
 import { printable, quote } from '../../provider/quote.js'
 import type { TicketStore } from './store.js'
 import { keptIn } from './writing/place.js'
@@ -40,8 +41,8 @@ export function fileTickets(path: string): TicketStore {
   }
   if ((path as unknown) instanceof URL) refuse('found a URL; write fileURLToPath(url)')
   if (typeof path !== 'string' || path.length === 0) refuse('expected the path of a folder')
-  if (/^~[/\\]/.test(path))
-    refuse("'~' means nothing outside of a shell; write join(homedir(), ...)")
+  const wrong = homePath(path)
+  if (wrong !== undefined) refuse(wrong)
   let swept = false
   const file = (key: string): string => {
     if (FILE_KEY.test(key)) return join(path, `${key}.json`)

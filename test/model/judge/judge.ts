@@ -119,6 +119,12 @@ export class Judge implements TruthListener {
   ticketDropped(chain: Chain): void {
     for (const key of chain.keys) {
       const member = this.truth.member(key)
+      // what a reload brought back after the last look can't be known
+      const looks = this.calls.flatMap((call) =>
+        call.live && call.chain === chain ? [this.lastLook(call.provider, key)?.readAt] : [],
+      )
+      const seen = Math.max(-Infinity, ...looks.map((readAt) => readAt ?? -Infinity))
+      if (member.reloadedAt > seen) continue
       if (this.heldBy(chain, member) && !maybeFoundSo(this, chain, member))
         this.fault('ticket', `${key}: the ticket of ${chain.id} is dropped while it is held`)
     }

@@ -38,6 +38,7 @@ test.each<[object, string]>([
   [{ timout: '5s' }, "unknown option 'timout'"],
   [{ callTimeout: 1 }, 'callTimeout'],
   [{ dispatcher: {} }, 'dispatcher of undici'],
+  [{ socketPath: '~/dataplane.sock' }, "socketPath: '~' means nothing outside of a shell"],
   [{ tls: { cert: 'x' } }, 'cert and key go together'],
 ])('%o is refused at once: %s', (options, words) => {
   const message = complaint(options)

@@ -31,6 +31,8 @@ describe('an address as HAProxy spells it', () => {
     ['lb:99999', /expected/],
     ['fd@3', /'fd@' is nothing to connect to/],
     ['unix@', /expected/],
+    ['~/haproxy.sock', /'~' means nothing outside of a shell; write join\(homedir\(\), \.\.\.\)/],
+    ['unix@~haproxy/run/admin.sock', /'~' means nothing outside of a shell/],
     ['a\nb', /expected/],
     ['', /expected/],
   ])('%j is asked about', (text, words) => {

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import * as z from 'zod'
+import { pathOption } from '../../../kit/options.js'
 import { DrainableError } from '../../../provider/error.js'
 import { parseOptions } from '../../../provider/options.js'
 import { printable, quote } from '../../../provider/quote.js'
@@ -24,13 +25,10 @@ export interface FileEndpointsOptions {
 
 const file = z.strictObject({
   cluster: z.string().min(1),
-  path: z
-    .string()
-    .min(1)
-    .refine(
-      (path) => /\.(?:json|ya?ml)$/.test(path),
-      'expected a file ending in .json, .yaml or .yml: Envoy chooses its reader by the ending',
-    ),
+  path: pathOption().refine(
+    (path) => /\.(?:json|ya?ml)$/.test(path),
+    'expected a file ending in .json, .yaml or .yml: Envoy chooses its reader by the ending',
+  ),
 })
 
 const schema = z.strictObject({

@@ -3,6 +3,7 @@
  * `ipv4@host:port`, `ipv6@[address]:port`.
  */
 import { canonicalAddress, formatSocket } from '../../../provider/address.js'
+import { homePath } from '../../../provider/home-path.js'
 import { printable } from '../../../provider/quote.js'
 
 /** The address of a socket for `node:net`, and its label. */
@@ -63,8 +64,8 @@ export function tcpAddress(host: string, port: number): Address {
   return { to: { host, port }, label: `tcp:${formatSocket(host, port)}`, local }
 }
 
-function unix(path: string): Address {
-  return { to: { path }, label: `unix:${path}`, local: true }
+function unix(path: string): Address | string {
+  return homePath(path) ?? { to: { path }, label: `unix:${path}`, local: true }
 }
 
 function abstract(name: string): Address | string {

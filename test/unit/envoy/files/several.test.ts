@@ -67,3 +67,9 @@ test('a file with several sets is refused, as Envoy refuses it', async () => {
     /holds 2 endpoint sets \('api', 'web'\): Envoy refuses a file with more than one/,
   )
 })
+
+test('a path that only a shell understands is refused', () => {
+  expect(() => fileEndpoints({ cluster: 'web', path: '~/web.json' })).toThrow(
+    "path: '~' means nothing outside of a shell; write join(homedir(), ...)",
+  )
+})
