@@ -178,7 +178,10 @@ export interface MemberReport {
   readonly lost: readonly { readonly scope: string; readonly active: number; readonly at: string }[]
   /** How many requests or connections were cut because the caller asked for it. */
   readonly terminated: number
-  /** Present if the product did not say how many it cut: {@link MemberReport.terminated} is then an upper bound. */
+  /**
+   * Present if the product did not say how many it cut, or its answer was lost: {@link MemberReport.terminated} is then
+   * an upper bound.
+   */
   readonly terminatedAtMost?: true
   /** Milliseconds from the start of this drain to its end, or to now. */
   readonly elapsed: number

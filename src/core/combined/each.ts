@@ -1,11 +1,11 @@
 import type { Clock } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
-import { isDrainableError } from '../../provider/error.js'
+import { type DrainableError, isDrainableError } from '../../provider/error.js'
 import { CALL_LIMIT } from '../runner/look/call.js'
 import type { Target } from '../verbs/target.js'
 import { divide, isLeftOut } from './divide.js'
 import type { Parts } from './parts.js'
-import { tagError } from './tag.js'
+import { tagError, tagMissing } from './tag.js'
 
 /** How a call goes to each balancer of a target. */
 export interface EachOptions {
@@ -38,7 +38,8 @@ export async function callEach<T, D extends Target | 'all'>(
   call: (part: DrainableProvider, target: D, key: string) => Promise<T>,
 ): Promise<readonly (readonly [string, T])[]> {
   const hits: (readonly [string, T])[] = []
-  const failures: { readonly error: unknown; readonly skipped: boolean }[] = []
+  const failures: unknown[] = []
+  const missing = new Map<string, DrainableError>()
   await Promise.all(
     [...divided].map(async ([key, own]) => {
       const part = parts.all.get(key)
@@ -46,16 +47,16 @@ export async function callEach<T, D extends Target | 'all'>(
       try {
         hits.push([key, await call(part, own, key)])
       } catch (error) {
-        const tagged = isDrainableError(error) ? tagError(error, key) : error
-        const skipped = own !== 'all' && isLeftOut(own, parts, error)
-        failures.push({ error: tagged, skipped })
+        if (!isDrainableError(error)) failures.push(error)
+        else if (own !== 'all' && isLeftOut(own, parts, error)) missing.set(key, error)
+        else failures.push(tagError(error, key))
       }
     }),
   )
   signal.throwIfAborted()
-  const failed =
-    failures.find(({ skipped }) => !skipped) ?? (hits.length === 0 ? failures[0] : null)
-  if (failed != null) throw failed.error
+  if (failures.length > 0) throw failures[0]
   const order = [...parts.all.keys()]
+  if (hits.length === 0 && missing.size > 0)
+    throw tagMissing(order.flatMap((key) => [...missing].filter(([of]) => of === key)))
   return hits.sort(([a], [b]) => order.indexOf(a) - order.indexOf(b))
 }

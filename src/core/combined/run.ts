@@ -15,7 +15,7 @@ import type { Target } from '../verbs/target.js'
 import { isLeftOut, whyUnread, type Divided } from './divide.js'
 import { Muster } from './muster.js'
 import type { Parts } from './parts.js'
-import { tagError, tagEvent, tagReport, tagWhy } from './tag.js'
+import { tagError, tagEvent, tagMissing, tagReport, tagWhy } from './tag.js'
 
 /** What a verb wants run over several balancers. */
 export interface CombinedSpec {
@@ -258,10 +258,9 @@ export class CombinedRun implements HandleBody {
     const skipped = this.#muster?.skipped
     const asked = [...this.#runs].filter(([key]) => skipped?.has(key) !== true)
     if (asked.length === 0 && skipped !== undefined && skipped.size > 0) {
-      const [[key, first] = ['', undefined]] = skipped
-      const error = first === undefined ? undefined : tagError(first, key)
-      const outcome = error?.code === 'NOT_FOUND' ? 'refused' : 'aborted'
-      return { outcome, members: [], elapsed, ...(error === undefined ? {} : { error }) }
+      const error = tagMissing([...skipped])
+      const outcome = error.code === 'NOT_FOUND' ? 'refused' : 'aborted'
+      return { outcome, members: [], elapsed, error }
     }
     const reports = asked.flatMap(([key, run]) => {
       const report = reportOf(run, key)

@@ -38,6 +38,24 @@ export function tagError(error: DrainableError, key: string): DrainableError {
   })
 }
 
+/** Balancers that a sentence names. */
+const NAMED = 3
+
+/** One error where no balancer goes on: for an address that none has, what the first three say. */
+export function tagMissing(errors: readonly (readonly [string, DrainableError])[]): DrainableError {
+  const tagged = errors.map(([key, error]) => tagError(error, key))
+  const [first] = tagged
+  if (first === undefined) throw new TypeError('no balancer was asked')
+  const other = tagged.find(({ code }) => code !== 'NOT_FOUND')
+  if (other !== undefined) return other
+  if (tagged.length === 1) return first
+  const more = tagged.length > NAMED ? `; and ${tagged.length - NAMED} more` : ''
+  const words = tagged.slice(0, NAMED).map(({ message }) => message)
+  return new DrainableError('NOT_FOUND', `on no balancer: ${words.join('; ')}${more}`, {
+    cause: first.cause,
+  })
+}
+
 export function tagWhy(why: Why, key: string): Why {
   return { ...why, ref: tagRef(why.ref, key), text: `${printable(key)}: ${why.text}` }
 }
