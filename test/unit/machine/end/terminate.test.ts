@@ -319,6 +319,7 @@ describe('what a cut without a clear answer has cut', () => {
   test('is nothing where a hold without an answer cuts nothing', () => {
     const run = started({ ...cut, scopes: { w1: { active: 2 } } })
       .look()
+      .look()
       .lose('done')
       .look()
     expect(run.scope('w1', { active: 0 }).looks(3_000).outcome).toBe('idle')
