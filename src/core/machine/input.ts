@@ -57,7 +57,7 @@ export type Input = { readonly at: number; readonly wall: number } & (
       /** The run no longer waits for the answer, but the call goes on: its end is a later input. */
       readonly givenUp?: true
     }
-  /** The pending hold must not be sent any more: see `isRough`. */
+  /** The pending hold must not be sent any more: see `isOutdated`. */
   | { readonly type: 'recalled' }
   /**
    * A member reported idle must be looked at once more: if it can't be read, its idle is not an outcome before that.

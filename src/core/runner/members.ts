@@ -6,7 +6,7 @@ import type { DrainEvent } from '../events.js'
 import { sameChange, sentChange } from '../machine/ledger/changes.js'
 import type { Effect, Input } from '../machine/input.js'
 import type { MachinePolicy } from '../machine/policy.js'
-import { isRough } from '../machine/rough.js'
+import { isOutdated } from '../machine/rough.js'
 import { ownOf, type DrainState } from '../machine/state.js'
 import { expectScopes } from '../machine/scopes.js'
 import { absorbOnly, transition } from '../machine/transition.js'
@@ -135,8 +135,8 @@ export class Members {
   /** Recalls changes that must not be sent any more by the newest reading; returns the changes to send instead. */
   recall(key: string): readonly MemberChange[] {
     const state = this.#states.get(key)
-    const rough = state !== undefined && isRough(state, this.policy)
-    return rough ? this.take(key, { type: 'recalled' }) : []
+    const outdated = state !== undefined && isOutdated(state, this.policy)
+    return outdated ? this.take(key, { type: 'recalled' }) : []
   }
 
   stamp(input: FreeInput): Input {

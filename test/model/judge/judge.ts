@@ -238,7 +238,12 @@ export class Judge implements TruthListener {
       of === key &&
       hold.kind === 'hold' &&
       (candidates.includes(call) || authors.has(call.chain?.id ?? ''))
-        ? [{ low: RANK[hold.to] <= RANK[to], sure: candidates.length === 1 }]
+        ? [
+            {
+              low: RANK[hold.to] <= RANK[to],
+              sure: candidates.length === 1 && candidates.includes(call),
+            },
+          ]
         : [],
     )
     // one that found the member drained has sent nothing

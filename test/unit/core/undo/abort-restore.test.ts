@@ -51,6 +51,27 @@ describe("an abort with onAbort: 'restore'", () => {
     expect(rig.tickets.map.has('one')).toBe(false)
   })
 
+  test('sends no hold that still waits for its ticket', async () => {
+    const { clock, lb, stop, reason, policy, tickets } = aborting()
+    let write: () => void = () => undefined
+    const slow = new Promise<void>((resolve) => (write = resolve))
+    const set = tickets.set.bind(tickets)
+    tickets.set = async (key, value) => {
+      await slow
+      return set(key, value)
+    }
+    const sent = recordChanges(lb, clock)
+    await using run = startDrain(lb, web1, policy)
+    await clock.advance(500)
+    stop.abort(reason)
+    await clock.advance(100)
+    write()
+    const report = await clock.runUntil(run.done, 120_000)
+    expect(report.outcome).toBe('aborted')
+    expect(sent).toEqual([])
+    expect(lb.state(web1)).toBe('ready')
+  })
+
   test('opens the member after one change that is lost', async () => {
     const rig = aborting()
     await abortAfter(rig, () => rig.lb.failNext('throw', { verb: 'apply' }))

@@ -21,6 +21,14 @@ describe('a change that is checked once more before it is sent', () => {
     expect(run.put({ type: 'recalled' }).change).toBe(change)
   })
 
+  test('is not sent if it is a hold and an undo has begun', () => {
+    const run = started().look().open()
+    run.put({ type: 'recalled' })
+    expect(run.state.hold.pending).toBe(null)
+    expect(run.look().outcome).toBe('restored')
+    expect(run.sentSoFar).toEqual(['hold drain'])
+  })
+
   test('is sent if the member is absent now', () => {
     const run = started({ hold: 'maint' }).look()
     const { change } = run

@@ -1,6 +1,6 @@
 import { openGoal, type MachinePolicy } from 'drainable/machine'
 import type { ChangeResult } from 'drainable/provider'
-import { isRough } from '../../../../src/core/machine/rough.js'
+import { isOutdated } from '../../../../src/core/machine/rough.js'
 import { failure, WEB1 } from '../member-run.js'
 import { happenings } from './happenings.js'
 import {
@@ -222,7 +222,7 @@ function* rarer(node: Node, put: Put, policy: MachinePolicy, world: World): Gene
   if (may(world, 'doubts')) {
     if (ending.ended?.outcome === 'idle' && !ending.settled)
       yield ['doubt', () => put({ type: 'doubt' })]
-    if (hold.pending !== null && !node.truth.landed && isRough(node.machine, policy))
+    if (hold.pending !== null && !node.truth.landed && isOutdated(node.machine, policy))
       yield ['recalled', () => put({ type: 'recalled' })]
   }
   if (goal.kind === 'open' && goal.check === 'running') {
