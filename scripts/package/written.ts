@@ -31,12 +31,26 @@ export function exportsField(entries: readonly Entry[]): Record<string, unknown>
   return { ...Object.fromEntries(fields), './package.json': './package.json' }
 }
 
+/**
+ * The same for a compiler that does not read `exports`: `moduleResolution` node10, which TypeScript 5 takes by itself
+ * for CommonJS. Jest, Node and bundlers read `exports`.
+ */
+export function node10Fields(entries: readonly Entry[]): Record<string, unknown> {
+  const versions = entries.map((item) => [output(item), [`./dist/${output(item)}.d.cts`]] as const)
+  return {
+    main: './dist/index.cjs',
+    types: './dist/index.d.cts',
+    typesVersions: { '*': Object.fromEntries(versions) },
+  }
+}
+
 function writeExports(text: string, entries: readonly Entry[]): string {
   const manifest = JSON.parse(text) as Record<string, unknown>
-  const fields = Object.entries(manifest).filter(([name]) => name !== 'exports')
+  const ours = { ...node10Fields(entries), exports: exportsField(entries) }
+  const fields = Object.entries(manifest).filter(([name]) => !(name in ours))
   // Beside `files`, where a reader of the manifest looks for it.
   const at = fields.findIndex(([name]) => name === 'files')
-  fields.splice(at, 0, ['exports', exportsField(entries)])
+  fields.splice(at, 0, ...Object.entries(ours))
   return `${JSON.stringify(Object.fromEntries(fields), null, 2)}\n`
 }
 

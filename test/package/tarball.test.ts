@@ -39,8 +39,8 @@ it('is clean to publint', async () => {
   await run(tool('publint'), ['--strict', consumer.tarball], root)
 })
 
-it('is clean to attw, profile node16', async () => {
-  await run(tool('attw'), [consumer.tarball, '--profile', 'node16'], root)
+it('is clean to attw, under node10 too', async () => {
+  await run(tool('attw'), [consumer.tarball, '--profile', 'strict'], root)
 })
 
 describe.each(nodeNames)('on Node %s', (name) => {
@@ -197,6 +197,7 @@ it.each([
   ['typescript', 'nodenext', 'nodenext'],
   ['typescript', 'esnext', 'bundler'],
   ['typescript-5.4', 'node16', 'node16'],
+  ['typescript-5.4', 'commonjs', 'node10'],
 ])(
   'has types for %s under module %s and moduleResolution %s',
   async (compiler, module, resolution) => {
