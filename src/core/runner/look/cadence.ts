@@ -26,8 +26,16 @@ const LOOKS = 250
  * slower pace.
  */
 const SLOWEST = 1_000
-/** The pause as a multiple of the time of a look: looks take about a thirtieth of the time. */
+/**
+ * The pause as a multiple of what a look takes beyond {@link WAKE}: dear looks take about a thirtieth of the time.
+ */
 const PACE = 30
+/**
+ * The part of a look in which the process waits to run again, in milliseconds. It costs nobody anything, and it grows
+ * with the pause, because caches and clock rate go down meanwhile. If it counted, a long pause would make looks slow,
+ * and slow looks the pause long.
+ */
+const WAKE = 0.3
 /** Looks take at most one part in this many of the time, even if something is due. */
 const SHARE = 5
 
@@ -47,7 +55,7 @@ export function nextPause(input: CadenceInput): number {
   const { due, cost, floor, failures, fastest = FASTEST, lanes = 1 } = input
   const least = Math.max(floor, cost * SHARE)
   if (failures > 0) return Math.max(least, fastest, Math.min(SLOWEST, 100 * 2 ** (failures - 1)))
-  const asked = Math.max(cost * PACE, sharedPause(lanes))
+  const asked = Math.max((cost - WAKE) * PACE, sharedPause(lanes))
   const paced = Math.max(fastest, Math.min(SLOWEST, asked))
   const pause = Math.max(least, Math.min(paced, Math.max(1, due ?? Infinity)))
   return due !== null && due > pause && due < pause + cost + least ? due : pause

@@ -18,6 +18,7 @@ import { toDrainableError } from '../../../provider/thrown.js'
 import { checkInfo, checkRefs, checkSnapshot } from './gate.js'
 import { countLane, lanesOf } from './lanes.js'
 import type { Look, SeenLook, Subscriber } from './look.js'
+import { Costs } from './costs.js'
 import { dateOf, Push, speaksFor } from './push.js'
 import { setBackgroundTimer } from './timer.js'
 
@@ -46,7 +47,7 @@ export class Scheduler {
   #info: Promise<ProviderInfo> | undefined
   #cancelTimer: (() => void) | undefined
   #looking = false
-  #costs: readonly number[] = [0]
+  readonly #costs = new Costs()
   #floor = 0
   #counts: Capabilities['counts'] | undefined
   #lastLook = -Infinity
@@ -60,12 +61,9 @@ export class Scheduler {
     this.#push = new Push(provider, clock, (snapshot) => this.#pushed(snapshot))
   }
 
-  /**
-   * How long a look takes at present, in milliseconds: the shortest of the last three, because a look that waited for
-   * a change of ours does not show the cost of a look.
-   */
+  /** How long a look takes at present, in milliseconds. */
   get cost(): number {
-    return Math.min(...this.#costs)
+    return this.#costs.lowest
   }
 
   /** The provider's shortest pause between two looks. */
@@ -271,7 +269,7 @@ export class Scheduler {
     const refs = union(seats)
     const present = [...this.#seats]
     const look = await this.#observe(refs, askedAt)
-    this.#costs = [...this.#costs.slice(-2), look.at - askedAt]
+    this.#costs.add(look.at, look.at - askedAt)
     // A look at everything goes to all subscribers, also to those with a long wait after failures.
     const shown = refs === 'all' && look.error === undefined ? present : seats
     // The next look is scheduled only after all subscribers have requested theirs.

@@ -6,7 +6,8 @@ const local = { due: null, cost: 0.3, floor: 0, failures: 0 }
 describe('the pause before the next look', () => {
   test.each([
     ['a look on a local socket', {}, 10],
-    ['a dearer one', { cost: 5 }, 150],
+    ['a look on the socket of a loaded machine', { cost: 0.6 }, 10],
+    ['a dearer one', { cost: 5.3 }, 150],
     ['one of an appliance', { cost: 80 }, 1_000],
     ['one that takes a second itself', { cost: 1_000 }, 5_000],
     ['the floor of the provider', { floor: 4_000 }, 4_000],
@@ -23,7 +24,7 @@ describe('the pause before the next look', () => {
     ['one of fifty balancers', { lanes: 50 }, 200],
     ['one of a thousand balancers', { lanes: 1_000 }, 1_000],
     ['one of fifty balancers, and something due', { lanes: 50, due: 30 }, 30],
-    ['one of fifty dear ones', { lanes: 50, cost: 20 }, 600],
+    ['one of fifty dear ones', { lanes: 50, cost: 20.3 }, 600],
     ['a look that failed', { failures: 1 }, 100],
     ['looks that fail', { failures: 9 }, 1_000],
   ])('is that of %s', (_, input, pause) => {
