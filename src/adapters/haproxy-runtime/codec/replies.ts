@@ -130,7 +130,7 @@ export class PromptSplitter {
         : this.#rest.indexOf('\n> ', Math.max(0, this.#seen - 2))
       this.#seen = prompt === -1 ? this.#rest.length : 0
       if (prompt === -1) return replies
-      replies.push(this.#rest.slice(0, prompt).replace(/^\n+|\n+$/g, ''))
+      replies.push(withoutEmptyEnds(this.#rest, prompt))
       this.#rest = this.#rest.slice(this.#rest.indexOf('> ', prompt) + 2)
     }
   }
@@ -139,6 +139,14 @@ export class PromptSplitter {
   get size(): number {
     return this.#rest.length
   }
+}
+
+/** The text before `end` without the line ends around it. Every look does this: a pattern would search all of it. */
+function withoutEmptyEnds(text: string, end: number): string {
+  let [from, to] = [0, end]
+  while (from < to && text[from] === '\n') from += 1
+  while (to > from && text[to - 1] === '\n') to -= 1
+  return text.slice(from, to)
 }
 
 const GONE_WITHIN = 500

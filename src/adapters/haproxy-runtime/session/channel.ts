@@ -148,14 +148,23 @@ export class StatsChannel {
   }
 }
 
-/** A channel over a connection kept since before a reload. */
-export function keptChannel(kept: KeptConnection): Channel {
+/** The most commands at once over a kept connection: they stay well below HAProxy's `tune.bufsize`. */
+const AT_ONCE = 100
+
+/**
+ * A channel over a connection kept to one process.
+ *
+ * @param limit - the time for the replies to a hundred commands, ms; by default that of the connection
+ */
+export function keptChannel(kept: KeptConnection, limit?: number): Channel {
   return {
     async run(commands, ctx) {
+      const lines = [SHOW_INFO, ...commands]
       const replies: string[] = []
-      for (const command of [SHOW_INFO, ...commands]) {
+      while (replies.length < lines.length) {
+        const next = lines.slice(replies.length, replies.length + AT_ONCE)
         try {
-          replies.push(await kept.run(command, ctx))
+          replies.push(...(await kept.runAll(next, ctx, limit)))
         } catch (error) {
           if (hasEnded(kept)) throw new WorkerGone()
           throw error

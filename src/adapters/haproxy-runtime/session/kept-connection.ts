@@ -21,9 +21,9 @@ export class KeptConnection {
   readonly #label: string
   readonly #replyTimeout: number
   readonly #splitter = new PromptSplitter()
-  /** One entry for each command sent, oldest first; the reply to a command that was given up still has to come. */
   /** When it was last searched among the connections of its process, ms of the call's clock. */
   soughtAt = -Infinity
+  /** One entry for each command sent, oldest first; the reply to a command that was given up still has to come. */
   readonly #owed: ((reply: string | undefined) => void)[] = []
   #usedAt = performance.now()
 
@@ -65,7 +65,23 @@ export class KeptConnection {
    *
    * @throws `CALL_TIMEOUT` if no reply comes (a frozen process), `CONNECTION_LOST` if the connection is gone
    */
-  run(command: string, { clock, signal }: Within): Promise<string> {
+  async run(command: string, ctx: Within): Promise<string> {
+    const [reply = ''] = await this.runAll([command], ctx)
+    return reply
+  }
+
+  /**
+   * Sends commands, one a line, and returns their replies in order. The lines go out together: all versions answer
+   * them one by one (seen on 2.6 to 3.4).
+   *
+   * @param limit - the time for all replies, ms
+   * @throws as {@link run}
+   */
+  runAll(
+    commands: readonly string[],
+    { clock, signal }: Within,
+    limit = this.#replyTimeout,
+  ): Promise<readonly string[]> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) {
         reject(signal.reason)
@@ -75,13 +91,13 @@ export class KeptConnection {
         reject(this.#gone())
         return
       }
+      let done = false
       const settle = (): void => {
+        done = true
         cancel()
         signal.removeEventListener('abort', onAbort)
-        waiter.done = true
         this.#socket.unref()
       }
-      const waiter = { done: false }
       const onAbort = (): void => {
         settle()
         reject(signal.reason)
@@ -91,27 +107,36 @@ export class KeptConnection {
         reject(
           new DrainableError(
             'CALL_TIMEOUT',
-            `${this.#label}: an earlier process of this socket did not answer within ${this.#replyTimeout} ms`,
+            `${this.#label}: an earlier process of this socket did not answer within ${limit} ms`,
             { provider: 'haproxy-runtime' },
           ),
         )
-      }, this.#replyTimeout)
+      }, limit)
       // A clock can end the call while it sets the limit.
       if (isAborted(signal)) {
         onAbort()
         return
       }
-      this.#owed.push((reply) => {
-        if (waiter.done) return
+      const replies: string[] = []
+      const take = (reply: string | undefined): void => {
+        if (done) return
+        if (reply !== undefined) replies.push(reply)
+        if (reply !== undefined && replies.length < commands.length) return
         settle()
         if (reply === undefined) reject(this.#gone())
-        else resolve(reply)
-      })
+        else resolve(replies)
+      }
+      this.#owed.push(...commands.map(() => take))
       signal.addEventListener('abort', onAbort, { once: true })
       this.#socket.ref()
       this.#usedAt = performance.now()
-      this.#socket.write(`${command}\n`)
+      this.#socket.write(`${commands.join('\n')}\n`)
     })
+  }
+
+  /** Whether no reply is awaited: also none to a command that was given up. */
+  get isQuiet(): boolean {
+    return this.#owed.length === 0
   }
 
   /** Its local port, over TCP: a frontend of the same HAProxy in front of the socket counts it among its clients. */

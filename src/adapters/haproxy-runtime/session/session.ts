@@ -1,11 +1,19 @@
-import { until } from '../../../kit/until.js'
 import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
-import { AnotherProcess, type Channel, keptChannel, NoWorker, StatsChannel } from './channel.js'
+import {
+  AnotherProcess,
+  type Channel,
+  keptChannel,
+  NoWorker,
+  StatsChannel,
+  WorkerGone,
+} from './channel.js'
+import { BusyLooks, GLANCE, isBusy, readyOf } from './busy-looks.js'
 import { incarnationOf } from '../codec/info.js'
 import type { ServerState } from '../codec/state.js'
-import { connectMaster, type Facts, readFacts, whatIsIt } from './facts.js'
+import { type Facts, readFacts, whatIsIt } from './facts.js'
+import { findMaster, HAND_OVER, HAND_OVER_LOOK } from './find-master.js'
 import { KeptConnection } from './kept-connection.js'
 import type { MasterSocket } from './master.js'
 import type { Settings } from '../options.js'
@@ -19,11 +27,6 @@ import { Standstill } from './standstill.js'
 import { Unseen } from './unseen.js'
 
 const PROVIDER = 'haproxy-runtime'
-/** How long either process can answer while a reload hands the socket over, ms. */
-const HAND_OVER = 1_000
-const HAND_OVER_LOOK = 10
-/** A younger process can be unknown to its master, ms. */
-const YOUNG = 3_000
 /** How often to check, while the master is silent, whether a reload has replaced the process that serves, ms. */
 const REPLACED_LOOK = 10
 const JUST_REPLACED = 'a reload has just replaced it, it is read at the next look'
@@ -32,8 +35,6 @@ const JUST_REPLACED = 'a reload has just replaced it, it is read at the next loo
  * every look.
  */
 const OVER = new Error('the look has its answer')
-/** How often the master is asked for old workers while everything is busy, ms. */
-const MASTER_LOOK = 250
 
 /** The result of one look: the process that serves, and those beside it. */
 export interface EverySight {
@@ -59,8 +60,7 @@ export class ControlPoint {
   #facts: Facts | undefined
   #master: MasterSocket | undefined
   #masterAsked = false
-  /** When the master last listed its workers, by the clock of the calls. */
-  #listedAt = -Infinity
+  readonly #busy = new BusyLooks()
   #current: Process | undefined
   readonly #room = new Room()
 
@@ -80,8 +80,9 @@ export class ControlPoint {
     return this.#stats.to(process.incarnation ?? '')
   }
 
-  /** Changes something in that process; see {@link StatsChannel.change}. */
+  /** Changes something in that process; see {@link StatsChannel.change}. The next look is a whole one. */
   change(process: Process, line: string, ctx: CallContext): Promise<string> {
+    this.#busy.reset()
     return this.#stats.change(line, process.incarnation ?? '', ctx)
   }
 
@@ -99,6 +100,8 @@ export class ControlPoint {
 
   /** Reads the process that serves, then the others; again if a reload is just handing the socket over. */
   async readEvery(wanted: Wanted | 'all', ctx: CallContext): Promise<EverySight> {
+    const glance = wanted === 'all' ? undefined : await this.#glance(wanted, ctx)
+    if (glance !== undefined) return glance
     const end = ctx.clock.now() + HAND_OVER
     for (;;) {
       const before = this.#current?.scope
@@ -112,13 +115,15 @@ export class ControlPoint {
         }
         await this.#keep(process, sight, ctx)
         await process.ages.note(sight.members.values(), false, this.channel(process), ctx)
-        if (this.#mayWait(sight, ctx)) {
+        this.#busy.note(sight)
+        if (this.#mayWait && this.#busy.mayLeaveMaster(sight, ctx.clock.now())) {
           return { process, sight, others: this.others.unasked(''), replaced: false }
         }
       }
       const others = await this.#readOthers(wanted, process, ctx)
       if (others === undefined) continue
-      this.#listedAt = others.blind === undefined ? ctx.clock.now() : -Infinity
+      if (others.blind === undefined) this.#busy.listed(sight.sampledAt)
+      else this.#busy.reset()
       const coming = others.read.some(({ old }) => !old)
       if (!coming || ctx.clock.now() >= end) return { process, sight, others, replaced: false }
       await pause(ctx.clock, HAND_OVER_LOOK, ctx.signal)
@@ -170,15 +175,35 @@ export class ControlPoint {
     }
   }
 
+  /** Whether a master tells of other processes, and none is known. */
+  get #mayWait(): boolean {
+    return this.#master !== undefined && this.others.none
+  }
+
   /**
-   * Whether this look need not ask the master: no other process is known, and every member is busy, so no decision
-   * depends on it.
+   * Looks over the connection kept to the process that serves, which costs half as much, while no decision can depend
+   * on the look: every member was at work at the last whole look, and still is.
+   *
+   * @returns undefined where the whole look is needed: because it is due, because some member is at zero, or because
+   *   the process was told to stop, which a reload does
    */
-  #mayWait({ members }: ProcessSight, { clock }: CallContext): boolean {
-    if (this.#master === undefined || !this.others.none) return false
-    if (clock.now() >= this.#listedAt + MASTER_LOOK) return false
-    const rows = [...members.values()].map(({ row }) => row)
-    return rows.length > 0 && rows.every(({ active, queued }) => active + queued > 0)
+  async #glance(wanted: Wanted, ctx: CallContext): Promise<EverySight | undefined> {
+    const process = this.#current
+    if (!this.#mayWait || !this.#busy.mayGlance(wanted, ctx.clock.now())) return undefined
+    const kept = readyOf(process?.kept)
+    if (process === undefined || kept === undefined) return undefined
+    try {
+      const sight = await this.#readIn(process, keptChannel(kept, GLANCE), wanted, ctx)
+      const same = incarnationOf(sight.info) === process.incarnation && !sight.info.stopping
+      // Another call can have met a successor meanwhile.
+      const serves = this.#current === process && this.#mayWait
+      if (!same || !serves || !isBusy(sight)) return undefined
+      return { process, sight, others: this.others.unasked(''), replaced: false }
+    } catch (error) {
+      const passes = error instanceof WorkerGone || isDrainableError(error)
+      if (ctx.signal.aborted || !passes) throw error
+      return undefined
+    }
   }
 
   /** Reads the facts once, and finds the master. */
@@ -206,54 +231,14 @@ export class ControlPoint {
     }
   }
 
-  /** Connects to the master: a given one must be the right one; a discovered one is used only if it is. */
+  /** Connects to the master that is given, or that the process tells of. */
   async #findMaster(facts: Facts, ctx: CallContext): Promise<void> {
-    const given = this.#settings.master
-    const address =
-      given ?? (facts.mworker === true && this.#socket.local ? facts.masterAddress : undefined)
+    const { master: given } = this.#settings
+    const tells = facts.mworker === true && this.#socket.local
+    const address = given ?? (tells ? facts.masterAddress : undefined)
     if (address === undefined) return
-    let failure: unknown
-    let moved = false as boolean // set in a closure, which the compiler does not see
-    const from = ctx.clock.now()
-    const found = await until(ctx, { every: HAND_OVER_LOOK, within: YOUNG }, async () => {
-      const patient = ctx.clock.now() - from < HAND_OVER
-      failure = undefined
-      try {
-        const { info } = await this.#stats.ask([], ctx)
-        const master = await connectMaster(address, this.#settings, info, ctx)
-        if (typeof master !== 'string') return master
-        // If there was a reload between the two questions, they prove nothing, however long they took.
-        const { info: then } = await this.#stats.ask([], ctx)
-        moved = master === 'gone' || incarnationOf(then) !== incarnationOf(info)
-        // A worker serves its socket before its master lists it: on a loaded machine long before.
-        moved ||= then.lived < YOUNG
-        return moved || patient ? undefined : 'another'
-      } catch (error) {
-        if (ctx.signal.aborted || !isDrainableError(error)) throw error
-        // A master that re-executes itself (at a start, at a reload) does not listen for a moment.
-        const refused = (error.cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED'
-        failure = error
-        const passes = refused || error.code === 'CONNECTION_LOST'
-        return passes && patient ? undefined : 'failed'
-      }
-    })
-    if (typeof found === 'object') {
-      this.#master = found
-      return
-    }
-    if (failure === undefined && moved) {
-      const words = `${this.label} is being reloaded or has just started, so it can't be told yet whether the master at ${address.label} is its own`
-      throw new DrainableError('CONFLICT', words, { provider: PROVIDER })
-    }
-    if (given === undefined) return
-    throw (
-      failure ??
-      new DrainableError(
-        'INVALID_OPTIONS',
-        `haproxyRuntime(): the master given is not the one of the process that serves ${this.label}: its 'show proc' does not list that process`,
-        { provider: PROVIDER },
-      )
-    )
+    const by = { settings: this.#settings, stats: this.#stats, label: this.label }
+    this.#master = await findMaster(address, by, ctx)
   }
 
   /** Reads the process that serves the socket, and follows it through a reload. */
@@ -262,24 +247,39 @@ export class ControlPoint {
     ctx: CallContext,
   ): Promise<{ process: Process; sight: ProcessSight }> {
     return this.#follow(ctx, async (process) => {
-      const channel = this.channel(process)
-      this.#standstill.ask(ctx.clock.now())
-      const sight = await (
-        wanted === 'all'
-          ? process.view.readAll(channel, ctx)
-          : process.view.read(wanted, channel, ctx)
-      ).catch(async (error: unknown) => {
-        this.#standstill.fail(ctx.clock.now())
+      try {
+        const sight = await this.#readIn(process, this.channel(process), wanted, ctx)
+        return { process, sight }
+      } catch (error) {
         await this.#room.make(process.kept, error, ctx)
         throw error
-      })
-      process.seenAt = ctx.clock.now()
+      }
+    })
+  }
+
+  /** Reads one process, and notes for how long it has not run. */
+  async #readIn(
+    process: Process,
+    channel: Channel,
+    wanted: Wanted | 'all',
+    { clock, signal }: CallContext,
+  ): Promise<ProcessSight> {
+    this.#standstill.ask(clock.now())
+    try {
+      const sight =
+        wanted === 'all'
+          ? await process.view.readAll(channel, { clock, signal })
+          : await process.view.read(wanted, channel, { clock, signal })
+      process.seenAt = clock.now()
       const silent = this.#standstill.answer(process.seenAt)
       const stood = noteStandstill(process, sight.sampledAt, sight.info.lived, silent)
       this.unseen.note(sight.sampledAt, stood)
       this.others.delay(stood)
-      return { process, sight }
-    })
+      return sight
+    } catch (error) {
+      this.#standstill.fail(clock.now())
+      throw error
+    }
   }
 
   /** Reads the states of whole backends in the process that serves. */
