@@ -3,7 +3,7 @@ import { startDrain, type Clock } from 'drainable'
 import { rig } from '../rig.js'
 import { web1 } from '../set-up.js'
 
-/** A clock whose timers come early, as Node's do by a part of a millisecond; none is shorter than one.  */
+/** A clock whose timers come early, as Node's do by a part of a millisecond; none is shorter than one. */
 function hasty(clock: Clock, early: number): Clock {
   return {
     now: () => clock.now(),
