@@ -31,6 +31,7 @@ import {
 import type { Settings } from './options.js'
 import { isName } from './codec/paths.js'
 import { Followers } from './read/followers.js'
+import { MovedAddresses } from './read/moved.js'
 import { ProcessMemory, type Process } from './read/processes.js'
 import { Reloads } from './read/reloads.js'
 import { readProcesses, readRuntime, type Found, type RuntimeView } from './read/read.js'
@@ -51,6 +52,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly #memory: ProcessMemory
   readonly #followers = new Followers()
   readonly #reloads = new Reloads()
+  readonly #moved = new MovedAddresses()
   readonly #configuration: Configuration
   readonly #changer: Changer
   readonly #eyes: RuntimeEyes | undefined
@@ -113,6 +115,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       readRuntime(this.#api, pools, ctx, { learn: this.#followers, now: false }),
     )
     const processes = this.#memory.note(view.infos, ctx.clock.now())
+    this.#moved.note(view)
     this.#reloads.note(view.infos, view.configVersion, ctx.clock.now())
     await this.#readHardStop(view, ctx)
     const names = [...view.pools.keys()]
@@ -174,7 +177,8 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const own = held(verdict, found.rows)
     const stored = storedHold(config, this.#settings.durable)
     const scopes = this.#memory.scopes(ref, processes, read, own !== 'ready', ctx.clock.now())
-    const unverified = this.#eyes === undefined ? this.#memory.unverified(processes) : undefined // else it says so
+    const unverified =
+      this.#eyes === undefined ? this.#unverified(ref, found, config, view, processes) : undefined // else it says so
     const followers = this.#followers.of(ref)
     const blind = this.#eyes === undefined && this.#settings.oldWorkers === 'wait'
     const busy = blind ? this.#reloads.hint(ctx.clock.now()) : undefined
@@ -202,6 +206,18 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       ...(unverified === undefined ? {} : { unverified }),
       ...(hints.length === 0 ? {} : { hints }),
     }
+  }
+
+  #unverified(
+    ref: MemberRef,
+    { rows }: Found,
+    config: Configured | undefined,
+    view: RuntimeView,
+    processes: readonly Process[],
+  ): string | undefined {
+    if (rows.some(({ mode }) => mode === 'syslog'))
+      return 'HAProxy does not count the messages that it sends to the servers of a backend in mode log'
+    return this.#memory.unverified(processes) ?? this.#moved.why(ref, config, view)
   }
 
   /** Read in the life of the process that was just seen, so before the reload that replaces it. */

@@ -57,7 +57,7 @@ export function serverRow(
     iid: backend.id,
     sid: server.id,
     type: 2,
-    mode: backend.mode,
+    mode: backend.mode === 'log' ? 'syslog' : backend.mode,
     addr: `${server.address}:${server.port}`,
     ...(backend.mode === 'http' ? { req_tot: server.stot } : {}),
     ...(server.track === undefined ? {} : { tracked: server.track }),

@@ -12,6 +12,11 @@ export const MASK = {
 const IN_MAINT = MASK.maint | MASK.inheritedMaint | MASK.resolution
 const IN_DRAIN = MASK.drain | MASK.inheritedDrain
 
+/** The address that HAProxy shows: a name stands for this machine. */
+function resolved(address: string): string {
+  return /^[\w.-]*[a-z][\w.-]*$/i.test(address) ? '127.0.0.1' : address
+}
+
 /** One server of the HAProxy in memory: states, checks and counts. */
 export class MemoryServer {
   readonly name: string
@@ -48,7 +53,7 @@ export class MemoryServer {
     }
     this.name = line.name
     this.id = id
-    this.address = String(line['address'] ?? '')
+    this.address = resolved(String(line['address'] ?? ''))
     this.port = number('port', 0)
     this.#weight = this.initialWeight = number('weight', 1)
     this.shownWeight = added ? 1 : this.#weight

@@ -31,7 +31,10 @@ export interface FakeFailure extends HttpFakeFailure {
 export interface FakeOptions {
   /** Backends and their servers. @default one backend `web` with `web1` and `web2` */
   readonly pools?: Readonly<Record<string, readonly (string | FakeServer)[]>>
-  /** A whole configuration in place of `pools`: global, defaults, frontend and backend sections. */
+  /**
+   * A whole configuration in place of `pools`: global, defaults, frontend and backend sections. A server's name is
+   * resolved to 127.0.0.1.
+   */
   readonly config?: string
   /** Stands in front of a real HAProxy in place of one in memory. */
   readonly front?: FrontOptions

@@ -1,11 +1,14 @@
 // `configuration/raw`: HAProxy's configuration as text. It alone has `listen` sections and the slots of a
 // `server-template`: the API has no other path for them, and can't write their lines. The text holds
 // passwords of others: nothing of it goes into a message.
+import { isIP } from 'node:net'
 import { isObject } from '../../../kit/json.js'
 
 /** Where a server stands that the API's own configuration does not have. */
 export interface RawServer {
   readonly place: 'listen' | 'template'
+  /** Whether its address is a name. */
+  readonly named: boolean
   /** `on-marked-down shutdown-sessions`: maint cuts. */
   readonly cuts: boolean
   /** `on-marked-up shutdown-backup-sessions`: leaving maint cuts what backup servers hold. */
@@ -49,6 +52,7 @@ export function parseRaw(text: string): RawServers | undefined {
         settings.some((words) => words.some((word, i) => word === key && words[i + 1] === value))
       return {
         place: isTemplate ? 'template' : 'listen',
+        named: isNamed(line[isTemplate ? 3 : 2]?.replace(/:[^:]*$/, '')),
         cuts: has('on-marked-down', 'shutdown-sessions'),
         cutsBackups: has('on-marked-up', 'shutdown-backup-sessions'),
       }
@@ -71,6 +75,13 @@ export function parseRawLines(
         name === pool &&
         lines.some(([keyword, server]) => keyword === 'server' && server === member),
     )
+}
+
+/** Whether an address in the configuration is a name, which DNS answers: no IP address, no path of a socket. */
+export function isNamed(address: unknown): boolean {
+  if (typeof address !== 'string') return false
+  const host = address.replace(/^(?:ipv[46]|tcp[46]?)@/, '').replace(/^\[(.*)\]$/, '$1')
+  return host !== '' && !/[/@]/.test(host) && isIP(host) === 0
 }
 
 function textOf(text: string): string | undefined {

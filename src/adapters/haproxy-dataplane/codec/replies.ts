@@ -42,6 +42,8 @@ export interface StatsRow {
   readonly qcur: number
   /** `stot` + `wretr`: what started work here, and what is about to start it again. */
   readonly arrivals: number
+  /** `http`, `tcp`, `syslog`; undefined if the release does not tell. */
+  readonly mode: string | undefined
   readonly weight: number
   readonly backup: boolean
   readonly address: string | undefined
@@ -158,6 +160,7 @@ const rowSchema = z.looseObject({
   qcur: count,
   stot: count,
   wretr: count,
+  mode: z.string().exactOptional(),
   weight: count,
   bck: count.exactOptional(),
   addr: z.string().exactOptional(),
@@ -216,6 +219,7 @@ function toRow(pool: string, member: string, stats: unknown): StatsRow {
     scur: row.scur,
     qcur: row.qcur,
     arrivals: row.stot + row.wretr,
+    mode: row.mode,
     weight: row.weight,
     backup: row.bck === 1,
     address: row.addr,

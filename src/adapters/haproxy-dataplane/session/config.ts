@@ -14,7 +14,7 @@ import {
   type Section,
   type Versioned,
 } from '../codec/configuration.js'
-import { parseRaw, type RawServers } from '../codec/raw.js'
+import { isNamed, parseRaw, type RawServers } from '../codec/raw.js'
 
 /** What the configuration says about one server. */
 export interface Configured {
@@ -29,6 +29,8 @@ export interface Configured {
    * the file at all (`run time`), or it can't be told.
    */
   readonly place: 'line' | 'listen' | 'template' | 'run time' | 'unknown'
+  /** Whether its address comes from a name: then it can move to another server. */
+  readonly named: boolean | 'unknown'
   readonly weight: number | null
   readonly maintenance: string | null
 }
@@ -38,6 +40,7 @@ const UNKNOWN: Configured = {
   cutsBackups: 'unknown',
   known: false,
   place: 'unknown',
+  named: 'unknown',
   weight: null,
   maintenance: null,
 }
@@ -107,9 +110,9 @@ export class Configuration {
     const { servers } = this.#raw
     if (servers === undefined) return UNKNOWN
     const found = servers(pool, member)
-    if (found === undefined) return { ...UNKNOWN, place: 'run time' }
-    const { place, cuts, cutsBackups } = found
-    return { ...UNKNOWN, place, maint: cuts ? 'cuts' : 'gentle', cutsBackups }
+    if (found === undefined) return { ...UNKNOWN, place: 'run time', named: false }
+    const { cuts, ...said } = found
+    return { ...UNKNOWN, ...said, maint: cuts ? 'cuts' : 'gentle' }
   }
 
   /**
@@ -363,6 +366,7 @@ function configured(line: ConfigServer, backend: Sections, defaults: Sections): 
     cutsBackups: up,
     known: true,
     place: 'line',
+    named: isNamed(line['address']),
     weight: typeof weight === 'number' ? weight : null,
     maintenance: typeof maintenance === 'string' ? maintenance : null,
   }
