@@ -55,9 +55,13 @@ export class Backend implements AsyncDisposable {
     })
   }
 
-  static async start(port: number, name = String(port)): Promise<Backend> {
+  static async start(
+    port: number,
+    name = String(port),
+    address = '127.0.0.1',
+  ): Promise<Backend> {
     const backend = new Backend(name)
-    backend.#server.listen(port, '127.0.0.1')
+    backend.#server.listen(port, address)
     await once(backend.#server, 'listening')
     return backend
   }

@@ -175,6 +175,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
       channel: this.#point.channel(process),
       others: changes.some(({ kind }) => kind === 'terminate') ? this.#point.oldChannels() : [],
       isHeld: (ref) => this.#held.has(keyOf(ref)),
+      hasStrays: (ref) => process.strays.of(ref) > 0 || this.#point.others.hasStrays(ref),
       followers: (ref) => this.#followers.of(ref),
       keepFollowers: this.#settings.keepFollowers,
       unseen:

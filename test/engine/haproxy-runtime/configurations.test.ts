@@ -46,6 +46,7 @@ ${web('reapplied')}
 ${web('maint')}
 ${web('outside')}
 ${web('health', { s1: 'check inter 200 fall 1 rise 2' })}
+${engine.series === '2.6' ? '' : `backend logs\n  mode log\n  server s1 udp@127.0.0.1:${port('logs')}`}
 backend alone
   server s1 127.0.0.1:${port('s1')}
 backend many
@@ -294,6 +295,15 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
     })
     expect(alive.total).toBeGreaterThan(0)
   })
+
+  if (engine.series !== '2.6')
+    it.concurrent('messages of mode log are in no count: not verified', async ({ expect }) => {
+      await using lb = all.provider()
+      const ref = { pool: 'logs', member: 's1' }
+      const seen = member(await drain(lb, ref, { timeout: '10s', keepReady: 0 }))
+      expect(seen).toMatchObject({ outcome: 'idle', verifiedIdle: false })
+      expect(seen.why.map(({ text }) => text).join()).toContain('mode log')
+    })
 
   it.concurrent('one process runs 300 drains at once', async ({ expect }) => {
     await using lb = all.provider()

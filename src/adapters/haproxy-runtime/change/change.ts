@@ -13,6 +13,7 @@ import {
   shutdownSessions,
 } from '../codec/commands.js'
 import { identityOf, isSameServer, ownState, type ServerState } from '../codec/state.js'
+import { listStrays } from '../session/strays.js'
 import { add, remove } from './membership.js'
 import { wouldServe } from '../read/read.js'
 import { restore } from './restore.js'
@@ -133,8 +134,9 @@ async function terminate(
   const command = shutdownSessions(ref)
   const reply = before === 0 ? '' : await shop.send(command, ctx)
   if (reply !== '') return rejected(ref, refused(ref, command, reply))
-  let elsewhere = 0
-  for (const other of shop.others) elsewhere += await cutOld(other, ref, ctx)
+  const moved = shop.hasStrays(ref) ? shop.view.known(ref) : undefined
+  let elsewhere = await cutStrays(shop.channel, ref, moved, ctx)
+  for (const other of shop.others) elsewhere += await cutOld(other, ref, moved, ctx)
   const until = ctx.clock.now() + CUT_PATIENCE
   // Queued requests become active next: a lower count shows the cut, and the caller asks again for the rest.
   while (before > 0 && ctx.clock.now() < until) {
@@ -148,13 +150,30 @@ async function terminate(
  * Cuts in an old process: it refuses `shutdown sessions server` because its proxies are disabled, but single streams
  * can be cut.
  */
-async function cutOld(channel: Channel, ref: MemberRef, ctx: CallContext): Promise<number> {
+async function cutOld(
+  channel: Channel,
+  ref: MemberRef,
+  moved: ServerState | undefined,
+  ctx: CallContext,
+): Promise<number> {
   try {
-    return await cutStreams(channel, ref, ctx)
+    const cut = await cutStreams(channel, ref, ctx)
+    return cut + (await cutStrays(channel, ref, moved, ctx))
   } catch (error) {
     if (error instanceof WorkerGone) return 0
     throw error
   }
+}
+
+/** Cuts what is at its address and belongs to another server. */
+async function cutStrays(
+  channel: Channel,
+  ref: MemberRef,
+  moved: ServerState | undefined,
+  ctx: CallContext,
+): Promise<number> {
+  if (moved === undefined) return 0
+  return cut((await listStrays(ref, moved, channel, ctx)) ?? [], channel, ctx)
 }
 
 async function cutStreams(channel: Channel, ref: MemberRef, ctx: CallContext): Promise<number> {
@@ -169,6 +188,14 @@ async function cutStreams(channel: Channel, ref: MemberRef, ctx: CallContext): P
     })
     .map((line) => line.slice(0, line.indexOf(':')))
     .filter((pointer) => pointer.startsWith('0x'))
+  return cut(pointers, channel, ctx)
+}
+
+async function cut(
+  pointers: readonly string[],
+  channel: Channel,
+  ctx: CallContext,
+): Promise<number> {
   if (pointers.length === 0) return 0
   const { replies } = await channel.run(pointers.map(shutdownSession), ctx)
   return replies.filter((text) => text === '').length

@@ -25,6 +25,8 @@ export interface Workshop {
    * Whether this provider holds it already: a hold then only puts it back, takes no capacity, and is never refused.
    */
   readonly isHeld: (ref: MemberRef) => boolean
+  /** Whether work at its address stands in the row of another server. */
+  readonly hasStrays: (ref: MemberRef) => boolean
   /** Returns the servers that track this one and are drained along with it. */
   readonly followers: (ref: MemberRef) => readonly MemberRef[]
   /** How many servers of a follower's backend must keep serving. */

@@ -7,6 +7,8 @@ export interface StatRow {
   readonly pool: string
   readonly name: string
   readonly kind: 'frontend' | 'backend' | 'server' | 'other'
+  /** `http`, `tcp`, `syslog`; empty if the release does not tell. */
+  readonly mode: string
   /** The numeric ids of the proxy and of the server. */
   readonly iid: string
   readonly sid: string
@@ -54,6 +56,7 @@ const USED = [
   'addr',
   'agent_status',
   'last_agt',
+  'mode',
   'check_status',
   'check_rise',
   'check_fall',
@@ -139,6 +142,7 @@ function toRow(cells: readonly string[], { at, width }: Header): StatRow {
     pool: needed('pxname'),
     name: needed('svname'),
     kind,
+    mode: text('mode'),
     iid: needed('iid'),
     sid: needed('sid'),
     active: count('scur'),

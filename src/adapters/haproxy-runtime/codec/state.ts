@@ -151,6 +151,11 @@ export function identityOf(state: ServerState): string {
   return formatSocket(state.address, state.port)
 }
 
+/** Its address and port; undefined if it has none, because no other server is known by that. */
+export function addressOf(state: ServerState | undefined): string | undefined {
+  return state === undefined || state.address === '-' ? undefined : identityOf(state)
+}
+
 /**
  * Whether the server found is the one expected. A server with a name that has lost its address (resolution failed) is
  * still the same: no other server has its place yet.

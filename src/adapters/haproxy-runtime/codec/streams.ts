@@ -1,3 +1,4 @@
+import { formatSocket } from '../../../provider/address.js'
 import { refKey } from '../../../provider/member-ref.js'
 
 /**
@@ -8,6 +9,7 @@ import { refKey } from '../../../provider/member-ref.js'
  *
  * - `txn=` is there for HTTP alone; a tunnel (101, or CONNECT) has `req.st=MSG_TUNNEL rsp.st=MSG_TUNNEL`
  * - `scb=` is the server's side: `state=EST` once it is connected
+ * - `server=` has the address to which it is connected, whatever address that server has now
  * - `co0=` is the client's connection: `mux=PASS` for TCP, `mux=H1`, or one that carries several streams
  */
 
@@ -61,6 +63,29 @@ function parseAge(text: string): number | undefined {
     .map((part: string | undefined) => Number(part ?? 0))
   return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000
 }
+
+/**
+ * The streams of a backend that are connected to that address, by pointer, with the server that they belong to.
+ *
+ * @param to - a port of 0 stands for every port: HAProxy then takes that of the client's connection
+ */
+export function streamsTo(
+  reply: string,
+  pool: string,
+  to: { readonly address: string; readonly port: number },
+): { readonly pointer: string; readonly member: string }[] {
+  const wanted = formatSocket(to.address, to.port)
+  return reply.split(/^(?=0x[0-9a-f]+: )/m).flatMap((stream) => {
+    const [, pointer = '', backend] = STREAM_BACKEND.exec(stream) ?? []
+    const [, member = '', address = '', port] = STREAM_SERVER.exec(stream) ?? []
+    if (backend !== pool || address === '') return []
+    const is = formatSocket(address, to.port === 0 ? 0 : Number(port))
+    return is === wanted ? [{ pointer, member }] : []
+  })
+}
+
+const STREAM_BACKEND = /^(0x[0-9a-f]+): [^]*?^ {2}backend=(\S+) /m
+const STREAM_SERVER = /^ {2}server=(\S+) \(id=-?\d+\) addr=(\S+):(\d+)$/m
 
 /** Whether the only client stream in this process comes from that port. */
 export function isOnlyFrom(reply: string, port: number): boolean {

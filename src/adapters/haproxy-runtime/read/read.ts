@@ -6,6 +6,7 @@ import type { ProcessInfo } from '../codec/info.js'
 import { malformed } from '../codec/replies.js'
 import { isName, showServersState, showStat } from '../codec/commands.js'
 import {
+  addressOf,
   inheritedState,
   ownState,
   parseServersState,
@@ -84,6 +85,8 @@ export class ProcessView {
   readonly #layouts = new Map<string, Layout>()
   readonly #memory = new Map<string, Memory>()
   readonly #read = new Set<string>()
+  /** How often servers of each backend were seen to lose their address. */
+  readonly #moves = new Map<string, number>()
 
   /** Whether that server was ever read in this process. */
   hasRead(ref: MemberRef): boolean {
@@ -93,6 +96,11 @@ export class ProcessView {
   /** That server as last seen in the states of its backend. */
   known(ref: MemberRef): ServerState | undefined {
     return this.#layouts.get(ref.pool)?.servers.get(ref.member)
+  }
+
+  /** How often servers of that backend were seen to lose their address. */
+  moves(pool: string): number {
+    return this.#moves.get(pool) ?? 0
   }
 
   /** Whether that server tracks another; undefined where its row was not read, or before a change of ours. */
@@ -329,6 +337,11 @@ export class ProcessView {
     }
     const servers = parseServersState(reply).filter((server) => server.pool === pool)
     const iid = servers[0]?.iid ?? before?.iid
+    const moved = servers.some((server) => {
+      const at = addressOf(before?.servers.get(server.name))
+      return at !== undefined && addressOf(server) !== at
+    })
+    if (moved) this.#moves.set(pool, this.moves(pool) + 1)
     this.#layouts.set(pool, {
       // A backend without servers has no line: only its name is known.
       iid: iid ?? pool,

@@ -33,9 +33,8 @@ export class Readings {
   note(refs: readonly MemberRef[], { process, sight, others }: EverySight, now: number): void {
     for (const ref of refs) {
       const key = keyOf(ref)
-      noteWork(process, key, workOf(sight.members.get(key)), now)
-      for (const { process: other, sight: there } of others.read)
-        noteWork(other, key, workOf(there.members.get(key)), now)
+      for (const { process: of, sight: there } of [{ process, sight }, ...others.read])
+        noteWork(of, key, workOf(there.members.get(key)) + of.strays.of(ref), now)
     }
   }
 
@@ -44,10 +43,10 @@ export class Readings {
     const { process, sight, others } = seen
     const key = keyOf(ref)
     const own = sight.members.get(key)
-    const scopes: LoadScope[] = [toScope(process, own, sight)]
+    const scopes: LoadScope[] = [toScope(process, ref, own, sight)]
     for (const { process: other, sight: there, old } of others.read) {
       const member = there.members.get(key)
-      scopes.push(old ? this.#old(other, member, there) : coming(other, member, there))
+      scopes.push(old ? this.#old(other, ref, member, there) : coming(other, ref, member, there))
     }
     const unread = (scope: string, note: string, { incarnation = '', old = true } = {}): void => {
       const base = { scope, incarnation, sampledAt: sight.sampledAt, active: 0, queued: 0 }
@@ -88,8 +87,13 @@ export class Readings {
   /**
    * The scope of a process from before a reload: it takes no more changes, so clients that it let in can still come.
    */
-  #old(process: Process, member: Sight | undefined, sight: ProcessSight): LoadScope {
-    const scope = toScope(process, member, sight)
+  #old(
+    process: Process,
+    ref: MemberRef,
+    member: Sight | undefined,
+    sight: ProcessSight,
+  ): LoadScope {
+    const scope = toScope(process, ref, member, sight)
     const base = { ...scope, old: true, note: 'a process from before a reload' }
     const { closed, left, shared } = process.door
     if (member === undefined || closed) return { ...base, open: false }
@@ -122,10 +126,14 @@ export class Readings {
     followers: readonly MemberRef[],
   ): PresentReading {
     const { state, own, inherited } = sight
+    const { process, others } = seen
     const scopes = this.scopes(ref, seen)
     const door = this.#openDoor(ref, seen)
-    const unverified = this.#unverified(seen, door)
-    const hints = toHints(sight, followers)
+    const unverified = this.#unverified(sight, seen, door)
+    const strays = [process, ...others.read.map(({ process: of }) => of)]
+      .map((of) => of.strays.of(ref))
+      .reduce((sum, count) => sum + count, 0)
+    const hints = toHints(sight, followers, strays)
     const setBy = agentOf(sight)
     const known = state.address !== '-'
     return {
@@ -163,8 +171,16 @@ export class Readings {
     return identity
   }
 
-  #unverified({ others }: EverySight, door: Process | undefined): string | undefined {
+  #unverified(
+    { ref, row }: Sight,
+    { process, others }: EverySight,
+    door: Process | undefined,
+  ): string | undefined {
     const { unseen } = this.#point
+    if (row.mode === 'syslog')
+      return `HAProxy does not count the messages that it sends to the servers of a backend in mode log`
+    if (process.strays.isBlind(ref))
+      return 'work at its address may stand in the row of a server that had this address before: a socket of level user does not list it'
     if (door !== undefined) {
       const { left } = door.door
       return `${left} ${left === 1 ? 'connection' : 'connections'} of ${door.scope}, a process from before a reload, could still bring a request to it: with oldWorkers: 'wait' the drain waits for them`
@@ -196,9 +212,14 @@ function workOf(sight: Sight | undefined): number {
 }
 
 /** The scope of a worker that takes no changes over this socket yet: it can't be proved idle. */
-function coming(process: Process, member: Sight | undefined, sight: ProcessSight): LoadScope {
+function coming(
+  process: Process,
+  ref: MemberRef,
+  member: Sight | undefined,
+  sight: ProcessSight,
+): LoadScope {
   return {
-    ...toScope(process, member, sight),
+    ...toScope(process, ref, member, sight),
     // Until it serves, no hold can have been confirmed in it.
     incarnation: '',
     state: 'unread',
@@ -208,7 +229,13 @@ function coming(process: Process, member: Sight | undefined, sight: ProcessSight
   }
 }
 
-function toScope(process: Process, member: Sight | undefined, sight: ProcessSight): LoadScope {
+function toScope(
+  process: Process,
+  ref: MemberRef,
+  member: Sight | undefined,
+  sight: ProcessSight,
+): LoadScope {
+  const strays = process.strays.of(ref)
   const base = {
     scope: process.scope,
     incarnation: process.incarnation ?? '',
@@ -218,8 +245,10 @@ function toScope(process: Process, member: Sight | undefined, sight: ProcessSigh
     inForce: true,
   }
   // HAProxy deletes a server only once nothing is attached to it.
-  if (member === undefined) return { ...base, active: 0, queued: 0, released: true }
-  const { active, queued, pooled, arrivals } = member.row
+  if (member === undefined)
+    return { ...base, active: strays, queued: 0, ...(strays === 0 && { released: true }) }
+  const { queued, pooled, arrivals } = member.row
+  const active = member.row.active + strays
   const oldest = active === 0 ? undefined : process.ages.of(member.ref, sight.sampledAt)
   const age = oldest === undefined ? {} : { oldest: Math.max(0, oldest) }
   return { ...base, active, queued, pooled, arrivals, ...age }
@@ -248,8 +277,17 @@ function agentOf({ row, state }: Sight): string | undefined {
   return `its agent${at} (agent-check${said})`
 }
 
-function toHints({ row, inherited }: Sight, followers: readonly MemberRef[]): string[] {
+function toHints(
+  { row, inherited }: Sight,
+  followers: readonly MemberRef[],
+  strays: number,
+): string[] {
   const hints: string[] = []
+  if (strays > 0) {
+    hints.push(
+      `${strays} in flight to its address ${strays === 1 ? 'belongs' : 'belong'} to a server that had this address before`,
+    )
+  }
   if (followers.length > 0) {
     const names = followers.map(({ pool, member }) => `${pool}/${member}`).join(', ')
     hints.push(

@@ -4,7 +4,7 @@ import { DrainableError } from '../../../provider/error.js'
 import { AnotherProcess, type Channel } from '../session/channel.js'
 import type { Within } from '../session/socket.js'
 import { showServersState } from '../codec/commands.js'
-import { identityOf, parseServersState, type ServerState } from '../codec/state.js'
+import { addressOf, parseServersState, type ServerState } from '../codec/state.js'
 import type { StatRow } from '../codec/stat.js'
 import type { ProcessSight, ProcessView, Sight, Wanted } from './read.js'
 
@@ -93,11 +93,6 @@ export class Renamed {
 
 function byName(states: readonly ServerState[]): Servers {
   return new Map(states.map((state) => [refKey({ pool: state.pool, member: state.name }), state]))
-}
-
-/** Undefined where it has none: no other server is known by that. */
-function addressOf(state: ServerState | undefined): string | undefined {
-  return state === undefined || state.address === '-' ? undefined : identityOf(state)
 }
 
 function refsOf(wanted: Wanted): MemberRef[] {

@@ -1,4 +1,4 @@
-import type { CallContext } from '../../../provider/contract.js'
+import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
 import type { MasterSocket } from './master.js'
 import { type Channel, keptChannel, WorkerGone } from './channel.js'
@@ -7,6 +7,7 @@ import type { LocalProcesses } from './local-processes.js'
 import { checkDoor, isLeftToUs } from './door.js'
 import { isSettled, type Process, toProcess, unreadProcess } from './process.js'
 import type { ProcessSight, Wanted } from '../read/read.js'
+import { noteStreams } from './strays.js'
 import type { Unseen } from './unseen.js'
 
 /** A process beside the current one that was just read. */
@@ -89,6 +90,10 @@ export class OtherProcesses {
   /** Process ids of those that are known. */
   get pids(): number[] {
     return this.#alive().map(({ pid }) => pid)
+  }
+
+  hasStrays(ref: MemberRef): boolean {
+    return this.#alive().some(({ strays }) => strays.of(ref) > 0)
   }
 
   /** The current process was replaced. */
@@ -265,7 +270,7 @@ export class OtherProcesses {
       }
       const channel = toWorker(master, process)
       const sight = await look(process, channel, question, old, ctx)
-      if (old) await checkOld(process, sight, channel, ctx)
+      if (old) await checkOld(process, sight, question, channel, ctx)
       return { process, sight, old }
     } catch (error) {
       if (error instanceof WorkerGone) return this.#gone(process)
@@ -318,7 +323,7 @@ export class OtherProcesses {
         kept.close()
         return this.#gone(process)
       }
-      await checkOld(process, sight, channel, ctx)
+      await checkOld(process, sight, question, channel, ctx)
       return { process, sight, old: this.isOld(process.scope) }
     } catch (error) {
       if (error instanceof WorkerGone) return undefined
@@ -371,11 +376,13 @@ async function look(
 async function checkOld(
   process: Process,
   sight: ProcessSight,
+  { wanted, current }: Question,
   channel: Channel,
   ctx: CallContext,
 ): Promise<void> {
   await checkDoor(process, sight, channel, ctx)
-  await process.ages.note(sight.members.values(), true, channel, ctx)
+  if (wanted === 'all') return
+  await noteStreams(process, sight, { wanted, serves: current.view, old: true }, channel, ctx)
 }
 
 function isEmpty(sight: ProcessSight): boolean {

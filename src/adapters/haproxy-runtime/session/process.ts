@@ -3,6 +3,7 @@ import { ProcessView } from '../read/read.js'
 import { Renamed } from '../read/renamed.js'
 import { Ages } from './ages.js'
 import type { KeptConnection } from './kept-connection.js'
+import { Strays } from './strays.js'
 
 /** A HAProxy process that holds work, or may. */
 export interface Process {
@@ -35,6 +36,8 @@ export interface Process {
   readonly door: Door
   /** The ages of its work. */
   readonly ages: Ages
+  /** Work at its servers' addresses that stands in the rows of others. */
+  readonly strays: Strays
   /** When a reading with its work was last returned, by the member's key. */
   readonly busy: Map<string, number>
 }
@@ -81,6 +84,7 @@ export function unreadProcess(pid: number, now: number): Process {
     ended: false,
     door: { closed: false, stopping: false, left: 0, shared: 0, askedAt: -Infinity, cost: 0 },
     ages: new Ages(),
+    strays: new Strays(),
     busy: new Map(),
   }
 }

@@ -24,6 +24,7 @@ import type { ProcessSight, Wanted } from '../read/read.js'
 import { Room } from './room.js'
 import { RuntimeSocket } from './socket.js'
 import { Standstill } from './standstill.js'
+import { noteStreams } from './strays.js'
 import { Unseen } from './unseen.js'
 
 const PROVIDER = 'haproxy-runtime'
@@ -114,7 +115,8 @@ export class ControlPoint {
           return { process, sight, others, replaced: true }
         }
         await this.#keep(process, sight, ctx)
-        await process.ages.note(sight.members.values(), false, this.channel(process), ctx)
+        const asked = { wanted, serves: process.view, old: false }
+        await noteStreams(process, sight, asked, this.channel(process), ctx)
         this.#busy.note(sight)
         if (this.#mayWait && this.#busy.mayLeaveMaster(sight, ctx.clock.now())) {
           return { process, sight, others: this.others.unasked(''), replaced: false }
