@@ -5,6 +5,7 @@ import { engines } from '../../support/engines.js'
 import { Haproxy, until } from '../../support/haproxy.js'
 import {
   busyAtIdle,
+  Client,
   lab,
   member,
   moveServer,
@@ -32,6 +33,9 @@ backend web
   server-template w 2 web.test:${port('server')} resolvers here init-addr none`
 
 describe.each(engines('haproxy'))('an address that moves, HAProxy $version', (engine) => {
+  // It goes on using connections to the address of before.
+  const verified = { ...SEALED_IDLE, verifiedIdle: engine.series !== '2.6' }
+
   it.concurrent('by DNS: what its slot of before holds is waited for', async ({ expect }) => {
     await using haproxy = await Haproxy.start({ engine, config: TEMPLATE })
     await using names = await NameServer.start(haproxy.port('dns'), [A])
@@ -63,7 +67,7 @@ describe.each(engines('haproxy'))('an address that moves, HAProxy $version', (en
     await until(() => drained.why().some(({ count }) => count === 1), 'it is counted')
     a.release()
     expect((await answer).status).toBe(200)
-    expect(member(await drained.done)).toMatchObject(SEALED_IDLE)
+    expect(member(await drained.done)).toMatchObject(verified)
     expect(busy()).toBe(0)
   })
 
@@ -91,10 +95,31 @@ describe.each(engines('haproxy'))('an address that moves, HAProxy $version', (en
       if (pool === 'web') s1.release()
       const seen = member(await drained.done)
       expect((await answer).cut).toBe(pool === 'cut')
-      if (pool === 'web') expect(seen).toMatchObject(SEALED_IDLE)
+      if (pool === 'web') expect(seen).toMatchObject(verified)
       else expect(seen).toMatchObject({ outcome: 'terminated', terminated: 1 })
       if (pool === 'web') expect(busy()).toBe(0)
       await until(() => s1.active === 0, 'nothing is left')
     }
+  })
+
+  it.concurrent('its old connections get requests on 2.6 alone', async ({ expect }) => {
+    await using haproxy = await Haproxy.start({ engine, config: TEMPLATE })
+    await using names = await NameServer.start(haproxy.port('dns'), [A])
+    await using a = await Backend.start(haproxy.port('server'), 'a', A)
+    await using b = await Backend.start(haproxy.port('server'), 'b', B)
+    const has = (address: string): Promise<boolean> =>
+      until(
+        async () => (await haproxy.cli('show servers state web')).includes(` ${address} `),
+        `a slot has ${address}`,
+      )
+    await has(A)
+    using client = new Client(haproxy.port('web'))
+    for (let count = 0; count < 3; count += 1) await client.ask('/')
+    names.addresses = [B]
+    await has(B)
+    const asked = a.total
+    for (let count = 0; count < 3; count += 1) await client.ask('/')
+    expect(a.total > asked).toBe(engine.series === '2.6')
+    expect(a.total + b.total).toBe(asked + 3)
   })
 })

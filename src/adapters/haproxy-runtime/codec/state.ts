@@ -31,6 +31,8 @@ export interface ServerState {
   readonly agent: string | undefined
   /** Whether its address comes from a name, so that it can change or vanish. */
   readonly resolved: boolean
+  /** The name of which DNS lists the addresses (`_http._tcp.web` or `web`); undefined if it has none. */
+  readonly source: string | undefined
 }
 
 const COLUMNS = {
@@ -100,6 +102,7 @@ function toState(line: string, index: ReadonlyMap<string, number>): ServerState 
   const address = text('srv_addr')
   if (address !== '-' && isIP(address) === 0) throw wrong('an IP address in srv_addr, or -')
   if (text('be_name') === '' || text('srv_name') === '') throw wrong('its names')
+  const source = [text('srvrecord'), text('srv_fqdn')].find((name) => name !== '-')
   const check = number('srv_check_state')
   const agentPort = number('srv_agent_port')
   const agentAddress = text('srv_agent_addr') === '-' ? address : text('srv_agent_addr')
@@ -116,7 +119,8 @@ function toState(line: string, index: ReadonlyMap<string, number>): ServerState 
     initialWeight: number('srv_iweight'),
     agent: agentPort === 0 ? undefined : formatSocket(agentAddress, agentPort),
     checked: (check & CHECK_CONFIGURED) !== 0,
-    resolved: text('srv_fqdn') !== '-' || text('srvrecord') !== '-',
+    resolved: source !== undefined,
+    source,
   }
 }
 

@@ -98,9 +98,10 @@ export class ProcessView {
     return this.#layouts.get(ref.pool)?.servers.get(ref.member)
   }
 
-  /** How often servers of that backend were seen to lose their address. */
-  moves(pool: string): number {
-    return this.#moves.get(pool) ?? 0
+  /** The servers of a backend as last seen, and how often some were seen to lose their address. */
+  backend(pool: string): { readonly servers: readonly ServerState[]; readonly moves: number } {
+    const servers = [...(this.#layouts.get(pool)?.servers.values() ?? [])]
+    return { servers, moves: this.#moves.get(pool) ?? 0 }
   }
 
   /** Whether that server tracks another; undefined where its row was not read, or before a change of ours. */
@@ -341,7 +342,7 @@ export class ProcessView {
       const at = addressOf(before?.servers.get(server.name))
       return at !== undefined && addressOf(server) !== at
     })
-    if (moved) this.#moves.set(pool, this.moves(pool) + 1)
+    if (moved) this.#moves.set(pool, (this.#moves.get(pool) ?? 0) + 1)
     this.#layouts.set(pool, {
       // A backend without servers has no line: only its name is known.
       iid: iid ?? pool,

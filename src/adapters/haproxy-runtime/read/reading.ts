@@ -11,6 +11,7 @@ import type { ControlPoint, EverySight } from '../session/session.js'
 import { toHealth } from './health.js'
 import type { Settings } from '../options.js'
 import { noteWork, type Process } from '../session/process.js'
+import { whyReused } from '../session/strays.js'
 import { type ProcessSight, type Sight, wouldServe } from './read.js'
 
 /** The scope of processes that are not known one by one, because the master could not be asked. */
@@ -172,13 +173,15 @@ export class Readings {
   }
 
   #unverified(
-    { ref, row }: Sight,
-    { process, others }: EverySight,
+    { ref, row, state }: Sight,
+    { process, sight, others }: EverySight,
     door: Process | undefined,
   ): string | undefined {
     const { unseen } = this.#point
     if (row.mode === 'syslog')
       return `HAProxy does not count the messages that it sends to the servers of a backend in mode log`
+    const reused = whyReused(sight, state, process.view.backend(ref.pool))
+    if (reused !== undefined) return reused
     if (process.strays.isBlind(ref))
       return 'work at its address may stand in the row of a server that had this address before: a socket of level user does not list it'
     if (door !== undefined) {

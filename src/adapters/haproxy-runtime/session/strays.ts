@@ -1,3 +1,4 @@
+import { isAtLeast, parseVersion } from '../../../kit/version.js'
 import type { MemberRef } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { refKey } from '../../../provider/member-ref.js'
@@ -59,7 +60,7 @@ export class Strays {
   ): Promise<void> {
     for (const ref of refs) {
       const server = this.#lastPlaced(ref, serves.known(ref))
-      const moves = view.moves(ref.pool)
+      const { moves } = view.backend(ref.pool)
       if (server === undefined || !(server.resolved || moves > 0)) continue
       const row = members.get(keyOf(ref))?.row
       const isBusy = row !== undefined && row.active + row.queued > 0
@@ -121,6 +122,24 @@ export async function listStrays(
   return streamsTo(streams, ref.pool, server)
     .filter(({ member }) => member !== ref.member && !there.has(member))
     .map(({ pointer }) => pointer)
+}
+
+/**
+ * Why requests of another server can still come to its address; undefined if they can't. Before 3.0, HAProxy does not
+ * close connections to the address that a server had, and sends further requests over them (seen on 2.6: pooled ones
+ * after a change by DNS, with `http-reuse never` also those of a client after `set server ... addr`).
+ */
+export function whyReused(
+  { info }: ProcessSight,
+  { pool, name, source }: ServerState,
+  { servers, moves }: ReturnType<ProcessView['backend']>,
+): string | undefined {
+  const version = parseVersion(info.version)
+  if (version === undefined || isAtLeast(version, 3, 0)) return undefined
+  const isShared =
+    source !== undefined && servers.some((other) => other.name !== name && other.source === source)
+  if (!isShared && moves === 0) return undefined
+  return `HAProxy ${info.version} does not close a server's connections to its address of before, and still sends requests over them: another server of ${pool} can have had this address${isShared ? ` (both are ${source})` : ''}; 3.0 and later close them`
 }
 
 /** What the list of streams tells about the work of servers, beside the counts: its age, and where it strayed. */
