@@ -7,7 +7,7 @@ import {
   parseInfo,
   parseProc,
 } from '../../../src/adapters/haproxy-runtime/codec/info.js'
-import { countTunnels } from '../../../src/adapters/haproxy-runtime/codec/streams.js'
+import { countTunnels, streamsTo } from '../../../src/adapters/haproxy-runtime/codec/streams.js'
 import { parseStat } from '../../../src/adapters/haproxy-runtime/codec/stat.js'
 import {
   identityOf,
@@ -83,6 +83,21 @@ describe.each(VERSIONS)('decoders on HAProxy %s', (version) => {
     expect(countTunnels(streams.replaceAll('mux=H1', 'mux=QUIC'))).toEqual({ ...none, alone: 1 })
     expect(countTunnels(streams.replaceAll('state=EST', 'state=CON'))).toEqual(none)
     expect(countTunnels('Permission denied')).toEqual(none)
+  })
+
+  it('finds the streams that are connected to an address', () => {
+    const streams = fixture(version, 'master-show-sess-all-old-worker')
+    const [, address = '', port] = / server=s1 \(id=1\) addr=(.*):(\d+)$/m.exec(streams) ?? []
+    const to = { address, port: Number(port) }
+    const found = streamsTo(streams, 'web', to)
+    expect(found.map(({ member }) => member)).toEqual(['s1', 's1'])
+    expect(found.every(({ pointer }) => streams.includes(`${pointer}: [`))).toBe(true)
+    expect(streamsTo(streams, 'web', { ...to, port: 0 })).toEqual(found)
+    expect(streamsTo(streams, 'web', { ...to, port: 1 })).toEqual([])
+    expect(streamsTo(streams, 'tcp', to)).toEqual([])
+    const ipv6 = streams.replaceAll(`addr=${address}:`, 'addr=::1:')
+    expect(streamsTo(ipv6, 'web', { ...to, address: '0:0:0:0:0:0:0:1' })).toEqual(found)
+    expect(streamsTo('Permission denied', 'web', to)).toEqual([])
   })
 
   it('reads the workers of a master', () => {
