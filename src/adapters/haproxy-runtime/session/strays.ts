@@ -119,8 +119,9 @@ export async function listStrays(
       .filter((state) => addressOf(state) === addressOf(server))
       .map(({ name }) => name),
   )
+  // Its own are among them where an old process had its name for another address.
   return streamsTo(streams, ref.pool, server)
-    .filter(({ member }) => member !== ref.member && !there.has(member))
+    .filter(({ member }) => !there.has(member))
     .map(({ pointer }) => pointer)
 }
 
