@@ -8,10 +8,12 @@ import {
   type Config,
   lab,
   member,
+  moveServer,
   site,
-  type web1,
+  web1,
   work,
 } from '../../support/haproxy-lab.js'
+import { Tunnel } from '../../support/haproxy-traffic.js'
 
 const RENAMED: Readonly<Record<string, { readonly ref: typeof web1; readonly config: Config }>> = {
   'its server': {
@@ -50,6 +52,27 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
           .some(({ code, text }) => code === 'old-scope' && /1 still in flight/.test(text))
       await until(named, 'the old worker is named')
       await working.end()
+      expect(member(await drained.done)).toMatchObject({ outcome: 'idle', sealed: true })
+      expect(busy()).toBe(0)
+    },
+  )
+
+  it.concurrent(
+    'a tunnel of before is waited for where another server has got its address since',
+    async ({ expect }) => {
+      await using it = await lab({ engine })
+      const { haproxy, s1 } = it
+      await using tunnel = await Tunnel.websocket(haproxy.port('web'), 's1')
+      await moveServer(haproxy, 'web', haproxy.port('s2'))
+      await moveServer(haproxy, 'web', haproxy.port('s1'), 's2')
+      await haproxy.reload()
+      await using lb = it.provider()
+      await using drained = startDrain(lb, web1, { timeout: '60s' })
+      const busy = busyAtIdle(drained, s1)
+      const named = (): boolean =>
+        drained.why().some(({ text }) => text.includes('1 still in flight'))
+      await until(named, 'the old worker is named')
+      await tunnel[Symbol.asyncDispose]()
       expect(member(await drained.done)).toMatchObject({ outcome: 'idle', sealed: true })
       expect(busy()).toBe(0)
     },

@@ -61,7 +61,10 @@ export class Strays {
     for (const ref of refs) {
       const server = this.#lastPlaced(ref, serves.known(ref))
       const { moves } = view.backend(ref.pool)
-      if (server === undefined || !(server.resolved || moves > 0)) continue
+      if (server === undefined) continue
+      // Another address there, or another name: HAProxy was reloaded with other servers.
+      const isMoved = moves > 0 || addressOf(view.known(ref)) !== addressOf(serves.known(ref))
+      if (!server.resolved && !isMoved) continue
       const row = members.get(keyOf(ref))?.row
       const isBusy = row !== undefined && row.active + row.queued > 0
       if (!isBusy && this.#isDue(ref, server, moves, ctx.clock.now()))
