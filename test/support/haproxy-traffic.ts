@@ -55,11 +55,7 @@ export class Backend implements AsyncDisposable {
     })
   }
 
-  static async start(
-    port: number,
-    name = String(port),
-    address = '127.0.0.1',
-  ): Promise<Backend> {
+  static async start(port: number, name = String(port), address = '127.0.0.1'): Promise<Backend> {
     const backend = new Backend(name)
     backend.#server.listen(port, address)
     await once(backend.#server, 'listening')
