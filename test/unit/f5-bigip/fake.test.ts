@@ -163,7 +163,7 @@ describe('the fake holds what it was asked to hold', () => {
   test('states read back as a device reads them', async () => {
     await using fake = await start({
       pools: { web: ['10.0.0.1:80', { name: '10.0.0.2:80', monitor: 'unchecked' }] },
-      checkDelay: 60,
+      checkDelay: 60_000,
     })
     const second = MEMBER.replace('0.1:', '0.2:')
     const words = async (path: string, body?: object): Promise<unknown[]> => {

@@ -198,13 +198,13 @@ describe('a drain', { concurrent: true }, () => {
     await using at = await setup()
     const { fake, adc } = at
     await fake.occupy(WEB1)
-    await expect(drain(adc, WEB1, { timeout: '3s' })).rejects.toMatchObject({
+    await expect(drain(adc, WEB1, { timeout: '8s' })).rejects.toMatchObject({
       code: 'DRAIN_TIMEOUT',
     })
     expect(fake.look(WEB1)).toMatchObject({ active: 1, cut: 0 })
     await fake.occupy(WEB2)
     const report = await drain(adc, WEB2, {
-      timeout: '1500ms',
+      timeout: '5s',
       onTimeout: 'terminate',
       keepReady: 0,
     })
