@@ -16,7 +16,7 @@ describe.concurrent.each([
     const provider = haproxyRuntime({
       socket: fake.socket,
       ...(fake.master === undefined ? {} : { master: fake.master }),
-      replyTimeout: '1s',
+      replyTimeout: '5s',
     })
     const ref = (member: string): { pool: string; member: string } => ({ pool: 'web', member })
     return {

@@ -213,11 +213,14 @@ function changed(list: readonly Lb[], ref: MemberRef, to: AdminState | 'gone'): 
   })
 }
 
-describe.each(engines('envoy', '1.39'))('the contract by file on Envoy $version', ({ path }) => {
-  contractTests(SKIPPED['engine by file'], byFile(path))
-})
+describe.concurrent.each(engines('envoy', '1.39'))(
+  'the contract by file on Envoy $version',
+  ({ path }) => {
+    contractTests(SKIPPED['engine by file'], byFile(path))
+  },
+)
 
-describe.each(engines('envoy', '1.40'))(
+describe.concurrent.each(engines('envoy', '1.40'))(
   'the contract by delta ADS on Envoy $version',
   ({ path }) => {
     contractTests(SKIPPED['engine by gRPC'], byGrpc(path))

@@ -13,7 +13,7 @@ import { systemClock } from '../../../src/provider/clock.js'
 
 const HOT = { parentShutdown: 60, bootstrap: { stats_flush_interval: '0.3s' } }
 
-describe.each(engines('envoy'))('a hot restart of Envoy $version', ({ path }) => {
+describe.concurrent.each(engines('envoy'))('a hot restart of Envoy $version', ({ path }) => {
   test('a request of the old process keeps a member busy', async () => {
     await using stage = await fileStage(path, { envoy: HOT })
     const { a, b, proxy, lb, refOf, file } = stage

@@ -249,7 +249,7 @@ backend tcp
     await using late = await Backend.start(haproxy.port('late'), 'late')
     drained.on('idle', () => (busyAtIdle = late.active))
     await until(() => late.active === 1, 'the retry reached the drained server')
-    expect(drained.report().members[0]?.phase).toBe('draining')
+    await until(() => drained.report().members[0]?.phase === 'draining', 'the drain')
     late.release()
     expect((await answer).status).toBe(200)
     expect(member(await drained.done)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
@@ -268,7 +268,7 @@ backend tcp
       const report = await drain(
         lb,
         { pool: 'terminate', member: 's1' },
-        { timeout: '1500ms', onTimeout: 'terminate' },
+        { timeout: '5s', onTimeout: 'terminate' },
       )
       expect(member(report)).toMatchObject({ outcome: 'terminated' })
       expect(member(report).terminated).toBeGreaterThanOrEqual(2)
