@@ -14,17 +14,15 @@ const alias = Object.entries(compilerOptions.paths).map(([name, [path]]) => ({
   replacement: new URL(path, import.meta.url).pathname,
 }))
 
+const isCi = process.env['CI'] !== undefined
+
 /** In CI all cases are played, and give way to what waits for real engines: the limit only ends what hangs. */
-const UNIT_TIMEOUT = process.env['CI'] === undefined ? 60_000 : 240_000
+const UNIT_TIMEOUT = isCi ? 240_000 : 60_000
 
 const STANDSTILL = 'test/support/standstill.ts'
 
 /** A process of its own for each file would cost as much as its tests: `left-over.ts` keeps them apart. */
-const TOGETHER = {
-  isolate: false,
-  setupFiles: [STANDSTILL, 'test/support/left-over.ts'],
-  maxConcurrency: 10,
-}
+const TOGETHER = { isolate: false, setupFiles: [STANDSTILL, 'test/support/left-over.ts'] }
 
 /**
  * One project a kind of test, so that each can be run alone: `vitest run --project unit`. Groups run one after the other:
@@ -48,8 +46,17 @@ function project(name: string, timeout: number, group: number, extra: object = {
   }
 }
 
-/** With three files at once on two cores some tests come too late for what a balancer does by itself. */
-const BESIDE_ENGINES = { maxWorkers: 2 }
+/** What only computes: a process for a core and one more for its pauses. Each more costs what it takes to get warm. */
+const COMPUTES = { maxWorkers: availableParallelism() + 1 }
+
+/** What talks to a fake over a socket waits more than it works. */
+const WAITS = { maxWorkers: availableParallelism() + 3, maxConcurrency: 10 }
+
+/**
+ * The engines are processes too, and do by themselves what a test that comes late has missed. In CI each file plays all
+ * versions at once.
+ */
+const BESIDE_ENGINES = { ...TOGETHER, maxWorkers: isCi ? 2 : 3 }
 
 /** Without any the engine tests have little more to do than to say so. */
 const hasEngines = kinds.some((kind) => readEngines(kind).length > 0)
@@ -65,17 +72,15 @@ export default defineConfig({
   resolve: { alias },
   test: {
     pool: 'forks',
-    // On two cores the default is one worker, and most tests wait more than they work.
-    maxWorkers: 8 + availableParallelism(),
     ...counted,
     projects: [
-      project('unit', UNIT_TIMEOUT, 0, TOGETHER),
-      project('contract', UNIT_TIMEOUT, 0, TOGETHER),
+      project('unit', UNIT_TIMEOUT, 0, { ...TOGETHER, ...COMPUTES, maxConcurrency: 10 }),
+      project('contract', UNIT_TIMEOUT, 1, { ...TOGETHER, ...WAITS }),
       hasEngines
         ? project('engine', 120_000, 2, BESIDE_ENGINES)
-        : project('engine', 120_000, 0, TOGETHER),
+        : project('engine', 120_000, 1, { ...TOGETHER, ...WAITS }),
       project('clients', 120_000, 3, { fileParallelism: false }),
-      project('docs', 120_000, 0),
+      project('docs', 120_000, 0, COMPUTES),
       project('package', 300_000, 4, { fileParallelism: false }),
       {
         ...project('types', 60_000, 0),
@@ -83,7 +88,12 @@ export default defineConfig({
           name: 'types',
           include: [],
           sequence: { groupOrder: 0 },
-          typecheck: { enabled: true, only: true, include: ['test/types/**/*.test-d.ts'] },
+          typecheck: {
+            enabled: true,
+            only: true,
+            include: ['test/types/**/*.test-d.ts'],
+            tsconfig: 'tsconfig.types.json',
+          },
         },
       },
     ],

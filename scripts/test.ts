@@ -1,0 +1,110 @@
+/**
+ * `npm test`: every project but those that have commands of their own.
+ *
+ * Real engines and fakes on sockets mostly wait; the other tests only compute. So two processes of vitest run side by side, and
+ * what computes gives way. Its output is printed when both have ended, and the last line counts the tests of both.
+ *
+ * With arguments it is one run of vitest: `npm test -- test/unit/endpoints`, `npm test -- --project contract`.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { constants, setPriority, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const WAITING = ['contract', 'engine']
+const COMPUTING = ['unit', 'types', 'docs']
+
+/** A third of a core against a process of usual priority: the real deadlines of the others hold, and this goes on. */
+const GIVES_WAY = 5
+
+const root = fileURLToPath(new URL('../', import.meta.url))
+const vitest = join(root, 'node_modules/vitest/vitest.mjs')
+
+interface Run {
+  readonly status: number
+  /** What it printed, when it was kept back. */
+  readonly output: Buffer
+}
+
+async function run(args: readonly string[], kept: boolean, env = process.env): Promise<Run> {
+  const stdio = kept ? ('pipe' as const) : ('inherit' as const)
+  const child = spawn(process.execPath, [vitest, 'run', ...args], {
+    cwd: root,
+    stdio: ['inherit', stdio, stdio],
+    env,
+  })
+  const stop = (signal: NodeJS.Signals): void => {
+    child.kill(signal)
+  }
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+  for (const signal of signals) process.on(signal, stop)
+  if (kept && child.pid !== undefined) setPriority(child.pid, GIVES_WAY)
+  const said: Buffer[] = []
+  child.stdout?.on('data', (chunk: Buffer) => said.push(chunk))
+  child.stderr?.on('data', (chunk: Buffer) => said.push(chunk))
+  const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
+  for (const each of signals) process.off(each, stop)
+  return {
+    status: signal === null ? (code ?? 1) : 128 + constants.signals[signal],
+    output: Buffer.concat(said),
+  }
+}
+
+const projects = (names: readonly string[]): string[] =>
+  names.flatMap((name) => ['--project', name])
+
+interface Results {
+  readonly numPassedTests: number
+  readonly numFailedTests: number
+  readonly testResults: readonly { status: string; assertionResults: readonly unknown[] }[]
+}
+
+/** A file that could not even be loaded has no tests to count; a run that failed without a failed test counts as one. */
+function count(file: string, { status }: Run): { passed: number; failed: number } {
+  let results: Results
+  try {
+    results = JSON.parse(readFileSync(file, 'utf8')) as Results
+  } catch {
+    return { passed: 0, failed: 1 }
+  }
+  const broken = results.testResults.filter(
+    (each) => each.status === 'failed' && each.assertionResults.length === 0,
+  )
+  const failed = results.numFailedTests + broken.length
+  return { passed: results.numPassedTests, failed: Math.max(failed, status === 0 ? 0 : 1) }
+}
+
+async function sideBySide(): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), 'drainable-test-'))
+  try {
+    // `.ci/run` reads every list of results of a folder.
+    const given = process.env['DRAINABLE_TEST_RESULTS'] ?? join(folder, 'waiting.json')
+    const other = given.replace(/(\.json)?$/, '-computing.json')
+    const start = (names: readonly string[], results: string, kept: boolean): Promise<Run> =>
+      run(projects(names), kept, { ...process.env, DRAINABLE_TEST_RESULTS: results })
+    console.log(`beside these tests, and printed after them: ${COMPUTING.join(', ')}`)
+    const [waiting, computing] = await Promise.all([
+      start(WAITING, given, false),
+      start(COMPUTING, other, true),
+    ])
+    process.stdout.write(`\n${COMPUTING.join(', ')}:\n`)
+    process.stdout.write(computing.output)
+    const counts = [count(given, waiting), count(other, computing)]
+    const passed = counts.reduce((sum, each) => sum + each.passed, 0)
+    const failed = counts.reduce((sum, each) => sum + each.failed, 0)
+    console.log(`${passed} passed, ${failed} failed`)
+    return failed > 0 ? Math.max(1, waiting.status, computing.status) : 0
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const args = process.argv.slice(2)
+const chosen = args.some((each) => /^--project\b/.test(each))
+if (args.length === 0) process.exitCode = await sideBySide()
+else {
+  const all = chosen ? [] : projects([...WAITING, ...COMPUTING])
+  process.exitCode = (await run([...all, ...args], false)).status
+}
