@@ -76,7 +76,7 @@ export function meanwhile<T>(work: Promise<T>): Promise<T> {
 export async function until<T>(
   what: string,
   check: () => Promise<T | undefined | false>,
-  limit = 10_000,
+  limit = 30_000,
 ): Promise<T> {
   const deadline = performance.now() + limit
   for (;;) {
