@@ -38,6 +38,12 @@ import { readProcesses, readRuntime, type Found, type RuntimeView } from './read
 import { RuntimeEyes } from './read/runtime-eyes.js'
 import { held, taken } from './read/state.js'
 
+/**
+ * A retry hides for a second (`turn-around`), and HAProxy is up to 100 ms late. 250 ms more, because HAProxy can stand still for
+ * so long without a slow answer, and handle a look before the retry that is due: this API does not tell its clock.
+ */
+const BLIND = 1_350
+
 /** Up to so many backends the configuration of each is asked for what maint does there, and for marks. */
 const ASK_CONFIGURATION = 16
 
@@ -86,7 +92,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       add: true,
       counts: 'requests',
       freshness: 0,
-      blind: 1_100,
+      blind: BLIND,
       lateBound: 30_000,
       survivesReload: this.#settings.durable,
       countsAfterRemove: false,

@@ -144,6 +144,7 @@ function advance(
     read: scope,
     quietFrom: unquiet ? at : fresh.quietFrom,
     livedFrom: unquiet || fresh.livedFrom === null ? (scope.lived ?? null) : fresh.livedFrom,
+    livedBefore: unquiet ? undefined : fresh.read?.lived,
     stalled,
     zeros: !counts || !idle ? null : { first: zeros?.first ?? scope, last: scope },
     arrivalsAtEffect: counts ? (fresh.arrivalsAtEffect ?? scope.arrivals ?? null) : null,
@@ -163,9 +164,16 @@ export function forgetSamples(
   return new Map(
     [...scopes].map(([name, track]) => [
       name,
-      { ...track, zeros: null, arrivalsAtEffect: null, livedFrom: null, stalled: 0 },
+      { ...withoutBefore(track), zeros: null, arrivalsAtEffect: null, livedFrom: null, stalled: 0 },
     ]),
   )
+}
+
+/** A track without the reading before the newest one. */
+export function withoutBefore(track: ScopeTrack): ScopeTrack {
+  const { ...kept }: { -readonly [K in keyof ScopeTrack]: ScopeTrack[K] } = track
+  delete kept.livedBefore
+  return kept
 }
 
 /** Whether one scope counts as idle, or what it still lacks. */
@@ -239,9 +247,14 @@ export function judgeScope(track: ScopeTrack, rule: IdleRule, now: number): Scop
   return { idle: true, quietSince: since, arrivals: 'unchanged' }
 }
 
-/** Whether the product's own clock shows that its blind time has passed; true if it has no such clock. */
-function livedThrough(track: ScopeTrack, rule: IdleRule): boolean {
-  const lived = track.last.lived
-  if (track.livedFrom === null || lived === undefined) return true
-  return lived - track.livedFrom >= rule.blind
+/**
+ * Whether the product's own clock shows that its blind time has passed; true if it has no such clock.
+ *
+ * The reading before the newest one must show it. If a process stood still (or waited for a processor) in the middle
+ * of its work, its clock jumps: the look and the hidden work that is due are then handled in one turn, and the look
+ * can come first. The next look can't.
+ */
+function livedThrough({ last, livedFrom, livedBefore }: ScopeTrack, { blind }: IdleRule): boolean {
+  if (blind === 0 || livedFrom === null || last.lived === undefined) return true
+  return livedBefore !== undefined && livedBefore - livedFrom >= blind
 }

@@ -112,14 +112,10 @@ export interface Owned {
 }
 
 /** A change that was sent, or is about to be. */
-export interface SentChange {
+export interface SentChange extends Pick<LateChange, 'shared' | 'sight'> {
   readonly change: Change
   /** The own state it was decided on. */
   readonly before: AdminState | 'unknown'
-  /** See {@link LateChange.shared}. */
-  readonly shared?: boolean
-  /** See {@link LateChange.sight}. */
-  readonly sight?: 'shown' | 'gone'
   /** The work in flight that it cuts, by the last look without its effect. Absent: it cuts nothing. */
   readonly cuts?: number
 }
@@ -198,6 +194,8 @@ export interface ScopeTrack {
   readonly quietFrom: number
   /** The product's own clock then, if it has one. */
   readonly livedFrom: number | null
+  /** The same clock at the reading before the newest one, if nothing arrived in between. Not in tickets. */
+  readonly livedBefore?: number | undefined
   /** How much longer the quiet time is because of slow answers, in milliseconds. */
   readonly stalled: number
   /** The zero readings since the hold took effect there. */

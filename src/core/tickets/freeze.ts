@@ -1,5 +1,6 @@
 import type { Change, LoadScope } from '../../provider/contract.js'
 import { ledgerOf } from '../machine/ledger/changes.js'
+import { withoutBefore } from '../machine/scopes.js'
 import type { DrainState, Hold, ScopeTrack } from '../machine/state.js'
 import { moveMoments } from './moments.js'
 import { frozenSchema, STATE_FORM } from './schema.js'
@@ -109,8 +110,9 @@ function plain(state: DrainState): FrozenState {
 /** An age is for the moment; older versions would refuse a ticket that has one. */
 function withoutAges(track: ScopeTrack): ScopeTrack {
   const { last, read } = track
-  if (last.oldest === undefined && read?.oldest === undefined) return track
-  return { ...track, last: withoutAge(last), read: read && withoutAge(read) }
+  const kept = withoutBefore(track)
+  if (last.oldest === undefined && read?.oldest === undefined) return kept
+  return { ...kept, last: withoutAge(last), read: read && withoutAge(read) }
 }
 
 function withoutAge(scope: LoadScope): LoadScope {

@@ -134,7 +134,7 @@ ${SERVERS.map((name) => `  server ${name} 127.0.0.1:${port(name)} cookie ${name}
   const provider = haproxyRuntime({
     socket: between.path,
     ...(mode === 'master' ? { master: haproxy.master } : {}),
-    replyTimeout: '1s',
+    replyTimeout: '5s',
   })
   const ref = (member: string): { pool: string; member: string } => ({ pool: 'web', member })
   return {

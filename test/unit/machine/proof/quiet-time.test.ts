@@ -147,6 +147,18 @@ describe('time that the product did not live through', () => {
     run.scope('w1', lived(51_099)).lookAt(3_000)
     expect(run.phase).toBe('draining')
     run.scope('w1', lived(51_100)).lookAt(3_010)
+    expect(run.phase).toBe('draining')
+    expect(run.lookAt(3_020).phase).toBe('idle')
+  })
+
+  test('is not shown by the look at which its clock jumps', () => {
+    // It stood still in the middle of its work: the look came first, the hidden work in the same turn.
+    const run = held({ blind: 1_100 }).scope('w1', lived(50_000)).lookAt(10)
+    run.scope('w1', lived(50_900)).lookAt(910).scope('w1', lived(52_000)).lookAt(2_010)
+    expect(run.phase).toBe('draining')
+    run.scope('w1', { arrivals: 101, lived: 52_010 }).lookAt(2_020)
+    expect(run.phase).toBe('draining')
+    run.scope('w1', lived(53_110)).lookAt(3_200).lookAt(3_210)
     expect(run.phase).toBe('idle')
   })
 
@@ -158,7 +170,9 @@ describe('time that the product did not live through', () => {
 
   test('does not count settle by its clock', () => {
     const run = held({ settle: 3_000, blind: 1_100 }).scope('w1', lived(50_000)).lookAt(10)
-    expect(run.scope('w1', lived(51_100)).lookAt(3_000).phase).toBe('idle')
+    run.scope('w1', lived(51_100)).lookAt(2_000)
+    expect(run.lookAt(2_999).phase).toBe('draining')
+    expect(run.lookAt(3_000).phase).toBe('idle')
   })
 
   test('is counted from the newest arrival by its clock', () => {
@@ -166,7 +180,8 @@ describe('time that the product did not live through', () => {
     run.scope('w1', { arrivals: 101, lived: 51_000 }).lookAt(1_010)
     run.scope('w1', lived(52_099)).lookAt(5_000)
     expect(run.phase).toBe('draining')
-    expect(run.scope('w1', lived(52_100)).lookAt(5_010).phase).toBe('idle')
+    expect(run.scope('w1', lived(52_100)).lookAt(5_010).phase).toBe('draining')
+    expect(run.lookAt(5_020).phase).toBe('idle')
   })
 
   test('is counted from the effect of the hold by its clock', () => {
@@ -218,14 +233,16 @@ describe('time that the product did not live through', () => {
     const run = held({ blind: 1_100 }).lookAt(10).scope('w1', lived(50_000)).lookAt(500)
     run.scope('w1', lived(51_099)).lookAt(2_000)
     expect(run.phase).toBe('draining')
-    expect(run.scope('w1', lived(51_100)).lookAt(2_010).phase).toBe('idle')
+    expect(run.scope('w1', lived(51_100)).lookAt(2_010).phase).toBe('draining')
+    expect(run.lookAt(2_020).phase).toBe('idle')
   })
 
   test('must show on its clock without arrivals as well', () => {
     const scopes = { w1: { arrivals: undefined as never, lived: 0 } }
     const run = held({ scopes, blind: 1_100 }).lookAt(10)
     expect(run.scope('w1', lived(1_099)).lookAt(5_000).phase).toBe('draining')
-    expect(run.scope('w1', lived(1_100)).lookAt(5_010).phase).toBe('idle')
+    expect(run.scope('w1', lived(1_100)).lookAt(5_010).phase).toBe('draining')
+    expect(run.lookAt(5_020).phase).toBe('idle')
   })
 
   test('includes the whole of an answer of 251 ms', () => {

@@ -21,6 +21,7 @@ const FIELDS: ReadonlyMap<string, 'moment' | 'silent'> = new Map([
     'effectiveSince',
     'lateUntil',
     'lived',
+    'livedBefore',
     'livedFrom',
     'lostAt',
     'notBefore',
