@@ -144,7 +144,7 @@ function advance(
     read: scope,
     quietFrom: unquiet ? at : fresh.quietFrom,
     livedFrom: unquiet || fresh.livedFrom === null ? (scope.lived ?? null) : fresh.livedFrom,
-    livedBefore: unquiet ? undefined : fresh.read?.lived,
+    livedBefore: unquiet ? undefined : fresh.read.lived,
     stalled,
     zeros: !counts || !idle ? null : { first: zeros?.first ?? scope, last: scope },
     arrivalsAtEffect: counts ? (fresh.arrivalsAtEffect ?? scope.arrivals ?? null) : null,

@@ -4,6 +4,7 @@ import { systemClock } from '../../../provider/clock.js'
 import { DrainableError } from '../../../provider/error.js'
 import { AssignmentProblem, type Assignment } from '../codec/assignment.js'
 import { adoptInBackground } from '../sources/background-adoption.js'
+import { listeningAt } from '../sources/listening-at.js'
 import type { JsonObject } from '../../../kit/json.js'
 import { JsonAssignment } from '../codec/json.js'
 import type { Initial } from '../sources/initial.js'
@@ -50,7 +51,7 @@ export class GrpcEndpoints implements ServedEndpoints {
 
   constructor(settings: GrpcSettings) {
     this.#settings = settings
-    this.instance = `grpc:${settings.host}:${settings.port}`
+    this.instance = listeningAt('grpc', settings.host, settings.port)
     const { sets, otherwise, held } = settings.initial
     this.#sets = new ServedSets({
       instance: this.instance,

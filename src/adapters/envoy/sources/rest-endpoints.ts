@@ -11,6 +11,7 @@ import { CLA_TYPE, JsonAssignment } from '../codec/json.js'
 import { initialOption, readInitial, type HeldMembers, type InitialEndpoints } from './initial.js'
 import { ReceiptBook, type NodeReceipt } from './receipts.js'
 import { MAX_POLLERS, Pollers } from './rest-pollers.js'
+import { listeningAt } from './listening-at.js'
 import { listenRest, type Answer, type RestServer } from './rest-server.js'
 import { ServedSets } from './served-sets.js'
 import { checkSets, parseSets } from '../codec/sets.js'
@@ -88,7 +89,7 @@ class RestEndpoints implements ServedEndpoints {
   constructor(host: string, port: number, initial: ParsedInitial) {
     this.#host = host
     this.#port = port
-    this.instance = `rest:${host}:${port}`
+    this.instance = listeningAt('rest', host, port)
     const { sets, otherwise, held } = initial
     this.#sets = new ServedSets({
       instance: this.instance,
