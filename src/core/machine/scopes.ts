@@ -164,16 +164,9 @@ export function forgetSamples(
   return new Map(
     [...scopes].map(([name, track]) => [
       name,
-      { ...withoutBefore(track), zeros: null, arrivalsAtEffect: null, livedFrom: null, stalled: 0 },
+      { ...track, zeros: null, arrivalsAtEffect: null, livedFrom: null, stalled: 0 },
     ]),
   )
-}
-
-/** A track without the reading before the newest one. */
-export function withoutBefore(track: ScopeTrack): ScopeTrack {
-  const { ...kept }: { -readonly [K in keyof ScopeTrack]: ScopeTrack[K] } = track
-  delete kept.livedBefore
-  return kept
 }
 
 /** Whether one scope counts as idle, or what it still lacks. */
@@ -255,6 +248,6 @@ export function judgeScope(track: ScopeTrack, rule: IdleRule, now: number): Scop
  * can come first. The next look can't.
  */
 function livedThrough({ last, livedFrom, livedBefore }: ScopeTrack, { blind }: IdleRule): boolean {
-  if (blind === 0 || livedFrom === null || last.lived === undefined) return true
+  if (livedFrom === null || last.lived === undefined) return true
   return livedBefore !== undefined && livedBefore - livedFrom >= blind
 }

@@ -1,6 +1,5 @@
 import type { Change, LoadScope } from '../../provider/contract.js'
 import { ledgerOf } from '../machine/ledger/changes.js'
-import { withoutBefore } from '../machine/scopes.js'
 import type { DrainState, Hold, ScopeTrack } from '../machine/state.js'
 import { moveMoments } from './moments.js'
 import { frozenSchema, STATE_FORM } from './schema.js'
@@ -107,10 +106,11 @@ function plain(state: DrainState): FrozenState {
   }
 }
 
-/** An age is for the moment; older versions would refuse a ticket that has one. */
+/** Ages and the reading before the newest one are for the moment; older versions would refuse a ticket that has them. */
 function withoutAges(track: ScopeTrack): ScopeTrack {
   const { last, read } = track
-  const kept = withoutBefore(track)
+  const { ...kept }: { -readonly [K in keyof ScopeTrack]: ScopeTrack[K] } = track
+  delete kept.livedBefore
   if (last.oldest === undefined && read?.oldest === undefined) return kept
   return { ...kept, last: withoutAge(last), read: read && withoutAge(read) }
 }
