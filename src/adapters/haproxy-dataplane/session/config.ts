@@ -392,10 +392,6 @@ function exists(ref: MemberRef): DrainableError {
   return new DrainableError(
     'CONFLICT',
     `${formatRef(ref)} is in the configuration already, at another address`,
-    {
-      provider: PROVIDER,
-      ref,
-      retryable: false,
-    },
+    { provider: PROVIDER, ref, retryable: false },
   )
 }
