@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
 import * as z from 'zod'
 import { isDrainableError } from '../provider/error.js'
-import { homePath } from '../provider/home-path.js'
+import { homePath } from '../provider/options.js'
 import { assertPrivate, parseHttpUrl } from './http.js'
 import { secretSchema } from './secret.js'
 import { tlsSchema } from './tls.js'

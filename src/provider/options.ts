@@ -96,3 +96,10 @@ function isPlain(value: unknown): value is object {
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === Object.prototype || prototype === null
 }
+
+/** What is wrong with a path that only a shell understands (`~/drains`, `~user/drains`); undefined for any other. */
+export function homePath(path: string): string | undefined {
+  return /^~[\w.-]*(?:[/\\]|$)/.test(path)
+    ? "'~' means nothing outside of a shell; write join(homedir(), ...)"
+    : undefined
+}

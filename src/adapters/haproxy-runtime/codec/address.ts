@@ -3,7 +3,7 @@
  * `ipv4@host:port`, `ipv6@[address]:port`.
  */
 import { canonicalAddress, formatSocket } from '../../../provider/address.js'
-import { homePath } from '../../../provider/home-path.js'
+import { homePath } from '../../../provider/options.js'
 import { printable } from '../../../provider/quote.js'
 
 /** The address of a socket for `node:net`, and its label. */
