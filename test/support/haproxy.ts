@@ -164,7 +164,7 @@ ${config((name) => this.port(name), this.dir)}
   /** Replaces the process that serves, as an operator does, with another configuration if one is given. */
   async reload(config?: HaproxyOptions['config']): Promise<void> {
     if (config !== undefined) await this.#prepare(config)
-    const before = await this.pid()
+    let before = await this.pid()
     const main = this.#children.at(-1)
     if (this.#options.mode === 'plain') {
       this.#spawn(['-x', this.socket, '-sf', String(before)])
@@ -172,7 +172,11 @@ ${config((name) => this.port(name), this.dir)}
     // A master that has only just started ignores the signal. Its socket tells when it listens; one
     // without is asked again, late enough not to reload twice.
     if (this.#options.mode === undefined || this.#options.mode === 'master') {
-      await until(async () => (await this.processes()).includes(before), 'the master answers')
+      // A second signal of the reload before can replace the process meanwhile.
+      await until(async () => {
+        before = await this.pid().catch(() => before)
+        return (await this.processes()).includes(before)
+      }, 'the master answers')
     }
     let askedAt = -Infinity
     const replaced = async (): Promise<boolean> => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { held, idle, started } from '../member-run.js'
+import { failure, held, idle, started } from '../member-run.js'
 
 describe('arrivals are unchanged for the quiet time', () => {
   test('settle is the quiet time', () => {
@@ -188,6 +188,17 @@ describe('time that the product did not live through', () => {
     const run = started({ blind: 1_100, scopes: { w1: lived(10_000) } }).hold()
     run.scope('w1', lived(50_000)).lookAt(10).scope('w1', lived(51_000)).lookAt(1_500)
     expect(run.phase).toBe('draining')
+  })
+
+  test('is counted by its clock after the hold was found in place again', () => {
+    const run = held({ blind: 1_100, scopes: { w1: lived(10_000) } }).lookAt(10)
+    run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    run.refuse(failure('CONFLICT', true)).set({ own: 'drain' })
+    run.scope('w1', lived(20_000)).look().mark()
+    run.scope('w1', lived(50_000)).lookAt(10).scope('w1', lived(51_000)).lookAt(1_500)
+    expect(run.phase).toBe('draining')
+    run.scope('w1', lived(51_100)).lookAt(1_600).lookAt(1_700)
+    expect(run.phase).toBe('idle')
   })
 
   test('does not count slow answers if the product tells its clock', () => {
