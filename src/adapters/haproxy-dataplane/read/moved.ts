@@ -46,7 +46,7 @@ export class MovedAddresses {
           ? 'a server of its backend was seen to change its address'
           : "HAProxy's configuration can't be read, so its address may come from DNS"
     return reuses
-      ? `${because}: HAProxy before 3.0 goes on sending requests over a server's connections to its address of before, and another server of ${pool} can have had this address`
+      ? `${because}: HAProxy before 3.0 goes on sending requests over a server's connections to its address of before, and another server of ${pool} can have had this address; 3.0 and later close them`
       : `${because}, and other servers are at work: requests of before can be at its address and stand in the row of a server that had it; the option runtime counts them`
   }
 }
