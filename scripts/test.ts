@@ -12,9 +12,12 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { constants, setPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { kinds, readEngines } from './engines/manifest.ts'
 
-const WAITING = ['contract', 'engine']
-const COMPUTING = ['unit', 'types', 'docs']
+/** With engines their tests take as long as all others together, and without any they have nothing to do. */
+const hasEngines = kinds.some((kind) => readEngines(kind).length > 0)
+const WAITING = hasEngines ? ['engine'] : ['contract', 'engine']
+const COMPUTING = [...(hasEngines ? ['contract'] : []), 'unit', 'types', 'docs']
 
 /** A third of a core against a process of usual priority: the real deadlines of the others hold, and this goes on. */
 const GIVES_WAY = 5

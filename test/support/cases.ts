@@ -1,9 +1,9 @@
 import { isCi } from './skipped.js'
 
 /** Of a test over many seeds or kills a run outside of CI plays one in so many. */
-const SHARE = 10
+const SHARE = 20
 
-/** How many cases to play of those that CI plays: all of them with `CI` set, a tenth elsewhere. */
+/** How many cases to play of those that CI plays: all of them with `CI` set, a twentieth elsewhere. */
 export function cases(all: number): number {
   return isCi() ? all : Math.ceil(all / SHARE)
 }

@@ -53,10 +53,10 @@ function disabled(fake: CitrixFake): number {
 async function killedAt(fake: CitrixFake, list: number, store: TicketStore): Promise<void> {
   const silent = { how: 'silent', execute: true, skip: list - 1, times: 1 } as const
   fake.fail({ match: /action=disable/, ...silent })
-  const process = spawn('node', [child, fake.url, folder, MACHINE, `${ID}-${list}`], {
+  const one = spawn(process.execPath, [child, fake.url, folder, MACHINE, `${ID}-${list}`], {
     stdio: 'ignore',
   })
-  const ended = once(process, 'exit')
+  const ended = once(one, 'exit')
   await eventually(async () => {
     expect(fake.requests.filter(({ line }) => line.includes('action=disable'))).toHaveLength(list)
     const ticket = (await store.get(`${ID}-${list}`)) as Ticket | undefined
@@ -65,7 +65,7 @@ async function killedAt(fake: CitrixFake, list: number, store: TicketStore): Pro
     )
     expect(applied).toHaveLength(LIST * (list - 1))
   })
-  process.kill('SIGKILL')
+  one.kill('SIGKILL')
   await ended
 }
 

@@ -45,16 +45,16 @@ async function killed(kill: Kill, child: string): Promise<void> {
   fakes.set(kill, fake)
   const skip = write === 'held' ? 0 : write - 1
   if (write !== 'held') fake.fail({ match: /^PUT/, how: 'silent', skip, times: 1, execute })
-  const process = spawn('node', [child, fake.url, folder, idOf(kill)], {
+  const one = spawn(process.execPath, [child, fake.url, folder, idOf(kill)], {
     stdio: ['ignore', 'pipe', 'ignore'],
   })
-  const ended = once(process, 'exit')
+  const ended = once(one, 'exit')
   let held = false
-  process.stdout.on('data', () => (held = true))
+  one.stdout.on('data', () => (held = true))
   const sent = (): boolean =>
     write === 'held' ? held : fake.requests.filter(({ method }) => method === 'PUT').length >= write
   await until(`write ${write}`, () => Promise.resolve(sent()), 200_000)
-  process.kill('SIGKILL')
+  one.kill('SIGKILL')
   await ended
 }
 
