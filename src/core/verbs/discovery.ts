@@ -6,16 +6,13 @@ import { isClaimed } from '../runner/balancer/balancer.js'
 import { isClosed } from '../../provider/thrown.js'
 import { onLeftIdle } from '../runner/balancer/left-idle.js'
 import type { Look } from '../runner/look/look.js'
+import { searchPause } from '../runner/look/search-pause.js'
 import { Run } from '../runner/run.js'
 import { schedulerOf, type Scheduler, type Subscription } from '../runner/look/scheduler.js'
 import { parsePolicy, type ResolvedPolicy } from './policy.js'
 import { baseSpec, newKeeper } from './spec.js'
 import { watchPolicy } from './watch-policy.js'
 
-/** Pause between two looks at everything, in milliseconds: a look may be large. */
-const SEARCH_PAUSE = 1_000
-/** Looks at everything take at most one part in this many of the time. */
-const SEARCH_SHARE = 100
 const SETTLE = 1_000
 
 /**
@@ -31,6 +28,8 @@ export class Discovery {
   /** Members that our own drains left idle since the last search: that idle was reported already. */
   readonly #left = new Map<string, DrainState>()
   #seat: Subscription | undefined
+  /** How long the last search took, ms. */
+  #took: number | undefined
   #stopped = false
 
   /** @param unheard - asked before each search: whether no listener is left and the search was stopped */
@@ -70,7 +69,8 @@ export class Discovery {
     }
     for (const reading of look.snapshot?.readings ?? []) this.#meet(reading)
     this.#left.clear()
-    this.#seat?.next(Math.max(SEARCH_PAUSE, look.took * SEARCH_SHARE))
+    this.#seat?.next(searchPause(look.took, this.#took))
+    this.#took = look.took
   }
 
   #meet(reading: Reading): void {

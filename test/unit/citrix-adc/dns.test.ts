@@ -40,7 +40,7 @@ describe('members that DNS makes of one server', { concurrent: true }, () => {
       const hold: Change = { kind: 'hold', ref, to: 'drain' }
       expect(await change(adc, hold)).toMatchObject({ status: 'rejected' })
     }
-    await expect(drain(adc, ONE, { timeout: '20s' })).rejects.toMatchObject({
+    await expect(drain(adc, ONE, { timeout: '50s' })).rejects.toMatchObject({
       code: 'UNSUPPORTED',
       message: expect.stringContaining('an action would hit all of them') as string,
     })

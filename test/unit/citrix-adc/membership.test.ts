@@ -34,7 +34,7 @@ describe('a member of a group', { concurrent: true }, () => {
   test('leaves its group only once it is idle', async () => {
     await using at = await rig({ tls: false })
     const end = await at.fake.occupy(WEB1)
-    const run = startDrain(at.adc, WEB1, { until: 'removed', settle: '50ms', timeout: '20s' })
+    const run = startDrain(at.adc, WEB1, { until: 'removed', settle: '50ms', timeout: '50s' })
     await eventually(() => expect(at.fake.look(WEB1).svrstate).toBe('GOING OUT OF SERVICE'))
     expect(writes(at).some((line) => line.startsWith('DELETE'))).toBe(false)
     await end()

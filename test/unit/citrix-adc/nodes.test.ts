@@ -35,7 +35,7 @@ describe('addresses of different pairs', { concurrent: true }, () => {
     await using pair = await startFake({ tls: false, ha: true, pools: POOLS })
     await using stranger = await startFake({ tls: false, pools: POOLS, address: '203.0.113.9' })
     await using adc = citrixAdc({ ...LOGIN, url: [...pair.urls, stranger.url] })
-    await expect(drain(adc, WEB1, { timeout: '20s' })).rejects.toMatchObject({
+    await expect(drain(adc, WEB1, { timeout: '50s' })).rejects.toMatchObject({
       code: 'INVALID_OPTIONS',
       message: expect.stringMatching(/203\.0\.113\.9 and no node of the pair/) as string,
     })

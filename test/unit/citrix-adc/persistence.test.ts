@@ -104,7 +104,7 @@ test('a configuration that was not saved is told, with what to do', async () => 
   const { fake, adc } = at
   await fake.occupy(WEB2)
   fake.fail({ match: /action=save/, how: 'status', status: 403, errorcode: 2138 })
-  const run = startDrain(adc, WEB2, { timeout: '20s' })
+  const run = startDrain(adc, WEB2, { timeout: '50s' })
   await eventually(() => {
     expect(JSON.stringify(run.why())).toMatch(/a reboot forgets the change.*save ns config/)
   })

@@ -26,7 +26,7 @@ describe('a pair with two primary nodes', { concurrent: true }, () => {
   test('keeps a drain from idle until one of them is secondary', async () => {
     await using at = await rig(PAIR)
     const heal = at.fake.splitBrain()
-    const run = startDrain(at.adc, WEB1, { settle: '50ms', timeout: '20s' })
+    const run = startDrain(at.adc, WEB1, { settle: '50ms', timeout: '50s' })
     await eventually(() => expect(at.fake.look(WEB1).svrstate).toBe('OUT OF SERVICE'))
     await eventually(() => {
       const told = run.why().filter(({ text }) => text.includes('both say that they are primary'))
@@ -41,7 +41,7 @@ describe('a pair with two primary nodes', { concurrent: true }, () => {
   test('is noticed in mid-drain as soon as a member is out of service', async () => {
     await using at = await rig(PAIR)
     const end = await at.fake.occupy(WEB1)
-    const run = startDrain(at.adc, WEB1, { settle: '50ms', timeout: '20s' })
+    const run = startDrain(at.adc, WEB1, { settle: '50ms', timeout: '50s' })
     await eventually(() => expect(at.fake.look(WEB1).svrstate).toBe('GOING OUT OF SERVICE'))
     const heal = at.fake.splitBrain()
     await end()

@@ -8,7 +8,7 @@ import { startFake, type EnvoyListenerFake } from 'drainable/testing/envoy-liste
 import { eventually } from '../../support/eventually.js'
 
 const TARGET = { pool: 'envoy' }
-const POLICY = { timeout: '20s', keepReady: 0, settle: '100ms' } as const
+const POLICY = { timeout: '50s', keepReady: 0, settle: '100ms' } as const
 
 function posts(fake: EnvoyListenerFake): string[] {
   return fake.requests.flatMap(({ line }) => (line.startsWith('POST ') ? [line] : []))

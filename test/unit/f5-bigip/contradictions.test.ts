@@ -46,7 +46,7 @@ describe('statistics that contradict the configuration', () => {
   test('a drain of such a member ends once they agree', async () => {
     await using it = await rig()
     const end = say(it, /members\/stats/, MEMBER, 'enabled')
-    const run = startDrain(it.lb, WEB1, { settle: '50ms', timeout: '20s' })
+    const run = startDrain(it.lb, WEB1, { settle: '50ms', timeout: '50s' })
     await until('that is why', () => run.why().some(({ code }) => code === 'not-in-force'))
     await end()
     expect((await run.done).outcome).toBe('idle')

@@ -81,7 +81,7 @@ describe('persistence records', () => {
   test("stay without the caller's word", async () => {
     await using it = await rig(many)
     it.fake.persist(WEB1, 4)
-    await drain(it.lb, WEB1, { settle: '50ms', timeout: '10s' })
+    await drain(it.lb, WEB1, { settle: '50ms', timeout: '50s' })
     expect(it.fake.records(WEB1)).toBe(4)
     expect(lines(it.fake).some((line) => line.includes('persist'))).toBe(false)
   })

@@ -4,7 +4,7 @@ import { drain, isDrainableError, ready, restore, startDrain, type DrainEvent } 
 import { expect, test } from 'vitest'
 import { ctx, lines, present, rig, until, WEB1, WEB2 } from './rig.js'
 
-const FAST = { settle: '50ms', timeout: '15s' } as const
+const FAST = { settle: '50ms', timeout: '50s' } as const
 
 test('a busy member is idle when its connections have ended, and sealed', async () => {
   await using it = await rig()

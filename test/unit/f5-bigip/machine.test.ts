@@ -13,7 +13,7 @@ function pools(count: number, partition = 'Common'): Record<string, string[]> {
 const ADDRESS = { address: '10.0.0.1' }
 const NODE = { pool: '@nodes', member: '/Common/10.0.0.1' }
 const FIRST = { pool: '/Common/pool0', member: '/Common/10.0.0.1:80' }
-const FAST = { settle: '50ms', timeout: '15s' } as const
+const FAST = { settle: '50ms', timeout: '50s' } as const
 const PATCHES = /^PATCH /
 
 describe('a machine in many pools', () => {

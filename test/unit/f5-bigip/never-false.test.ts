@@ -36,7 +36,7 @@ test.each([
         if (lost) loseTheSeal(it)
         let open = -1
         const run = startDrain(it.lb, WEB1, {
-          timeout: '20s',
+          timeout: '50s',
           settle: '50ms',
           escalateAfter: '4s',
           onEvent: (event) => {

@@ -2,7 +2,7 @@ import { ready, startDrain } from 'drainable'
 import { describe, expect, test } from 'vitest'
 import { connect, ctx, present, read, rig, until, WEB1, WEB2, type Rig } from './rig.js'
 
-const FAST = { settle: '50ms', timeout: '15s' } as const
+const FAST = { settle: '50ms', timeout: '50s' } as const
 
 test('an active unit that can not be read keeps everything from idle', async () => {
   await using it = await rig({ pair: true })
@@ -151,7 +151,7 @@ describe('a pair without sync that fails over in mid-drain', () => {
     await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
     await present(it.lb, WEB1)
     await it.fake.failover()
-    await ready(it.lb, WEB1, { timeout: '10s', waitHealthy: false })
+    await ready(it.lb, WEB1, { timeout: '50s', waitHealthy: false })
     expect([0, 1].map((unit) => stateOf(it, WEB1, unit))).toEqual(['ready', 'ready'])
   })
 

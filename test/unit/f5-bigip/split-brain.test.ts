@@ -2,7 +2,7 @@ import { startDrain } from 'drainable'
 import { describe, expect, test } from 'vitest'
 import { present, read, rig, until, WEB1 } from './rig.js'
 
-const FAST = { settle: '50ms', timeout: '20s' } as const
+const FAST = { settle: '50ms', timeout: '50s' } as const
 const PAIR = { pair: { autoSync: true } } as const
 const NODE = { pool: '@nodes', member: '/Common/10.0.0.1' }
 

@@ -3,7 +3,7 @@ import { f5Bigip } from 'drainable/f5-bigip'
 import { describe, expect, test } from 'vitest'
 import { connect, ctx, lines, present, rig, until, WEB1 } from './rig.js'
 
-const FAST = { settle: '50ms', timeout: '15s' } as const
+const FAST = { settle: '50ms', timeout: '50s' } as const
 const PAIR = { pair: true } as const
 const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const
 

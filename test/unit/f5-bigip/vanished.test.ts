@@ -37,7 +37,7 @@ test('an ephemeral member seen idle twice while offline may go', async () => {
 test('a drain is unverified if DNS removes a busy copy', async () => {
   await using it = await rig({ pools: { web: [SITE, ...MADE] } })
   await it.fake.occupy(seven!)
-  const run = startDrain(it.lb, site, { timeout: '20s', settle: '50ms', keepReady: 0 })
+  const run = startDrain(it.lb, site, { timeout: '50s', settle: '50ms', keepReady: 0 })
   run.once('in-force', () => void it.fake.setBehind(seven!, 'gone'))
   const { outcome, members } = await run.done
   expect({ outcome, verified: members[0]!.verifiedIdle }).toEqual({

@@ -28,7 +28,7 @@ async function writes(fake: DataplaneFake, name: string, stop: AbortSignal): Pro
     const reply = await request(`${path}?version=${version}`, { method: 'PUT', headers, body })
     await reply.body.dump()
     if (reply.statusCode === 200) last = weight
-    // as long as thirty writes take, so that a write of twelve tries meets them now and then on any machine
+    // as long as thirty writes take, so that one of our writes meets them now and then on any machine
     const pause = 30 * (performance.now() - began)
     await new Promise((resolve) => setTimeout(resolve, pause))
   }

@@ -46,7 +46,7 @@ const UNKNOWN: Configured = {
 }
 
 /** How often a write that met another one is tried again, each time from a fresh read. */
-const WRITE_ATTEMPTS = 12
+const WRITE_ATTEMPTS = 24
 
 /** A configuration write may run HAProxy's own check over a large file. */
 const WRITE_TIMEOUT = 30_000

@@ -10,7 +10,7 @@ describe('a drain', { concurrent: true }, () => {
     const { fake, adc } = at
     const end = await fake.occupy(WEB1)
     await fake.occupy(WEB1, { pooled: 4 })
-    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    const run = startDrain(adc, WEB1, { timeout: '50s' })
     await eventually(() => {
       expect(fake.look(WEB1).svrstate).toBe('GOING OUT OF SERVICE')
       expect(run.why().map(({ code }) => code)).toContain('in-flight')
@@ -29,7 +29,7 @@ describe('a drain', { concurrent: true }, () => {
     await using at = await setup()
     const { fake, adc } = at
     const end = await fake.occupy(SVC1, { active: 1, queued: 1, pooled: 3 })
-    const run = startDrain(adc, SVC1, { timeout: '20s' })
+    const run = startDrain(adc, SVC1, { timeout: '50s' })
     await eventually(() => {
       expect(run.report().members[0]?.lastReading).toMatchObject({
         own: 'drain',
@@ -50,7 +50,7 @@ describe('a drain', { concurrent: true }, () => {
   test('by address reaches the members and services of one server only', async () => {
     await using at = await setup()
     const { fake, adc } = at
-    const report = await drain(adc, { address: '10.0.0.1' }, { timeout: '20s' })
+    const report = await drain(adc, { address: '10.0.0.1' }, { timeout: '50s' })
     expect(report.members.map(({ ref }) => ref.member).sort()).toEqual(['10.0.0.1:80', 'svc1'])
     expect(fake.look(WEB2).enabled).toBe(true)
     expect(fake.requests.filter(({ line }) => line.includes('/server?action'))).toEqual([])
@@ -63,7 +63,7 @@ describe('a drain', { concurrent: true }, () => {
       pools: {},
     })
     const { fake, adc } = at
-    const run = startDrain(adc, { address: '10.0.0.7' }, { timeout: '20s' })
+    const run = startDrain(adc, { address: '10.0.0.7' }, { timeout: '50s' })
     const { outcome, members } = await run.done
     expect([outcome, members.length]).toEqual(['idle', 2])
     expect(actions(fake)).toHaveLength(1)
@@ -95,7 +95,7 @@ describe('a drain', { concurrent: true }, () => {
     const run = startDrain(
       adc,
       members.map((member) => ({ pool, member })),
-      { timeout: '20s' },
+      { timeout: '50s' },
     )
     await eventually(() => {
       expect(run.report().members.map(({ lastReading }) => lastReading?.scopes[0]?.active)).toEqual(
@@ -121,7 +121,7 @@ describe('a drain', { concurrent: true }, () => {
   test('is undone to ready in the state it left', async () => {
     await using at = await setup()
     const { fake, adc } = at
-    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    const run = startDrain(adc, WEB1, { timeout: '50s' })
     await run.done
     await run.restore()
     expect(fake.look(WEB1)).toMatchObject({ svrstate: 'UP', enabled: true })
@@ -140,7 +140,7 @@ describe('a drain', { concurrent: true }, () => {
       clock: systemClock,
     })
     const end = await fake.occupy(WEB1) // the appliance goes on saying 0 for a while
-    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    const run = startDrain(adc, WEB1, { timeout: '50s' })
     const idle: number[] = []
     run.on('idle', () => idle.push(fake.look(WEB1).active))
     await new Promise((resolve) => setTimeout(resolve, 1_500))
@@ -158,7 +158,7 @@ describe('a drain', { concurrent: true }, () => {
     const { fake, adc } = at
     await fake.occupy(WEB1, { persistent: 1 })
     const faults: DrainEvent[] = []
-    const run = startDrain(adc, WEB1, { timeout: '20s', onEvent: (e) => void faults.push(e) })
+    const run = startDrain(adc, WEB1, { timeout: '50s', onEvent: (e) => void faults.push(e) })
     const { members } = await run.done
     expect(members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true, sealed: false })
     expect(actions(fake)).toEqual([DISABLE])

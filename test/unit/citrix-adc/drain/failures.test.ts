@@ -8,7 +8,7 @@ describe('failures on the way', { concurrent: true }, () => {
     await using at = await setup()
     const { fake, adc } = at
     fake.fail({ match: /action=disable/, how: 'reset', execute: true, times: 1 })
-    expect((await drain(adc, WEB1, { timeout: '20s' })).outcome).toBe('idle')
+    expect((await drain(adc, WEB1, { timeout: '50s' })).outcome).toBe('idle')
     expect(actions(fake)).toEqual([DISABLE])
   })
 
@@ -17,7 +17,7 @@ describe('failures on the way', { concurrent: true }, () => {
     const { fake, adc } = at
     fake.fail({ match: /stat\/servicegroup/, how: 'status', status: 599, errorcode: 446, times: 2 })
     fake.fail({ match: /action=disable/, how: 'status', status: 599, errorcode: 272, times: 1 })
-    expect((await drain(adc, WEB1, { timeout: '20s' })).outcome).toBe('idle')
+    expect((await drain(adc, WEB1, { timeout: '50s' })).outcome).toBe('idle')
     expect(fake.look(WEB1).enabled).toBe(false)
   })
 
@@ -29,7 +29,7 @@ describe('failures on the way', { concurrent: true }, () => {
     await using at = await setup()
     const { fake, adc } = at
     const end = await fake.occupy(WEB1)
-    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    const run = startDrain(adc, WEB1, { timeout: '50s' })
     const idle: number[] = []
     run.on('idle', () => idle.push(fake.look(WEB1).active))
     await eventually(() => {
@@ -76,14 +76,14 @@ describe('failures on the way', { concurrent: true }, () => {
     )
     expect(String(failure)).toMatch(/1203|Cluster IP/)
     await using clip = await setup({ cluster: 'clip' })
-    const report = await drain(clip.adc, WEB1, { timeout: '20s' })
+    const report = await drain(clip.adc, WEB1, { timeout: '50s' })
     expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
   })
 
   test('the configuration is saved only on request', async () => {
     await using at = await setup({}, { save: true })
     const { fake, adc } = at
-    await drain(adc, WEB1, { timeout: '20s' })
+    await drain(adc, WEB1, { timeout: '50s' })
     expect(actions(fake).map(({ line }) => line)).toEqual([DISABLE.line, 'nsconfig?action=save'])
     await fake.restart()
     expect(fake.look(WEB1).enabled).toBe(false)

@@ -11,7 +11,7 @@ describe('changes by another client', { concurrent: true }, () => {
     await using at = await setup()
     const { fake, adc } = at
     await fake.occupy(WEB1)
-    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    const run = startDrain(adc, WEB1, { timeout: '50s' })
     await eventually(() => {
       expect(run.report().members[0]?.phase).toBe('draining')
     })
@@ -27,7 +27,7 @@ describe('changes by another client', { concurrent: true }, () => {
   test('a plain disable is not undone by our restore', async () => {
     await using at = await setup()
     const { fake, adc } = at
-    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    const run = startDrain(adc, WEB1, { timeout: '50s' })
     await run.done
     await fake.setBehind(WEB1, 'maint')
     const report = await run.restore()
@@ -68,7 +68,7 @@ describe('a pair', { concurrent: true }, () => {
     await using at = await setup({ ha: true })
     const { fake, adc } = at
     await fake.occupy(WEB1)
-    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    const run = startDrain(adc, WEB1, { timeout: '50s' })
     await eventually(() => {
       expect(run.report().members[0]?.lastReading).toMatchObject({ own: 'drain' })
     })
@@ -105,7 +105,7 @@ describe('a pair', { concurrent: true }, () => {
     await using at = await setup({ ha: true })
     const { fake, adc } = at
     await fake.failover()
-    expect((await drain(adc, WEB1, { timeout: '20s' })).outcome).toBe('idle')
+    expect((await drain(adc, WEB1, { timeout: '50s' })).outcome).toBe('idle')
     expect(
       new Set(
         fake.requests.filter(({ line }) => line.includes('action=disable')).map(({ node }) => node),
@@ -118,7 +118,7 @@ describe('a pair', { concurrent: true }, () => {
     const { fake, adc } = at
     await fake.occupy(WEB1, { persistent: 1 })
     const incarnations = new Set<string>()
-    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    const run = startDrain(adc, WEB1, { timeout: '50s' })
     run.on('load', () => {
       const reading = run.report().members[0]?.lastReading
       for (const scope of reading?.scopes ?? []) {

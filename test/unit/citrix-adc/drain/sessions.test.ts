@@ -10,7 +10,7 @@ describe('a session', { concurrent: true }, () => {
   test('is shared by two calls at once, and closed at the end', async () => {
     await using at = await setup()
     const { fake, adc } = at
-    await drain(adc, [WEB1, SVC1], { timeout: '20s' })
+    await drain(adc, [WEB1, SVC1], { timeout: '50s' })
     expect(fake.requests.filter(({ line }) => line.includes('/login'))).toHaveLength(1)
     expect(fake.sessions).toBe(1)
     expect(fake.peak).toBeLessThanOrEqual(2)
@@ -26,7 +26,7 @@ describe('a session', { concurrent: true }, () => {
     await using at = await setup({ expiry: { status, errorcode } })
     const { fake, adc } = at
     await fake.occupy(WEB1, { persistent: 1 })
-    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    const run = startDrain(adc, WEB1, { timeout: '50s' })
     await eventually(() => {
       expect(run.report().members[0]?.lastReading).toMatchObject({ own: 'drain' })
     })
@@ -53,7 +53,7 @@ describe('a session', { concurrent: true }, () => {
     )
     const { fake, adc } = at
     const inner = { pool: 'inner', member: '10.9.0.1:80' }
-    expect((await drain(adc, inner, { timeout: '20s' })).outcome).toBe('idle')
+    expect((await drain(adc, inner, { timeout: '50s' })).outcome).toBe('idle')
     expect(fake.look(inner).enabled).toBe(false)
     await expect(drain(adc, WEB1)).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })

@@ -30,7 +30,7 @@ test('removed is said once no proxy lists the row: a slow REST poller', async ()
   const ref = { pool: 'web', member: members[0]! }
   const rows = async () => (await fetch(`${fake.url}/clusters`)).text()
   await expect.poll(rows).toContain(members[0])
-  await using run = startDrain(lb, ref, { timeout: '20s', until: 'removed' })
+  await using run = startDrain(lb, ref, { timeout: '50s', until: 'removed' })
   const report = await run.done
   expect(await rows()).not.toContain(members[0])
   expect(report.members[0]).toMatchObject({ outcome: 'removed', why: [] })

@@ -130,7 +130,7 @@ test('a list that is empty for one look loses no proxy, and ends nothing', async
   })
   const ref = { pool: 'web', member: members[0]! }
   const end = await fake.occupy(ref)
-  const run = startDrain(lb, ref, { timeout: '20s' })
+  const run = startDrain(lb, ref, { timeout: '50s' })
   await expect.poll(() => run.why().map(({ code }) => code)).toContain('in-flight')
   isEmpty = true
   const { readings } = await lb.observe([ref], ctx())

@@ -21,7 +21,7 @@ test('with version_text hidden, the row is the receipt of a file', async () => {
     hiddenStats: [/version_text/],
   })
   await using lb = envoy({ endpoints: fileEndpoints({ cluster: 'web', path }), admin: [fake.url] })
-  const report = await drain(lb, { pool: 'web', member: '10.0.0.1:80' }, { timeout: '10s' })
+  const report = await drain(lb, { pool: 'web', member: '10.0.0.1:80' }, { timeout: '50s' })
   expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
   await rm(dir, { recursive: true })
 })

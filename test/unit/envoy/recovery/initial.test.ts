@@ -199,7 +199,7 @@ test('a restart of controller and proxies opens no held member', async () => {
   await probe.close()
   const { lb: one } = await start(port)
   await before.follow({ rest: `http://127.0.0.1:${port}` })
-  await drain(one, { pool: 'web', member: A }, { timeout: '20s', tickets, id: 'job' })
+  await drain(one, { pool: 'web', member: A }, { timeout: '50s', tickets, id: 'job' })
   await one.close()
   await before.close()
 
@@ -234,7 +234,7 @@ test('a proxy that was replaced between two looks has ended', async () => {
     })
   const one = lbOf([before.url])
   const ref = { pool: 'web', member: A }
-  await drain(one, ref, { timeout: '20s', id: 'job', onTicket: (t) => void store.set(t.id, t) })
+  await drain(one, ref, { timeout: '50s', id: 'job', onTicket: (t) => void store.set(t.id, t) })
   await one.close()
   await using two = lbOf([after.url])
   await using resumed = resumeDrain(two, store.get('job')!)

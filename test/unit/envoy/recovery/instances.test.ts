@@ -64,8 +64,8 @@ describe('two callback fleets of one process', () => {
     await using two = fleetOf(b, 'us')
     const tickets: Ticket[] = []
     const keep = (ticket: Ticket) => void tickets.push(ticket)
-    await drain(one, ref, { timeout: '20s', onTicket: keep })
-    await drain(two, ref, { timeout: '20s' })
+    await drain(one, ref, { timeout: '50s', onTicket: keep })
+    await drain(two, ref, { timeout: '50s' })
     expect([one.instance, two.instance]).toEqual(['callback:eu', 'callback:us'])
     expect(tickets[0]?.parts.map(({ instance }) => instance)).toEqual(['callback:eu'])
   })

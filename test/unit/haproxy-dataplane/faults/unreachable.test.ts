@@ -155,7 +155,7 @@ describe.concurrent('an API that restarts in mid-drain', () => {
     const config = 'global\n  hard-stop-after 1ms\nbackend web\n  server web1 127.0.0.1:1\n'
     await using r = await rig({ version, config }, NO_OLD)
     const end = await r.fake.occupy(WEB1)
-    const run = startDrain(r.lb, WEB1, { timeout: '15s', keepReady: 0 })
+    const run = startDrain(r.lb, WEB1, { timeout: '50s', keepReady: 0 })
     await until('the drain', async () => (await present(r.lb, WEB1)).own === 'drain')
     await r.fake.restart(600)
     await end()
@@ -168,7 +168,7 @@ describe.concurrent('an API that restarts in mid-drain', () => {
     const config = 'global\n  hard-stop-after 1ms\nbackend web\n  server web1 127.0.0.1:1\n'
     await using r = await rig({ config }, NO_OLD)
     const end = await r.fake.occupy(WEB1)
-    const run = startDrain(r.lb, WEB1, { timeout: '15s', keepReady: 0 })
+    const run = startDrain(r.lb, WEB1, { timeout: '50s', keepReady: 0 })
     await until('the drain', async () => (await present(r.lb, WEB1)).own === 'drain')
     // As 3.2.13 has it where HAProxy closed the socket without a word
     const body = { info: { release_date: '0001-01-01' }, runtimeAPI: '/run/haproxy.sock' }
