@@ -23,6 +23,11 @@ export function wallOf(clock: Clock): number {
 export const systemClock: Clock = {
   now: () => performance.now(),
   setTimeout: (fn, ms) => {
+    // Node waits a millisecond at least.
+    if (ms <= 0) {
+      const immediate = setImmediate(fn)
+      return () => clearImmediate(immediate)
+    }
     const timer = setTimeout(fn, ms)
     return () => clearTimeout(timer)
   },

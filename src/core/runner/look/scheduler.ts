@@ -22,6 +22,9 @@ import { Costs } from './costs.js'
 import { dateOf, Push, speaksFor } from './push.js'
 import { setBackgroundTimer } from './timer.js'
 
+/** How often in a row a timer that fires too early is set again. */
+const EARLY_TIMERS = 5
+
 interface Seat {
   readonly subscriber: Subscriber
   due: number
@@ -214,8 +217,8 @@ export class Scheduler {
       if (speaksFor(safe, subscriber.refs())) subscriber.see(look)
   }
 
-  /** @param again - the timer has fired too early once: a clock that always does must not stop the looks */
-  #schedule(again = false): void {
+  /** @param early - how often the timer has fired too early: a clock that always does must not stop the looks */
+  #schedule(early = 0): void {
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
     if (this.#looking || this.#seats.size === 0) return
@@ -225,7 +228,7 @@ export class Scheduler {
     const background = [...this.#seats].every(({ subscriber }) => subscriber.background)
     const look = (): void => {
       this.#cancelTimer = undefined
-      if (!again && this.#isEarly(due)) this.#schedule(true)
+      if (early < EARLY_TIMERS && this.#isEarly(due)) this.#schedule(early + 1)
       else void this.#tick()
     }
     this.#cancelTimer = background
