@@ -195,8 +195,6 @@ zeros proves nothing.
   while another one counts: new work on it fails, so no capacity is lost.
 - Members that \`owns\` does not claim, members without an address, and states that are not understood are left alone. A plan
   remembers nothing: a member of yours that an operator holds by hand is made ready again if its endpoint serves.
-- Do a restore out of maint as [\`ready()\`](../README.md) does it, by way of drain, so that a first health check passes before the
-  member is opened.
 
 ## Other systems, by name
 
