@@ -80,7 +80,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     using client = new Client(haproxy.port('web'), 's1')
     const answer = client.ask('/stream')
     await until(() => s1.active === 1, 'in flight')
-    await using drained = startDrain(lb, web1, { timeout: '5s' })
+    await using drained = startDrain(lb, web1, { timeout: '10s' })
     await drained.inForce
     await haproxy.reload()
     s1.release()

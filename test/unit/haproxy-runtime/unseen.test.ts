@@ -51,6 +51,18 @@ describe('a process replaced before the first look', () => {
   })
 })
 
+describe('a process whose successor took long to read its configuration', () => {
+  test('has ended so long after the successor was met, not after its start', async () => {
+    const { unseen } = await looked({ within: '1s' })
+    // Started at 1 s; it told the other one to stop only before its first answer, at 16 s.
+    await unseen.lose(infoOf(2, 15_000), 16_000)
+    unseen.note(16_500, 0)
+    expect(unseen.blindness()).toMatchObject({ refuses: true })
+    unseen.note(19_000, 0)
+    expect(unseen.blindness()).toBeUndefined()
+  })
+})
+
 describe('a silent process', () => {
   test('stands still from the first question on, through failures', () => {
     const still = new Standstill()

@@ -14,6 +14,7 @@ import {
 } from '../codec/commands.js'
 import { identityOf, isSameServer, ownState, type ServerState } from '../codec/state.js'
 import { listStrays } from '../session/strays.js'
+import type { OldChannel } from '../session/other-processes.js'
 import { add, remove } from './membership.js'
 import { wouldServe } from '../read/read.js'
 import { restore } from './restore.js'
@@ -135,8 +136,8 @@ async function terminate(
   const reply = before === 0 ? '' : await shop.send(command, ctx)
   if (reply !== '') return rejected(ref, refused(ref, command, reply))
   const moved = shop.hasStrays(ref) ? shop.view.known(ref) : undefined
-  let elsewhere = await cutStrays(shop.channel, ref, moved, ctx)
-  for (const other of shop.others) elsewhere += await cutOld(other, ref, moved, ctx)
+  let elsewhere = await cutStrays({ channel: shop.channel, replaced: undefined }, ref, moved, ctx)
+  for (const other of shop.others) elsewhere += await cutOld(shop, other, ref, moved, ctx)
   const until = ctx.clock.now() + CUT_PATIENCE
   // Queued requests become active next: a lower count shows the cut, and the caller asks again for the rest.
   while (before > 0 && ctx.clock.now() < until) {
@@ -151,14 +152,18 @@ async function terminate(
  * can be cut.
  */
 async function cutOld(
-  channel: Channel,
+  { channel: serves }: Workshop,
+  { channel, namesOf }: OldChannel,
   ref: MemberRef,
   moved: ServerState | undefined,
   ctx: CallContext,
 ): Promise<number> {
   try {
-    const cut = await cutStreams(channel, ref, ctx)
-    return cut + (await cutStrays(channel, ref, moved, ctx))
+    const names = namesOf(ref)
+    let cut = 0
+    for (const name of names.length === 0 ? [ref] : names)
+      cut += await cutStreams(channel, name, ctx)
+    return cut + (await cutStrays({ channel, replaced: { names, serves } }, ref, moved, ctx))
   } catch (error) {
     if (error instanceof WorkerGone) return 0
     throw error
@@ -167,13 +172,13 @@ async function cutOld(
 
 /** Cuts what is at its address and belongs to another server. */
 async function cutStrays(
-  channel: Channel,
+  at: Parameters<typeof listStrays>[2],
   ref: MemberRef,
   moved: ServerState | undefined,
   ctx: CallContext,
 ): Promise<number> {
   if (moved === undefined) return 0
-  return cut((await listStrays(ref, moved, channel, ctx)) ?? [], channel, ctx)
+  return cut((await listStrays(ref, moved, at, ctx)) ?? [], at.channel, ctx)
 }
 
 async function cutStreams(channel: Channel, ref: MemberRef, ctx: CallContext): Promise<number> {

@@ -5,6 +5,7 @@ import type { DrainableError } from '../../../provider/error.js'
 import { leftBehind as half } from '../../../kit/errors.js'
 import { AnotherProcess, type Channel } from '../session/channel.js'
 import type { ServerState } from '../codec/state.js'
+import type { OldChannel } from '../session/other-processes.js'
 import type { ProcessView } from '../read/read.js'
 
 /** The parts of the provider that a change uses. */
@@ -20,7 +21,7 @@ export interface Workshop {
   readonly view: ProcessView
   readonly channel: Channel
   /** Channels to the old processes that can be reached, for cuts there. */
-  readonly others: readonly Channel[]
+  readonly others: readonly OldChannel[]
   /**
    * Whether this provider holds it already: a hold then only puts it back, takes no capacity, and is never refused.
    */

@@ -65,22 +65,23 @@ function parseAge(text: string): number | undefined {
 }
 
 /**
- * The streams of a backend that are connected to that address, by pointer, with the server that they belong to.
+ * The streams that are connected to that address, by pointer, with the server that they belong to.
  *
+ * @param pool - the backend; undefined: of any
  * @param to - a port of 0 stands for every port: HAProxy then takes that of the client's connection
  */
 export function streamsTo(
   reply: string,
-  pool: string,
+  pool: string | undefined,
   to: { readonly address: string; readonly port: number },
-): { readonly pointer: string; readonly member: string }[] {
+): { readonly pointer: string; readonly pool: string; readonly member: string }[] {
   const wanted = formatSocket(to.address, to.port)
   return reply.split(/^(?=0x[0-9a-f]+: )/m).flatMap((stream) => {
-    const [, pointer = '', backend] = STREAM_BACKEND.exec(stream) ?? []
+    const [, pointer = '', backend = ''] = STREAM_BACKEND.exec(stream) ?? []
     const [, member = '', address = '', port] = STREAM_SERVER.exec(stream) ?? []
-    if (backend !== pool || address === '') return []
+    if (address === '' || (pool !== undefined && backend !== pool)) return []
     const is = formatSocket(address, to.port === 0 ? 0 : Number(port))
-    return is === wanted ? [{ pointer, member }] : []
+    return is === wanted ? [{ pointer, pool: backend, member }] : []
   })
 }
 

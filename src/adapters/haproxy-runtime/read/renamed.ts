@@ -23,13 +23,21 @@ const LADDER: readonly (AdminState | 'unknown')[] = ['unknown', 'ready', 'drain'
 /**
  * A reload may give a server another name, or its name to another one. What an old process holds for it then stands
  * under its name of before, and is found by its address. Both lists of all servers are read once for each
- * successor, and only where an old process does not know a server, or knows it by another address.
+ * successor and address, and only where an old process does not know a server, or knows it by another address.
  */
 export class Renamed {
   /** The process that serves, to which the lists belong. */
   #for = ''
   #before: Servers = new Map()
   #now: Servers = new Map()
+  /** The addresses that were asked for when the lists were read: one that comes later can have moved meanwhile. */
+  readonly #asked = new Set<string>()
+  readonly #names = new Map<string, readonly MemberRef[]>()
+
+  /** Under which names a server's work was counted there in the last look; empty if under its own. */
+  namesOf(ref: MemberRef): readonly MemberRef[] {
+    return this.#names.get(refKey({ pool: ref.pool, member: ref.member })) ?? []
+  }
 
   /** The sight of an old process, in which each server stands as the one that it was there. */
   async follow(
@@ -44,10 +52,16 @@ export class Renamed {
       const before = addressOf(sight.members.get(refKey(ref))?.state)
       return address !== undefined && address !== before
     })
+    for (const ref of refsOf(wanted)) this.#names.delete(refKey(ref))
     if (moved.length === 0) return sight
-    await this.#learn(old, serves, ctx)
+    await this.#learn(
+      moved.flatMap((ref) => addressOf(serves.view.known(ref)) ?? []),
+      old,
+      serves,
+      ctx,
+    )
     const names = new Map(
-      moved.map((ref) => [ref, this.#namesOf(addressOf(serves.view.known(ref)))]),
+      moved.map((ref) => [ref, this.#namesAt(addressOf(serves.view.known(ref)))]),
     )
     const more = wantedOf([...names.values()].flat())
     if (more.size === 0) return sight
@@ -56,13 +70,21 @@ export class Renamed {
     for (const [ref, aliases] of names) {
       const sights = aliases.flatMap((alias) => there.members.get(refKey(alias)) ?? [])
       const whole = joined(ref, sights)
-      if (whole !== undefined) members.set(refKey(ref), whole)
+      if (whole === undefined) continue
+      members.set(refKey(ref), whole)
+      this.#names.set(refKey(ref), aliases)
     }
     return { ...sight, info: there.info, members }
   }
 
-  async #learn(old: Omit<Reachable, 'scope'>, serves: Reachable, ctx: Within): Promise<void> {
-    if (this.#for === serves.scope) return
+  async #learn(
+    addresses: readonly string[],
+    old: Omit<Reachable, 'scope'>,
+    serves: Reachable,
+    ctx: Within,
+  ): Promise<void> {
+    const known = addresses.every((address) => this.#asked.has(address))
+    if (this.#for === serves.scope && known) return
     const [before, now] = await Promise.all(
       [old.channel, serves.channel].map(async (channel) => {
         const { replies } = await channel.run([showServersState()], ctx)
@@ -79,11 +101,13 @@ export class Renamed {
     })
     this.#before = before ?? new Map()
     this.#now = now ?? new Map()
+    if (this.#for !== serves.scope) this.#asked.clear()
+    for (const address of addresses) this.#asked.add(address)
     this.#for = serves.scope
   }
 
   /** What has that address there, and is not there by the same name now. */
-  #namesOf(address: string | undefined): MemberRef[] {
+  #namesAt(address: string | undefined): MemberRef[] {
     return [...this.#before].flatMap(([key, state]) => {
       const stays = addressOf(this.#now.get(key)) === address
       return addressOf(state) === address && !stays ? { pool: state.pool, member: state.name } : []

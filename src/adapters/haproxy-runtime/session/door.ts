@@ -36,10 +36,10 @@ export async function checkDoor(
     return
   }
   const seen = [...members.values()]
-  const matters = seen.some(({ own }) => own !== 'maint')
-  const busy = seen.some(({ row }) => row.active + row.queued > 0)
+  // One at zero waits for the door; another one's work, such as its WebSockets, has nothing to do with that.
+  const waits = seen.some(({ own, row }) => own !== 'maint' && row.active + row.queued === 0)
   const due = door.askedAt + Math.max(DOOR_LOOK, door.cost * DOOR_SHARE)
-  if (!matters || busy || ctx.clock.now() < due) return
+  if (!waits || ctx.clock.now() < due) return
   door.askedAt = ctx.clock.now()
   const { info: then, replies } = await channel.run([SHOW_STREAMS], ctx)
   door.cost = ctx.clock.now() - door.askedAt

@@ -4,10 +4,10 @@ import type { MasterSocket } from './master.js'
 import { type Channel, keptChannel, WorkerGone } from './channel.js'
 import { parseProc, type Workers } from '../codec/info.js'
 import type { LocalProcesses } from './local-processes.js'
-import { checkDoor, isLeftToUs } from './door.js'
+import { isLeftToUs } from './door.js'
+import { checkOld, isEmpty, look, type Question } from './look-beside.js'
 import { isSettled, type Process, toProcess, unreadProcess } from './process.js'
-import type { ProcessSight, Wanted } from '../read/read.js'
-import { noteStreams } from './strays.js'
+import type { ProcessSight } from '../read/read.js'
 import type { Unseen } from './unseen.js'
 
 /** A process beside the current one that was just read. */
@@ -36,17 +36,15 @@ export interface OtherSight {
   readonly complete: boolean
 }
 
+/** The way to an old process, and the names that servers had there if not their own. */
+export interface OldChannel {
+  readonly channel: Channel
+  readonly namesOf: (ref: MemberRef) => readonly MemberRef[]
+}
+
 interface Other {
   readonly process: Process
   old: boolean
-}
-
-/** What one look is for. */
-export interface Question {
-  readonly wanted: Wanted | 'all'
-  /** The process that serves, and the way to it. */
-  readonly current: Process
-  readonly channel: Channel
 }
 
 /** Names of ended processes that are still said to have ended, where nothing lists all of them. */
@@ -97,8 +95,9 @@ export class OtherProcesses {
   }
 
   /** The current process was replaced. */
-  demote(process: Process, by: Process): void {
-    process.replacedAt = by.startedAt
+  demote(process: Process, now: number): void {
+    // Not when its successor was started: it reads its configuration before it tells this one to stop.
+    process.replacedAt = now
     this.#others.set(process.scope, { process, old: true })
   }
 
@@ -142,11 +141,13 @@ export class OtherProcesses {
   }
 
   /** Channels to those that can be reached. */
-  channels(master: MasterSocket | undefined): Channel[] {
-    const channels: Channel[] = []
+  channels(master: MasterSocket | undefined): OldChannel[] {
+    const channels: OldChannel[] = []
     for (const process of this.#alive()) {
-      if (master !== undefined) channels.push(toWorker(master, process))
-      else if (process.kept?.state === 'open') channels.push(keptChannel(process.kept))
+      const namesOf = (ref: MemberRef): readonly MemberRef[] => process.renamed.namesOf(ref)
+      if (master !== undefined) channels.push({ channel: toWorker(master, process), namesOf })
+      else if (process.kept?.state === 'open')
+        channels.push({ channel: keptChannel(process.kept), namesOf })
     }
     return channels
   }
@@ -197,7 +198,7 @@ export class OtherProcesses {
       if (known.includes(pid)) continue
       const process = unreadProcess(pid, clock.now())
       process.master = 0 // none that lists it
-      process.replacedAt = current.startedAt
+      process.replacedAt = clock.now()
       this.#others.set(process.scope, { process, old: true })
     }
   }
@@ -311,7 +312,7 @@ export class OtherProcesses {
     if (kept?.state !== 'open')
       return kept?.state === 'ended' ? undefined : { process, listed: false, note: NO_WAY }
     try {
-      const settled = isSettled(process, ctx.clock.now())
+      const settled = isSettled(process, question.watched, ctx.clock.now())
       const channel = keptChannel(kept)
       const sight = await look(process, channel, question, this.isOld(process.scope), ctx)
       const { stopping, connections } = sight.info
@@ -354,39 +355,6 @@ function isOpen({ kept }: Process): boolean {
 
 function toWorker(master: MasterSocket, process: Process): Channel {
   return master.to(process.pid, process.incarnation)
-}
-
-async function look(
-  process: Process,
-  channel: Channel,
-  { wanted, current, channel: way }: Question,
-  old: boolean,
-  ctx: CallContext,
-): Promise<ProcessSight> {
-  const { view, renamed } = process
-  const sight =
-    wanted === 'all' ? await view.readAll(channel, ctx) : await view.read(wanted, channel, ctx)
-  process.seenAt = ctx.clock.now()
-  if (wanted === 'all' || !old) return sight
-  const serves = { scope: current.scope, view: current.view, channel: way }
-  return renamed.follow(sight, wanted, { view, channel }, serves, ctx)
-}
-
-/** The further checks of a replaced process, beside its counts. */
-async function checkOld(
-  process: Process,
-  sight: ProcessSight,
-  { wanted, current }: Question,
-  channel: Channel,
-  ctx: CallContext,
-): Promise<void> {
-  await checkDoor(process, sight, channel, ctx)
-  if (wanted === 'all') return
-  await noteStreams(process, sight, { wanted, serves: current.view, old: true }, channel, ctx)
-}
-
-function isEmpty(sight: ProcessSight): boolean {
-  return [...sight.members.values()].every(({ row }) => row.active + row.queued === 0)
 }
 
 /** Why a process could not be read, for people; rethrows an abort or a bug unchanged. */

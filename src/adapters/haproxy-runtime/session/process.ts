@@ -1,7 +1,11 @@
 import { incarnationOf, type ProcessInfo } from '../codec/info.js'
-import { ProcessView } from '../read/read.js'
+import { ProcessView, type Wanted } from '../read/read.js'
+import { refKey } from '../../../provider/member-ref.js'
 import { Renamed } from '../read/renamed.js'
+import { DrainableError } from '../../../provider/error.js'
+import type { CallContext } from '../../../provider/contract.js'
 import { Ages } from './ages.js'
+import { AnotherProcess, keptChannel } from './channel.js'
 import type { KeptConnection } from './kept-connection.js'
 import { Strays } from './strays.js'
 
@@ -114,13 +118,39 @@ export function noteWork(process: Process, key: string, work: number, now: numbe
   else process.busy.delete(key)
 }
 
-/** The time within which a member under drain is looked at again, whatever its cadence, ms. */
-const LOOKED_AT = 2_000
+/** For so long after its last look the work of a member counts that this look is not for, ms. */
+const LOOKED_AT = 10_000
 
 /**
  * Whether the last reading of every watched member shows no work there. A member that is no longer looked at (its
  * drain is over, it serves again) does not count.
+ *
+ * @param watched - the members that this look is for: their next reading tells of their zero, however late it is
  */
-export function isSettled(process: Process, now: number): boolean {
-  return [...process.busy.values()].every((at) => at < now - LOOKED_AT)
+export function isSettled(process: Process, watched: Wanted, now: number): boolean {
+  const own = new Set(
+    [...watched].flatMap(([pool, names]) =>
+      names === 'all' ? [] : [...names].map((member) => refKey({ pool, member })),
+    ),
+  )
+  return [...process.busy].every(([key, at]) => !own.has(key) && at < now - LOOKED_AT)
+}
+
+/** Makes it the connection that is kept to that process. @throws `CONFLICT` if it leads to another one */
+export async function keep(
+  process: Process,
+  kept: KeptConnection,
+  label: string,
+  ctx: CallContext,
+): Promise<void> {
+  try {
+    const { info } = await keptChannel(kept).run([], ctx)
+    if (toProcess(info, 0).scope !== process.scope) throw new AnotherProcess(info)
+    process.kept = kept
+  } catch (error) {
+    kept.close()
+    if (!(error instanceof AnotherProcess)) throw error
+    const data = { provider: 'haproxy-runtime', cause: error }
+    throw new DrainableError('CONFLICT', `${label} is being reloaded`, data)
+  }
 }

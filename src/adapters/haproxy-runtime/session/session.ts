@@ -15,17 +15,19 @@ import type { ServerState } from '../codec/state.js'
 import { type Facts, readFacts, whatIsIt } from './facts.js'
 import { findMaster, HAND_OVER, HAND_OVER_LOOK } from './find-master.js'
 import { KeptConnection } from './kept-connection.js'
+import type { Question } from './look-beside.js'
 import type { MasterSocket } from './master.js'
 import type { Settings } from '../options.js'
 import { localProcesses, NOT_LOCAL } from './local-processes.js'
-import { type OtherSight, OtherProcesses } from './other-processes.js'
-import { noteStandstill, type Process, toProcess } from './process.js'
+import { type OldChannel, type OtherSight, OtherProcesses } from './other-processes.js'
+import { keep, noteStandstill, type Process, toProcess } from './process.js'
 import type { ProcessSight, Wanted } from '../read/read.js'
 import { Room } from './room.js'
 import { RuntimeSocket } from './socket.js'
 import { Standstill } from './standstill.js'
 import { noteStreams } from './strays.js'
 import { Unseen } from './unseen.js'
+import { Watched } from './watched.js'
 
 const PROVIDER = 'haproxy-runtime'
 /** How often to check, while the master is silent, whether a reload has replaced the process that serves, ms. */
@@ -62,6 +64,7 @@ export class ControlPoint {
   #master: MasterSocket | undefined
   #masterAsked = false
   readonly #busy = new BusyLooks()
+  readonly #watched = new Watched()
   #current: Process | undefined
   readonly #room = new Room()
 
@@ -88,7 +91,7 @@ export class ControlPoint {
   }
 
   /** Channels to the old processes that can be reached. */
-  oldChannels(): Channel[] {
+  oldChannels(): OldChannel[] {
     return this.others.channels(this.#master)
   }
 
@@ -104,6 +107,7 @@ export class ControlPoint {
     const glance = wanted === 'all' ? undefined : await this.#glance(wanted, ctx)
     if (glance !== undefined) return glance
     const end = ctx.clock.now() + HAND_OVER
+    const watched = this.#watched.of(wanted, ctx.clock.now())
     for (;;) {
       const before = this.#current?.scope
       const { process, sight } = await this.#readCurrent(wanted, ctx)
@@ -115,14 +119,16 @@ export class ControlPoint {
           return { process, sight, others, replaced: true }
         }
         await this.#keep(process, sight, ctx)
-        const asked = { wanted, serves: process.view, old: false }
-        await noteStreams(process, sight, asked, this.channel(process), ctx)
+      }
+      const asked = { watched, serves: process.view }
+      await noteStreams(process, sight, asked, this.channel(process), ctx)
+      if (wanted !== 'all') {
         this.#busy.note(sight)
         if (this.#mayWait && this.#busy.mayLeaveMaster(sight, ctx.clock.now())) {
           return { process, sight, others: this.others.unasked(''), replaced: false }
         }
       }
-      const others = await this.#readOthers(wanted, process, ctx)
+      const others = await this.#readOthers({ wanted, watched }, process, ctx)
       if (others === undefined) continue
       if (others.blind === undefined) this.#busy.listed(sight.sampledAt)
       else this.#busy.reset()
@@ -139,11 +145,11 @@ export class ControlPoint {
    *   half a second to answer, and a drain lost in the reload must be put back before
    */
   async #readOthers(
-    wanted: Wanted | 'all',
+    asked: Pick<Question, 'wanted' | 'watched'>,
     process: Process,
     ctx: CallContext,
   ): Promise<OtherSight | undefined> {
-    const question = { wanted, current: process, channel: this.channel(process) }
+    const question = { ...asked, current: process, channel: this.channel(process) }
     if (this.#master === undefined) return this.others.read(question, undefined, ctx)
     const over = new AbortController()
     // Cheaper than AbortSignal.any(), because this runs at every look.
@@ -151,14 +157,14 @@ export class ControlPoint {
     ctx.signal.addEventListener('abort', onAbort, { once: true })
     if (ctx.signal.aborted) onAbort()
     const within = { ...ctx, signal: over.signal }
-    const asked = this.others.read(question, this.#master, within)
+    const read = this.others.read(question, this.#master, within)
     const replaced = this.#untilReplaced(process, within)
     try {
-      return await Promise.race([asked, replaced])
+      return await Promise.race([read, replaced])
     } finally {
       ctx.signal.removeEventListener('abort', onAbort)
       over.abort(OVER)
-      for (const late of [asked, replaced]) late.catch(() => undefined)
+      for (const late of [read, replaced]) late.catch(() => undefined)
     }
   }
 
@@ -332,7 +338,7 @@ export class ControlPoint {
     { clock }: CallContext,
   ): Promise<void> {
     if (this.#current !== before) return // another call was first
-    this.others.demote(before, next)
+    this.others.demote(before, clock.now())
     this.#current = next
     if (this.#master !== undefined) return
     const now = clock.now()
@@ -384,17 +390,6 @@ export class ControlPoint {
         throw error
       },
     )
-    try {
-      const { info } = await keptChannel(kept).run([], ctx)
-      if (toProcess(info, 0).scope !== process.scope) throw new AnotherProcess(info)
-      process.kept = kept
-    } catch (error) {
-      kept.close()
-      if (!(error instanceof AnotherProcess)) throw error
-      throw new DrainableError('CONFLICT', `${this.label} is being reloaded`, {
-        provider: PROVIDER,
-        cause: error,
-      })
-    }
+    await keep(process, kept, this.label, ctx)
   }
 }

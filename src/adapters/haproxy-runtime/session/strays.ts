@@ -14,6 +14,24 @@ import type { Within } from './socket.js'
 const STRAYS_LOOK = 500
 const STRAYS_SHARE = 20
 
+/** What is to be known of a server in a process that was replaced. */
+export interface Replaced {
+  /** The names under which its work was counted there. */
+  readonly names: readonly MemberRef[]
+  /** The way to the process that serves: what is at the address there too has its work in its own row. */
+  readonly serves: Channel
+}
+
+/** The process that is looked at. */
+interface At {
+  readonly view: ProcessView
+  /** The servers of the process that serves, with the addresses that count. */
+  readonly serves: ProcessView
+  readonly channel: Channel
+  /** Undefined for the process that serves. */
+  readonly replaced: ((ref: MemberRef) => Replaced) | undefined
+}
+
 /** What is known about one server. */
 interface Known {
   /** It with the address that was searched for, and how often servers had moved then. */
@@ -49,13 +67,11 @@ export class Strays {
 
   /**
    * Takes in a look, and lists the streams if that is due.
-   *
-   * @param serves - the servers of the process that serves, with the addresses that count
    */
   async note(
     refs: readonly MemberRef[],
     { members }: Pick<ProcessSight, 'members'>,
-    { view, serves, channel }: { view: ProcessView; serves: ProcessView; channel: Channel },
+    { view, serves, channel, replaced }: At,
     ctx: Within,
   ): Promise<void> {
     for (const ref of refs) {
@@ -68,7 +84,7 @@ export class Strays {
       const row = members.get(keyOf(ref))?.row
       const isBusy = row !== undefined && row.active + row.queued > 0
       if (!isBusy && this.#isDue(ref, server, moves, ctx.clock.now()))
-        await this.#list(ref, server, moves, channel, ctx)
+        await this.#list(ref, server, moves, { channel, replaced: replaced?.(ref) }, ctx)
     }
   }
 
@@ -89,43 +105,66 @@ export class Strays {
     ref: MemberRef,
     server: ServerState,
     moves: number,
-    channel: Channel,
+    at: { readonly channel: Channel; readonly replaced: Replaced | undefined },
     ctx: Within,
   ): Promise<void> {
     this.#askedAt = ctx.clock.now()
-    const found = await listStrays(ref, server, channel, ctx)
+    const found = await listStrays(ref, server, at, ctx)
     this.#cost = ctx.clock.now() - this.#askedAt
     this.#known.set(keyOf(ref), { server, moves, count: found?.length })
   }
 }
 
-/** The streams of other servers at its address, by pointer; undefined if the socket may not list them. */
+/**
+ * The streams of other servers at its address, by pointer; undefined if the socket may not list them.
+ *
+ * In a process that was replaced the backend, too, can have another name.
+ */
 export async function listStrays(
   ref: MemberRef,
   server: ServerState,
-  channel: Channel,
+  { channel, replaced }: { readonly channel: Channel; readonly replaced: Replaced | undefined },
   ctx: Within,
 ): Promise<readonly string[] | undefined> {
-  const { replies } = await channel
-    .run([showServersState(ref.pool), SHOW_STREAMS], ctx)
-    .catch((error: unknown) => {
-      if (!(error instanceof AnotherProcess)) throw error
-      const data = { ref, provider: 'haproxy-runtime', cause: error }
-      throw new DrainableError('CONFLICT', 'a reload has just replaced the process', data)
-    })
-  const [states = '', streams = ''] = replies
-  if (/^Can't find backend/.test(states)) return []
+  const pool = replaced === undefined ? ref.pool : undefined
+  const states = showServersState(pool)
+  const [there = '', streams = ''] = await asked(ref, channel, [states, SHOW_STREAMS], ctx)
+  if (/^Can't find backend/.test(there)) return []
   // A socket of level user may not list them.
   if (streams.startsWith('Permission denied')) return undefined
-  const there = new Set(
-    parseServersState(states)
-      .filter((state) => addressOf(state) === addressOf(server))
-      .map(({ name }) => name),
-  )
-  // Its own are among them where an old process had its name for another address.
-  return streamsTo(streams, ref.pool, server)
-    .filter(({ member }) => !there.has(member))
+  const counted = namesAt(there, server)
+  if (replaced !== undefined) {
+    const [now = ''] = await asked(ref, replaced.serves, [states], ctx)
+    const others = namesAt(now, server)
+    const own = counted.has(keyOf(ref)) && replaced.names.length === 0 ? [ref] : replaced.names
+    others.delete(keyOf(ref))
+    counted.clear()
+    for (const key of [...others, ...own.map(keyOf)]) counted.add(key)
+  }
+  return streamsTo(streams, pool, server)
+    .filter((stream) => !counted.has(keyOf(stream)))
     .map(({ pointer }) => pointer)
+}
+
+async function asked(
+  ref: MemberRef,
+  channel: Channel,
+  commands: readonly string[],
+  ctx: Within,
+): Promise<readonly string[]> {
+  try {
+    return (await channel.run(commands, ctx)).replies
+  } catch (error) {
+    if (!(error instanceof AnotherProcess)) throw error
+    const data = { ref, provider: 'haproxy-runtime', cause: error }
+    throw new DrainableError('CONFLICT', 'a reload has just replaced the process', data)
+  }
+}
+
+/** What is at that address. */
+function namesAt(states: string, server: ServerState): Set<string> {
+  const there = parseServersState(states).filter((state) => addressOf(state) === addressOf(server))
+  return new Set(there.map(({ pool, name }) => refKey({ pool, member: name })))
 }
 
 /**
@@ -150,15 +189,21 @@ export function whyReused(
 export async function noteStreams(
   process: Process,
   sight: ProcessSight,
-  { wanted, serves, old }: { wanted: Wanted; serves: ProcessView; old: boolean },
+  { watched, serves, replacedBy }: { watched: Wanted; serves: ProcessView; replacedBy?: Channel },
   channel: Channel,
   ctx: Within,
 ): Promise<void> {
-  await process.ages.note(sight.members.values(), old, channel, ctx)
-  const refs = [...wanted].flatMap(([pool, names]) =>
+  const refs = [...watched].flatMap(([pool, names]) =>
     names === 'all' ? [] : [...names].map((member) => ({ pool, member })),
   )
-  await process.strays.note(refs, sight, { view: process.view, serves, channel }, ctx)
+  const sights = refs.flatMap((ref) => sight.members.get(keyOf(ref)) ?? [])
+  const { renamed, view } = process
+  await process.ages.note(sights, replacedBy !== undefined, channel, ctx)
+  const replaced =
+    replacedBy === undefined
+      ? undefined
+      : (ref: MemberRef): Replaced => ({ names: renamed.namesOf(ref), serves: replacedBy })
+  await process.strays.note(refs, sight, { view, serves, channel, replaced }, ctx)
 }
 
 function keyOf({ pool, member }: MemberRef): string {

@@ -67,6 +67,8 @@ export class Unseen {
   /** A process was replaced that there is no way to. Where the system shows it, it is waited for. */
   async lose(next: ProcessInfo, now: number): Promise<void> {
     await this.#meet(next, now)
+    // It was told to stop after the next one had read its configuration, which can take longer than `within`.
+    this.#bornAt = now
     this.#neverReloaded = this.#alone
     if (!this.#isShown) this.#lost = true
   }
