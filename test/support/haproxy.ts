@@ -241,8 +241,20 @@ ${config((name) => this.port(name), this.dir)}
 
   /** After the process that serves was killed: the master, which stays with `no-exit-on-failure`, starts another. */
   async revive(): Promise<void> {
-    this.#children.at(-1)?.kill('SIGUSR2')
-    await until(() => this.pid().catch(() => undefined), 'a new process', 15_000)
+    let told = -Infinity
+    const isThere = async (): Promise<number | undefined> => {
+      const pid = await this.pid().catch(() => undefined)
+      // A master that is just taking in the end of its worker can lose the signal.
+      if (pid === undefined && performance.now() > told + 3_000) {
+        told = performance.now()
+        const master = this.#children.at(-1)
+        // One whose reload had not ended goes with its worker all the same.
+        if (master?.exitCode === null && master.signalCode === null) master.kill('SIGUSR2')
+        else this.#spawn([])
+      }
+      return pid
+    }
+    await until(isThere, 'a new process', 30_000)
   }
 
   /** What an operator does before a reload: the states go into the file of `server-state-file state`. */
