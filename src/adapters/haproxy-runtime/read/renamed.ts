@@ -119,7 +119,8 @@ function byName(states: readonly ServerState[]): Servers {
   return new Map(states.map((state) => [refKey({ pool: state.pool, member: state.name }), state]))
 }
 
-function refsOf(wanted: Wanted): MemberRef[] {
+/** The servers that a look names; those of a whole backend are not among them. */
+export function refsOf(wanted: Wanted): MemberRef[] {
   return [...wanted].flatMap(([pool, names]) =>
     names === 'all' ? [] : [...names].map((member) => ({ pool, member })),
   )

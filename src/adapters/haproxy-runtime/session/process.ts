@@ -1,7 +1,7 @@
 import { incarnationOf, type ProcessInfo } from '../codec/info.js'
 import { ProcessView, type Wanted } from '../read/read.js'
 import { refKey } from '../../../provider/member-ref.js'
-import { Renamed } from '../read/renamed.js'
+import { refsOf, Renamed } from '../read/renamed.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { Ages } from './ages.js'
@@ -128,11 +128,7 @@ const LOOKED_AT = 10_000
  * @param watched - the members that this look is for: their next reading tells of their zero, however late it is
  */
 export function isSettled(process: Process, watched: Wanted, now: number): boolean {
-  const own = new Set(
-    [...watched].flatMap(([pool, names]) =>
-      names === 'all' ? [] : [...names].map((member) => refKey({ pool, member })),
-    ),
-  )
+  const own = new Set(refsOf(watched).map((ref) => refKey(ref)))
   return [...process.busy].every(([key, at]) => !own.has(key) && at < now - LOOKED_AT)
 }
 

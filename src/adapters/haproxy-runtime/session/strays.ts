@@ -6,6 +6,7 @@ import { showServersState, SHOW_STREAMS } from '../codec/commands.js'
 import { addressOf, parseServersState, type ServerState } from '../codec/state.js'
 import { streamsTo } from '../codec/streams.js'
 import type { ProcessSight, ProcessView, Wanted } from '../read/read.js'
+import { refsOf } from '../read/renamed.js'
 import { AnotherProcess, type Channel } from './channel.js'
 import type { Process } from './process.js'
 import type { Within } from './socket.js'
@@ -193,9 +194,7 @@ export async function noteStreams(
   channel: Channel,
   ctx: Within,
 ): Promise<void> {
-  const refs = [...watched].flatMap(([pool, names]) =>
-    names === 'all' ? [] : [...names].map((member) => ({ pool, member })),
-  )
+  const refs = refsOf(watched)
   const sights = refs.flatMap((ref) => sight.members.get(keyOf(ref)) ?? [])
   const { renamed, view } = process
   await process.ages.note(sights, replacedBy !== undefined, channel, ctx)

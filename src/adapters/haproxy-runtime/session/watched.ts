@@ -1,4 +1,6 @@
+import type { MemberRef } from '../../../provider/contract.js'
 import type { Wanted } from '../read/read.js'
+import { refsOf } from '../read/renamed.js'
 import { refKey } from '../../../provider/member-ref.js'
 
 /** How long a server counts as watched after a look at it, ms: longer than any pause between two looks of a drain. */
@@ -9,14 +11,12 @@ const WATCHED = 3_600_000
  * see: what an old process holds under another name, and work in the row of another server.
  */
 export class Watched {
-  readonly #seen = new Map<string, { readonly pool: string; readonly member: string; at: number }>()
+  readonly #seen = new Map<string, MemberRef & { readonly at: number }>()
 
   /** The servers that this look is for; those of earlier looks if it is for everything. */
   of(wanted: Wanted | 'all', now: number): Wanted {
     if (wanted !== 'all') {
-      for (const [pool, names] of wanted)
-        for (const member of names === 'all' ? [] : names)
-          this.#seen.set(refKey({ pool, member }), { pool, member, at: now })
+      for (const ref of refsOf(wanted)) this.#seen.set(refKey(ref), { ...ref, at: now })
       return wanted
     }
     const watched = new Map<string, Set<string>>()
