@@ -180,6 +180,15 @@ export async function work({ haproxy, s1 }: Lab): Promise<{ end(): Promise<void>
   }
 }
 
+/** Until a drain says that an old worker still holds one piece of work. */
+export function untilOldWorker(drained: Drain): Promise<unknown> {
+  const isNamed = (): boolean =>
+    drained
+      .why()
+      .some(({ code, text }) => code === 'old-scope' && text.includes('1 still in flight'))
+  return until(isNamed, 'the old worker is named')
+}
+
 /** How busy the backend was when idle was said; -1 before that. */
 export function busyAtIdle(drained: Drain, backend: Backend): () => number {
   let busy = -1

@@ -5,12 +5,15 @@ import { engines } from '../../support/engines.js'
 import { freePort, until } from '../../support/haproxy.js'
 import {
   busyAtIdle,
+  Client,
   type Config,
   lab,
+  look,
   member,
   moveServer,
   SEALED_IDLE,
   site,
+  untilOldWorker,
   web1,
   work,
 } from '../../support/haproxy-lab.js'
@@ -38,10 +41,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     lb.on('load', () => undefined)
     await using drained = startDrain(lb, ref, { timeout: '90s' })
     const busy = busyAtIdle(drained, it.s1)
-    await until(
-      () => drained.why().some(({ text }) => text.includes('1 still in flight')),
-      'the old worker is named',
-    )
+    await untilOldWorker(drained)
     const before = all
     // The pause before it is a hundred times as long as the last one took.
     await until(() => all > before, 'one more look at everything', 60_000)
@@ -63,10 +63,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
       await using lb = it.provider()
       await using drained = startDrain(lb, { pool: 'new', member: 's1' }, { timeout: '60s' })
       const busy = busyAtIdle(drained, s1)
-      await until(
-        () => drained.why().some(({ text }) => text.includes('1 still in flight')),
-        'the old worker is named',
-      )
+      await untilOldWorker(drained)
       await tunnel[Symbol.asyncDispose]()
       expect(member(await drained.done)).toMatchObject({ outcome: 'idle', sealed: true })
       expect(busy()).toBe(0)
@@ -83,15 +80,12 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
       await using lb = it.provider()
       // Another address, which the old worker does not know: the names are learnt.
       await moveServer(haproxy, 'web', await freePort(), 's2')
-      await lb.observe([web2], { signal: new AbortController().signal, clock: realClock })
+      await look(lb, 'web', 's2')
       await moveServer(haproxy, 'web', haproxy.port('s2'))
       await moveServer(haproxy, 'web', haproxy.port('s1'), 's2')
       await using drained = startDrain(lb, web2, { timeout: '60s' })
       const busy = busyAtIdle(drained, s1)
-      await until(
-        () => drained.why().some(({ text }) => text.includes('1 still in flight')),
-        'the old worker is named',
-      )
+      await untilOldWorker(drained)
       await tunnel[Symbol.asyncDispose]()
       const done = member(await drained.done)
       expect(done).toMatchObject({ outcome: 'idle', sealed: true })
@@ -119,19 +113,22 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     await using drained = startDrain(lb, web1, { timeout: '60s', pace: '3s' })
     await drained.inForce
     await it.haproxy.reload()
-    await until(
-      () => drained.why().some(({ text }) => text.includes('1 still in flight')),
-      'the old worker is named',
-    )
+    await untilOldWorker(drained)
     await working.end()
     expect(member(await drained.done)).toMatchObject(SEALED_IDLE)
   })
-})
 
-const realClock = {
-  now: () => performance.now(),
-  setTimeout: (fn: () => void, ms: number) => {
-    const timer = setTimeout(fn, ms)
-    return () => clearTimeout(timer)
-  },
-}
+  it.concurrent('what is left is cut under its name of before', async ({ expect }) => {
+    await using it = await lab({ engine })
+    using client = new Client(it.haproxy.port('web'), 's1')
+    const answer = client.ask('/stream')
+    await until(() => it.s1.active === 1, 'in flight')
+    await it.haproxy.reload(RENAMED)
+    await using lb = it.provider()
+    const ref = { pool: 'web', member: 'new' }
+    const policy = { timeout: '4s', onTimeout: 'terminate', keepReady: 0 } as const
+    await using drained = startDrain(lb, ref, policy)
+    await drained.done
+    expect((await answer).cut).toBe(true)
+  })
+})

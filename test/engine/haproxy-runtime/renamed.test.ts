@@ -2,7 +2,6 @@
 import { startDrain } from 'drainable'
 import { describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
-import { until } from '../../support/haproxy.js'
 import {
   busyAtIdle,
   type Config,
@@ -10,6 +9,7 @@ import {
   member,
   moveServer,
   site,
+  untilOldWorker,
   web1,
   work,
 } from '../../support/haproxy-lab.js'
@@ -46,11 +46,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
       await using lb = it.provider()
       await using drained = startDrain(lb, ref, { timeout: '60s' })
       const busy = busyAtIdle(drained, s1)
-      const named = (): boolean =>
-        drained
-          .why()
-          .some(({ code, text }) => code === 'old-scope' && /1 still in flight/.test(text))
-      await until(named, 'the old worker is named')
+      await untilOldWorker(drained)
       await working.end()
       expect(member(await drained.done)).toMatchObject({ outcome: 'idle', sealed: true })
       expect(busy()).toBe(0)
@@ -69,9 +65,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
       await using lb = it.provider()
       await using drained = startDrain(lb, web1, { timeout: '60s' })
       const busy = busyAtIdle(drained, s1)
-      const named = (): boolean =>
-        drained.why().some(({ text }) => text.includes('1 still in flight'))
-      await until(named, 'the old worker is named')
+      await untilOldWorker(drained)
       await tunnel[Symbol.asyncDispose]()
       expect(member(await drained.done)).toMatchObject({ outcome: 'idle', sealed: true })
       expect(busy()).toBe(0)
