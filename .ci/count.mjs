@@ -6,11 +6,23 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
+/** Only the end of a long output may be kept: what failed is said there once more, in a few lines each. */
+const LINES = 30
+
+function told(list, name, messages) {
+  const lines = messages.join('\n').trimEnd().split('\n')
+  const ours = lines
+    .filter((line) => !/^\s+at .*node_modules|<anonymous>/.test(line))
+    .slice(0, LINES)
+  return [`${list.replace(/^\d+-|\.json$/g, '')}: ${name}`, ...ours].join('\n    ')
+}
+
 const [folder, failedParts] = [process.argv[2], Number(process.argv[3])]
 const outcomes = new Map()
 const seconds = new Map()
 const skipped = []
 const again = []
+const broken = []
 const lists = readdirSync(folder).filter((file) => file.endsWith('.json'))
 for (const list of lists.sort()) {
   const left = []
@@ -23,10 +35,14 @@ for (const list of lists.sort()) {
       .join('/')
     seconds.set(kind, (seconds.get(kind) ?? 0) + (file.endTime - file.startTime) / 1000)
     // A file that could not even be loaded has no tests to count.
-    if (file.status === 'failed' && file.assertionResults.length === 0) outcomes.set(path, 'failed')
+    if (file.status === 'failed' && file.assertionResults.length === 0) {
+      outcomes.set(path, 'failed')
+      broken.push(told(list, path, [file.message ?? 'it was not loaded']))
+    }
     const times = new Map()
     let skips = 0
-    for (const { fullName, status, meta } of file.assertionResults) {
+    for (const { fullName, status, meta, failureMessages } of file.assertionResults) {
+      if (status === 'failed') broken.push(told(list, `${path} ${fullName}`, failureMessages))
       const still = meta?.stoodStill
       if (still !== undefined)
         again.push(`${String(still).padStart(6)} s  ${path} ${fullName}: ${status}`)
@@ -49,6 +65,7 @@ for (const [kind, sum] of [...seconds].sort())
 if (skipped.length > 0) console.log(`\nskipped, by run and file:\n${skipped.join('\n')}`)
 if (again.length > 0)
   console.log(`\nran a second time, as the machine stood still for so long:\n${again.join('\n')}`)
+if (broken.length > 0) console.log(`\nfailed, by run:\n${broken.join('\n')}`)
 const count = (status) => [...outcomes.values()].filter((outcome) => outcome === status).length
 const passed = count('passed')
 // Lint, types, build and the like are no tests; one that failed counts as one failure.

@@ -10,7 +10,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { constants, setPriority, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { kinds, readEngines } from './engines/manifest.ts'
 
@@ -61,22 +61,38 @@ const projects = (names: readonly string[]): string[] =>
 interface Results {
   readonly numPassedTests: number
   readonly numFailedTests: number
-  readonly testResults: readonly { status: string; assertionResults: readonly unknown[] }[]
+  readonly testResults: readonly {
+    readonly name: string
+    readonly status: string
+    readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[]
+  }[]
+}
+
+interface Count {
+  readonly passed: number
+  readonly failed: number
+  /** Files and titles of the tests that failed. */
+  readonly names: readonly string[]
 }
 
 /** A file that could not even be loaded has no tests to count; a run that failed without a failed test counts as one. */
-function count(file: string, { status }: Run): { passed: number; failed: number } {
+function count(file: string, { status }: Run): Count {
   let results: Results
   try {
     results = JSON.parse(readFileSync(file, 'utf8')) as Results
   } catch {
-    return { passed: 0, failed: 1 }
+    return { passed: 0, failed: 1, names: [] }
   }
   const broken = results.testResults.filter(
     (each) => each.status === 'failed' && each.assertionResults.length === 0,
   )
   const failed = results.numFailedTests + broken.length
-  return { passed: results.numPassedTests, failed: Math.max(failed, status === 0 ? 0 : 1) }
+  const names = results.testResults.flatMap((each) => {
+    const path = relative(root, each.name)
+    const tests = each.assertionResults.filter((test) => test.status === 'failed')
+    return broken.includes(each) ? [path] : tests.map((test) => `${path}: ${test.fullName}`)
+  })
+  return { passed: results.numPassedTests, failed: Math.max(failed, status === 0 ? 0 : 1), names }
 }
 
 async function sideBySide(): Promise<number> {
@@ -97,6 +113,8 @@ async function sideBySide(): Promise<number> {
     const counts = [count(given, waiting), count(other, computing)]
     const passed = counts.reduce((sum, each) => sum + each.passed, 0)
     const failed = counts.reduce((sum, each) => sum + each.failed, 0)
+    const names = counts.flatMap((each) => each.names)
+    if (names.length > 0) console.log(`failed:\n  ${names.join('\n  ')}`)
     console.log(`${passed} passed, ${failed} failed`)
     return failed > 0 ? Math.max(1, waiting.status, computing.status) : 0
   } finally {
