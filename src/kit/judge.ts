@@ -2,7 +2,7 @@ import { atLeast } from '../provider/admin-state.js'
 import { formatSocket } from '../provider/address.js'
 import type { AdminState, Change } from '../provider/contract.js'
 import type { DrainableError } from '../provider/error.js'
-import { formatRef } from '../provider/member-ref.js'
+import { formatRef, isSameIdentity } from '../provider/member-ref.js'
 import type { CarefulAdapter, ChangeOf, ChangeOutcome, Sight } from './change.js'
 import { refusal, type Subject } from './errors.js'
 
@@ -58,7 +58,7 @@ export function judge<F extends Sight>(
     return rejected(refusal('NOT_FOUND', words, subject))
   }
   const { identity = found.identity } = change
-  if (identity !== found.identity) {
+  if (!isSameIdentity(identity, found.identity)) {
     const words = `is another member now (${found.identity}, expected ${identity})`
     return conflict(words, subject)
   }

@@ -191,7 +191,11 @@ export interface LoadScope {
 export interface PresentReading {
   readonly ref: MemberRef
   readonly present: true
-  /** * Address, port and the product's id: another identity is another member, even under the same name. */
+  /**
+   * Address, port and the product's id: another identity is another member, even under the same name. Empty while the
+   * member has no address (its name does not resolve): it is then taken for the member that was there before, and
+   * the next address that is known decides.
+   */
   readonly identity: string
   readonly address?: string
   readonly port?: number

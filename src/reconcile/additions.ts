@@ -15,6 +15,7 @@ import type {
 import { DrainableError } from '../provider/error.js'
 import { quote } from '../provider/quote.js'
 import { additionsKey } from './ticket-id.js'
+import { isSameIdentity } from '../provider/member-ref.js'
 
 /** An addition as it is sent. */
 export type Add = Extract<Change, { readonly kind: 'add' }>
@@ -94,7 +95,7 @@ export class Additions {
     const place = placeOf(address, port)
     const known = pool.added.get(place)
     if (known === undefined) return false
-    if (known.identity !== null) return known.identity === identity
+    if (known.identity !== null) return isSameIdentity(known.identity, identity)
     pool.added.set(place, { ...known, identity })
     pool.isDirty = true
     return true

@@ -7,9 +7,10 @@ import { statusOf, type MemberStatus } from '../core/status.js'
 import type { SeenLook } from '../core/runner/look/look.js'
 import type { Ticket } from '../core/tickets/ticket.js'
 import { wallOf } from '../provider/clock.js'
-import type { DrainableProvider, MemberRef } from '../provider/contract.js'
+import type { DrainableProvider, MemberRef, PresentReading, Reading } from '../provider/contract.js'
 import type { DrainableError } from '../provider/error.js'
 import type { DrainReport, MemberReport } from '../provider/report.js'
+import { isSameIdentity } from '../provider/member-ref.js'
 import { Backoff } from './backoff.js'
 
 /** The drain of one member: what a reconciler has under way for it, or holds. */
@@ -76,6 +77,11 @@ export class MemberDrain {
     this.said = before?.said ?? ''
     this.since = before?.since ?? new Date(now).toISOString()
     this.#deadline = shape.timeout === null ? null : new Date(now + shape.timeout).toISOString()
+  }
+
+  /** Whether the member that was read is the one of this drain. */
+  isOf(reading: Reading | undefined): reading is PresentReading {
+    return reading?.present === true && isSameIdentity(this.identity, reading.identity)
   }
 
   /** Begins it. A ticket that is kept for the member is inherited: its undo, and what may come late. */

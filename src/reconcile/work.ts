@@ -18,6 +18,7 @@ import { Singles } from './singles.js'
 import { ticketId } from './ticket-id.js'
 import { saidOf, saidOfTheirs, type Wanted } from './wanted.js'
 import type { WorkSpec } from './work-spec.js'
+import { isSame } from '../core/tickets/owed.js'
 
 /** All that is under way for members, and what is held. Carries plans out; decides nothing a plan says. */
 export class Work {
@@ -51,11 +52,11 @@ export class Work {
 
   /** Whether a member was added or drained by us, in this life or by the word of a ticket. */
   isOurs(reading: PresentReading): boolean {
-    const { ref, identity } = reading
-    const key = refKey(ref)
-    if (this.drains.get(key)?.identity === identity) return true
+    const key = refKey(reading.ref)
+    if (this.drains.get(key)?.isOf(reading) === true) return true
     if (this.#spec.additions.has(reading)) return true
-    return this.#recovered.get(key)?.members[0]?.identity === identity
+    const member = this.#recovered.get(key)?.members[0]
+    return member !== undefined && isSame(member, reading)
   }
 
   get capabilities(): Capabilities {
@@ -98,8 +99,7 @@ export class Work {
     const planned = new Set(plan.steps.map(({ change }) => refKey(change.ref)))
     for (const [key, drain] of this.drains) {
       const reading = readingsOf(snapshot).get(key)
-      const isThere = reading?.present === true && reading.identity === drain.identity
-      if (!isThere || plan.unsaid.has(drain.ref.pool)) continue
+      if (!drain.isOf(reading) || plan.unsaid.has(drain.ref.pool)) continue
       const goesOn = down.has(key) && (planned.has(key) || !drain.isToBegin)
       if (!goesOn) this.#takeBack(key, drain)
     }
@@ -116,7 +116,7 @@ export class Work {
   #goOn(key: string, drain: MemberDrain, wanted: Wanted): void {
     if (!wanted.isSaid(drain.ref.pool) || this.#isStale(key, wanted)) return
     const reading = readingsOf(wanted.look.snapshot).get(key)
-    if (reading?.present !== true || reading.identity !== drain.identity) {
+    if (!drain.isOf(reading)) {
       // The run sees it too, and ends as gone; one that has ended already is not needed any more.
       if (!drain.isBusy) this.#forget(key, drain, true)
       return
@@ -253,7 +253,7 @@ export class Work {
     this.#recovered.delete(key)
     if (this.drains.has(key)) return // begun by the plan: it has inherited the ticket
     const reading = readingsOf(wanted.look.snapshot).get(key)
-    if (reading?.present !== true || reading.identity !== member.identity) {
+    if (reading?.present !== true || !isSame(member, reading)) {
       void this.#drop(ticket.id)
       return
     }

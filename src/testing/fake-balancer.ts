@@ -13,7 +13,7 @@ import { atLeast } from '../provider/admin-state.js'
 import { formatSocket } from '../provider/address.js'
 import { DrainableError } from '../provider/error.js'
 import type { ErrorCode } from '../provider/error.js'
-import { formatRef, refKey } from '../provider/member-ref.js'
+import { formatRef, isSameIdentity, refKey } from '../provider/member-ref.js'
 import { isNamed, noMember } from './check-options.js'
 
 /** One process of the fake balancer. */
@@ -228,7 +228,7 @@ export class FakeBalancer {
     const member = this.find(ref)
     if (change.kind === 'add') return this.#add(change, member)
     if (!member) return rejected(ref, 'NOT_FOUND', 'the fake has no such member')
-    if (change.identity !== undefined && change.identity !== member.identity) {
+    if (change.identity !== undefined && !isSameIdentity(change.identity, member.identity)) {
       return rejected(ref, 'CONFLICT', `another one has its name now (${member.identity})`)
     }
     switch (change.kind) {

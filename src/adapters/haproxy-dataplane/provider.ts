@@ -21,7 +21,7 @@ import {
   everyMember,
   healthOfAll,
   hintsOf,
-  identify,
+  placeOf,
   serves,
   storedHold,
   toNative,
@@ -195,7 +195,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     return {
       ref,
       present: true,
-      ...identify(found),
+      ...placeOf(found),
       weight: weightOf(found),
       own,
       ...(verdict.inherited === undefined ? {} : { inherited: verdict.inherited }),

@@ -117,7 +117,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
         shop = seen.shop
         return (change) => {
           const state = seen.states.get(change.ref.pool)?.get(change.ref.member)
-          return state && toFound(change, state)
+          return state && toFound(state)
         }
       },
     }

@@ -1,5 +1,5 @@
 import { atLeast } from '../../provider/admin-state.js'
-import type { Reading } from '../../provider/contract.js'
+import type { PresentReading, Reading } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import type { Draft } from './draft.js'
 import { noteForeign } from './ledger/foreign.js'
@@ -8,7 +8,16 @@ import { followPending, settleLate } from './ledger/late.js'
 import { owesUndo } from './ledger/owner.js'
 import { allInForce, inWishedState } from './proof.js'
 import { forgetSamples, trackScopes } from './scopes.js'
-import { incarnationsOf, isLetGo, loadOf, neededState, ownOf, readsMember } from './state.js'
+import {
+  type FoundMember,
+  incarnationsOf,
+  isLetGo,
+  loadOf,
+  neededState,
+  ownOf,
+  readsMember,
+} from './state.js'
+import { isSameIdentity } from '../../provider/member-ref.js'
 
 /** Takes a reading into the state, without any decision. */
 export function absorbReading(draft: Draft, input: ReadingInput): void {
@@ -55,12 +64,18 @@ function meet(draft: Draft, reading: Reading): void {
   const { found } = draft.state
   if (!reading.present) return
   // The member is there, whatever this look was for.
-  const known = found === null || found.identity === reading.identity
+  const known = found === null || isSameIdentity(found.identity, reading.identity)
   if (known && draft.state.vanished !== null) draft.set({ vanished: null })
   const untouched = !owesUndo(draft.state) && draft.state.hold.changes.length === 0
-  if (found !== null && !(untouched && found.identity === reading.identity)) return
-  const { identity, own, serves, native = null } = reading
-  draft.set({ found: { identity, own, serves, native } })
+  if (found === null || (untouched && known)) draft.set({ found: toFound(reading, found) })
+  // A drain that began while its name had no address learns which machine it is once there is one.
+  else if (found.identity === '') draft.set({ found: { ...found, identity: reading.identity } })
+}
+
+/** An address that is not known now is the one of before. */
+function toFound(reading: PresentReading, before: FoundMember | null): FoundMember {
+  const { own, serves, native = null } = reading
+  return { identity: reading.identity || (before?.identity ?? ''), own, serves, native }
 }
 
 /**

@@ -4,6 +4,7 @@ import type { Draft } from './draft.js'
 import type { Sight } from './input.js'
 import { forgetSamples } from './scopes.js'
 import { isLetGo, type DrainState } from './state.js'
+import { isSameIdentity } from '../../provider/member-ref.js'
 
 /**
  * Whether another run of this process saw the member lower than the hold that this drain has in force, later than its own
@@ -13,7 +14,7 @@ export function contradicts(state: DrainState, { own, identity, askedAt }: Sight
   const { hold, proof, last, found } = state
   if (last === null || askedAt <= Math.max(last.askedAt, hold.confirmedAt)) return false
   if (isLetGo(state) || proof.effectiveSince === null) return false
-  return identity === found?.identity && !atLeast(own, hold.confirmed)
+  return isSameIdentity(identity, found?.identity) && !atLeast(own, hold.confirmed)
 }
 
 /**

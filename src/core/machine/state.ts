@@ -10,6 +10,7 @@ import type { DrainableError } from '../../provider/error.js'
 import type { Outcome, Phase, Proof } from '../../provider/report.js'
 import type { Goal } from './goal.js'
 import type { Sight } from './input.js'
+import { isSameIdentity } from '../../provider/member-ref.js'
 
 /**
  * Everything the machine knows about one member, in named parts. Plain data; all times in milliseconds by the run's
@@ -379,7 +380,7 @@ export function isLetGo({ ending }: Pick<DrainState, 'ending'>): boolean {
 
 /** Whether the newest reading shows the member itself: an absent or replaced member has no state. */
 export function readsMember({ last, found }: DrainState): boolean {
-  return last?.reading.present === true && last.reading.identity === found?.identity
+  return last?.reading.present === true && isSameIdentity(last.reading.identity, found?.identity)
 }
 
 /**

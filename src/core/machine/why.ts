@@ -1,7 +1,7 @@
 import { isInForce } from '../../provider/admin-state.js'
 import type { LoadScope } from '../../provider/contract.js'
 import { formatDuration } from '../../provider/duration.js'
-import { formatRef } from '../../provider/member-ref.js'
+import { formatRef, isSameIdentity } from '../../provider/member-ref.js'
 import { printable } from '../../provider/quote.js'
 import type { Outcome, Why, WhyCode } from '../../provider/report.js'
 import { targetOf } from './ledger/changes.js'
@@ -156,7 +156,8 @@ function explainOpen(state: DrainState, now: number, say: Say): void {
 function explainVanished({ ref, last, found }: DrainState, say: Say): boolean {
   if (last === null) return false
   const { reading } = last
-  if (reading.present && (found === null || reading.identity === found.identity)) return false
+  if (reading.present && (found === null || isSameIdentity(reading.identity, found.identity)))
+    return false
   const seen = reading.present ? 'is another member' : 'is absent'
   say(
     'unreadable',

@@ -50,7 +50,8 @@ export function sort(
     const reason = `in ${own} already, left as it is: ${describeDrain(reading, judged, data)}`
     held.push({ ref, reason: say(reason), asWished: true })
   } else {
-    const change = { kind: 'hold', ref, identity, to: hold } as const
+    const known = identity === '' ? {} : { identity }
+    const change = { kind: 'hold', ref, ...known, to: hold } as const
     steps.push({
       change,
       reason: say(describeDrain(reading, judged, data)),

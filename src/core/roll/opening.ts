@@ -1,6 +1,6 @@
 import { pause } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
-import { formatRef, refKey } from '../../provider/member-ref.js'
+import { formatRef, isSameIdentity, refKey } from '../../provider/member-ref.js'
 import { printable, quote } from '../../provider/quote.js'
 import type { Why } from '../../provider/report.js'
 import { isUnreachable } from '../../provider/thrown.js'
@@ -88,7 +88,8 @@ export class Opening {
     const refs = members.map(({ ref }) => ref)
     for (const reading of await select(provider, refs, { clock, signal })) {
       const identity = known.get(refKey(reading.ref))
-      if (!reading.present || identity === undefined || reading.identity === identity) continue
+      if (!reading.present || identity === undefined) continue
+      if (isSameIdentity(identity, reading.identity)) continue
       const { ref } = reading
       throw new DrainableError(
         'CONFLICT',

@@ -1,5 +1,6 @@
-import type { AdminState, Reading } from '../../provider/contract.js'
+import type { AdminState, PresentReading, Reading } from '../../provider/contract.js'
 import type { TicketMember } from './ticket.js'
+import { isSameIdentity } from '../../provider/member-ref.js'
 
 /** What a ticket still owes a member. */
 export interface Owed {
@@ -10,9 +11,14 @@ export interface Owed {
   readonly held: boolean
 }
 
+/** Whether the member that is there is the one of the ticket. */
+export function isSame({ identity }: TicketMember, reading: PresentReading): boolean {
+  return identity !== null && isSameIdentity(identity, reading.identity)
+}
+
 /** What a ticket owes a member as it is found: the undo of a hold that is there, or that may be carried out yet. */
 export function owedOf(member: TicketMember, reading: Reading): Owed | undefined {
-  if (!reading.present || member.identity !== reading.identity) return undefined
+  if (!reading.present || !isSame(member, reading)) return undefined
   const { intended, late } = member.state.hold
   const held =
     reading.own !== member.wasAdmin &&

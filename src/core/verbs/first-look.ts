@@ -1,6 +1,6 @@
 import type { MemberRef, Reading, Snapshot } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
-import { formatRef } from '../../provider/member-ref.js'
+import { formatRef, isSameIdentity } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
 import { tellLedgers } from '../runner/balancer/ledgers.js'
 import type { SeenLook } from '../runner/look/look.js'
@@ -53,7 +53,8 @@ async function lookAtAll(
 
 /** Refuses a member whose name belongs to another server since the plan: the plan did not decide about that one. */
 function checkIdentity(reading: Reading, identity: string | undefined): void {
-  if (identity === undefined || !reading.present || reading.identity === identity) return
+  if (identity === undefined || !reading.present) return
+  if (isSameIdentity(reading.identity, identity)) return
   const { ref } = reading
   throw new DrainableError(
     'CONFLICT',

@@ -16,7 +16,7 @@ import type { TicketStore } from '../tickets/store.js'
 import type { Lease } from '../lease/lease.js'
 import { leaseSchema } from '../lease/lease-option.js'
 import { LeaseJudge } from '../lease/judge-owner.js'
-import { owedOf } from '../tickets/owed.js'
+import { isSame, owedOf } from '../tickets/owed.js'
 import { thawMember } from '../tickets/thaw.js'
 import { readTickets, type OnUnreadable } from '../tickets/read-tickets.js'
 import { belongsTo, drainsOf, type Ticket, type TicketMember } from '../tickets/ticket.js'
@@ -183,7 +183,7 @@ function orphanMember(
   const [now, wallOffset] = [clock.now(), wallOffsetOf(clock)]
   const state = stateNow(member, look, { now, wallOffset }, policy)
   const reading = readingOf(look.snapshot, member.ref)
-  const same = reading.present && reading.identity === member.identity
+  const same = reading.present && isSame(member, reading)
   const since = member.changes[0]?.at ?? ticket.startedAt
   const status = statusOf(state, policy, { since, deadline: ticket.deadline, now, wallOffset })
   const key = tagged.ref.balancer

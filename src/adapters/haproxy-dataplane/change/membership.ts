@@ -273,8 +273,8 @@ function checkAdd(
 }
 
 function isThere(ref: MemberRef, found: Found): DrainableError {
-  const { identity } = identify(found)
-  return new DrainableError('CONFLICT', `${formatRef(ref)} is there already: ${identity}`, {
+  const at = identify(found).identity || 'its name does not resolve'
+  return new DrainableError('CONFLICT', `${formatRef(ref)} is there already: ${at}`, {
     provider: PROVIDER,
     ref,
     retryable: false,

@@ -8,7 +8,7 @@ import { readProcesses } from '../read/read.js'
 export async function putServer(
   api: DataplaneApi,
   ref: MemberRef,
-  body: Record<string, unknown>,
+  body: { readonly admin_state?: AdminState } & Readonly<Record<string, unknown>>,
   ctx: CallContext,
 ): Promise<void> {
   const { paths } = await api.served(ctx)
@@ -16,6 +16,7 @@ export async function putServer(
   const reply = await api.send({ method: 'PUT', path, body }, ctx)
   if (reply.status === 200) {
     api.parse(reply, parseRuntimeServer)
+    if (body.admin_state !== undefined) api.unresolved.told(ref, body.admin_state)
     return
   }
   // the same words are said where HAProxy can't be reached: that is thrown here

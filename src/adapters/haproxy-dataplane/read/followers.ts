@@ -43,6 +43,7 @@ export class Followers {
   }
 }
 
-function nameOf(infos: readonly ProcessInfo[]): string {
+/** Names the processes that answered. */
+export function nameOf(infos: readonly ProcessInfo[]): string {
   return infos.map((info) => `${info.node}/${info.pid}`).join()
 }

@@ -11,8 +11,9 @@ import {
   type StatsRow,
 } from '../codec/replies.js'
 import { isName } from '../codec/paths.js'
-import type { Followers } from './followers.js'
-import { judge, type Verdict } from './state.js'
+import type { Unresolved } from '../session/unresolved.js'
+import { type Followers, nameOf } from './followers.js'
+import { isUnresolved, judge, type Verdict } from './state.js'
 
 /** Up to so many backends every one is asked for its `admin_state`; beyond, only where it decides. */
 const ASK_ALL = 32
@@ -87,7 +88,7 @@ async function attempt(
     const tracking = perProcess.flatMap((process) => process.tracking)
     followers?.learn.learn(after, tracking)
   }
-  const merged = merge(rows, servers, after.length)
+  const merged = merge(rows, servers, after, api.unresolved)
   if (typeof merged === 'string') return merged
   return { served, sampledAt, infos: after, pools: merged, configVersion: stats.configVersion }
 }
@@ -113,6 +114,22 @@ function sameProcesses(a: readonly ProcessInfo[], b: readonly ProcessInfo[]): bo
       return info.pid === other?.pid && info.node === other.node && info.uptime <= other.uptime
     })
   )
+}
+
+/** What is known of the own state of a server whose name does not resolve, where that is not shown. */
+function known(
+  verdict: Verdict,
+  row: StatsRow,
+  processes: string,
+  unresolved: Unresolved,
+): Verdict {
+  if (!isUnresolved(row.status)) unresolved.forget(row)
+  else if (verdict.own === 'drain') unresolved.drained(row, processes)
+  else if (verdict.hidden === true && unresolved.isReady(row, processes)) {
+    const { inherited = 'maint', setBy } = verdict
+    return { own: 'ready', inherited, ...(setBy === undefined ? {} : { setBy }) }
+  }
+  return verdict
 }
 
 type Rows = Map<string, Map<string, StatsRow[]>>
@@ -174,7 +191,8 @@ function toServers(
 function merge(
   rows: Rows,
   servers: Servers,
-  processes: number,
+  infos: readonly ProcessInfo[],
+  unresolved: Unresolved,
 ): Map<string, Map<string, Found>> | string {
   const pools = new Map<string, Map<string, Found>>()
   for (const pool of new Set([...rows.keys(), ...servers.keys()])) {
@@ -190,10 +208,12 @@ function merge(
       if (listed !== undefined && server === undefined) {
         return `${pool}/${member} is in the statistics, but not among the servers`
       }
-      if (list.length !== processes) {
-        return `${list.length} rows for ${pool}/${member}, but ${processes} processes answer`
+      if (list.length !== infos.length) {
+        return `${list.length} rows for ${pool}/${member}, but ${infos.length} processes answer`
       }
-      const verdicts = list.map((row) => judge(row, server?.admin))
+      const verdicts = list.map((row) =>
+        known(judge(row, server?.admin), row, nameOf(infos), unresolved),
+      )
       const [verdict] = verdicts
       if (verdict === undefined) continue
       const agreed = verdicts.every((other) => other.own === verdict.own)

@@ -10,19 +10,39 @@ import type {
 import type { Configured } from '../session/config.js'
 import type { Settings } from '../options.js'
 import type { Found, RuntimeView } from './read.js'
-import { healthOf, held, isWeightless, serving, splitAddress } from './state.js'
+import { healthOf, held, isUnresolved, isWeightless, serving, splitAddress } from './state.js'
 
-/** Who a member is: address and port. HAProxy's own id is left out, because ids move with a reload. */
+/**
+ * Who a member is: address and port. HAProxy's own id is left out, because ids move with a reload. The identity of a
+ * server whose name does not resolve is empty.
+ */
 export interface Identified {
   readonly identity: string
   readonly address: string
   readonly port: number
 }
 
+/** Where a server is, as far as it has an address, and who it is. */
+export function placeOf(found: Found): Pick<Identified, 'identity'> & Partial<Identified> {
+  const { identity, address, port } = identify(found)
+  return { identity, ...(isNoAddress(address) ? {} : { address, port }) }
+}
+
 /** Who the server is that was found. */
 export function identify(found: Found): Identified {
   const { address, port } = found.server ?? splitAddress(found.rows[0]?.address ?? '')
-  return { identity: formatSocket(address, port), address, port }
+  const identity = hasNoAddress(found, address, port) ? '' : formatSocket(address, port)
+  return { identity, address, port }
+}
+
+function isNoAddress(text: string): boolean {
+  return text === '-' || text === ''
+}
+
+/** A UNIX socket is `-` too, and has no port. */
+function hasNoAddress({ rows }: Found, address: string, port: number): boolean {
+  if (!isNoAddress(address)) return false
+  return port !== 0 || rows.some(({ status }) => isUnresolved(status))
 }
 
 /** The weight it was given, as far as this API says it. */
@@ -36,8 +56,13 @@ export function serves(found: Found, pool: ReadonlyMap<string, Found> | undefine
   return !isBackup(found) || ![...(pool?.values() ?? [])].some((f) => usable(f) && !isBackup(f))
 }
 
-/** What HAProxy's checks say of it: the worst, where several processes check. */
+/**
+ * What HAProxy's checks say of it: the worst, where several processes check. No check runs before an inherited
+ * maintenance ends (of its name, or of the server that it tracks), so none is waited for.
+ */
 export function healthOfAll(found: Found): Health {
+  const { own, inherited, hidden } = found.verdict
+  if (inherited === 'maint' && own !== 'maint' && hidden !== true) return 'unchecked'
   const all = found.rows.map(healthOf)
   const order: readonly Health[] = ['down', 'unknown', 'up', 'unchecked']
   return order.find((health) => all.includes(health)) ?? 'unknown'

@@ -101,12 +101,17 @@ function contradiction(said: string): Verdict {
   return { own: 'unknown', doubt: `the API contradicts itself (${said})` }
 }
 
+/** `MAINT (resolution)`: its name does not resolve. */
+export function isUnresolved(status: string): boolean {
+  return status.startsWith('MAINT (res')
+}
+
 function inheritedMaint(
   { status, tracked }: StatusCells,
   admin: RuntimeServer['admin'],
   said: string,
 ): Verdict {
-  const unresolved = status.startsWith('MAINT (res')
+  const unresolved = isUnresolved(status)
   const setBy = unresolved ? 'its name, which does not resolve' : setByLeader(tracked)
   // What the API misreads so has our own drain beside it; or the name was found after the status was read.
   const isDrain = unresolved

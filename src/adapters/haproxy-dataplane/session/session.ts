@@ -13,6 +13,7 @@ import {
 } from '../codec/replies.js'
 import type { Settings } from '../options.js'
 import { infoPath, pathsOf, type Paths } from '../codec/paths.js'
+import { Unresolved } from './unresolved.js'
 
 export const PROVIDER = 'haproxy-dataplane'
 
@@ -63,6 +64,7 @@ type Write = { readonly method: 'POST' | 'PUT' | 'DELETE'; readonly path: string
  */
 export class DataplaneApi implements AsyncDisposable {
   readonly instance: string
+  readonly unresolved = new Unresolved()
   readonly #http: HttpClient
   readonly #settings: Settings
   readonly #closed = new AbortController()

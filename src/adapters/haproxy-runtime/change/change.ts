@@ -12,7 +12,7 @@ import {
   shutdownSession,
   shutdownSessions,
 } from '../codec/commands.js'
-import { identityOf, isSameServer, ownState, type ServerState } from '../codec/state.js'
+import { identityOf, ownState, type ServerState } from '../codec/state.js'
 import { listStrays } from '../session/strays.js'
 import type { OldChannel } from '../session/other-processes.js'
 import { add, remove } from './membership.js'
@@ -28,12 +28,11 @@ export interface Found extends Sight {
   readonly state: ServerState
 }
 
-/** Makes it. A server whose name has lost its address is still the expected one: see `isSameServer`. */
-export function toFound(change: Change, state: ServerState): Found {
+/** Makes it. */
+export function toFound(state: ServerState): Found {
   const { address, port } = state
-  const expected = isSameServer(change.identity, state) ? change.identity : undefined
   return {
-    identity: expected ?? identityOf(state),
+    identity: identityOf(state),
     own: ownState(state.admin),
     address,
     port,

@@ -6,8 +6,9 @@ import type {
 } from '../../../provider/contract.js'
 import type { DrainableError } from '../../../provider/error.js'
 import { refusal, setHealthDown, setState, setWeight } from '../codec/commands.js'
-import { identityOf, isSameServer, ownState, type ServerState } from '../codec/state.js'
+import { identityOf, ownState, type ServerState } from '../codec/state.js'
 import { leftBehind, readState, rejected, tell, type Of, type Workshop } from './workshop.js'
+import { isSameIdentity } from '../../../provider/member-ref.js'
 
 /** Undoes a hold, if the expected state is found. */
 export function restore(
@@ -63,7 +64,7 @@ export async function putBack(
 ): Promise<ChangeResult> {
   const now = await readState(shop, ref, ctx)
   const ours = now !== undefined && ownState(now.admin) === 'maint'
-  if (!ours || !isSameServer(identityOf(before), now)) return rejected(ref, refused)
+  if (!ours || !isSameIdentity(identityOf(before), identityOf(now))) return rejected(ref, refused)
   const result = await move(shop, ref, now, ownState(before.admin), ctx)
   if (!('error' in result)) return rejected(ref, refused)
   return leftBehind(

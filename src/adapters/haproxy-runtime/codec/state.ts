@@ -150,21 +150,16 @@ export function statusFitsMask(status: string, admin: number): boolean {
   return true
 }
 
-/** Identifies the machine of a server by address and port, because ids change on reload. */
+/**
+ * Identifies the machine of a server by address and port, because ids change on reload. Empty for a server with a name
+ * that has no address: no other server has its place yet.
+ */
 export function identityOf(state: ServerState): string {
+  if (state.address === '-' && state.resolved) return ''
   return formatSocket(state.address, state.port)
 }
 
 /** Its address and port; undefined if it has none, because no other server is known by that. */
 export function addressOf(state: ServerState | undefined): string | undefined {
   return state === undefined || state.address === '-' ? undefined : identityOf(state)
-}
-
-/**
- * Whether the server found is the one expected. A server with a name that has lost its address (resolution failed) is
- * still the same: no other server has its place yet.
- */
-export function isSameServer(expected: string | undefined, found: ServerState): boolean {
-  if (expected === undefined || identityOf(found) === expected) return true
-  return found.address === '-' && found.resolved
 }

@@ -6,7 +6,7 @@ import type {
   Snapshot,
 } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
-import { identityOf, type ServerState } from '../codec/state.js'
+import { identityOf } from '../codec/state.js'
 import type { ControlPoint, EverySight } from '../session/session.js'
 import { toHealth } from './health.js'
 import type { Settings } from '../options.js'
@@ -23,7 +23,6 @@ const BEFORE = 'processes from before'
 export class Readings {
   readonly #settings: Settings
   readonly #point: ControlPoint
-  readonly #identities = new Map<string, string>()
 
   constructor(settings: Settings, point: ControlPoint) {
     this.#settings = settings
@@ -140,7 +139,7 @@ export class Readings {
     return {
       ref,
       present: true,
-      identity: this.#identity(ref, state),
+      identity: identityOf(state),
       ...(known ? { address: state.address, port: state.port } : {}),
       weight: state.weight,
       own,
@@ -160,16 +159,6 @@ export class Readings {
       ...(setBy === undefined ? {} : { setBy }),
       ...(hints.length === 0 ? {} : { hints }),
     }
-  }
-
-  /** The identity of a server. A server whose name has lost its address keeps its identity. */
-  #identity(ref: MemberRef, state: ServerState): string {
-    const key = keyOf(ref)
-    const before = this.#identities.get(key)
-    if (state.address === '-' && state.resolved && before !== undefined) return before
-    const identity = identityOf(state)
-    this.#identities.set(key, identity)
-    return identity
   }
 
   #unverified(

@@ -1,5 +1,5 @@
 import { DrainableError } from '../../../provider/error.js'
-import { formatRef } from '../../../provider/member-ref.js'
+import { formatRef, isSameIdentity } from '../../../provider/member-ref.js'
 import { confirm } from '../ledger/confirm.js'
 import type { Draft } from '../draft.js'
 import { ABSENCE_GAP, endAll } from '../scopes.js'
@@ -14,7 +14,7 @@ export function goneForCertain(draft: Draft): 'here' | 'unsure' | 'absent' | 're
   if (last === null) return 'here'
   const { reading, askedAt } = last
   const identity = reading.present ? reading.identity : null
-  if (reading.present && found?.identity === identity) return 'here'
+  if (reading.present && isSameIdentity(found?.identity, reading.identity)) return 'here'
   if (vanished === null || vanished.identity !== identity) {
     draft.set({ vanished: { identity, since: askedAt } })
     return 'unsure'

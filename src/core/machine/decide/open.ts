@@ -2,7 +2,7 @@ import { atLeast } from '../../../provider/admin-state.js'
 import type { AdminState, MemberRef, PresentReading } from '../../../provider/contract.js'
 import { formatDuration } from '../../../provider/duration.js'
 import { DrainableError } from '../../../provider/error.js'
-import { formatRef } from '../../../provider/member-ref.js'
+import { formatRef, isSameIdentity } from '../../../provider/member-ref.js'
 import { mayBeOurs, noted, ownChange, targetOf } from '../ledger/changes.js'
 import type { Draft } from '../draft.js'
 import type { OpenGoal } from '../goal.js'
@@ -59,7 +59,11 @@ function broughtBack(draft: Draft, goal: OpenGoal): boolean {
   if (ending.ended?.outcome !== 'restored' || !ending.holding || unread !== null) return false
   if (last === null || last.askedAt <= Math.max(hold.confirmedAt, ending.ended.at)) return false
   const { reading } = last
-  if (!reading.present || reading.identity !== found?.identity || reading.own === 'unknown')
+  if (
+    !reading.present ||
+    !isSameIdentity(reading.identity, found?.identity) ||
+    reading.own === 'unknown'
+  )
     return false
   if (!anotherIncarnation(draft.state, goal.reached)) return false
   const to = destination(draft.state, goal)

@@ -11,6 +11,7 @@ import {
   type DrainState,
   type LateChange,
 } from '../state.js'
+import { isSameIdentity } from '../../../provider/member-ref.js'
 
 /**
  * Records what other clients did to a state that we had set, so that it can be told from the same state set again
@@ -29,7 +30,8 @@ import {
 export function noteForeign(draft: Draft, reading: Reading, askedAt: number, before: Before): void {
   const { state } = draft
   const { hold, found } = state
-  if (!reading.present || reading.own === 'unknown' || reading.identity !== found?.identity) return
+  if (!reading.present || reading.own === 'unknown') return
+  if (!isSameIdentity(reading.identity, found?.identity)) return
   if (hold.pending !== null || askedAt <= hold.confirmedAt) return
   const { own, identity } = reading
   // Handled like a look of another call: nothing is put back.
@@ -100,7 +102,7 @@ export function seenElsewhere(state: DrainState, sight: Sight): DrainState {
   const { goal, hold, found } = state
   const { own, askedAt, at } = sight
   if (hold.changes.length === 0 || hold.pending !== null) return state
-  if (askedAt <= hold.confirmedAt || sight.identity !== found?.identity) return state
+  if (askedAt <= hold.confirmedAt || !isSameIdentity(sight.identity, found?.identity)) return state
   const incarnations = withKnown(state, sight.incarnations)
   const isSame = inSameProcesses(state, incarnations)
   const set = lastInPlace(state)
@@ -149,7 +151,7 @@ function wasSeenOpen(state: DrainState, own: AdminState, { last, lived, late }: 
     return false
   // A process that has begun since can have our state from a state file.
   if (anotherIncarnation(state, lived)) return false
-  return last.reading.identity === state.found?.identity && !late.some(mayShowAs(own))
+  return isSameIdentity(last.reading.identity, state.found?.identity) && !late.some(mayShowAs(own))
 }
 
 /**

@@ -4,6 +4,7 @@ import type { Draft } from '../draft.js'
 import type { Input } from '../input.js'
 import { sameChange } from './changes.js'
 import type { DrainState, FoundMember, LateChange, Owned, OwnChange } from '../state.js'
+import { isSameIdentity } from '../../../provider/member-ref.js'
 
 /** Changes of other runs, without those that this one knows of already. */
 export function inherit(draft: Draft, input: Extract<Input, { type: 'inherit' }>): void {
@@ -60,7 +61,8 @@ function together(one: LateChange, other: LateChange): LateChange {
  * back to.
  */
 function maybeByUs({ found, hold }: DrainState, theirs: FoundMember): boolean {
-  if (found === null || found.own === 'unknown' || found.identity !== theirs.identity) return false
+  if (found === null || found.own === 'unknown') return false
+  if (!isSameIdentity(found.identity, theirs.identity)) return false
   const before = found.own
   return hold.late.some(
     ({ change }) =>
@@ -74,7 +76,7 @@ function maybeByUs({ found, hold }: DrainState, theirs: FoundMember): boolean {
  */
 function takeOver(draft: Draft, held: Owned): void {
   const { found, hold } = draft.state
-  if (found === null || found.identity !== held.found.identity) return
+  if (found === null || !isSameIdentity(found.identity, held.found.identity)) return
   const news = held.changes.filter((change) => !hold.changes.some((mine) => isSame(mine, change)))
   if (news.length === 0) return
   if (isBelow(held.found, found)) draft.set({ found: held.found })

@@ -26,6 +26,7 @@ import {
   type SentChange,
 } from '../state.js'
 import { destination, meetAgain } from './was.js'
+import { isSameIdentity } from '../../../provider/member-ref.js'
 
 /**
  * Records a lost answer: the change may have been carried out, or may be carried out later. A hold is sent again as
@@ -120,7 +121,8 @@ export function settleLate(draft: Draft, reading: Reading, askedAt: number, befo
  * member is absent or replaced, rules nothing out: one damaged reply would hide a hold.
  */
 function tells({ state }: Draft, reading: Reading): boolean {
-  return reading.present && reading.own !== 'unknown' && reading.identity === state.found?.identity
+  if (!reading.present || reading.own === 'unknown') return false
+  return isSameIdentity(reading.identity, state.found?.identity)
 }
 
 function watch(draft: Draft, entry: LateChange, reading: Reading, askedAt: number): void {

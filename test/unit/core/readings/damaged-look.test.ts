@@ -36,10 +36,6 @@ const damages: readonly (readonly [string, (snapshot: Snapshot) => Snapshot])[] 
     'another identity',
     (snapshot) => withPresent(snapshot, (reading) => ({ ...reading, identity: 'other' })),
   ],
-  [
-    'an empty identity',
-    (snapshot) => withPresent(snapshot, (reading) => ({ ...reading, identity: '' })),
-  ],
 ]
 
 /** Damages the looks from the call of the returned function on, so many of them. */
