@@ -9,6 +9,8 @@ import { join } from 'node:path'
 /** Only the end of a long output may be kept: what failed is said there once more, in a few lines each. */
 const LINES = 30
 
+const isFailed = ({ status }) => status === 'failed'
+
 function told(list, name, messages) {
   const lines = messages.join('\n').trimEnd().split('\n')
   const ours = lines
@@ -34,8 +36,8 @@ for (const list of lists.sort()) {
       .slice(0, /^test\/engine/.test(path) ? 3 : 2)
       .join('/')
     seconds.set(kind, (seconds.get(kind) ?? 0) + (file.endTime - file.startTime) / 1000)
-    // A file that could not even be loaded has no tests to count.
-    if (file.status === 'failed' && file.assertionResults.length === 0) {
+    // It could not even be loaded, or a hook of it failed.
+    if (file.status === 'failed' && !file.assertionResults.some(isFailed)) {
       outcomes.set(path, 'failed')
       broken.push(told(list, path, [file.message ?? 'it was not loaded']))
     }
@@ -66,6 +68,13 @@ if (skipped.length > 0) console.log(`\nskipped, by run and file:\n${skipped.join
 if (again.length > 0)
   console.log(`\nran a second time, as the machine stood still for so long:\n${again.join('\n')}`)
 if (broken.length > 0) console.log(`\nfailed, by run:\n${broken.join('\n')}`)
+for (const said of readdirSync(folder).filter((file) => file.endsWith('.txt'))) {
+  const text = readFileSync(join(folder, said), 'utf8')
+  const at = text.search(/^.*Unhandled (Errors?|Rejection)/m)
+  if (at >= 0) console.log(`\n${told(said, 'outside of all tests', [text.slice(at)])}`)
+}
+if (broken.length === 0 && failedParts > 0)
+  console.log('\nno test failed, see the parts that FAILED')
 const count = (status) => [...outcomes.values()].filter((outcome) => outcome === status).length
 const passed = count('passed')
 // Lint, types, build and the like are no tests; one that failed counts as one failure.

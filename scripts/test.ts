@@ -64,6 +64,7 @@ interface Results {
   readonly testResults: readonly {
     readonly name: string
     readonly status: string
+    readonly message?: string
     readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[]
   }[]
 }
@@ -75,7 +76,7 @@ interface Count {
   readonly names: readonly string[]
 }
 
-/** A file that could not even be loaded has no tests to count; a run that failed without a failed test counts as one. */
+/** A file whose hook failed, or that was not loaded, counts as one failed test; so does a run that failed without any. */
 function count(file: string, { status }: Run): Count {
   let results: Results
   try {
@@ -84,15 +85,23 @@ function count(file: string, { status }: Run): Count {
     return { passed: 0, failed: 1, names: [] }
   }
   const broken = results.testResults.filter(
-    (each) => each.status === 'failed' && each.assertionResults.length === 0,
+    (each) =>
+      each.status === 'failed' && each.assertionResults.every((test) => test.status !== 'failed'),
   )
   const failed = results.numFailedTests + broken.length
   const names = results.testResults.flatMap((each) => {
     const path = relative(root, each.name)
     const tests = each.assertionResults.filter((test) => test.status === 'failed')
-    return broken.includes(each) ? [path] : tests.map((test) => `${path}: ${test.fullName}`)
+    return broken.includes(each)
+      ? [`${path}: ${each.message ?? ''}`]
+      : tests.map((test) => `${path}: ${test.fullName}`)
   })
-  return { passed: results.numPassedTests, failed: Math.max(failed, status === 0 ? 0 : 1), names }
+  const unnamed = status !== 0 && names.length === 0
+  return {
+    passed: results.numPassedTests,
+    failed: unnamed ? 1 : failed,
+    names: unnamed ? ['an error outside of all tests, see above'] : names,
+  }
 }
 
 async function sideBySide(): Promise<number> {
