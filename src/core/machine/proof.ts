@@ -231,3 +231,13 @@ function arrivedSince(
   // Another incarnation, whose counters may have continued or not: a zero shows neither.
   return (mark.arrivals ?? 0) !== arrivals && (arrivals > 0 || mark.incarnation === incarnation)
 }
+
+/** A process whose count of arrivals fell while it lived: another client has cleared its counters. */
+export function clearedCounters({ ending, proof }: DrainState): string | undefined {
+  const marks = [...(ending.marks ?? [])]
+  return marks.find(([name, mark]) => {
+    const now = proof.scopes.get(name)?.last
+    if (now?.state !== 'read' || now.incarnation !== mark.incarnation) return false
+    return now.active + now.queued === 0 && (now.arrivals ?? Infinity) < (mark.arrivals ?? 0)
+  })?.[0]
+}

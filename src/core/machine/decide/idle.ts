@@ -2,7 +2,7 @@ import type { Reading } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import type { Draft } from '../draft.js'
-import { marksOf, proveIdle, stillIdle, workSeen } from '../proof.js'
+import { clearedCounters, marksOf, proveIdle, stillIdle, workSeen } from '../proof.js'
 import type { Proof } from '../../../provider/report.js'
 import type { DrainState } from '../state.js'
 
@@ -59,11 +59,12 @@ export function staysIdle(draft: Draft): boolean {
 export function sayLostWork(draft: Draft): void {
   const { state } = draft
   if (!workSeen(state, draft.policy)) return
+  const cleared = clearedCounters(state)
+  const words =
+    cleared === undefined
+      ? 'got work again after it was reported idle: look for a reload that forgot the drain, or another client that opened it'
+      : `may have got work after it was reported idle: the counters of ${cleared} began anew, so another client has cleared them, and what came before that can't be told`
   draft.lose(
-    new DrainableError(
-      'IDLE_LOST',
-      `${formatRef(state.ref)} got work again after it was reported idle: look for a reload that forgot the drain, or another client that opened it`,
-      { ref: state.ref },
-    ),
+    new DrainableError('IDLE_LOST', `${formatRef(state.ref)} ${words}`, { ref: state.ref }),
   )
 }

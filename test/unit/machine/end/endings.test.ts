@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Draft } from '../../../../src/core/machine/draft.js'
-import { failure, held, idle, started, type MemberRun } from '../member-run.js'
+import { failure, held, idle, started, type Figures, type MemberRun } from '../member-run.js'
 
 function losses(run: MemberRun): readonly string[] {
   return run.effects.flatMap((effect) => (effect.type === 'lost' ? [effect.error.code] : []))
@@ -92,6 +92,18 @@ describe('a run that has settled', () => {
 
   test('reports nothing before it has settled', () => {
     expect(losses(idle().scope('w1', { active: 1 }).look())).toEqual([])
+  })
+
+  test('says that counters were cleared', () => {
+    const words = (figures: Figures) =>
+      idle()
+        .settle()
+        .scope('w1', figures)
+        .look()
+        .effects.flatMap((effect) => (effect.type === 'lost' ? [effect.error.message] : []))
+    expect(words({ arrivals: 3 }).join()).toContain('the counters of w1 began anew')
+    expect(words({ arrivals: 3, active: 1 }).join()).toContain('got work again')
+    expect(words({ arrivals: 101 }).join()).toContain('got work again')
   })
 
   test('reports nothing if it was not idle', () => {
