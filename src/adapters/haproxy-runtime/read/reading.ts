@@ -97,7 +97,7 @@ export class Readings {
     const base = { ...scope, old: true, note: 'a process from before a reload' }
     const { closed, left, shared } = process.door
     if (member === undefined || closed) return { ...base, open: false }
-    const note = `a process from before a reload, which takes no more changes; ${left} ${left === 1 ? 'connection is' : 'connections are'} left in it that could bring another request${sharedOf(shared)}, and end by timeout http-keep-alive, or all by hard-stop-after`
+    const note = `a process from before a reload, which takes no more changes; ${left} ${left === 1 ? 'connection is' : 'connections are'} left in it that could bring another request${sharedOf(shared)}, and ${left === 1 ? 'ends' : 'end'} by timeout http-keep-alive or by hard-stop-after`
     // Its clients are given up, but not their work in flight.
     if (this.#isOpenAnyhow(process)) return { ...base, note }
     return { ...base, note, admin: member.own }
