@@ -46,6 +46,9 @@ const EPOCH = 1_735_689_600_000
 /** Longest time everything that is still open may take once all is calm, in milliseconds. */
 const CALM_LIMIT = 150_000
 
+/** From this seed on names of members stop resolving for a while. */
+export const NAMES_FROM = 300_000_000
+
 class Scenario {
   readonly #seed: number
   readonly #random: Random
@@ -64,6 +67,7 @@ class Scenario {
   readonly #users: User[] = []
   #wallJump = 0
   readonly #disturbances: Disturbances | undefined
+  readonly #names: Random | undefined
 
   constructor(seed: number, trace: boolean, lie: Lie | undefined, disturbed: boolean) {
     this.#seed = seed
@@ -85,6 +89,7 @@ class Scenario {
     this.#judge = new Judge(this.#truth, this.#samples)
     this.#truth.listener = this.#judge
     this.#waiting = new WaitingList(this.#judge)
+    if (seed >= NAMES_FROM) this.#names = new Random(seed ^ 0x51ed27)
     if (disturbed) this.#disturbances = new Disturbances(seed, this.#plane, this.#samples)
   }
 
@@ -201,13 +206,23 @@ class Scenario {
   async #act(): Promise<void> {
     const actions = this.#swarm()
     const pace = this.#random.pick([150, 600, 1_500])
+    this.#loseAddress()
     this.#alive[0]?.startDrain()
     for (let i = this.#random.int(3, 14); i > 0; i -= 1) {
       await this.#clock.advance(this.#random.int(0, pace))
       this.#random.weighted(actions)?.()
       this.#disturbances?.strike()
+      this.#loseAddress()
     }
     await this.#clock.advance(this.#random.int(0, 3_000))
+  }
+
+  #loseAddress(): void {
+    if (this.#names?.chance(0.3) !== true) return
+    this.#truth.loseAddress(
+      this.#names.pick([...this.#truth.members.keys()]),
+      this.#names.int(50, 8_000),
+    )
   }
 
   /** Another process goes on while nothing can be read. */

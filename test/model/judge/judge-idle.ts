@@ -88,7 +88,7 @@ export function judgeHeld(judge: Judge, call: Call, key: string): void {
   const reading = look?.snapshot.readings.find(({ ref }) => keyOf(ref) === key)
   if (look === undefined || reading === undefined) return
   const member = judge.truth.member(key)
-  if (!reading.present || reading.identity !== member.identity) return
+  if (!reading.present || !['', member.identity].includes(reading.identity)) return
   const reopened =
     reading.own === 'ready' && member.own === 'ready' && member.setter.at < look.readAt
   if (reopened) judge.fault('action', `${key}: called idle, but it is ready (${member.setter.by})`)

@@ -59,6 +59,8 @@ function judgeIdentity(judge: Judge, { change, key }: SentChange, own: readonly 
   if (change.kind === 'add') return
   const member = judge.truth.member(key)
   if (change.identity === undefined) {
+    // What began while its name did not resolve can't say it.
+    if (member.namelessUntil !== undefined) return
     judge.fault('identity', `${describeChange(change)} without an identity`)
     return
   }

@@ -125,9 +125,9 @@ export class Samples {
     return {
       ref,
       present: true,
-      identity: member.identity,
-      address: member.address,
-      port: 80,
+      ...((member.namelessUntil ?? 0) > truth.clock.now()
+        ? { identity: '' }
+        : { identity: member.identity, address: member.address, port: 80 }),
       own: contradicts ? 'unknown' : member.own,
       serves: truth.serves(member),
       health: member.health,

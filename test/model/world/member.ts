@@ -23,6 +23,8 @@ export interface Member {
   readonly key: string
   identity: string
   address: string
+  /** Until when its name does not resolve: nothing says then who it is. Undefined where it always did. */
+  namelessUntil?: number
   present: boolean
   own: AdminState
   setter: Setter

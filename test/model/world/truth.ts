@@ -199,6 +199,13 @@ export class Truth {
     this.noteServing()
   }
 
+  /** Its name does not resolve for a while. It does its work, as a client that knows its address goes on. */
+  loseAddress(key: string, ms: number): void {
+    this.figures.add('world: lost address')
+    this.tell(`the name of ${key} does not resolve for ${ms} ms`)
+    this.member(key).namelessUntil = this.clock.now() + ms
+  }
+
   /** Taken out of its pool by others; back after a while as another one, or at once. */
   replace(key: string, after: number): void {
     const member = this.member(key)
