@@ -76,8 +76,8 @@ export class Draft {
 
   /** The identity for a change: a member with another one is left alone. */
   get identity(): { readonly identity?: string } {
-    const { found } = this.state
-    return found === null || found.identity === '' ? {} : { identity: found.identity }
+    const identity = this.state.found?.identity ?? ''
+    return identity === '' ? {} : { identity }
   }
 
   /** Ends the run; a hold that was kept up is still kept up. */

@@ -233,11 +233,16 @@ function arrivedSince(
 }
 
 /** A process whose count of arrivals fell while it lived: another client has cleared its counters. */
-export function clearedCounters({ ending, proof }: DrainState): string | undefined {
-  const marks = [...(ending.marks ?? [])]
-  return marks.find(([name, mark]) => {
-    const now = proof.scopes.get(name)?.last
-    if (now?.state !== 'read' || now.incarnation !== mark.incarnation) return false
-    return now.active + now.queued === 0 && (now.arrivals ?? Infinity) < (mark.arrivals ?? 0)
-  })?.[0]
+export function clearedCounters({ ending: { marks }, proof }: DrainState): string | undefined {
+  for (const [name, { last }] of proof.scopes) {
+    const mark = marks?.get(name)
+    if (mark !== undefined && hasFallen(mark, last)) return name
+  }
+  return undefined
+}
+
+function hasFallen({ arrivals: before, incarnation }: ScopeMark, now: LoadScope): boolean {
+  const { active, queued, arrivals } = now
+  if (before === null || arrivals === undefined || now.incarnation !== incarnation) return false
+  return active + queued === 0 && arrivals < before
 }

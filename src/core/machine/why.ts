@@ -156,8 +156,7 @@ function explainOpen(state: DrainState, now: number, say: Say): void {
 function explainVanished({ ref, last, found }: DrainState, say: Say): boolean {
   if (last === null) return false
   const { reading } = last
-  if (reading.present && (found === null || isSameIdentity(reading.identity, found.identity)))
-    return false
+  if (reading.present && isSameIdentity(reading.identity, found?.identity)) return false
   const seen = reading.present ? 'is another member' : 'is absent'
   say(
     'unreadable',

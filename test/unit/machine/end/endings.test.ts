@@ -6,6 +6,12 @@ function losses(run: MemberRun): readonly string[] {
   return run.effects.flatMap((effect) => (effect.type === 'lost' ? [effect.error.code] : []))
 }
 
+function wordsOf(run: MemberRun): string {
+  return run.effects
+    .flatMap((effect) => (effect.type === 'lost' ? effect.error.message : []))
+    .join()
+}
+
 describe('an idle member', () => {
   test('is told once, with its phase first', () => {
     const run = held().lookAt(500).lookAt(1_000)
@@ -95,15 +101,16 @@ describe('a run that has settled', () => {
   })
 
   test('says that counters were cleared', () => {
-    const words = (figures: Figures) =>
-      idle()
-        .settle()
-        .scope('w1', figures)
-        .look()
-        .effects.flatMap((effect) => (effect.type === 'lost' ? [effect.error.message] : []))
-    expect(words({ arrivals: 3 }).join()).toContain('the counters of w1 began anew')
-    expect(words({ arrivals: 3, active: 1 }).join()).toContain('got work again')
-    expect(words({ arrivals: 101 }).join()).toContain('got work again')
+    const words = (figures: Figures) => wordsOf(idle().settle().scope('w1', figures).look())
+    expect(words({ arrivals: 3 })).toContain('the counters of w1 began anew')
+    expect(words({ arrivals: 3, active: 1 })).toContain('got work again')
+    expect(words({ arrivals: 3, active: 1, queued: 1 })).toContain('got work again')
+    expect(words({ arrivals: 3, incarnation: 'w1.2' })).toContain('got work again')
+    expect(words({ arrivals: 101 })).toContain('got work again')
+    const two = held({ scopes: { w2: {} } })
+      .idle()
+      .settle()
+    expect(wordsOf(two.scope('w2', { arrivals: 101 }).look())).toContain('got work again')
   })
 
   test('reports nothing if it was not idle', () => {
