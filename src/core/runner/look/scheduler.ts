@@ -286,7 +286,8 @@ export class Scheduler {
     const refs = union(seats)
     const present = [...this.#seats]
     const look = await this.#observe(refs, askedAt)
-    this.#costs.add(look.at, look.at - askedAt)
+    // A look that failed shows how long its limit is, not what a look takes.
+    if (look.error === undefined) this.#costs.add(look.at, look.at - askedAt)
     // A look at everything goes to all subscribers, also to those with a long wait after failures.
     const shown = refs === 'all' && look.error === undefined ? present : seats
     // The next look is scheduled only after all subscribers have requested theirs.
