@@ -16,7 +16,7 @@ export interface PhaseEvent extends MemberEvent<'phase'> {
   readonly to: Phase
 }
 
-/** The load of a member, when it changed and at least once a second. */
+/** The load of a member, when it changed, and until it is idle at least once a second. */
 export interface LoadEvent extends MemberEvent<'load'> {
   /** In flight, over every process that could be read. */
   readonly active: number

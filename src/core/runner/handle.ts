@@ -1,6 +1,6 @@
 import type { TypedEvents } from '../emitter.js'
 import { Hub, HubHandle } from '../event-hub.js'
-import { DRAIN_EVENTS, type DrainEvent } from '../events.js'
+import { DRAIN_EVENTS, type DrainEvent, type LoadEvent } from '../events.js'
 import { refKey } from '../../provider/member-ref.js'
 import type { DrainReport, Why } from '../../provider/report.js'
 import type { Ticket } from '../tickets/ticket.js'
@@ -57,8 +57,8 @@ export interface HandleBody {
 /** Passes the events of one drain to every listener. */
 export class EventHub extends Hub<DrainEvent> {
   readonly #every: number
-  /** When the last load event of each member was sent, in epoch milliseconds. */
-  readonly #said = new Map<string, number>()
+  /** The last load event of each member that was sent. */
+  readonly #said = new Map<string, LoadEvent>()
 
   /** @param every - the shortest time between two loads of one member, in milliseconds */
   constructor(onEvent: ((e: DrainEvent) => void) | undefined, every = 0) {
@@ -69,13 +69,19 @@ export class EventHub extends Hub<DrainEvent> {
   override emit(event: DrainEvent): void {
     if (event.type === 'load' && this.#every > 0) {
       const key = refKey(event.ref)
-      const at = Date.parse(event.at)
-      const since = at - (this.#said.get(key) ?? -Infinity)
-      // A wall clock that was set back must not suppress events.
-      if (since >= 0 && since < this.#every) return
-      this.#said.set(key, at)
+      if (this.#isTooSoon(event, this.#said.get(key))) return
+      this.#said.set(key, event)
     }
     super.emit(event)
+  }
+
+  /** An idle member is not told again unless it changes, so its load must not be the one that is left out. */
+  #isTooSoon(event: LoadEvent, said: LoadEvent | undefined): boolean {
+    if (said === undefined || event.phase === 'idle') return false
+    if (event.phase !== said.phase || event.own !== said.own) return false
+    const since = Date.parse(event.at) - Date.parse(said.at)
+    // A wall clock that was set back must not suppress events.
+    return since >= 0 && since < this.#every
   }
 }
 

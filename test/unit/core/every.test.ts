@@ -4,12 +4,12 @@ import { describe, expect, it } from 'vitest'
 
 const web1 = { pool: 'web', member: 'web1' }
 
-async function logged(every: '5s' | undefined): Promise<readonly DrainEvent[]> {
+async function logged(every: '5s' | '1m' | undefined, seal = true): Promise<readonly DrainEvent[]> {
   const clock = fakeClock()
   const lb = fakeProvider({ pools: { web: ['web1', 'web2'] }, clock })
   const end = lb.occupy(web1)
   const events: DrainEvent[] = []
-  const run = startDrain(lb, web1, { clock, timeout: '1m', every })
+  const run = startDrain(lb, web1, { clock, timeout: '1m', every, seal })
   const reading = (async () => {
     for await (const event of run) events.push(event)
   })()
@@ -25,12 +25,28 @@ async function logged(every: '5s' | undefined): Promise<readonly DrainEvent[]> {
 const loads = (events: readonly DrainEvent[]): readonly number[] =>
   events.flatMap((event) => (event.type === 'load' ? [Date.parse(event.at)] : []))
 
+const lastLoad = (events: readonly DrainEvent[]): DrainEvent | undefined =>
+  events.findLast(({ type }) => type === 'load')
+
 describe('the option every', () => {
   it('keeps load events of one member that far apart', async () => {
-    const times = loads(await logged('5s'))
+    // Another phase or state is told at once.
+    const draining = (await logged('5s')).filter(
+      (event) => event.type === 'load' && event.phase === 'draining' && event.own === 'drain',
+    )
+    const times = loads(draining)
     expect(times.length).toBeGreaterThan(3)
     const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0))
     expect(Math.min(...gaps)).toBeGreaterThanOrEqual(5_000)
+  })
+
+  it.each(['5s', '1m'] as const)('shows at last what is left at idle, with %s', async (every) => {
+    for (const seal of [true, false]) {
+      const [all, some] = [await logged(undefined, seal), await logged(every, seal)]
+      const [last, lastOfAll] = [lastLoad(some), lastLoad(all)]
+      expect(last).toMatchObject({ phase: 'idle', own: seal ? 'maint' : 'drain', active: 0 })
+      expect({ ...last, at: '', scopes: [] }).toEqual({ ...lastOfAll, at: '', scopes: [] })
+    }
   })
 
   it('lets every load event through when it is not given', async () => {
