@@ -54,3 +54,20 @@ export function isClosed(error: DrainableError): boolean {
 export function isUnreachable(error: unknown): error is DrainableError {
   return isDrainableError(error, 'UNREACHABLE', 'CALL_TIMEOUT', 'CONNECTION_LOST')
 }
+
+/**
+ * The end of every call on a provider that was closed. Mostly the provider was meant to live longer, and `await using`
+ * closed it while a call without an `await` was under way.
+ *
+ * @param provider - its name
+ * @param where - which of several it is: an address, a path
+ */
+export function closedError(provider: string, where: string, cause?: unknown): DrainableError {
+  const words = `${where}: this provider was closed before the call ended: is an \`await\` missing?`
+  const data = { provider, retryable: false }
+  return new DrainableError(
+    'CONNECTION_LOST',
+    words,
+    cause === undefined ? data : { ...data, cause },
+  )
+}

@@ -109,7 +109,9 @@ class StandingClock implements FakeClock {
     while (!state.settled) {
       const next = this.#next()
       if (!next && turnsLeft-- <= 0) {
-        throw new Error('The promise has not settled and no timer is left that could settle it')
+        throw new Error(
+          'The promise has not settled and no timer is left that could settle it; was `{ clock }` given to the call too?',
+        )
       }
       if (next && next.at > until) {
         throw new Error(`The promise has not settled within ${limit} ms of the fake clock`)

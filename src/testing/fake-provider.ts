@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { pause } from '../provider/clock.js'
 import type { Clock } from '../provider/clock.js'
+import { closedError } from '../provider/thrown.js'
 import type {
   AdminState,
   CallContext,
@@ -233,12 +234,7 @@ class InMemoryProvider implements FakeProvider {
   }
 
   close(): Promise<void> {
-    this.#closing.abort(
-      new DrainableError('CONNECTION_LOST', `The provider ${this.instance} was closed`, {
-        provider: this.name,
-        retryable: false,
-      }),
-    )
+    this.#closing.abort(closedError(this.name, this.instance))
     return Promise.resolve()
   }
 

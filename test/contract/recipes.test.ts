@@ -15,7 +15,9 @@ import {
 } from 'drainable'
 import type { DrainableProvider } from 'drainable'
 import { fakeProvider, type FakeProvider } from 'drainable/testing'
-import { afterAll, describe, expect, it, vi } from 'vitest'
+import { startFake, type FakeOptions, type HaproxyFake } from 'drainable/testing/haproxy-runtime'
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { eventually } from '../support/eventually.js'
 import { notRun, recipe, type Loaded } from '../support/recipe-pages.js'
 
 const web1 = { pool: 'web', member: 'web1' }
@@ -95,7 +97,7 @@ describe('the recipes of the docs', () => {
       (lb: DrainableProvider) => Promise<void>
     >
     const shown = call(lb)
-    await vi.waitFor(() => expect(lb.state(web1)).not.toBe('ready'))
+    await eventually(() => expect(lb.state(web1)).not.toBe('ready'))
     end()
     await shown
     expect(lb.load(web1)).toBe(0)
@@ -174,19 +176,6 @@ describe('the recipes of the docs', () => {
     await tickets.set('mine', { ...ticket, owner })
     await call(lb)
     expect(lb.state(web1)).toBe('ready')
-  })
-
-  it.concurrent('inside a preStop hook', async () => {
-    const { lb } = balancer()
-    const { address } = await addressOf(lb, 'web1')
-    lb.occupy(web1)
-    const errors = vi.spyOn(console, 'error').mockImplementation(() => undefined)
-    const { call } = (await recipe('Inside a preStop hook: preStop')) as Loaded<
-      (lb: DrainableProvider, ip: string, grace: number) => Promise<void>
-    >
-    await call(lb, address, 9_000)
-    expect(errors.mock.calls.flat().join()).toContain('in flight')
-    expect(lb.state(web1)).toBe('drain')
   })
 
   it.concurrent('scale in', async () => {
@@ -301,34 +290,149 @@ describe('the recipes of the docs', () => {
     expect(console.log).toHaveBeenCalledWith('web', 'web1', 'ready', 'up', 3)
   })
 
-  it('Ctrl-C during the action stops the action', async () => {
-    const { lb } = balancer()
-    const { call } = (await recipe('Ctrl-C puts it back: atATerminal')) as Loaded<
-      (lb: DrainableProvider, work: (signal: AbortSignal) => Promise<void>) => Promise<void>
-    >
-    const working = call(lb, (signal) => {
-      const stopped = new Promise<void>((_, reject) => {
-        signal.addEventListener('abort', () => reject(signal.reason as Error))
-      })
-      process.emit('SIGINT')
-      return stopped
+  describe('inside a preStop hook', () => {
+    const web = [1, 2].map((n) => ({ name: `web${n}`, address: `10.0.0.${n}`, port: 80 }))
+
+    /** Runs the hook of web1 against a HAProxy on TCP; what it printed. */
+    async function stopping(
+      pools: Required<FakeOptions>['pools'],
+      prepare: (fake: HaproxyFake) => unknown,
+    ) {
+      const said: unknown[] = []
+      const errors = vi
+        .spyOn(console, 'error')
+        .mockImplementation((...words: unknown[]) => void said.push(...words))
+      const fake = await startFake({ pools, port: 0, master: true })
+      const at = (address: typeof fake.socket | undefined): string =>
+        typeof address === 'object' ? `${address.host}:${address.port}` : ''
+      vi.stubEnv('POD_IP', '10.0.0.1')
+      vi.stubEnv('GRACE_SECONDS', '10')
+      vi.stubEnv('HAPROXY', at(fake.socket))
+      vi.stubEnv('HAPROXY_MASTER', at(fake.master))
+      await prepare(fake)
+      const { call } = await recipe(
+        'Inside a preStop hook: script',
+        expect.getState().currentTestName,
+      )
+      await (call as () => Promise<unknown>)()
+      const mask = await Promise.resolve(fake.adminMask(web1)).catch(() => undefined)
+      await fake[Symbol.asyncDispose]()
+      errors.mockRestore()
+      vi.unstubAllEnvs()
+      return { said: said.join(' '), mask }
+    }
+
+    it('drains the pod', async () => {
+      const { said, mask } = await stopping({ web }, () => undefined)
+      expect(said).toBe('')
+      expect(mask).not.toBe(0)
     })
-    await expect(working).rejects.toThrow('stopped by Ctrl-C')
-    expect(lb.state(web1)).toBe('maint')
+
+    it('says what is left', async () => {
+      const { said, mask } = await stopping({ web }, (fake) => fake.occupy(web1))
+      expect(said).toMatch(/^web: .*1 in flight/)
+      expect(mask).not.toBe(0)
+    })
+
+    it('does not drain the only replica', async () => {
+      const { said, mask } = await stopping({ web: web.slice(0, 1) }, () => undefined)
+      expect(said).toContain('keepReady')
+      expect(mask).toBe(0)
+    })
+
+    it('ends by itself if no HAProxy is there', async () => {
+      const { said } = await stopping({ web }, (fake) => fake[Symbol.asyncDispose]())
+      expect(said).toMatch(/^not drained: .*nothing listens there/)
+    })
   })
 
-  it('Ctrl-C puts the server back', async () => {
-    const { lb } = balancer()
-    const { call } = (await recipe('Ctrl-C puts it back: atATerminal')) as Loaded<
-      (lb: DrainableProvider, work: () => Promise<void>) => Promise<void>
-    >
-    const end = lb.occupy(web1)
-    const working = call(lb, () => Promise.resolve())
-    await vi.waitFor(() => expect(lb.state(web1)).toBe('drain'))
-    process.emit('SIGINT')
-    await expect(working).rejects.toThrow('stopped by Ctrl-C')
-    expect(lb.state(web1)).toBe('ready')
-    end()
+  describe('a roll at a terminal', () => {
+    type Install = (address: string, signal: AbortSignal) => Promise<void>
+
+    /** What it prints, its exit code, and the state of each server. */
+    async function rolled(lb: FakeProvider, install: Install) {
+      const said: string[] = []
+      const hear = (...words: unknown[]): void => void said.push(words.join(' '))
+      vi.mocked(console.log).mockImplementation(hear)
+      const errors = vi.spyOn(console, 'error').mockImplementation(hear)
+      const { call } = await recipe('Roll a fleet at a terminal: rollAtATerminal')
+      const code = await (call as (lb: FakeProvider, install: Install) => Promise<number>)(
+        lb,
+        install,
+      )
+      errors.mockRestore()
+      vi.mocked(console.log).mockImplementation(() => undefined)
+      const states = ['web1', 'web2', 'web3'].map((member) => lb.state({ pool: 'web', member }))
+      return { said, code, states }
+    }
+
+    it('ends with 0 once every server is done', async () => {
+      const { lb } = balancer(3)
+      const { said, code, states } = await rolled(lb, () => Promise.resolve())
+      expect(code).toBe(0)
+      expect(states).toEqual(['ready', 'ready', 'ready'])
+      expect(said).toContain('web1: healthy again')
+      expect(said.at(-1)).toBe('done: 3 of 3 servers are done')
+    })
+
+    it('names on Ctrl-C what is left drained, and what a second roll leaves out', async () => {
+      const { lb } = balancer(3)
+      const first = await rolled(lb, async (_, signal) => {
+        process.emit('SIGINT')
+        signal.throwIfAborted()
+      })
+      expect(first.code).toBe(1)
+      expect(first.states).toEqual(['maint', 'ready', 'ready'])
+      expect(first.said.at(-1)).toBe('left drained, ready() opens them: web/web1')
+      const second = await rolled(lb, () => Promise.resolve())
+      expect(second.code).toBe(0)
+      expect(second.states).toEqual(['maint', 'ready', 'ready'])
+      expect(second.said.at(-1)).toBe('still out, as they were before: web/web1')
+    })
+  })
+
+  describe('Ctrl-C', () => {
+    type Work = (signal: AbortSignal) => Promise<void>
+    let said: unknown[][]
+
+    beforeEach(() => {
+      said = []
+      vi.spyOn(console, 'error').mockImplementation((...words: unknown[]) => void said.push(words))
+    })
+    afterEach(() => {
+      vi.mocked(console.error).mockRestore()
+    })
+
+    async function atATerminal(lb: DrainableProvider, work: Work): Promise<void> {
+      const { call } = await recipe('Ctrl-C puts it back: atATerminal')
+      return (call as (lb: DrainableProvider, work: Work) => Promise<void>)(lb, work)
+    }
+
+    it('during the action stops the action', async () => {
+      const { lb } = balancer()
+      const working = atATerminal(lb, (signal) => {
+        const stopped = new Promise<void>((_, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason as Error))
+        })
+        process.emit('SIGINT')
+        return stopped
+      })
+      await expect(working).rejects.toThrow('stopped by Ctrl-C')
+      expect(lb.state(web1)).toBe('maint')
+      expect(said).toEqual([['web1 is maint', '(the work had begun: ready() opens it)']])
+    })
+
+    it('puts the server back', async () => {
+      const { lb } = balancer()
+      const end = lb.occupy(web1)
+      const working = atATerminal(lb, () => Promise.resolve())
+      await eventually(() => expect(lb.state(web1)).toBe('drain'))
+      process.emit('SIGINT')
+      await expect(working).rejects.toThrow('stopped by Ctrl-C')
+      expect(lb.state(web1)).toBe('ready')
+      expect(said).toEqual([['web1 is ready', '']])
+      end()
+    })
   })
 
   describe('a server that takes itself out', () => {
@@ -383,8 +487,8 @@ describe('the recipes of the docs', () => {
     vi.mocked(console.log).mockImplementation((...words: unknown[]) => void said.push(words))
     const following = call(lb, stop.signal)
     lb.setBehind(web1, 'drain')
-    await vi.waitFor(() => expect(said).toContainEqual(['web1', 'draining']), 10_000)
-    await vi.waitFor(() => expect(said.flat().join()).toMatch(/web\/web1: 0 in flight/), 10_000)
+    await eventually(() => expect(said).toContainEqual(['web1', 'draining']))
+    await eventually(() => expect(said.flat().join()).toMatch(/web\/web1: 0 in flight/))
     stop.abort()
     await following.catch(() => undefined)
     expect(lb.state(web1)).toBe('drain')

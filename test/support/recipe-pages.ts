@@ -28,7 +28,10 @@ const blocks = pages
   .filter(({ path }) => told.includes(path))
   .flatMap((page) => blocksOf(page).map((block) => ({ ...block, whole: page.text })))
 for (const block of blocks) {
-  for (const [, name = ''] of block.text.matchAll(/^export (?:async )?function (\w+)/gm)) {
+  const found = block.text.matchAll(/^export (?:async )?function (\w+)/gm)
+  const functions = [...found].map(([, name = '']) => name)
+  const isScript = block.language === 'ts' && functions.length === 0
+  for (const name of isScript ? ['script'] : functions) {
     const key = `${headingOf(block.whole, block.line)}: ${name}`
     recipes.set(key, async (own) => {
       const path = join(folder, `${block.line}-${own}.ts`)
@@ -37,7 +40,8 @@ for (const block of blocks) {
         .replaceAll(/\/var\/lib\/\w+/g, join(folder, own))
         .replaceAll('8080', '80')
       await writeFile(path, text)
-      return ((await import(/* @vite-ignore */ path)) as Record<string, Recipe>)[name] as Recipe
+      const run = (): Promise<unknown> => import(/* @vite-ignore */ path)
+      return isScript ? run : (((await run()) as Record<string, Recipe>)[name] as Recipe)
     })
   }
 }
@@ -63,7 +67,10 @@ export interface Loaded<F> {
   readonly folder: string
 }
 
-/** A recipe by the heading it stands under and its name: `Roll a fleet: deploy`. Each is loaded with folders of its own. */
+/**
+ * A recipe by the heading it stands under and its name: `Roll a fleet: deploy`. Each is loaded with folders of its own.
+ * A whole script has the name `script`, and runs when it is called.
+ */
 export async function recipe(key: string, place = ''): Promise<Loaded<Recipe>> {
   run.add(key)
   const load = recipes.get(key)

@@ -1,6 +1,7 @@
 import { systemClock } from '../../provider/clock.js'
 import { canonicalAddress } from '../../provider/address.js'
 import { abortable } from '../../provider/abort.js'
+import { closedError } from '../../provider/thrown.js'
 import type {
   CallContext,
   Change,
@@ -124,9 +125,7 @@ export class EnvoyListenerProvider implements DrainableProvider {
   }
 
   close(): Promise<void> {
-    const words = `${this.instance}: the provider was closed`
-    const data = { provider: PROVIDER, retryable: false }
-    this.#closing.abort(new DrainableError('CONNECTION_LOST', words, data))
+    this.#closing.abort(closedError(PROVIDER, this.instance))
     return Promise.resolve()
   }
 

@@ -1,6 +1,7 @@
 import { RecentMap } from '../../kit/recent-map.js'
 import { Turnstile } from '../../kit/turnstile.js'
 import { systemClock } from '../../provider/clock.js'
+import { closedError } from '../../provider/thrown.js'
 import type {
   CallContext,
   Change,
@@ -10,7 +11,6 @@ import type {
   ProviderInfo,
   Snapshot,
 } from '../../provider/contract.js'
-import { DrainableError } from '../../provider/error.js'
 import { canonicalMember } from './codec/address.js'
 import { applyChanges, leftOut } from './change/change.js'
 import { refuseChanges } from './change/foreign.js'
@@ -231,12 +231,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   }
 
   async close(): Promise<void> {
-    this.#closing.abort(
-      new DrainableError('CONNECTION_LOST', `${this.instance}: the provider was closed`, {
-        provider: this.name,
-        retryable: false,
-      }),
-    )
+    this.#closing.abort(closedError(this.name, this.instance))
     await this.#opened.catch(() => undefined)
     await this.#sink.close()
     await this.#fleet.close()

@@ -1,5 +1,5 @@
 /**
- * Drain pool members and nodes of an F5 BIG-IP (LTM, TMOS 13 to 17) over iControl REST.
+ * Drain pool members and nodes of an F5 BIG-IP (LTM, TMOS 13 to 17.5 and 21) over iControl REST.
  *
  * @example
  * ```ts

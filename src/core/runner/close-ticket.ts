@@ -3,6 +3,7 @@ import { stillLate } from '../machine/decide/open.js'
 import { owesUndo } from '../machine/ledger/owner.js'
 import { ownOf, type DrainState } from '../machine/state.js'
 import { leaveTicket } from './balancer/balancer.js'
+import { forgetTicket, leaveTicketBehind } from './balancer/left-tickets.js'
 import { settledWithin, STORE_LIMIT } from './look/call.js'
 import type { RunState } from './run-state.js'
 
@@ -15,6 +16,7 @@ export async function closeTicket(run: RunState, report: DrainReport): Promise<v
   const holds = states.some(({ ending }) => ending.holding)
   const gone = states.every((state) => state.phase === 'removed')
   const drop = gone || (over && !owes && !holds)
+  if (!drop) leaveTicketOpen(run)
   const written = drop ? dropUnlessKept(run) : sender?.save()
   // If the ticket can't be deleted, it stays and is found as an orphan.
   await settledWithin(written ?? Promise.resolve(), spec.clock, STORE_LIMIT)
@@ -30,10 +32,25 @@ export async function closeUndone(run: RunState): Promise<void> {
   await settledWithin(written ?? Promise.resolve(), spec.clock, STORE_LIMIT)
 }
 
+/** The ticket stays: it is deleted once `ready()` has opened all its members. */
+export function leaveTicketOpen(run: RunState): void {
+  const { keeper, spec, states } = run
+  if (keeper?.kept !== true || keeper.closed || spec.side !== 'drain') return
+  const drop = (): Promise<void> =>
+    settledWithin(dropUnlessKept(run) ?? Promise.resolve(), spec.clock, STORE_LIMIT)
+  leaveTicketBehind(
+    spec.provider,
+    keeper.head.id,
+    states.map(({ ref }) => ref),
+    { by: keeper, drop },
+  )
+}
+
 /**
  * Deletes the ticket, unless another run of this process continues it for other members, or for its later changes.
  */
 function dropUnlessKept({ keeper, spec }: RunState): Promise<void> | undefined {
+  if (keeper !== undefined) forgetTicket(spec.provider, keeper.head.id)
   if (keeper === undefined || !leaveTicket(spec.provider, keeper.head.id)) return keeper?.drop()
   keeper.yield()
   return keeper.written()

@@ -1,6 +1,6 @@
 import { DrainableError } from '../../provider/error.js'
 import type { DrainReport } from '../../provider/report.js'
-import { closeTicket } from './close-ticket.js'
+import { closeTicket, leaveTicketOpen } from './close-ticket.js'
 import type { Contest } from './balancer/contest.js'
 import type { InForce } from './in-force.js'
 import { leaveIdle } from './balancer/left-idle.js'
@@ -170,6 +170,7 @@ export class Ending {
     this.#run.left = true
     stop.abort(new DrainableError('CONFLICT', 'the drain was released'))
     if (spec.side === 'drain') leaveIdle(spec.provider, this.#run.states)
+    leaveTicketOpen(this.#run)
     this.#contest.leave()
   }
 

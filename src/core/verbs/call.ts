@@ -18,12 +18,15 @@ export interface Call {
   readonly onEvent?: ((event: DrainEvent) => void) | undefined
 }
 
+/** What was given in place of a function that does work: `act: install()` begins it before anything is drained. */
+export const ITS_CALL =
+  'expected a function, found a promise: pass the function, not its call (`install`, not `install()`)'
+
 /** A schema for a function option. */
 export const fn = once(() =>
-  z.custom<(...args: never[]) => unknown>(
-    (value) => typeof value === 'function',
-    'expected a function',
-  ),
+  z.custom<(...args: never[]) => unknown>((value) => typeof value === 'function', {
+    error: ({ input }) => (isPromise(input) ? ITS_CALL : 'expected a function'),
+  }),
 )
 
 const CLOCK = 'expected a clock with now() and setTimeout(), and wall() or none'

@@ -1,5 +1,6 @@
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
+import { isPromise } from '../../provider/options.js'
 import type { DrainReport } from '../../provider/report.js'
 import { drainCombined } from '../combined/drain.js'
 import { partsOf } from '../combined/parts.js'
@@ -8,7 +9,7 @@ import type { DrainEvent } from '../events.js'
 import { DrainHandle, EventHub, type Drain } from '../runner/handle.js'
 import { toError } from '../runner/report.js'
 import type { Run } from '../runner/run.js'
-import { checkProvider } from './call.js'
+import { checkProvider, ITS_CALL } from './call.js'
 import { newDrainRun } from './drain-run.js'
 import { parsePolicy, type Policy, type ResolvedPolicy } from './policy.js'
 import { parseTarget, type ResolvedTarget, type Target } from './target.js'
@@ -181,10 +182,10 @@ export async function drain<T>(
   }
   const resolved = parsePolicy(policy, subject)
   if (action !== undefined && typeof action !== 'function') {
-    throw new DrainableError(
-      'INVALID_OPTIONS',
-      `${subject}: action: expected a function, found ${describe(action)}; leave it out to wait for the report alone`,
-    )
+    const words = isPromise(action)
+      ? ITS_CALL
+      : `expected a function, found ${describe(action)}; leave it out to wait for the report alone`
+    throw new DrainableError('INVALID_OPTIONS', `${subject}: action: ${words}`)
   }
   const { handle, run } = openAny(provider, target, parsed, resolved, subject)
   try {

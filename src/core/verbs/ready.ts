@@ -14,6 +14,7 @@ import { openGoal, type OpenGoal } from '../machine/goal.js'
 import { initialState } from '../machine/state.js'
 import { LAST_LOOK } from '../runner/look/call.js'
 import { guarded } from '../emitter.js'
+import { closeOpened } from '../runner/balancer/left-tickets.js'
 import { Run } from '../runner/run.js'
 import type { OwnHealthCheck } from '../runner/run-spec.js'
 import { callShape, checkProvider, type Call } from './call.js'
@@ -195,6 +196,10 @@ export async function openReady(
   const report = await run.done
   if (report.outcome === 'aborted' && call.signal?.aborted === true) throw call.signal.reason
   throwUnlessOpened(report, subject)
+  await closeOpened(
+    provider,
+    report.members.map(({ ref }) => ref),
+  )
   return { members: report.members.map((member) => opened(member, run.goalOf(member.ref))) }
 }
 

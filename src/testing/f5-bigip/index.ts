@@ -1,7 +1,7 @@
 /**
- * A fake BIG-IP: iControl REST over HTTPS as TMOS 13.1, 15.1 and 17.1 speak it, with tokens, pools, members, nodes,
- * statistics, roles, config-sync, transactions, restarts and the device's refusals. It keeps its own state, and is
- * independent of the adapter.
+ * A fake BIG-IP: iControl REST over HTTPS as TMOS 13.1, 15.1, 17.1, 17.5 and 21.0 speak it, with tokens, pools, members,
+ * nodes, statistics, roles, config-sync, transactions, restarts and the device's refusals. It keeps its own state, and
+ * is independent of the adapter.
  *
  * @example
  * ```ts

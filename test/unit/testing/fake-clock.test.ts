@@ -117,7 +117,9 @@ describe('fakeClock', () => {
   test('says so if nothing can settle the promise', async () => {
     const clock = fakeClock()
     const never = new Promise<void>(() => undefined)
-    await expect(clock.runUntil(never)).rejects.toThrow('no timer is left')
+    await expect(clock.runUntil(never)).rejects.toThrow(
+      'no timer is left that could settle it; was `{ clock }` given to the call too?',
+    )
     const poll = (): void => void clock.setTimeout(poll, 1_000)
     poll()
     await expect(clock.runUntil(never, 60_000)).rejects.toThrow('60000 ms')

@@ -1,6 +1,7 @@
 import { systemClock, type Clock } from '../../../provider/clock.js'
+import { closedError } from '../../../provider/thrown.js'
 import type { CallContext } from '../../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { isDrainableError, type DrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
 import { cutShort } from '../../../kit/json.js'
 import {
@@ -110,13 +111,7 @@ export class NitroSession {
   /** Logs out and closes every socket. */
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return
-    const closed = 'this provider is closed, make a new one'
-    this.#closing.abort(
-      new DrainableError('CONNECTION_LOST', `${this.url}: ${closed}`, {
-        provider: 'citrix-adc',
-        retryable: false,
-      }),
-    )
+    this.#closing.abort(closedError('citrix-adc', this.url))
     const token = await this.#login.end()
     if (token !== undefined) {
       await this.#logOut(token, systemClock)

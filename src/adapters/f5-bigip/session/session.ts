@@ -1,4 +1,5 @@
 import { systemClock } from '../../../provider/clock.js'
+import { closedError } from '../../../provider/thrown.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
@@ -208,12 +209,7 @@ export class Session {
   }
 
   async #once(ask: Ask, ctx: CallContext): Promise<Meaning> {
-    if (this.#closed) {
-      throw new DrainableError('CONNECTION_LOST', `the provider for ${this.host} is closed`, {
-        provider: PROVIDER,
-        retryable: false,
-      })
-    }
+    if (this.#closed) throw closedError(PROVIDER, this.host)
     if (ask.method !== 'GET' && ask.transaction === undefined) {
       await this.#pace.wait(ctx.clock, ctx.signal)
     }
@@ -288,13 +284,7 @@ export class Session {
         ...(late === undefined ? {} : { late }),
       })
     } catch (error) {
-      if (this.#closed && isDrainableError(error)) {
-        throw new DrainableError('CONNECTION_LOST', `the provider for ${this.host} was closed`, {
-          provider: PROVIDER,
-          retryable: false,
-          cause: error,
-        })
-      }
+      if (this.#closed && isDrainableError(error)) throw closedError(PROVIDER, this.host, error)
       throw error
     }
   }

@@ -1,4 +1,5 @@
 import type { CallContext } from '../../../provider/contract.js'
+import { closedError } from '../../../provider/thrown.js'
 import { DrainableError, isDrainableError, type ErrorCode } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
 import { instanceOf } from '../../../kit/options.js'
@@ -162,12 +163,7 @@ export class DataplaneApi implements AsyncDisposable {
   }
 
   async close(): Promise<void> {
-    this.#closed.abort(
-      new DrainableError('CONNECTION_LOST', `${this.instance}: the provider is closed`, {
-        provider: PROVIDER,
-        retryable: false,
-      }),
-    )
+    this.#closed.abort(closedError(PROVIDER, this.instance))
     await this.#http.close()
   }
 

@@ -10,6 +10,7 @@ import {
   withAdvice,
 } from '../../../kit/tls-words.js'
 import { Turnstile } from '../../../kit/turnstile.js'
+import { closedError } from '../../../provider/thrown.js'
 import { DrainableError, type ErrorCode } from '../../../provider/error.js'
 import type { CallContext, Tls } from '../../../provider/contract.js'
 import type { Address } from '../codec/address.js'
@@ -166,7 +167,7 @@ export class RuntimeSocket {
         return
       }
       if (this.#closed) {
-        reject(closedError(this.label))
+        reject(closedError('haproxy-runtime', this.label))
         return
       }
       const socket = this.#dial()
@@ -294,11 +295,13 @@ export class RuntimeSocket {
   }
 
   #error(cause: Error, sent: boolean): DrainableError {
-    return this.#closed ? closedError(this.label) : socketError(this.label, cause, sent, this.#kind)
+    return this.#closed
+      ? closedError('haproxy-runtime', this.label)
+      : socketError(this.label, cause, sent, this.#kind)
   }
 
   #hungUp(): DrainableError {
-    if (this.#closed) return closedError(this.label)
+    if (this.#closed) return closedError('haproxy-runtime', this.label)
     return new DrainableError(
       'CONNECTION_LOST',
       this.#tls === undefined && 'host' in this.#address.to
@@ -322,11 +325,4 @@ export class RuntimeSocket {
 
 function ignore(): void {
   // ignore errors of a socket that no call waits for any more
-}
-
-function closedError(label: string): DrainableError {
-  return new DrainableError('CONNECTION_LOST', `${label}: this provider was closed`, {
-    provider: 'haproxy-runtime',
-    retryable: false,
-  })
 }

@@ -29,6 +29,11 @@ export class TicketKeeper {
     return this.#writer.kept
   }
 
+  /** See {@link TicketWriter.closed}. */
+  get closed(): boolean {
+    return this.#writer.closed
+  }
+
   /** The ticket as of now. */
   ticket(states: Iterable<DrainState>): Ticket {
     const offset = wallOf(this.#clock) - this.#clock.now()

@@ -42,6 +42,11 @@ export class TicketWriter {
     return this.#keptAt !== undefined
   }
 
+  /** Whether this run has dropped the ticket, or handed it over. */
+  get closed(): boolean {
+    return this.#closed
+  }
+
   get #keptAt(): object | undefined {
     const { store, onTicket } = this.#targets
     return store ?? onTicket

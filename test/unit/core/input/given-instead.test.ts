@@ -58,6 +58,29 @@ describe('options that have none of their own are refused', () => {
   })
 })
 
+describe('a call in place of the function', () => {
+  const install = (): Promise<void> => Promise.resolve()
+  const words =
+    'expected a function, found a promise: pass the function, not its call (`install`, not `install()`)'
+
+  test.each([
+    ['drain(): action', (lb) => drain(lb, web1, {}, install() as never)],
+    ['roll(): act', (lb) => roll(lb, web1, { act: install() as never })],
+  ] as const satisfies readonly (readonly [string, (lb: DrainableProvider) => unknown])[])(
+    '%s',
+    async (field, call) => {
+      expect(await refusal(call)).toBe(`${field}: ${words}`)
+    },
+  )
+
+  test('anything else is no function either', async () => {
+    const said = await refusal((lb) => drain(lb, web1, {}, 'install' as never))
+    expect(said).toBe(
+      'drain(): action: expected a function, found string; leave it out to wait for the report alone',
+    )
+  })
+})
+
 describe('options of a class', () => {
   class Settings {
     timeout = '2m'
