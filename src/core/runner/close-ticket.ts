@@ -36,8 +36,7 @@ export async function closeUndone(run: RunState): Promise<void> {
 export function leaveTicketOpen(run: RunState): void {
   const { keeper, spec, states } = run
   if (keeper?.kept !== true || keeper.closed || spec.side !== 'drain') return
-  const drop = (): Promise<void> =>
-    settledWithin(dropUnlessKept(run) ?? Promise.resolve(), spec.clock, STORE_LIMIT)
+  const drop = (): Promise<void> => dropUnlessKept(run) ?? Promise.resolve()
   leaveTicketBehind(
     spec.provider,
     keeper.head.id,

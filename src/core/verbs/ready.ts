@@ -199,6 +199,7 @@ export async function openReady(
   await closeOpened(
     provider,
     report.members.map(({ ref }) => ref),
+    resolved.clock,
   )
   return { members: report.members.map((member) => opened(member, run.goalOf(member.ref))) }
 }

@@ -40,8 +40,8 @@ export interface Host {
   random(): number
 }
 
-/** Wishes per balancer, changes without an answer, calls and rolls under way. */
-const SHARED = ['balancers', 'left', 'coming', 'calls', 'rolls'].map((name) =>
+/** Wishes per balancer, changes without an answer, tickets left behind, calls and rolls under way. */
+const SHARED = ['balancers', 'left', 'left-tickets', 'coming', 'calls', 'rolls'].map((name) =>
   Symbol.for(`drainable.${name}.1`),
 )
 const processes = new AsyncLocalStorage<Globals>()

@@ -1,5 +1,7 @@
 import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
+import type { Clock } from '../../../provider/clock.js'
 import { refKey } from '../../../provider/member-ref.js'
+import { settledWithin, STORE_LIMIT } from '../look/call.js'
 
 /** A ticket that an ended drain of this process has left in its store. */
 interface LeftTicket {
@@ -56,6 +58,7 @@ export function forgetTicket(provider: DrainableProvider, id: string): void {
 export async function closeOpened(
   provider: DrainableProvider,
   refs: readonly MemberRef[],
+  clock: Clock,
 ): Promise<void> {
   const prefix = prefixOf(provider)
   const over: LeftTicket[] = []
@@ -66,5 +69,6 @@ export async function closeOpened(
     kept().delete(key)
     over.push(ticket)
   }
-  await Promise.all(over.map(({ drop }) => drop()))
+  const dropped = Promise.all(over.map(({ drop }) => drop()))
+  if (over.length > 0) await settledWithin(dropped, clock, STORE_LIMIT)
 }
