@@ -9,10 +9,11 @@ export interface DesiredMember {
   readonly pool: string
   /**
    * The member's name. With an address, the address decides which member is meant, and the name is used only to add
-   * one; without an address, the name decides.
+   * one; without an address, the name decides. Of several entries that mean one member, the state that wants most of
+   * it counts: `serve` before `drain` before `absent`. `set()` of a reconciler refuses that for entries by name alone.
    */
   readonly member?: string
-  /** Its address; IPv6 in any spelling. */
+  /** Its address; IPv6 in any spelling. Not its name: no name is resolved, and a reconciler refuses it. */
   readonly address?: string
   /** Its port. Without one, every port of the address is meant. */
   readonly port?: number

@@ -112,9 +112,9 @@ export class MemberDrain {
     return this.#handle.done
   }
 
-  /** Whether it has nothing to wait for but the balancer. */
+  /** Whether it has nothing to wait for but the balancer, or another drain is about to take its place. */
   get isBusy(): boolean {
-    return this.state === 'running'
+    return this.state === 'running' || this.replaced
   }
 
   /** Whether the member is still held up by its run; a drain that was overruled is not. */

@@ -15,6 +15,7 @@ import type { DrainableProvider } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 import { parseOptions } from '../provider/options.js'
 import { toDrainableError } from '../provider/thrown.js'
+import { checkSet, copySet } from './check-set.js'
 import { memoryTickets } from './memory-tickets.js'
 import { parseReconcile, type ReconcileOptions, type ResolvedReconcile } from './options.js'
 import { isLost, Session, type SessionSpec } from './session.js'
@@ -36,7 +37,8 @@ export interface Reconciler extends AsyncDisposable {
    * Sets the desired members of the pools: the whole set, each time. It is cheap: many calls a second share looks.
    * Before the first call nothing is changed.
    *
-   * @throws `INVALID_OPTIONS` with the path, for input of a shape the types do not allow
+   * @throws `INVALID_OPTIONS` with the path, before anything is changed: for input of a shape the types do not allow, an
+   *   unknown field, an address that is no IP address, and a name that two entries want in different states
    */
   set(desired: readonly DesiredMember[]): void
   /**
@@ -141,8 +143,9 @@ class Loop implements Reconciler {
 
   set(desired: readonly DesiredMember[]): void {
     checkDesiredList(`${SUBJECT}.set()`, desired, this.#options.pools)
+    checkSet(`${SUBJECT}.set()`, desired)
     // A copy: later changes to the caller's objects have no effect.
-    this.#desired = desired.map((one) => ({ ...one }))
+    this.#desired = copySet(desired)
     for (const { session } of this.#sessions) session.set(this.#desired)
   }
 

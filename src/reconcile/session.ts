@@ -90,7 +90,7 @@ export class Session {
   get isSettled(): boolean {
     const planned = this.#planned
     if (planned === undefined || planned.desired !== this.#desired) return false
-    return this.#work?.isBusy === false && !this.#isOpen()
+    return this.#spec.options.dryRun || this.#work?.isDone(planned.plan) === true
   }
 
   /** Ends it: nothing is changed any more, and what is held stays so. */
@@ -121,7 +121,8 @@ export class Session {
       const gone = wish?.remove === true ? 'absent' : 'drain'
       const want = unsaid !== undefined ? 'unknown' : wish === undefined ? 'serve' : gone
       const status = drain.status() ?? this.#rowOf({ ref: drain.ref, reason: '' })
-      const reason = drain.held ?? unsaid ?? held.get(key)?.reason ?? null
+      const single = work.singles.all.get(key)?.held
+      const reason = drain.held ?? single ?? unsaid ?? held.get(key)?.reason ?? null
       rows.set(key, { ...status, since: drain.since, want, held: reason })
     }
     if (this.#spec.options.dryRun) this.#addDry(rows, plan)
@@ -296,19 +297,6 @@ export class Session {
   }
 
   // --- status
-
-  /** Whether a planned change is still to be begun: not one that waits for its next try, and says why. */
-  #isOpen(): boolean {
-    const { plan } = this.#planned ?? {}
-    const work = this.#work
-    if (plan === undefined || work === undefined) return true
-    if (this.#spec.options.dryRun) return false
-    return plan.steps.some(({ change }) => {
-      const key = refKey(change.ref)
-      const known = work.drains.get(key)?.held ?? work.singles.all.get(key)?.held
-      return (known ?? work.refused.get(key)) === undefined
-    })
-  }
 
   #addDry(rows: Map<string, ReconciledMember>, plan: WishedPlan): void {
     for (const { change, reason } of plan.steps) {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Scheduler } from '../core/runner/look/scheduler.js'
 import type { ResolvedPolicy } from '../core/verbs/policy.js'
 import { wallOf } from '../provider/clock.js'
@@ -11,6 +12,7 @@ import { Backoff } from './backoff.js'
 export interface Single {
   readonly ref: MemberRef
   readonly kind: 'add' | 'remove'
+  readonly change: Change
   readonly backoff: Backoff
   /** ISO 8601: when it was sent first. */
   readonly since: string
@@ -75,12 +77,15 @@ export class Singles {
   send(key: string, change: Change): void {
     const kind = change.kind === 'add' ? 'add' : 'remove'
     const known = this.all.get(key)
+    // What failed says nothing of another change: one with another address is sent at once.
+    const isKnown = known?.busy === true || isDeepStrictEqual(known?.change, change)
     const single: Single =
-      known?.kind === kind
+      known?.kind === kind && isKnown
         ? known
         : {
             ref: change.ref,
             kind,
+            change,
             backoff: new Backoff(),
             since: this.#iso(),
             busy: false,

@@ -3,7 +3,6 @@ import type { DrainEvent } from '../core/events.js'
 import type { SeenLook } from '../core/runner/look/look.js'
 import { readingsOf } from '../core/runner/look/readings.js'
 import type { Ticket } from '../core/tickets/ticket.js'
-import { TicketWriter } from '../core/tickets/writing/writer.js'
 import type { WishedPlan } from '../endpoints/plan/plan-changes.js'
 import type { Wish } from '../endpoints/plan/wish.js'
 import type { Capabilities, MemberRef, PresentReading } from '../provider/contract.js'
@@ -11,11 +10,13 @@ import { isDrainableError, type DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
 import type { MemberReport } from '../provider/report.js'
 import { toDrainableError, wordsOf } from '../provider/thrown.js'
-import { dueOf, saidOfLate } from './due.js'
+import { dropTicket } from './drop-ticket.js'
+import { dueOf, isOpen, saidOfLate } from './due.js'
 import { isUndone, MemberDrain, type DrainShape } from './member-drain.js'
 import { shapeOf, type EarlierDrain } from './shape.js'
 import { Singles } from './singles.js'
 import { ticketId } from './ticket-id.js'
+import { Touched } from './touched.js'
 import { saidOf, saidOfTheirs, type Wanted } from './wanted.js'
 import type { WorkSpec } from './work-spec.js'
 import { isSame } from '../core/tickets/owed.js'
@@ -27,8 +28,7 @@ export class Work {
   readonly singles: Singles
   /** What an earlier controller has left and is not taken over yet. */
   readonly #recovered: Map<string, Ticket>
-  /** When something of ours ended: a look from before that does not show it. */
-  readonly #touched = new Map<string, number>()
+  readonly #touched = new Touched()
   /** Why a planned change is not done, by member. */
   readonly refused = new Map<string, string>()
   #ended = false
@@ -41,7 +41,7 @@ export class Work {
       { ...spec, lateBound },
       {
         isOver: () => this.#ended,
-        ended: (key) => this.#touched.set(key, this.#now()),
+        ended: (key) => this.#touched.note(key, this.#now()),
         removed: (key) => {
           const drain = this.drains.get(key)
           if (drain !== undefined) this.#forget(key, drain, true)
@@ -63,8 +63,14 @@ export class Work {
     return this.#spec.capabilities
   }
 
-  get isBusy(): boolean {
+  get #isBusy(): boolean {
     return this.singles.isBusy || [...this.drains.values()].some((drain) => drain.isBusy)
+  }
+
+  /** Whether nothing is under way or due for the plan that was carried out last. */
+  isDone(plan: WishedPlan): boolean {
+    if (this.#isBusy || this.#touched.hasSkipped) return false
+    return !plan.steps.some((step) => isOpen(step, this, plan, this.#now()))
   }
 
   /** When something that failed is due again; Infinity for nothing. */
@@ -81,7 +87,7 @@ export class Work {
       isSaid: (pool) => !plan.unsaid.has(pool),
     }
     this.refused.clear()
-    for (const [key, at] of this.#touched) if (at < look.askedAt) this.#touched.delete(key)
+    this.#touched.begin(look)
     for (const [key, drain] of [...this.drains]) this.#goOn(key, drain, wanted)
     for (const [key, step] of wanted.steps)
       if (!this.drains.has(key)) this.#begin(key, step, wanted)
@@ -114,7 +120,7 @@ export class Work {
   // --- drains that are there
 
   #goOn(key: string, drain: MemberDrain, wanted: Wanted): void {
-    if (!wanted.isSaid(drain.ref.pool) || this.#isStale(key, wanted)) return
+    if (!wanted.isSaid(drain.ref.pool) || this.#touched.isStale(key, wanted)) return
     const reading = readingsOf(wanted.look.snapshot).get(key)
     if (!drain.isOf(reading)) {
       // The run sees it too, and ends as gone; one that has ended already is not needed any more.
@@ -175,15 +181,15 @@ export class Work {
     // One that is being taken back ends only then: the new one is the later call, and takes over.
     // It waits for a call under way, and what is wished may be another thing by then.
     if (!drain.restoring) await drain.release()
-    if (drain.unwished && !this.#ended && this.drains.get(key) === drain) {
+    if (drain.unwished && this.#isCurrent(key, drain)) {
       drain.replaced = false
       this.#takeBack(key, drain)
       return
     }
     await drain.handOver()
     // What it is found in now is theirs: the new one goes back to that, and not to what was before us.
-    if (drain.foreign) await this.#drop(ticketId(this.#spec.provider, drain.ref))
-    if (this.#ended || this.drains.get(key) !== drain) return
+    if (drain.foreign) await dropTicket(ticketId(this.#spec.provider, drain.ref), this.#spec)
+    if (!this.#isCurrent(key, drain)) return
     this.#open(key, reading, look, shape, drain)
     if (drain.restoring) void drain.release()
   }
@@ -210,9 +216,9 @@ export class Work {
     } catch (thrown) {
       error = toDrainableError(thrown, this.#spec.provider.name, this.#spec.subject)
     }
-    if (this.#ended || this.drains.get(key) !== drain || !drain.restoring) return
+    if (!this.#isCurrent(key, drain) || !drain.restoring) return
     const over = member === undefined ? error === undefined : isUndone(member)
-    this.#touched.set(key, this.#now())
+    this.#touched.note(key, this.#now())
     if (over) this.#forget(key, drain, member?.outcome === 'overruled')
     else this.#fail(drain, error ?? `it could not be made ready: ${member?.outcome ?? 'unknown'}`)
     this.#spec.changed(true)
@@ -222,7 +228,7 @@ export class Work {
 
   #begin(key: string, step: PlannedChange, wanted: Wanted): void {
     const { change } = step
-    if (this.#isStale(key, wanted)) return
+    if (this.#touched.isStale(key, wanted)) return
     const reading = readingsOf(wanted.look.snapshot).get(key)
     switch (change.kind) {
       case 'add':
@@ -248,13 +254,13 @@ export class Work {
 
   #takeOver(key: string, ticket: Ticket, wanted: Wanted): void {
     const [member] = ticket.members
-    if (member === undefined || !wanted.isSaid(member.ref.pool) || this.#isStale(key, wanted))
-      return
+    if (member === undefined || !wanted.isSaid(member.ref.pool)) return
+    if (this.#touched.isStale(key, wanted)) return
     this.#recovered.delete(key)
     if (this.drains.has(key)) return // begun by the plan: it has inherited the ticket
     const reading = readingsOf(wanted.look.snapshot).get(key)
     if (reading?.present !== true || !isSame(member, reading)) {
-      void this.#drop(ticket.id)
+      void dropTicket(ticket.id, this.#spec)
       return
     }
     const wish = wanted.down.get(key)
@@ -305,10 +311,12 @@ export class Work {
 
   async #over(key: string, drain: MemberDrain): Promise<void> {
     const report = await drain.done
-    if (this.#ended || this.drains.get(key) !== drain || drain.restoring) return
+    if (!this.#isCurrent(key, drain) || drain.restoring) return
+    // Released for the drain that takes its place.
+    if (drain.replaced && report.outcome === 'aborted') return
     const [member] = report.members
     const error = report.error ?? member?.error
-    this.#touched.set(key, this.#now())
+    this.#touched.note(key, this.#now())
     switch (report.outcome) {
       case 'removed':
       case 'gone':
@@ -364,21 +372,12 @@ export class Work {
 
   #forget(key: string, drain: MemberDrain, drop: boolean): void {
     this.drains.delete(key)
-    this.#touched.set(key, this.#now())
+    this.#touched.note(key, this.#now())
     void drain.release().then(() => {
       // Nothing is left of the member that the ticket is about.
       if (drop && !this.#ended && !this.drains.has(key))
-        void this.#drop(ticketId(this.#spec.provider, drain.ref))
+        void dropTicket(ticketId(this.#spec.provider, drain.ref), this.#spec)
     })
-  }
-
-  async #drop(id: string): Promise<void> {
-    const { tickets, provider, subject, fault } = this.#spec
-    try {
-      await new TicketWriter(id, { store: tickets, onTicket: undefined }).drop()
-    } catch (thrown) {
-      fault(toDrainableError(thrown, provider.name, subject))
-    }
   }
 
   // --- how
@@ -388,9 +387,8 @@ export class Work {
     return shapeOf({ step, wish, before }, { policy, waits, capabilities })
   }
 
-  #isStale(key: string, { look }: Wanted): boolean {
-    const touched = this.#touched.get(key)
-    return touched !== undefined && touched >= look.askedAt
+  #isCurrent(key: string, drain: MemberDrain): boolean {
+    return !this.#ended && this.drains.get(key) === drain
   }
 
   #now(): number {

@@ -1,0 +1,15 @@
+import { TicketWriter } from '../core/tickets/writing/writer.js'
+import { toDrainableError } from '../provider/thrown.js'
+import type { WorkSpec } from './work-spec.js'
+
+/** Drops a ticket of which nothing is left; a failure is told. */
+export async function dropTicket(
+  id: string,
+  { tickets, provider, subject, fault }: WorkSpec,
+): Promise<void> {
+  try {
+    await new TicketWriter(id, { store: tickets, onTicket: undefined }).drop()
+  } catch (thrown) {
+    fault(toDrainableError(thrown, provider.name, subject))
+  }
+}
