@@ -55,7 +55,9 @@ describe('a plan of a drain', () => {
     const { steps, held, refused } = await clock.runUntil(plan(lb, web, { clock, keepReady: 0 }))
     expect(refused).toEqual([])
     expect(steps.map(({ change }) => change.ref.member)).toEqual(['web2', 'web3'])
-    expect(held).toMatchObject([{ ref: web1, reason: /^in maint already/, asWished: true }])
+    expect(held).toMatchObject([
+      { ref: web1, reason: expect.stringMatching(/^in maint already/), asWished: true },
+    ])
   })
 
   test('reports all obstacles at once, and plans nothing', async () => {
@@ -123,7 +125,9 @@ describe('a plan of a drain', () => {
     const before = new Map(tickets.map)
     const other = { pool: 'web', member: 'web2' }
     const { refused } = await clock.runUntil(plan(lb, other, { clock, tickets, id: 'job' }))
-    expect(refused).toMatchObject([{ code: 'TICKET_INVALID', message: /still holds web\/web1/ }])
+    expect(refused).toMatchObject([
+      { code: 'TICKET_INVALID', message: expect.stringMatching(/still holds web\/web1/) },
+    ])
     expect(tickets.map).toEqual(before)
   })
 
@@ -161,7 +165,7 @@ describe('a plan of a drain', () => {
     const error = await thrown(
       strict.clock.runUntil(plan(strict.all, refs, { clock: strict.clock })),
     )
-    expect(error).toMatchObject({ code: 'UNREACHABLE', message: /^b: / })
+    expect(error).toMatchObject({ code: 'UNREACHABLE', message: expect.stringMatching(/^b: /) })
   })
 
   test('reads the ticket of a drain over several balancers', async () => {
@@ -337,7 +341,10 @@ describe('a plan of a roll', () => {
     const { clock, lb } = setUp(3)
     const found = await clock.runUntil(plan(lb, web, { clock, maxUnavailable: 1 }))
     const error = await thrown(carryOut(lb, found, { clock }))
-    expect(error).toMatchObject({ code: 'INVALID_OPTIONS', message: /roll\(\) carries it out/ })
+    expect(error).toMatchObject({
+      code: 'INVALID_OPTIONS',
+      message: expect.stringMatching(/roll\(\) carries it out/),
+    })
     expect(applies(lb)).toBe(0)
   })
 })

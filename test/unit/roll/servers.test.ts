@@ -55,7 +55,10 @@ describe('a roll counts servers', () => {
     const { act, calls } = actor(clock)
     const run = startRoll(all, { pool: 'web' }, { act, clock })
     const { error } = await clock.runUntil(run.done)
-    expect(error).toMatchObject({ code: 'INVALID_OPTIONS', message: /is on several balancers/ })
+    expect(error).toMatchObject({
+      code: 'INVALID_OPTIONS',
+      message: expect.stringMatching(/is on several balancers/),
+    })
     expect(calls).toEqual([])
   })
 
@@ -85,11 +88,13 @@ describe('a roll counts servers', () => {
     const wait = { ...policy, keepReady: 3, onMinimum: 'wait', timeout: '1m' } as const
     const run = startRoll(lb, { pool: 'web' }, wait)
     await clock.advance(10_000)
-    expect(run.why()).toMatchObject([{ code: 'pool-at-minimum', text: /group: 'ref'/ }])
+    expect(run.why()).toMatchObject([
+      { code: 'pool-at-minimum', text: expect.stringMatching(/group: 'ref'/) },
+    ])
     const none = await clock.runUntil(run.done)
     expect(none.failed[0]?.error).toMatchObject({
       code: 'POOL_AT_MINIMUM',
-      message: /2 servers of web would be left serving, keepReady is 3/,
+      message: expect.stringMatching(/2 servers of web would be left serving, keepReady is 3/),
     })
   })
 
@@ -103,7 +108,9 @@ describe('a roll counts servers', () => {
     expect(calls).toEqual(['web1 1'])
     expect(report.failed[0]?.error).toMatchObject({
       code: 'CONFLICT',
-      message: /web\/web2 has another address now: 10\.9\.9\.9, and not 10\.0\.0\.2/,
+      message: expect.stringMatching(
+        /web\/web2 has another address now: 10\.9\.9\.9, and not 10\.0\.0\.2/,
+      ),
     })
     expect(report.leftDrained).toEqual([])
     expect(inner.state({ pool: 'web', member: 'web2' })).toBe('ready')
