@@ -111,7 +111,7 @@ describe('a lost answer', () => {
         code: 'CONNECTION_LOST',
         provider: 'rows',
         ref: A,
-        message: expect.stringMatching(/^web\/a: /),
+        message: expect.stringMatching(/^web\/a: /) as unknown,
       },
     })
   })

@@ -56,7 +56,7 @@ describe('a plan of a drain', () => {
     expect(refused).toEqual([])
     expect(steps.map(({ change }) => change.ref.member)).toEqual(['web2', 'web3'])
     expect(held).toMatchObject([
-      { ref: web1, reason: expect.stringMatching(/^in maint already/), asWished: true },
+      { ref: web1, reason: expect.stringMatching(/^in maint already/) as unknown, asWished: true },
     ])
   })
 
@@ -92,9 +92,11 @@ describe('a plan of a drain', () => {
     const { refused, notes, changes } = await clock.runUntil(plan(lb, web1, policy))
     expect(refused).toEqual([])
     expect(changes).toMatchObject([{ kind: 'hold', to: 'drain' }])
-    expect(notes).toContainEqual(expect.stringMatching(/^left out: hold: 'maint': .* use drain$/))
     expect(notes).toContainEqual(
-      expect.stringMatching(/^left out: until: 'removed': this balancer/),
+      expect.stringMatching(/^left out: hold: 'maint': .* use drain$/) as unknown,
+    )
+    expect(notes).toContainEqual(
+      expect.stringMatching(/^left out: until: 'removed': this balancer/) as unknown,
     )
   })
 
@@ -126,7 +128,10 @@ describe('a plan of a drain', () => {
     const other = { pool: 'web', member: 'web2' }
     const { refused } = await clock.runUntil(plan(lb, other, { clock, tickets, id: 'job' }))
     expect(refused).toMatchObject([
-      { code: 'TICKET_INVALID', message: expect.stringMatching(/still holds web\/web1/) },
+      {
+        code: 'TICKET_INVALID',
+        message: expect.stringMatching(/still holds web\/web1/) as unknown,
+      },
     ])
     expect(tickets.map).toEqual(before)
   })
@@ -144,8 +149,8 @@ describe('a plan of a drain', () => {
     const short = await clock.runUntil(plan(all, refs, { clock }))
     expect(short.refused).toMatchObject([{ code: 'POOL_AT_MINIMUM', ref: refs[1] }])
     expect(short.held.map(({ ref, reason }) => [ref.balancer, reason])).toEqual([
-      ['a', expect.stringMatching(/^not begun: b: web\/web1 was not drained/)],
-      ['b', expect.stringMatching(/^b: web\/web1 was not drained/)],
+      ['a', expect.stringMatching(/^not begun: b: web\/web1 was not drained/) as unknown],
+      ['b', expect.stringMatching(/^b: web\/web1 was not drained/) as unknown],
     ])
     const { changes } = await clock.runUntil(plan(all, refs, { clock, keepReady: 0 }))
     expect(changes.map(({ ref }) => ref)).toEqual(refs)
@@ -165,7 +170,10 @@ describe('a plan of a drain', () => {
     const error = await thrown(
       strict.clock.runUntil(plan(strict.all, refs, { clock: strict.clock })),
     )
-    expect(error).toMatchObject({ code: 'UNREACHABLE', message: expect.stringMatching(/^b: /) })
+    expect(error).toMatchObject({
+      code: 'UNREACHABLE',
+      message: expect.stringMatching(/^b: /) as unknown,
+    })
   })
 
   test('reads the ticket of a drain over several balancers', async () => {
@@ -343,7 +351,7 @@ describe('a plan of a roll', () => {
     const error = await thrown(carryOut(lb, found, { clock }))
     expect(error).toMatchObject({
       code: 'INVALID_OPTIONS',
-      message: expect.stringMatching(/roll\(\) carries it out/),
+      message: expect.stringMatching(/roll\(\) carries it out/) as unknown,
     })
     expect(applies(lb)).toBe(0)
   })

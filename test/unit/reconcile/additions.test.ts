@@ -80,7 +80,9 @@ describe('what a reconciler added without owns', () => {
     await at.clock.runUntil(loop.settled())
     await at.clock.advance(60_000)
     expect(at.states('n')).toEqual(['ready'])
-    expect(loop.status()).toMatchObject([{ ref: web('n'), held: expect.stringMatching(/foreign/) }])
+    expect(loop.status()).toMatchObject([
+      { ref: web('n'), held: expect.stringMatching(/foreign/) as unknown },
+    ])
   })
 
   it('does not include what another client adds after a removal', async () => {
@@ -113,7 +115,7 @@ describe('what a reconciler added without owns', () => {
     expect(at.sent()).toEqual([])
     expect(faults[0]?.message).toMatch(/did not keep what was added to web/)
     expect(loop.status()).toMatchObject([
-      { ref: web('n'), held: expect.stringMatching(/did not keep/) },
+      { ref: web('n'), held: expect.stringMatching(/did not keep/) as unknown },
     ])
     isDown = false
     await at.clock.runUntil(loop.settled(), 120_000)

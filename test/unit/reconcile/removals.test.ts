@@ -30,7 +30,9 @@ describe('an unanswered removal without a drain', () => {
       {
         ref: web('b'),
         want: 'serve',
-        held: expect.stringMatching(/removal without an answer may still be carried out/),
+        held: expect.stringMatching(
+          /removal without an answer may still be carried out/,
+        ) as unknown,
       },
     ])
     while (lb.state(web('b')) !== 'ready' && clock.now() < 120_000) await clock.advance(100)
@@ -49,7 +51,7 @@ describe('an unanswered removal without a drain', () => {
     lb.setBehind(web('b'), 'gone') // by the product, in its own time
     await clock.advance(5_000)
     expect(loop.status()).toMatchObject([
-      { ref: web('b'), held: expect.stringMatching(/it is not in the balancer/) },
+      { ref: web('b'), held: expect.stringMatching(/it is not in the balancer/) as unknown },
     ])
     await clock.runUntil(loop.close())
   })

@@ -80,7 +80,7 @@ describe('a reconciler', () => {
     })
     expect(at.sent().filter((line) => !line.includes('ctl-b'))).toEqual([])
     expect(loop.status()).toMatchObject([
-      { ref: web('vm'), held: expect.stringMatching(/foreign/) },
+      { ref: web('vm'), held: expect.stringMatching(/foreign/) as unknown },
     ])
     expect(at.lb.state({ pool: 'other', member: 'x1' })).toBe('ready')
   })

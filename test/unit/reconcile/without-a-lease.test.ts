@@ -23,7 +23,7 @@ describe('two reconcilers without a lease that disagree', () => {
       {
         ref: web('b'),
         want: 'serve',
-        held: expect.stringMatching(/in maint, but this reconciler did not drain it/),
+        held: expect.stringMatching(/in maint, but this reconciler did not drain it/) as unknown,
       },
     ])
     first.set(desired({ a: 'serve', b: 'serve' }))

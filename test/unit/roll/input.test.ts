@@ -63,7 +63,7 @@ describe('a roll refuses', () => {
     const error = await thrown(clock.runUntil(roll(lb, web, { act, clock, canary: 4 })))
     expect(error).toMatchObject({
       code: 'INVALID_OPTIONS',
-      message: expect.stringMatching(/canary: the roll has 3/),
+      message: expect.stringMatching(/canary: the roll has 3/) as unknown,
     })
     expect(lb.requests.filter(({ verb }) => verb === 'apply')).toEqual([])
   })
@@ -75,7 +75,9 @@ describe('a roll refuses', () => {
     const error = await thrown(clock.runUntil(roll(lb, web, { act, clock })))
     expect(error).toMatchObject({
       code: 'INVALID_OPTIONS',
-      message: expect.stringMatching(/waitHealthy: no balancer checks web\/web2 and 1 more/),
+      message: expect.stringMatching(
+        /waitHealthy: no balancer checks web\/web2 and 1 more/,
+      ) as unknown,
     })
     expect(calls).toEqual([])
     const report = await clock.runUntil(roll(lb, web, { act, clock, waitHealthy: false }))
@@ -92,7 +94,7 @@ describe('a roll refuses', () => {
       code: 'INVALID_OPTIONS',
       message: expect.stringMatching(
         /web\/web1 \(.*\) and web\/web2 \(.*\) would be one server with two addresses/,
-      ),
+      ) as unknown,
     })
   })
 

@@ -61,7 +61,7 @@ describe('a roll under a lease', () => {
     const error = await thrown(clock.runUntil(roll(lb, web, { act, clock, lease })))
     expect(error).toMatchObject({
       code: 'NOT_LEADER',
-      message: expect.stringMatching(/held by 'the other one'/),
+      message: expect.stringMatching(/held by 'the other one'/) as unknown,
     })
     expect(lb.requests).toEqual([])
   })

@@ -15,7 +15,7 @@ describe('two rolls in one process without a lease', () => {
       code: 'CONFLICT',
       message: expect.stringMatching(
         /roll 'release-1' has web\/web4, and is under way in this process/,
-      ),
+      ) as unknown,
       ref: refs[3],
     })
     await clock.runUntil(first.done)

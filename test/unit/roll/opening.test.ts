@@ -35,7 +35,7 @@ describe('a server that was acted on before a crash', () => {
     const report = await clock.runUntil(resumeRoll(other, ticket, { act, clock, tickets }).done)
     expect(report.failed[0]?.error).toMatchObject({
       code: 'CONFLICT',
-      message: expect.stringMatching(/web\/web1 is another member now: another machine/),
+      message: expect.stringMatching(/web\/web1 is another member now: another machine/) as unknown,
     })
     expect(calls).toEqual([])
     expect(lb.requests.filter(({ verb }) => verb === 'apply')).toHaveLength(before)

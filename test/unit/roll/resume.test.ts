@@ -197,7 +197,7 @@ describe('the ticket of a roll', () => {
     const report = await clock.runUntil(startRoll(lb, web, { act, clock, tickets }).done)
     expect(report).toMatchObject({
       outcome: 'stopped',
-      error: { message: expect.stringMatching(/disk full/) },
+      error: { message: expect.stringMatching(/disk full/) as unknown },
     })
     expect(calls).toEqual([])
     expect(lb.requests.filter(({ verb }) => verb === 'apply')).toEqual([])

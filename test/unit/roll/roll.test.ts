@@ -156,7 +156,7 @@ describe('a roll over the servers of a pool', () => {
         code: 'ACTION_FAILED',
         message: expect.stringMatching(
           /exit 1; 2 servers are left drained, and maxUnavailable is 2/,
-        ),
+        ) as unknown,
       },
     })
     expect(refs.map((ref) => lb.state(ref)).slice(2)).toEqual(['ready', 'ready', 'ready', 'ready'])

@@ -143,7 +143,7 @@ describe('findOrphans', () => {
     const [orphan] = await findOrphans(store, lb, { clock, lease })
     expect(orphan!.owner).toMatchObject({
       state: 'gone',
-      text: expect.stringMatching(/no process has the lease fake lease/),
+      text: expect.stringMatching(/no process has the lease fake lease/) as unknown,
     })
     expect(lease.held).toBeNull()
     // A ticket that was written under another lease, or none, is not judged by it.
