@@ -256,14 +256,14 @@ describe.each(engines('haproxy', ...KNOWN))(
       expect(differences.join('\n\n')).toBe('')
     })
 
-    test('frames its replies the same way', { timeout: 60_000 }, async () => {
+    test('frames its replies the same way', { timeout: 120_000 }, async () => {
       await using real = await startReal(path, 1)
       await using fake = await startFake({
         version,
         frontends: { web: {} },
         pools: { web: ['web1'], back: ['b1'] },
       })
-      const both = async (text: string, silence = 600): Promise<void> => {
+      const both = async (text: string, silence = 3_000): Promise<void> => {
         const [wanted, found] = await Promise.all(
           [real.socket, fake.socket].map((at) => ask(at, text, { for: silence })),
         )

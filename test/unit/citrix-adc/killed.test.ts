@@ -18,6 +18,8 @@ const MACHINE = '10.0.0.1'
 const ID = 'deploy'
 /** Changes in one request: what is unanswered when the process dies. */
 const LIST = 10
+/** For a loaded machine: the process has to start, to log in, and to write its ticket, ms. */
+const START = 50_000
 const GROUPS = Array.from({ length: 3 * LIST }, (_, i) => `sg${i}`)
 
 let folder = ''
@@ -64,38 +66,42 @@ async function killedAt(fake: CitrixFake, list: number, store: TicketStore): Pro
       changes.some(({ state }) => state === 'applied'),
     )
     expect(applied).toHaveLength(LIST * (list - 1))
-  })
+  }, START)
   one.kill('SIGKILL')
   await ended
 }
 
-test.each([1, 2, 3])('a drain killed at list %i of 3 is undone, or named', async (list) => {
-  using clock = ioClock()
-  let isDead = false
-  // The other process lives by the real clock; the undo waits out what may still be carried out.
-  const latency: Pick<Clock, 'setTimeout'> = {
-    setTimeout: (fn, ms) => (isDead ? clock.latency : systemClock).setTimeout(fn, ms),
-  }
-  await using fake = await startFake({
-    tls: false,
-    tick: 20,
-    latency: 1,
-    clock: latency,
-    pools: Object.fromEntries(GROUPS.map((name) => [name, [`${MACHINE}:80`, '10.0.0.2:80']])),
-  })
-  const store = fileTickets(folder)
-  await killedAt(fake, list, store)
-  await eventually(() => expect(disabled(fake)).toBe(LIST * list))
-  isDead = true
-  const login = { username: 'admin', password: 'secret' }
-  await using adc = citrixAdc({ url: fake.url, ...login })
-  const ticket = await store.get(`${ID}-${list}`)
-  const { members } = await clock.run(restore(adc, ticket as Ticket, { clock }))
-  const left = members.filter(({ outcome }) => outcome !== 'restored')
-  expect(disabled(fake)).toBe(LIST)
-  expect(left).toHaveLength(LIST)
-  for (const { error } of left) expect(String(error)).toContain('ready() opens it')
-  const refs = left.map(({ ref }) => ref)
-  await clock.run(ready(adc, refs, { clock }))
-  expect(disabled(fake)).toBe(0)
-})
+test.each([1, 2, 3])(
+  'a drain killed at list %i of 3 is undone, or named',
+  { timeout: 240_000 },
+  async (list) => {
+    using clock = ioClock()
+    let isDead = false
+    // The other process lives by the real clock; the undo waits out what may still be carried out.
+    const latency: Pick<Clock, 'setTimeout'> = {
+      setTimeout: (fn, ms) => (isDead ? clock.latency : systemClock).setTimeout(fn, ms),
+    }
+    await using fake = await startFake({
+      tls: false,
+      tick: 20,
+      latency: 1,
+      clock: latency,
+      pools: Object.fromEntries(GROUPS.map((name) => [name, [`${MACHINE}:80`, '10.0.0.2:80']])),
+    })
+    const store = fileTickets(folder)
+    await killedAt(fake, list, store)
+    await eventually(() => expect(disabled(fake)).toBe(LIST * list))
+    isDead = true
+    const login = { username: 'admin', password: 'secret' }
+    await using adc = citrixAdc({ url: fake.url, ...login })
+    const ticket = await store.get(`${ID}-${list}`)
+    const { members } = await clock.run(restore(adc, ticket as Ticket, { clock }))
+    const left = members.filter(({ outcome }) => outcome !== 'restored')
+    expect(disabled(fake)).toBe(LIST)
+    expect(left).toHaveLength(LIST)
+    for (const { error } of left) expect(String(error)).toContain('ready() opens it')
+    const refs = left.map(({ ref }) => ref)
+    await clock.run(ready(adc, refs, { clock }))
+    expect(disabled(fake)).toBe(0)
+  },
+)

@@ -69,7 +69,7 @@ describe('one machine in many groups', () => {
       expect(disabled(fake, n)).toBe(0)
       expect(fake.requests.length).toBeLessThan(requests)
     },
-    60_000,
+    120_000,
   )
 
   test('is drained by a build that answers for one group at a time', async () => {

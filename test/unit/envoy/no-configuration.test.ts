@@ -28,7 +28,7 @@ test('without /config_dump the work of every cluster with the set counts', async
   await expect
     .poll(async () => fake.occupy({ pool: 'canary', member: MEMBER }).catch(() => undefined))
     .toBeDefined()
-  const run = startDrain(lb, { pool: 'web', member: MEMBER }, { timeout: '3s', settle: '100ms' })
+  const run = startDrain(lb, { pool: 'web', member: MEMBER }, { timeout: '10s', settle: '100ms' })
   const report = await run.done
   expect(report.members[0]).toMatchObject({ outcome: 'timeout', verifiedIdle: false })
   expect(report.members[0]?.why.map(({ code }) => code)).toContain('in-flight')

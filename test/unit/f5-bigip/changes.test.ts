@@ -2,6 +2,7 @@ import { drain } from 'drainable'
 import type { DrainableError, DrainReport } from 'drainable'
 import { expect, test } from 'vitest'
 import { connectionPath } from '../../../src/adapters/f5-bigip/change/connections.js'
+import { ioClock } from '../../support/io-clock.js'
 import { connect, ctx, lines, present, read, rig, WEB1, WEB2 } from './rig.js'
 
 const hold = (ref: { pool: string; member: string }, to: 'drain' | 'maint' = 'drain') =>
@@ -178,12 +179,13 @@ test('in a pair without sync the change goes to the active unit only', async () 
 test.each(['both units', 'the active one'])(
   'a change that waits for a push is in why(), with %s in url',
   async (given) => {
+    using clock = ioClock()
     await using it = await rig({ pair: true })
     await using lb = connect(it.fake, given === 'both units' ? {} : { url: it.fake.url })
     await it.fake.occupy(WEB1)
-    const error: unknown = await drain(lb, WEB1, { timeout: '2s', settle: '50ms' }).catch(
-      (thrown: unknown) => thrown,
-    )
+    const policy = { timeout: '8s', settle: '50ms', clock } as const
+    const drained = drain(lb, WEB1, policy).catch((thrown: unknown) => thrown)
+    const error = await clock.run(drained)
     expect(error).toMatchObject({ code: 'DRAIN_TIMEOUT' })
     const { message, report } = error as DrainableError & { report: DrainReport }
     expect(message).toMatch(/1 in flight.*Changes Pending.*configSync/)

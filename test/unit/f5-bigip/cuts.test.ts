@@ -1,19 +1,21 @@
 import { drain, startDrain } from 'drainable'
 import { describe, expect, test } from 'vitest'
 import { recordsPath } from '../../../src/adapters/f5-bigip/change/persistence.js'
+import { ioClock } from '../../support/io-clock.js'
 import { ctx, lines, present, rig, until, WEB1, WEB2 } from './rig.js'
 
-const FAST = { settle: '50ms', timeout: '2s' } as const
+const FAST = { settle: '50ms', timeout: '6s' } as const
 const CUT = 'DELETE /mgmt/tm/sys/connection'
 const RECORDS = '/mgmt/tm/ltm/persistence/persist-records'
 const terminate = { kind: 'terminate', ref: WEB1 } as const
 
 describe('a cut', () => {
   test('without effect is sent twice, counts none, and is reported', async () => {
+    using clock = ioClock()
     await using it = await rig({ connectionDelete: 'nothing' })
     await it.fake.occupy(WEB1, 3)
-    const run = startDrain(it.lb, WEB1, { ...FAST, onTimeout: 'terminate' })
-    const { outcome, members } = await run.done
+    const run = startDrain(it.lb, WEB1, { ...FAST, onTimeout: 'terminate', clock })
+    const { outcome, members } = await clock.run(run.done)
     expect(outcome).toBe('timeout')
     expect(members[0]?.terminated).toBe(0)
     expect(members[0]?.error?.message).toMatch(/said yes .* cut nothing: 3 are still open/)
@@ -52,10 +54,11 @@ describe('a cut', () => {
   })
 
   test('refused for the role says which role it takes, even at the end', async () => {
+    using clock = ioClock()
     await using it = await rig({ role: 'operator' })
     await it.fake.occupy(WEB1, 2)
-    const run = startDrain(it.lb, WEB1, { ...FAST, onTimeout: 'terminate' })
-    const { outcome, members } = await run.done
+    const run = startDrain(it.lb, WEB1, { ...FAST, onTimeout: 'terminate', clock })
+    const { outcome, members } = await clock.run(run.done)
     expect(outcome).toBe('timeout')
     expect(members[0]?.error).toMatchObject({ code: 'FORBIDDEN' })
     expect(members[0]?.why[0]?.text).toContain('Resource Administrator')

@@ -2,6 +2,7 @@ import { createServer, connect as connectTcp, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { drain, isDrainableError, ready, restore, startDrain, type DrainEvent } from 'drainable'
 import { expect, test } from 'vitest'
+import { ioClock } from '../../support/io-clock.js'
 import { ctx, lines, present, rig, until, WEB1, WEB2 } from './rig.js'
 
 const FAST = { settle: '50ms', timeout: '50s' } as const
@@ -118,12 +119,14 @@ test('persistence that never ends is ended by escalation', async () => {
 })
 
 test('terminate cuts by address and port, never without its filter', async () => {
+  using clock = ioClock()
   await using it = await rig({
     pools: { web: ['10.0.0.1:80', '10.0.0.2:80'], api: ['10.0.0.1:80'] },
   })
   await it.fake.occupy(WEB1, 2)
   await it.fake.occupy(WEB2)
-  const report = await drain(it.lb, WEB1, { ...FAST, timeout: '1s', onTimeout: 'terminate' })
+  const policy = { ...FAST, timeout: '5s', onTimeout: 'terminate', clock } as const
+  const report = await clock.run(drain(it.lb, WEB1, policy))
   expect(report.outcome).toBe('terminated')
   expect(report.members[0]?.terminated).toBeGreaterThanOrEqual(2)
   expect(it.fake.load(WEB1).curConns).toBe(0)
@@ -238,12 +241,13 @@ test('an ephemeral member that vanishes with its work is reported as lost', asyn
 })
 
 test('a deadline with work left leaves it disabled, and restore undoes that', async () => {
+  using clock = ioClock()
   await using it = await rig()
   await it.fake.occupy(WEB1)
-  await using run = startDrain(it.lb, WEB1, { ...FAST, timeout: '1s' })
-  expect((await run.done).outcome).toBe('timeout')
+  await using run = startDrain(it.lb, WEB1, { ...FAST, timeout: '5s', clock })
+  expect((await clock.run(run.done)).outcome).toBe('timeout')
   expect(it.fake.state(WEB1)).toBe('drain')
-  await restore(it.lb, await run.ticket)
+  await clock.run(restore(it.lb, await run.ticket, { clock }))
   expect(it.fake.state(WEB1)).toBe('ready')
 })
 

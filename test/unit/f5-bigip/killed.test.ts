@@ -17,6 +17,9 @@ const pools = Object.fromEntries(NAMES.map((name, i) => [`pool${i}`, [name, '10.
 const refs = NAMES.map((name, i) => ({ pool: `/Common/pool${i}`, member: `/Common/${name}` }))
 const two = refs.slice(0, 2)
 
+/** For a loaded machine: the process has to start and to log in, ms. */
+const START = 100_000
+
 /** Starts a process that drains, kills it when a request has come, and says what was left. */
 async function kill(
   it: Rig,
@@ -31,7 +34,8 @@ async function kill(
   const given = [url, path, username, password, join(folder, 'tickets'), JSON.stringify(target)]
   const args = ['--import', join(ROOT, 'scripts/source.mjs'), script, ...given]
   const child = spawn(process.execPath, args, { stdio: 'ignore' })
-  await until('the request has come', () => it.fake.requests.some(({ line }) => at.test(line)))
+  const hasCome = (): boolean => it.fake.requests.some(({ line }) => at.test(line))
+  await until('the request has come', hasCome, START)
   // What was answered is in the ticket: it is written while the next change is on its way.
   await until('the ticket is written', async () => {
     const ticket = await fileTickets(join(folder, 'tickets')).get('killed')
@@ -83,4 +87,5 @@ test.each([
     expect(disabled(it, target)).toEqual([])
     await rm(folder, { recursive: true, force: true })
   },
+  240_000,
 )

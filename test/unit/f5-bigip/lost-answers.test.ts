@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { ctx, lines, present, read, rig, WEB1 } from './rig.js'
+import { ctx, lines, present, read, rig, until, WEB1 } from './rig.js'
 
 const MEMBER = 'PATCH /mgmt/tm/ltm/pool/~Common~web/members/~Common~10.0.0.1:80'
+const COMMIT = /^PATCH .*transaction/
 const hold = (ref: { pool: string; member: string }, to: 'drain' | 'maint' = 'drain') =>
   ({ kind: 'hold', ref, to }) as const
 const MISSING = {
@@ -9,6 +10,24 @@ const MISSING = {
   message: '01020036:3: The requested Pool Member (/Common/web /Common/10.0.0.1 80) was not found.',
   errorStack: [],
   apiError: 3,
+}
+
+/** A context in which the call on its way ends at once where a test says so, and any other one by its own limit. */
+function impatient() {
+  const limits = new Set<() => void>()
+  const { clock, signal } = ctx()
+  const setTimeout: typeof clock.setTimeout = (fn, ms) => {
+    limits.add(fn)
+    const cancel = clock.setTimeout(fn, ms)
+    return () => {
+      limits.delete(fn)
+      cancel()
+    }
+  }
+  const end = (): void => {
+    for (const limit of [...limits]) limit()
+  }
+  return { ctx: { clock: { ...clock, setTimeout }, signal }, end }
 }
 
 const SITE = { name: 'site:80', fqdn: 'www.example.com' }
@@ -86,21 +105,29 @@ describe('a 404 of a device that is not ready', () => {
 
 describe('after a lost answer nothing more is sent', () => {
   test.each(['silent', 'reset'] as const)('a change (%s) that shows no effect', async (how) => {
-    await using it = await rig({}, { callTimeout: 300 })
+    await using it = await rig()
     it.fake.fail({ match: /^PATCH/, how, times: 1 })
-    const [result] = await it.lb.apply([hold(WEB1)], ctx())
+    const within = impatient()
+    const applied = it.lb.apply([hold(WEB1)], within.ctx)
+    await until('it is sent', () => lines(it.fake).includes(MEMBER))
+    if (how === 'silent') within.end()
+    const [result] = await applied
     expect(result).toMatchObject({ status: 'unknown' })
     expect(lines(it.fake).filter((line) => line === MEMBER)).toHaveLength(1)
   })
 
   test('the commit of a transaction', async () => {
     const names = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80']
-    await using it = await rig({ pools: { web: names } }, { callTimeout: 300 })
-    it.fake.fail({ match: /^PATCH .*transaction/, how: 'silent', times: 1 })
-    const results = await it.lb.apply(
+    await using it = await rig({ pools: { web: names } })
+    it.fake.fail({ match: COMMIT, how: 'silent', times: 1 })
+    const within = impatient()
+    const applied = it.lb.apply(
       names.map((member) => hold({ pool: 'web', member })),
-      ctx(),
+      within.ctx,
     )
+    await until('it is sent', () => lines(it.fake).some((line) => COMMIT.test(line)))
+    within.end()
+    const results = await applied
     expect(results.map(({ status }) => status)).toEqual(['unknown', 'unknown', 'unknown'])
     expect(lines(it.fake).filter((line) => line === MEMBER)).toHaveLength(1)
   })
@@ -148,7 +175,7 @@ test('Basic credentials that are refused now and then are sent again', async () 
 })
 
 test('a change that may have been made is not left on one unit silently', async () => {
-  await using it = await rig({ pair: true }, { configSync: { group: 'dg1' }, callTimeout: 300 })
+  await using it = await rig({ pair: true }, { configSync: { group: 'dg1' } })
   it.fake.fail({ match: /^PATCH/, how: 'reset', execute: true, times: 1 })
   it.fake.fail({ match: /^GET .*members\/~Common~10.0.0.1:80$/, how: 'reset', times: 1 })
   const [result] = await it.lb.apply([hold(WEB1)], ctx())

@@ -36,6 +36,7 @@ describe('a machine in many pools', () => {
       const changes = lines(it.fake).filter((line) => PATCHES.test(line))
       expect(changes).toEqual(Array(patches).fill('PATCH /mgmt/tm/ltm/node/~Common~10.0.0.1'))
     },
+    240_000,
   )
 
   test('has members that read as held, but not by themselves', async () => {
@@ -74,7 +75,7 @@ describe('a machine in many pools', () => {
     }
     const body = { entries: { [path]: { nestedStats: { entries: zeros } } } }
     it.fake.fail({ match: /ltm\/node\/.*\/stats/, how: 'status', status: 200, body })
-    await using run = startDrain(it.lb, ADDRESS, { ...FAST, timeout: '3s' })
+    await using run = startDrain(it.lb, ADDRESS, { ...FAST, timeout: '10s' })
     const report = await run.done
     expect(report.outcome).toBe('timeout')
     expect(report.members[0]?.verifiedIdle).toBe(false)

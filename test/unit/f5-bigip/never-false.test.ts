@@ -31,12 +31,12 @@ test.each([
     const seeds = Array.from({ length: 24 }, (_, i) => 7 + i * 7_919)
     const outcomes = await Promise.all(
       seeds.map(async (seed) => {
-        await using it = await rig({ statsLag: LAG }, { freshness: LAG })
+        await using it = await rig({ statsLag: LAG }, { freshness: LAG, callTimeout: '15s' })
         const stop = visitors(it, seed)
         if (lost) loseTheSeal(it)
         let open = -1
         const run = startDrain(it.lb, WEB1, {
-          timeout: '50s',
+          timeout: '100s',
           settle: '50ms',
           escalateAfter: '4s',
           onEvent: (event) => {
@@ -53,7 +53,7 @@ test.each([
       expect({ seed, outcome, open }).toEqual({ seed, outcome: 'idle', open: 0 })
     }
   },
-  30_000,
+  120_000,
 )
 
 /** The second change is carried out, its answer and the look that should confirm it are cut off. */

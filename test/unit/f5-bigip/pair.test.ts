@@ -1,5 +1,5 @@
 import { ready, startDrain } from 'drainable'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { connect, ctx, present, read, rig, until, WEB1, WEB2, type Rig } from './rig.js'
 
 const FAST = { settle: '50ms', timeout: '50s' } as const
@@ -7,7 +7,7 @@ const FAST = { settle: '50ms', timeout: '50s' } as const
 test('an active unit that can not be read keeps everything from idle', async () => {
   await using it = await rig({ pair: true })
   await it.fake.occupy(WEB1)
-  const run = startDrain(it.lb, WEB1, { ...FAST, timeout: '2s' })
+  const run = startDrain(it.lb, WEB1, { ...FAST, timeout: '6s' })
   await until('it is disabled', () => it.fake.state(WEB1) === 'drain')
   it.fake.fail({ how: 'reset', unit: it.fake.units[0]! })
   const report = await run.done
@@ -63,8 +63,13 @@ test('lower counters are a new incarnation too', async () => {
 })
 
 test('two providers on one unit name its incarnation alike', async () => {
-  await using it = await rig()
+  // The role is an hour old then, and began in the middle of the ten minutes that it is named by.
+  const now = Math.floor(Date.now() / 600_000) * 600_000 - 300_000
+  vi.useFakeTimers({ toFake: ['Date'], now })
+  onTestFinished(() => void vi.useRealTimers())
+  await using it = await rig({ tls: false })
   const [one] = (await present(it.lb, WEB1)).scopes
+  vi.setSystemTime(now + 400_000)
   await using other = connect(it.fake)
   const [again] = (await present(other, WEB1)).scopes
   expect(again?.incarnation).toBe(one?.incarnation)
@@ -156,7 +161,7 @@ describe('a pair without sync that fails over in mid-drain', () => {
   })
 
   test('has the member opened on one unit while the other hangs', async () => {
-    await using it = await rig({ pair: true }, { callTimeout: 200 })
+    await using it = await rig({ pair: true })
     const run = startDrain(it.lb, WEB1, FAST)
     expect((await run.done).outcome).toBe('idle')
     await run.release()

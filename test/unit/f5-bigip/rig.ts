@@ -79,10 +79,14 @@ export function lines(fake: BigipFake, since = 0): string[] {
 }
 
 /** Waits for a condition; no fixed wait. */
-export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 30_000
+export async function until(
+  what: string,
+  holds: () => boolean | Promise<boolean>,
+  within = 30_000,
+): Promise<void> {
+  const deadline = performance.now() + within
   while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`not within 30 s: ${what}`)
+    if (performance.now() > deadline) throw new Error(`not within ${within} ms: ${what}`)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
 }

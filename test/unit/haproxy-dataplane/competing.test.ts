@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { startDrain } from 'drainable'
 import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
 import { request } from 'undici'
@@ -10,6 +11,9 @@ const headers = {
   authorization: `Basic ${Buffer.from('admin:secret').toString('base64')}`,
   'content-type': 'application/json',
 }
+
+/** Where a write took long, as on a loaded machine, the next one comes after this time all the same, ms. */
+const LONGEST_PAUSE = 2_000
 
 /**
  * Another client, which changes the weight of one server again and again under the version that it read.
@@ -29,8 +33,8 @@ async function writes(fake: DataplaneFake, name: string, stop: AbortSignal): Pro
     await reply.body.dump()
     if (reply.statusCode === 200) last = weight
     // as long as thirty writes take, so that one of our writes meets them now and then on any machine
-    const pause = 30 * (performance.now() - began)
-    await new Promise((resolve) => setTimeout(resolve, pause))
+    const ms = Math.min(LONGEST_PAUSE, 30 * (performance.now() - began))
+    await pause(ms, undefined, { signal: stop }).catch(() => undefined)
   }
   return last
 }

@@ -2,7 +2,11 @@ import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import type { CallContext, DrainableProvider, MemberRef, Snapshot } from 'drainable/provider'
 import { type HaproxyFake, startFake } from 'drainable/testing/haproxy-runtime'
 import { describe, expect, it } from 'vitest'
+import { GLANCE } from '../../../src/adapters/haproxy-runtime/session/busy-looks.js'
 import { context, WEB1, WEB2 } from './rig.js'
+
+/** How long the kept connection may take here, on a loaded machine too, ms. */
+const PATIENCE = 15_000
 
 /** A drained member with work in flight, that whole looks have shown; time passes by hand. */
 class Busy implements AsyncDisposable {
@@ -10,6 +14,7 @@ class Busy implements AsyncDisposable {
   readonly lb: DrainableProvider
   readonly end: () => Promise<void>
   readonly #clock: { now: number }
+  #patience = PATIENCE
 
   private constructor(
     fake: HaproxyFake,
@@ -38,7 +43,15 @@ class Busy implements AsyncDisposable {
 
   get context(): CallContext {
     const { signal, clock } = context()
-    return { signal, clock: { ...clock, now: () => this.#clock.now } }
+    const setTimeout: typeof clock.setTimeout = (fn, ms) =>
+      clock.setTimeout(fn, ms === GLANCE ? this.#patience : ms)
+    return { signal, clock: { now: () => this.#clock.now, setTimeout } }
+  }
+
+  /** The next look over the kept connection gets no answer, and is given up after its own time. */
+  silence(): void {
+    this.#patience = GLANCE
+    this.fake.fail({ match: /^show info float$/, how: 'silent', times: 1 })
   }
 
   pass(ms: number): void {
@@ -123,14 +136,14 @@ describe('a look at a busy member', () => {
 
   it('finds a reload also if the kept connection is silent', async () => {
     await using busy = await Busy.start()
-    busy.fake.fail({ match: /^show info float$/, how: 'silent', times: 1 })
+    busy.silence()
     await busy.fake.reload()
     expect((await busy.look()).readings[0]).toMatchObject({ own: 'ready' })
   })
 
   it('is a whole one if the kept connection does not answer', async () => {
     await using busy = await Busy.start()
-    busy.fake.fail({ match: /^show info float$/, how: 'silent', times: 1 })
+    busy.silence()
     expect(await busy.asked(() => busy.look())).toMatchObject({ anew: 1 })
     // An answer is owed there: the next look does not wait for it.
     expect(await busy.asked(() => busy.look())).toMatchObject({ anew: 1 })

@@ -3,18 +3,17 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fakeClock } from 'drainable/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Address } from '../../../src/adapters/haproxy-runtime/codec/address.js'
 import { StatsChannel } from '../../../src/adapters/haproxy-runtime/session/channel.js'
 import { KeptConnection } from '../../../src/adapters/haproxy-runtime/session/kept-connection.js'
 import { MasterSocket } from '../../../src/adapters/haproxy-runtime/session/master.js'
 import { RuntimeSocket, socketError } from '../../../src/adapters/haproxy-runtime/session/socket.js'
-import { systemClock } from '../../../src/provider/clock.js'
+import { systemClock, type Clock } from '../../../src/provider/clock.js'
 
-const within = (signal: AbortSignal) => ({ clock: systemClock, signal })
+const within = (signal: AbortSignal, clock: Clock = systemClock) => ({ clock, signal })
 const LIMITS = { connectTimeout: 10_000, replyTimeout: 30_000, maxConnections: 2 }
-/** Short enough for an answer that never comes, long enough for one that does. */
-const HASTY = 1_000
 const forever = within(new AbortController().signal)
 
 let folder: string
@@ -72,14 +71,30 @@ describe('a line on a connection of its own', () => {
   })
 
   it('tells no answer, a truncated answer and a close apart', async () => {
+    const said: string[] = []
     await listen((socket, line) => {
+      said.push(line)
       if (line === 'half') socket.write('# pxname')
       if (line === 'close') socket.end()
     })
-    const socket = new RuntimeSocket(at(path), { ...LIMITS, replyTimeout: HASTY })
-    await expect(socket.exchange('silent', forever)).rejects.toEqual(code('CALL_TIMEOUT'))
-    await expect(socket.exchange('half', forever)).rejects.toThrow(/not complete within/)
-    await expect(socket.exchange('close', forever)).rejects.toEqual(code('CONNECTION_LOST'))
+    const socket = new RuntimeSocket(at(path), LIMITS)
+    const clock = fakeClock()
+    const standing = within(forever.signal, clock)
+    const silent = socket.exchange('silent', standing)
+    silent.catch(() => undefined)
+    await expect.poll(() => said).toContain('silent')
+    await clock.advance(LIMITS.replyTimeout)
+    await expect(silent).rejects.toEqual(code('CALL_TIMEOUT'))
+    let read = ''
+    const half = socket.exchange('half', standing, (text) => {
+      read = text
+      return false
+    })
+    half.catch(() => undefined)
+    await expect.poll(() => read).toBe('# pxname')
+    await clock.advance(LIMITS.replyTimeout)
+    await expect(half).rejects.toThrow(/not complete within/)
+    await expect(socket.exchange('close', standing)).rejects.toEqual(code('CONNECTION_LOST'))
   })
 
   it('ends a dribbling answer when its whole time is over', async () => {
@@ -87,7 +102,7 @@ describe('a line on a connection of its own', () => {
       const drip = setInterval(() => socket.write('x'), 20)
       socket.on('close', () => clearInterval(drip))
     })
-    const socket = new RuntimeSocket(at(path), { ...LIMITS, replyTimeout: HASTY })
+    const socket = new RuntimeSocket(at(path), { ...LIMITS, replyTimeout: 1_000 })
     await expect(socket.exchange('slowly', forever)).rejects.toEqual(code('CALL_TIMEOUT'))
   })
 
@@ -197,8 +212,15 @@ describe('a kept connection', () => {
       else if (late.length > 0) late.push(answer)
       else answer()
     })
-    const kept = await KeptConnection.open(new RuntimeSocket(at(path), LIMITS), HASTY, forever)
-    await expect(kept.run('slow', forever)).rejects.toEqual(code('CALL_TIMEOUT'))
+    const { replyTimeout } = LIMITS
+    const socket = new RuntimeSocket(at(path), LIMITS)
+    const kept = await KeptConnection.open(socket, replyTimeout, forever)
+    const clock = fakeClock()
+    const slow = kept.run('slow', within(forever.signal, clock))
+    slow.catch(() => undefined)
+    while (late.length < 1) await new Promise((resolve) => setImmediate(resolve))
+    await clock.advance(replyTimeout)
+    await expect(slow).rejects.toEqual(code('CALL_TIMEOUT'))
     const next = kept.run('next', forever)
     while (late.length < 2) await new Promise((resolve) => setImmediate(resolve))
     for (const answer of late) answer()

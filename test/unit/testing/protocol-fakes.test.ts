@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs'
 import type { ProtocolFailure, ProtocolFake } from 'drainable/testing'
 import { describe, expect, test } from 'vitest'
 import { adapterNames } from '../../../scripts/package/entries.ts'
+import { freePort } from '../../../scripts/ports.ts'
 import { eventually } from '../../support/eventually.js'
 import type { Said, Subject } from './protocol-fakes/client.js'
 
@@ -17,12 +18,9 @@ const subjects = await Promise.all(
   }),
 )
 
-/** Before anything was started. */
-const atRest = sockets()
-
 /** A running fake, with what its product wants to be asked. */
-async function open(subject: Subject) {
-  const fake = await subject.start()
+async function open(subject: Subject, more?: object) {
+  const fake = await subject.start(more)
   const given = fake as never
   return {
     fake,
@@ -31,6 +29,11 @@ async function open(subject: Subject) {
     isDone: async () => (await subject.isDone?.(given)) ?? false,
     [Symbol.asyncDispose]: () => fake.close(),
   }
+}
+
+/** For a fake that does not listen for a while: nobody else takes its port meanwhile. A path is its own anyway. */
+async function ownPort(name: string): Promise<{ port?: number }> {
+  return name === 'haproxy-runtime' ? {} : { port: await freePort() }
 }
 
 /** What came of a request: an answer, none (yet), or a connection that was cut or refused. */
@@ -46,7 +49,7 @@ test('every protocol fake of the package is tested', () => {
   expect(names).toEqual([...adapterNames()].sort())
 })
 
-describe.each(subjects)('the fake of %s', (_name, subject) => {
+describe.each(subjects)('the fake of %s', (name, subject) => {
   test.each([
     ['status', 'error'],
     ['refuse', 'cut'],
@@ -73,7 +76,7 @@ describe.each(subjects)('the fake of %s', (_name, subject) => {
   })
 
   test('refuse: nothing listens and nothing is remembered until it ends', async () => {
-    await using it = await open(subject)
+    await using it = await open(subject, await ownPort(name))
     const end = it.fake.fail({ how: 'refuse' })
     const second = it.fake.fail({ how: 'refuse' })
     expect(await outcome(it.read())).toBe('refused')
@@ -173,7 +176,7 @@ describe.each(subjects)('the fake of %s', (_name, subject) => {
   })
 
   test('restart: it answers at the same place, and takes work as before', async () => {
-    await using it = await open(subject)
+    await using it = await open(subject, await ownPort(name))
     const end = await it.fake.occupy(subject.ref)
     await it.fake.restart()
     expect(await outcome(it.read())).toBe('ok')
@@ -200,7 +203,9 @@ describe.each(subjects)('the fake of %s', (_name, subject) => {
   })
 
   test('close: nothing is left open, even of what refuses or waits', async () => {
-    const fakes = [await subject.start(), await subject.start()]
+    const ports = [await ownPort(name), await ownPort(name)]
+    const before = sockets()
+    const fakes = [await subject.start(ports[0]), await subject.start(ports[1])]
     const [silent, refusing] = fakes as [ProtocolFake, ProtocolFake]
     const how: ProtocolFailure = { how: 'silent' }
     silent.fail(how)
@@ -214,9 +219,19 @@ describe.each(subjects)('the fake of %s', (_name, subject) => {
     for (const fake of fakes) {
       expect(await outcome(subject.read(fake as never))).not.toMatch(/ok|error/)
     }
-    await eventually(() => expect(sockets()).toEqual(atRest))
+    await eventually(() => expect(without(sockets(), before)).toEqual([]))
   })
 })
+
+/** What is in the first list more often than in the second. */
+function without(all: readonly string[], some: readonly string[]): readonly string[] {
+  const left = [...some]
+  return all.filter((kind) => {
+    const at = left.indexOf(kind)
+    if (at >= 0) left.splice(at, 1)
+    return at < 0
+  })
+}
 
 /** Servers and connections of this process. */
 function sockets(): readonly string[] {

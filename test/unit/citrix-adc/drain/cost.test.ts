@@ -32,7 +32,7 @@ describe('an appliance at its own pace', { concurrent: true }, () => {
       ['10.0.0.2:80', 0, false],
     ])
     await run.close()
-  }, 60_000)
+  }, 120_000)
 })
 
 test('a thousand members are read in as many requests as one', async () => {

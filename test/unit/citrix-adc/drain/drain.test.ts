@@ -168,31 +168,35 @@ describe('a drain', { concurrent: true }, () => {
     await run.close()
   })
 
-  test('kept busy by persistence says so, and escalateAfter ends it', async () => {
-    await using at = await setup()
-    const { fake, adc } = at
-    // One endless answer to a client that keeps coming.
-    await fake.occupy(SVC1)
-    await fake.occupy(SVC1, { persistent: 1 })
-    const client = setInterval(() => fake.arrive(SVC1, { persistent: true }), 20)
-    try {
-      const run = startDrain(adc, SVC1, { timeout: '30s' })
-      await eventually(() => {
-        expect(JSON.stringify(run.why())).toMatch(/persistence/)
-      })
-      const how = { timeout: '30s', escalateAfter: '1ms', onTimeout: 'terminate' } as const
-      const { outcome, members } = await drain(adc, SVC1, how)
-      expect(outcome).toBe('terminated')
-      expect(members[0]!.terminated).toBeGreaterThan(0)
-      expect(actions(fake)).toHaveLength(2)
-      expect(actions(fake)[1]!.body).toEqual({
-        service: { name: 'svc1', delay: 0, graceful: 'NO' },
-      })
-      await run.close()
-    } finally {
-      clearInterval(client)
-    }
-  })
+  test(
+    'kept busy by persistence says so, and escalateAfter ends it',
+    { timeout: 240_000 },
+    async () => {
+      await using at = await setup()
+      const { fake, adc } = at
+      // One endless answer to a client that keeps coming.
+      await fake.occupy(SVC1)
+      await fake.occupy(SVC1, { persistent: 1 })
+      const client = setInterval(() => fake.arrive(SVC1, { persistent: true }), 20)
+      try {
+        const run = startDrain(adc, SVC1, { timeout: '30s' })
+        await eventually(() => {
+          expect(JSON.stringify(run.why())).toMatch(/persistence/)
+        })
+        const how = { timeout: '30s', escalateAfter: '1ms', onTimeout: 'terminate' } as const
+        const { outcome, members } = await drain(adc, SVC1, how)
+        expect(outcome).toBe('terminated')
+        expect(members[0]!.terminated).toBeGreaterThan(0)
+        expect(actions(fake)).toHaveLength(2)
+        expect(actions(fake)[1]!.body).toEqual({
+          service: { name: 'svc1', delay: 0, graceful: 'NO' },
+        })
+        await run.close()
+      } finally {
+        clearInterval(client)
+      }
+    },
+  )
 
   test('cuts at its deadline only if the caller said so', async () => {
     await using at = await setup()

@@ -71,7 +71,7 @@ describe('thousands of looks', () => {
   ]
 
   // 100,000 of them: `npm run soak -- heap`.
-  test.for(lookers)('of %s leave the heap flat', async (looker) => {
+  test.for(lookers)('of %s leave the heap flat', { timeout: 240_000 }, async (looker) => {
     expect(await grownByLook(looker, LOOKS)).toBeLessThan(MOST)
   })
 })

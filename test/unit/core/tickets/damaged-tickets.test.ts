@@ -178,7 +178,7 @@ async function stepOn(lb: FakeProvider, clock: FakeClock, from: Ticket, most: nu
 
 // Faults 19 and 25: a damaged ticket is refused by its field, or does no harm.
 describe('a ticket with any one field damaged', () => {
-  test('is refused by resumeDrain at once, or leads to an end', { timeout: 60_000 }, async () => {
+  test('is refused by resumeDrain at once, or leads to an end', { timeout: 120_000 }, async () => {
     const instance = 'answers-damaged-resume'
     const all = await tickets(instance)
     await fc.assert(
@@ -206,7 +206,7 @@ describe('a ticket with any one field damaged', () => {
     )
   })
 
-  test('is refused by stepDrain at once, or leads to an end', { timeout: 60_000 }, async () => {
+  test('is refused by stepDrain at once, or leads to an end', { timeout: 120_000 }, async () => {
     const instance = 'answers-damaged-step'
     const all = await tickets(instance)
     await fc.assert(
@@ -233,7 +233,7 @@ describe('a ticket with any one field damaged', () => {
 
   test(
     'is refused by restore() before it looks, or leads to an end',
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async () => {
       const instance = 'answers-damaged-restore'
       const all = await tickets(instance)

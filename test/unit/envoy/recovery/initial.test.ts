@@ -9,6 +9,7 @@ import {
 } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { startFake, type EnvoyFake } from 'drainable/testing/envoy'
+import { freePort } from '../../../../scripts/ports.ts'
 import { systemClock } from '../../../../src/provider/clock.js'
 import { temporaryFolder } from '../../tickets/set-up.js'
 
@@ -179,10 +180,11 @@ test.each([
 test('a restart of controller and proxies opens no held member', async () => {
   await using folder = await temporaryFolder()
   const tickets = fileTickets(folder.path)
-  const before = await startFake({ pools: { web: [] } })
-  const { port: admin } = new URL(before.url)
+  const admin = await freePort()
+  const before = await startFake({ pools: { web: [] }, port: admin })
   // The port is a part of the instance that tickets belong to.
-  const start = async (port: number) => {
+  const port = await freePort()
+  const start = async () => {
     const sink = restEndpoints({
       port,
       initial: {
@@ -193,19 +195,17 @@ test('a restart of controller and proxies opens no held member', async () => {
     })
     const lb = envoy({ endpoints: sink, admin: [before.url] })
     await lb.observe('all', ctx())
-    return { lb, port: sink.address!.port }
+    return lb
   }
-  const { lb: probe, port } = await start(0)
-  await probe.close()
-  const { lb: one } = await start(port)
+  const one = await start()
   await before.follow({ rest: `http://127.0.0.1:${port}` })
   await drain(one, { pool: 'web', member: A }, { timeout: '50s', tickets, id: 'job' })
   await one.close()
   await before.close()
 
   // Only its ticket knows of the drain now.
-  await using fresh = await startFake({ pools: { web: [] }, port: Number(admin) })
-  await using again = (await start(port)).lb
+  await using fresh = await startFake({ pools: { web: [] }, port: admin })
+  await using again = await start()
   await fresh.follow({ rest: `http://127.0.0.1:${port}` })
   await expect.poll(() => fresh.send('web')?.member).toBe(B)
   for (let i = 0; i < 10; i++) expect(fresh.send('web')?.member).toBe(B)

@@ -3,9 +3,10 @@ import { Agent, createServer, request } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import { connect, createServer as createTcpServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startFake } from 'drainable/testing/haproxy-runtime'
 import type { HaproxyFake, FakeOptions } from 'drainable/testing/haproxy-runtime'
+import { freePort } from '../../../../scripts/ports.ts'
 import { ask } from './ask.js'
 
 interface Backend extends AsyncDisposable {
@@ -108,7 +109,7 @@ async function until(
   server: string,
   wanted: Record<string, string>,
 ): Promise<void> {
-  await expect.poll(() => stat(fake, server), { interval: 5, timeout: 5_000 }).toMatchObject(wanted)
+  await expect.poll(() => stat(fake, server), { interval: 5 }).toMatchObject(wanted)
 }
 
 function say(fake: HaproxyFake, line: string): Promise<string> {
@@ -214,20 +215,20 @@ describe('HTTP through the fake', () => {
   })
 
   test('hides a request in retry turn-around, which is served in the end', async () => {
-    const early = createTcpServer()
-    early.listen(0, '127.0.0.1')
-    await once(early, 'listening')
-    const { port: free } = early.address() as AddressInfo
-    early.close()
-    await once(early, 'close')
+    const free = await freePort()
     await using fake = await startFake({
       pools: { web: [{ name: 'web1', to: free }] },
       frontends: { web: {} },
     })
+    // The next try is made when the test says so.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
     const reply = get(fake.ports['web']!)
     await until(fake, 'web1', { scur: '0', qcur: '0', wretr: '1' })
     await say(fake, 'set server web/web1 state drain')
     const late = createServer((_req, res) => res.end('late')).listen(free, '127.0.0.1')
+    await once(late, 'listening')
+    vi.advanceTimersByTime(1_000)
     expect((await reply).text).toBe('late')
     late.closeAllConnections()
     late.close()
@@ -259,24 +260,25 @@ describe('HTTP through the fake', () => {
     await until(at.fake, 'web1', { scur: '0', stot: '0' })
     expect(at.fake.load({ pool: 'web', member: 'web1' })).toBe(1)
     const ofOld = (line: string): Promise<string> =>
-      ask(at.fake.master!, `@!${old} ${line};quit\n`, { for: 100 })
+      ask(at.fake.master!, `@!${old} ${line};quit\n`, { for: 5_000, enough: /target PID/ })
     expect(await ofOld('set server web/web1 state drain')).toBe('Proxy is disabled.\n\n')
     expect(await ofOld('show stat -1 4 1')).toContain('web,web1,0,0,1,')
     at.one.release()
     expect((await slow).text).toBe('web1')
     await expect
-      .poll(() => ofOld('show info'), { interval: 10, timeout: 5_000 })
+      .poll(() => ofOld('show info'), { interval: 10 })
       .toContain("Can't find the target PID")
   })
 
   test('really checks health, and sends nothing to a server that is down', async () => {
     const two = await startBackend('web2')
     await using one = await startBackend('web1')
-    const check = { inter: 30, rise: 1, fall: 1 }
+    const check = { inter: 300, rise: 1, fall: 1 }
     await using fake = await startFake({
       pools: {
         web: [
-          { name: 'web1', to: one.port, check },
+          // A late answer to one check takes no server down that is to stay.
+          { name: 'web1', to: one.port, check: { ...check, fall: 5 } },
           { name: 'web2', to: two.port, check },
         ],
       },

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { startFake } from 'drainable/testing/haproxy-runtime'
 import type { HaproxyFake, SocketAddress } from 'drainable/testing/haproxy-runtime'
+import { eventually } from '../../../support/eventually.js'
 import { ask } from './ask.js'
 
 const web1 = { pool: 'web', member: 'web1' }
@@ -46,18 +47,27 @@ describe('a failure of a line', () => {
   test('silent: nothing done, nothing answered, not closed', async () => {
     await using fake = await startFake()
     fake.fail({ how: 'silent', times: 2 })
-    for (let i = 0; i < 2; i++) {
-      expect(await ask(fake.socket, 'set server web/web1 state maint\n', { for: 50 })).toBe('')
+    const asked = [open(fake.socket), open(fake.socket)]
+    const seen: string[] = []
+    for (const socket of asked) {
+      socket.on('data', (chunk: string) => seen.push(chunk))
+      socket.on('close', () => seen.push('closed'))
+      socket.write('set server web/web1 state maint\n')
     }
-    expect(fake.adminMask(web1)).toBe(0)
+    await eventually(() => expect(fake.requests).toHaveLength(2))
+    // What came of the lines before is there when a later one is answered.
     expect(await say(fake, 'show version')).toContain('3.2')
+    expect(seen).toEqual([])
+    expect(fake.adminMask(web1)).toBe(0)
+    for (const socket of asked) socket.destroy()
   })
 
   test('garbage: nothing done, an invalid answer', async () => {
     await using fake = await startFake({ master: true })
     fake.fail({ how: 'garbage', times: 2 })
     expect(await say(fake, 'show servers state')).toContain('not a reply')
-    expect(await ask(fake.master!, 'show proc\n', { for: 50 })).toContain('not a reply')
+    const limits = { for: 5_000, enough: /not a reply/ }
+    expect(await ask(fake.master!, 'show proc\n', limits)).toContain('not a reply')
   })
 })
 
@@ -101,7 +111,7 @@ describe('as a process', () => {
   })
 
   test('closes a silent connection after stats timeout, which cuts a wait too', async () => {
-    await using fake = await startFake({ timeout: 60 })
+    await using fake = await startFake({ timeout: 1_000 })
     await once(open(fake.socket).resume(), 'close')
     expect(await say(fake, 'wait 5s')).toBe('Interrupted.\n\n')
   })
