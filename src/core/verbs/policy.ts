@@ -317,8 +317,14 @@ export function checkTimeout(
     costs.changes > 0 ? `, its changes ${formatDuration(Math.ceil(costs.changes))}` : ''
   throw new DrainableError(
     'INVALID_OPTIONS',
-    `${subject}: timeout is ${formatDuration(data.timeout)}, expected at least ${formatDuration(need)}: this balancer can't prove idle faster (settle ${formatDuration(settle)}, blind ${formatDuration(blind)}, freshness ${formatDuration(freshness)}${slow}${writes}); set a longer timeout, or onTimeout: 'proceed'`,
+    `${subject}: timeout is ${formatDuration(data.timeout)}, expected at least ${formatDuration(roundedUp(need))}: this balancer can't prove idle faster (settle ${formatDuration(settle)}, blind ${formatDuration(blind)}, freshness ${formatDuration(freshness)}${slow}${writes}); set a longer timeout, or onTimeout: 'proceed'`,
   )
+}
+
+/** As long as what is shown: rounded down it would be refused again. */
+function roundedUp(ms: number): number {
+  const shown = ms < 1_000 ? 1 : ms < 60_000 ? 100 : ms < 3_600_000 ? 1_000 : 60_000
+  return Math.ceil(ms / shown) * shown
 }
 
 /** The shortest time in which a member without work can be proved idle, in milliseconds. */
