@@ -13,7 +13,7 @@ const headers = {
 }
 
 /** Where a write took long, as on a loaded machine, the next one comes after this time all the same, ms. */
-const LONGEST_PAUSE = 2_000
+const LONGEST_PAUSE = 10_000
 
 /**
  * Another client, which changes the weight of one server again and again under the version that it read.
@@ -44,7 +44,7 @@ const backendOf = (text: string, pool: string): string =>
 
 test(
   'ten durable drains beside three writers end, and no write is lost',
-  { timeout: 120_000 },
+  { timeout: 240_000 },
   async () => {
     const web = NAMES.map((name) => ({ name, weight: 7 }))
     const others = ['a', 'b', 'c']
@@ -55,8 +55,10 @@ test(
     const stop = new AbortController()
     const writers = others.map((name) => writes(fake, name, stop.signal))
     try {
-      await using first = connect(fake, { durable: true, maintCuts: false })
-      await using second = connect(fake, { durable: true, maintCuts: false })
+      // Ten at once in one process: on a loaded machine an answer can be late.
+      const options = { durable: true, maintCuts: false, callTimeout: '30s' } as const
+      await using first = connect(fake, options)
+      await using second = connect(fake, options)
       const runs = TEN.map((member, i) =>
         startDrain(i % 2 === 0 ? first : second, { pool: 'web', member }, { timeout: '2m' }),
       )
