@@ -248,7 +248,7 @@ describe.each(engines('haproxy', ...KNOWN))(
       const differences: string[] = []
       for (const line of SCRIPT) {
         const [wanted, found] = await Promise.all(
-          [real.socket, fake.socket].map((at) => ask(at, `${line}\n`, { for: 3_000 })),
+          [real.socket, fake.socket].map((at) => ask(at, `${line}\n`, { for: 10_000 })),
         )
         const [is, should] = [found, wanted].map((reply) => comparable(reply ?? ''))
         if (is !== should) differences.push(difference(line, should ?? '', is ?? ''))
