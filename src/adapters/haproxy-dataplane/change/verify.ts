@@ -1,5 +1,6 @@
 import type { CallContext, ChangeResult } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
+import { nameOf } from '../read/followers.js'
 import { readRuntime, type RuntimeView } from '../read/read.js'
 import type { DurableMarks } from './durable.js'
 import { Lasting } from './lasting.js'
@@ -71,7 +72,7 @@ export class Verifier {
   }
 
   #settle(sent: Sent, before: RuntimeView, after: RuntimeView, ctx: CallContext): ChangeResult {
-    const result = settle(sent, after, processesOf(before) !== processesOf(after))
+    const result = settle(sent, after, nameOf(before.infos) !== nameOf(after.infos))
     if (result.status === 'applied' && sent.wished === 'ready') {
       this.#tools.memory.released(sent.ref, ctx.clock.now())
     }
@@ -134,9 +135,4 @@ export class Verifier {
       yield [step, await this.#finish(step, again, true, ctx)]
     }
   }
-}
-
-/** Which processes answered. */
-function processesOf(view: RuntimeView): string {
-  return view.infos.map((info) => `${info.node}/${info.pid}`).join()
 }

@@ -195,6 +195,7 @@ function merge(
   unresolved: Unresolved,
 ): Map<string, Map<string, Found>> | string {
   const pools = new Map<string, Map<string, Found>>()
+  const processes = nameOf(infos)
   for (const pool of new Set([...rows.keys(), ...servers.keys()])) {
     const listed = servers.get(pool)
     if (listed === 'missing') {
@@ -212,7 +213,7 @@ function merge(
         return `${list.length} rows for ${pool}/${member}, but ${infos.length} processes answer`
       }
       const verdicts = list.map((row) =>
-        known(judge(row, server?.admin), row, nameOf(infos), unresolved),
+        known(judge(row, server?.admin), row, processes, unresolved),
       )
       const [verdict] = verdicts
       if (verdict === undefined) continue

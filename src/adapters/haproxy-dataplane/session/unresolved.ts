@@ -23,6 +23,8 @@ export class Unresolved {
 
   /** The name resolves: the own state is shown. */
   forget(ref: MemberRef): void {
+    // Asked for every row of every look: nearly always nothing is known.
+    if (this.#drained.size + this.#told.size === 0) return
     this.#drained.delete(refKey(ref))
     this.#told.delete(refKey(ref))
   }
