@@ -1,5 +1,6 @@
 import { describeIssue, optionNames, type Schema, type SchemaIssue } from './describe-issue.js'
 import { DrainableError } from './error.js'
+import { quote } from './quote.js'
 
 export type { Schema, SchemaIssue } from './describe-issue.js'
 
@@ -20,9 +21,10 @@ export function parseOptions<T>(
 ): Readonly<T> {
   const other = otherThanOptions(value)
   if (other !== undefined) throw invalid(`${subject}: the options: ${other}`)
-  const result = schema.safeParse(withoutUndefined(ofClass(names, value)))
+  const given = readAll(ofClass(names, value, subject), subject)
+  const result = schema.safeParse(withoutUndefined(given))
   // A misspelt name is an error even if its value is undefined.
-  const unknown = hasUndefined(value) ? unknownKeys(schema, value) : []
+  const unknown = hasUndefined(given) ? unknownKeys(schema, given) : []
   if (result.success && unknown.length === 0) return Object.freeze(result.data)
   const issues = [...(result.error?.issues ?? []), ...unknown]
   const words = new Set(issues.map((issue) => describeIssue(issue, schema, names)))
@@ -59,12 +61,35 @@ export function missingMethods(value: unknown, methods: readonly string[]): read
 }
 
 /** What an instance of a class has of its own, inherits, and tells by a getter, as a plain object. */
-function ofClass(names: readonly string[], value: unknown): unknown {
+function ofClass(names: readonly string[], value: unknown, subject: string): unknown {
   if (typeof value !== 'object' || Array.isArray(value) || isPlain(value)) return value
   const given = value as Readonly<Record<string, unknown>> | null
   const keys = new Set(names)
   for (const key in given) keys.add(key)
-  return given === null ? null : Object.fromEntries([...keys].map((key) => [key, given[key]]))
+  return given === null ? null : readKeys(given, [...keys], subject)
+}
+
+/** Options whose getters were called once, so that one that throws is the caller's error, with its words. */
+function readAll(value: unknown, subject: string): unknown {
+  if (!isPlain(value)) return value
+  return readKeys(value as Readonly<Record<string, unknown>>, Object.keys(value), subject)
+}
+
+function readKeys(
+  given: Readonly<Record<string, unknown>>,
+  keys: readonly string[],
+  subject: string,
+): Readonly<Record<string, unknown>> {
+  const read = (key: string): unknown => {
+    try {
+      return given[key]
+    } catch (cause) {
+      const words = cause instanceof Error ? cause.message : String(cause)
+      const message = `${subject}: ${quote(key)}: its getter threw '${quote(words)}'`
+      throw new DrainableError('INVALID_OPTIONS', message, { cause })
+    }
+  }
+  return Object.fromEntries(keys.map((key) => [key, read(key)]))
 }
 
 function unknownKeys(schema: Schema<unknown>, value: unknown): readonly SchemaIssue[] {
@@ -72,23 +97,36 @@ function unknownKeys(schema: Schema<unknown>, value: unknown): readonly SchemaIs
   return issues.filter(({ code }) => code === 'unrecognized_keys')
 }
 
+/** Whether an option is `undefined`, or one of the options inside an option. */
 function hasUndefined(value: unknown): boolean {
-  return isPlain(value) && Object.values(value).some((v) => v === undefined || hasUndefined(v))
+  if (!isPlain(value)) return false
+  return Object.values(value).some((v) => v === undefined || (isOptions(v) && lacksOne(v)))
+}
+
+function lacksOne(options: object): boolean {
+  return Object.values(options).some((v) => v === undefined)
 }
 
 /**
- * The options without those that are `undefined`, so that callers can pass theirs straight through. Other objects (a
- * store, a clock, a dispatcher, a list) are not options objects and stay unchanged.
+ * The options without those that are `undefined`, so that callers can pass theirs straight through; options lie at most
+ * two deep (`tls.ca`). Other objects (a store, a clock, a dispatcher, a list) are not options objects and stay
+ * unchanged.
  */
 function withoutUndefined(value: unknown): unknown {
   if (!isPlain(value)) return value
-  const given = Object.entries(value).filter(([, option]) => option !== undefined)
-  return Object.fromEntries(given.map(([key, option]) => [key, nested(option)]))
+  const given = defined(value).map(([key, option]) => [
+    key,
+    isOptions(option) ? Object.fromEntries(defined(option)) : option,
+  ])
+  return Object.fromEntries(given)
 }
 
-function nested(option: unknown): unknown {
-  const isOptions = isPlain(option) && !Object.values(option).some((v) => typeof v === 'function')
-  return isOptions ? withoutUndefined(option) : option
+function defined(options: object): [string, unknown][] {
+  return Object.entries(options).filter(([, option]) => option !== undefined)
+}
+
+function isOptions(option: unknown): option is object {
+  return isPlain(option) && !Object.values(option).some((v) => typeof v === 'function')
 }
 
 function isPlain(value: unknown): value is object {

@@ -1,5 +1,7 @@
 import { unknownName } from '../provider/describe-issue.js'
+import type { AdminState, Capabilities } from '../provider/contract.js'
 import { quotedList } from '../provider/nearest.js'
+import { missingMethods } from '../provider/options.js'
 import { quote } from '../provider/quote.js'
 import { wrongOption } from './check-options.js'
 import type { FakeProviderOptions } from './fake-provider.js'
@@ -13,13 +15,91 @@ export function checkFakeOptions(options: FakeProviderOptions | undefined): void
   }
   for (const key of Object.keys(options ?? {}))
     if (!KNOWN.includes(key)) refuse(unknownName(key, KNOWN))
-  const pools: unknown = options?.pools
+  checkPools(options?.pools, refuse)
+  for (const [key, expected] of Object.entries(VALUES)) {
+    const value: unknown = options?.[key as keyof typeof VALUES]
+    if (value !== undefined && !expected.isIt(value))
+      refuse(`${key}: expected ${expected.words}, found ${shown(value)}`)
+  }
+  for (const [key, value] of Object.entries(options?.capabilities ?? {}))
+    checkCapability(key, value, refuse)
+}
+
+function checkPools(pools: unknown, refuse: (words: string) => never): void {
   if (typeof pools !== 'object' || pools === null || Array.isArray(pools))
     return refuse("pools: expected member names by pool, such as { web: ['web1', 'web2'] }")
   for (const [pool, members] of Object.entries(pools as Record<string, unknown>)) {
     if (Array.isArray(members) && members.every((member) => typeof member === 'string')) continue
     refuse(`pools.${pool}: expected a list of member names, such as ['web1', 'web2']`)
   }
+}
+
+interface Expected {
+  readonly words: string
+  readonly isIt: (value: unknown) => boolean
+}
+
+const oneOf = (values: readonly unknown[]): Expected => ({
+  words: `one of ${quotedList(values.map(String))}`,
+  isIt: (value) => values.includes(value),
+})
+const methods = (value: unknown, names: readonly string[]): boolean =>
+  missingMethods(value, names).length === 0
+const TIME: Expected = {
+  words: 'milliseconds, 0 or more',
+  isIt: (value) => typeof value === 'number' && value >= 0 && Number.isFinite(value),
+}
+const FLAG: Expected = { words: 'true or false', isIt: (value) => typeof value === 'boolean' }
+
+const VALUES = {
+  clock: {
+    words: 'a clock with now() and setTimeout()',
+    isIt: (value) => methods(value, ['now', 'setTimeout']),
+  },
+  capabilities: {
+    words: 'an object of capabilities',
+    isIt: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  },
+  latency: TIME,
+  scopes: {
+    words: "a list of names, such as ['worker']",
+    isIt: (value) =>
+      Array.isArray(value) && value.length > 0 && value.every((name) => typeof name === 'string'),
+  },
+  instance: {
+    words: 'a name',
+    isIt: (value) => typeof value === 'string' && value !== '',
+  },
+  whenNone: oneOf(['refuse', 'spill', 'all', 'unknown']),
+} satisfies Partial<Record<keyof FakeProviderOptions, Expected>>
+
+const CAPABILITIES: Readonly<Record<keyof Capabilities, Expected>> = {
+  ladder: {
+    words: "a list of states, such as ['ready', 'drain', 'maint']",
+    isIt: (value) =>
+      Array.isArray(value) && value.every((state) => ADMIN.includes(state as AdminState)),
+  },
+  maint: oneOf(['gentle', 'cuts', 'unknown', 'none']),
+  counts: oneOf(['requests', 'connections', 'none']),
+  terminate: FLAG,
+  remove: FLAG,
+  add: FLAG,
+  survivesReload: FLAG,
+  countsAfterRemove: FLAG,
+  freshness: TIME,
+  blind: TIME,
+  lateBound: TIME,
+  minTimeout: TIME,
+  minInterval: TIME,
+}
+const ADMIN: readonly AdminState[] = ['ready', 'drain', 'maint']
+
+function checkCapability(key: string, value: unknown, refuse: (words: string) => never): void {
+  if (!Object.hasOwn(CAPABILITIES, key))
+    refuse(`capabilities: ${unknownName(key, Object.keys(CAPABILITIES))}`)
+  const expected = CAPABILITIES[key as keyof Capabilities]
+  if (value === undefined || expected.isIt(value)) return
+  refuse(`capabilities.${key}: expected ${expected.words}, found ${shown(value)}`)
 }
 
 /** A word that the fake does not know would do nothing, and the test would pass. */

@@ -1,4 +1,7 @@
+import * as z from 'zod'
 import { DrainableError } from '../../provider/error.js'
+import { once } from '../../provider/once.js'
+import { parseOptions } from '../../provider/options.js'
 import { quote } from '../../provider/quote.js'
 import type { Lease } from './lease.js'
 
@@ -97,12 +100,14 @@ function pairOf(reply: unknown, key: string): readonly unknown[] {
   )
 }
 
+const KEY =
+  "expected 1 to 200 letters, digits or _ . / : = { } -, such as { key: 'drainable/edge' }"
+
+const keySchema = once(() =>
+  z.strictObject({ key: z.string(KEY).regex(/^[\w./:={}-]{1,200}$/, KEY) }),
+)
+
 /** Checks the `key` option of a lease: a caller in JavaScript can leave all options out. */
 export function keyOf(options: unknown, subject: string): string {
-  const { key } = Object(options) as { readonly key?: unknown }
-  if (typeof key === 'string' && /^[\w./:={}-]{1,200}$/.test(key)) return key
-  throw new DrainableError(
-    'INVALID_OPTIONS',
-    `${subject}: key: expected 1 to 200 letters, digits or _ . / : = { } -, such as { key: 'drainable/edge' }`,
-  )
+  return parseOptions(keySchema(), options ?? {}, subject).key
 }

@@ -4,8 +4,14 @@ import { once } from '../../provider/once.js'
 /** Schemas of moments: numbers that are milliseconds by some clock, to be moved from one clock to another. */
 const moments = once(() => z.registry<{ readonly clock: 'run' }>())
 
+/** A date can represent no moment farther from 1970, in milliseconds; some room is left to move it to another clock. */
+const FARTHEST = 8e15
+
+/** A moment of the wall clock, in epoch milliseconds. */
+export const epoch = once(() => z.number().min(-FARTHEST).max(FARTHEST))
+
 /** A moment by the run's clock; in a ticket, in epoch milliseconds. */
-export const moment = once(() => z.number().register(moments(), { clock: 'run' }))
+export const moment = once(() => epoch().register(moments(), { clock: 'run' }))
 
 /** The parts of a schema's definition that lead on. */
 interface Definition {

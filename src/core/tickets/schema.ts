@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { ErrorCode } from '../../provider/error.js'
-import { moment } from './moments.js'
+import { epoch, moment } from './moments.js'
 import { once } from '../../provider/once.js'
 
 const text = once(() => z.string())
@@ -326,7 +326,7 @@ const drainTicketSchema = once(() =>
     deadline: z.iso.datetime().nullable(),
     policy: policyDataSchema(),
     /** When it was written: wall time in epoch milliseconds, and seconds of uptime of which boot. */
-    saved: z.strictObject({ wall: z.number(), boot: text(), uptime: z.number().min(0) }),
+    saved: z.strictObject({ wall: epoch(), boot: text(), uptime: ms() }),
     /** Who goes on with the drain. */
     owner: ownerSchema(),
     /** The lease under which it was written, with the fencing number of its holder: a lower one never writes over a higher. */

@@ -40,6 +40,10 @@ export function fromUnstorage(storage: UnstorageLike): TicketStore {
     const words = `fromUnstorage(): storage: expected an unstorage Storage, found one without ${missing.join(', ')}`
     throw new DrainableError('INVALID_OPTIONS', words)
   }
+  if (storage.getKeys !== undefined && typeof (storage.getKeys as unknown) !== 'function') {
+    const words = 'fromUnstorage(): storage: getKeys: expected a function that lists the keys'
+    throw new DrainableError('INVALID_OPTIONS', words)
+  }
   const store: TicketStore = {
     get: (key) => storage.getItem(toItemKey(key)),
     set: async (key, value) => {

@@ -101,12 +101,17 @@ export interface Policy extends Call {
 }
 
 const storeSchema = once(() =>
-  z.custom<TicketStore>((value) => missingMethods(value, ['get', 'set', 'delete']).length === 0, {
-    error: ({ input }) =>
-      isPromise(input)
-        ? 'found a promise; await it first'
-        : `expected a store with get, set and delete${typeof input === 'string' ? ', such as fileTickets(path)' : ''}`,
-  }),
+  z
+    .custom<TicketStore>((value) => missingMethods(value, ['get', 'set', 'delete']).length === 0, {
+      error: ({ input }) =>
+        isPromise(input)
+          ? 'found a promise; await it first'
+          : `expected a store with get, set and delete${typeof input === 'string' ? ', such as fileTickets(path)' : ''}`,
+    })
+    .refine(({ keys }) => keys === undefined || typeof (keys as unknown) === 'function', {
+      path: ['keys'],
+      message: 'expected a function that lists the keys, or none',
+    }),
 )
 
 /**

@@ -24,6 +24,15 @@ describe('fakeProvider', () => {
     [undefined, "pools: expected member names by pool, such as { web: ['web1', 'web2'] }"],
     [{}, 'pools: expected member names by pool'],
     [{ pool: { web: ['web1'] } }, "unknown option 'pool', did you mean 'pools'?"],
+    [{ pools: {}, latency: '5ms' }, "latency: expected milliseconds, 0 or more, found '5ms'"],
+    [{ pools: {}, whenNone: 'drop' }, "whenNone: expected one of 'refuse', 'spill'"],
+    [{ pools: {}, clock: {} }, 'clock: expected a clock with now() and setTimeout()'],
+    [{ pools: {}, scopes: 'worker' }, "scopes: expected a list of names, such as ['worker']"],
+    [
+      { pools: {}, capabilities: { maint: 'soft' } },
+      "capabilities.maint: expected one of 'gentle'",
+    ],
+    [{ pools: {}, capabilities: { blindness: 3 } }, "capabilities: unknown option 'blindness'"],
   ])('refuses %j', (options, words) => {
     expect(() => fakeProvider(options as never)).toThrow(`fakeProvider(): ${words}`)
   })

@@ -134,9 +134,15 @@ describe.each([
 ] as const)('%s refuses', (name, make, engine) => {
   const open = make as (engine: unknown, options?: unknown) => Lease
 
-  it.each([undefined, 'edge', {}, { key: '' }, { key: 'a b' }])('%j for its options', (options) => {
+  it.each([undefined, {}, { key: '' }, { key: 'a b' }])('%j for its options', (options) => {
     expect(() => open(engine, options)).toThrow(
       `${name}(): key: expected 1 to 200 letters, digits or _ . / : = { } -, such as { key: 'drainable/edge' }`,
+    )
+  })
+
+  it('a text in place of options', () => {
+    expect(() => open(engine, 'edge')).toThrow(
+      `${name}(): the options: expected an object with options such as 'key', found string`,
     )
   })
 })

@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'vitest'
+import {
+  drain,
+  fromUnstorage,
+  heldMembers,
+  natsLease,
+  redisLease,
+  restore,
+  resumeDrain,
+  startDrain,
+  type Ticket,
+} from 'drainable'
+import { fakeClock, fakeProvider } from 'drainable/testing'
+import { json } from '../balancer.js'
+
+const web1 = { pool: 'web', member: 'web1' }
+const make = () => {
+  const clock = fakeClock()
+  return { clock, lb: fakeProvider({ pools: { web: ['web1', 'web2'] }, clock }) }
+}
+
+interface Loop {
+  self?: Loop
+  readonly empty?: undefined
+}
+
+/** An object that refers to itself, with an option that is `undefined` in it. */
+function loop(): Loop {
+  const made: Loop = { empty: undefined }
+  made.self = made
+  return made
+}
+
+describe('an object that refers to itself', () => {
+  test.each<[string, object, RegExp]>([
+    ['as the options', loop(), /unknown option/],
+    ['as an option', { timeout: loop() }, /timeout is an object, expected milliseconds/],
+  ])('%s is refused by its field', async (_, policy, words) => {
+    const { lb } = make()
+    const error: unknown = await drain(lb, web1, policy as never).catch((e: unknown) => e)
+    expect(error).toMatchObject({ code: 'INVALID_OPTIONS' })
+    expect(String(error)).toMatch(words)
+  })
+
+  test('as a store is a store', async () => {
+    const kept = new Map<string, unknown>()
+    const tickets = {
+      get: async (key: string) => kept.get(key),
+      set: async (key: string, value: unknown) => kept.set(key, value),
+      delete: async (key: string) => kept.delete(key),
+      inner: loop(),
+    }
+    const { clock, lb } = make()
+    const report = await clock.runUntil(drain(lb, web1, { clock, tickets }))
+    expect(report.outcome).toBe('idle')
+  })
+})
+
+test('a getter that throws is INVALID_OPTIONS with its words', async () => {
+  const { lb } = make()
+  const policy = {
+    get timeout(): never {
+      throw new Error('no configuration yet')
+    },
+  }
+  await expect(drain(lb, web1, policy)).rejects.toMatchObject({
+    code: 'INVALID_OPTIONS',
+    message: "drain(): timeout: its getter threw 'no configuration yet'",
+  })
+})
+
+describe('keys that are no function', () => {
+  const store = { get: () => undefined, set: () => true, delete: () => true, keys: ['a'] }
+
+  test('of a store are refused', async () => {
+    await expect(heldMembers(store as never)).rejects.toThrow(
+      'keys: expected a function that lists the keys',
+    )
+  })
+
+  test('of an unstorage are refused', () => {
+    const storage = { getItem: () => null, setItem: () => null, removeItem: () => null, getKeys: 1 }
+    expect(() => fromUnstorage(storage as never)).toThrow('getKeys: expected a function')
+  })
+})
+
+test.each<[string, () => unknown]>([
+  ['redisLease', () => redisLease({ eval: () => undefined } as never, options)],
+  [
+    'natsLease',
+    () => natsLease({ get: () => null, create: () => null, update: () => null } as never, options),
+  ],
+])('%s() refuses an unknown option', (_, call) => {
+  expect(call).toThrow("unknown option 'ttl'")
+})
+const options = { key: 'edge', ttl: '30s' } as never
+
+describe('a ticket whose times are no times', () => {
+  async function damaged(change: (ticket: Record<string, never>) => void) {
+    const { clock, lb } = make()
+    const run = startDrain(lb, web1, { clock })
+    await clock.runUntil(run.done)
+    const ticket = json(await run.ticket) as unknown as Record<string, never>
+    await run.release()
+    change(ticket)
+    return { lb, ticket: ticket as unknown as Ticket }
+  }
+
+  const damages: readonly [string, (ticket: never) => void][] = [
+    ['saved.wall', (ticket: { saved: { wall: number } }) => (ticket.saved.wall = 1e308)],
+    [
+      'startedAt',
+      (ticket: { members: { state: { startedAt: number } }[] }) =>
+        (ticket.members[0]!.state.startedAt = -1e308),
+    ],
+    ['uptime', (ticket: { saved: { uptime: number } }) => (ticket.saved.uptime = 1e308)],
+  ]
+
+  test.each(damages)('is refused for %s', async (_, change) => {
+    const { lb, ticket } = await damaged(change as never)
+    expect(() => resumeDrain(lb, ticket)).toThrow(
+      expect.objectContaining({ code: 'TICKET_INVALID' }),
+    )
+    await expect(restore(lb, ticket)).rejects.toMatchObject({ code: 'TICKET_INVALID' })
+  })
+})
