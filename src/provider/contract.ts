@@ -143,7 +143,8 @@ export interface LoadScope {
   readonly pooled?: number
   /**
    * Cumulative counter of everything that starts or restarts work (HAProxy: stot + wretr). A decrease counts as a
-   * change too.
+   * change too. Without it, two zeros don't show that nobody came in between: idle is verified only by
+   * {@link LoadScope.released}, or by two zeros from after the member was sealed.
    */
   readonly arrivals?: number
   /**
@@ -176,7 +177,11 @@ export interface LoadScope {
    * Default: the core excludes the time of slow answers instead.
    */
   readonly lived?: number
-  /** The product's own statement that nothing is attached to the member in this scope. */
+  /**
+   * The product's own statement that nothing is attached to the member in this scope. `false`: it has not said so
+   * yet, and will (Citrix ADC: a member in TROFS). If the scope counts no arrivals, the drain waits for it; at the
+   * deadline it reports idle with `verifiedIdle: false`. Default: the product makes no such statement.
+   */
   readonly released?: boolean
   /** A few words for people: why the scope is unread, not in force or less reliable than usual. */
   readonly note?: string

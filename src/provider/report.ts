@@ -56,7 +56,7 @@ export type WhyCode =
    */
   | 'queued'
   /**
-   * Persistent clients still come back.
+   * Persistent clients still come back, or can, and the product does not count them.
    *
    * `escalateAfter`, or `hold: 'maint'`, sends them to another member.
    */
@@ -148,7 +148,10 @@ export interface Why {
 
 /** The proof that a member is idle: the samples of each scope, and the time since which nothing arrived. */
 export interface Proof {
-  /** `unknown`: the product does not count arrivals, so this proof is weaker. */
+  /**
+   * `unknown`: the product does not count arrivals. Idle is then verified only if the product says that the member is
+   * released, or if the samples are from after it was sealed.
+   */
   readonly arrivals: 'unchanged' | 'unknown'
   /** ISO 8601 time since which nothing arrived in any scope. */
   readonly quietSince: string

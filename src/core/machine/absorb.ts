@@ -6,7 +6,7 @@ import { noteForeign } from './ledger/foreign.js'
 import type { ReadingInput } from './input.js'
 import { followPending, settleLate } from './ledger/late.js'
 import { owesUndo } from './ledger/owner.js'
-import { allInForce, inWishedState } from './proof.js'
+import { allInForce, inWishedState, isClosed, missesArrivals } from './proof.js'
 import { forgetSamples, trackScopes } from './scopes.js'
 import {
   type FoundMember,
@@ -26,6 +26,7 @@ export function absorbReading(draft: Draft, input: ReadingInput): void {
   const { last } = state
   const load = loadOf(state)
   const lived = incarnationsOf(state)
+  const closed = last?.reading.present === true && isClosed(state, last.reading)
   takeScopes(draft, input)
   draft.set({
     unread: null,
@@ -38,7 +39,7 @@ export function absorbReading(draft: Draft, input: ReadingInput): void {
   settleLate(draft, reading, askedAt, { load, last, lived })
   noteForeign(draft, reading, askedAt, { last, lived, late })
   if (askedAt <= draft.state.hold.confirmedAt || draft.state.hold.pending !== null) return
-  followEffect(draft)
+  followEffect(draft, closed)
 }
 
 function takeScopes(draft: Draft, { reading, ended, took = 0 }: ReadingInput): void {
@@ -91,12 +92,20 @@ function learnProcesses(draft: Draft, { scopes }: Reading): void {
   }
 }
 
-/** Keeps `effectiveSince` in step with what was found. */
-function followEffect(draft: Draft): void {
+/**
+ * Keeps `effectiveSince` in step with what was found. Where arrivals are not counted, the proof begins anew once the
+ * member is found closed, whoever closed it.
+ *
+ * @param wasClosed - whether the look before found it closed
+ */
+function followEffect(draft: Draft, wasClosed: boolean): void {
   const { state } = draft
   const { effectiveSince } = state.proof
+  const reading = state.last?.reading
   if (inWishedState(state)) {
-    if (effectiveSince === null)
+    const shut =
+      !wasClosed && missesArrivals(state) && reading?.present === true && isClosed(state, reading)
+    if (effectiveSince === null || shut)
       draft.proof({ effectiveSince: draft.now, scopes: forgetSamples(state.proof.scopes) })
     if (!readsMember(state)) return
     // A state read as wanted is in place, whoever set it.

@@ -1,5 +1,5 @@
 import { atLeast, isInForce } from '../../provider/admin-state.js'
-import type { LoadScope } from '../../provider/contract.js'
+import type { LoadScope, PresentReading } from '../../provider/contract.js'
 import { formatDuration } from '../../provider/duration.js'
 import { formatRef } from '../../provider/member-ref.js'
 import type { Proof } from '../../provider/report.js'
@@ -13,7 +13,43 @@ export function idleRule(state: DrainState, policy: MachinePolicy): IdleRule | n
   if (effectiveSince === null) return null
   const { blind, freshness, counts } = policy.capabilities
   const { settle } = policy
-  return { settle, blind, freshness, counts, effectiveSince, wish: neededState(state) }
+  const wish = neededState(state)
+  const awaitsRelease = !isLastLook(state, policy)
+  return { settle, blind, freshness, counts, effectiveSince, wish, awaitsRelease }
+}
+
+/**
+ * Whether the newest look is the one that the outcome rests on, past the deadline. If the caller allowed a cut, the
+ * cut, or its refusal, comes before it.
+ */
+export function isLastLook(
+  { deadline, last, ending, hold }: DrainState,
+  policy: MachinePolicy,
+): boolean {
+  if (deadline === null || last === null || last.askedAt < deadline) return false
+  if (policy.onTimeout !== 'terminate') return true
+  const { terminateUntil } = ending
+  return terminateUntil !== null && (last.at >= terminateUntil || hold.refusal !== null)
+}
+
+/**
+ * Whether no client can reach the member any more, persistent or not: an old process that stayed at drain lets
+ * persistent clients in, whoever set the member to maint since. The provider's `sealed` takes precedence.
+ */
+export function isClosed({ proof }: DrainState, { own, sealed }: PresentReading): boolean {
+  if (sealed !== undefined) return sealed
+  const read = [...proof.scopes.values()].filter(({ last }) => last.state === 'read')
+  return own === 'maint' && read.every(({ last }) => isInForce(last, 'maint'))
+}
+
+/**
+ * Whether some process counts work but no arrivals, and has not said that the member is released: between two zeros
+ * a client can have come and gone, unless the member was closed.
+ */
+export function missesArrivals({ proof }: DrainState): boolean {
+  return [...proof.scopes.values()].some(
+    ({ last }) => last.state === 'read' && last.arrivals === undefined && last.released !== true,
+  )
 }
 
 /** Whether the member's own state is as wanted. A member that vanished takes no work either. */

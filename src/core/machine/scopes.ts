@@ -189,6 +189,8 @@ export interface IdleRule {
   readonly counts: 'requests' | 'connections' | 'none'
   readonly effectiveSince: number
   readonly wish: AdminState | 'none'
+  /** Whether a product that says when it has released the member is waited for: not any more at the deadline. */
+  readonly awaitsRelease: boolean
 }
 
 /** The quiet time, in milliseconds, if the product does not count arrivals. */
@@ -226,6 +228,7 @@ export function judgeScope(track: ScopeTrack, rule: IdleRule, now: number): Scop
     const until = zeros.first.sampledAt + need + track.stalled
     if (zeros.last.sampledAt < until || !livedThrough(track, rule))
       return lacks('quiet', Math.max(1, until - now), until)
+    if (last.released === false && rule.awaitsRelease) return lacks('release')
     return { idle: true, quietSince: zeros.first.sampledAt, arrivals: 'unknown' }
   }
   const since = Math.max(track.quietFrom, rule.effectiveSince)

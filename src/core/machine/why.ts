@@ -337,7 +337,16 @@ function explainProof(state: DrainState, rule: IdleRule, now: number, say: Say):
     if (verdict.idle) continue
     const where = { scope: track.last.scope }
     const left = formatDuration(Math.max(0, verdict.wait))
-    if (verdict.lacks === 'release') {
+    if (verdict.lacks === 'release' && rule.counts !== 'none') {
+      say(
+        'persistence',
+        `0 in flight, but the product has not said that the member is released${noted(track.last)}`,
+        {
+          ...where,
+          hint: 'it does not count arrivals, so at the deadline idle is reported without being verified; escalateAfter sends persistent clients elsewhere',
+        },
+      )
+    } else if (verdict.lacks === 'release') {
       say(
         'no-counts',
         'this product does not count work; it has not said yet that the member is released',

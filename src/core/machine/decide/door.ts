@@ -1,8 +1,7 @@
-import { isInForce } from '../../../provider/admin-state.js'
 import type { PresentReading } from '../../../provider/contract.js'
 import type { Draft } from '../draft.js'
 import { maintEffect } from '../policy.js'
-import { marksOf, verdictStands } from '../proof.js'
+import { isClosed, isLastLook, marksOf, missesArrivals, verdictStands } from '../proof.js'
 import { isRefused } from '../ledger/result.js'
 import type { DrainState } from '../state.js'
 import { unverifiedBy } from './idle.js'
@@ -37,19 +36,15 @@ export function closeDoor(draft: Draft, reading: PresentReading, fresh: boolean)
     // Work came in before the seal: the drain goes on in maint, by the whole rule.
     if (stands === 'fell') draft.proof({ verdict: null })
     if (stands !== 'stands') return false
+    // Without arrivals only zeros from behind the seal show that nobody came before it.
+    const again = verdict.sealedAt !== null && missesArrivals(state)
+    if (again && !isLastLook(state, draft.policy)) {
+      draft.proof({ verdict: null })
+      return false
+    }
   }
   sayIdle(draft, reading, closed)
   return true
-}
-
-/**
- * Whether no client can reach the member any more, persistent or not: an old process that stayed at drain lets
- * persistent clients in, whoever set the member to maint since. The provider's `sealed` takes precedence.
- */
-export function isClosed({ proof }: DrainState, { own, sealed }: PresentReading): boolean {
-  if (sealed !== undefined) return sealed
-  const read = [...proof.scopes.values()].filter(({ last }) => last.state === 'read')
-  return own === 'maint' && read.every(({ last }) => isInForce(last, 'maint'))
 }
 
 /** Whether a sealed member, whoever sealed it, is open to persistent clients again before the outcome. */

@@ -2,7 +2,15 @@ import type { Reading } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import type { Draft } from '../draft.js'
-import { clearedCounters, marksOf, proveIdle, stillIdle, workSeen } from '../proof.js'
+import {
+  clearedCounters,
+  isClosed,
+  marksOf,
+  missesArrivals,
+  proveIdle,
+  stillIdle,
+  workSeen,
+} from '../proof.js'
 import type { Proof } from '../../../provider/report.js'
 import type { DrainState } from '../state.js'
 
@@ -12,11 +20,16 @@ export function prove(draft: Draft): Proof | null {
 }
 
 /** Why an idle by this reading is not verified; null if it is. The reading of an absent member does not say. */
-export function unverifiedBy({ policy }: Draft, reading: Reading): string | null {
+export function unverifiedBy({ policy, state }: Draft, reading: Reading): string | null {
   if (reading.present && reading.unverified !== undefined) return reading.unverified
-  return policy.capabilities.counts === 'none'
-    ? 'this product does not count work: idle is what the product reports'
-    : null
+  if (policy.capabilities.counts === 'none')
+    return 'this product does not count work: idle is what the product reports'
+  if (!reading.present || !missesArrivals(state)) return null
+  // A verdict from before the seal rests on zeros between which a client can have come and gone.
+  const sinceClosed = isClosed(state, reading) && state.proof.verdict?.sealedAt == null
+  return sinceClosed
+    ? null
+    : 'this product does not count arrivals, and the member was not closed to all clients: one can come between two looks'
 }
 
 /** Drops an idle that a reading contradicts: the drain goes on. */

@@ -1,8 +1,7 @@
 import type { PresentReading, Reading } from '../../../provider/contract.js'
 import type { Draft } from '../draft.js'
-import { inWishedState, marksOf, stillIdle, workSeen } from '../proof.js'
+import { inWishedState, isClosed, marksOf, stillIdle, workSeen } from '../proof.js'
 import type { DrainState } from '../state.js'
-import { isClosed } from './door.js'
 import { endGone, endUncounted, goneForCertain } from './gone.js'
 import { loseIdle, prove, unverifiedBy } from './idle.js'
 
