@@ -78,15 +78,15 @@ export interface Capabilities {
   /** How old a count can be when it is read, in milliseconds. The core takes two samples at least that far apart. */
   readonly freshness: number
   /**
-   * How long the product can hide work that is already bound to a member, in milliseconds (HAProxy: a retry in
-   * turn-around, 1,100). Arrivals must stay unchanged for at least that long.
+   * How long the product can hide work that is bound to a member, in milliseconds (HAProxy: a retry in turn-around,
+   * 1,100). Arrivals must stay unchanged for at least that long.
    */
   readonly blind: number
   /** How long the product can still execute a call after it was given up, in milliseconds. */
   readonly lateBound: number
   /**
-   * Whether admin states survive a reload of the product. The core does not use it: it compares every reading with
-   * the wanted state and puts back what is missing. If it is given, the contract suite tests it. Default: not stated.
+   * Whether admin states survive a reload of the product. The core does not use it; the contract suite tests it.
+   * Default: not stated.
    */
   readonly survivesReload?: boolean
   /**
@@ -132,9 +132,9 @@ export interface LoadScope {
   readonly active: number
   /**
    * How long the oldest of `active` has been in flight, in milliseconds, if the product reports it cheaply. It is
-   * shown to people (`why()`, `DRAIN_TIMEOUT`, events) and never part of the proof. Leave it out if it is unknown; it
-   * can be absent from some readings. HAProxy (`show sess`): read once a server has been drained and busy for 10 s;
-   * before 3.0 an HTTP request counts from the end of the previous one on its connection.
+   * shown to people (`why()`, `DRAIN_TIMEOUT`, events) and never part of the proof. HAProxy (`show sess`): read once a
+   * server has been drained and busy for 10 s; before 3.0 an HTTP request counts from the end of the previous one on
+   * its connection.
    */
   readonly oldest?: number
   /** Requests or connections that wait in the balancer for this member. */
@@ -143,15 +143,13 @@ export interface LoadScope {
   readonly pooled?: number
   /**
    * Cumulative counter of everything that starts or restarts work (HAProxy: stot + wretr). A decrease counts as a
-   * change too. Without it, two zeros don't show that nobody came in between: idle is verified only by
-   * {@link LoadScope.released}, or by two zeros from after the member was sealed.
+   * change too. Without it, only `released`, or two zeros from after the member was sealed, verify idle.
    */
   readonly arrivals?: number
   /**
-   * Identifies the lifetime in which `arrivals` began at zero (Envoy: the process; Citrix ADC: the boot). If the text
-   * differs from the last one, the counter began anew and all its arrivals are new, even if the figure is the same.
-   * Leave it out if the product can carry counters into another lifetime (HAProxy: `stats-file`) or can't tell: then
-   * only another figure shows new arrivals.
+   * Identifies the lifetime in which `arrivals` began at zero (Envoy: the process; Citrix ADC: the boot). Another text:
+   * the counter began anew, and all its arrivals are new, even if the figure is the same. Leave it out if the product
+   * can carry counters into another lifetime (HAProxy: `stats-file`) or can't tell: then only the figure shows it.
    */
   readonly countersFrom?: string
   /**
@@ -178,9 +176,8 @@ export interface LoadScope {
    */
   readonly lived?: number
   /**
-   * The product's own statement that nothing is attached to the member in this scope. `false`: it has not said so
-   * yet, and will (Citrix ADC: a member in TROFS). If the scope counts no arrivals, the drain waits for it; at the
-   * deadline it reports idle with `verifiedIdle: false`. Default: the product makes no such statement.
+   * The product's own word that nothing is attached to the member in this scope. `false`: it will say so, and has not
+   * yet (Citrix ADC: TROFS); without arrivals, the drain waits for it until the deadline. Default: it says nothing.
    */
   readonly released?: boolean
   /** A few words for people: why the scope is unread, not in force or less reliable than usual. */
@@ -260,9 +257,7 @@ export interface AbsentReading {
   readonly ref: MemberRef
   readonly present: false
   readonly scopes: readonly LoadScope[]
-  /**
-   * Hints of the product why the member is absent, or where it is instead; the `NOT_FOUND` of a drain quotes them.
-   */
+  /** Hints why the member is absent, or where it is instead; the `NOT_FOUND` of a drain quotes them. */
   readonly hints?: readonly string[]
 }
 

@@ -205,7 +205,15 @@ export class Config {
   }
 
   tick(): void {
-    for (const { entity, flush } of this.all()) entity.tick(flush)
+    for (const { entity, flush } of this.all()) {
+      entity.tick(flush, entity.load.persistent > 0 && this.honours(entity))
+    }
+  }
+
+  /** trofsPersistence: whether a virtual server in front, if there is one, lets clients with an entry in. */
+  honours(entity: Entity): boolean {
+    const front = [...this.vservers.values()].filter((one) => this.boundTo(one).includes(entity))
+    return front.length === 0 || front.some((one) => one.trofspersistence === 'ENABLED')
   }
 
   leave(entity: Entity, graceful: boolean, delay: number, flush: boolean, type: string): void {

@@ -60,7 +60,8 @@ const EMPTY = {
  * | YES | 0 | TROFS until the last client is gone |
  * | YES | n | whichever comes first |
  *
- * With downStateFlush DISABLED nothing is cut when it gets there.
+ * With downStateFlush DISABLED nothing is cut when it gets there. Clients with a persistence entry keep it in TROFS,
+ * between their visits too, and are let in, where trofsPersistence is on.
  */
 export class Entity {
   readonly server: Server
@@ -131,10 +132,11 @@ export class Entity {
     this.#checkedAt = Date.now() + checkDelay
   }
 
-  tick(flush: boolean): void {
+  /** @param honoured - whether clients with a persistence entry are let in, see `Config.honours` */
+  tick(flush: boolean, honoured: boolean): void {
     if (this.phase !== 'trofs') return
     const { active, queued, idleClients, persistent } = this.load
-    const gone = active + queued + idleClients + persistent === 0
+    const gone = active + queued + idleClients + (honoured ? persistent : 0) === 0
     if (Date.now() >= this.#leaveAt || (this.leaving.graceful && gone)) this.#out(flush)
   }
 

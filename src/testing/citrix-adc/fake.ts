@@ -207,10 +207,8 @@ class Fake implements CitrixFake {
 
   arrive(ref: MemberRef, how: { readonly persistent?: boolean } = {}): boolean {
     const { entity } = this.#find(ref)
-    const vserver = this.#config(ref).vservers.get(ref.pool)
-    const lets = vserver?.trofspersistence !== 'DISABLED'
-    const open =
-      entity.svrstate === 'UP' || (entity.phase === 'trofs' && how.persistent === true && lets)
+    const comesBack = how.persistent === true && this.#config(ref).honours(entity)
+    const open = entity.svrstate === 'UP' || (entity.phase === 'trofs' && comesBack)
     if (open) entity.load.total += 1n
     return open
   }

@@ -147,8 +147,8 @@ export class Node {
     if (tree === 'stat' && query.args.has('clearstats')) {
       for (const { entity } of config.all()) entity.load.total = 0n
     }
-    const { bulk = {} } = this.options
-    const ask = { config, dialect: this.#dialect, name, query, bulk }
+    const { bulk = {}, memberTotals = 'both' } = this.options
+    const ask = { config, dialect: this.#dialect, name, query, bulk, memberTotals }
     const rows = tree === 'stat' ? this.#stat(session, envelope, () => reader(ask)) : reader(ask)
     return this.#rows(type, shape(rows, query))
   }
@@ -162,10 +162,11 @@ export class Node {
     if (every === 0) return read()
     const words = [...query.words].map((pair) => pair.join('=')).join('&')
     const key = [session.partition, type, name ?? '', words].join('\0')
+    const now = this.options.clock?.now?.() ?? Date.now()
     const kept = this.#frozen.get(key)
-    if (kept && Date.now() - kept.at < every) return kept.rows
+    if (kept && now - kept.at < every) return kept.rows
     const rows = read()
-    this.#frozen.set(key, { at: Date.now(), rows })
+    this.#frozen.set(key, { at: now, rows })
     return rows
   }
 

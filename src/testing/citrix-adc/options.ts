@@ -90,14 +90,19 @@ export interface FakeOptions extends FakeConfig {
   readonly secondDisable?: 'restart' | 'refuse' | 'ignore'
   /** Milliseconds between two looks of the appliance at its TROFS members. Default 1,000. */
   readonly tick?: number
-  /** Milliseconds for which `stat` repeats itself. Default 0: always what is. */
+  /** Milliseconds for which `stat` repeats itself, by `clock` where that tells the time. Default 0: always what is. */
   readonly statInterval?: number
+  /**
+   * Where members of HTTP and SSL groups have `totalrequests`: in both forms of their statistics, in their `single`
+   * form alone, or `nowhere`. Default `both`.
+   */
+  readonly memberTotals?: 'both' | 'single' | 'nowhere'
   /** Milliseconds from an enable to the first passed check, DOWN until then. Default 0. */
   readonly checkDelay?: number
   /** Milliseconds every reply is held back. Default 0. */
   readonly latency?: number
   /** The clock of `latency` and `tick`: a test can let it run faster than the real one. Default: the real one. */
-  readonly clock?: Pick<Clock, 'setTimeout'>
+  readonly clock?: Pick<Clock, 'setTimeout'> & Partial<Pick<Clock, 'now'>>
   /** One row comes as an object where an array is usual. Default `false`. */
   readonly loneObjects?: boolean
   /**
@@ -136,6 +141,7 @@ export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, true>> = {
   secondDisable: true,
   tick: true,
   statInterval: true,
+  memberTotals: true,
   checkDelay: true,
   latency: true,
   clock: true,

@@ -9,6 +9,7 @@ import {
   groupRow,
   memberRow,
   memberStat,
+  nestedStat,
   serverRow,
   serviceRow,
   serviceStat,
@@ -27,6 +28,7 @@ export interface Ask {
   readonly name: string | undefined
   readonly query: Query
   readonly bulk: Bulk
+  readonly memberTotals: NonNullable<FakeOptions['memberTotals']>
 }
 
 type Reader = (ask: Ask) => readonly Plain[]
@@ -129,7 +131,7 @@ export const CONFIG_READS: Readonly<Record<string, Reader>> = {
 /** What `GET stat/<type>` knows of load balancing. */
 export const STAT_READS: Readonly<Record<string, Reader>> = {
   service: ({ config, name }) => pick(config.services, name, 'service').map(serviceStat),
-  servicegroup: ({ config, name, query, bulk }) =>
+  servicegroup: ({ config, name, query, bulk, memberTotals }) =>
     pick(config.groups, name, 'serviceGroupName').map((group) => ({
       servicegroupname: group.name,
       state: group.enabled ? 'ENABLED' : 'DISABLED',
@@ -137,11 +139,11 @@ export const STAT_READS: Readonly<Record<string, Reader>> = {
       ...(wantsBindings(query) && (name !== undefined || bulk.stats !== false)
         ? rowsOf(
             'servicegroupmember',
-            group.members.map((one) => memberStat(group, one, true)),
+            group.members.map((one) => nestedStat(group, one, memberTotals)),
           )
         : {}),
     })),
-  servicegroupmember: ({ config, query }) => {
+  servicegroupmember: ({ config, query, memberTotals }) => {
     const group = pick(config.groups, needed(query, 'servicegroupname'), 'serviceGroupName')[0]
     if (query.args.has('ip') && query.args.has('servername')) {
       throw new NitroError(1092, 'serverName, IP')
@@ -154,9 +156,9 @@ export const STAT_READS: Readonly<Record<string, Reader>> = {
         (query.args.has('ip') ? server.address : server.name).toLowerCase() === who.toLowerCase(),
     )
     if (group === undefined || one === undefined) throw new NitroError(258)
-    return [memberStat(group, one, false)]
+    return [memberStat(group, one, memberTotals !== 'nowhere')]
   },
-  lbvserver: ({ config, name, query }) =>
+  lbvserver: ({ config, name, query, memberTotals }) =>
     pick(config.vservers, name, 'name').map((one) => ({
       ...vserverStat(config, one),
       ...(wantsBindings(query)
@@ -172,7 +174,7 @@ export const STAT_READS: Readonly<Record<string, Reader>> = {
               'servicegroupmember',
               one.groups.flatMap((each) => {
                 const group = config.groups.get(each)
-                return group?.members.map((member) => memberStat(group, member, true)) ?? []
+                return group?.members.map((one) => nestedStat(group, one, memberTotals)) ?? []
               }),
             ),
           }

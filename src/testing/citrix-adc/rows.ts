@@ -7,7 +7,7 @@ import {
   type Vserver,
 } from './config.js'
 import type { Entity, Server } from './entity.js'
-import type { Dialect } from './options.js'
+import type { Dialect, FakeOptions } from './options.js'
 
 /** `servicegroup_servicegroupmember_binding` */
 export function memberRow(group: Group, one: Entity, dialect: Dialect): Plain {
@@ -214,18 +214,27 @@ export function serviceStat(service: Service): Plain {
   }
 }
 
-/** A member as `stat/servicegroupmember` and the nested form say it: no transactions there. */
-export function memberStat(group: Group, one: Entity, nested: boolean): Plain {
+/** `stat/servicegroupmember`: no transactions there. */
+export function memberStat(group: Group, one: Entity, totals: boolean): Plain {
   const { totalrequests, requestsrate, totalresponses, responsesrate, ...row } = statRow(
     one,
     group.servicetype,
   )
-  const name = nested ? `${group.name}?${one.server.name}?${one.port}` : group.name
   return {
-    servicegroupname: name,
+    servicegroupname: group.name,
     ...row,
-    ...(nested ? {} : { totalrequests, requestsrate, totalresponses, responsesrate }),
+    ...(totals ? { totalrequests, requestsrate, totalresponses, responsesrate } : {}),
   }
+}
+
+/** A member below its group, by another name. */
+export function nestedStat(
+  group: Group,
+  one: Entity,
+  totals: NonNullable<FakeOptions['memberTotals']>,
+): Plain {
+  const servicegroupname = `${group.name}?${one.server.name}?${one.port}`
+  return { ...memberStat(group, one, totals === 'both'), servicegroupname }
 }
 
 /** `stat/lbvserver` */

@@ -296,11 +296,11 @@ describe('states', () => {
 })
 
 describe('counts', () => {
-  test('of a member: established less the reuse pool, and the surge queue', () => {
+  test('of a member: its connections less the reuse pool, and the surge queue', () => {
     const [group] = rowsIn('stat-group.json', 'servicegroup')
     const [web, app] = rowsOf({ body: group! }, 'servicegroupmember')
     expect(toCounts(web!, 'HTTP')).toMatchObject({
-      active: 2,
+      active: 3, // one of them is not established yet
       queued: 1,
       pooled: 4,
       arrivals: undefined,
@@ -326,6 +326,28 @@ describe('counts', () => {
     const [row] = rowsIn('stat-service.json', 'service')
     expect(toCounts(row!, 'SSL')).toMatchObject({ active: 0, queued: 0, pooled: 3, surplus: 0 })
     expect(toCounts(row!, 'SSL')?.arrivals).toBeGreaterThan(0)
+  })
+
+  test('a request that left the surge queue is in a connection being made', () => {
+    const row = {
+      svrestablishedconn: '4',
+      cursrvrconnections: '5',
+      curreusepool: '4',
+      surgecount: '0',
+    }
+    expect(toCounts(json(row), 'HTTP')).toMatchObject({ active: 1, queued: 0 })
+  })
+
+  test('requests of a member are counted for HTTP and SSL alone', () => {
+    const row = { cursrvrconnections: '0', surgecount: '0', totalrequests: '7' }
+    const arrivals = (type: string) => toCounts(json(row), type)?.arrivals
+    expect(['HTTP', 'SSL', 'TCP', 'SSL_BRIDGE', 'UDP'].map(arrivals)).toEqual([
+      7,
+      7,
+      undefined,
+      undefined,
+      undefined,
+    ])
   })
 
   test('each TCP client is work, and its requests prove nothing', () => {

@@ -49,7 +49,9 @@ describe('a damaged reply', () => {
       rowsIn(text, 'servicegroup')
         .flatMap((row) => rowsOf({ body: row }, 'servicegroupmember'))
         .map((row) => toCounts(row, 'HTTP'))
-    holds(fixture('stat-group.json'), of, (before, after) => {
+    holds(fixture('stat-group.json'), of, (before, after, text) => {
+      // A row without the number of all connections counts the established ones.
+      if (text.match(/"cursrvrconnections":"?\d/g)?.length !== 2) return
       // A missing reuse pool counts as empty, which never gives a lower count.
       for (const counts of after) {
         const fits = before.some(

@@ -209,10 +209,16 @@ export function toTraits(row: Row): Traits {
   }
 }
 
+/** Whether requests are counted: the vendor's words name HTTP and SSL, and no other type. */
+export function countsRequests(servicetype: string): boolean {
+  return servicetype === 'HTTP' || servicetype === 'SSL'
+}
+
 /**
  * Counts of a row of `stat`; undefined where the row lacks what is needed.
  *
- * Idle connections to the backend are kept for reuse and counted as established: they are taken off.
+ * Idle connections to the backend are kept for reuse and counted as established: they are taken off. A request that
+ * leaves the surge queue can need a new connection: until that is established only `cursrvrconnections` has it.
  * A service also knows its transactions, the surge queue among them. Of types that are not HTTP each
  * connection is work, on the client's side too.
  */
@@ -220,30 +226,32 @@ export function toTraits(row: Row): Traits {
 export function toCounts(row: Row, servicetype: string): Counts | undefined {
   const type =
     servicetype === '' ? (row.at('servicetype').word()?.toUpperCase() ?? '') : servicetype
-  const transactional = type === 'HTTP' || type === 'SSL'
-  const established = toCount(row.at('svrestablishedconn')) ?? toCount(row.at('cursrvrconnections'))
+  const transactional = countsRequests(type)
+  const all = toCount(row.at('cursrvrconnections'))
+  const established = toCount(row.at('svrestablishedconn')) ?? all
+  const current = all ?? established
   const transactions = transactional ? toCount(row.at('activetransactions')) : undefined
   const clients = toCount(row.at('curclntconnections'))
   const surge = toCount(row.at('surgecount'))
   const pooled = toCount(row.at('curreusepool')) ?? 0
   if (surge === undefined) return undefined
-  if (established === undefined && transactions === undefined) return undefined
+  if (current === undefined && transactions === undefined) return undefined
   const queued = surge
   const busy = Math.max(0, (established ?? 0) - pooled)
+  const open = Math.max(busy, (current ?? 0) - pooled)
   const [phase, health] = toPhase(row.at('state').word() ?? '')
   const active =
     transactions !== undefined
       ? Math.max(0, transactions - queued)
       : transactional
-        ? busy
-        : Math.max(busy, (clients ?? 0) - queued)
-  const isService = row.at('activetransactions').present
+        ? open
+        : Math.max(open, (clients ?? 0) - queued)
   return {
     up: phase === 'in' && health === 'up',
     active,
     queued,
     pooled,
-    arrivals: transactional && isService ? toCounter(row.at('totalrequests')) : undefined,
+    arrivals: transactional ? toCounter(row.at('totalrequests')) : undefined,
     surplus: transactions === undefined ? 0 : Math.max(0, busy - active),
     clients,
   }

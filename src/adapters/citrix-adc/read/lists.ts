@@ -13,6 +13,8 @@ export class Abilities {
   bulk = true
   /** Members below each group in the list of `stat/servicegroup`: not documented. */
   nested = true
+  /** `totalrequests` in the single form of a member's statistics, where the nested form lacks it. */
+  totals = true
 }
 
 /**
@@ -141,6 +143,15 @@ export class Lists {
       if (isDrainableError(error, 'REJECTED')) return []
       throw error
     }
+  }
+
+  /** A member's single form for its `totalrequests`, which the nested form can lack. */
+  async memberTotals(group: string, entry: Entry): Promise<Row | undefined> {
+    if (!this.#can.totals) return undefined
+    const row = await this.memberStat(group, entry)
+    if (row?.at('totalrequests').present === true) return row
+    if (row !== undefined) this.#can.totals = false
+    return undefined
   }
 
   /** For builds whose nested form leaves a member out. */

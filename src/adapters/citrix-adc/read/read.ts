@@ -2,6 +2,7 @@ import type { CallContext } from '../../../provider/contract.js'
 import { isName, type Row, toCount } from '../codec/nitro.js'
 import {
   type Counts,
+  countsRequests,
   type Entry,
   StatIndex,
   toCounts,
@@ -228,9 +229,12 @@ export class Reader {
       const type = facts.get(name)?.group?.servicetype ?? ''
       for (const entry of members) {
         let stat = index.of(entry)
-        if (stat === undefined && wishes.get(name)?.members(entry) === true) {
-          stat = await this.#lists.memberStat(name, entry)
-        }
+        const isWanted = wishes.get(name)?.members(entry) === true
+        if (stat === undefined && isWanted) stat = await this.#lists.memberStat(name, entry)
+        // Requests prove something of a member that is out, or on its way.
+        const lacks = stat?.at('totalrequests').present === false && countsRequests(type)
+        if (lacks && isWanted && entry.phase !== 'in')
+          stat = (await this.#lists.memberTotals(name, entry)) ?? stat
         const counts = stat === undefined ? undefined : toCounts(stat, type)
         if (counts !== undefined) found.push([countKey(name, entry), counts])
       }

@@ -83,7 +83,7 @@ export function toReading(ref: MemberRef, findings: Findings): PresentReading {
   const { entry, traits, ours, serverDisabled, standing, counts } = findings
   const state = ownState(entry, ours, serverDisabled || traits.disabled)
   const scope = toScope(findings, state.own)
-  const unverified = whyUnverified(standing, counts, scope)
+  const unverified = whyUnverified(findings, scope)
   const hints = [...trofsHints(findings), ...findings.hints]
   return {
     ref,
@@ -134,20 +134,33 @@ function toScope(findings: Findings, own: Own['own']): LoadScope {
     pooled,
     ...(arrivals === undefined ? {} : { arrivals }),
     inForce: !stale && own !== 'unknown',
-    ...(released ? { released: true } : {}),
-    ...(stale ? { note: 'its numbers are still those from before the disable' } : {}),
+    ...(released ? { released: true } : awaitsOut(entry) ? { released: false } : {}),
+    ...noteOf(findings, stale),
   }
 }
 
+function noteOf({ entry, counts }: Findings, stale: boolean): Pick<LoadScope, 'note'> {
+  if (stale) return { note: 'its numbers are still those from before the disable' }
+  return awaitsOut(entry) && counts?.arrivals === undefined ? { note: ENTRIES } : {}
+}
+
 function whyUnverified(
-  standing: Standing,
-  counts: Counts | undefined,
+  { entry, standing, counts }: Findings,
   scope: LoadScope,
 ): string | undefined {
   if (scope.released === true) return undefined
   if (standing.unverified !== undefined) return standing.unverified
-  if (counts === undefined || counts.surplus === 0) return undefined
+  if (counts === undefined) return undefined
+  if (awaitsOut(entry) && counts.arrivals === undefined) return ENTRIES
+  if (counts.surplus === 0) return undefined
   return `${counts.surplus} established connections to it carry no counted transaction: upgraded ones (WebSocket) and, without multiplexing, idle ones look alike`
+}
+
+const ENTRIES = 'clients with an entry can come until OUT OF SERVICE'
+
+/** In TROFS on its way out, not for as long as a monitor says so: it is OUT OF SERVICE once nobody can come. */
+function awaitsOut({ phase, byMonitor }: Entry): boolean {
+  return phase === 'trofs' && !byMonitor
 }
 
 function trofsHints({ entry, counts }: Findings): readonly string[] {
