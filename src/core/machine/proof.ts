@@ -14,7 +14,9 @@ export function idleRule(state: DrainState, policy: MachinePolicy): IdleRule | n
   const { blind, freshness, counts } = policy.capabilities
   const { settle } = policy
   const wish = neededState(state)
-  const awaitsRelease = !isLastLook(state, policy)
+  const reading = state.last?.reading
+  const closed = reading?.present === true && isClosed(state, reading)
+  const awaitsRelease = !closed && !isLastLook(state, policy)
   return { settle, blind, freshness, counts, effectiveSince, wish, awaitsRelease }
 }
 

@@ -189,7 +189,7 @@ export interface IdleRule {
   readonly counts: 'requests' | 'connections' | 'none'
   readonly effectiveSince: number
   readonly wish: AdminState | 'none'
-  /** Whether a product that says when it has released the member is waited for: not any more at the deadline. */
+  /** Whether a product that says when it has released the member is waited for: not behind a seal, nor at the deadline. */
   readonly awaitsRelease: boolean
 }
 

@@ -228,18 +228,27 @@ export class Reader {
       const index = new StatIndex(stats.get(name) ?? [])
       const type = facts.get(name)?.group?.servicetype ?? ''
       for (const entry of members) {
-        let stat = index.of(entry)
+        const nested = index.of(entry)
         const isWanted = wishes.get(name)?.members(entry) === true
-        if (stat === undefined && isWanted) stat = await this.#lists.memberStat(name, entry)
-        // Requests prove something of a member that is out, or on its way.
-        const lacks = stat?.at('totalrequests').present === false && countsRequests(type)
-        if (lacks && isWanted && entry.phase !== 'in')
-          stat = (await this.#lists.memberTotals(name, entry)) ?? stat
+        const stat = isWanted ? await this.#wholeStat(name, entry, nested, type) : nested
         const counts = stat === undefined ? undefined : toCounts(stat, type)
         if (counts !== undefined) found.push([countKey(name, entry), counts])
       }
     }
     return found
+  }
+
+  /** A member's single form, where the nested one leaves it out, or its requests, which matter once it goes out. */
+  async #wholeStat(
+    group: string,
+    entry: Entry,
+    nested: Row | undefined,
+    type: string,
+  ): Promise<Row | undefined> {
+    if (nested === undefined) return this.#lists.memberStat(group, entry)
+    const lacks = countsRequests(type) && !nested.at('totalrequests').present
+    if (!lacks || entry.phase === 'in') return nested
+    return (await this.#lists.memberTotals(group, entry)) ?? nested
   }
 
   async #serviceCounts(

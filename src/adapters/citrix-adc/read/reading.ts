@@ -80,7 +80,7 @@ export function isReleased({ entry, traits, ours, serverDisabled }: Findings): b
 /** One reading of one member. */
 // eslint-disable-next-line complexity -- each optional field is there or not, nothing else branches
 export function toReading(ref: MemberRef, findings: Findings): PresentReading {
-  const { entry, traits, ours, serverDisabled, standing, counts } = findings
+  const { entry, traits, ours, serverDisabled } = findings
   const state = ownState(entry, ours, serverDisabled || traits.disabled)
   const scope = toScope(findings, state.own)
   const unverified = whyUnverified(findings, scope)
