@@ -19,6 +19,8 @@ export interface HttpFakeRequest extends ProtocolRequest {
 export interface HttpFakeFailure extends ProtocolFailure {
   /** For `status`: the status code. @default an error of the product */
   readonly status?: number
+  /** For `execute`: how many milliseconds after the answer it is carried out, by the fake's clock. @default 0 */
+  readonly executeAfter?: number
   /** For `status`: a body in place of the product's error, sent as JSON; a text is sent unchanged. */
   readonly body?: unknown
 }

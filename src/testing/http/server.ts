@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Clock } from '../../provider/clock.js'
+import { systemClock, type Clock } from '../../provider/clock.js'
 import { readText, type HttpFakeFailure, type IncomingRequest } from './request.js'
 
 /** What is sent back, byte for byte. */
@@ -175,7 +175,10 @@ export class HttpServer {
     response: ServerResponse,
   ): Promise<void> {
     const { answer } = this.#address
-    const carriedOut = failure === undefined || failure.execute === true || failure.how === 'cut'
+    const { execute = false, executeAfter = 0 } = failure ?? {}
+    const later = execute && executeAfter > 0
+    if (later) void this.#answerLater(request, executeAfter)
+    const carriedOut = failure === undefined || (execute && !later) || failure.how === 'cut'
     const due = carriedOut ? await answer(request) : undefined
     switch (failure?.how) {
       case 'silent':
@@ -201,6 +204,17 @@ export class HttpServer {
         else response.writeHead(sent.status, sent.reason, ...head)
         response.end(request.method === 'HEAD' ? undefined : sent.text)
       }
+    }
+  }
+
+  /** Carries a request out once its client has an answer. */
+  async #answerLater(request: IncomingRequest, ms: number): Promise<void> {
+    const { answer, clock = systemClock } = this.#address
+    try {
+      await wait(clock, ms, this.#abort.signal)
+      await answer(request)
+    } catch {
+      // The fake was closed meanwhile.
     }
   }
 

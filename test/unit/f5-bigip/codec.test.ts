@@ -366,6 +366,9 @@ describe('answers', () => {
     [404, body(404, 'URI path /mgmt/tm not registered.  Please verify URI is supported'), 'later'],
     [404, '<html><title>404 Not Found</title></html>', 'later'],
     [400, body(400, 'invalid property value "state":"up"'), 'refused'],
+    [400, body(400, 'java.util.concurrent.TimeoutException: remoteSender timed out'), 'open'],
+    [400, body(400, 'roleEval may not be null'), 'later'],
+    [504, '<html><title>504 Gateway Timeout</title></html>', 'open'],
     [400, body(400, 'user 1 has reached maximum active login tokens'), 'too-many-tokens'],
     [400, body(400, 'There is an active asynchronous task executing.'), 'later'],
     [401, body(401, 'X-F5-Auth-Token has expired.'), 'unauthenticated'],
@@ -377,7 +380,7 @@ describe('answers', () => {
     [401, '<html><title>401 F5 Authorization Required</title></html>', 'unauthenticated'],
     [403, body(403, 'no'), 'forbidden'],
     [409, body(409, 'already exists'), 'exists'],
-    [500, '<html><title>500</title>AsyncContext timeout</html>', 'later'],
+    [500, '<html><title>500</title>AsyncContext timeout</html>', 'open'],
     [503, '<html><title>Configuration Utility restarting...</title></html>', 'later'],
     [418, 'teapot', 'refused'],
   ])('%d %s is %s', (status, text, kind) => {

@@ -15,6 +15,8 @@ const WORTH_A_TRANSACTION = 3
 const TRANSACTION_SIZE = 50
 /** Wait before a write that may not have happened is sent again. */
 const AGAIN = 1_000
+/** Wait before refused writes are read back once more: a device can carry out what it has answered with an error. */
+const AFTER_ALL = 2_000
 
 /** One PATCH of a member or node. */
 export interface Write {
@@ -30,10 +32,34 @@ export interface Write {
 /** How a write went. */
 export type Written =
   | { readonly status: 'applied' }
-  | { readonly status: 'rejected' | 'unknown'; readonly error: DrainableError }
+  | {
+      readonly status: 'rejected' | 'unknown'
+      readonly error: DrainableError
+      /** `rejected` in words that can be those of a layer that did not wait for the end. */
+      readonly passing?: true
+    }
 
-/** Sends writes, several of one unit as one transaction; tells the outcome of each as it comes. */
+/**
+ * Sends writes, several of one unit as one transaction; tells the outcome of each as it comes. Refused ones come
+ * last: they are read back once more before that.
+ */
 export async function* writeAll(
+  writes: readonly Write[],
+  ctx: CallContext,
+): AsyncGenerator<readonly [Write, Written]> {
+  const refused = new Map<Write, Written>()
+  for await (const [write, written] of sendAll(writes, ctx)) {
+    if (written.status === 'rejected' && written.passing === true) refused.set(write, written)
+    else yield [write, written]
+  }
+  if (refused.size === 0) return
+  await pause(ctx.clock, AFTER_ALL, ctx.signal)
+  for (const [write, written] of refused) {
+    yield [write, (await isSo(write, ctx)) ? { status: 'applied' } : written]
+  }
+}
+
+async function* sendAll(
   writes: readonly Write[],
   ctx: CallContext,
 ): AsyncGenerator<readonly [Write, Written]> {
@@ -124,7 +150,8 @@ function outcomeOf(session: Session, done: Meaning, path: string): Together {
     const state = session.value(done, `PATCH ${path}`).at('state').word()
     return { how: state === 'COMPLETED' ? 'done' : 'said' }
   }
-  if (done.kind === 'garbage') return { how: 'lost', error: session.toError(done, `PATCH ${path}`) }
+  if (done.kind === 'garbage' || done.kind === 'open')
+    return { how: 'lost', error: session.toError(done, `PATCH ${path}`) }
   return { how: done.kind === 'later' ? 'busy' : 'refused' }
 }
 
@@ -164,6 +191,9 @@ function isLost({ code }: DrainableError): boolean {
   return code === 'CONNECTION_LOST' || code === 'CALL_TIMEOUT' || code === 'MALFORMED_REPLY'
 }
 
+/** Answers that say nothing of what became of a write. */
+const LEFT_OPEN: ReadonlySet<Meaning['kind']> = new Set(['later', 'open', 'garbage'])
+
 /**
  * One write; what may or may not have happened is read back. Where it shows no effect, it is sent once
  * more if the device answered that it was busy, and never if the answer was lost: it may come late.
@@ -187,11 +217,11 @@ export async function writeOne(write: Write, ctx: CallContext): Promise<Written>
         await device.confirmReady(ctx)
         if ((await device.session.get(path, ctx)) === undefined)
           return { status: 'rejected', error }
-      } else if (meaning.kind !== 'later' && meaning.kind !== 'garbage') {
-        return meaning.kind === 'refused' && (await isSo(write, ctx))
+      } else if (meaning.kind === 'refused') {
+        return (await isSo(write, ctx))
           ? { status: 'applied' }
-          : { status: 'rejected', error }
-      }
+          : { status: 'rejected', error, passing: true }
+      } else if (!LEFT_OPEN.has(meaning.kind)) return { status: 'rejected', error }
     } catch (thrown) {
       if (ctx.signal.aborted || !isDrainableError(thrown)) throw thrown
       error = thrown

@@ -16,6 +16,8 @@ export type Meaning =
   | { readonly kind: 'absent'; readonly message: string }
   /** Not now: the control plane starts, restarts or is busy. */
   | { readonly kind: 'later'; readonly message: string }
+  /** A layer gave up waiting for the one below it, which may still carry the request out. */
+  | { readonly kind: 'open'; readonly message: string }
   /** Credentials or token not taken. */
   | { readonly kind: 'unauthenticated'; readonly message: string }
   /** Taken, but without the right to do this. */
@@ -32,7 +34,10 @@ export type Meaning =
   | { readonly kind: 'garbage'; readonly message: string }
 
 const BUSY =
-  /connection to mcpd has been lost|AsyncContext timeout|active asynchronous task|operation in progress|not registered|restarting|try again/i
+  /connection to mcpd has been lost|active asynchronous task|operation in progress|not registered|restarting|roleEval may not be null|try again/i
+
+/** Of the REST framework (400 `java.util.concurrent.TimeoutException`) and of the web server in front of it. */
+const GAVE_UP = /\bTimeoutException\b|AsyncContext timeout/i
 
 // eslint-disable-next-line complexity -- the table of status codes
 export function classify(status: number, text: string): Meaning {
@@ -47,6 +52,7 @@ export function classify(status: number, text: string): Meaning {
     return { kind: isCut(text) ? 'cut' : 'garbage', message: plain(text) }
   }
   if (code < 400) return { kind: 'refused', message: `redirects are not followed (${status})` }
+  if (GAVE_UP.test(text.slice(0, PAGE))) return { kind: 'open', message }
   switch (code) {
     case 401:
       return { kind: /failed: user=/i.test(message) ? 'forbidden' : 'unauthenticated', message }
@@ -60,6 +66,9 @@ export function classify(status: number, text: string): Meaning {
       if (/maximum active login tokens/i.test(message)) return { kind: 'too-many-tokens', message }
       return { kind: BUSY.test(message) ? 'later' : 'refused', message }
     case 408:
+    case 502:
+    case 504:
+      return { kind: 'open', message }
     case 423:
     case 429:
       return { kind: 'later', message }

@@ -125,7 +125,7 @@ export class Session {
       const again = (error: unknown): boolean => error instanceof Busy
       return await retried(ctx, { waits: BACKOFF, again }, async () => {
         const meaning = await once()
-        if (meaning.kind !== 'later') return meaning
+        if (meaning.kind !== 'later' && meaning.kind !== 'open') return meaning
         busy = meaning
         throw new Busy()
       })
@@ -160,6 +160,12 @@ export class Session {
         return new DrainableError(
           'CONFLICT',
           `${words}, the control plane is busy or restarting`,
+          data,
+        )
+      case 'open':
+        return new DrainableError(
+          'CALL_TIMEOUT',
+          `${words}, the device gave up waiting for itself and may still do it`,
           data,
         )
       case 'unauthenticated':
