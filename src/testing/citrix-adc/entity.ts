@@ -135,8 +135,9 @@ export class Entity {
   /** @param honoured - whether clients with a persistence entry are let in, see `Config.honours` */
   tick(flush: boolean, honoured: boolean): void {
     if (this.phase !== 'trofs') return
-    const { active, queued, idleClients, persistent } = this.load
-    const gone = active + queued + idleClients + (honoured ? persistent : 0) === 0
+    const { active, queued, idleClients, connecting, persistent } = this.load
+    const clients = active + queued + idleClients + connecting + (honoured ? persistent : 0)
+    const gone = clients === 0
     if (Date.now() >= this.#leaveAt || (this.leaving.graceful && gone)) this.#out(flush)
   }
 

@@ -27,7 +27,7 @@ export interface FakeLoad {
   readonly pooled?: number
   /** Idle keep-alive clients. */
   readonly idleClients?: number
-  /** Connections to the backend that are still being made. */
+  /** Connections to the backend that are still being made: each for a request that left the surge queue. */
   readonly connecting?: number
   /** Persistence entries: TROFS waits for these clients, and lets them in. */
   readonly persistent?: number

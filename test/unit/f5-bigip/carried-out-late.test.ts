@@ -60,7 +60,7 @@ describe('a change that is answered with an error and carried out later', () => 
     await using run = startDrain(at.lb, WEB1, { timeout: '1m', seal: false, clock })
     expect(await clock.run(run.done)).toMatchObject({ outcome: 'idle' })
     expect(at.fake.state(WEB1)).toBe('drain')
-    expect(await clock.run(run.restore())).toMatchObject([{ outcome: 'restored' }])
+    expect(await clock.run(run.restore())).toMatchObject({ outcome: 'restored' })
     expect(at.fake.state(WEB1)).toBe('ready')
   })
 })

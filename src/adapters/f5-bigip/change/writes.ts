@@ -36,7 +36,7 @@ export type Written =
       readonly status: 'rejected' | 'unknown'
       readonly error: DrainableError
       /** `rejected` in words that can be those of a layer that did not wait for the end. */
-      readonly passing?: true
+      readonly mayStillCome?: true
     }
 
 /**
@@ -49,7 +49,7 @@ export async function* writeAll(
 ): AsyncGenerator<readonly [Write, Written]> {
   const refused = new Map<Write, Written>()
   for await (const [write, written] of sendAll(writes, ctx)) {
-    if (written.status === 'rejected' && written.passing === true) refused.set(write, written)
+    if (written.status === 'rejected' && written.mayStillCome === true) refused.set(write, written)
     else yield [write, written]
   }
   if (refused.size === 0) return
@@ -220,7 +220,7 @@ export async function writeOne(write: Write, ctx: CallContext): Promise<Written>
       } else if (meaning.kind === 'refused') {
         return (await isSo(write, ctx))
           ? { status: 'applied' }
-          : { status: 'rejected', error, passing: true }
+          : { status: 'rejected', error, mayStillCome: true }
       } else if (!LEFT_OPEN.has(meaning.kind)) return { status: 'rejected', error }
     } catch (thrown) {
       if (ctx.signal.aborted || !isDrainableError(thrown)) throw thrown
