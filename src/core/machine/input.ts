@@ -65,8 +65,8 @@ export type Input = { readonly at: number; readonly wall: number } & (
   | { readonly type: 'doubt' }
   /** Another run of this process has seen the member: see `absorbSight`. */
   | { readonly type: 'sighted'; readonly sight: Sight }
-  /** The floor refused a first hold, which was not sent. */
-  | { readonly type: 'denied'; readonly error: DrainableError }
+  /** The floor refused a first hold, which was not sent. `isFinal: false`: the next look decides whether it does. */
+  | { readonly type: 'denied'; readonly error: DrainableError; readonly isFinal: boolean }
   /** The caller's own health check ended. */
   | { readonly type: 'checked'; readonly error: DrainableError | null }
   /** Changes that other runs sent and that were never answered. */

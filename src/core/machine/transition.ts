@@ -4,7 +4,7 @@ import { absorbFailure, absorbReading } from './absorb.js'
 import { decideDrain } from './decide/drain.js'
 import { endOverdue } from './decide/deadline.js'
 import { isReportedIdle } from './decide/idle.js'
-import { ASK_AGAIN, decideOpen, forgetChanges, openOverdue } from './decide/open.js'
+import { decideOpen, forgetChanges, openOverdue } from './decide/open.js'
 import { decideWatch } from './decide/watch.js'
 import { Draft } from './draft.js'
 import type { OpenGoal } from './goal.js'
@@ -78,7 +78,7 @@ function absorb(state: DrainState, input: Input, policy: MachinePolicy): Draft {
       recall(draft)
       break
     case 'denied':
-      deny(draft, input.error)
+      deny(draft, input)
       break
     case 'checked':
       checked(draft, input.error)
@@ -151,16 +151,11 @@ function doubt(draft: Draft): void {
   if (isReportedIdle(draft.state) && !draft.state.ending.settled) draft.ending({ ended: null })
 }
 
-/** Takes in that the floor refused the first hold: nothing was sent. */
-function deny(draft: Draft, error: Parameters<Draft['fault']>[0]): void {
-  draft.hold({
-    pending: null,
-    wish: 'none',
-    floor: 'unasked',
-    atMinimum: true,
-    notBefore: draft.now + ASK_AGAIN,
-  })
-  if (draft.policy.onMinimum === 'fail') draft.finish('refused', error)
+/** Takes in that the floor refused the first hold: nothing was sent, and the next look decides again. */
+function deny(draft: Draft, { error, isFinal }: Extract<Input, { readonly type: 'denied' }>): void {
+  const atMinimum = draft.state.hold.atMinimum || isFinal
+  draft.hold({ pending: null, wish: 'none', floor: 'unasked', atMinimum })
+  if (isFinal && draft.policy.onMinimum === 'fail') draft.finish('refused', error)
 }
 
 function checked(draft: Draft, error: Parameters<Draft['fault']>[0] | null): void {

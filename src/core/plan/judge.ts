@@ -99,15 +99,15 @@ export async function judge(
 
 function askAll(
   floor: Floor,
-  { snapshot }: SeenLook,
+  look: SeenLook,
   group: readonly PresentReading[],
   short: Map<string, DrainableError>,
 ): void {
-  const newest = readingsOf(snapshot)
+  const newest = readingsOf(look.snapshot)
   for (const { ref } of group) {
     const reading = newest.get(refKey(ref))
-    const refused = reading === undefined ? undefined : floor.ask(reading, snapshot)
-    if (refused !== undefined) short.set(refKey(ref), refused)
+    const denied = reading === undefined ? undefined : floor.ask(reading, look)
+    if (denied !== undefined) short.set(refKey(ref), denied.error)
   }
 }
 

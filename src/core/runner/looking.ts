@@ -39,7 +39,7 @@ export class Looking {
   sit(background: boolean): void {
     this.#seat?.leave()
     this.#seat = this.#run.scheduler.join({
-      refs: () => this.#refs(),
+      refs: () => this.refs(),
       background,
       see: (look) => this.see(look),
     })
@@ -83,11 +83,11 @@ export class Looking {
     else sender?.saveAgain()
     this.#contest.tell(look.askedAt)
     this.#options.seen()
-    this.#seat?.next(this.#pause())
+    this.#seat?.next(members.isUnasked ? 0 : this.#pause())
   }
 
   /** The members, and, while the floor matters, other members of their pools that this process holds. */
-  #refs(): readonly MemberRef[] {
+  refs(): readonly MemberRef[] {
     const { members, states, spec } = this.#run
     const refs = members?.refs ?? []
     const asks = states.some(({ hold }) => hold.floor !== 'kept')

@@ -1,4 +1,4 @@
-import type { Change, MemberRef, Snapshot } from '../../provider/contract.js'
+import type { Change, MemberRef } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import type { DrainReport, Why } from '../../provider/report.js'
@@ -11,8 +11,8 @@ import { ownOf, type DrainState } from '../machine/state.js'
 import { expectScopes } from '../machine/scopes.js'
 import { absorbOnly, transition } from '../machine/transition.js'
 import { explain } from '../machine/why.js'
-import type { Floor } from './balancer/floor.js'
-import type { Look } from './look/look.js'
+import type { Denial, Floor } from './balancer/floor.js'
+import type { Look, SeenLook } from './look/look.js'
 import { readingOf } from './look/readings.js'
 import { reportAll, reportMember } from './report.js'
 
@@ -46,9 +46,11 @@ export interface MembersOptions {
 export class Members {
   readonly #options: MembersOptions
   readonly #states: Map<string, DrainState>
-  #snapshot: Snapshot | undefined
+  #look: SeenLook | undefined
   /** Whether a change was announced instead of sent. */
   announcing = false
+  /** Whether a first hold waits for the next look, because the last one did not show enough to the floor. */
+  isUnasked = false
 
   constructor(options: MembersOptions, states: readonly DrainState[]) {
     this.#options = options
@@ -82,7 +84,8 @@ export class Members {
 
   /** Takes a look in for every member; returns the required changes, to send them in one call. */
   see(look: Look): readonly MemberChange[] {
-    if (look.snapshot !== undefined) this.#snapshot = look.snapshot
+    if (look.error === undefined) this.#look = look
+    this.isUnasked = false
     return this.keys.flatMap((key) => {
       const state = this.#states.get(key)
       return state === undefined ? [] : this.take(key, this.inputOf(look, state))
@@ -106,7 +109,7 @@ export class Members {
     const reading = readingOf(snapshot, state.ref)
     const { ended } = snapshot
     const floor =
-      state.hold.floor === 'granted' ? this.#options.floor().broken(reading, snapshot) : undefined
+      state.hold.floor === 'granted' ? this.#options.floor().broken(reading, look) : undefined
     return {
       type: 'reading',
       reading,
@@ -160,7 +163,7 @@ export class Members {
   ): readonly MemberChange[] {
     this.#states.set(key, state)
     const denied = first ? this.#ask(state) : undefined
-    if (denied !== undefined) return this.take(key, { type: 'denied', error: denied })
+    if (denied !== undefined) return this.take(key, { type: 'denied', ...denied })
     this.announcing = true
     this.#states.set(key, {
       ...state,
@@ -170,10 +173,12 @@ export class Members {
   }
 
   /** Why the floor refuses a first hold. */
-  #ask(state: DrainState): DrainableError | undefined {
+  #ask(state: DrainState): Denial | undefined {
     const reading = state.last?.reading
-    if (reading === undefined || this.#snapshot === undefined) return undefined
-    return this.#options.floor().ask(reading, this.#snapshot)
+    if (reading === undefined || this.#look === undefined) return undefined
+    const denied = this.#options.floor().ask(reading, this.#look)
+    if (denied?.isFinal === false) this.isUnasked = true
+    return denied
   }
 
   #effect(key: string, effect: Effect): readonly MemberChange[] {
@@ -193,7 +198,7 @@ export class Members {
         const state = this.#states.get(key)
         const denied = effect.first && state !== undefined ? this.#ask(state) : undefined
         if (denied === undefined) return [{ key, change: effect.change }]
-        return this.take(key, { type: 'denied', error: denied })
+        return this.take(key, { type: 'denied', ...denied })
       }
       default:
         return effect satisfies never

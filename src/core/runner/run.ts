@@ -124,6 +124,11 @@ export class Run implements HandleBody {
     return this.#first
   }
 
+  /** What a look is to be asked for, for a step. */
+  get refs(): readonly MemberRef[] {
+    return this.#looking.refs()
+  }
+
   /** The parts that a step uses. */
   get parts(): { readonly members: Members; readonly sender: Sender } | undefined {
     const { members, sender } = this.#run

@@ -6,8 +6,8 @@ import { lacksEffect } from '../machine/ledger/changes.js'
 import { initialState, type DrainState } from '../machine/state.js'
 import { keptTicket } from '../tickets/read-tickets.js'
 import { readingsOf } from '../runner/look/readings.js'
-import type { SeenLook } from '../runner/look/look.js'
-import type { Floor } from '../runner/balancer/floor.js'
+import { hasRead, type SeenLook } from '../runner/look/look.js'
+import type { Denial, Floor } from '../runner/balancer/floor.js'
 import type { Prepared, RunContext } from '../runner/run-spec.js'
 import type { TicketKeeper } from '../tickets/writing/keeper.js'
 import { owedOf, type Owed } from '../tickets/owed.js'
@@ -18,10 +18,7 @@ import { checkTimeout, toMachinePolicy, type Costs, type ResolvedPolicy } from '
 import { wallOffsetOf } from './spec.js'
 import type { ResolvedTarget } from './target.js'
 
-/**
- * How often members that other runs hold are looked at before the floor is checked: one still missing then counts as
- * serving.
- */
+/** How often members that other runs hold are looked at before the floor is asked. */
 const COMPANION_LOOKS = 3
 
 /**
@@ -54,7 +51,8 @@ export async function prepareDrain(
     const owed = inherited.get(refKey(ref))
     return owed === undefined ? state : withLedger(state, owed, clock)
   })
-  const first = data.onMinimum === 'fail' ? await askFloor(context, look, readings) : look
+  const ask = data.onMinimum === 'fail' ? askFloor : seeCompanions
+  const first = await ask(context, look, readings)
   return { policy, states, keeper, first }
 }
 
@@ -99,33 +97,28 @@ async function askFloor(
   first: SeenLook,
   picked: readonly Reading[],
 ): Promise<SeenLook> {
-  const refs = picked.map(({ ref }) => ref)
   let look = first
   for (;;) {
     look = await seeCompanions(context, look, picked)
-    const refused = takePlaces(context.floor, look, picked)
-    if (refused === undefined) return look
+    const denied = takePlaces(context.floor, look, picked)
+    if (denied === undefined) return look
     // Other drains began during that look, so ask again; the time for preparing bounds the loop.
-    if (context.floor.knows(refs, look.snapshot)) throw refused
+    if (denied.isFinal) throw denied.error
   }
 }
 
 /** @returns the refusal if not all of them can be taken; then none is */
-function takePlaces(
-  floor: Floor,
-  { snapshot }: SeenLook,
-  picked: readonly Reading[],
-): DrainableError | undefined {
-  const readings = readingsOf(snapshot)
+function takePlaces(floor: Floor, look: SeenLook, picked: readonly Reading[]): Denial | undefined {
+  const readings = readingsOf(look.snapshot)
   const taken: Reading[] = []
   for (const { ref } of picked) {
     const reading = readings.get(refKey(ref))
     if (reading?.present !== true) continue
-    const refused = floor.ask(reading, snapshot)
-    if (refused === undefined) taken.push(reading)
+    const denied = floor.ask(reading, look)
+    if (denied === undefined) taken.push(reading)
     else {
       for (const { ref: given } of taken) floor.withdraw(given)
-      return refused
+      return denied
     }
   }
   return undefined
@@ -140,10 +133,10 @@ export async function seeCompanions(
   const refs = picked.map(({ ref }) => ref)
   let look = first
   for (let i = 0; i < COMPANION_LOOKS; i += 1) {
-    const known = readingsOf(look.snapshot)
-    const missing = floor.companions(refs).filter((ref) => !known.has(refKey(ref)))
-    if (missing.length === 0) break
-    look = await scheduler.look([...refs, ...floor.companions(refs)], signal, limit())
+    const seen = look
+    const companions = floor.companions(refs)
+    if (companions.every((ref) => hasRead(seen, ref))) break
+    look = await scheduler.look([...refs, ...companions], signal, limit())
   }
   return look
 }

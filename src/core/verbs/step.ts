@@ -224,7 +224,7 @@ class Step {
       const { parts } = run
       if (parts === undefined) throw this.#failure(await run.done)
       const { members, sender } = parts
-      const look = run.first ?? (await this.#look(run, members))
+      const look = run.first ?? (await this.#look(run))
       if (wouldJudge(members, look)) await this.#lookTwice(run, members, look)
       else await run.step(look)
       this.#spec.signal?.throwIfAborted()
@@ -240,11 +240,11 @@ class Step {
     return report.error ?? new DrainableError('PROVIDER_FAILED', `${subject}: it could not begin`)
   }
 
-  async #look({ scheduler }: Run, members: Members): Promise<Look> {
+  async #look({ scheduler, refs }: Run): Promise<Look> {
     const { clock, signal = new AbortController().signal } = this.#spec
     const askedAt = clock.now()
     try {
-      return await scheduler.look(members.refs, signal)
+      return await scheduler.look(refs, signal)
     } catch (error) {
       if (signal.aborted || !isDrainableError(error)) throw error
       const at = clock.now()
@@ -264,7 +264,7 @@ class Step {
     const { settle, capabilities } = members.policy
     const most = Math.max(settle, capabilities.blind) + capabilities.freshness + 1_000
     await pause(clock, Math.min(wait, most), signal)
-    const second = await this.#look(run, members)
+    const second = await this.#look(run)
     await run.step(second)
   }
 }

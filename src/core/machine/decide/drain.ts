@@ -31,7 +31,9 @@ export function decideDrain(draft: Draft): void {
   // A member that can't be read now is unknown: nothing is sent because of an older reading.
   const unseen = state.last === null || state.unread !== null
   if (state.hold.pending !== null) return
-  if (unseen || state.last.askedAt <= state.hold.confirmedAt) {
+  // What the floor has denied is decided again by the next look.
+  const isDenied = draft.input.type === 'denied'
+  if (unseen || isDenied || state.last.askedAt <= state.hold.confirmedAt) {
     checkDeadline(draft)
     return
   }

@@ -274,7 +274,7 @@ export function forgetChanges(draft: Draft): void {
 }
 
 /** How long after a refusal the floor is asked again, in milliseconds. */
-export const ASK_AGAIN = 250
+const ASK_AGAIN = 250
 
 function fail(draft: Draft, goal: OpenGoal, words: string): void {
   const { ref } = draft.state

@@ -2,7 +2,18 @@ import type { MemberRef, PoolReading, Reading, Snapshot } from '../../../provide
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef, poolKey, refKey } from '../../../provider/member-ref.js'
 import type { Membership } from './balancer.js'
+import { hasRead, type SeenLook } from '../look/look.js'
 import { readingsOf } from '../look/readings.js'
+
+/** The floor has no place for a member. */
+export interface Denial {
+  readonly error: DrainableError
+  /**
+   * False if the look lacks a member that another run took after the look began: whether that one still serves decides,
+   * and the next look shows it.
+   */
+  readonly isFinal: boolean
+}
 
 /**
  * The floor of serving members of each pool, for all runs of this process on one balancer. A member that any of them
@@ -30,24 +41,16 @@ export class Floor {
    *
    * @returns why not, or undefined
    */
-  ask(reading: Reading, snapshot: Snapshot): DrainableError | undefined {
+  ask(reading: Reading, look: SeenLook): Denial | undefined {
     const { ref } = reading
     // Asked again at the first hold: another process can have taken a place since.
     const serves = reading.present && reading.serves
-    const left = this.#left(ref, snapshot)
-    if (serves && this.#keepReady > 0 && (left === undefined || left < this.#keepReady))
-      return this.#refusal(ref, snapshot, left)
+    const { left, unread = 0 } = this.#left(ref, look) ?? {}
+    // A member that was not read may still serve.
+    if (serves && this.#keepReady > 0 && (left === undefined || left - unread < this.#keepReady))
+      return { error: this.#refusal(ref, look.snapshot, left), isFinal: unread === 0 }
     this.#down.set(refKey(ref), ref)
     return undefined
-  }
-
-  /**
-   * Whether a look covers every member that any run of this process holds in these pools. If not, a refusal is not
-   * final: a member taken after the look began can be down in it already, and would then be subtracted twice.
-   */
-  knows(refs: Iterable<MemberRef>, snapshot: Snapshot): boolean {
-    const readings = readingsOf(snapshot)
-    return this.companions(refs).every((ref) => readings.has(refKey(ref)))
   }
 
   /** Takes a place without asking: the member is down already, or was allowed before. */
@@ -61,10 +64,11 @@ export class Floor {
   }
 
   /** Why the pool of a held member has too few serving members; null if it has enough. */
-  broken({ ref }: Reading, snapshot: Snapshot): DrainableError | null {
+  broken({ ref }: Reading, look: SeenLook): DrainableError | null {
     const others = this.#membership.others()
     if (this.#keepReady === 0 || others.some((other) => other.down.has(refKey(ref)))) return null
-    const serving = this.#left(ref, snapshot, false)
+    // A member that was not read has asked the floor itself since the look began, and this one was counted as down.
+    const serving = this.#left(ref, look, false)?.left
     if (serving === undefined || serving >= this.#keepReady) return null
     return new DrainableError(
       'POOL_AT_MINIMUM',
@@ -95,22 +99,24 @@ export class Floor {
 
   /**
    * How many members of the pool would be left serving without this one and without those that any run of this
-   * process holds; undefined if the balancer did not say.
+   * process holds, and how many of those the look did not read; undefined if the balancer did not say.
    *
    * @param counted - whether the reading counts this member as serving
    */
-  #left(ref: MemberRef, snapshot: Snapshot, counted = true): number | undefined {
+  #left(ref: MemberRef, look: SeenLook, counted = true): Left | undefined {
     const key = poolKey(ref)
-    const pool = snapshot.pools.find((candidate) => poolKey(candidate) === key)
+    const pool = look.snapshot.pools.find((candidate) => poolKey(candidate) === key)
     if (pool === undefined) return undefined
-    const readings = readingsOf(snapshot)
-    // A member that was not read counts as still serving: its place was taken after the look began.
-    const stillCounted = [...this.#wished()].filter(([member, wished]) => {
-      if (member === refKey(ref) || poolKey(wished) !== key) return false
+    const readings = readingsOf(look.snapshot)
+    let left = pool.serving - (counted ? 1 : 0)
+    let unread = 0
+    for (const [member, wished] of this.#wished()) {
+      if (member === refKey(ref) || poolKey(wished) !== key) continue
       const reading = readings.get(member)
-      return reading === undefined || (reading.present && reading.serves)
-    })
-    return pool.serving - stillCounted.length - (counted ? 1 : 0)
+      if (reading?.present === true && reading.serves) left -= 1
+      else if (!hasRead(look, wished)) unread += 1
+    }
+    return { left, unread }
   }
 
   #refusal(ref: MemberRef, snapshot: Snapshot, left: number | undefined): DrainableError {
@@ -135,6 +141,12 @@ export class Floor {
       { ref },
     )
   }
+}
+
+/** What a look says of the serving members of a pool. */
+interface Left {
+  readonly left: number
+  readonly unread: number
 }
 
 /** What the product does with a pool without serving members, if known. */

@@ -1,13 +1,26 @@
 import type { MemberRef, Snapshot } from '../../../provider/contract.js'
 import type { DrainableError } from '../../../provider/error.js'
+import { refKey } from '../../../provider/member-ref.js'
+import { readingsOf } from './readings.js'
 
 /** The result of one look: either the snapshot or an error. */
 export type Look =
-  | (LookTimes & { readonly snapshot: Snapshot; readonly error?: never })
+  | (LookTimes & {
+      readonly snapshot: Snapshot
+      /** The members that it was asked for: one of them that it does not list is absent. */
+      readonly refs: readonly MemberRef[] | 'all'
+      readonly error?: never
+    })
   | (LookTimes & { readonly snapshot?: never; readonly error: DrainableError })
 
 /** A look with a snapshot. */
 export type SeenLook = Extract<Look, { readonly snapshot: Snapshot }>
+
+/** Whether a look says what a member is: it was asked for it. */
+export function hasRead({ snapshot, refs }: SeenLook, ref: MemberRef): boolean {
+  const key = refKey(ref)
+  return refs === 'all' || readingsOf(snapshot).has(key) || refs.some((one) => refKey(one) === key)
+}
 
 interface LookTimes {
   readonly askedAt: number

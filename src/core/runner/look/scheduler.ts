@@ -143,7 +143,7 @@ export class Scheduler {
     )
     const at = clock.now()
     const safe = checkSnapshot(snapshot, provider.name, at, this.#counts)
-    return { snapshot: safe, askedAt, at, took: at - askedAt }
+    return { snapshot: safe, refs, askedAt, at, took: at - askedAt }
   }
 
   /**
@@ -212,7 +212,8 @@ export class Scheduler {
     }
     const askedAt = dateOf(safe, at)
     if (askedAt === undefined) return // the next look sees it
-    const look: Look = { snapshot: safe, askedAt, at, took: 0 }
+    const refs = safe.readings.map(({ ref }) => ref)
+    const look: Look = { snapshot: safe, refs, askedAt, at, took: 0 }
     for (const { subscriber } of [...this.#seats])
       if (speaksFor(safe, subscriber.refs())) subscriber.see(look)
   }

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { ready, restore, startDrain, type Ticket } from 'drainable'
-import type { PresentReading, Snapshot } from 'drainable/provider'
+import type { PresentReading } from 'drainable/provider'
 import type { FakeClock, FakeProvider } from 'drainable/testing'
 import type { Membership } from '../../../../src/core/runner/balancer/balancer.js'
 import { Floor } from '../../../../src/core/runner/balancer/floor.js'
+import type { SeenLook } from '../../../../src/core/runner/look/look.js'
 import { anotherObject, isHold, isOpening, json } from '../rig.js'
 import { only, setUp, thrown, web1, web2 } from '../set-up.js'
 
@@ -100,7 +101,7 @@ describe('a later call', () => {
 test('the floor is asked again at the first hold', () => {
   const alone = { others: () => [], coming: () => [] } as unknown as Membership
   const floor = new Floor(alone, new Map(), 1)
-  const look = (serving: number): [PresentReading, Snapshot] => {
+  const look = (serving: number): [PresentReading, SeenLook] => {
     const reading: PresentReading = {
       ref: web1,
       present: true,
@@ -111,11 +112,12 @@ test('the floor is asked again at the first hold', () => {
       scopes: [],
     }
     const pools = [{ pool: 'web', serving, total: 3, whenNone: 'refuse' as const }]
-    return [reading, { readings: [reading], pools }]
+    const snapshot = { readings: [reading], pools }
+    return [reading, { snapshot, refs: [web1], askedAt: 0, at: 0, took: 0 }]
   }
   expect(floor.ask(...look(3))).toBeUndefined()
   expect(floor.ask(...look(2))).toBeUndefined()
-  expect(floor.ask(...look(1))).toMatchObject({ code: 'POOL_AT_MINIMUM' })
+  expect(floor.ask(...look(1))).toMatchObject({ error: { code: 'POOL_AT_MINIMUM' } })
 })
 
 test('a ticket is kept for one member where another was refused', async () => {

@@ -1,5 +1,6 @@
 import { startDrain, type Drain } from 'drainable'
 import type { DrainableProvider, MemberRef } from 'drainable/provider'
+import { fakeClock, type FakeClock } from 'drainable/testing'
 import { describe, expect, test } from 'vitest'
 import { anotherObject, rig } from '../rig.js'
 
@@ -40,6 +41,60 @@ describe('places that were taken while a look was under way', () => {
     await using last = startDrain(slow, web(5), { clock, timeout: '10m' })
     const { outcome, error } = await clock.runUntil(last.done)
     expect([outcome, error?.code]).toEqual(['refused', 'POOL_AT_MINIMUM'])
+    expect(lb.state(web(5))).toBe('ready')
+    for (const run of runs) await run.release()
+  })
+})
+
+/** A clock that never shows one moment twice, like a machine's. */
+function running(clock: FakeClock): FakeClock {
+  const now = clock.now.bind(clock)
+  let read = 0
+  clock.now = () => now() + (read += 1) / 1e6
+  return clock
+}
+
+/** Six members, four of them in maint: drains take these over during one look of another provider object. */
+function takenOver(during: number) {
+  const pool = [1, 2, 3, 4, 5, 6].map((n) => `web${n}`)
+  const clock = running(fakeClock(1_000))
+  const { lb } = rig({ pools: { web: pool }, clock })
+  for (const ref of FOUR) lb.setBehind(ref, 'maint')
+  const runs: Drain[] = []
+  let looks = 0
+  const slow: DrainableProvider = {
+    ...anotherObject(lb),
+    observe: async (refs, ctx) => {
+      const snapshot = await lb.observe(refs, ctx)
+      if (++looks !== during) return snapshot
+      runs.push(...FOUR.map((ref) => startDrain(lb, ref, { clock, timeout: '10m' })))
+      await Promise.all(runs.map((run) => run.ticket))
+      return snapshot
+    },
+  }
+  return { clock, lb, slow, runs }
+}
+
+// Such members are down in every look: the next one shows it.
+describe.each([1, 2, 3])('members in maint that are taken over during look %i', (during) => {
+  test.each(['fail', 'wait'] as const)(
+    'take no place of another, onMinimum %s',
+    async (onMinimum) => {
+      const { clock, lb, slow, runs } = takenOver(during)
+      await using other = startDrain(slow, web(5), { clock, timeout: '10m', onMinimum })
+      expect((await clock.runUntil(other.done)).outcome).toBe('idle')
+      expect(lb.state(web(6))).toBe('ready')
+      expect(runs).toHaveLength(4)
+      for (const run of runs) await run.release()
+    },
+  )
+
+  test('leave no place for the drain of the last one', async () => {
+    const { clock, lb, slow, runs } = takenOver(during)
+    lb.setBehind(web(6), 'maint')
+    await using other = startDrain(slow, web(5), { clock, timeout: '10s', onMinimum: 'wait' })
+    const { outcome, members } = await clock.runUntil(other.done)
+    expect([outcome, members[0]?.error?.code]).toEqual(['refused', 'POOL_AT_MINIMUM'])
     expect(lb.state(web(5))).toBe('ready')
     for (const run of runs) await run.release()
   })

@@ -3,8 +3,8 @@ import { failure, held, started, type MemberRun, type RunOptions } from '../memb
 
 const minimum = failure('POOL_AT_MINIMUM')
 
-function deny(run: MemberRun): MemberRun {
-  return run.put({ type: 'denied', error: minimum })
+function deny(run: MemberRun, isFinal = true): MemberRun {
+  return run.put({ type: 'denied', error: minimum, isFinal })
 }
 
 /** The hold is in place, and the next look finds too few serving. */
@@ -40,12 +40,21 @@ describe('a hold denied by the floor', () => {
     expect(run.looks(5_000).sentSoFar).toEqual(['hold drain'])
   })
 
-  test('is asked again after 250 ms under onMinimum wait', () => {
+  test('is decided again at each look under onMinimum wait', () => {
     const run = deny(started({ onMinimum: 'wait' }).look())
-    expect(run.outcome).toBe(null)
-    expect(run.look({ after: 249 }).sent).toBe(null)
-    expect(run.look({ after: 1 }).sent).toBe('hold drain')
-    expect(run.effects.find((effect) => effect.type === 'apply')).toMatchObject({ first: true })
+    expect([run.outcome, run.sent]).toEqual([null, null])
+    for (let i = 0; i < 5; i += 1) {
+      expect(run.look({ after: 10 }).sent).toBe('hold drain')
+      expect(run.effects.find((effect) => effect.type === 'apply')).toMatchObject({ first: true })
+      deny(run)
+    }
+  })
+
+  test.each(['fail', 'wait'] as const)('waits for a whole look under onMinimum %s', (onMinimum) => {
+    const run = deny(started({ onMinimum }).look(), false)
+    expect([run.outcome, run.sent]).toEqual([null, null])
+    expect(run.codes).not.toContain('pool-at-minimum')
+    expect(run.look({ after: 10 }).sent).toBe('hold drain')
   })
 
   test('leaves no trace in the ledger', () => {
@@ -59,6 +68,7 @@ describe('a hold denied by the floor', () => {
     const run = deny(started({ onMinimum: 'wait' }).look())
       .set({ own: 'drain' })
       .look()
+      .answer('unchanged')
     expect(run.said).toContain('phase')
     expect(run.phase).toBe('draining')
   })
@@ -66,7 +76,7 @@ describe('a hold denied by the floor', () => {
   test('takes no effect by itself if the member is drained already', () => {
     const run = deny(started({ own: 'drain', onMinimum: 'wait' }).look())
     expect(run.phase).toBe('active')
-    expect(run.look().phase).toBe('draining')
+    expect(run.look().answer('unchanged').look().phase).toBe('draining')
   })
 
   test('is named by why() until it passed', () => {
@@ -77,7 +87,6 @@ describe('a hold denied by the floor', () => {
 
   test('ends as refused at the deadline, under wait', () => {
     const run = deny(started({ onMinimum: 'wait', timeout: 1_000 }).look())
-    run.look({ after: 100 })
     while (run.outcome === null && run.now < 5_000) {
       run.look({ after: 300 })
       if (run.sent !== null) deny(run)
@@ -88,14 +97,14 @@ describe('a hold denied by the floor', () => {
 
   test('ends as proceeded at the deadline, under proceed', () => {
     const run = deny(started({ onMinimum: 'wait', timeout: 200, onTimeout: 'proceed' }).look())
-    expect(run.look({ after: 240 }).outcome).toBe('proceeded')
+    expect(deny(run.look({ after: 240 })).outcome).toBe('proceeded')
   })
 
   test('is not cut at the deadline, under terminate', () => {
     const run = deny(started({ onMinimum: 'wait', timeout: 200, onTimeout: 'terminate' }).look())
-    run.look({ after: 240 })
-    expect(run.sentSoFar).toEqual(['hold drain'])
+    deny(run.look({ after: 240 }))
     expect(run.outcome).toBe('refused')
+    expect(run.looks(1_000).sent).toBe(null)
   })
 })
 

@@ -43,9 +43,10 @@ describe('the deadline', () => {
   test('is a timeout for a drain that was denied and found drained', () => {
     const run = started({ timeout: 500, onMinimum: 'wait', scopes: { w1: { active: 1 } } }).look()
     run
-      .put({ type: 'denied', error: failure('POOL_AT_MINIMUM') })
+      .put({ type: 'denied', error: failure('POOL_AT_MINIMUM'), isFinal: true })
       .set({ own: 'drain' })
       .look()
+      .answer('unchanged')
     expect(run.look({ after: 600 }).outcome).toBe('timeout')
   })
 

@@ -218,7 +218,7 @@ function* ends(node: Node, put: Put): Generator<Make> {
 function* rarer(node: Node, put: Put, policy: MachinePolicy, world: World): Generator<Make> {
   const { goal, ending, hold } = node.machine
   if (may(world, 'floor') && node.first && !node.truth.landed)
-    yield ['floor says no', () => put({ type: 'denied', error: TOO_FEW })]
+    yield ['floor says no', () => put({ type: 'denied', error: TOO_FEW, isFinal: true })]
   if (may(world, 'doubts')) {
     if (ending.ended?.outcome === 'idle' && !ending.settled)
       yield ['doubt', () => put({ type: 'doubt' })]
