@@ -58,7 +58,8 @@ export function isOpen(
     return single.backoff.notBefore <= now || !isDeepStrictEqual(single.change, change)
   const drain = drains.get(key)
   if (drain === undefined || drain.held === null) return !refused.has(key)
-  if (drain.leftFor !== null || singles.lateUntil(key) !== undefined) return false
+  if (drain.leftFor !== null || drain.isRefused || singles.lateUntil(key) !== undefined)
+    return false
   if (drain.state === 'failed') return drain.backoff.notBefore <= now
   // Its time is over, and the next look has it taken out.
   const isToGo = down.some(({ reading, remove }) => remove && refKey(reading.ref) === key)

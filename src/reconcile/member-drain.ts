@@ -48,6 +48,8 @@ export class MemberDrain {
   said: string
   /** What was wished when it was overruled: until that changes it is left alone. */
   leftFor: string | null = null
+  /** Why the floor has no place for it, as it was told. Each look decides that again. */
+  atMinimum: string | null
   /** Another hand set another state: what its ticket knows is not ours to undo any more. */
   foreign = false
   /** Another drain is about to take its place. */
@@ -75,6 +77,7 @@ export class MemberDrain {
     this.backoff = before?.backoff ?? new Backoff()
     const now = wallOf(this.#clock)
     this.said = before?.said ?? ''
+    this.atMinimum = before?.atMinimum ?? null
     this.since = before?.since ?? new Date(now).toISOString()
     this.#deadline = shape.timeout === null ? null : new Date(now + shape.timeout).toISOString()
   }
@@ -115,6 +118,11 @@ export class MemberDrain {
   /** Whether it has nothing to wait for but the balancer, or another drain is about to take its place. */
   get isBusy(): boolean {
     return this.state === 'running' || this.replaced
+  }
+
+  /** Whether the floor has no place for its hold. */
+  get isRefused(): boolean {
+    return this.state === 'failed' && this.atMinimum !== null
   }
 
   /** Whether the member is still held up by its run; a drain that was overruled is not. */

@@ -334,7 +334,7 @@ export class Work {
       default:
         this.#fail(drain, error ?? `it ended as ${report.outcome}`)
     }
-    this.#spec.changed(true)
+    this.#spec.changed(!drain.isRefused)
   }
 
   /** Its time is over one way or another, and it is held. */
@@ -350,6 +350,7 @@ export class Work {
       return
     }
     drain.state = 'held'
+    drain.atMinimum = null
     drain.backoff.reset()
     drain.held = outcome === 'timeout' ? wordsOf(error ?? 'it was not idle at its deadline') : null
   }
@@ -365,9 +366,15 @@ export class Work {
   #fail(drain: MemberDrain, why: DrainableError | string, cause?: DrainableError): void {
     drain.state = 'failed'
     drain.held = typeof why === 'string' ? why : why.message
-    drain.backoff.fail(this.#now())
     const error = typeof why === 'string' ? cause : why
-    if (error !== undefined && !isDrainableError(error, 'DRAIN_TIMEOUT')) this.#spec.fault(error)
+    const told = drain.atMinimum
+    drain.atMinimum = isDrainableError(error, 'POOL_AT_MINIMUM') ? error.message : null
+    // A place that comes free is taken by the next look, however often there was none.
+    if (drain.atMinimum === null) drain.backoff.fail(this.#now())
+    else drain.backoff.reset()
+    const isNews = drain.atMinimum === null || drain.atMinimum !== told
+    if (error !== undefined && isNews && !isDrainableError(error, 'DRAIN_TIMEOUT'))
+      this.#spec.fault(error)
   }
 
   #forget(key: string, drain: MemberDrain, drop: boolean): void {
