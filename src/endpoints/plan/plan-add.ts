@@ -1,5 +1,6 @@
 import type { DesiredMember } from '../../provider/desired.js'
 import type { MemberRef } from '../../provider/contract.js'
+import { freeName } from '../../provider/free-name.js'
 import { formatAddress } from '../address.js'
 import type { Names } from './match-members.js'
 import type { HeldBack, PlannedChange, PlanOptions } from './plan.js'
@@ -31,25 +32,36 @@ export function planAdd(
       reason: `${reason}, but it is not in the balancer, and without ${missing} it can't be added`,
     }
   }
-  const taken = names.get(ref.member)
-  if (taken !== undefined) {
-    const at =
-      taken.address === undefined ? 'an unknown address' : formatAddress(taken.address, taken.port)
-    return {
-      ref,
-      reason: `${reason}, but its name is taken by a member at ${at}: it is added once that one is out`,
-    }
-  }
   if (options.capabilities?.add === false) {
     return { ref, reason: `${reason}, but the product can't add members` }
   }
-  if (given.has(ref.member)) {
-    const why = `${reason}, but its name ${ref.member} is given to another one that is added`
-    return { ref, reason: why }
-  }
-  given.add(ref.member)
   const weighted = weight === undefined ? {} : { weight }
-  return { change: { kind: 'add', ref, address, port, ...weighted }, reason }
+  const place = { address, port, ...weighted }
+  const holder = holderOf(ref.member, names, given)
+  if (holder === undefined) {
+    given.add(ref.member)
+    return { change: { kind: 'add', ref, ...place }, reason }
+  }
+  const member = freeName(ref.member, place)
+  const taken = `its name ${ref.member} is taken by ${holder}`
+  // Without an address nothing says that it is another one: it could be added again by each plan.
+  if (holder === UNKNOWN_PLACE || holderOf(member, names, given) !== undefined)
+    return { ref, reason: `${reason}, but ${taken}: it is added once that one is out` }
+  given.add(member)
+  return {
+    change: { kind: 'add', ref: { ...ref, member }, ...place },
+    reason: `${reason}; as ${member}, because ${taken}`,
+  }
+}
+
+const UNKNOWN_PLACE = 'a member at an unknown address'
+
+/** What has a name already. A member is its address: a pod of a StatefulSet comes back under its name elsewhere. */
+function holderOf(name: string, names: Names, given: ReadonlySet<string>): string | undefined {
+  const taken = names.get(name)
+  if (taken === undefined) return given.has(name) ? 'another one that is added' : undefined
+  if (taken.address === undefined || taken.address === '') return UNKNOWN_PLACE
+  return `a member at ${formatAddress(taken.address, taken.port)}`
 }
 
 /** The name a desired member has, or gets where it is added. */

@@ -107,12 +107,87 @@ describe('owns', () => {
 })
 
 describe('names of members to be added', () => {
-  test('with one name for two: the second waits, with the reason', () => {
-    const desired = ['10.0.0.8', '10.0.0.9'].map((at) => wish(at, 'serve', { member: 'web' }))
-    const { changes, held } = plan(desired, snapshotOf(a), { owns: () => false })
-    expect(changes).toMatchObject([{ kind: 'add', address: '10.0.0.8' }])
-    expect(held.map(({ reason }) => reason)).toContainEqual(
-      'wants serve, but its name web is given to another one that is added',
+  /** The additions of a plan by address. */
+  function names(...[desired, snapshot, options]: Parameters<typeof plan>): Map<string, string> {
+    const { changes } = plan(desired, snapshot, options)
+    return new Map(
+      changes.flatMap((one) => (one.kind === 'add' ? [[one.address, one.ref.member]] : [])),
     )
+  }
+  const nameOf = (address: string, member: string, ...there: PresentReading[]): string =>
+    names([wish(address, 'serve', { member })], snapshotOf(...there)).get(address) ?? 'none'
+
+  test('are two where two addresses have one', () => {
+    const desired = ['10.0.0.8', '10.0.0.9'].map((at) => wish(at, 'serve', { member: 'web' }))
+    const given = names(desired, snapshotOf(a))
+    expect([...given.keys()]).toEqual(['10.0.0.8', '10.0.0.9'])
+    expect(new Set(given.values()).size).toBe(2)
+    expect(given.get('10.0.0.8')).toBe('web')
+  })
+
+  test.each(['web-0', 'ctl-web-0', '10.0.0.1:80', 'ctl-web-0:80', '/Common/web-0:80'])(
+    'keep what %s begins with, and a port at the end',
+    (member) => {
+      const name = nameOf('10.0.0.9', member, reading(member, '10.0.0.1'))
+      const [, begin = '', port = ''] = /^(.+?)(:80)?$/.exec(member) ?? []
+      expect(name).toMatch(new RegExp(`^${begin}-[a-z0-9]+${port}$`))
+    },
+  )
+
+  test('are no longer than a product takes', () => {
+    const long = `ctl-${'x'.repeat(200)}`
+    const name = nameOf('10.0.0.9', long, reading(long, '10.0.0.1'))
+    expect(name).toMatch(/^ctl-x+-[a-z0-9]+$/)
+    expect(name.length).toBeLessThanOrEqual(127)
+  })
+
+  test('are the same in each plan for one address, however it is written', () => {
+    const there = reading('web-0', '10.0.0.1')
+    const first = nameOf('2001:db8::1', 'web-0', there)
+    expect(first).not.toBe('web-0')
+    expect(nameOf('2001:DB8:0::1', 'web-0', there, reading('b', '10.0.0.2'))).toBe(first)
+    expect(nameOf('2001:db8::2', 'web-0', there)).not.toBe(first)
+  })
+
+  test('say why they are others', () => {
+    const { steps } = plan(
+      [wish('10.0.0.9', 'serve', { member: 'a' }), wish('10.0.0.1', 'serve')],
+      snapshotOf(a),
+    )
+    expect(steps[0]?.reason).toMatch(
+      /^wants serve; as a-\w+, because its name a is taken by a member at 10\.0\.0\.1:80$/,
+    )
+  })
+
+  test('wait for a member of which no address is known', () => {
+    const dns = reading('web-0', undefined)
+    const { changes, held } = plan(
+      [wish('10.0.0.9', 'serve', { member: 'web-0' })],
+      snapshotOf(dns),
+    )
+    expect(changes).toEqual([])
+    expect(held.map(({ reason }) => reason)).toContainEqual(
+      'wants serve, but its name web-0 is taken by a member at an unknown address: it is added once that one is out',
+    )
+  })
+
+  test('wait where the other name is taken too', () => {
+    const first = reading('web-0', '10.0.0.1')
+    const other = nameOf('10.0.0.9', 'web-0', first)
+    expect(nameOf('10.0.0.9', 'web-0', first, reading(other, '10.0.0.2'))).toBe('none')
+  })
+
+  test('block no address where one of one comes back elsewhere', () => {
+    const desired = [wish('10.0.0.9', 'serve', { member: 'web-0' })]
+    const dead = reading('web-0', '10.0.0.1')
+    const before = plan(desired, snapshotOf(dead))
+    expect(before.changes).toMatchObject([{ kind: 'add', address: '10.0.0.9' }])
+    const added = reading(nameOf('10.0.0.9', 'web-0', dead), '10.0.0.9')
+    const after = plan(desired, snapshotOf(dead, added), { idle: () => true })
+    expect(after.changes).toMatchObject([{ kind: 'hold', ref: dead.ref }])
+    const held = reading('web-0', '10.0.0.1', { own: 'maint' })
+    const last = plan(desired, snapshotOf(held, added), { idle: () => true })
+    expect(last.changes).toMatchObject([{ kind: 'remove', ref: dead.ref }])
+    expect(plan(desired, snapshotOf(added)).changes).toEqual([])
   })
 })

@@ -94,7 +94,6 @@ describe('adding', () => {
     ['ifAbsent skip', wish('10.0.0.9', 'serve', { ifAbsent: 'skip' }), {}],
     ['no port', { pool: 'web', address: '10.0.0.9', state: 'serve' }, {}],
     ['no address', { pool: 'web', member: 'nine', state: 'serve' }, {}],
-    ['a name that is taken', wish('10.0.0.9', 'serve', { member: 'a' }), {}],
     [
       'a product that can not',
       wish('10.0.0.9', 'serve'),
