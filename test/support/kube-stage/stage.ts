@@ -11,6 +11,7 @@ import type { Engine } from '../engines.js'
 import { startRelay, type Relay } from '../envoy/relay.js'
 import { Haproxy } from '../haproxy.js'
 import { Backend } from '../haproxy-traffic.js'
+import { relayCli, type Nets } from './address-relay.js'
 import { startSocks } from './socks4.js'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
@@ -29,6 +30,7 @@ export class KubernetesStage implements AsyncDisposable {
   readonly said: Said[] = []
   readonly #stack: AsyncDisposableStack
   readonly #relay: Relay
+  readonly #nets: Nets
   #isCut = false
   #controller: ChildProcess | undefined
 
@@ -39,12 +41,14 @@ export class KubernetesStage implements AsyncDisposable {
     readonly stack: AsyncDisposableStack
     readonly port: number
     readonly relay: Relay
+    readonly nets: Nets
   }) {
     this.cluster = parts.cluster
     this.haproxy = parts.haproxy
     this.pods = parts.pods
     this.#stack = parts.stack
     this.#relay = parts.relay
+    this.#nets = parts.nets
   }
 
   static async open({ kube, haproxy: engine }: Engines, count: number): Promise<KubernetesStage> {
@@ -83,7 +87,11 @@ ${names.map((name, i) => `  server pod-${name} ${addressOf(i)}:8080 # ${port(nam
     const relay = stack.use(await startRelay(target))
     writeFileSync(join(haproxy.dir, 'kubeconfig'), plane.kubeconfig(relay.port), { mode: 0o600 })
     const { port } = plane
-    stage = new KubernetesStage({ cluster, haproxy, pods, stack: stack.move(), port, relay })
+    const web = haproxy.port('web') // nobody else has it now, so nobody has this net
+    const nets = { pods: NET, loopback: `127.${web >> 8}.${web & 255}.` }
+    for (const path of [haproxy.socket, haproxy.master])
+      stack.use(await relayCli(`${path}.pods`, path, nets))
+    stage = new KubernetesStage({ cluster, haproxy, pods, stack: stack.move(), port, relay, nets })
     return stage
   }
 
@@ -102,6 +110,16 @@ ${names.map((name, i) => `  server pod-${name} ${addressOf(i)}:8080 # ${port(nam
     this.#isCut = false
   }
 
+  /** A pod that was not there at the beginning, at 10.1.0.n; it serves once its slice says so. */
+  async addPod(name: string, n: number): Promise<Backend> {
+    const { pods, loopback } = this.#nets
+    const backend = this.#stack.use(await Backend.start(8080, name, `${loopback}${n}`))
+    await this.cluster.addPod(name, 'n1', `${pods}${n}`)
+    await this.cluster.setReady(name, true)
+    await this.cluster.seen(name, 'TTF')
+    return backend
+  }
+
   /** Runs `examples/controller.ts` as a user would; what it says is kept. */
   startController(): void {
     const { dir, socket, master } = this.haproxy
@@ -111,8 +129,8 @@ ${names.map((name, i) => `  server pod-${name} ${addressOf(i)}:8080 # ${port(nam
       env: {
         PATH: process.env['PATH'],
         KUBECONFIG: join(dir, 'kubeconfig'),
-        HAPROXY_SOCKET: socket,
-        HAPROXY_MASTER: master,
+        HAPROXY_SOCKET: `${socket}.pods`,
+        HAPROXY_MASTER: `${master}.pods`,
         SERVICE: 'shop/web',
         TICKETS: join(dir, 'tickets'),
       },
@@ -159,6 +177,8 @@ function toSaid(line: string): Said {
   }
 }
 
+const NET = '10.1.0.'
+
 function addressOf(i: number): string {
-  return `10.1.0.${i + 1}`
+  return `${NET}${i + 1}`
 }
