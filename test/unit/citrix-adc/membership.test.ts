@@ -84,6 +84,24 @@ describe('a member of a group', { concurrent: true }, () => {
     expect(writes(at).map((line) => line.split(' ')[0])).toEqual(['PUT', 'POST'])
   })
 
+  test('is added by another name where a server of its name is elsewhere', async () => {
+    const pools = { web: [WEB1.member], other: [{ name: 'web3:81', address: '10.9.9.9' }] }
+    await using at = await rig({ tls: false, pools })
+    const there = async (): Promise<Change['ref'][]> => {
+      const { readings } = await at.adc.observe('all', context())
+      return readings.flatMap((one) => (one.present && one.address === '10.0.0.3' ? one.ref : []))
+    }
+    expect(await change(at.adc, add(NAMED))).toMatchObject({ status: 'applied' })
+    const [ref = NAMED, ...others] = await there()
+    expect([ref.member, others]).toEqual([expect.stringMatching(/^web3-[a-z0-9]+:80$/), []])
+    await change(at.adc, { kind: 'hold', ref, to: 'maint' })
+    await change(at.adc, remove(ref))
+    // It comes back: its server is there still, and is bound again.
+    expect(await change(at.adc, add(NAMED))).toMatchObject({ status: 'applied' })
+    expect(await there()).toEqual([ref])
+    expect(writes(at).filter((line) => line.startsWith('POST server?'))).toHaveLength(1)
+  })
+
   test('leaves no server behind when it can not be bound', async () => {
     await using at = await rig({ tls: false })
     at.fake.fail({ match: /^PUT/, how: 'status', status: 599, errorcode: 257 })
@@ -99,12 +117,6 @@ describe('a member of a group', { concurrent: true }, () => {
   test.each<[string, Change, FakeOptions, string]>([
     ['at another port than its name says', add(NEW, { port: 81 }), {}, 'INVALID_OPTIONS'],
     ['at another address than its name', add(NEW, { address: '10.9.9.9' }), {}, 'INVALID_OPTIONS'],
-    [
-      'of a server that has another address',
-      add({ pool: 'web', member: 'web9:80' }),
-      { pools: { web: [WEB1.member], other: [{ name: 'web9:81', address: '10.9.9.9' }] } },
-      'CONFLICT',
-    ],
     [
       'of a group that a desired state keeps',
       add(NEW),

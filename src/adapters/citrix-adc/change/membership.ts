@@ -5,6 +5,7 @@ import { isObject } from '../../../kit/json.js'
 import { canonicalAddress } from '../../../provider/address.js'
 import type { Change } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
+import { freeName } from '../../../provider/free-name.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import {
   addServer,
@@ -16,7 +17,15 @@ import {
   unbindMember,
   unbindService,
 } from '../codec/membership.js'
-import { type Command, isName, parseMember, pathOf, type Row, rowsOf } from '../codec/nitro.js'
+import {
+  type Command,
+  formatMember,
+  isName,
+  parseMember,
+  pathOf,
+  type Row,
+  rowsOf,
+} from '../codec/nitro.js'
 import { toTraits } from '../codec/rows.js'
 import type { Standpoint } from './look.js'
 import { assertNoDesiredState, assertOurs, refuse } from './ours.js'
@@ -63,27 +72,56 @@ export async function add(change: ChangeOf<'add'>, context: BatchContext): Promi
 }
 
 async function addMember(change: ChangeOf<'add'>, context: BatchContext): Promise<ChangeOutcome> {
-  const { ref, address, port, weight } = change
+  const { ref, address, port } = change
   const { server, port: named = port } = parseMember(ref.member)
   const isAddress = isIP(server) !== 0
   if (named !== port || (!isAddress && !isName(server))) {
     const words = `${formatRef(ref)} can't be at port ${port}: a member of a group is named 'server:port', by its server's name or address`
     throw refuse('INVALID_OPTIONS', words, ref)
   }
-  const undo = unbindMember(ref.pool, server, port)
-  const bound = { ...bindMember(ref.pool, server, port, weight), undo }
-  if (isAddress) {
-    if (canonicalAddress(server) === canonicalAddress(address)) return bind(change, bound, context)
-    const words = `${formatRef(ref)} is named by an address, and is to be at another one: ${address}`
-    throw refuse('INVALID_OPTIONS', words, ref)
-  }
-  const known = await rowOf('server', server, context)
+  if (!isAddress) return addNamed(change, server, context)
+  if (canonicalAddress(server) === canonicalAddress(address))
+    return bind(change, boundBy(change, server), context)
+  const words = `${formatRef(ref)} is named by an address, and is to be at another one: ${address}`
+  throw refuse('INVALID_OPTIONS', words, ref)
+}
+
+/**
+ * By a server's name. A server stays when its last member is unbound: where one of that name is at another address, the
+ * member is bound by another name, and no name blocks an address.
+ */
+async function addNamed(
+  change: ChangeOf<'add'>,
+  wanted: string,
+  context: BatchContext,
+): Promise<ChangeOutcome> {
+  const { ref, address, port } = change
+  const found = await rowOf('server', wanted, context)
+  const isTaken = found !== undefined && !isAt(found.at('ipaddress').word(), address)
+  const server = isTaken ? freeName(wanted, { address, port }) : wanted
+  const known = isTaken ? await rowOf('server', server, context) : found
+  const named = isTaken
+    ? { ...change, ref: { ...ref, member: formatMember(server, port) } }
+    : change
+  const bound = boundBy(named, server)
   if (known !== undefined) {
-    assertAt(change, `server '${server}'`, known.at('ipaddress').word(), address)
-    return bind(change, bound, context)
+    assertAt(named, `server '${server}'`, known.at('ipaddress').word(), address)
+    return bind(named, bound, context)
   }
   const made = { command: addServer(server, address), undo: takeBack('server', server) }
-  return make(change, made, bound, context)
+  return make(named, made, bound, context)
+}
+
+function boundBy(
+  { ref, port, weight }: ChangeOf<'add'>,
+  server: string,
+): CommandVariants & { readonly undo: Command } {
+  const undo = unbindMember(ref.pool, server, port)
+  return { ...bindMember(ref.pool, server, port, weight), undo }
+}
+
+function isAt(found: string | undefined, address: string): boolean {
+  return found !== undefined && canonicalAddress(found) === canonicalAddress(address)
 }
 
 async function addBoundService(
@@ -121,8 +159,8 @@ function assertAt(
   address: string,
   [at, port]: readonly [string | undefined, number?] = [undefined],
 ): void {
-  const same = found !== undefined && canonicalAddress(found) === canonicalAddress(address)
-  if (same && (port === undefined || at === undefined || Number(at) === port)) return
+  if (isAt(found, address) && (port === undefined || at === undefined || Number(at) === port))
+    return
   const where = `${found ?? 'an unknown address'}${at === undefined ? '' : ` port ${at}`}`
   const words = `${formatRef(ref)}: ${what} is there already, at ${where}; nothing was sent`
   throw refuse('CONFLICT', words, ref, false)
