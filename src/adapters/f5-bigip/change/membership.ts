@@ -2,9 +2,11 @@ import type { ChangeOf, ChangeOutcome } from '../../../kit/change.js'
 import { refusal } from '../../../kit/errors.js'
 import type { CallContext, Change } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { freeName } from '../../../provider/free-name.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { canonicalAddress } from '../../../provider/address.js'
-import { parseMember } from '../codec/members.js'
+import type { Meaning } from '../codec/errors.js'
+import { parseMember, type NodeRow } from '../codec/members.js'
 import {
   isPossible,
   lastPart,
@@ -79,23 +81,50 @@ export async function add(
     const words = `${formatRef(ref)} is not a valid member name`
     throw refusal('INVALID_OPTIONS', words, { provider: PROVIDER, ref })
   }
-  const body = {
-    name: lastPart(full),
-    partition: partitionOf(full),
-    address,
-    ...(weight === undefined ? {} : { ratio: weight }),
-  }
-  return onEach(change, 'added', site.devices, ctx, async (device) => {
-    const path = membersPath(pool)
+  const ratio = weight === undefined ? {} : { ratio: weight }
+  const path = membersPath(pool)
+  const ask = async (device: Device, named: string): Promise<Meaning | 'unchanged'> => {
+    const body = { name: lastPart(named), partition: partitionOf(named), address, ...ratio }
     const meaning = await device.session.ask({ method: 'POST', path, body }, ctx)
-    if (meaning.kind === 'ok') return 'applied'
     // It was asked for before, or units sync by themselves and the one before has brought it here
     const exists = meaning.kind === 'exists'
-    if (exists && (await hasAddress(device, memberPath(pool, full), address, ctx))) {
-      return 'unchanged'
+    const isThere = exists && (await hasAddress(device, memberPath(pool, named), address, ctx))
+    return isThere ? 'unchanged' : meaning
+  }
+  return onEach(change, 'added', site.devices, ctx, async (device) => {
+    let answer = await ask(device, full)
+    if (answer !== 'unchanged' && (answer.kind === 'exists' || answer.kind === 'refused')) {
+      const other = await otherName(device, full, change, ctx)
+      if (other !== undefined) answer = await ask(device, other)
     }
-    throw uncertain(device.session.toError(meaning, `POST ${path}`), meaning.kind)
+    if (answer === 'unchanged') return answer
+    if (answer.kind === 'ok') return 'applied'
+    throw uncertain(device.session.toError(answer, `POST ${path}`), answer.kind)
   })
+}
+
+/**
+ * Another name for a member whose node's name, or address, is that of another node: a node stays when its last member is
+ * removed, its address can't be changed, and no two nodes have one address (`0107003a`, 11.6 and 13.1).
+ */
+async function otherName(
+  device: Device,
+  full: string,
+  { address, port }: ChangeOf<'add'>,
+  ctx: CallContext,
+): Promise<string | undefined> {
+  const node = splitMember(full)?.node
+  const at = canonicalAddress(address)
+  const nodes = await device.listNodes(ctx)
+  const isAt = (one: NodeRow): boolean =>
+    one.address !== undefined && canonicalAddress(one.address) === at
+  const its = nodes.find((one) => isAt(one) && !one.ephemeral)
+  if (its !== undefined) {
+    const separator = lastPart(its.fullPath).includes(':') ? '.' : ':'
+    return its.fullPath === node ? undefined : `${its.fullPath}${separator}${port}`
+  }
+  const isTaken = nodes.some(({ fullPath }) => fullPath === node)
+  return isTaken ? freeName(full, { address, port }) : undefined
 }
 
 async function hasAddress(

@@ -251,7 +251,22 @@ function addMember(call: Call, pool: FakePool, body: Item): FakeMember {
   if (address === undefined) {
     throw configError(400, `01070734:3: Configuration error: node ${node} has no address`, 3)
   }
+  refuseOtherNode(call, `${folder}/${node}`, address)
   return call.unit.config.addMember(pool, createdMember(full, address, body))
+}
+
+/** A node keeps its address for life, and shares it with no other one. */
+function refuseOtherNode({ unit }: Call, node: string, address: string): void {
+  const known = unit.config.nodes.get(node)
+  if (known !== undefined && known.address !== address) throw exists(`Node (${node})`, node)
+  for (const other of unit.config.nodes.values()) {
+    if (known !== undefined || other.address !== address || other.fqdn !== undefined) continue
+    throw configError(
+      400,
+      `0107003a:3: Pool member node (${node}) and existing node (${other.fullPath}) cannot use the same IP Address (${address}).`,
+      3,
+    )
+  }
 }
 
 function createNode(call: Call): Answer {
