@@ -42,6 +42,7 @@ const NONE: readonly number[] = []
 export class Names {
   readonly #members: readonly PresentReading[]
   #known: ReadonlyMap<string, number> | undefined
+  #short: ReadonlyMap<string, number> | undefined
 
   constructor(members: readonly PresentReading[]) {
     this.#members = members
@@ -52,14 +53,32 @@ export class Names {
     return at === undefined ? NONE : [at]
   }
 
-  get(name: string): PresentReading | undefined {
-    const at = this.#index().get(name)
+  /**
+   * Who has a name already, also where the product lists it with more: BIG-IP has `web` as `/Common/web:80`, NetScaler
+   * as `web:80`.
+   */
+  holder(name: string): PresentReading | undefined {
+    const at = this.#index().get(name) ?? this.#shorter().get(name)
     return at === undefined ? undefined : this.#members[at]
+  }
+
+  #shorter(): ReadonlyMap<string, number> {
+    return (this.#short ??= new Map(
+      this.#members.flatMap(({ ref, port }, at) => shorterNames(ref.member, port, at)),
+    ))
   }
 
   #index(): ReadonlyMap<string, number> {
     return (this.#known ??= new Map(this.#members.map(({ ref }, at) => [ref.member, at])))
   }
+}
+
+/** What a member may also be called: without the partition before its name, and without the port behind it. */
+function shorterNames(member: string, port: number | undefined, at: number): [string, number][] {
+  const last = member.slice(member.lastIndexOf('/') + 1)
+  const end = `:${port}`
+  const names = last.endsWith(end) ? [last, last.slice(0, -end.length)] : [last]
+  return names.map((name) => [name, at])
 }
 
 /** The members of a pool by address and port, as numbers in its list. */

@@ -58,7 +58,7 @@ const UNKNOWN_PLACE = 'a member at an unknown address'
 
 /** What has a name already. A member is its address: a pod of a StatefulSet comes back under its name elsewhere. */
 function holderOf(name: string, names: Names, given: ReadonlySet<string>): string | undefined {
-  const taken = names.get(name)
+  const taken = names.holder(name)
   if (taken === undefined) return given.has(name) ? 'another one that is added' : undefined
   if (taken.address === undefined || taken.address === '') return UNKNOWN_PLACE
   return `a member at ${formatAddress(taken.address, taken.port)}`

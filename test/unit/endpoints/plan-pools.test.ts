@@ -134,6 +134,13 @@ describe('names of members to be added', () => {
     },
   )
 
+  test('are others where the product lists the name with partition or port', () => {
+    const there = reading('/Common/web-0:80', '10.0.0.1')
+    expect(nameOf('10.0.0.9', 'web-0:80', there)).toMatch(/^web-0-[a-z0-9]+:80$/)
+    expect(nameOf('10.0.0.9', 'web-0', there)).toMatch(/^web-0-[a-z0-9]+$/)
+    expect(nameOf('10.0.0.9', 'b-0:80', there)).toBe('b-0:80')
+  })
+
   test('are no longer than a product takes', () => {
     const long = `ctl-${'x'.repeat(200)}`
     const name = nameOf('10.0.0.9', long, reading(long, '10.0.0.1'))
