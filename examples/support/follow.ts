@@ -54,7 +54,10 @@ export function follow(
   }
 }
 
-/** What a member is called where one is added: a name that only this controller gives. */
+/**
+ * What a member is called where one is added: a name that only this controller gives. A pod of a StatefulSet comes back
+ * under its name: the plan then gives another name with this beginning.
+ */
 function nameOf({ endpoint, address }: Decision): string {
   return `pod-${endpoint.targetRef?.name ?? address}`
 }

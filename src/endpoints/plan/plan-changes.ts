@@ -21,6 +21,8 @@ import type { Wish } from './wish.js'
  * - A member that still serves is held in drain. A member that does not answer, or whose endpoint vanished, is held
  *   as gone: in maint if that keeps established work, because a dead server in drain answers its sticky clients with
  *   503. A member is removed only after it was held and proved idle.
+ * - A name that a member at another address has blocks no address: the endpoint is added under another name that
+ *   begins the same. A pod of a StatefulSet comes back under its name.
  * - An empty or unsynced list changes nothing unless an option allows it.
  * - A hold is only the beginning of a drain. Carry out a restore as `ready()` does: out of maint through drain, so
  *   that the first health check has passed before the member opens.

@@ -8,7 +8,8 @@ export interface DesiredOptions {
   readonly pool: string
   /**
    * The name of a member to add. Default: address and port, `10.0.0.1:80`, `[2001:db8::1]:80`. HAProxy does not allow
-   * brackets in a name: give a function for IPv6 there.
+   * brackets in a name: give a function for IPv6 there. If a member at another address has the name, the plan gives
+   * another one that begins the same.
    */
   readonly name?: (decision: Decision) => string
 }
