@@ -187,6 +187,11 @@ zeros proves nothing.
 - \`owns\` says which members of these pools are yours. Decide by something that only yours have, such as a prefix of the name: a
   virtual machine or a backup server in the same pool has no endpoint either, and would be taken out. \`() => true\` claims all.
 
+**A name blocks no address.** Members are told by address and port. An endpoint whose name is taken by a member at another
+address, such as a pod of a StatefulSet that comes back, is added under another name: the same beginning, a mark of its address,
+and a port at the end if the name has one. It is the same name in every plan, and the reason of the step says why. Only a member
+of which the snapshot has no address keeps its name for itself.
+
 **What holds a plan back** is in \`held\`, with the reason:
 
 - An empty list changes nothing without \`allowEmpty\`, and an unsynced one (\`synced: false\`) never does.

@@ -1,3 +1,4 @@
+import { canonicalAddress } from './address.js'
 import type { MemberRef } from './contract.js'
 import { printable } from './quote.js'
 
@@ -23,4 +24,31 @@ export function isSameIdentity(one: string | undefined, other: string | undefine
 export function formatRef(ref: MemberRef): string {
   const name = printable(`${ref.pool}/${ref.member}`)
   return ref.balancer === undefined ? name : `${printable(ref.balancer)}:${name}`
+}
+
+/** The longest name that every product takes, in characters: NetScaler has the lowest limit. */
+const LONGEST_NAME = 127
+
+/**
+ * Another name for a member whose own name belongs to something at another address. It comes from name and place, so
+ * the same member has the same one in every try.
+ *
+ * It begins as the name does, because callers tell their members by a prefix, and keeps a port at its end, which is
+ * part of a member's name in BIG-IP and NetScaler. What is put in between is a hyphen, lower-case letters and digits:
+ * all products take these.
+ */
+export function freeName(
+  name: string,
+  { address, port }: { readonly address: string; readonly port: number },
+): string {
+  const [tail = ''] = new RegExp(`[:.]${port}$`).exec(name) ?? []
+  const end = `-${markOf(`${canonicalAddress(address)} ${port}`)}${tail}`
+  return name.slice(0, name.length - tail.length).slice(0, LONGEST_NAME - end.length) + end
+}
+
+/** Eight digits that stand for a text (FNV-1a). */
+function markOf(text: string): string {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < text.length; i += 1) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
+  return (hash >>> 0).toString(16).padStart(8, '0')
 }

@@ -8,7 +8,7 @@ import type { SeenLook } from '../core/runner/look/look.js'
 import type { Ticket } from '../core/tickets/ticket.js'
 import { wallOf } from '../provider/clock.js'
 import type { DrainableProvider, MemberRef, PresentReading, Reading } from '../provider/contract.js'
-import type { DrainableError } from '../provider/error.js'
+import { isDrainableError, type DrainableError } from '../provider/error.js'
 import type { DrainReport, MemberReport } from '../provider/report.js'
 import { isSameIdentity } from '../provider/member-ref.js'
 import { Backoff } from './backoff.js'
@@ -48,8 +48,6 @@ export class MemberDrain {
   said: string
   /** What was wished when it was overruled: until that changes it is left alone. */
   leftFor: string | null = null
-  /** Why the floor has no place for it, as it was told. Each look decides that again. */
-  atMinimum: string | null
   /** Another hand set another state: what its ticket knows is not ours to undo any more. */
   foreign = false
   /** Another drain is about to take its place. */
@@ -61,6 +59,8 @@ export class MemberDrain {
   #handle: DrainHandle
   #run: Run
   #deadline: string | null
+  /** Why the floor had no place for it. Each look decides that again, and it is told once. */
+  #atMinimum: string | null
 
   private constructor(
     { ref, identity, policy }: Pick<OpenSpec, 'ref' | 'identity' | 'policy'>,
@@ -77,7 +77,7 @@ export class MemberDrain {
     this.backoff = before?.backoff ?? new Backoff()
     const now = wallOf(this.#clock)
     this.said = before?.said ?? ''
-    this.atMinimum = before?.atMinimum ?? null
+    this.#atMinimum = before === undefined ? null : before.#atMinimum
     this.since = before?.since ?? new Date(now).toISOString()
     this.#deadline = shape.timeout === null ? null : new Date(now + shape.timeout).toISOString()
   }
@@ -122,7 +122,19 @@ export class MemberDrain {
 
   /** Whether the floor has no place for its hold. */
   get isRefused(): boolean {
-    return this.state === 'failed' && this.atMinimum !== null
+    return this.state === 'failed' && this.#atMinimum !== null
+  }
+
+  /** It is tried again. @returns whether that is news */
+  fail(why: string, error: DrainableError | undefined, now: number): boolean {
+    const told = this.#atMinimum
+    this.state = 'failed'
+    this.held = why
+    this.#atMinimum = isDrainableError(error, 'POOL_AT_MINIMUM') ? error.message : null
+    // A place that comes free is taken by the next look, however often there was none.
+    if (this.#atMinimum === null) this.backoff.fail(now)
+    else this.backoff.reset()
+    return this.#atMinimum === null || this.#atMinimum !== told
   }
 
   /** Whether the member is still held up by its run; a drain that was overruled is not. */

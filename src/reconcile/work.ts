@@ -350,7 +350,6 @@ export class Work {
       return
     }
     drain.state = 'held'
-    drain.atMinimum = null
     drain.backoff.reset()
     drain.held = outcome === 'timeout' ? wordsOf(error ?? 'it was not idle at its deadline') : null
   }
@@ -364,15 +363,8 @@ export class Work {
   }
 
   #fail(drain: MemberDrain, why: DrainableError | string, cause?: DrainableError): void {
-    drain.state = 'failed'
-    drain.held = typeof why === 'string' ? why : why.message
     const error = typeof why === 'string' ? cause : why
-    const told = drain.atMinimum
-    drain.atMinimum = isDrainableError(error, 'POOL_AT_MINIMUM') ? error.message : null
-    // A place that comes free is taken by the next look, however often there was none.
-    if (drain.atMinimum === null) drain.backoff.fail(this.#now())
-    else drain.backoff.reset()
-    const isNews = drain.atMinimum === null || drain.atMinimum !== told
+    const isNews = drain.fail(typeof why === 'string' ? why : why.message, error, this.#now())
     if (error !== undefined && isNews && !isDrainableError(error, 'DRAIN_TIMEOUT'))
       this.#spec.fault(error)
   }

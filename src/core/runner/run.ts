@@ -124,10 +124,8 @@ export class Run implements HandleBody {
     return this.#first
   }
 
-  /** What a look is to be asked for, for a step. */
-  get refs(): readonly MemberRef[] {
-    return this.#looking.refs()
-  }
+  /** What a step's look is to be asked for. */
+  readonly refs = (): readonly MemberRef[] => this.#looking.refs()
 
   /** The parts that a step uses. */
   get parts(): { readonly members: Members; readonly sender: Sender } | undefined {
@@ -174,13 +172,8 @@ export class Run implements HandleBody {
     await flushTicket(this.#run) // with what the answers said
   }
 
-  report(): DrainReport {
-    return this.#ending.report()
-  }
-
-  why(): readonly Why[] {
-    return this.#run.why()
-  }
+  readonly report = (): DrainReport => this.#ending.report()
+  readonly why = (): readonly Why[] => this.#run.why()
 
   /** See {@link handOverTicket}. */
   readonly handOver = (): Promise<void> => handOverTicket(this.#run)

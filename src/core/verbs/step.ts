@@ -244,7 +244,7 @@ class Step {
     const { clock, signal = new AbortController().signal } = this.#spec
     const askedAt = clock.now()
     try {
-      return await scheduler.look(refs, signal)
+      return await scheduler.look(refs(), signal)
     } catch (error) {
       if (signal.aborted || !isDrainableError(error)) throw error
       const at = clock.now()

@@ -1,6 +1,6 @@
 import type { DesiredMember } from '../../provider/desired.js'
 import type { MemberRef } from '../../provider/contract.js'
-import { freeName } from '../../provider/free-name.js'
+import { freeName } from '../../provider/member-ref.js'
 import { formatAddress } from '../address.js'
 import type { Names } from './match-members.js'
 import type { HeldBack, PlannedChange, PlanOptions } from './plan.js'

@@ -5,8 +5,7 @@ import { isObject } from '../../../kit/json.js'
 import { canonicalAddress } from '../../../provider/address.js'
 import type { Change } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
-import { freeName } from '../../../provider/free-name.js'
-import { formatRef } from '../../../provider/member-ref.js'
+import { formatRef, freeName } from '../../../provider/member-ref.js'
 import {
   addServer,
   addService,
