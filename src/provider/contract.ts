@@ -139,6 +139,12 @@ export interface LoadScope {
   readonly oldest?: number
   /** Requests or connections that wait in the balancer for this member. */
   readonly queued: number
+  /**
+   * `true`: work of this member can be in neither of the two counts, for longer than between two looks: it has left the
+   * queue and does not run yet (HAProxy: a queued request has its slot, and its own thread is busy with other work). The
+   * core then believes a zero only once it has lasted for max(`settle`, `blind`). Default: false.
+   */
+  readonly mayHide?: boolean
   /** Reusable connections without work: information only, they do not prevent idle. */
   readonly pooled?: number
   /**

@@ -231,7 +231,7 @@ export function judgeScope(track: ScopeTrack, rule: IdleRule, now: number): Scop
     if (last.released === false && rule.awaitsRelease) return lacks('release')
     return { idle: true, quietSince: zeros.first.sampledAt, arrivals: 'unknown' }
   }
-  const since = Math.max(track.quietFrom, rule.effectiveSince)
+  const since = Math.max(track.quietFrom, rule.effectiveSince, hiddenUntil(track))
   // The product's own clock makes up for slow answers only if it can be read now.
   const stalled = last.lived === undefined ? track.stalled : 0
   const quietAt = since + Math.max(rule.settle, rule.blind) + stalled
@@ -250,7 +250,17 @@ export function judgeScope(track: ScopeTrack, rule: IdleRule, now: number): Scop
  * of its work, its clock jumps: the look and the hidden work that is due are then handled in one turn, and the look
  * can come first. The next look can't.
  */
-function livedThrough({ last, livedFrom, livedBefore }: ScopeTrack, { blind }: IdleRule): boolean {
-  if (livedFrom === null || last.lived === undefined) return true
+function livedThrough(track: ScopeTrack, { blind }: IdleRule): boolean {
+  const { last, livedBefore } = track
+  const livedFrom = last.mayHide === true ? track.zeros?.first.lived : track.livedFrom
+  if (livedFrom === undefined || livedFrom === null || last.lived === undefined) return true
   return livedBefore !== undefined && livedBefore - livedFrom >= blind
+}
+
+/**
+ * The moment from which nothing can have hidden between two counts, as far as the process tells: the first of the
+ * zeros, if work may be in neither count; otherwise always.
+ */
+function hiddenUntil({ last, zeros }: ScopeTrack): number {
+  return last.mayHide === true && zeros !== null ? zeros.first.sampledAt : -Infinity
 }

@@ -148,6 +148,7 @@ const scopeSchema = once(() =>
     active: count(),
     oldest: ms().exactOptional(),
     queued: count(),
+    mayHide: z.boolean().exactOptional(),
     pooled: z.number().exactOptional(),
     arrivals: count().exactOptional(),
     countersFrom: text().exactOptional(),

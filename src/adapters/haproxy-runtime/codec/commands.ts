@@ -43,6 +43,14 @@ export function showStreamsOf(ref: MemberRef): string {
   return `${SHOW_STREAM_LINES} server ${server(ref)}`
 }
 
+/**
+ * Lists the streams of one backend, one line each, from 3.2 on; older versions ignore the filter and list every
+ * stream.
+ */
+export function showBackendStreams(pool: string): string {
+  return `${SHOW_STREAM_LINES} backend ${name(pool, 'backend')}`
+}
+
 /** Types of rows for `show stat`. */
 const ROWS = { servers: 4, backend: 2, both: 6 } as const
 

@@ -16,6 +16,11 @@ export interface StatRow {
   readonly queued: number
   /** `stot` + `wretr`: everything that starts or restarts work. */
   readonly arrivals: number
+  /**
+   * Whether a request can be bound to this server and be in none of these counts: it has a limit (`slim`) or had a
+   * queue (`qmax`), so that one can be on its way from the queue; or a connect was tried again (`wretr`).
+   */
+  readonly mayHide: boolean
   /** Reusable server connections without work. */
   readonly pooled: number
   readonly status: string
@@ -47,6 +52,8 @@ const NEEDED = ['pxname', 'svname', 'qcur', 'scur', 'stot', 'status', 'iid', 'si
 const USED = [
   ...NEEDED,
   'wretr',
+  'slim',
+  'qmax',
   'idle_conn_cur',
   'safe_conn_cur',
   'weight',
@@ -148,6 +155,7 @@ function toRow(cells: readonly string[], { at, width }: Header): StatRow {
     active: count('scur'),
     queued: count('qcur'),
     arrivals: count('stot') + (text('wretr') === '' ? 0 : count('wretr')),
+    mayHide: kind === 'server' && (['slim', 'qmax', 'wretr'] as const).some((of) => number(of) > 0),
     pooled: number('idle_conn_cur') + number('safe_conn_cur'),
     status: counted ? needed('status') : text('status'),
     weight: number('weight'),

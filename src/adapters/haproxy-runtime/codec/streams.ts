@@ -64,6 +64,36 @@ function parseAge(text: string): number | undefined {
   return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000
 }
 
+/** Whether it is a reply to `show sess`: a list of streams, one line each, or none. */
+export function isStreamList(reply: string): boolean {
+  return reply.split('\n').every((line) => line === '' || line.startsWith('0x'))
+}
+
+/**
+ * How many streams wait for their connection to each server, by the server's key; from the lines of `show sess`. Where
+ * the server is not known yet (`<none>`), only those in a queue.
+ *
+ * `scb=[2,` is the state of the server's side, alike on 2.6, 3.0, 3.2 and 3.4: 2 in the queue, 3 before a retry, 5
+ * connecting, 8 connected. A stream that gets its slot in the queue of the backend has no server here before it runs.
+ */
+export function countUnconnected(reply: string): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const line of reply.split('\n')) {
+    const [, pool, member, state] = UNCONNECTED.exec(line) ?? []
+    if (pool === undefined || member === undefined) continue
+    const waits = member === NO_SERVER ? Number(state) === QUEUED : Number(state) < CONNECTED
+    const key = refKey({ pool, member })
+    if (waits) counts.set(key, (counts.get(key) ?? 0) + 1)
+  }
+  return counts
+}
+
+/** In the place of a server that is not known yet. */
+export const NO_SERVER = '<none>'
+const UNCONNECTED = /^0x[0-9a-f]+: .*? be=(\S+) srv=(\S+) .*? scb=\[(\d+),/
+const QUEUED = 2
+const CONNECTED = 8
+
 /**
  * The streams that are connected to that address, by pointer, with the server that they belong to.
  *

@@ -22,6 +22,8 @@ export interface Sight {
   readonly row: StatRow
   readonly own: AdminState | 'unknown'
   readonly inherited: AdminState | undefined
+  /** How many requests wait for any server of its backend. */
+  readonly queued: number
 }
 
 /** How many servers of a backend would get work in this process. */
@@ -143,6 +145,8 @@ export class ProcessView {
         ]),
       )
       const members = new Map<string, Sight>()
+      const backends = rows.filter(({ kind }) => kind === 'backend')
+      const queues = new Map(backends.map(({ pool, queued }) => [pool, queued]))
       let contradiction = false
       for (const row of rows.filter(({ kind }) => kind === 'server')) {
         const ref = { pool: row.pool, member: row.name }
@@ -150,7 +154,7 @@ export class ProcessView {
         if (found === undefined) continue // deleted between the two commands
         const fits = statusFitsMask(row.status, found.admin)
         contradiction ||= !fits
-        members.set(refKey(ref), toSight(ref, row, found, fits))
+        members.set(refKey(ref), toSight(ref, row, found, fits, queues.get(row.pool)))
       }
       if (contradiction && attempt < ATTEMPTS) continue
       return { sampledAt, info, members, pools: countPools(rows, [...states.values()]) }
@@ -308,7 +312,7 @@ export class ProcessView {
         }
         const ref = { pool, member: name }
         this.#remember(ref, row, masked.has(pool) ? now : undefined, sampledAt)
-        members.set(refKey(ref), toSight(ref, row, state, fits))
+        members.set(refKey(ref), toSight(ref, row, state, fits, backend?.queued))
       }
     }
     return { sampledAt, members, pools: sums }
@@ -366,13 +370,20 @@ export function wouldServe({ own, inherited, state, row }: Sight): boolean {
   return open && state.weight > 0 && /^(UP|no check)/.test(row.status)
 }
 
-function toSight(ref: MemberRef, row: StatRow, state: ServerState, fits: boolean): Sight {
+function toSight(
+  ref: MemberRef,
+  row: StatRow,
+  state: ServerState,
+  fits: boolean,
+  queued = 0,
+): Sight {
   return {
     ref,
     row,
     state,
     own: fits ? ownState(state.admin) : 'unknown',
     inherited: inheritedState(state.admin),
+    queued,
   }
 }
 

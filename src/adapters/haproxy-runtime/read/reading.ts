@@ -34,7 +34,7 @@ export class Readings {
     for (const ref of refs) {
       const key = keyOf(ref)
       for (const { process: of, sight: there } of [{ process, sight }, ...others.read])
-        noteWork(of, key, workOf(there.members.get(key)) + of.strays.of(ref), now)
+        noteWork(of, key, workIn(of, ref, there.members.get(key)), now)
     }
   }
 
@@ -173,6 +173,14 @@ export class Readings {
     if (reused !== undefined) return reused
     if (process.strays.isBlind(ref))
       return 'work at its address may stand in the row of a server that had this address before: a socket of level user does not list it'
+    const unlisted = [{ process, sight }, ...others.read].flatMap(
+      ({ process: of, sight: there }) => {
+        const member = there.members.get(keyOf(ref))
+        return (member && of.unconnected.blindness(ref, member.row)) ?? []
+      },
+    )[0]
+    if (unlisted !== undefined)
+      return `a request that comes from the queue, or waits for its retry, can be in no count, and the streams could not be listed (${unlisted})`
     if (door !== undefined) {
       const { left } = door.door
       return `${left} ${left === 1 ? 'connection' : 'connections'} of ${door.scope}, a process from before a reload, could still bring a request to it: with oldWorkers: 'wait' the drain waits for them`
@@ -199,8 +207,15 @@ function sharedOf(count: number): string {
   return ` (${count} by HTTP/2 beside a tunnel, such as a WebSocket, for as long as that lasts)`
 }
 
-function workOf(sight: Sight | undefined): number {
-  return sight === undefined ? 0 : sight.row.active + sight.row.queued
+/** Everything that a process is known to hold for a member. */
+function workIn(
+  { strays, unconnected }: Process,
+  ref: MemberRef,
+  sight: Sight | undefined,
+): number {
+  if (sight === undefined) return strays.of(ref)
+  const { row } = sight
+  return row.active + row.queued + unconnected.of(ref, row) + strays.of(ref)
 }
 
 /** The scope of a worker that takes no changes over this socket yet: it can't be proved idle. */
@@ -239,11 +254,14 @@ function toScope(
   // HAProxy deletes a server only once nothing is attached to it.
   if (member === undefined)
     return { ...base, active: strays, queued: 0, ...(strays === 0 && { released: true }) }
-  const { queued, pooled, arrivals } = member.row
+  const { pooled, arrivals } = member.row
+  const { unconnected } = process
+  const queued = member.row.queued + unconnected.of(member.ref, member.row)
+  const hides = unconnected.mayHide(member.ref, member.row) ? { mayHide: true } : {}
   const active = member.row.active + strays
   const oldest = active === 0 ? undefined : process.ages.of(member.ref, sight.sampledAt)
   const age = oldest === undefined ? {} : { oldest: Math.max(0, oldest) }
-  return { ...base, active, queued, pooled, arrivals, ...age }
+  return { ...base, active, queued, ...hides, pooled, arrivals, ...age }
 }
 
 /** How many servers of each backend would get work. */

@@ -144,6 +144,7 @@ function joined(ref: MemberRef, sights: readonly Sight[]): Sight | undefined {
     queued: sum(({ queued }) => queued),
     pooled: sum(({ pooled }) => pooled),
     arrivals: sum(({ arrivals }) => arrivals),
+    mayHide: sights.some((sight) => sight.row.mayHide),
   }
   const own = more.reduce(
     (least, sight) => (LADDER.indexOf(sight.own) < LADDER.indexOf(least) ? sight.own : least),

@@ -8,6 +8,7 @@ import { Ages } from './ages.js'
 import { AnotherProcess, keptChannel } from './channel.js'
 import type { KeptConnection } from './kept-connection.js'
 import { Strays } from './strays.js'
+import { Unconnected } from './unconnected.js'
 
 /** A HAProxy process that holds work, or may. */
 export interface Process {
@@ -42,6 +43,8 @@ export interface Process {
   readonly ages: Ages
   /** Work at its servers' addresses that stands in the rows of others. */
   readonly strays: Strays
+  /** Requests that wait for their connection and are in no count. */
+  readonly unconnected: Unconnected
   /** When a reading with its work was last returned, by the member's key. */
   readonly busy: Map<string, number>
 }
@@ -89,6 +92,7 @@ export function unreadProcess(pid: number, now: number): Process {
     door: { closed: false, stopping: false, left: 0, shared: 0, askedAt: -Infinity, cost: 0 },
     ages: new Ages(),
     strays: new Strays(),
+    unconnected: new Unconnected(),
     busy: new Map(),
   }
 }

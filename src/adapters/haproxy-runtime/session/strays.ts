@@ -186,7 +186,10 @@ export function whyReused(
   return `HAProxy ${info.version} does not close a server's connections to its address of before, and still sends requests over them: another server of ${pool} can have had this address${isShared ? ` (both are ${source})` : ''}; 3.0 and later close them`
 }
 
-/** What the list of streams tells about the work of servers, beside the counts: its age, and where it strayed. */
+/**
+ * What the list of streams tells about the work of servers, beside the counts: what is in none of them, its age, and
+ * where it strayed.
+ */
 export async function noteStreams(
   process: Process,
   sight: ProcessSight,
@@ -197,7 +200,13 @@ export async function noteStreams(
   const refs = refsOf(watched)
   const sights = refs.flatMap((ref) => sight.members.get(keyOf(ref)) ?? [])
   const { renamed, view } = process
-  await process.ages.note(sights, replacedBy !== undefined, channel, ctx)
+  const isOld = replacedBy !== undefined
+  const servers = sights.map((of) => {
+    const aliases = isOld ? renamed.namesOf(of.ref) : []
+    return { sight: of, names: aliases.length === 0 ? [of.ref] : aliases }
+  })
+  await process.unconnected.note(servers, isOld, channel, ctx)
+  await process.ages.note(sights, isOld, channel, ctx)
   const replaced =
     replacedBy === undefined
       ? undefined

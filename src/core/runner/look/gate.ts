@@ -229,7 +229,7 @@ function problemOf(given: LoadScope, at: number): string | undefined {
   const scope = loose(given)
   const said = (field: keyof LoadScope): string => `it says ${field}: ${show(scope[field])}`
   if (typeof scope.scope !== 'string') return said('scope')
-  const { state, arrivals, sampledAt, inForce, admin, open, lived } = scope
+  const { state, arrivals, sampledAt, inForce, admin, open, lived, mayHide } = scope
   if (state === 'unread' || state === 'ended') return undefined
   if (state !== 'read') return said('state')
   if (typeof scope.incarnation !== 'string') return said('incarnation')
@@ -241,6 +241,7 @@ function problemOf(given: LoadScope, at: number): string | undefined {
   if (inForce !== undefined && typeof inForce !== 'boolean') return said('inForce')
   if (admin !== undefined && admin !== 'unknown' && !STATES.includes(admin)) return said('admin')
   if (open !== undefined && typeof open !== 'boolean') return said('open')
+  if (mayHide !== undefined && typeof mayHide !== 'boolean') return said('mayHide')
   if (lived !== undefined && !(typeof lived === 'number' && lived >= 0 && lived < Infinity))
     return said('lived')
   return undefined
