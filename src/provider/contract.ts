@@ -38,14 +38,11 @@ export interface CallContext {
   /** The clock for {@link LoadScope.sampledAt}. */
   readonly clock: Clock
   /**
-   * Takes the result of one change of {@link DrainableProvider.apply} as soon as that change has ended, while other
-   * changes of the call are still in progress. `index` is the position of the change in the call. After a deadline or
-   * an abort in the middle of the call, only changes without a reported result are unknown. On abort, the provider
-   * can report changes that it has not sent as `rejected`.
-   *
-   * The provider calls it at most once for each index, only with the final result of that change, and never after the
-   * call has ended. A provider that calls it does so for every change; calling it is optional. The array that `apply`
-   * returns is still the complete answer.
+   * Takes the final result of one change of {@link DrainableProvider.apply} as soon as that change has ended, while
+   * others of the call are still in progress; `index` is its position in the call. After a deadline or an abort in the
+   * middle of the call, only changes without a reported result are unknown; on abort, the provider can report changes
+   * that it has not sent as `rejected`. Calling it is optional: a provider that does so calls it once for each change,
+   * and never after the call has ended. The array that `apply` returns is still the complete answer.
    */
   readonly result?: (index: number, result: ChangeResult) => void
 }
@@ -123,10 +120,7 @@ export interface LoadScope {
    * `read`: the numbers are valid. `unread`: the process exists but could not be read. `ended`: it is certainly gone.
    */
   readonly state: 'read' | 'unread' | 'ended'
-  /**
-   * The earliest moment the numbers can be from, by the call's clock. Two readings with the same `sampledAt` are one
-   * sample.
-   */
+  /** The earliest moment the numbers can be from, by the call's clock. Readings with the same one are one sample. */
   readonly sampledAt: number
   /** Requests or connections in flight. */
   readonly active: number
@@ -140,9 +134,8 @@ export interface LoadScope {
   /** Requests or connections that wait in the balancer for this member. */
   readonly queued: number
   /**
-   * `true`: work of this member can be in neither of the two counts, for longer than between two looks: it has left the
-   * queue and does not run yet (HAProxy: a queued request has its slot, and its own thread is busy with other work). The
-   * core then believes a zero only once it has lasted for max(`settle`, `blind`). Default: false.
+   * `true`: work can be in neither count for a while (HAProxy: it has left the queue, and its thread is late). A zero is
+   * then believed only once it has lasted for max(`settle`, `blind`). Default: false.
    */
   readonly mayHide?: boolean
   /** Reusable connections without work: information only, they do not prevent idle. */

@@ -22,16 +22,16 @@ export interface Sight {
   readonly row: StatRow
   readonly own: AdminState | 'unknown'
   readonly inherited: AdminState | undefined
-  /** How many requests wait for any server of its backend. */
-  readonly queued: number
 }
 
-/** How many servers of a backend would get work in this process. */
+/** What one process tells of a backend: how many of its servers would get work. */
 export interface PoolSight {
   readonly serving: number
   readonly total: number
   /** Backup servers among those that would serve. */
   readonly backups: number
+  /** Requests that wait for any of its servers. */
+  readonly queued: number
 }
 
 /** The result of one look at a process. */
@@ -145,8 +145,6 @@ export class ProcessView {
         ]),
       )
       const members = new Map<string, Sight>()
-      const backends = rows.filter(({ kind }) => kind === 'backend')
-      const queues = new Map(backends.map(({ pool, queued }) => [pool, queued]))
       let contradiction = false
       for (const row of rows.filter(({ kind }) => kind === 'server')) {
         const ref = { pool: row.pool, member: row.name }
@@ -154,7 +152,7 @@ export class ProcessView {
         if (found === undefined) continue // deleted between the two commands
         const fits = statusFitsMask(row.status, found.admin)
         contradiction ||= !fits
-        members.set(refKey(ref), toSight(ref, row, found, fits, queues.get(row.pool)))
+        members.set(refKey(ref), toSight(ref, row, found, fits))
       }
       if (contradiction && attempt < ATTEMPTS) continue
       return { sampledAt, info, members, pools: countPools(rows, [...states.values()]) }
@@ -312,7 +310,7 @@ export class ProcessView {
         }
         const ref = { pool, member: name }
         this.#remember(ref, row, masked.has(pool) ? now : undefined, sampledAt)
-        members.set(refKey(ref), toSight(ref, row, state, fits, backend?.queued))
+        members.set(refKey(ref), toSight(ref, row, state, fits))
       }
     }
     return { sampledAt, members, pools: sums }
@@ -370,20 +368,13 @@ export function wouldServe({ own, inherited, state, row }: Sight): boolean {
   return open && state.weight > 0 && /^(UP|no check)/.test(row.status)
 }
 
-function toSight(
-  ref: MemberRef,
-  row: StatRow,
-  state: ServerState,
-  fits: boolean,
-  queued = 0,
-): Sight {
+function toSight(ref: MemberRef, row: StatRow, state: ServerState, fits: boolean): Sight {
   return {
     ref,
     row,
     state,
     own: fits ? ownState(state.admin) : 'unknown',
     inherited: inheritedState(state.admin),
-    queued,
   }
 }
 
@@ -391,8 +382,8 @@ function toSight(
  * The backend's row counts the servers that are up, not drained and have a weight. A backup that is up serves too.
  */
 function toPoolSight(row: StatRow, total: number): PoolSight {
-  const { activeServers, backupServers } = row
-  return { serving: activeServers + backupServers, backups: backupServers, total }
+  const { activeServers, backupServers, queued } = row
+  return { serving: activeServers + backupServers, backups: backupServers, total, queued }
 }
 
 function countPools(

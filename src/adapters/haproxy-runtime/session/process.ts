@@ -2,13 +2,13 @@ import { incarnationOf, type ProcessInfo } from '../codec/info.js'
 import { ProcessView, type Wanted } from '../read/read.js'
 import { refKey } from '../../../provider/member-ref.js'
 import { refsOf, Renamed } from '../read/renamed.js'
+import { Unconnected } from '../read/unconnected.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { Ages } from './ages.js'
 import { AnotherProcess, keptChannel } from './channel.js'
 import type { KeptConnection } from './kept-connection.js'
 import { Strays } from './strays.js'
-import { Unconnected } from './unconnected.js'
 
 /** A HAProxy process that holds work, or may. */
 export interface Process {
