@@ -32,6 +32,7 @@ import type { Settings } from './options.js'
 import { isName } from './codec/paths.js'
 import { Followers } from './read/followers.js'
 import { MovedAddresses } from './read/moved.js'
+import { Retries } from './read/retries.js'
 import { ProcessMemory, type Process } from './read/processes.js'
 import { Reloads } from './read/reloads.js'
 import { readProcesses, readRuntime, type Found, type RuntimeView } from './read/read.js'
@@ -59,6 +60,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly #followers = new Followers()
   readonly #reloads = new Reloads()
   readonly #moved = new MovedAddresses()
+  readonly #retries = new Retries()
   readonly #configuration: Configuration
   readonly #changer: Changer
   readonly #eyes: RuntimeEyes | undefined
@@ -122,6 +124,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     )
     const processes = this.#memory.note(view.infos, ctx.clock.now())
     this.#moved.note(view)
+    this.#retries.note(view, ctx.clock.now())
     this.#reloads.note(view.infos, view.configVersion, ctx.clock.now())
     await this.#readHardStop(view, ctx)
     const names = [...view.pools.keys()]
@@ -174,6 +177,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
           sampledAt: view.sampledAt,
           active: row.scur,
           queued: row.qcur,
+          ...(row.mayHide ? { mayHide: true } : {}),
           arrivals: row.arrivals,
           admin: held({ ...verdict, own: taken(verdict) }, [row]),
           ...(verdict.doubt === undefined ? {} : { note: verdict.doubt }),
@@ -184,7 +188,10 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const stored = storedHold(config, this.#settings.durable)
     const scopes = this.#memory.scopes(ref, processes, read, own !== 'ready', ctx.clock.now())
     const unverified =
-      this.#eyes === undefined ? this.#unverified(ref, found, config, view, processes) : undefined // else it says so
+      this.#eyes === undefined
+        ? (this.#unverified(ref, found, config, view, processes) ??
+          this.#retries.why(ref, ctx.clock.now()))
+        : undefined // else it says so
     const followers = this.#followers.of(ref)
     const blind = this.#eyes === undefined && this.#settings.oldWorkers === 'wait'
     const busy = blind ? this.#reloads.hint(ctx.clock.now()) : undefined

@@ -94,6 +94,7 @@ export async function openFake(options: FakeOptions): Promise<DataplaneFake> {
     const { epoch } = server
     server[key] += 1
     if (key === 'scur') server.stot += 1
+    else server.qmax = Math.max(server.qmax, server.qcur)
     let open = true
     return () => {
       if (open && server.epoch === epoch) server[key] -= 1
@@ -185,6 +186,7 @@ function printServer(server: FakeServer, port: number): string {
   const words = [`  server ${server.name} ${server.address ?? '127.0.0.1'}:${server.port ?? port}`]
   if (server.check === true) words.push('check inter 1s')
   if (server.weight !== undefined) words.push(`weight ${server.weight}`)
+  if (server.maxconn !== undefined) words.push(`maxconn ${server.maxconn}`)
   if (server.backup === true) words.push('backup')
   if (server.cutsWhenDown === true) words.push('on-marked-down shutdown-sessions')
   if (server.track !== undefined) words.push(`track ${server.track}`)

@@ -36,6 +36,9 @@ export class MemoryServer {
   checked: boolean
   scur = 0
   qcur = 0
+  /** The most that were queued at once. */
+  qmax = 0
+  readonly maxconn: number | undefined
   stot = 0
   wretr = 0
   /** Changes when its streams were cut: a client that holds one then holds nothing. */
@@ -60,6 +63,7 @@ export class MemoryServer {
     this.rise = number('rise', 2)
     this.fall = number('fall', 3)
     this.inter = number('inter', 2_000)
+    this.maxconn = number('maxconn', 0) || undefined
     this.backup = line['backup'] === 'enabled'
     this.cutsWhenDown = line['on-marked-down'] === 'shutdown-sessions'
     this.track = typeof line['track'] === 'string' ? line['track'] : undefined

@@ -12,6 +12,8 @@ export interface FakeServer {
   readonly port?: number
   /** @default 1 */
   readonly weight?: number
+  /** Requests at once; further ones are queued. @default no limit */
+  readonly maxconn?: number
   readonly backup?: boolean
   /** Health checks that always pass, one each second. @default false */
   readonly check?: boolean

@@ -42,6 +42,10 @@ export interface StatsRow {
   readonly qcur: number
   /** `stot` + `wretr`: what started work here, and what is about to start it again. */
   readonly arrivals: number
+  /** `wretr`: how often a connection was tried again. */
+  readonly retries: number
+  /** It has a limit (`slim`), or had a queue (`qmax`): a request can be on its way out of the queue, in no count. */
+  readonly mayHide: boolean
   /** `http`, `tcp`, `syslog`; undefined if the release does not tell. */
   readonly mode: string | undefined
   readonly weight: number
@@ -160,6 +164,8 @@ const rowSchema = z.looseObject({
   qcur: count,
   stot: count,
   wretr: count,
+  slim: count.exactOptional(),
+  qmax: count.exactOptional(),
   mode: z.string().exactOptional(),
   weight: count,
   bck: count.exactOptional(),
@@ -219,6 +225,8 @@ function toRow(pool: string, member: string, stats: unknown): StatsRow {
     scur: row.scur,
     qcur: row.qcur,
     arrivals: row.stot + row.wretr,
+    retries: row.wretr,
+    mayHide: (row.slim ?? 0) + (row.qmax ?? 0) > 0,
     mode: row.mode,
     weight: row.weight,
     backup: row.bck === 1,
