@@ -33,6 +33,12 @@ export interface HaproxyFake extends ProtocolFake<FakeFailure, FakeRequest> {
   setBehind(ref: MemberRef, to: AdminState | 'gone'): Promise<void>
   /** What the next checks of a server say, and at once what it is. The server needs `check`. */
   setHealth(ref: MemberRef, health: 'up' | 'down'): void
+  /**
+   * A request that is bound to a server and in none of its counts, in the current worker: a queued one has got its
+   * `slot`, or one is about to `retry`, and its thread is late. The returned function lets the thread run it: it is
+   * counted, and over.
+   */
+  hide(ref: MemberRef, why: 'slot' | 'retry'): Promise<() => Promise<void>>
   /** Work that a server truly holds, over all workers, old ones too. */
   load(ref: MemberRef): number
   /** A server's own state in the current worker, as its administrative mask. */
@@ -143,6 +149,14 @@ class Fake implements HaproxyFake {
     })
   }
 
+  hide(ref: MemberRef, why: 'slot' | 'retry'): Promise<() => Promise<void>> {
+    const run = this.#group.hide(ref, why)
+    return Promise.resolve(() => {
+      run()
+      return Promise.resolve()
+    })
+  }
+
   // eslint-disable-next-line @typescript-eslint/require-await -- a member that is not there is a rejection
   async setBehind(ref: MemberRef, to: AdminState | 'gone'): Promise<void> {
     this.#group.setBehind(ref, to)
@@ -157,7 +171,7 @@ class Fake implements HaproxyFake {
     const workers = [this.#group.current, ...this.#group.old]
     return workers.reduce((sum, worker) => {
       const server = worker.find(ref)
-      return sum + (server ? server.sessions.size + server.queue.length : 0)
+      return sum + (server ? server.sessions.size + server.hidden.size + server.queue.length : 0)
     }, 0)
   }
 

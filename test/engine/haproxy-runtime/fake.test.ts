@@ -143,6 +143,8 @@ const SCRIPT: readonly string[] = [
   'set maxconn server back/b3 9',
   'show stat back 4 -1',
   'show sess server back/b3',
+  'show sess backend back',
+  'show sess backend nope',
   'set timeout cli',
   'set timeout cli 5s',
   'experimental-mode on',

@@ -44,6 +44,11 @@ export class Backend {
     return this.#queue.length
   }
 
+  /** The requests that wait for any server. */
+  get waiting(): readonly object[] {
+    return this.#queue
+  }
+
   find(name: string): Server | undefined {
     const byId = /^#(\d+)$/.exec(name)
     if (byId) return this.servers.find((server) => server.id === Number(byId[1]))

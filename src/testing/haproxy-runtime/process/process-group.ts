@@ -1,6 +1,6 @@
 import type { AdminState, Health, MemberRef } from '../../../provider/contract.js'
 import type { Config, ServerConfig } from '../options.js'
-import type { Server, Session } from './server.js'
+import type { HIDDEN, Server, Session } from './server.js'
 import { Worker } from './worker.js'
 
 const FIRST_PID = 20_001
@@ -96,6 +96,23 @@ export class ProcessGroup {
     const session: Session = { cut: () => worker.release(), since: Date.now() }
     server.begin(session)
     return () => {
+      worker.backend(ref.pool)?.end(server, session)
+      worker.release()
+    }
+  }
+
+  /** A request that is bound to a member and in no count; the returned function counts it and ends it. */
+  hide(ref: MemberRef, why: keyof typeof HIDDEN): () => void {
+    const worker = this.#current
+    const server = this.#find(ref)
+    const { counters, hidden } = server
+    const session: Session = { cut: () => worker.release() }
+    if (why === 'retry') counters.wretr++
+    else counters.qmax = Math.max(1, counters.qmax)
+    hidden.set(session, why)
+    return () => {
+      if (!hidden.delete(session)) return
+      server.begin(session)
       worker.backend(ref.pool)?.end(server, session)
       worker.release()
     }

@@ -30,6 +30,14 @@ export interface Waiting {
   readonly leave: () => void
 }
 
+/** Why a request that is bound to a server is in no count, with its state in `show sess`. */
+export const HIDDEN = {
+  /** It has left the queue, and its thread has not run it yet. */
+  slot: 2,
+  /** Its connection was refused: it waits a second, and then for its thread. */
+  retry: 3,
+} as const
+
 /** One server as one process knows it: its state, what it counts, what it holds. */
 export class Server {
   readonly id: number
@@ -39,6 +47,8 @@ export class Server {
   readonly dynamic: boolean
   readonly sessions = new Set<Session>()
   readonly queue: Waiting[] = []
+  /** Requests that are bound to it and in no count. */
+  readonly hidden = new Map<object, keyof typeof HIDDEN>()
   admin: number
   weight: number
   maxconn: number | undefined

@@ -74,6 +74,7 @@ class ServerPlace implements Place, Session {
   cut(): void {
     this.#over = true
     clearTimeout(this.#timer)
+    this.#server.hidden.delete(this)
     this.#cut()
     this.#worker.release()
   }
@@ -82,6 +83,7 @@ class ServerPlace implements Place, Session {
     if (this.#over) return
     this.#over = true
     clearTimeout(this.#timer)
+    this.#server.hidden.delete(this)
     this.#backend.end(this.#server, this)
     this.#worker.release()
   }
@@ -95,9 +97,11 @@ class ServerPlace implements Place, Session {
     if (this.#over || this.#tries >= RETRIES) return false
     this.#tries++
     this.#server.counters.wretr++
+    this.#server.hidden.set(this, 'retry')
     this.#backend.end(this.#server, this)
     // Then the same server again, whatever state it has been given meanwhile.
     this.#timer = setTimeout(() => {
+      this.#server.hidden.delete(this)
       if (this.#over) return
       this.#server.begin(this)
       again()

@@ -3,7 +3,6 @@ import type { AdminState, MemberRef } from '../../../provider/contract.js'
 import { Backend } from './backend.js'
 import type { Config, ServerConfig } from '../options.js'
 import { ADMIN, Server } from './server.js'
-import type { Session } from './server.js'
 
 /** A process reads its configuration before it serves: so long before it was started, ms. */
 const BOOT = 500
@@ -32,7 +31,7 @@ export class Worker {
   readonly #failing: ReadonlySet<string>
   /** When each server is checked next. */
   readonly #timers = new Map<Server, NodeJS.Timeout>()
-  readonly #ids = new WeakMap<Session, string>()
+  readonly #ids = new WeakMap<object, string>()
   #lastId = 0
   #ended = false
   readonly #onEnd: (() => void)[] = []
@@ -69,8 +68,8 @@ export class Worker {
     for (const backend of this.backends) for (const server of backend.servers) this.#follow(server)
   }
 
-  /** How `show sess` names a session, and `shutdown session` finds it. */
-  sessionId(session: Session): string {
+  /** How `show sess` names a session or one that waits, and `shutdown session` finds it. */
+  sessionId(session: object): string {
     let id = this.#ids.get(session)
     if (id === undefined) {
       id = `0x7f${(++this.#lastId * 0x400).toString(16).padStart(10, '0')}`
@@ -144,7 +143,9 @@ export class Worker {
   sessions(): number {
     const all = this.backends.flatMap(({ servers }) => servers)
     const waiting = this.backends.reduce((sum, backend) => sum + backend.queued, 0)
-    return waiting + all.reduce((sum, s) => sum + s.sessions.size + s.queue.length, 0)
+    return (
+      waiting + all.reduce((sum, s) => sum + s.sessions.size + s.hidden.size + s.queue.length, 0)
+    )
   }
 
   /** An old process ends when it holds nothing any more. */

@@ -36,8 +36,10 @@ export function cliLevel({ state: own }: Context): Reply {
   return { text: `${own.level}\n` }
 }
 
-export function sess({ worker, args }: Context): Reply {
-  return { text: args[0] === 'all' ? showSessAll(worker) : showSess(worker, args) }
+export function sess({ worker, state: own, args }: Context): Reply {
+  if (args[0] === 'all') return { text: showSessAll(worker) }
+  const text = showSess(worker, args)
+  return text.startsWith('No such') ? say(own, 3, text) : { text }
 }
 
 export function env({ worker, state: own, args }: Context): Reply {

@@ -1,31 +1,66 @@
-import type { Session } from '../process/server.js'
+import type { Backend } from '../process/backend.js'
+import { HIDDEN, type Session } from '../process/server.js'
 import type { Worker } from '../process/worker.js'
 
-const TAIL =
-  'calls=1 rate=0 cpu=0 lat=0 rq[f=848000h,i=0,an=00h,ax=] ' +
-  'rp[f=80048000h,i=0,an=00h,ax=] scf=[8,0h,fd=16,rex=60s,wex=] scb=[8,1h,fd=17,rex=60s,wex=] ' +
-  'exp=60s rc=0 c_exp='
+/** The rest of a line; `state` is that of the server's side: 2 queued, 3 before a retry, 8 connected. */
+function tail(state = 8): string {
+  return (
+    'calls=1 rate=0 cpu=0 lat=0 rq[f=848000h,i=0,an=00h,ax=] ' +
+    `rp[f=80048000h,i=0,an=00h,ax=] scf=[8,0h,fd=16,rex=60s,wex=] scb=[${state},1h,fd=17,rex=60s,wex=] ` +
+    'exp=60s rc=0 c_exp='
+  )
+}
 
-/** `show sess`: one line a stream; `server b/s` filters on 3.2 only, the others list everything. */
+/** What a filter lets through. */
+interface Filter {
+  readonly pool: string
+  /** Undefined: every stream of the backend. */
+  readonly member: string | undefined
+}
+
+/**
+ * `show sess`: one line a stream. `server b/s` and `backend b` filter on 3.2 only, and refuse what is not there; the
+ * others list everything.
+ */
 export function showSess(worker: Worker, args: readonly string[]): string {
-  const only = args[0] === 'server' && worker.config.version === '3.2' ? args[1] : undefined
-  const lines: string[] = []
-  for (const backend of worker.backends) {
-    for (const server of backend.servers) {
-      if (only !== undefined && only !== `${backend.name}/${server.name}`) continue
-      for (const session of server.sessions) {
-        const id = worker.sessionId(session)
-        const front = worker.config.frontends.find(({ pool }) => pool === backend.name)
-        const fe = front?.name ?? backend.name
-        lines.push(
-          `${id}: proto=tcpv4 src=127.0.0.1:1 fe=${fe} be=${backend.name} srv=${server.name} ts=00 epoch=0 age=${ageOf(session)} ${TAIL}\n`,
-        )
-      }
-    }
-  }
+  const only = readFilter(worker, args)
+  if (typeof only === 'string') return only
+  const lines = worker.backends
+    .filter(({ name }) => only === undefined || only.pool === name)
+    .flatMap((backend) => listStreams(worker, backend, only?.member))
   // The command line's own stream is listed too.
-  const own = `0x7f0000000000: proto=unix_stream src=unix:1 fe=GLOBAL be=<NONE> srv=<none> ts=00 epoch=0 age=0s ${TAIL}\n`
+  const own = `0x7f0000000000: proto=unix_stream src=unix:1 fe=GLOBAL be=<NONE> srv=<none> ts=00 epoch=0 age=0s ${tail()}\n`
   return lines.join('') + (only === undefined ? own : '')
+}
+
+/** The filter; a text if it names what is not there. */
+function readFilter(
+  worker: Worker,
+  [by, name = '']: readonly string[],
+): Filter | string | undefined {
+  if (worker.config.version !== '3.2') return undefined
+  const [pool = '', member] = name.split('/')
+  const backend = worker.backend(pool)
+  if (by === 'backend') return backend ? { pool, member: undefined } : 'No such backend.\n'
+  if (by !== 'server') return undefined
+  const isThere = backend?.servers.some((server) => server.name === member)
+  return isThere === true ? { pool, member } : 'No such server.\n'
+}
+
+function listStreams(worker: Worker, backend: Backend, member: string | undefined): string[] {
+  const front = worker.config.frontends.find(({ pool }) => pool === backend.name)
+  const line = (stream: object, srv: string, state: number, age = '0s'): string => {
+    const id = worker.sessionId(stream)
+    return `${id}: proto=tcpv4 src=127.0.0.1:1 fe=${front?.name ?? backend.name} be=${backend.name} srv=${srv} ts=00 epoch=0 age=${age} ${tail(state)}\n`
+  }
+  const servers = backend.servers.filter(({ name }) => member === undefined || member === name)
+  const bound = servers.flatMap(({ name, sessions, hidden, queue }) => [
+    ...[...sessions].map((session) => line(session, name, 8, ageOf(session))),
+    ...[...hidden].map(([session, why]) => line(session, name, HIDDEN[why])),
+    ...queue.map((waiting) => line(waiting, name, HIDDEN.slot)),
+  ])
+  if (member !== undefined) return bound
+  return [...bound, ...backend.waiting.map((waiting) => line(waiting, '<none>', HIDDEN.slot))]
 }
 
 /** As HAProxy cuts it: the two largest units. */
