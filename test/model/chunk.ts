@@ -31,6 +31,7 @@ const SEEN_BY: Readonly<Record<Lie, string>> = {
   active: 'idle',
   arrivals: 'idle',
   holds: 'seal',
+  mayHide: 'idle',
 }
 
 /** The first seed by which a lie of the provider is found out. */

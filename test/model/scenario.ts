@@ -49,6 +49,9 @@ const CALM_LIMIT = 150_000
 /** From this seed on names of members stop resolving for a while. */
 export const NAMES_FROM = 300_000_000
 
+/** From this seed on threads are late: work that leaves a queue is in no counter for a while. */
+export const LATE_FROM = 400_000_000
+
 class Scenario {
   readonly #seed: number
   readonly #random: Random
@@ -89,6 +92,8 @@ class Scenario {
     this.#judge = new Judge(this.#truth, this.#samples)
     this.#truth.listener = this.#judge
     this.#waiting = new WaitingList(this.#judge)
+    if (seed >= LATE_FROM || lie === 'mayHide')
+      this.#truth.lateThreads = new Random(seed ^ 0x7a3c11)
     if (seed >= NAMES_FROM) this.#names = new Random(seed ^ 0x51ed27)
     if (disturbed) this.#disturbances = new Disturbances(seed, this.#plane, this.#samples)
   }

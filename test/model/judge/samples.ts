@@ -11,6 +11,8 @@ interface Sample {
   readonly at: number
   readonly incarnation: string
   readonly counts: ReadonlyMap<string, { active: number; queued: number; arrivals: number }>
+  /** Whether work that has left the queue can be in no count: this look did not list it. */
+  readonly mayHide: boolean
   readonly facts: ReadonlyMap<string, Fact>
 }
 
@@ -154,6 +156,7 @@ export class Samples {
       sampledAt: sample.sampledAt,
       active: unread || lie === 'active' ? 0 : counts.active,
       queued: unread ? 0 : counts.queued,
+      ...(sample.mayHide && lie !== 'mayHide' ? { mayHide: true } : {}),
       ...(this.#truth.product.countsArrivals
         ? { arrivals: unread || lie === 'arrivals' ? 0 : counts.arrivals }
         : {}),
@@ -177,16 +180,20 @@ export class Samples {
     this.#count += 1
     const sampledAt = now - this.#count * TICK
     const keys = [...members.keys()]
+    // Some looks list what others can't see.
+    const { lateThreads } = this.#truth
+    const mayHide = lateThreads?.chance(0.7) === true
     const sample: Sample = {
       sampledAt,
       at: now,
       incarnation: process.incarnation,
+      mayHide,
       counts: new Map(
         keys.map((key) => [
           key,
           {
             active: process.count(key, 'active'),
-            queued: process.count(key, 'queued'),
+            queued: process.count(key, 'queued') + (mayHide ? 0 : process.count(key, 'slot')),
             arrivals: process.arrivals.get(key) ?? 0,
           },
         ]),

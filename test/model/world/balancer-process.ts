@@ -3,8 +3,11 @@ import type { AdminState } from 'drainable'
 /** One piece of work for one member, as the balancer truly holds it. */
 export interface Work {
   readonly key: string
-  /** `hidden`: bound to the member and in no counter (a retry in its turn-around). */
-  phase: 'active' | 'queued' | 'hidden'
+  /**
+   * Bound to the member and in no counter: `hidden` is a retry in its turn-around, `slot` has left the queue and waits
+   * for its thread. Only the first was counted as an arrival.
+   */
+  phase: 'active' | 'queued' | 'hidden' | 'slot'
   readonly since: number
   over: boolean
 }
@@ -68,7 +71,7 @@ export class BalancerProcess {
   fact(key: string): Fact {
     return {
       total: this.load(key),
-      hidden: this.count(key, 'hidden'),
+      hidden: this.count(key, 'hidden') + this.count(key, 'slot'),
       lastArrival: this.lastArrival.get(key) ?? -Infinity,
     }
   }

@@ -3,10 +3,10 @@ import type { Random } from '../random.js'
 
 /**
  * What a provider can lie about, to show that the judge would find a library out that believes too much:
- * how long work can be hidden, how late a change can come, what is in flight, what has arrived, and
- * whether a hold is in force.
+ * how long work can be hidden, how late a change can come, what is in flight, what has arrived,
+ * whether a hold is in force, and whether work can be in no counter.
  */
-export const LIES = ['blind', 'lateBound', 'active', 'arrivals', 'holds'] as const
+export const LIES = ['blind', 'lateBound', 'active', 'arrivals', 'holds', 'mayHide'] as const
 
 export type Lie = (typeof LIES)[number]
 

@@ -17,6 +17,8 @@ export class Truth {
   readonly figures: Figures
   readonly tell: (text: string) => void
   listener: TruthListener | undefined
+  /** Threads are late: work that leaves the queue is in no counter for a while. Undefined: they never are. */
+  lateThreads: Random | undefined
   readonly #random: Random
   #generation = 0
   #identities = 0
@@ -99,7 +101,7 @@ export class Truth {
       process.works.delete(work)
       this.endEmpty()
     }
-    this.clock.setTimeout(() => {
+    const run = (): void => {
       if (work.over || phase === 'active') {
         end()
         return
@@ -108,7 +110,23 @@ export class Truth {
       work.phase = 'active'
       process.arrive(key, this.clock.now())
       this.clock.setTimeout(end, then)
+    }
+    this.clock.setTimeout(() => {
+      const late = phase === 'queued' && !work.over ? this.#lateness() : 0
+      if (late === 0) {
+        run()
+        return
+      }
+      this.figures.add('world: work that has left the queue and waits for its thread')
+      work.phase = 'slot'
+      this.clock.setTimeout(run, late)
     }, ms)
+  }
+
+  /** How late a thread is, below the time for which the product says that it can hide work. */
+  #lateness(): number {
+    const { blind } = this.product.capabilities
+    return Math.round((this.lateThreads?.next() ?? 0) * blind * 0.95)
   }
 
   /** An old process lives as long as its last work and its last client. */
