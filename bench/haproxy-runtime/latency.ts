@@ -1,7 +1,8 @@
 /**
  * From the last byte at the backend to `idle`, on the newest HAProxy of the engines folder, beside what people drain with
  * today: Ansible's community.general.haproxy and a loop in the shell. One drain at a time, after work of 1.5 s to
- * 45 s; then twenty at once. Backends and clients have processes of their own.
+ * 45 s; then of servers with a maxconn, whose streams are listed once; then twenty at once. Backends and clients have
+ * processes of their own.
  *
  * `npm run bench haproxy-runtime/latency`
  */
@@ -22,6 +23,7 @@ const ALONE = [
   [4_000, 12],
   [45_000, 1],
 ] as const
+const LIMITED = 30
 const AT_ONCE = 20
 const ROUNDS = 5
 /** Drains by others, each after work of 4 s and a bit: so long that all of them look at least once. */
@@ -31,6 +33,9 @@ const OTHERS_WORK = 4_000
 const SPREAD = 250
 /** Clock ticks of /proc a second. */
 const TICKS = 100
+
+/** `limited`: its servers have a maxconn. */
+type Pool = 'web' | 'limited'
 
 const names = Array.from({ length: AT_ONCE }, (_, index) => `s${index}`)
 const engine = engines('haproxy').at(-1)
@@ -48,6 +53,13 @@ frontend f_web
 backend web
   cookie SRV insert
 ${names.map((name) => `  server ${name} 127.0.0.1:${port(name)} cookie ${name}`).join('\n')}
+  server rest 127.0.0.1:${port('rest')}
+frontend f_limited
+  bind 127.0.0.1:${port('limited')}
+  default_backend limited
+backend limited
+  cookie SRV insert
+${names.map((name) => `  server ${name} 127.0.0.1:${port(name)} cookie ${name} maxconn 100`).join('\n')}
   server rest 127.0.0.1:${port('rest')}`,
 })
 for (const name of names) await backends.call('start', name, haproxy.port(name))
@@ -63,16 +75,21 @@ lb.observe = async (...asked) => {
 }
 
 /** One drain of a server with a request in flight that ends so long after: milliseconds from its last byte. */
-async function measure(name: string, lasts: number, drainer: Drainer): Promise<number> {
-  const answer = clients.call('hold', haproxy.port('web'), name)
+async function measure(
+  name: string,
+  lasts: number,
+  drainer: Drainer,
+  pool: Pool = 'web',
+): Promise<number> {
+  const answer = clients.call('hold', haproxy.port(pool), name)
   await backends.call('busy', name, 1)
-  const idle = drainer(haproxy.socket, 'web', name)
+  const idle = drainer(haproxy.socket, pool, name)
   await new Promise((resolve) => setTimeout(resolve, lasts))
   const lastByteAt = await backends.call('release', name)
   if ((await answer) !== 200) throw new Error('the answer was not whole')
   const took = (await idle) - lastByteAt
   if (took < 0) throw new Error(`idle was said of ${name} before its last byte`)
-  await haproxy.cli(`set server web/${name} state ready`)
+  await haproxy.cli(`set server ${pool}/${name} state ready`)
   return took
 }
 
@@ -90,10 +107,15 @@ function byUs(settle?: 0): Drainer {
   }
 }
 
-async function oneByOne(count: number, lasts: number, drainer: Drainer): Promise<number[]> {
+async function oneByOne(
+  count: number,
+  lasts: number,
+  drainer: Drainer,
+  pool?: Pool,
+): Promise<number[]> {
   const took: number[] = []
   for (let n = 0; n < count; n += 1)
-    took.push(await measure(names[n % AT_ONCE]!, lasts + ((n * 97) % SPREAD), drainer))
+    took.push(await measure(names[n % AT_ONCE]!, lasts + ((n * 97) % SPREAD), drainer, pool))
   return took
 }
 
@@ -120,6 +142,8 @@ for (const [lasts, count] of ALONE) {
   )
 }
 console.log(`one drain, all: ${spread(ours)}`)
+const limited = await oneByOne(LIMITED, 1_500, byUs(), 'limited')
+console.log(`one drain of a server with a maxconn, work of 1.5 s: ${spread(limited)}`)
 for (const settle of [0, undefined] as const) {
   const took: number[] = []
   for (let round = 0; round < ROUNDS; round += 1) {

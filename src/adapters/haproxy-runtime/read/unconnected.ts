@@ -11,9 +11,10 @@ import type { ProcessSight, Sight } from './read.js'
 
 /** No verdict comes sooner after an arrival that was seen, ms: until then the streams are not listed. */
 const QUIET = 900
-/** The shortest time between two lists for one server, ms, and how many times as long as a list took. */
-const AGAIN = 100
+/** The time between two lists for one server, ms: so many times as long as a list took, within these bounds. */
 const AGAIN_TIMES = 10
+const AGAIN = 100
+const AGAIN_MOST = 2_000
 
 /** What is known of one server. */
 interface Known {
@@ -83,7 +84,7 @@ export class Unconnected {
       const known = this.#follow(sight, now)
       const { own, inherited, row } = sight
       const isHeld = old || own !== 'ready' || inherited !== undefined
-      const again = known.askedAt + Math.max(AGAIN, this.#cost * AGAIN_TIMES)
+      const again = known.askedAt + within(AGAIN, this.#cost * AGAIN_TIMES, AGAIN_MOST)
       const isZero = row.active + row.queued === 0
       const isOpen = row.mayHide && known.count !== 0
       return isHeld && isZero && isOpen && now >= Math.max(known.since + QUIET, again)
@@ -153,4 +154,8 @@ function countOf(
 
 function keyOf({ pool, member }: MemberRef): string {
   return refKey({ pool, member })
+}
+
+function within(least: number, value: number, most: number): number {
+  return Math.min(most, Math.max(least, value))
 }
