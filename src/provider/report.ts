@@ -177,8 +177,16 @@ export interface MemberReport {
   readonly sealed: boolean
   /** Present if the member was reported idle, even if that is not verified. */
   readonly proof?: Proof
-  /** Processes that ended while their last reading held work: it was cut, or finished unseen. */
-  readonly lost: readonly { readonly scope: string; readonly active: number; readonly at: string }[]
+  /**
+   * Processes that ended while their last reading held work: it was cut, or finished unseen. With a `note`, the
+   * process only counts as ended (the note says why), and nothing tells what became of its work.
+   */
+  readonly lost: readonly {
+    readonly scope: string
+    readonly active: number
+    readonly at: string
+    readonly note?: string
+  }[]
   /** How many requests or connections were cut because the caller asked for it. */
   readonly terminated: number
   /**

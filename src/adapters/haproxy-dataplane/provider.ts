@@ -122,7 +122,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const view = await this.#gate.run(ctx, false, () =>
       readRuntime(this.#api, pools, ctx, { learn: this.#followers, now: false }),
     )
-    const processes = this.#memory.note(view.infos, ctx.clock.now())
+    const processes = this.#memory.note(view, ctx.clock.now())
     this.#moved.note(view)
     this.#retries.note(view, ctx.clock.now())
     this.#reloads.note(view.infos, view.configVersion, ctx.clock.now())
@@ -233,14 +233,15 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     return this.#memory.unverified(processes) ?? this.#moved.why(ref, config, view)
   }
 
-  /** Read in the life of the process that was just seen, so before the reload that replaces it. */
+  /** Read in the life of the process that was just seen: it counts for those that are started after that. */
   async #readHardStop(view: RuntimeView, ctx: CallContext): Promise<void> {
+    const stamp = configStamp(view)
     try {
-      const value = await this.#configuration.hardStop(configStamp(view), ctx)
-      if (value !== undefined) this.#memory.hardStop(value, ctx.clock.now())
+      const told = await this.#configuration.hardStop(stamp, this.#memory.asksReloads, ctx)
+      if (told !== undefined) this.#memory.hardStop(told, ctx.clock.now())
     } catch (error) {
       if (!isDrainableError(error, 'MALFORMED_REPLY', 'REJECTED', 'FORBIDDEN')) throw error
-      this.#memory.hardStop('unread', ctx.clock.now())
+      this.#memory.hardStop({ value: 'unread', settled: false }, ctx.clock.now())
     }
   }
 

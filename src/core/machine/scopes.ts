@@ -12,6 +12,8 @@ export const NOT_LISTED = 'it is no longer listed, and nothing reported its end'
 export interface LostScope {
   readonly scope: string
   readonly active: number
+  /** Why it only counts as ended, where its end was not seen and follows from nothing. */
+  readonly note?: string
 }
 
 /** The scopes after one more reading. */
@@ -42,11 +44,11 @@ export function trackScopes(proof: ProofState, look: ScopeLook): TrackedScopes {
   const scopes = new Map(proof.scopes)
   const lost: LostScope[] = []
   let ended = proof.ended
-  const end = (name: string): void => {
+  const end = (name: string, note?: string): void => {
     const known = scopes.get(name)
     if (known === undefined) return
     const work = workOf(known.read)
-    if (work > 0) lost.push({ scope: name, active: work })
+    if (work > 0) lost.push({ scope: name, active: work, ...(note !== undefined && { note }) })
     scopes.delete(name)
     ended += 1
   }
@@ -57,7 +59,7 @@ export function trackScopes(proof: ProofState, look: ScopeLook): TrackedScopes {
     if (scope.state === 'ended') {
       // A process that was never seen alive still counts: every process that could hold work has ended.
       if (before === undefined) ended = Math.max(1, ended)
-      end(scope.scope)
+      end(scope.scope, scope.note)
       continue
     }
     const known = before?.read ?? null

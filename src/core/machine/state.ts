@@ -7,7 +7,7 @@ import type {
   Reading,
 } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
-import type { Outcome, Phase, Proof } from '../../provider/report.js'
+import type { MemberReport, Outcome, Phase, Proof } from '../../provider/report.js'
 import type { Goal } from './goal.js'
 import type { Sight } from './input.js'
 import { isSameIdentity } from '../../provider/member-ref.js'
@@ -174,7 +174,7 @@ export interface ProofState {
    */
   readonly sealFailures: number
   /** Processes that ended, or lost their counters, while their last reading showed work. */
-  readonly lost: readonly { readonly scope: string; readonly active: number; readonly at: string }[]
+  readonly lost: MemberReport['lost']
   /** Whether a part of the quiet time was measured across the clocks of two machines: no verdict can rest on it. */
   readonly isForeign: boolean
 }

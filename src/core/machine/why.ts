@@ -373,13 +373,15 @@ function stillToWait(wait: number): string {
 
 /** Explains why an idle member, or a finished drain, is not verified. */
 function unverified(state: DrainState): readonly Why[] {
-  const list: Why[] = state.proof.lost.map(({ scope, active }) => ({
+  const list: Why[] = state.proof.lost.map(({ scope, active, note }) => ({
     code: 'old-scope',
     ref: state.ref,
     scope,
     count: active,
     text: printable(
-      `${scope} ended with ${active} in flight: that work was cut, or finished unseen`,
+      note === undefined
+        ? `${scope} ended with ${active} in flight: that work was cut, or finished unseen`
+        : `${scope} was last seen with ${active} in flight, and nothing tells what became of that work: ${note}`,
     ),
   }))
   if (state.ending.ended?.outcome === 'restored') return []

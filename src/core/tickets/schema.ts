@@ -254,7 +254,14 @@ export const frozenSchema = once(() =>
       sealed: z.boolean(),
       unverified: z.string().nullable(),
       sealFailures: count(),
-      lost: z.array(z.strictObject({ scope: text(), active: count(), at: z.iso.datetime() })),
+      lost: z.array(
+        z.strictObject({
+          scope: text(),
+          active: count(),
+          at: z.iso.datetime(),
+          note: text().exactOptional(),
+        }),
+      ),
       isForeign: z.boolean(),
     }),
     /** The undo of a hold that left too few serving: what follows it, and why. */

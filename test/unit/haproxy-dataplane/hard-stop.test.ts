@@ -1,8 +1,8 @@
 import { startDrain } from 'drainable'
 import type { HaproxyDataplaneOptions } from 'drainable/haproxy-dataplane'
-import { startFake } from 'drainable/testing/haproxy-dataplane'
+import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
 import { describe, expect, test } from 'vitest'
-import { connect, present } from '../../support/dataplane.js'
+import { change, connect, context, present } from '../../support/dataplane.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
 type OldWorkers = NonNullable<HaproxyDataplaneOptions['oldWorkers']>
@@ -28,6 +28,15 @@ const ROWS: readonly [string, string, number, OldWorkers | undefined, string | t
   ['3.2', 'hard-stop-after 2s', 1_000, 'accept', 'does not show HAProxy processes'],
 ]
 
+/** Another client lowers it in the file. Returns the status of the answer. */
+async function lower(fake: DataplaneFake, tree: string, how = ''): Promise<number> {
+  const raw = `${fake.url}/${tree}/services/haproxy/configuration/raw?version=1${how}`
+  const authorization = `Basic ${Buffer.from('admin:secret').toString('base64')}`
+  const headers = { authorization, 'content-type': 'text/plain' }
+  const body = fake.config.replace('300s', '2s')
+  return (await fetch(raw, { method: 'POST', headers, body })).status
+}
+
 describe.concurrent('idle is verified only if no old process can be left', () => {
   test.each(ROWS)(
     'on %s with %s after %d s and oldWorkers %j: %s',
@@ -47,11 +56,7 @@ describe.concurrent('idle is verified only if no old process can be left', () =>
     await using fake = await startFake({ config: text, uptime: 100 })
     await using lb = connect(fake, { oldWorkers: 'hard-stop-after' })
     expect((await present(lb, WEB1)).unverified).toContain('300000 ms')
-    const raw = `${fake.url}/v3/services/haproxy/configuration/raw?version=1&skip_reload=true`
-    const authorization = `Basic ${Buffer.from('admin:secret').toString('base64')}`
-    const headers = { authorization, 'content-type': 'text/plain' }
-    const body = text.replace('300s', '2s')
-    expect((await fetch(raw, { method: 'POST', headers, body })).status).toBe(201)
+    expect(await lower(fake, 'v3', '&skip_reload=true')).toBe(201)
     expect(fake.config).toContain('hard-stop-after 2s')
     expect((await present(lb, WEB1)).unverified).toContain('300000 ms')
   })
@@ -75,5 +80,64 @@ describe.concurrent('idle is verified only if no old process can be left', () =>
     expect((await present(told, WEB1)).unverified).toBeUndefined()
     await using asked = connect(fake, { oldWorkers: 'hard-stop-after' })
     expect((await present(asked, WEB1)).unverified).toContain('does not show HAProxy processes')
+  })
+})
+
+describe.concurrent('hard-stop-after that was lowered in the file', () => {
+  const CASES = ['2.9', '3.2', '3.4'].flatMap((version) =>
+    ([undefined, 'hard-stop-after'] as const).map((oldWorkers) => ({ version, oldWorkers })),
+  )
+
+  test.each(CASES)(
+    'is not that of a process from before: $version, $oldWorkers',
+    async ({ version, oldWorkers }) => {
+      const options = { version, reloadDelay: Infinity, startup: Infinity, uptime: 1_000 }
+      await using fake = await startFake({ config: config('hard-stop-after 300s'), ...options })
+      expect(await lower(fake, version === '2.9' ? 'v2' : 'v3')).toBe(202)
+      await using lb = connect(fake, { oldWorkers })
+      const scopes = async (later: number) => {
+        const { signal, clock } = context()
+        const ahead = { ...clock, now: () => clock.now() + later }
+        const { readings } = await lb.observe([WEB1], { signal, clock: ahead })
+        return readings[0]!.scopes
+      }
+      await change(lb, { kind: 'hold', ref: WEB1, to: 'drain' })
+      await fake.occupy(WEB1)
+      await scopes(1_000)
+      await scopes(60_000)
+      await fake.advanceReload()
+      await fake.advanceReload()
+      await scopes(61_000)
+      const left = (await scopes(90_000)).filter(({ old }) => old)
+      expect(left).toMatchObject([{ state: 'unread', active: 1 }])
+      expect(left[0]!.note).toContain('within')
+    },
+  )
+
+  test.each(['2.9', '3.2', '3.4'])(
+    'is no proof while its reload is under way: %s',
+    async (version) => {
+      const options = { version, reloadDelay: Infinity, uptime: 1_000 }
+      await using fake = await startFake({ config: config('hard-stop-after 300s'), ...options })
+      await lower(fake, version === '2.9' ? 'v2' : 'v3')
+      await using lb = connect(fake, { oldWorkers: 'hard-stop-after' })
+      expect((await present(lb, WEB1)).unverified).toContain('a reload is under way')
+      const lift = fake.fail({ match: /reloads$/, how: 'silent' })
+      expect((await present(lb, WEB1)).unverified).toContain('a reload is under way')
+      await lift()
+    },
+  )
+
+  test.each([
+    [403, undefined],
+    [503, 'a reload is under way'],
+  ])('counts by the word of the operator if the reloads are kept: %d', async (status, why) => {
+    const text = config('hard-stop-after 300s')
+    await using fake = await startFake({ config: text, uptime: 1_000 })
+    fake.fail({ match: /reloads$/, how: 'status', status })
+    await using lb = connect(fake, { oldWorkers: 'hard-stop-after' })
+    const { unverified } = await present(lb, WEB1)
+    if (why === undefined) expect(unverified).toBeUndefined()
+    else expect(unverified).toContain(why)
   })
 })

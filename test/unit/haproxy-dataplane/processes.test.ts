@@ -1,5 +1,6 @@
 import type { LoadScope } from 'drainable/provider'
 import { describe, expect, test } from 'vitest'
+import type { HardStop } from '../../../src/adapters/haproxy-dataplane/read/hard-stop.js'
 import { ProcessMemory } from '../../../src/adapters/haproxy-dataplane/read/processes.js'
 
 const REF = { pool: 'web', member: 'web1' }
@@ -8,15 +9,27 @@ type OldWorkers = ConstructorParameters<typeof ProcessMemory>[0]
 class Story {
   readonly memory: ProcessMemory
   now = 0
+  version: string | undefined = '1'
 
   constructor(oldWorkers: OldWorkers = 'wait') {
     this.memory = new ProcessMemory(oldWorkers)
   }
 
+  view(pid: number, uptime: number) {
+    const infos = [{ node: 'lb', pid, uptime, version: '3.2' }]
+    return { infos, sampledAt: this.now, configVersion: this.version }
+  }
+
+  /** The configuration is read. */
+  told(value: HardStop, settled = true): this {
+    this.memory.hardStop({ value, settled }, this.now)
+    return this
+  }
+
   /** One look: the process that answers, and how the member is found. */
   look(pid: number, uptime: number, held: boolean, active = 0): readonly LoadScope[] {
     this.now += 1_000
-    const processes = this.memory.note([{ node: 'lb', pid, uptime, version: '3.2' }], this.now)
+    const processes = this.memory.note(this.view(pid, uptime), this.now)
     const read = processes.map((process): LoadScope => ({
       ...process,
       state: 'read',
@@ -55,7 +68,7 @@ describe('a reload in mid-drain', () => {
   test('is listed if it came and went between two looks with the hold', () => {
     const story = new Story()
     story.look(1, 100, false)
-    story.memory.note([{ node: 'lb', pid: 2, uptime: 0, version: '3.2' }], story.now)
+    story.memory.note(story.view(2, 0), story.now)
     story.memory.holding(REF, story.now)
     expect(states(story.look(3, 0, false))).toEqual([
       'worker 3 read',
@@ -97,49 +110,114 @@ describe('a reload in mid-drain', () => {
 })
 
 describe('hard-stop-after of the configuration', () => {
-  test('ends a replaced process that was known to live by it', () => {
-    const story = new Story()
-    story.memory.hardStop(5_000, 0)
-    for (let uptime = 100; uptime < 110; uptime++) story.look(1, uptime, true)
+  test('ends a process that was started after it was read', () => {
+    const story = new Story().told(5_000)
+    story.look(1, 100, true)
+    story.look(2, 0, true)
     for (let uptime = 0; uptime < 6; uptime++)
-      expect(states(story.look(2, uptime, true))).toContain('worker 1 unread')
-    expect(states(story.look(2, 6, true))).toContain('worker 1 ended')
+      expect(states(story.look(3, uptime, true))).toContain('worker 2 unread')
+    const scopes = states(story.look(3, 6, true))
+    expect(scopes).toContain('worker 2 ended')
+    expect(scopes).toContain('worker 1 unread')
     expect(story.memory.unverified([])).toContain('5000 ms')
   })
 
-  test('says nothing of a process replaced just after it was read', () => {
-    const story = new Story()
-    story.memory.hardStop(5_000, 0)
-    story.look(1, 100, true)
+  test.each([1, 1_000])('says nothing of a process that was there %d s before', (long) => {
+    const story = new Story().told(5_000)
+    for (let i = 0; i < long; i++) story.look(1, 100 + i, true)
+    for (let uptime = 0; uptime < 30; uptime++)
+      expect(states(story.look(2, uptime, true))).toContain('worker 1 unread')
+    expect(story.look(2, 31, true)[1]!.note).toContain('was not known before it was started')
+  })
+
+  test('says nothing of a process that may have been started just before', () => {
+    const story = new Story().told(5_000)
+    story.look(1, 1, true)
     for (let uptime = 0; uptime < 30; uptime++)
       expect(states(story.look(2, uptime, true))).toContain('worker 1 unread')
   })
 
+  test('says nothing if it was read while a reload was under way', () => {
+    const story = new Story().told(5_000, false)
+    story.look(1, 100, true)
+    story.look(2, 0, true)
+    story.told(5_000)
+    for (let uptime = 0; uptime < 30; uptime++)
+      expect(states(story.look(3, uptime, true))).toContain('worker 2 unread')
+  })
+
+  test.each(['4', undefined])('says nothing after writes that were not seen: %s', (version) => {
+    const story = new Story().told(5_000)
+    story.look(1, 100, true)
+    story.version = version
+    story.look(2, 0, true)
+    story.told(5_000)
+    for (let uptime = 0; uptime < 30; uptime++)
+      expect(states(story.look(3, uptime, true))).toContain('worker 2 unread')
+  })
+
   test('counts from when a process was told to stop', () => {
-    const { memory } = new Story('hard-stop-after')
-    memory.hardStop(30_000, 0)
+    const story = new Story('hard-stop-after').told(30_000)
     const at = (uptime: number): unknown =>
-      memory.unverified(memory.note([{ node: 'lb', pid: 1, uptime, version: '3.2' }], 0))
+      story.memory.unverified(story.memory.note(story.view(1, uptime), 0))
     expect(at(30)).toContain('is not over yet')
     expect(at(31)).toBeUndefined()
   })
 
   test.each(['unset', 900_000] as const)('that is %s ends nothing in a minute', (value) => {
-    const story = new Story()
-    story.memory.hardStop(1_000, 0)
-    story.memory.hardStop(value, 0)
-    for (let uptime = 100; uptime < 115; uptime++) story.look(1, uptime, true)
+    const story = new Story('hard-stop-after').told(1_000).told(value)
+    story.look(1, 100, true)
     for (let uptime = 0; uptime < 30; uptime++)
       expect(states(story.look(2, uptime, true))).toContain('worker 1 unread')
   })
 
   test('counts by the largest value that was seen', () => {
-    const story = new Story('hard-stop-after')
-    story.memory.hardStop(300_000, 0)
+    const story = new Story('hard-stop-after').told(300_000)
     story.look(1, 100, true)
-    story.memory.hardStop(2_000, 1)
+    story.told(2_000)
     for (let uptime = 0; uptime < 30; uptime++)
       expect(states(story.look(2, uptime, true))).toContain('worker 1 unread')
+  })
+
+  test('is no word for a process that a reload was to replace', () => {
+    const story = new Story('hard-stop-after')
+    story.look(1, 100, true)
+    story.told(2_000, false)
+    expect(story.memory.unverified(story.memory.note(story.view(1, 100), 0))).toContain('under way')
+    story.look(2, 0, true)
+    story.told(2_000)
+    for (let uptime = 0; uptime < 30; uptime++)
+      expect(states(story.look(2, uptime, true))).toContain('worker 1 unread')
+    for (let uptime = 0; uptime < 3; uptime++) story.look(3, uptime, true)
+    expect(states(story.look(3, 3, true))).toContain('worker 2 ended')
+  })
+})
+
+describe('a process that only counts as ended', () => {
+  const noteOf = (scopes: readonly LoadScope[]) => scopes.find(({ old }) => old)?.note
+
+  test('is named so if it was given up', () => {
+    const story = new Story('accept')
+    story.look(1, 100, true, 3)
+    expect(noteOf(story.look(2, 0, true))).toContain("oldWorkers: 'accept'")
+  })
+
+  test('is named so if the time of the operator is too short', () => {
+    const story = new Story({ within: 2_000 }).told(300_000)
+    story.look(1, 100, true, 3)
+    story.look(2, 0, true)
+    story.look(2, 1, true)
+    expect(noteOf(story.look(2, 2, true))).toContain('below hard-stop-after')
+  })
+
+  test('is not named so if hard-stop-after has ended it', () => {
+    const story = new Story({ within: 2_000 }).told(1_000)
+    story.look(1, 100, true, 3)
+    story.look(2, 0, true)
+    story.look(2, 1, true)
+    const [, ended] = story.look(2, 2, true)
+    expect(ended).toMatchObject({ state: 'ended' })
+    expect(ended!.note).toBeUndefined()
   })
 })
 

@@ -132,7 +132,7 @@ class Work implements CarefulAdapter<Seen, Sent> {
     const view = await gate.run(ctx, true, () =>
       readRuntime(api, pools, ctx, { learn: followers, now }),
     )
-    memory.note(view.infos, ctx.clock.now())
+    memory.note(view, ctx.clock.now())
     this.#view = view
     const stored = new Map<Change, 'drain' | 'maint' | undefined>()
     for (const change of named.filter(takesMarksBack)) {

@@ -291,20 +291,37 @@ export function parseReload(text: string): ReloadStatus {
   return { status: known ? status : 'unknown', response: response ?? '' }
 }
 
-const reloadsSchema = z.array(z.looseObject({ id: z.string().exactOptional(), status: z.string() }))
+const reloadsSchema = z
+  .array(
+    z.looseObject({
+      id: z.string().exactOptional(),
+      status: z.string(),
+      reload_timestamp: z.number().exactOptional(),
+    }),
+  )
+  .nullable()
 
-/** Reloads by what became of them. One under way may have no id. */
+/** Reloads by what became of them. One under way may have no id; of those that succeeded, the last is listed. */
 export interface Reloads {
   readonly pending: readonly string[]
   readonly failed: readonly string[]
+  readonly succeeded: readonly string[]
+  /** Whether the newest that has ended failed: then the API may tell another configuration than the file has. */
+  readonly lastFailed: boolean
 }
 
 /** The reply of `reloads`. */
 export function parseReloads(text: string): Reloads {
-  const reloads = decode(reloadsSchema, text, 'reloads')
-  const those = (wanted: string): readonly string[] =>
-    reloads.flatMap(({ id = '', status }) => (status === wanted ? [id] : []))
-  return { pending: those('in_progress'), failed: those('failed') }
+  const reloads = decode(reloadsSchema, text, 'reloads') ?? []
+  const those = (wanted: string): typeof reloads =>
+    reloads.filter(({ status }) => status === wanted)
+  const ids = (wanted: string): readonly string[] => those(wanted).map(({ id = '' }) => id)
+  const newest = (wanted: string): number =>
+    Math.max(0, ...those(wanted).map(({ reload_timestamp: at = 0 }) => at))
+  const [pending, failed, succeeded] = [ids('in_progress'), ids('failed'), ids('succeeded')]
+  // Seconds: of two within one it is not known which came last.
+  const lastFailed = failed.length > 0 && newest('failed') >= newest('succeeded')
+  return { pending, failed, succeeded, lastFailed }
 }
 
 const errorSchema = z.looseObject({ message: z.string() })

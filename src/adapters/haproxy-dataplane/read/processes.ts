@@ -1,8 +1,8 @@
 import type { LoadScope, MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
-import type { ProcessInfo } from '../codec/replies.js'
 import type { Settings } from '../options.js'
-import { HardStops, SLACK, type HardStop } from './hard-stop.js'
+import { HardStops, SLACK, type ToldHardStop } from './hard-stop.js'
+import type { RuntimeView } from './read.js'
 
 /** A HAProxy process that answers at present. */
 export interface Process {
@@ -22,6 +22,9 @@ interface Seen {
   /** On the clock: when it was first listed as ended. */
   endedAt?: number
 }
+
+/** What of a look tells of processes. */
+type Look = Pick<RuntimeView, 'infos' | 'sampledAt' | 'configVersion'>
 
 /** For how long an ended process stays listed: longer than any pause between two looks. */
 const KEEP_ENDED = 60_000
@@ -45,8 +48,9 @@ export class ProcessMemory {
   }
 
   /** Takes note of the processes that answered. */
-  note(infos: readonly ProcessInfo[], now: number): readonly Process[] {
-    return infos.map((info, slot) => {
+  note(view: Look, now: number): readonly Process[] {
+    this.#hardStops.version(view.configVersion)
+    return view.infos.map((info, slot) => {
       const last = this.#current[slot]
       const name = `${info.node}/${info.pid}`
       // pids repeat in containers: a younger process with the same pid is another one
@@ -61,14 +65,21 @@ export class ProcessMemory {
         seenAt: same && restarts === last.restarts ? last.process.seenAt : now,
       }
       this.#current[slot] = { process, uptime: info.uptime, restarts }
-      this.#hardStops.present(process.incarnation, now)
+      this.#hardStops.present(process.incarnation, info.uptime, view.sampledAt)
       return process
     })
   }
 
+  /** Whether it is to be asked what became of the last reload: what the file says counts once none is under way. */
+  get asksReloads(): boolean {
+    const follows = this.#oldWorkers === 'wait' || this.#oldWorkers === 'hard-stop-after'
+    return follows && this.#hardStops.asksReloads
+  }
+
   /** Takes note of what the configuration says of how long replaced processes live. */
-  hardStop(value: HardStop | 'unread', now: number): void {
-    this.#hardStops.read(value, now)
+  hardStop(told: ToldHardStop, now: number): void {
+    const present = this.#current.map(({ process }) => process.incarnation)
+    this.#hardStops.read(told, present, now)
   }
 
   /**
@@ -140,7 +151,9 @@ export class ProcessMemory {
 
   /** Why what the operator says of replaced processes can't be so. */
   #contradiction(): string | undefined {
-    const { largest, unread } = this.#hardStops
+    const { largest, unread, isVoid } = this.#hardStops
+    if (this.#oldWorkers === 'hard-stop-after' && typeof largest === 'number' && isVoid)
+      return `a reload is under way or has failed, so hard-stop-after of HAProxy's configuration (${largest} ms) need not be what its processes were started with`
     if (this.#oldWorkers === 'hard-stop-after' || typeof this.#oldWorkers === 'object') {
       if (unread)
         return "HAProxy's configuration could not be read yet, so it is not known whether oldWorkers applies"
@@ -170,10 +183,17 @@ export class ProcessMemory {
     const lives = this.#lives(entry.scope.incarnation)
     const ended = processes.length > 0 && processes.every((p) => now - p.seenAt >= lives)
     if (!entry.held || this.#oldWorkers === 'accept' || ended) {
-      this.#end(entry, now)
+      this.#end(entry, now, ended ? this.#contradiction() : this.#givenUp(entry))
       return
     }
     entry.scope = { ...entry.scope, state: 'unread', old: true, note: this.#unreadNote(lives) }
+  }
+
+  /** Why a process counts as ended that may not have. */
+  #givenUp({ held }: Seen): string {
+    return held && this.#oldWorkers === 'accept'
+      ? "given up by oldWorkers: 'accept'"
+      : 'replaced by a reload before the member was drained, and not seen since'
   }
 
   /** How long a process that was seen may live on after it was replaced, in milliseconds. */
@@ -188,10 +208,15 @@ export class ProcessMemory {
       return `replaced by a reload; oldWorkers.within (${this.#oldWorkers.within} ms) counts from the start of the present process`
     if (lives < Infinity)
       return `replaced by a reload; HAProxy ends it by hard-stop-after, ${lives} ms after the present process was first seen`
-    return 'replaced by a reload; the Data Plane API cannot see what it still holds: set oldWorkers'
+    const why =
+      typeof this.#hardStops.largest === 'number'
+        ? ", and hard-stop-after of HAProxy's configuration was not known before it was started"
+        : ''
+    return `replaced by a reload; the Data Plane API cannot see what it still holds${why}: set oldWorkers: { within: <hard-stop-after that it was started with> }`
   }
 
-  #end(entry: Seen, now: number): void {
+  /** @param note - where it only counts as ended */
+  #end(entry: Seen, now: number, note?: string): void {
     entry.endedAt ??= now
     const { scope, incarnation, sampledAt, arrivals } = entry.scope
     entry.scope = {
@@ -203,6 +228,7 @@ export class ProcessMemory {
       queued: 0,
       ...(arrivals === undefined ? {} : { arrivals }),
       old: true,
+      ...(note === undefined ? {} : { note }),
     }
   }
 

@@ -2,7 +2,7 @@ import { doubling, retried } from '../../../kit/retry.js'
 import type { CallContext, MaintEffect, MemberRef } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import type { HardStop } from '../read/hard-stop.js'
+import type { ToldHardStop } from '../read/hard-stop.js'
 import { PROVIDER, type DataplaneApi } from './session.js'
 import {
   parseConfigServer,
@@ -15,6 +15,7 @@ import {
   type Versioned,
 } from '../codec/configuration.js'
 import { isNamed, parseRaw, type RawServers } from '../codec/raw.js'
+import { parseReloads } from '../codec/replies.js'
 
 /** What the configuration says about one server. */
 export interface Configured {
@@ -50,6 +51,9 @@ const WRITE_ATTEMPTS = 24
 
 /** A configuration write may run HAProxy's own check over a large file. */
 const WRITE_TIMEOUT = 30_000
+
+/** The list of reloads takes a millisecond, unless a reload is running. */
+const RELOADS_TIMEOUT = 500
 
 /** So this API says that a section is kept from this user, or that it has no such path. */
 const WITHHELD: ReadonlySet<number> = new Set([403, 404, 405, 501])
@@ -90,46 +94,74 @@ export class Configuration {
     if (servers === undefined) return () => UNKNOWN
     this.#pools.set(pool, { stamp, servers })
     for (const member of members) {
-      if (!servers.has(member)) servers.set(member, await this.#elsewhere(pool, member, stamp, ctx))
+      if (servers.has(member)) continue
+      const found = await this.#elsewhere(pool, member, stamp, ctx)
+      if (found !== undefined) servers.set(member, found)
+      else this.#pools.delete(pool) // asked for again at the next look
     }
     return (member) => servers.get(member) ?? UNKNOWN
   }
 
-  /** A server that the API has not in its configuration. */
+  /** A server that the API does not list in its configuration; undefined where that can't be told just now. */
   async #elsewhere(
     pool: string,
     member: string,
     stamp: string,
     ctx: CallContext,
-  ): Promise<Configured> {
+  ): Promise<Configured | undefined> {
     if (this.#raw?.stamp !== stamp) {
       const { paths } = await this.#api.served(ctx)
       const reply = await this.#api.get(paths.configRaw, ctx)
+      if (reply.status !== 200 && !WITHHELD.has(reply.status)) return undefined
       this.#raw = { stamp, servers: reply.status === 200 ? parseRaw(reply.text) : undefined }
     }
     const { servers } = this.#raw
     if (servers === undefined) return UNKNOWN
     const found = servers(pool, member)
     if (found === undefined) return { ...UNKNOWN, place: 'run time', named: false }
-    const { cuts, ...said } = found
-    return { ...UNKNOWN, ...said, maint: cuts ? 'cuts' : 'gentle' }
+    const { cuts, place, ...said } = found
+    // The file has its line: the list was cut short, or is not of the file.
+    if (place === 'line') return undefined
+    return { ...UNKNOWN, ...said, place, maint: cuts ? 'cuts' : 'gentle' }
   }
 
   /**
-   * What the configuration says of how long a replaced process lives; undefined where that was told for
-   * this stamp already. `unread`: it could not be read just now, and is asked for again.
+   * What the configuration says of how long a replaced process lives; undefined where that was told for this stamp
+   * already. What could not be read just now is asked for again.
+   *
+   * @param asksReloads - whether to ask too what became of the last reload
    */
-  async hardStop(stamp: string, ctx: CallContext): Promise<HardStop | 'unread' | undefined> {
-    if (this.#hardStopAt === stamp) return undefined
+  async hardStop(
+    stamp: string,
+    asksReloads: boolean,
+    ctx: CallContext,
+  ): Promise<ToldHardStop | undefined> {
+    if (this.#hardStopAt === stamp && !asksReloads) return undefined
     const { paths, tree } = await this.#api.served(ctx)
     const reply = await this.#api.get(paths.configGlobal, ctx)
     const isWithheld = WITHHELD.has(reply.status)
-    if (!isWithheld && reply.status !== 200) return 'unread'
+    if (!isWithheld && reply.status !== 200) return { value: 'unread', settled: false }
     const value = isWithheld
       ? 'unknown'
       : (this.#api.parse(reply, (text) => parseHardStopAfter(tree, text)) ?? 'unset')
     this.#hardStopAt = stamp
-    return value
+    return { value, settled: !asksReloads || (await this.#isSettled(ctx)) }
+  }
+
+  /** While a reload runs the list hangs under the API's lock: that is an answer too, and no look waits for more. */
+  async #isSettled(ctx: CallContext): Promise<ToldHardStop['settled']> {
+    const { paths } = await this.#api.served(ctx)
+    try {
+      const reply = await this.#api.get(paths.reloads, ctx, RELOADS_TIMEOUT)
+      if (WITHHELD.has(reply.status)) return 'withheld'
+      if (reply.status !== 200) return false
+      const { pending, lastFailed } = this.#api.parse(reply, parseReloads)
+      return pending.length === 0 && !lastFailed
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      if (!isDrainableError(error)) throw error
+      return false
+    }
   }
 
   /** Forgets what was read of a backend. */

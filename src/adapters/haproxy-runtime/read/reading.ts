@@ -53,7 +53,10 @@ export class Readings {
       scopes.push({ ...base, state: 'unread', inForce: false, old, note })
     }
     for (const { process: other, note, listed } of others.unread) {
-      if (!listed && this.#point.unseen.isGivenUp(other)) continue
+      if (!listed && this.#point.unseen.isGivenUp(other)) {
+        if (this.#settings.oldWorkers === 'accept') scopes.push(givenUp(other, sight.sampledAt))
+        continue
+      }
       if (!listed && !other.view.hasRead(ref)) continue
       // A process that has never served the socket: see `coming()`.
       const old = this.#point.others.isOld(other.scope)
@@ -194,6 +197,12 @@ export class Readings {
     if (others.blind !== undefined) return others.blind
     return unseen.doubt
   }
+}
+
+/** A process that was given up: nothing shows that it has ended, and what it held may go on. */
+function givenUp({ scope, incarnation = '' }: Process, sampledAt: number): LoadScope {
+  const note = "given up by oldWorkers: 'accept'"
+  return { scope, incarnation, state: 'ended', sampledAt, active: 0, queued: 0, old: true, note }
 }
 
 /** A member's key, also behind a combined provider. */
