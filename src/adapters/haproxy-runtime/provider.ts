@@ -35,7 +35,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
   readonly instance: string
   readonly #settings: Settings
   readonly #followers = new Followers()
-  /** Members held through this provider and not restored, by key. */
+  /** Members whose hold has passed the checks and that were not restored, by key. */
   readonly #held = new Set<string>()
   readonly #point: ControlPoint
   readonly #readings: Readings
@@ -121,11 +121,15 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
         }
       },
     }
+    const before = new Set(this.#held)
     const results = await carefulApply(adapter, changes, ctx)
     for (const [index, { kind, ref }] of changes.entries()) {
-      if (results[index]?.status === 'rejected') continue
-      if (kind === 'hold') this.#held.add(keyOf(ref))
-      else if (kind !== 'terminate') this.#held.delete(keyOf(ref))
+      const status = results[index]?.status
+      const key = keyOf(ref)
+      if (kind === 'hold' && status === 'unchanged') this.#held.add(key)
+      else if (kind === 'hold' && status === 'rejected' && !before.has(key)) this.#held.delete(key)
+      else if (kind !== 'hold' && kind !== 'terminate' && status !== 'rejected')
+        this.#held.delete(key)
     }
     return results
   }
@@ -175,6 +179,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
       channel: this.#point.channel(process),
       others: changes.some(({ kind }) => kind === 'terminate') ? this.#point.oldChannels() : [],
       isHeld: (ref) => this.#held.has(keyOf(ref)),
+      passed: (ref) => void this.#held.add(keyOf(ref)),
       hasStrays: (ref) => process.strays.of(ref) > 0 || this.#point.others.hasStrays(ref),
       followers: (ref) => this.#followers.of(ref),
       keepFollowers: this.#settings.keepFollowers,

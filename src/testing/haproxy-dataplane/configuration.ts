@@ -9,7 +9,10 @@ const AT_RUNTIME = new Set(['weight', 'address', 'port', 'maintenance', 'health_
 
 export function list(api: Api, call: Call): Answer {
   const { backend } = target(api, call)
-  return bare(api, api.store.seen(call.query).servers(backend) ?? [])
+  const servers = api.store.seen(call.query).servers(backend)
+  // seen with 3.4.2: null for a backend without lines of servers, [] for one that is not there
+  const isNull = api.generation.chi && servers?.length === 0
+  return bare(api, isNull ? null : (servers ?? []))
 }
 
 export function one(api: Api, call: Call): Answer {

@@ -47,7 +47,7 @@ backend web2
 `)!
     expect(servers('web', 's1')).toBeUndefined()
     expect(servers('web', 's2')).toMatchObject({ cuts: false })
-    expect(servers('web2', 's1')).toBeUndefined() // the API has it
+    expect(servers('web2', 's1')).toMatchObject({ place: 'line' }) // the API lists it
   })
 })
 

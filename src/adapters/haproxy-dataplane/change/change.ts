@@ -13,7 +13,7 @@ import { refusal } from '../../../kit/errors.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { abortable } from '../../../provider/abort.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
-import { type DrainableError, isDrainableError } from '../../../provider/error.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { isLost, PROVIDER } from '../session/session.js'
 import { DurableMarks } from './durable.js'
@@ -46,7 +46,7 @@ export class Changer {
   readonly #tools: Tools
   readonly #parts: Parts
   readonly #turn = new Turnstile()
-  /** What was held through this provider and not given back: a hold of it takes nothing more. */
+  /** What was held through this provider and not given back, past all checks: a hold of it takes nothing more. */
   readonly #held = new Set<string>()
 
   constructor(tools: Tools) {
@@ -67,23 +67,27 @@ export class Changer {
   async #inOrder(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
     const order = orderOf(changes, this.#tools.followers)
     const all: ChangeResult[] = []
+    const before = new Set(this.#held)
     const result = (place: number, one: ChangeResult): void => {
       const i = order[place] ?? place
       all[i] = one
-      this.#note(changes[i], one)
+      this.#note(changes[i], one, before)
       ctx.result?.(i, one)
     }
-    const work = new Work(this.#tools, this.#parts, (ref) => this.#held.has(refKey(ref)))
+    const work = new Work(this.#tools, this.#parts, this.#held)
     const ordered = order.flatMap((i) => changes[i] ?? [])
     const results = await carefulApply(work, ordered, { ...ctx, result })
     for (const [place, one] of results.entries()) all[order[place] ?? place] = one
     return all
   }
 
-  #note(change: Change | undefined, { status }: ChangeResult): void {
-    if (change === undefined || status === 'rejected') return
-    if (change.kind === 'hold') this.#held.add(refKey(change.ref))
-    else if (change.kind !== 'terminate') this.#held.delete(refKey(change.ref))
+  /** What is held no longer is to pass the checks again: one that was given back, and a first hold that was refused. */
+  #note(change: Change | undefined, { status }: ChangeResult, before: ReadonlySet<string>): void {
+    if (change === undefined || change.kind === 'terminate') return
+    const key = refKey(change.ref)
+    const kept =
+      change.kind === 'hold' ? status !== 'rejected' || before.has(key) : status === 'rejected'
+    if (!kept) this.#held.delete(key)
   }
 }
 
@@ -101,11 +105,11 @@ class Work implements CarefulAdapter<Seen, Sent> {
   readonly terminate: Send<'terminate', Seen, Sent> | Cannot
   readonly #tools: Tools
   readonly #parts: Parts
-  readonly #isHeld: (ref: MemberRef) => boolean
+  readonly #held: Set<string>
   #view: RuntimeView | undefined
 
-  constructor(tools: Tools, parts: Parts, isHeld: (ref: MemberRef) => boolean) {
-    this.#isHeld = isHeld
+  constructor(tools: Tools, parts: Parts, held: Set<string>) {
+    this.#held = held
     this.#tools = tools
     this.#parts = parts
     this.terminate =
@@ -128,7 +132,7 @@ class Work implements CarefulAdapter<Seen, Sent> {
     if (named.length === 0) return () => undefined
     const pools = new Set(named.map(({ ref }) => ref.pool))
     const { api, gate, memory, followers } = this.#tools
-    const now = named.some(({ kind, ref }) => kind === 'hold' && !this.#isHeld(ref))
+    const now = named.some(({ kind, ref }) => kind === 'hold' && !this.#held.has(refKey(ref)))
     const view = await gate.run(ctx, true, () =>
       readRuntime(api, pools, ctx, { learn: followers, now }),
     )
@@ -164,8 +168,24 @@ class Work implements CarefulAdapter<Seen, Sent> {
     return storedHold(configured(member), settings.durable)
   }
 
-  hold(change: ChangeOf<'hold'>, seen: Seen, ctx: CallContext): Promise<Step> {
+  async hold(change: ChangeOf<'hold'>, seen: Seen, ctx: CallContext): Promise<Step> {
+    const { ref } = change
+    const key = refKey(ref)
+    try {
+      if (!this.#held.has(key)) await this.#check(ref, seen, ctx)
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      if (!isDrainableError(error)) throw error
+      return unsent(ref, error)
+    }
+    this.#held.add(key)
     return this.#guarded(change, seen, ctx, (undo) => this.#hold(change, seen, undo, ctx))
+  }
+
+  /** What stands against a first hold. Nothing is sent before it is known, and it is asked for again until it is. */
+  async #check(ref: MemberRef, { found, view }: Seen, ctx: CallContext): Promise<void> {
+    if (found.verdict.own === 'ready') await keepFollowers(this.#tools, ref, ctx)
+    await this.#assertDurable(ref, view, ctx)
   }
 
   restore(change: ChangeOf<'restore'>, seen: Seen, ctx: CallContext): Promise<Step> {
@@ -252,10 +272,6 @@ class Work implements CarefulAdapter<Seen, Sent> {
     undo: Undo,
     ctx: CallContext,
   ): Promise<Step> {
-    if (!this.#isHeld(ref) && found.verdict.own === 'ready') {
-      await keepFollowers(this.#tools, ref, ctx)
-    }
-    if (!this.#isHeld(ref)) await this.#assertDurable(ref, view, ctx)
     this.#tools.memory.holding(ref, ctx.clock.now())
     const rewrite = await this.#mark(ref, to, found, undo, ctx)
     const answer = await askServer(this.#tools.api, ref, to, ctx)
@@ -272,8 +288,10 @@ class Work implements CarefulAdapter<Seen, Sent> {
     const configured = await configuration.servers(ref.pool, [ref.member], configStamp(view), ctx)
     const { place } = configured(ref.member)
     if (place === 'line' || place === 'run time') return
-    const words = `${formatRef(ref)} can't be drained durably: ${NOT_DURABLE[place] ?? ''}; use durable: false for it`
-    throw refusal('UNSUPPORTED', words, { provider: PROVIDER, ref })
+    const words = `${formatRef(ref)} can't be drained durably: ${NOT_DURABLE[place] ?? ''}`
+    if (place === 'unread') throw refusal('CONFLICT', words, { provider: PROVIDER, ref }, true)
+    const help = 'use durable: false for it'
+    throw refusal('UNSUPPORTED', `${words}; ${help}`, { provider: PROVIDER, ref })
   }
 
   async #mark(
@@ -329,6 +347,15 @@ class Work implements CarefulAdapter<Seen, Sent> {
 /** Whether a change asks for what a ready server still has in the file to be taken back. */
 function takesMarksBack(change: Change): boolean {
   return change.kind === 'restore' && change.expect === 'ready' && change.to === 'ready'
+}
+
+/** Refused by a check; or the check could not be made, and is made again. */
+function unsent(ref: MemberRef, error: DrainableError): ChangeResult {
+  if (!isLost(error)) return { ref, status: 'rejected', error: about(ref, error) }
+  const words = `${formatRef(ref)} was not changed: ${error.message}`
+  const retryable = error.code === 'MALFORMED_REPLY' || error.retryable
+  const data = { provider: PROVIDER, ref, retryable, cause: error }
+  return { ref, status: 'rejected', error: new DrainableError(error.code, words, data) }
 }
 
 function begin(sent: Sent): Later<Sent> {

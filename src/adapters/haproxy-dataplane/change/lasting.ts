@@ -21,7 +21,7 @@ const STUCK_FOR = 60_000
  */
 const READ_AGAIN = { every: 50, within: 1_000 } as const
 
-const NONE: Reloads = { pending: [], failed: [] }
+const NONE: Reloads = { pending: [], failed: [], succeeded: [], lastFailed: false }
 
 /**
  * Makes durable writes last. A write that needs no reload is lost where a reload that others have asked

@@ -24,13 +24,15 @@ export function parseConfigServer(
   return versioned(tree, configServerSchema, text, header, 'configuration server')
 }
 
-/** The reply of `configuration/...servers`. */
+/** The reply of `configuration/...servers`. An empty backend is `null` in 3.4.2: Go's list of nothing. */
 export function parseConfigServers(
   tree: Tree,
   text: string,
   header: string | undefined,
 ): Versioned<readonly ConfigServer[]> {
-  return versioned(tree, z.array(configServerSchema), text, header, 'configuration servers')
+  const schema = z.array(configServerSchema).nullable()
+  const { version, data } = versioned(tree, schema, text, header, 'configuration servers')
+  return { version, data: data ?? [] }
 }
 
 /** The reply of `configuration/version`. */
@@ -54,14 +56,9 @@ export interface Section {
 
 /** A reply about a backend or about defaults sections. */
 export function parseSections(tree: Tree, text: string): readonly Section[] {
-  const { data } = versioned(
-    tree,
-    oneOrMany(sectionSchema),
-    text,
-    undefined,
-    'configuration section',
-  )
-  return data.map(({ name, from, default_server: settings }) => ({
+  const schema = oneOrMany(sectionSchema).nullable()
+  const { data } = versioned(tree, schema, text, undefined, 'configuration section')
+  return (data ?? []).map(({ name, from, default_server: settings }) => ({
     name,
     from: from ?? undefined,
     defaultServer: settings ?? {},

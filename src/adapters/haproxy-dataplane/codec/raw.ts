@@ -4,9 +4,10 @@
 import { isIP } from 'node:net'
 import { isObject } from '../../../kit/json.js'
 
-/** Where a server stands that the API's own configuration does not have. */
+/** Where a server stands that the API's own configuration does not list. */
 export interface RawServer {
-  readonly place: 'listen' | 'template'
+  /** `line`: in a line of its own in a backend, which the API would list. */
+  readonly place: 'line' | 'listen' | 'template'
   /** Whether its address is a name. */
   readonly named: boolean
   /** `on-marked-down shutdown-sessions`: maint cuts. */
@@ -41,8 +42,8 @@ export function parseRaw(text: string): RawServers | undefined {
     for (const section of sections) {
       if (section.name !== pool || !['backend', 'listen'].includes(section.kind)) continue
       const line = section.lines.find((words) => names(words, member))
-      const isTemplate = line?.[0] === 'server-template'
-      if (line === undefined || (section.kind === 'backend' && !isTemplate)) continue
+      if (line === undefined) continue
+      const isTemplate = line[0] === 'server-template'
       const settings = [
         line,
         ...defaultServers(section),
@@ -51,7 +52,7 @@ export function parseRaw(text: string): RawServers | undefined {
       const has = (key: string, value: string): boolean =>
         settings.some((words) => words.some((word, i) => word === key && words[i + 1] === value))
       return {
-        place: isTemplate ? 'template' : 'listen',
+        place: isTemplate ? 'template' : section.kind === 'listen' ? 'listen' : 'line',
         named: isNamed(line[isTemplate ? 3 : 2]?.replace(/:[^:]*$/, '')),
         cuts: has('on-marked-down', 'shutdown-sessions'),
         cutsBackups: has('on-marked-up', 'shutdown-backup-sessions'),

@@ -181,6 +181,12 @@ export function hintsOf(
   }
   const lost = settings.durable && config?.known === false ? NOT_DURABLE[config.place] : undefined
   if (lost !== undefined) hints.push(lost)
+  const unsure = settings.maintCuts === undefined && (config?.maint ?? 'unknown') === 'unknown'
+  if (own === 'drain' && unsure) {
+    hints.push(
+      'what maint does to its connections is not known from the configuration, so it is not sealed: maintCuts says it',
+    )
+  }
   return hints
 }
 
@@ -193,6 +199,7 @@ export const NOT_DURABLE: Readonly<Record<Configured['place'], string | undefine
     'it is a slot of a server-template, which this API can not write: a reload forgets its drain',
   unknown:
     "the API does not have it in its configuration, and configuration/raw can't be read: a reload may forget its drain",
+  unread: "the configuration can't be read just now: a reload may forget its drain",
 }
 
 /** What keeps a server out of balancing after a reload. */

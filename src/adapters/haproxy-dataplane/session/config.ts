@@ -27,9 +27,9 @@ export interface Configured {
   readonly known: boolean
   /**
    * Where else it stands: in a `listen` section or a `server-template`, which this API can't write; not in
-   * the file at all (`run time`), or it can't be told.
+   * the file at all (`run time`); it can't be told (`unknown`), or not just now (`unread`).
    */
-  readonly place: 'line' | 'listen' | 'template' | 'run time' | 'unknown'
+  readonly place: 'line' | 'listen' | 'template' | 'run time' | 'unknown' | 'unread'
   /** Whether its address comes from a name: then it can move to another server. */
   readonly named: boolean | 'unknown'
   readonly weight: number | null
@@ -45,6 +45,8 @@ const UNKNOWN: Configured = {
   weight: null,
   maintenance: null,
 }
+
+const UNREAD: Configured = { ...UNKNOWN, place: 'unread' }
 
 /** How often a write that met another one is tried again, each time from a fresh read. */
 const WRITE_ATTEMPTS = 24
@@ -91,7 +93,8 @@ export class Configuration {
   ): Promise<(member: string) => Configured> {
     const cached = this.#pools.get(pool)
     const servers = cached?.stamp === stamp ? cached.servers : await this.#read(pool, stamp, ctx)
-    if (servers === undefined) return () => UNKNOWN
+    if (servers === 'unknown' || servers === 'unread')
+      return () => (servers === 'unknown' ? UNKNOWN : UNREAD)
     this.#pools.set(pool, { stamp, servers })
     for (const member of members) {
       if (servers.has(member)) continue
@@ -99,7 +102,7 @@ export class Configuration {
       if (found !== undefined) servers.set(member, found)
       else this.#pools.delete(pool) // asked for again at the next look
     }
-    return (member) => servers.get(member) ?? UNKNOWN
+    return (member) => servers.get(member) ?? UNREAD
   }
 
   /** A server that the API does not list in its configuration; undefined where that can't be told just now. */
@@ -346,12 +349,12 @@ export class Configuration {
     pool: string,
     stamp: string,
     ctx: CallContext,
-  ): Promise<Map<string, Configured> | undefined> {
+  ): Promise<Map<string, Configured> | 'unknown' | 'unread'> {
     const { paths, tree } = await this.#api.served(ctx)
     const lines = await this.#api.get(paths.configServers(pool), ctx)
     // 3.2 and later say so of a `listen` section, earlier ones list nothing
     if (lines.status === 404) return new Map()
-    if (lines.status !== 200) return undefined
+    if (lines.status !== 200) return WITHHELD.has(lines.status) ? 'unknown' : 'unread'
     const { data } = this.#api.parse(lines, (text) =>
       parseConfigServers(tree, text, lines.configVersion),
     )

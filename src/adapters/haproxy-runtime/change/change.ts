@@ -85,6 +85,7 @@ async function hold(
   const short =
     first && ownState(found.admin) === 'ready' ? await leavesTooFew(shop, ref, ctx) : undefined
   if (short !== undefined) return rejected(ref, short)
+  shop.passed(ref)
   const command = setState(ref, to)
   const reply = await tell(shop, ref, command, ctx)
   return reply === '' ? { ref, status: 'applied' } : rejected(ref, refused(ref, command, reply))

@@ -26,6 +26,8 @@ export interface Workshop {
    * Whether this provider holds it already: a hold then only puts it back, takes no capacity, and is never refused.
    */
   readonly isHeld: (ref: MemberRef) => boolean
+  /** Takes note that nothing stands against a hold of it. */
+  readonly passed: (ref: MemberRef) => void
   /** Whether work at its address stands in the row of another server. */
   readonly hasStrays: (ref: MemberRef) => boolean
   /** Returns the servers that track this one and are drained along with it. */
