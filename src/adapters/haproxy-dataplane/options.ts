@@ -50,6 +50,14 @@ export interface HaproxyDataplaneOptions {
    */
   readonly durable?: boolean | undefined
   /**
+   * What confirms that a durable drain is undone. A reload that succeeded in mid-drain has taken its marks into the
+   * API's last good file, which a reload that fails puts back. `reload`: an undo then asks for a reload of its own
+   * and waits for it, {@link HaproxyDataplaneOptions.reloadTimeout} at most; it resets drains that are not durable
+   * until they are put back. Default: none, `hints` of the member tell of it. Only with
+   * {@link HaproxyDataplaneOptions.durable}.
+   */
+  readonly confirm?: 'reload' | undefined
+  /**
    * How many serving servers each backend must keep that has servers which `track` the drained one: they are drained
    * along with it. A drain that would leave fewer is refused (`POOL_AT_MINIMUM`). `keepReady` of the drain counts
    * only the drained member.
@@ -103,6 +111,7 @@ const schema = z
     url: urlOption('https://lb1.example:5555'),
     socketPath: pathOption().exactOptional(),
     durable: z.boolean().default(false),
+    confirm: z.literal('reload').exactOptional(),
     keepFollowers: z.int().min(0).default(1),
     membership: z.enum(['runtime', 'configuration']).default('runtime'),
     oldWorkers: z
@@ -122,6 +131,11 @@ const schema = z
     reloadTimeout: durationOption({ min: 1_000 }).default(25_000),
   })
   .superRefine(refusePlaintext)
+  .superRefine(({ confirm, durable }, context) => {
+    if (confirm === undefined || durable) return
+    const message = 'expected durable: true beside it: no other drain writes marks into the file'
+    context.addIssue({ code: 'custom', path: ['confirm'], message })
+  })
   .superRefine(({ oldWorkers, runtime }, context) => {
     if (oldWorkers === undefined || runtime === undefined) return
     const message =

@@ -14,6 +14,7 @@ import type {
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { DataplaneApi, PROVIDER } from './session/session.js'
 import { Changer } from './change/change.js'
+import { LastGood } from './change/last-good.js'
 import { Configuration, type Configured } from './session/config.js'
 import { PollGate } from './session/gate.js'
 import {
@@ -62,6 +63,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly #moved = new MovedAddresses()
   readonly #retries = new Retries()
   readonly #configuration: Configuration
+  readonly #lastGood: LastGood
   readonly #changer: Changer
   readonly #eyes: RuntimeEyes | undefined
 
@@ -72,6 +74,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     this.#memory = new ProcessMemory(settings.oldWorkers)
     this.#configuration = new Configuration(this.#api)
     this.#eyes = settings.runtime && new RuntimeEyes(settings.runtime)
+    this.#lastGood = new LastGood(this.#api)
     this.#changer = new Changer({
       api: this.#api,
       settings,
@@ -79,6 +82,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       memory: this.#memory,
       followers: this.#followers,
       configuration: this.#configuration,
+      lastGood: this.#lastGood,
     })
   }
 
@@ -195,9 +199,10 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const followers = this.#followers.of(ref)
     const blind = this.#eyes === undefined && this.#settings.oldWorkers === 'wait'
     const busy = blind ? this.#reloads.hint(ctx.clock.now()) : undefined
+    const left = own === 'ready' ? this.#lastGood.hint(ref, view.infos) : undefined
     const hints = [
       ...hintsOf(found, config, this.#settings, followers),
-      ...(busy === undefined ? [] : [busy]),
+      ...[busy, left].filter((hint) => hint !== undefined),
     ]
     return {
       ref,
@@ -213,7 +218,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       ...(config === undefined || this.#settings.maintCuts !== undefined
         ? {}
         : { maint: config.maint }),
-      native: toNative(found, config, this.#settings.durable, followers),
+      native: toNative(found, config, this.#settings.durable, followers, view.infos),
       ...(verdict.hidden === true ? { sealed: false } : {}),
       ...(verdict.setBy === undefined ? {} : { setBy: verdict.setBy }),
       ...(unverified === undefined ? {} : { unverified }),

@@ -54,6 +54,8 @@ export interface ReadyReport {
     /** The own state it was found in. */
     readonly wasAdmin: AdminState
     readonly health: Health
+    /** What of it can come back, or what else a person should know: the balancer's hints at the last look. */
+    readonly hints?: readonly string[]
   }[]
 }
 
@@ -259,9 +261,11 @@ async function readyCombined(
 
 function opened(member: MemberReport, goal: OpenGoal | undefined): ReadyReport['members'][number] {
   const { ref, lastReading, wasAdmin } = member
+  const { health = 'unknown', hints = [] } = lastReading?.present === true ? lastReading : {}
   return {
     ref,
     wasAdmin: goal?.wasAdmin ?? wasAdmin,
-    health: lastReading?.present === true ? lastReading.health : 'unknown',
+    health,
+    ...(hints.length === 0 ? {} : { hints }),
   }
 }

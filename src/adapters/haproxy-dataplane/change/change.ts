@@ -24,6 +24,7 @@ import { orderOf } from './order.js'
 import { isName } from '../codec/paths.js'
 import { PutBack } from './put-back.js'
 import { askServer } from './put-server.js'
+import { nameOf } from '../read/followers.js'
 import { Restorer } from './restore.js'
 import { readRuntime, type Found, type RuntimeView } from '../read/read.js'
 import { about, isDone, wishOf } from './settle.js'
@@ -273,7 +274,7 @@ class Work implements CarefulAdapter<Seen, Sent> {
     ctx: CallContext,
   ): Promise<Step> {
     this.#tools.memory.holding(ref, ctx.clock.now())
-    const rewrite = await this.#mark(ref, to, found, undo, ctx)
+    const rewrite = await this.#mark(ref, to, found, view, undo, ctx)
     const answer = await askServer(this.#tools.api, ref, to, ctx)
     const sent = { ref, wished: to, exactly: false, before: found, view, undo, rewrite, ...answer }
     // Looked at now: once the server that it tracks is drained, its own drain can't be seen.
@@ -298,19 +299,21 @@ class Work implements CarefulAdapter<Seen, Sent> {
     ref: MemberRef,
     to: 'drain' | 'maint',
     found: Found,
+    { infos }: RuntimeView,
     undo: Undo,
     ctx: CallContext,
   ): Promise<Sent['rewrite']> {
     if (!this.#tools.settings.durable) return undefined
     const { marks } = this.#parts
+    const processes = nameOf(infos)
     // It runs with a weight: what the API tells of a mark may be its memory alone, after a reload that failed.
-    const told = await marks.set(ref, to, found, ctx)
+    const told = await marks.set(ref, to, found, ctx, { processes })
     const doubtful = told === undefined && weightOf(found) > 0
-    const before = doubtful ? await marks.set(ref, to, found, ctx, true) : told
+    const before = doubtful ? await marks.set(ref, to, found, ctx, { anew: true, processes }) : told
     if (before === undefined) return undefined
     undo.first(() => marks.putBack(ref, before, ctx))
     undo.last(() => marks.weigh(ref, before, found, ctx))
-    return (anew) => marks.set(ref, to, found, ctx, anew)
+    return (anew) => marks.set(ref, to, found, ctx, { anew, processes })
   }
 
   /**

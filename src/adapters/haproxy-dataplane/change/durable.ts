@@ -30,7 +30,7 @@ export class DurableMarks {
   /**
    * Writes the mark.
    *
-   * @param anew - where it is there too
+   * @param how - whether it is written where it is there too (`anew`); the processes that answer
    * @returns the marks before, where something was written; a server that is not configured needs none
    */
   async set(
@@ -38,7 +38,7 @@ export class DurableMarks {
     to: 'drain' | 'maint',
     found: Found,
     ctx: CallContext,
-    anew = false,
+    { anew = false, processes }: { readonly anew?: boolean; readonly processes: string },
   ): Promise<Marks | undefined> {
     const line = await this.#configuration.edit(
       ref,
@@ -52,7 +52,9 @@ export class DurableMarks {
     )
     const before = line && marksOf(line)
     if (before !== undefined && before.weight !== 0) {
-      this.#before.set(refKey(ref), { weight: weightOf(found), configured: before })
+      const weight = weightOf(found)
+      const known = this.#before.get(refKey(ref))?.processes ?? processes
+      this.#before.set(refKey(ref), { weight, configured: before, processes: known })
     }
     return before
   }
@@ -101,6 +103,11 @@ export class DurableMarks {
       ctx,
     )
     return line && marksOf(line)
+  }
+
+  /** The processes in which its marks were first written; undefined where that is not known. */
+  writtenIn(ref: MemberRef, native: Json | undefined): string | undefined {
+    return this.#before.get(refKey(ref))?.processes ?? readNative(native)?.processes
   }
 
   /** The drain is undone: what was before it is of no more use. */

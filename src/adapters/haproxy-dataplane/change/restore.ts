@@ -10,6 +10,7 @@ import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { PROVIDER } from '../session/session.js'
 import type { DurableMarks, Marks } from './durable.js'
 import { configStamp, readNative, weightOf } from '../read/reading.js'
+import { nameOf } from '../read/followers.js'
 import { askServer, putServer } from './put-server.js'
 import type { Found, RuntimeView } from '../read/read.js'
 import { isWeightless } from '../read/state.js'
@@ -58,7 +59,7 @@ export class Restorer {
     if (durable && to === 'ready') {
       let cleared = await this.#clear(change, found, view, undo, ctx)
       if (cleared === undefined && closed && (native?.weight ?? 0) > 0) {
-        await this.#closeInFile(ref, found, undo, ctx)
+        await this.#closeInFile(ref, found, view, undo, ctx)
         cleared = await this.#clear(change, found, view, undo, ctx)
       }
       const siblings = siblingsOf(ref, view)
@@ -120,7 +121,10 @@ export class Restorer {
     const { ref, native } = change
     const siblings = siblingsOf(ref, view)
     const marks = await this.#marks.clear(ref, native, found, { siblings }, ctx)
-    if (marks !== undefined) undo.first(() => this.#remark(ref, marks, view, ctx))
+    if (marks === undefined) return undefined
+    undo.first(() => this.#remark(ref, marks, view, ctx))
+    const writtenIn = this.#marks.writtenIn(ref, native)
+    await this.#tools.lastGood.cleared(ref, writtenIn, view.infos, ctx)
     return marks
   }
 
@@ -128,8 +132,15 @@ export class Restorer {
    * The file has a weight, and the process runs with 0: a reload began with the file of before our last write.
    * The API applies what differs from the file alone, so the mark is written once more.
    */
-  async #closeInFile(ref: MemberRef, found: Found, undo: Undo, ctx: CallContext): Promise<void> {
-    const before = await this.#marks.set(ref, 'drain', found, ctx)
+  async #closeInFile(
+    ref: MemberRef,
+    found: Found,
+    { infos }: RuntimeView,
+    undo: Undo,
+    ctx: CallContext,
+  ): Promise<void> {
+    const processes = nameOf(infos)
+    const before = await this.#marks.set(ref, 'drain', found, ctx, { processes })
     if (before !== undefined) undo.last(() => this.#marks.weigh(ref, before, found, ctx))
   }
 

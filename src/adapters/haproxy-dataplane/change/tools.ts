@@ -3,6 +3,7 @@ import type { Configuration } from '../session/config.js'
 import type { PollGate } from '../session/gate.js'
 import type { Settings } from '../options.js'
 import type { Followers } from '../read/followers.js'
+import type { LastGood } from './last-good.js'
 import type { ProcessMemory } from '../read/processes.js'
 
 /** What changes are made with. */
@@ -13,4 +14,5 @@ export interface Tools {
   readonly memory: ProcessMemory
   readonly followers: Followers
   readonly configuration: Configuration
+  readonly lastGood: LastGood
 }

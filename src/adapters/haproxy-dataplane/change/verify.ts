@@ -5,6 +5,7 @@ import { readRuntime, type RuntimeView } from '../read/read.js'
 import type { DurableMarks } from './durable.js'
 import { Lasting } from './lasting.js'
 import type { PutBack } from './put-back.js'
+import { followReload } from '../session/reload.js'
 import { putServer } from './put-server.js'
 import type { Restorer } from './restore.js'
 import { about, isFinal, settle } from './settle.js'
@@ -50,6 +51,19 @@ export class Verifier {
       }
       return
     }
+    const open: Settled[] = []
+    for await (const one of this.#each(sent, view, ctx)) {
+      if (this.#needsReload(one)) open.push(one)
+      else yield one
+    }
+    if (open.length > 0) yield* this.#renewed(open, view, ctx)
+  }
+
+  async *#each(
+    sent: readonly Sent[],
+    view: RuntimeView,
+    ctx: CallContext,
+  ): AsyncGenerator<Settled> {
     const stuck: Settled[] = []
     for (const step of sent) {
       const result = this.#settle(step, step.view, view, ctx)
@@ -58,6 +72,45 @@ export class Verifier {
       else yield [step, await this.#finish(step, result, !step.undo.isEmpty, ctx)]
     }
     yield* this.#again(stuck, view, ctx)
+  }
+
+  #needsReload([{ ref, wished }, { status }]: Settled): boolean {
+    const { settings, lastGood } = this.#tools
+    const isOpen = wished === 'ready' && status === 'applied'
+    return settings.confirm === 'reload' && isOpen && lastGood.has(ref)
+  }
+
+  /**
+   * One reload for all of them takes their marks out of the last good file. One that fails puts that file back:
+   * then the marks are taken back once more.
+   */
+  async *#renewed(
+    open: readonly Settled[],
+    view: RuntimeView,
+    ctx: CallContext,
+  ): AsyncGenerator<Settled> {
+    const { api, configuration, lastGood, settings } = this.#tools
+    let failure: string | undefined
+    try {
+      const [first] = open
+      if (first === undefined) return
+      const id = await configuration.reload(first[0].ref, ctx)
+      await followReload(api, id, view.infos, settings.reloadTimeout, ctx)
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      if (!isDrainableError(error)) throw error
+      failure = error.message
+    }
+    for (const [step, result] of open) {
+      if (failure === undefined) {
+        lastGood.forget(step.ref)
+        this.#marks.forget(step.ref)
+        yield [step, result]
+        continue
+      }
+      lastGood.failed(step.ref, failure)
+      yield [step, await this.#finish(step, result, false, ctx)]
+    }
   }
 
   /** What became of one change. */
@@ -100,8 +153,7 @@ export class Verifier {
       await after?.()
       if (wished === 'ready') await this.#restorer.weightBack(ref, ctx)
       if (rewrite !== undefined) await this.#lasting.last(rewrite, ctx)
-      if (wished !== 'ready') return result
-      this.#marks.forget(ref)
+      if (wished === 'ready' && !this.#needsReload([sent, result])) this.#marks.forget(ref)
       return result
     } catch (error) {
       ctx.signal.throwIfAborted()

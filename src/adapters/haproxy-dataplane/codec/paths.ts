@@ -40,6 +40,8 @@ export interface Paths {
   /** Every defaults section, first choice first; the second for APIs that lack the first. */
   readonly configDefaults: readonly string[]
   readonly reloads: string
+  transactions(version: number): string
+  transaction(id: string): string
   reload(id: string): string
 }
 
@@ -61,6 +63,8 @@ export function pathsOf(tree: Tree): Paths {
     configRaw: `${config}/raw`,
     stats,
     reloads: `${base}/reloads`,
+    transactions: (version: number) => `${base}/transactions?version=${version}`,
+    transaction: (id: string) => `${base}/transactions/${encode(id)}`,
   }
   const reload = (id: string): string => `${base}/reloads/${encode(id)}`
   if (tree === 'v2') {

@@ -324,6 +324,11 @@ export function parseReloads(text: string): Reloads {
   return { pending, failed, succeeded, lastFailed }
 }
 
+/** The id in the reply of `POST transactions`. */
+export function parseTransaction(text: string): string {
+  return decode(z.looseObject({ id: z.string().min(1) }), text, 'transaction').id
+}
+
 const errorSchema = z.looseObject({ message: z.string() })
 const otherErrorSchema = z.looseObject({ error: z.string() })
 

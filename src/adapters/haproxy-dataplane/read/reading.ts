@@ -7,8 +7,10 @@ import type {
   MemberRef,
   PoolReading,
 } from '../../../provider/contract.js'
+import type { ProcessInfo } from '../codec/replies.js'
 import type { Configured } from '../session/config.js'
 import type { Settings } from '../options.js'
+import { nameOf } from './followers.js'
 import type { Found, RuntimeView } from './read.js'
 import { healthOf, held, isUnresolved, isWeightless, serving, splitAddress } from './state.js'
 
@@ -96,6 +98,8 @@ export interface Native {
   /** Its state at run time, where it was held by its weight alone. */
   readonly runs?: 'ready'
   readonly configured?: { readonly weight: number | null; readonly maintenance: string | null }
+  /** The processes in which it was found, where durable drains write marks. */
+  readonly processes?: string
 }
 
 /**
@@ -117,6 +121,7 @@ export function toNative(
   config: Configured | undefined,
   durable: boolean,
   followers: readonly MemberRef[],
+  infos: readonly ProcessInfo[],
 ): Json {
   const own = held(found.verdict, found.rows)
   const stored = durable ? undefined : storedHold(config, durable)
@@ -130,17 +135,19 @@ export function toNative(
       : { followers: followers.map(({ pool, member }) => ({ pool, member })) }),
   }
   if (!durable || config?.known !== true) return native
-  return { ...native, configured: { weight: config.weight, maintenance: config.maintenance } }
+  const configured = { weight: config.weight, maintenance: config.maintenance }
+  return { ...native, configured, processes: nameOf(infos) }
 }
 
 /** The native part as it comes back in a restore, from us or out of a ticket. */
 export function readNative(native: Json | undefined): Native | undefined {
   if (!isObject(native) || typeof native['weight'] !== 'number') return undefined
-  const { configured, own } = native
+  const { configured, own, processes } = native
   const read: Native = {
     weight: native['weight'],
     ...(own === 'drain' || own === 'maint' ? { own } : {}),
     ...(native['runs'] === 'ready' ? { runs: 'ready' } : {}),
+    ...(typeof processes === 'string' ? { processes } : {}),
   }
   if (!isObject(configured)) return read
   const { weight, maintenance } = configured

@@ -15,7 +15,7 @@ import {
   type Versioned,
 } from '../codec/configuration.js'
 import { isNamed, parseRaw, type RawServers } from '../codec/raw.js'
-import { parseReloads } from '../codec/replies.js'
+import { parseReloads, parseTransaction } from '../codec/replies.js'
 
 /** What the configuration says about one server. */
 export interface Configured {
@@ -307,6 +307,26 @@ export class Configuration {
       if (reply.status === 202 || reply.status === 204) return { reloadId: reply.reloadId }
       if (reply.status === 404) return undefined
       throw this.#api.toError(`DELETE configuration of ${formatRef(ref)}`, reply)
+    })
+  }
+
+  /**
+   * Asks for a reload: the API reloads HAProxy at each commit of a transaction, also of one that changes nothing
+   * (seen with 3.4.2; read in 2.9 and 3.2).
+   *
+   * @returns its id, where the API tells it
+   */
+  async reload(ref: MemberRef, ctx: CallContext): Promise<string | undefined> {
+    const { paths } = await this.#api.served(ctx)
+    return this.#retried(ref, ctx, async () => {
+      const path = paths.transactions(await this.#askVersion(ctx))
+      const begun = await this.#api.send({ method: 'POST', path }, ctx)
+      if (begun.status !== 201) throw this.#api.toError('POST transactions', begun)
+      const own = paths.transaction(this.#api.parse(begun, parseTransaction))
+      const ended = await this.#api.send({ method: 'PUT', path: own, timeout: WRITE_TIMEOUT }, ctx)
+      if (ended.status === 200 || ended.status === 202) return ended.reloadId
+      await this.#api.send({ method: 'DELETE', path: own }, ctx) // the number of open ones is bounded
+      throw this.#api.toError('PUT transactions', ended)
     })
   }
 
