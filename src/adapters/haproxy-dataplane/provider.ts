@@ -16,6 +16,7 @@ import { DataplaneApi, PROVIDER } from './session/session.js'
 import { Changer } from './change/change.js'
 import { LastGood } from './change/last-good.js'
 import { Configuration, type Configured } from './session/config.js'
+import { HardStopFile } from './session/hard-stop-file.js'
 import { PollGate } from './session/gate.js'
 import {
   configStamp,
@@ -63,6 +64,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly #moved = new MovedAddresses()
   readonly #retries = new Retries()
   readonly #configuration: Configuration
+  readonly #hardStop: HardStopFile
   readonly #lastGood: LastGood
   readonly #changer: Changer
   readonly #eyes: RuntimeEyes | undefined
@@ -74,6 +76,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     this.#memory = new ProcessMemory(settings.oldWorkers)
     this.#configuration = new Configuration(this.#api)
     this.#eyes = settings.runtime && new RuntimeEyes(settings.runtime)
+    this.#hardStop = new HardStopFile(this.#api)
     this.#lastGood = new LastGood(this.#api)
     this.#changer = new Changer({
       api: this.#api,
@@ -242,7 +245,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   async #readHardStop(view: RuntimeView, ctx: CallContext): Promise<void> {
     const stamp = configStamp(view)
     try {
-      const told = await this.#configuration.hardStop(stamp, this.#memory.asksReloads, ctx)
+      const told = await this.#hardStop.read(stamp, this.#memory.asksReloads, ctx)
       if (told !== undefined) this.#memory.hardStop(told, ctx.clock.now())
     } catch (error) {
       if (!isDrainableError(error, 'MALFORMED_REPLY', 'REJECTED', 'FORBIDDEN')) throw error

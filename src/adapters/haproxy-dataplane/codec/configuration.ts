@@ -30,7 +30,7 @@ export function parseConfigServers(
   text: string,
   header: string | undefined,
 ): Versioned<readonly ConfigServer[]> {
-  const schema = z.array(configServerSchema).nullable()
+  const schema = orNull(tree, z.array(configServerSchema))
   const { version, data } = versioned(tree, schema, text, header, 'configuration servers')
   return { version, data: data ?? [] }
 }
@@ -56,7 +56,7 @@ export interface Section {
 
 /** A reply about a backend or about defaults sections. */
 export function parseSections(tree: Tree, text: string): readonly Section[] {
-  const schema = oneOrMany(sectionSchema).nullable()
+  const schema = orNull(tree, oneOrMany(sectionSchema))
   const { data } = versioned(tree, schema, text, undefined, 'configuration section')
   return (data ?? []).map(({ name, from, default_server: settings }) => ({
     name,
@@ -71,6 +71,11 @@ const globalSchema = z.looseObject({ hard_stop_after: count.nullable().exactOpti
 export function parseHardStopAfter(tree: Tree, text: string): number | undefined {
   const { data } = versioned(tree, globalSchema, text, undefined, 'configuration global')
   return data.hard_stop_after ?? undefined
+}
+
+/** An empty list is null in v3 alone: a wrapped one without its data is damaged. */
+function orNull<T>(tree: Tree, schema: z.ZodType<T>): z.ZodType<T | null> {
+  return tree === 'v3' ? schema.nullable() : schema
 }
 
 function versioned<T>(

@@ -2,20 +2,18 @@ import { doubling, retried } from '../../../kit/retry.js'
 import type { CallContext, MaintEffect, MemberRef } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import type { ToldHardStop } from '../read/hard-stop.js'
+import { appliesTo, option, type Sections } from './inherited.js'
 import { PROVIDER, type DataplaneApi } from './session.js'
 import {
   parseConfigServer,
   parseConfigServers,
   parseSections,
   parseConfigVersion,
-  parseHardStopAfter,
   type ConfigServer,
-  type Section,
   type Versioned,
 } from '../codec/configuration.js'
 import { isNamed, parseRaw, type RawServers } from '../codec/raw.js'
-import { parseReloads, parseTransaction } from '../codec/replies.js'
+import { parseTransaction } from '../codec/replies.js'
 
 /** What the configuration says about one server. */
 export interface Configured {
@@ -54,11 +52,8 @@ const WRITE_ATTEMPTS = 24
 /** A configuration write may run HAProxy's own check over a large file. */
 const WRITE_TIMEOUT = 30_000
 
-/** The list of reloads takes a millisecond, unless a reload is running. */
-const RELOADS_TIMEOUT = 500
-
 /** So this API says that a section is kept from this user, or that it has no such path. */
-const WITHHELD: ReadonlySet<number> = new Set([403, 404, 405, 501])
+export const WITHHELD: ReadonlySet<number> = new Set([403, 404, 405, 501])
 
 /**
  * HAProxy's configuration as the API keeps it. Read once per backend, and again when the version
@@ -71,7 +66,6 @@ export class Configuration {
     { readonly stamp: string; readonly servers: Map<string, Configured> }
   >()
 
-  #hardStopAt: string | undefined
   #raw: { readonly stamp: string; readonly servers: RawServers | undefined } | undefined
   #defaults: { readonly stamp: string; readonly sections: Sections } | undefined
 
@@ -126,45 +120,6 @@ export class Configuration {
     // The file has its line: the list was cut short, or is not of the file.
     if (place === 'line') return undefined
     return { ...UNKNOWN, ...said, place, maint: cuts ? 'cuts' : 'gentle' }
-  }
-
-  /**
-   * What the configuration says of how long a replaced process lives; undefined where that was told for this stamp
-   * already. What could not be read just now is asked for again.
-   *
-   * @param asksReloads - whether to ask too what became of the last reload
-   */
-  async hardStop(
-    stamp: string,
-    asksReloads: boolean,
-    ctx: CallContext,
-  ): Promise<ToldHardStop | undefined> {
-    if (this.#hardStopAt === stamp && !asksReloads) return undefined
-    const { paths, tree } = await this.#api.served(ctx)
-    const reply = await this.#api.get(paths.configGlobal, ctx)
-    const isWithheld = WITHHELD.has(reply.status)
-    if (!isWithheld && reply.status !== 200) return { value: 'unread', settled: false }
-    const value = isWithheld
-      ? 'unknown'
-      : (this.#api.parse(reply, (text) => parseHardStopAfter(tree, text)) ?? 'unset')
-    this.#hardStopAt = stamp
-    return { value, settled: !asksReloads || (await this.#isSettled(ctx)) }
-  }
-
-  /** While a reload runs the list hangs under the API's lock: that is an answer too, and no look waits for more. */
-  async #isSettled(ctx: CallContext): Promise<ToldHardStop['settled']> {
-    const { paths } = await this.#api.served(ctx)
-    try {
-      const reply = await this.#api.get(paths.reloads, ctx, RELOADS_TIMEOUT)
-      if (WITHHELD.has(reply.status)) return 'withheld'
-      if (reply.status !== 200) return false
-      const { pending, lastFailed } = this.#api.parse(reply, parseReloads)
-      return pending.length === 0 && !lastFailed
-    } catch (error) {
-      ctx.signal.throwIfAborted()
-      if (!isDrainableError(error)) throw error
-      return false
-    }
   }
 
   /** Forgets what was read of a backend. */
@@ -399,18 +354,6 @@ export class Configuration {
   }
 }
 
-type Line = Readonly<Record<string, unknown>>
-type Sections = readonly Section[] | 'unknown'
-
-/** The defaults sections that may apply to a backend: the one that it names, else every one. */
-function appliesTo(backend: Sections, defaults: Sections): Sections {
-  if (backend === 'unknown' || defaults === 'unknown') return defaults
-  const named = new Set(backend.map(({ from }) => from))
-  const own = defaults.filter(({ name }) => name !== undefined && named.has(name))
-  if (own.length === 0) return defaults
-  return own
-}
-
 function configured(line: ConfigServer, backend: Sections, defaults: Sections): Configured {
   const down = option('on-marked-down', 'shutdown-sessions', line, backend, defaults)
   const up = option('on-marked-up', 'shutdown-backup-sessions', line, backend, defaults)
@@ -425,22 +368,6 @@ function configured(line: ConfigServer, backend: Sections, defaults: Sections): 
     weight: typeof weight === 'number' ? weight : null,
     maintenance: typeof maintenance === 'string' ? maintenance : null,
   }
-}
-
-/** Whether a server has an option: its own line decides, then its backend's, then the defaults section that applies. */
-function option(
-  key: string,
-  value: string,
-  line: Line,
-  backend: Sections,
-  defaults: Sections,
-): boolean | 'unknown' {
-  if (line[key] !== undefined) return line[key] === value
-  if (backend === 'unknown' || defaults === 'unknown') return 'unknown'
-  const has = ({ defaultServer }: Section): boolean => defaultServer[key] === value
-  if (backend.some(has)) return true
-  if (!defaults.some(has)) return false
-  return defaults.every(has) ? true : 'unknown'
 }
 
 function exists(ref: MemberRef): DrainableError {

@@ -1,0 +1,59 @@
+import type { CallContext } from '../../../provider/contract.js'
+import { isDrainableError } from '../../../provider/error.js'
+import { parseHardStopAfter } from '../codec/configuration.js'
+import { parseReloads } from '../codec/replies.js'
+import type { ToldHardStop } from '../read/hard-stop.js'
+import { WITHHELD } from './config.js'
+import type { DataplaneApi } from './session.js'
+
+/** The list of reloads takes a millisecond, unless a reload is running. */
+const RELOADS_TIMEOUT = 500
+
+/** What the configuration says of how long a replaced process lives: read again when it may have changed. */
+export class HardStopFile {
+  readonly #api: DataplaneApi
+  #readAt: string | undefined
+
+  constructor(api: DataplaneApi) {
+    this.#api = api
+  }
+
+  /**
+   * Undefined where it was told for this stamp already. What could not be read just now is asked for again.
+   *
+   * @param stamp - changes when the configuration may have changed
+   * @param asksReloads - whether to ask too what became of the last reload
+   */
+  async read(
+    stamp: string,
+    asksReloads: boolean,
+    ctx: CallContext,
+  ): Promise<ToldHardStop | undefined> {
+    if (this.#readAt === stamp && !asksReloads) return undefined
+    const { paths, tree } = await this.#api.served(ctx)
+    const reply = await this.#api.get(paths.configGlobal, ctx)
+    const isWithheld = WITHHELD.has(reply.status)
+    if (!isWithheld && reply.status !== 200) return { value: 'unread', settled: false }
+    const value = isWithheld
+      ? 'unknown'
+      : (this.#api.parse(reply, (text) => parseHardStopAfter(tree, text)) ?? 'unset')
+    this.#readAt = stamp
+    return { value, settled: !asksReloads || (await this.#isSettled(ctx)) }
+  }
+
+  /** While a reload runs the list hangs under the API's lock: that is an answer too, and no look waits for more. */
+  async #isSettled(ctx: CallContext): Promise<ToldHardStop['settled']> {
+    const { paths } = await this.#api.served(ctx)
+    try {
+      const reply = await this.#api.get(paths.reloads, ctx, RELOADS_TIMEOUT)
+      if (WITHHELD.has(reply.status)) return 'withheld'
+      if (reply.status !== 200) return false
+      const { pending, lastFailed } = this.#api.parse(reply, parseReloads)
+      return pending.length === 0 && !lastFailed
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      if (!isDrainableError(error)) throw error
+      return false
+    }
+  }
+}
