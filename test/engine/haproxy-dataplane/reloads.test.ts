@@ -1,6 +1,8 @@
 import { ready, startDrain } from 'drainable'
+import type { DrainableProvider } from 'drainable/provider'
+import type { DataplaneFake } from 'drainable/testing/haproxy-dataplane'
 import { describe, expect, test } from 'vitest'
-import { change, present, until } from '../../support/dataplane.js'
+import { change, connect, present, until } from '../../support/dataplane.js'
 import { CONFIG, front, pairs } from '../../support/dataplane-front.js'
 import { addBackend } from '../../support/dataplane-writer.js'
 import { request } from '../../support/haproxy-traffic.js'
@@ -10,7 +12,17 @@ const DURABLE = { durable: true, maintCuts: false } as const
 const WEIGHED: typeof CONFIG = (port) =>
   CONFIG(port, '').replaceAll(/server web\d \S+/g, '$& weight 7')
 
-describe.concurrent.each(pairs('2.6', '3.0', '3.2'))(
+/** Another client lowers hard-stop-after in the file, to 1 s; its reload is to come. */
+async function lower(fake: DataplaneFake, api: string): Promise<void> {
+  const tree = api === '2.9' ? 'v2' : 'v3'
+  const at = `${fake.url}/${tree}/services/haproxy/configuration/raw?version=1`
+  const authorization = `Basic ${Buffer.from('admin:secret').toString('base64')}`
+  const headers = { authorization, 'content-type': 'text/plain' }
+  const body = fake.config.replace('hard-stop-after 60s', 'hard-stop-after 1s')
+  expect((await fetch(at, { method: 'POST', headers, body })).status).toBe(202)
+}
+
+describe.concurrent.each(pairs('2.6', '3.0', '3.2', '3.4'))(
   'reloads by others, Data Plane API $api before HAProxy $engine.version',
   { timeout: 90_000 },
   ({ engine, api }) => {
@@ -36,6 +48,67 @@ describe.concurrent.each(pairs('2.6', '3.0', '3.2'))(
       expect(await present(rig.lb, WEB1)).toMatchObject({ own: 'ready', serves: true, weight: 7 })
       const { server } = await request(rig.haproxy.port('web'), '/', { cookie: 'web1' })
       expect(server).toBe('web1')
+    })
+
+    test("a reload that fails after ready() is told, and ended by confirm: 'reload'", async () => {
+      await using rig = await front(engine, api, DURABLE, WEIGHED, '', Infinity)
+      const undone = async (lb: DrainableProvider): Promise<readonly string[]> => {
+        await change(lb, { kind: 'hold', ref: WEB1, to: 'maint' })
+        await addBackend(rig.fake, `in-${rig.fake.requests.length}`)
+        await rig.fake.advanceReload()
+        await rig.fake.advanceReload()
+        await until('the seal lasts', async () => (await present(lb, WEB1)).own === 'maint')
+        const asked = rig.fake.requests.length
+        const opened = ready(lb, WEB1, { timeout: '30s' })
+        const follows = (): boolean =>
+          rig.fake.requests.slice(asked).some(({ line }) => /\/reloads\/\d/.test(line))
+        await Promise.race([opened, until('its reload', () => Promise.resolve(follows()))])
+        await rig.fake.advanceReload()
+        await rig.fake.advanceReload()
+        return (await opened).members[0]!.hints ?? []
+      }
+      expect((await undone(rig.lb)).join()).toContain('one that fails brings them back')
+      await using sure = connect(rig.fake, { ...DURABLE, confirm: 'reload' })
+      expect(await undone(sure)).toEqual([])
+      rig.refuseReload('cannot bind socket')
+      await addBackend(rig.fake, 'refused')
+      await rig.fake.advanceReload()
+      expect(rig.fake.config).toMatch(/server web1 .*weight 7/)
+      await rig.haproxy.reload()
+      expect(await present(sure, WEB1)).toMatchObject({ own: 'ready', serves: true, weight: 7 })
+    })
+
+    test('hard-stop-after that was lowered ends no older process', async () => {
+      const stop = { oldWorkers: 'hard-stop-after' } as const
+      await using rig = await front(engine, api, stop, CONFIG, '  hard-stop-after 60s', Infinity)
+      await lower(rig.fake, api)
+      const { answer } = await rig.hold(WEB1)
+      const run = startDrain(rig.lb, WEB1, { timeout: '60s' })
+      await until('the drain', async () => (await present(rig.lb, WEB1)).own === 'drain')
+      const old = await rig.haproxy.pid()
+      await rig.fake.advanceReload()
+      await rig.fake.advanceReload()
+      const started = async (): Promise<boolean> => {
+        const info = await rig.haproxy.cli('show info')
+        return !info.includes(`Pid: ${old}\n`) && Number(/Uptime_sec: (\d+)/.exec(info)?.[1]) >= 4
+      }
+      await until('the value has passed', started)
+      const { scopes } = await present(rig.lb, WEB1)
+      expect(scopes.find(({ old: is }) => is === true)).toMatchObject({
+        state: 'unread',
+        active: 1,
+      })
+      expect(run.report().outcome).not.toBe('idle')
+      expect(rig.backends['web1']!.active).toBe(1)
+      expect(
+        run
+          .why()
+          .map(({ text }) => text)
+          .join(),
+      ).not.toContain('finished unseen')
+      await run.restore()
+      rig.backends['web1']!.release()
+      expect(await answer).toMatchObject({ status: 200, cut: false })
     })
 
     test('a reload in mid-drain is proved by hard-stop-after, not before', async () => {
