@@ -11,17 +11,17 @@ import { parseOptions } from '../../provider/options.js'
  * not show them.
  *
  * - `wait`: a process that was replaced in mid-drain stays listed as unread, so the drain is never idle; `why()`
- *   names this option
+ *   names this option. It ends by the configuration's `hard-stop-after` if it was started after that was read
  * - `accept`: go on without them; idle is reported with `verifiedIdle: false`
  * - `hard-stop-after`: they end after the `hard-stop-after` in the `global` section of HAProxy's configuration (read
  *   at each change of it; the largest value seen counts). You confirm that the processes were started with the value
- *   in the file: a value lowered or added a moment ago does not apply to earlier processes
+ *   in the file: a process lives by the value that it was started with (Data Plane API 2.9, 3.2 and 3.4). While a
+ *   reload is under way or has failed, the value proves nothing
  * - `within`: at least the `hard-stop-after` of every HAProxy process: once the present one has run for that long, no
  *   older one can be left. A time below the configuration's value proves nothing
  *
  * This API does not show a reload from before the drain: unless that time has passed, idle is reported with
- * `verifiedIdle: false` and that reason. With `wait`, a process that was replaced in mid-drain also ends by the
- * configuration's `hard-stop-after`, if that was known for 10 s before.
+ * `verifiedIdle: false` and that reason.
  */
 export type OldWorkers = 'wait' | 'accept' | 'hard-stop-after' | { readonly within: Duration }
 

@@ -177,7 +177,7 @@ export class ConfigStore {
   /**
    * A reload was refused: the file is the last known good one again. One that was written by hand is read anew a
    * moment later, under the version after its own. Of one that the API wrote itself it takes no notice: it goes on
-   * with what it has in memory (2.9.25, 3.0.21, 3.2.13).
+   * with what it has in memory (2.9.25, 3.0.21, 3.2.13, 3.4.2).
    */
   rollBack(): void {
     const { text, version, hashed } = this.#good

@@ -11,6 +11,7 @@ export const given: readonly GivenOptions[] = [
       'dispatcher',
       'allowPlaintext',
       'durable',
+      'confirm',
       'membership',
       'oldWorkers',
       'keepFollowers',

@@ -31,7 +31,7 @@ const NONE: Reloads = { pending: [], failed: [], succeeded: [], lastFailed: fals
  *
  * The API itself notices only where the last known good file was written by hand. One that it wrote has a
  * valid hash, and it goes on telling what it had in memory, until the next write, which takes all of that to the
- * file: so the line is written again as it is told (measured on 2.9.25, 3.0.21 and 3.2.13).
+ * file: so the line is written again as it is told (measured on 2.9.25, 3.0.21, 3.2.13 and 3.4.2).
  *
  * A reload that is asked for later and fails takes the write along as well; no call can wait for that. A hold that
  * is sent again after the next reload writes it anew.
