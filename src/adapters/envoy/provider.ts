@@ -137,7 +137,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
         pools: [...pools].flatMap(
           ([pool, service]) => this.#reader.pool(pool, service, views) ?? [],
         ),
-        ended: endedOf(views, services, {
+        ended: endedOf(views, {
           hasAdmin: this.#hasAdmin,
           isComplete: this.#sink.nodes === undefined || systemClock.now() > this.#backBy,
         }),

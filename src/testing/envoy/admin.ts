@@ -87,13 +87,30 @@ function stats({ process, settings }: AdminState, query: URLSearchParams): Admin
   const pattern = toPattern(query.get('filter'))
   const isShown = (name: string): boolean =>
     (pattern?.test(name) ?? true) && !settings.hiddenStats.some((hidden) => hidden.test(name))
-  const lines = [...serverStats(process), ...[...process.clusters.values()].flatMap(clusterStats)]
+  // A removed one has its statistics until its last request has ended.
+  const removed = process.removed.filter(
+    ({ name, active }) => active > 0 && !process.clusters.has(name),
+  )
+  const shown = [...process.clusters.values(), ...removed]
+  const lines = [...serverStats(process), ...shown.flatMap(clusterStats)]
   const found = lines.filter(([name]) => isShown(name))
   return ok(found.map(([name, value]) => `${name}: ${value}\n`).join(''))
 
   function clusterStats(cluster: Cluster): [string, number | string][] {
     const pending = [...cluster.hosts.values()].reduce((sum, host) => sum + host.pending, 0)
+    const before = process.removed.filter((one) => one !== cluster && one.name === cluster.name)
+    const active = before.reduce((sum, one) => sum + one.active, cluster.active)
     const { total, healthy, degraded, excluded } = cluster.membership
+    const hasBegun = cluster.totals.requests + pending + active > 0
+    const isDeferred = settings.deferredStats && !hasBegun
+    const begun = { 'ClusterTrafficStats.initialized': hasBegun ? 1 : 0 }
+    const traffic = {
+      upstream_rq_active: active + process.parents(cluster.name),
+      upstream_rq_pending_active: pending,
+      upstream_rq_total: cluster.totals.requests,
+      upstream_cx_active: before.reduce((sum, one) => sum + one.connections, cluster.connections),
+      upstream_cx_total: cluster.totals.connections,
+    }
     const values: Readonly<Record<string, number | string>> = {
       version_text: `"${cluster.version}"`,
       lb_healthy_panic: cluster.counters.panic,
@@ -109,11 +126,8 @@ function stats({ process, settings }: AdminState, query: URLSearchParams): Admin
       update_no_rebuild: cluster.counters.noRebuild,
       update_rejected: cluster.counters.rejected,
       update_success: cluster.counters.success,
-      upstream_rq_active: cluster.active + process.parents(cluster.name),
-      upstream_rq_pending_active: pending,
-      upstream_rq_total: cluster.totals.requests,
-      upstream_cx_active: cluster.connections,
-      upstream_cx_total: cluster.totals.connections,
+      ...(settings.deferredStats && query.get('hidden') === 'include' ? begun : {}),
+      ...(isDeferred ? {} : traffic),
     }
     return Object.entries(values).map(([name, value]) => [`cluster.${cluster.name}.${name}`, value])
   }
@@ -223,6 +237,7 @@ function configDump(state: AdminState, query: URLSearchParams): string {
   const resource = query.get('resource')
   const clusters = [...state.process.clusters.values()]
   const updated = state.process.bootAt.toISOString()
+  if (query.get('mask') === 'bootstrap.stats_config') return bootstrapDump(state.settings)
   if (resource === 'static_clusters') {
     if (query.get('mask') === 'last_updated') return configs([{ last_updated: updated }])
     return configs(
@@ -236,6 +251,14 @@ function configDump(state: AdminState, query: URLSearchParams): string {
     return configs(clusters.map((cluster) => ({ endpoint_config: dumped(cluster) })))
   }
   return configs([])
+}
+
+/** What it hides, as a `stats_matcher` says it. */
+function bootstrapDump({ hiddenStats }: Settings): string {
+  const patterns = hiddenStats.map(({ source }) => ({ safe_regex: { regex: `.*(?:${source}).*` } }))
+  const matcher = { stats_matcher: { exclusion_list: { patterns } } }
+  const bootstrap = patterns.length === 0 ? {} : { stats_config: matcher }
+  return configs([{ '@type': 'type.googleapis.com/envoy.admin.v3.BootstrapConfigDump', bootstrap }])
 }
 
 function configs(list: readonly unknown[]): string {

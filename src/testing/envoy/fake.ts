@@ -41,6 +41,8 @@ export interface EnvoyFake extends HttpFake {
   hotRestart(): Promise<void>
   /** A cluster arrives by CDS, as the others are. It is fed by `eds`. */
   addCluster(name: string): Promise<void>
+  /** CDS removes a cluster: it is listed no more, and its requests go on. */
+  removeCluster(name: string): void
   /** One more request that a worker balanced in panic mode (`lb_healthy_panic`), wherever it went. */
   countPanic(pool: string): void
   /** What active checks find from now on. */
@@ -113,6 +115,10 @@ class Fake implements EnvoyFake {
   async addCluster(name: string): Promise<void> {
     this.#now.add(name)
     await this.#settled()
+  }
+
+  removeCluster(name: string): void {
+    this.#now.remove(name)
   }
 
   occupy(ref: MemberRef): Promise<() => Promise<void>> {

@@ -63,6 +63,8 @@ export interface FakeOptions {
   readonly statsFlush?: number
   /** What `stats_matcher` keeps from being shown: patterns of names. @default none */
   readonly hiddenStats?: readonly RegExp[]
+  /** `deferred_stat_options`: a cluster has no statistics of traffic before its first request. @default false */
+  readonly deferredStats?: boolean
   /** Prefixes of the admin paths that are allowed. @default every path */
   readonly allowPaths?: readonly string[]
 }
@@ -109,6 +111,7 @@ const schema = z.strictObject({
   parentShutdown: ms.exactOptional(),
   statsFlush: ms.exactOptional(),
   hiddenStats: z.array(z.instanceof(RegExp)).exactOptional(),
+  deferredStats: flag.exactOptional(),
   allowPaths: z.array(z.string()).exactOptional(),
 })
 
@@ -133,6 +136,7 @@ export interface Settings {
   readonly parentShutdown: number
   readonly statsFlush: number
   readonly hiddenStats: readonly RegExp[]
+  readonly deferredStats: boolean
   readonly allowPaths: readonly string[] | undefined
 }
 
@@ -164,6 +168,7 @@ export function toSettings(options: FakeOptions): Settings {
     parentShutdown: o.parentShutdown ?? 900_000,
     statsFlush: o.statsFlush ?? 5_000,
     hiddenStats: o.hiddenStats ?? [],
+    deferredStats: o.deferredStats ?? false,
     allowPaths: o.allowPaths,
   }
 }

@@ -17,6 +17,8 @@ export class Process {
   readonly epoch: number
   readonly bootAt: Date
   readonly clusters = new Map<string, Cluster>()
+  /** Those that CDS removed. */
+  readonly removed: Cluster[] = []
   /** Clusters that came by CDS. */
   added = 0
   readonly #settings: Settings
@@ -95,6 +97,15 @@ export class Process {
   add(name: string): void {
     this.clusters.set(name, new Cluster(name, this.#settings))
     this.added++
+    this.begin(this.#eds)
+  }
+
+  /** A cluster leaves by CDS. */
+  remove(name: string): void {
+    const cluster = this.clusters.get(name)
+    if (cluster === undefined) return
+    this.clusters.delete(name)
+    this.removed.push(cluster)
     this.begin(this.#eds)
   }
 

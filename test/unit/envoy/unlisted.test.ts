@@ -8,6 +8,7 @@ type Numbers = Readonly<Record<string, number>>
 function stats(numbers: Numbers): Stats {
   return {
     of: (_cluster, name) => numbers[name],
+    isGone: () => false,
     versionOf: () => undefined,
     server: () => undefined,
     clusters: undefined,

@@ -11,6 +11,7 @@ import type { HostRow } from './admin.js'
 import { answer, NOBODY, seconds } from './answer.js'
 import { failsOnPanic, policiesOf, subsetsOf, type SubsetRules } from './policies.js'
 import { addressOf, field } from './proto-json.js'
+import { ownStatsMatcher, type StatsMatcher } from './stats-matcher.js'
 
 /** What a proxy's configuration says about a cluster; undefined where it cannot be read. */
 export interface ClusterConfig {
@@ -19,6 +20,8 @@ export interface ClusterConfig {
   readonly service: string
   /** What its statistics go by: `cluster.<stat>.`. */
   readonly stat: string
+  /** Which of them it makes; undefined: those that the proxy makes of any. */
+  readonly shows: StatsMatcher | undefined
   readonly activeChecks: boolean
   readonly ignoreHealthOnRemoval: boolean
   readonly closeOnSetChange: boolean
@@ -90,6 +93,7 @@ function toClusterConfig(cluster: JsonValue): ClusterConfig {
     cluster: name,
     service: service === '' ? name : service,
     stat: statOf(cluster, name),
+    shows: ownStatsMatcher(cluster),
     activeChecks: cluster.at('health_checks').list().length > 0,
     ignoreHealthOnRemoval: cluster.at('ignore_health_on_host_removal').flag() === true,
     closeOnSetChange: common.at('close_connections_on_host_set_change').flag() === true,

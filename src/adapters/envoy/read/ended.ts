@@ -1,7 +1,6 @@
 import type { Snapshot } from '../../../provider/contract.js'
 import type { ProxyView } from '../session/roster.js'
 import { previousScope } from '../session/session.js'
-import { rowsOf } from './hosts.js'
 import { NO_PROXY } from './read.js'
 
 /** What the caller's list of proxies, and the sink, say of who there is. */
@@ -18,20 +17,11 @@ export interface Listing {
  */
 export function endedOf(
   views: readonly ProxyView[],
-  services: readonly string[],
   { hasAdmin, isComplete }: Listing,
 ): NonNullable<Snapshot['ended']> {
   const alive = views.filter(({ state }) => state !== 'ended')
   const isWhole =
-    hasAdmin &&
-    isComplete &&
-    alive.length > 0 &&
-    alive.every(
-      (view) =>
-        view.state === 'read' &&
-        // One that has lost a cluster may still hold its work.
-        (view.role === 'previous' || services.every((service) => rowsOf(view, service).length > 0)),
-    )
+    hasAdmin && isComplete && alive.length > 0 && alive.every((view) => view.state === 'read')
   // A reading that still lists it has none: the place ends once a proxy fills it.
   return isWhole ? 'unlisted' : [NO_PROXY, ...withoutPrevious(views)]
 }

@@ -1,7 +1,8 @@
 import { RecentMap } from '../../../kit/recent-map.js'
 import type { ClusterRows } from '../codec/admin.js'
-import { hiddenGone, NO_GONE, type Gone } from '../session/gone-clusters.js'
+import { hiddenGone, type Gone } from '../session/gone-clusters.js'
 import type { ProxyView } from '../session/roster.js'
+import { goneOf } from './hosts.js'
 import type { Wanted } from './wanted.js'
 
 /** What a drained member may still have in one process beside what its rows say. */
@@ -10,10 +11,12 @@ export interface Leftover {
   readonly count: number
   /** Why they can't be counted: then nothing is known of the member there. */
   readonly unknown: boolean
+  /** More may come for a moment. */
+  readonly isOpen: boolean
   readonly note: string | undefined
 }
 
-const NONE: Leftover = { count: 0, unknown: false, note: undefined }
+const NONE: Leftover = { count: 0, unknown: false, isOpen: false, note: undefined }
 
 interface Known {
   readonly incarnation: string
@@ -55,24 +58,24 @@ export class Leftovers {
       known.isUnknown ||= isFallen
       if (!known.isUnknown) return NONE
       const note = `cluster ${hidden.cluster} was changed while it may have had work, and /stats does not tell cluster.${hidden.cluster}.upstream_rq_* and upstream_cx_*: what is left is not known`
-      return { count: 0, unknown: true, note }
+      return { ...NONE, unknown: true, note }
     }
-    return this.#bounded(view, clusters, reading.gone.get(service))
+    return this.#bounded(view, clusters, goneOf(view, service))
   }
 
-  #bounded(
-    { scope, tracker }: ProxyView,
-    clusters: readonly ClusterRows[],
-    gone: Gone = NO_GONE,
-  ): Leftover {
-    if (gone.count === undefined) return { count: 0, unknown: true, note: hiddenGone(gone) }
+  #bounded({ scope, tracker }: ProxyView, clusters: readonly ClusterRows[], gone: Gone): Leftover {
+    if (gone.count === undefined) return { ...NONE, unknown: true, note: hiddenGone(gone) }
     const left = (cluster: string): number => tracker.unlisted(cluster)?.most ?? 0
     const count = clusters.reduce((sum, { cluster }) => sum + left(cluster), gone.count)
-    if (count === 0) return NONE
+    if (count === 0 && !gone.isFresh) return NONE
+    if (count === 0) {
+      const note = `cluster ${gone.clusters.join(', ')} was removed there a moment ago, and a worker may still send to it`
+      return { ...NONE, isOpen: true, note }
+    }
     const busy = clusters.map(({ cluster }) => cluster).filter((cluster) => left(cluster) > 0)
     const names = [...busy, ...gone.clusters].join(', ')
     const note = `up to ${count} requests of cluster ${names} are on no listed endpoint of ${scope}: the cluster was changed or removed, or an endpoint left its set and came back, while they ran`
-    return { count, unknown: false, note }
+    return { count, unknown: false, isOpen: gone.isFresh, note }
   }
 
   /** Remembers what a look came to. @param isClear - drained, in force, and nothing left */

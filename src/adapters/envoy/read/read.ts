@@ -32,6 +32,8 @@ export class MemberReader {
   readonly #leftovers: Leftovers
   /** Cluster name by endpoint set, where exactly one cluster is fed by it. */
   readonly #pools = new Map<string, string>()
+  /** Sets that a cluster of some proxy was seen to take. */
+  readonly #taken = new Set<string>()
   #services: ReadonlyMap<string, string> = new Map()
   #others: readonly OtherCluster[] = []
 
@@ -222,14 +224,24 @@ export class MemberReader {
         previousLoad(view, clockOffset + this.#options.now()) ??
         this.#removedScope(view, service, member, before, clockOffset) ??
         this.#loadScope(view, service, member, endpoint, clockOffset) ??
-        this.#readScope(view, service, member, endpoint, clockOffset) ??
-        [],
+        this.#readScope(view, service, member, endpoint, before, clockOffset),
     )
-    if (scopes.some((scope) => scope.state !== 'ended')) return scopes
+    if (this.#isTaken(views, service)) return scopes
     const without = views.some((view) => view.state === 'read')
       ? `no proxy lists a cluster fed by the endpoint set '${service}'`
       : 'no proxy is known yet'
     return [...scopes, { ...blank(NO_PROXY, clockOffset + this.#options.now()), note: without }]
+  }
+
+  /**
+   * Whether any process is known to take a set, or may do so: where none does, its name may be wrong, or the proxies it is
+   * meant for are not there yet.
+   */
+  #isTaken(views: readonly ProxyView[], service: string): boolean {
+    if (views.some((view) => rowsOf(view, service).length > 0)) this.#taken.add(service)
+    const isBare = ({ state, role, reading }: ProxyView): boolean =>
+      state === 'ended' || (state === 'read' && role === 'proxy' && reading !== undefined)
+    return this.#taken.has(service) || !views.every(isBare)
   }
 
   // eslint-disable-next-line complexity -- each state of the process ends it, in order
@@ -238,8 +250,9 @@ export class MemberReader {
     service: string,
     member: string,
     endpoint: Endpoint,
+    before: Bounds | undefined,
     clockOffset: number,
-  ): LoadScope | undefined {
+  ): LoadScope {
     const now = clockOffset + this.#options.now()
     const note = view.note === undefined ? {} : { note: view.note }
     if (view.state === 'ended') {
@@ -250,7 +263,6 @@ export class MemberReader {
       return { ...blank(view.scope, now, view.proxy?.facts?.incarnation), ...note }
     }
     const clusters = rowsOf(view, service)
-    if (clusters.length === 0) return undefined // this proxy does not know the cluster
     const rows = clusters.flatMap(({ hosts }) => hosts.get(member) ?? [])
     const begun = sum(rows, (row) => row.begun)
     const isDraining = endpoint.status === 'DRAINING'
@@ -265,7 +277,8 @@ export class MemberReader {
     const why =
       force ?? (rows.length < clusters.length ? 'it does not list the endpoint yet' : undefined)
     const isDrained = isDraining && why === undefined
-    const isClear = isDrained && active === 0 && queued === 0
+    const isOpen = left?.isOpen === true
+    const isClear = isDrained && !isOpen && active === 0 && queued === 0
     this.#leftovers.saw(view, wanted, { isDrained, isClear })
     return {
       scope: view.scope,
@@ -275,10 +288,11 @@ export class MemberReader {
       active,
       queued,
       pooled: sum(rows, (row) => Math.max(0, row.connections - row.active)),
-      arrivals: begun,
+      // What is no longer listed counts nothing, and nothing new comes to it.
+      arrivals: clusters.length === 0 ? (before?.get(view.scope)?.arrivals ?? 0) : begun,
       // The counters of a host are its process's own: a hot restart hands on none of them.
       countersFrom: reading.incarnation,
-      inForce: why === undefined,
+      inForce: why === undefined && !isOpen,
       ...noteOf(why ?? left?.note),
     }
   }

@@ -1,7 +1,7 @@
 import type { LoadScope } from '../../../provider/contract.js'
 import { hiddenGone, NO_GONE } from '../session/gone-clusters.js'
 import type { ProxyView } from '../session/roster.js'
-import { rowsOf } from './hosts.js'
+import { goneOf, rowsOf } from './hosts.js'
 import { blank, previousLoad } from './scope.js'
 
 /** What a member held in one process at the last look that listed it there: no more can be left once it is removed. */
@@ -96,7 +96,7 @@ function leftScope({ view, service, member, now }: Place, was: number): LoadScop
   })
   if (reading === undefined) return unread(view.note ?? 'not read')
   const clusters = rowsOf(view, service)
-  const gone = (was === 0 ? undefined : reading.gone.get(service)) ?? NO_GONE
+  const gone = was === 0 ? NO_GONE : goneOf(view, service)
   if (gone.count === undefined) return unread(hiddenGone(gone))
   let left = gone.count
   let isExact = true
@@ -126,6 +126,6 @@ function leftScope({ view, service, member, now }: Place, was: number): LoadScop
     sampledAt: reading.sampledAt,
     active,
     queued: 0,
-    inForce: clusters.every(({ hosts }) => !hosts.has(member)),
+    inForce: !gone.isFresh && clusters.every(({ hosts }) => !hosts.has(member)),
   }
 }

@@ -5,6 +5,7 @@ import type { AdminLink } from './admin-client.js'
 import { isSwitchedOff, runtimeThreshold, type ServerInfo } from '../codec/admin.js'
 import { AssignmentProblem } from '../codec/assignment.js'
 import { parseClusters, type ClusterConfig, type OtherCluster } from '../codec/config-dump.js'
+import { parseStatsMatcher, type StatsMatcher } from '../codec/stats-matcher.js'
 import { readBusy } from './stats.js'
 
 /** The clusters of one proxy. */
@@ -48,6 +49,15 @@ export async function readRuntime(
     immediate: isAtLeast(version, 1, 40) && !isOff,
     panicThreshold: text === undefined ? undefined : runtimeThreshold(text, from),
   }
+}
+
+/** Which statistics it makes; undefined: `/config_dump` is not allowed. */
+export async function readStatsMatcher(
+  link: AdminLink,
+  from: string,
+): Promise<StatsMatcher | undefined> {
+  const text = await link.allowed('/config_dump?mask=bootstrap.stats_config')
+  return text === undefined ? undefined : decoded(from, () => parseStatsMatcher(text, from))
 }
 
 /** Clusters that have work and are in no configuration: CDS removed them. By what their statistics go by. */

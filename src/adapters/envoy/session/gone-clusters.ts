@@ -1,5 +1,5 @@
 import type { ClusterRows } from '../codec/admin.js'
-import type { Stats } from './stats.js'
+import type { StatNames, Stats } from './stats.js'
 
 /** What clusters that CDS has removed may still hold of the members of a set. */
 export interface Gone {
@@ -7,48 +7,67 @@ export interface Gone {
   readonly count: number | undefined
   /** By name. */
   readonly clusters: readonly string[]
+  /** One was listed until a moment ago. */
+  readonly isFresh: boolean
 }
 
 /** No cluster was removed that may hold any. */
-export const NO_GONE: Gone = { count: 0, clusters: [] }
+export const NO_GONE: Gone = { count: 0, clusters: [], isFresh: false }
 
 /** Why what is left can't be told, in words. */
 export function hiddenGone({ clusters }: Gone): string {
-  return `cluster ${clusters.join(', ')} was removed while it may have had work, and /stats does not tell cluster.${clusters[0] ?? ''}.upstream_rq_active: what is left is not known`
+  return `cluster ${clusters.join(', ')} may have been removed there while it had work, and /stats does not tell cluster.${clusters[0] ?? ''}.upstream_rq_active: what is left is not known; let stats_config.stats_matcher include it, and allow /stats and /config_dump`
 }
 
 /** A worker may still send to a cluster for a moment that the main thread has removed; milliseconds. */
 const LAG = 1_000
 
-interface Known {
+interface Known extends StatNames {
   /** Undefined: it was removed before it was looked at, and may have taken any set. */
   readonly service: string | undefined
-  /** What its statistics go by. */
-  readonly stat: string
+  /** Whether it was seen in the list. */
+  readonly wasListed: boolean
   /** Whether its gauges were ever shown. */
   isShown: boolean
   goneSince: number | undefined
 }
 
+/** A cluster that takes a set, of any proxy. */
+export interface Namesake extends StatNames {
+  readonly cluster: string
+}
+
 /**
  * Clusters of one process that are listed no more.
  *
- * Envoy forgets a removed cluster and its hosts at once and lets its requests end. Its gauges stay in `/stats` until they have
- * (Envoy 1.39.3, 1.40.0). Where another cluster takes the same set, nothing else shows that work.
+ * Envoy forgets a removed cluster and its hosts at once and lets its requests end. Its statistics stay in `/stats` until they
+ * have, and go with the last one (Envoy 1.39.3, 1.40.0). Nothing else shows that work.
  */
 export class GoneClusters {
   readonly #known = new Map<string, Known>()
 
   /** Enters a cluster that has work and is in no configuration, by the name of its statistics. */
   stray(stat: string): void {
-    const isKnown = [...this.#known.values()].some((known) => known.stat === stat)
-    if (!isKnown) {
-      this.#known.set(stat, { service: undefined, stat, isShown: true, goneSince: undefined })
-    }
+    this.#enter(stat, undefined, { stat, shows: undefined }, true)
   }
 
-  /** The removed ones that may hold work of these sets, to be asked for. */
-  missing(services: readonly string[], listed: readonly ClusterRows[]): readonly string[] {
+  /**
+   * The removed ones that may hold work of these sets, to be asked for.
+   *
+   * @param namesakes - what the clusters of a set are called: one that was removed here before it was looked at may have had
+   * any of these names. Asked for where no listed cluster takes the set.
+   */
+  missing(
+    services: readonly string[],
+    listed: readonly ClusterRows[],
+    namesakes: (service: string) => readonly Namesake[],
+  ): readonly string[] {
+    for (const service of services) {
+      if (listed.some((rows) => rows.service === service)) continue
+      for (const namesake of namesakes(service)) {
+        this.#enter(namesake.cluster, service, namesake, false)
+      }
+    }
     const there = new Set(listed.map(({ cluster }) => cluster))
     return [...this.#known]
       .filter(
@@ -59,15 +78,15 @@ export class GoneClusters {
   }
 
   /** What the statistics of a removed cluster go by; undefined: it is none. */
-  statOf(cluster: string): string | undefined {
-    return this.#known.get(cluster)?.stat
+  namesOf(cluster: string): StatNames | undefined {
+    return this.#known.get(cluster)
   }
 
   /**
    * What is left, by set, of one look.
    *
    * @param missing - as {@link GoneClusters.missing} said
-   * @param statOf - what the statistics of a listed cluster go by
+   * @param namesOf - what the statistics of a listed cluster go by
    * @param now - by the monotonic clock
    */
   seen(
@@ -75,37 +94,60 @@ export class GoneClusters {
     listed: readonly ClusterRows[],
     missing: readonly string[],
     stats: Stats,
-    statOf: (cluster: string) => string,
+    namesOf: (cluster: string) => StatNames,
     now: number,
   ): ReadonlyMap<string, Gone> {
     for (const { cluster, service } of listed) {
       const isShown = activeOf(stats, cluster) !== undefined
-      this.#known.set(cluster, { service, stat: statOf(cluster), isShown, goneSince: undefined })
+      const { stat, shows } = namesOf(cluster)
+      const known = { service, stat, shows, isShown, wasListed: true, goneSince: undefined }
+      this.#known.set(cluster, known)
     }
     const left = new Map<string, Gone>()
     for (const cluster of missing) {
       const known = this.#known.get(cluster)
-      const count = known === undefined ? 0 : this.#left(cluster, known, stats, now)
-      if (count === 0) continue
-      for (const service of known?.service === undefined ? services : [known.service]) {
+      if (known === undefined) continue
+      const { count, isFresh } = this.#left(cluster, known, stats, now)
+      if (count === 0 && !isFresh) continue
+      for (const service of known.service === undefined ? services : [known.service]) {
         const before = left.get(service) ?? NO_GONE
         left.set(service, {
           count: added(count, before.count),
           clusters: [...before.clusters, cluster],
+          isFresh: isFresh || before.isFresh,
         })
       }
     }
     return left
   }
 
-  #left(cluster: string, known: Known, stats: Stats, now: number): number | undefined {
+  #enter(
+    cluster: string,
+    service: string | undefined,
+    { stat, shows }: StatNames,
+    isShown: boolean,
+  ): void {
+    const same = [...this.#known].find(([, known]) => known.stat === stat)
+    if (same === undefined) {
+      const known = { service, stat, shows, isShown, wasListed: false, goneSince: undefined }
+      this.#known.set(cluster, known)
+    } else if (same[1].service !== service)
+      this.#known.set(same[0], { ...same[1], service: undefined })
+  }
+
+  #left(
+    cluster: string,
+    known: Known,
+    stats: Stats,
+    now: number,
+  ): { readonly count: number | undefined; readonly isFresh: boolean } {
     known.goneSince ??= now
     const active = activeOf(stats, cluster)
     known.isShown ||= active !== undefined
-    // Gauges that were shown and are not any more have gone with the last request.
-    const count = active ?? (known.isShown ? 0 : undefined)
-    if (count === 0 && now - known.goneSince >= LAG) this.#known.delete(cluster)
-    return count
+    const count = active ?? (known.isShown || stats.isGone(cluster) ? 0 : undefined)
+    const isRecent = now - known.goneSince < LAG
+    if (count === 0 && !isRecent) this.#known.delete(cluster)
+    return { count, isFresh: known.wasListed && isRecent }
   }
 }
 
@@ -114,8 +156,8 @@ function added(one: number | undefined, other: number | undefined): number | und
 }
 
 function activeOf(stats: Stats, cluster: string): number | undefined {
-  const active = stats.of(cluster, 'upstream_rq_active')
-  return active === undefined
-    ? undefined
-    : active + (stats.of(cluster, 'upstream_rq_pending_active') ?? 0)
+  return added(
+    stats.of(cluster, 'upstream_rq_active'),
+    stats.of(cluster, 'upstream_rq_pending_active'),
+  )
 }

@@ -13,17 +13,19 @@ import {
   type ServerInfo,
 } from '../codec/admin.js'
 import { adoptable, parseBootStamp, parseEndpointsDump, statName } from '../codec/config-dump.js'
+import type { StatsMatcher } from '../codec/stats-matcher.js'
 import {
   decoded,
   readConfigs,
   readRuntime,
+  readStatsMatcher,
   readStrays,
   type ProxyClusters,
   type ProxyRuntime,
 } from './configuration.js'
-import { GoneClusters, type Gone } from './gone-clusters.js'
+import { GoneClusters, type Gone, type Namesake } from './gone-clusters.js'
 import { Parent, type Previous } from './previous.js'
-import { quoted, readLargest, readStats, type Stats } from './stats.js'
+import { quoted, readLargest, readStats, type StatNames, type Stats } from './stats.js'
 import { NOTHING, ProvedClusters, unlistedOf, type Unlisted } from './unlisted.js'
 
 /** Hosts from which on the text form is read: four times cheaper for Envoy, and cut into slices here. */
@@ -58,10 +60,18 @@ export interface Sought {
   readonly member: string
 }
 
+/** What is looked for beside the clusters of the sets. */
+interface Search {
+  readonly sought: readonly Sought[]
+  readonly namesakes: (service: string) => readonly Namesake[]
+}
+
 /** What is known of one start of a proxy. */
 export interface ProxyFacts extends ProxyClusters, ProxyRuntime {
   readonly incarnation: string
   readonly info: ServerInfo
+  /** Which statistics it makes; undefined: it is not known. */
+  readonly shows: StatsMatcher | undefined
   readonly readAt: number
   /** {@link Stats.clusters} from before the configuration was read. */
   readonly clusters: string | undefined
@@ -104,19 +114,21 @@ export class Proxy {
    * two lists of clusters: one that came by CDS is looked at in the same look.
    *
    * @param sought - where one of them is not listed, what is left of hosts that were removed is read too
+   * @param namesakes - what clusters of a set are called in any proxy
    */
   async read(
     services: readonly string[],
     signal: AbortSignal,
     clock: Clock,
-    sought: readonly Sought[] = [],
+    sought: readonly Sought[],
+    namesakes: (service: string) => readonly Namesake[],
   ): Promise<ProxyReading> {
     return this.#client.look({ clock, signal }, async (link) => {
       for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
         const known = this.#facts
         const isFresh = attempt === 1 && known !== undefined && !this.#isStale(known)
         const facts = isFresh ? known : await this.#learn(link)
-        const reading = await this.#readOnce(facts, services, sought, link, clock)
+        const reading = await this.#readOnce(facts, services, { sought, namesakes }, link, clock)
         if (reading !== undefined) return reading
       }
       const words = `${this.name} restarts, or changes its clusters, again and again`
@@ -155,7 +167,7 @@ export class Proxy {
   async #readOnce(
     facts: ProxyFacts,
     services: readonly string[],
-    sought: readonly Sought[],
+    { sought, namesakes }: Search,
     link: AdminLink,
     clock: Clock,
   ): Promise<ProxyReading | undefined> {
@@ -167,21 +179,24 @@ export class Proxy {
     const names = fed ?? [...new Set([...services, ...wanted.map(({ cluster }) => cluster)])]
     // A set that another control plane took away with its cluster is sought all the same.
     const meant = [...new Set([...services, ...sought.map(({ service }) => service)])]
-    const missing = this.#gone.missing(meant, wanted)
-    const stats = await this.#stats([...new Set([...names, ...missing])], facts.configs, link)
+    const there = statsOf(facts, clusters)
+    const missing = this.#gone.missing(meant, wanted, (service) =>
+      namesakes(service).filter(({ stat }) => !there.has(stat)),
+    )
+    const stats = await this.#stats([...new Set([...names, ...missing])], facts, link)
     if (stats.clusters !== facts.clusters) return undefined
     const unlisted = await this.#unlisted(facts, wanted, sought, stats, link)
     const previous = await this.#previous(facts, wanted, stats, { asked, sampledAt }, link)
     const incarnation = await this.#incarnation(link)
     if (incarnation !== facts.incarnation) return undefined
     const at = this.#now()
-    const statOf = (cluster: string): string => this.#statOf(cluster, facts.configs)
-    const gone = this.#gone.seen(meant, wanted, missing, stats, statOf, at)
+    const namesOf = (cluster: string): StatNames => this.#namesOf(cluster, facts)
+    const gone = this.#gone.seen(meant, wanted, missing, stats, namesOf, at)
     return { sampledAt, at, incarnation, clusters: wanted, stats, unlisted, gone, previous }
   }
 
   async #unlisted(
-    { configs }: ProxyFacts,
+    facts: ProxyFacts,
     clusters: readonly ClusterRows[],
     sought: readonly Sought[],
     before: Stats,
@@ -199,9 +214,9 @@ export class Proxy {
     const open = clusters.filter(isOpen)
     if (open.length === 0) return unlisted
     const names = open.map(({ cluster }) => cluster)
-    const now = await this.#stats(names, configs, link)
+    const now = await this.#stats(names, facts, link)
     const again = await this.#clusters(names, link)
-    const after = await this.#stats(names, configs, link)
+    const after = await this.#stats(names, facts, link)
     for (const rows of open) {
       const { cluster } = rows
       unlisted.delete(cluster)
@@ -220,11 +235,12 @@ export class Proxy {
     const incarnation = await this.#incarnation(link)
     const text = await link.get('/server_info')
     const info = decoded(this.name, () => parseServerInfo(text, this.name))
-    const { clusters } = await readStats(link, this.name, [], statName)
+    const { clusters } = await readStats(link, this.name)
     const { configs, others } = await readConfigs(link, this.name)
     // So that not even the first look parses a large cluster at once.
     this.#hosts = Math.max(this.#hosts, await readLargest(link, this.name))
     const runtime = await readRuntime(info, link, this.name)
+    const shows = await readStatsMatcher(link, this.name)
     const readAt = this.#now()
     this.#succeed(incarnation, info)
     // The statistics of a process before a hot restart are in those of its child.
@@ -232,7 +248,7 @@ export class Proxy {
       for (const stat of await readStrays({ configs, others }, link, this.name))
         this.#gone.stray(stat)
     }
-    this.#facts = { incarnation, info, configs, others, ...runtime, readAt, clusters }
+    this.#facts = { incarnation, info, configs, others, ...runtime, shows, readAt, clusters }
     return this.#facts
   }
 
@@ -335,13 +351,9 @@ export class Proxy {
     return decoded(this.name, () => decoder.finish())
   }
 
-  async #stats(
-    names: readonly string[],
-    configs: ProxyFacts['configs'],
-    link: AdminLink,
-  ): Promise<Stats> {
-    const statOf = (cluster: string): string => this.#statOf(cluster, configs)
-    const stats = await readStats(link, this.name, names, statOf)
+  async #stats(names: readonly string[], facts: ProxyFacts, link: AdminLink): Promise<Stats> {
+    const own = new Map(names.map((name) => [name, this.#namesOf(name, facts)]))
+    const stats = await readStats(link, this.name, own)
     for (const name of names) {
       const total = stats.of(name, 'membership_total') ?? 0
       if (total >= TEXT_FROM) this.#hosts = Math.max(this.#hosts, total)
@@ -349,8 +361,9 @@ export class Proxy {
     return stats
   }
 
-  #statOf(cluster: string, configs: ProxyFacts['configs']): string {
-    return configs?.get(cluster)?.stat ?? this.#gone.statOf(cluster) ?? statName(cluster)
+  #namesOf(cluster: string, { configs, shows }: ProxyFacts): StatNames {
+    const known = configs?.get(cluster) ?? this.#gone.namesOf(cluster)
+    return { stat: known?.stat ?? statName(cluster), shows: known?.shows ?? shows }
   }
 
   #isStale({ configs, clusters, readAt }: ProxyFacts): boolean {
@@ -367,4 +380,13 @@ function clustersOf(facts: ProxyFacts, services: readonly string[]): string[] | 
   return [...facts.configs.values()]
     .filter((config) => services.includes(config.service))
     .map((config) => config.cluster)
+}
+
+/** What the statistics of the clusters that a proxy has go by. */
+function statsOf(
+  { configs, others }: ProxyFacts,
+  clusters: readonly ClusterRows[],
+): ReadonlySet<string> {
+  if (configs === undefined) return new Set(clusters.map(({ cluster }) => statName(cluster)))
+  return new Set([...configs.values(), ...others].map(({ stat }) => stat))
 }

@@ -3,7 +3,9 @@ import { systemClock, type Clock } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { parseAdminAddress } from './admin-client.js'
+import { statName } from '../codec/config-dump.js'
 import { agreed, nothingToAdopt, type Dump } from './adopt.js'
+import type { Namesake } from './gone-clusters.js'
 import { nodeViews } from './nodes.js'
 import type { Previous } from './previous.js'
 import { Proxy, type ProxyReading, type Sought } from './proxy.js'
@@ -64,8 +66,9 @@ export class Fleet {
     sought: readonly Sought[] = [],
   ): Promise<readonly ProxyView[]> {
     const proxies = await this.#list(signal)
+    const namesakes = namesakesIn(proxies)
     const read = (proxy: Proxy): Promise<ProxyReading> =>
-      proxy.read(services, signal, clock, sought)
+      proxy.read(services, signal, clock, sought, namesakes)
     const looks = await inBatches(proxies, (proxy) => this.#look(proxy, read, signal))
     const views = looks.flat()
     const failed = views.filter((view) => view.error !== undefined)
@@ -276,6 +279,23 @@ export class Fleet {
 /** What the process before a hot restart goes by. */
 export function previousScope(name: string): string {
   return `${name} before its hot restart`
+}
+
+/** What the clusters of a set are called, by the proxies that have one; by the set where none has. Of one look. */
+function namesakesIn(proxies: readonly Proxy[]): (service: string) => readonly Namesake[] {
+  const known = new Map<string, readonly Namesake[]>()
+  return (service) => {
+    const before = known.get(service)
+    if (before !== undefined) return before
+    const configs = proxies.flatMap(({ facts }) =>
+      [...(facts?.configs?.values() ?? [])].filter((config) => config.service === service),
+    )
+    const named = new Map<string, Namesake>(configs.map((config) => [config.stat, config]))
+    const own = { cluster: service, stat: statName(service), shows: undefined }
+    const found = named.size === 0 ? [own] : [...named.values()]
+    known.set(service, found)
+    return found
+  }
 }
 
 async function inBatches<T, R>(items: readonly T[], fn: (item: T) => Promise<R>): Promise<R[]> {

@@ -1,7 +1,7 @@
 import { malformed } from '../../../kit/json.js'
 import { quote } from '../../../provider/quote.js'
 import { parseStats } from '../codec/admin.js'
-import { statName } from '../codec/config-dump.js'
+import type { StatsMatcher } from '../codec/stats-matcher.js'
 import type { AdminLink } from './admin-client.js'
 
 /** What is read of a cluster's statistics. */
@@ -29,34 +29,53 @@ const CLUSTERS = ['cluster_added', 'cluster_modified', 'cluster_removed']
 const RUNTIME = 'load_success'
 const SERVER = ['parent_connections', 'uptime']
 
+/**
+ * With `deferred_stat_options` a cluster has no statistics of traffic before its first request there. This one, which is
+ * hidden otherwise, is 0 until then. Envoy 1.39.3, 1.40.0.
+ */
+const BEGUN = 'ClusterTrafficStats.initialized'
+/** Statistics of traffic begin with it. */
+const TRAFFIC = 'upstream_'
+/** A cluster has them as long as a request holds it. */
+const LASTING = ['membership_total', 'membership_change', 'upstream_rq_active']
+
+/** What the statistics of a cluster go by, and which of them are made. */
+export interface StatNames {
+  readonly stat: string
+  /** Undefined: it is not known. */
+  readonly shows: StatsMatcher | undefined
+}
+
 /** `/stats` of one look, by the clusters' names, whatever names their statistics go by. */
 export interface Stats {
-  /** Undefined: the proxy does not show it. */
+  /** Undefined: the proxy does not show it. 0 for traffic of which a cluster has no statistics yet. */
   of(cluster: string, stat: string): number | undefined
+  /** Whether it has no statistics any more although they would be shown: no request holds it. */
+  isGone(cluster: string): boolean
   versionOf(cluster: string): string | undefined
   server(stat: string): number | undefined
   /** Another text: the clusters, or the runtime, are not what they were. Undefined: the proxy does not show it. */
   readonly clusters: string | undefined
 }
 
-export const NO_STATS: Stats = toStats(new Map(), () => '')
+export const NO_STATS: Stats = toStats(new Map(), new Map())
 
-/** @param statOf - what the statistics of a cluster go by */
+/** @param own - the clusters to ask for */
 export async function readStats(
   link: AdminLink,
   from: string,
-  names: readonly string[],
-  statOf: (cluster: string) => string,
+  own: ReadonlyMap<string, StatNames> = new Map(),
 ): Promise<Stats> {
-  const own = new Map(names.map((name) => [name, statOf(name)]))
-  const prefixes = [...own.values()].map(quoted).join('|')
+  const prefixes = [...own.values()].map(({ stat }) => quoted(stat)).join('|')
+  const stats = [...STATS, BEGUN].map(quoted).join('|')
   const filter = [
     `cluster_manager\\.(?:${CLUSTERS.join('|')})`,
     `runtime\\.${RUNTIME}`,
     `server\\.(?:${SERVER.join('|')})`,
-    ...(names.length === 0 ? [] : [`cluster\\.(?:${prefixes})\\.(?:${STATS.join('|')})`]),
+    ...(own.size === 0 ? [] : [`cluster\\.(?:${prefixes})\\.(?:${stats})`]),
   ].join('|')
-  const text = await link.allowed(`/stats?filter=${encodeURIComponent(`^(?:${filter})$`)}`)
+  const path = `/stats?hidden=include&filter=${encodeURIComponent(`^(?:${filter})$`)}`
+  const text = await link.allowed(path)
   if (text === undefined) return NO_STATS
   const found = parseStats(text, from)
   for (const [name, value] of found) {
@@ -64,7 +83,7 @@ export async function readStats(
     const source = { provider: 'envoy', what: `${from} /stats` }
     throw malformed(source, `a count for ${quote(name, 80)}`, `'${quote(value)}'`)
   }
-  return toStats(found, (cluster) => own.get(cluster) ?? statName(cluster))
+  return toStats(found, own)
 }
 
 /** The hosts of the largest cluster; 0 where the proxy does not show it. */
@@ -86,15 +105,30 @@ export async function readBusy(link: AdminLink, from: string): Promise<readonly 
 
 const BUSY = /^cluster\.(.*)\.upstream_rq_(?:pending_)?active$/
 
-function toStats(found: ReadonlyMap<string, string>, prefix: (cluster: string) => string): Stats {
+function toStats(found: ReadonlyMap<string, string>, own: ReadonlyMap<string, StatNames>): Stats {
   const count = (name: string): number | undefined => {
     const value = found.get(name)
     return value === undefined ? undefined : Number(value)
   }
+  const nameOf = (cluster: string, stat: string): string =>
+    `cluster.${own.get(cluster)?.stat ?? ''}.${stat}`
+  const shows = (cluster: string, stat: string): boolean =>
+    own.get(cluster)?.shows?.(nameOf(cluster, stat)) === true
+  const isLacking = (cluster: string, stat: string): boolean =>
+    shows(cluster, stat) && !found.has(nameOf(cluster, stat))
+  const isThere = (cluster: string): boolean =>
+    STATS.some((stat) => found.has(nameOf(cluster, stat)))
+  const isDeferred = (cluster: string, stat: string): boolean => {
+    if (!stat.startsWith(TRAFFIC)) return false
+    const begun = found.get(nameOf(cluster, BEGUN))
+    return begun === undefined ? isLacking(cluster, stat) && isThere(cluster) : begun === '0'
+  }
   const moves = CLUSTERS.map((name) => found.get(`cluster_manager.${name}`))
   return {
-    of: (cluster, stat) => count(`cluster.${prefix(cluster)}.${stat}`),
-    versionOf: (cluster) => found.get(`cluster.${prefix(cluster)}.version_text`),
+    of: (cluster, stat) =>
+      count(nameOf(cluster, stat)) ?? (isDeferred(cluster, stat) ? 0 : undefined),
+    isGone: (cluster) => LASTING.some((stat) => isLacking(cluster, stat)),
+    versionOf: (cluster) => found.get(nameOf(cluster, 'version_text')),
     server: (stat) => count(`server.${stat}`),
     clusters: moves.includes(undefined)
       ? undefined
