@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { startDrain } from 'drainable'
 import { envoy, observedEndpoints } from 'drainable/envoy'
@@ -26,16 +27,26 @@ const isSaid = (run: ReturnType<typeof startDrain>, words: string) => () =>
 
 describe.each(engines('envoy'))('a proxy without the cluster, Envoy $version', ({ path }) => {
   test.each([
-    ['a request', (it: ClusterStage) => it.hold(it.proxies[1]!)],
+    [
+      'a request',
+      async (it: ClusterStage) => {
+        await it.hold(it.proxies[1]!)
+        return () => it.a.release()
+      },
+    ],
     [
       'a WebSocket',
       async (it: ClusterStage) => {
-        while (it.a.tunnels === 0) await openWebSocket(it.proxies[1]!.http)
+        const sockets: Socket[] = []
+        while (it.a.tunnels === 0) sockets.push(await openWebSocket(it.proxies[1]!.http))
+        return () => {
+          for (const socket of sockets) socket.destroy()
+        }
       },
     ],
   ] as const)('%s of a removed cluster keeps its member busy', async (_, begin) => {
     await using it = await clusterStage(path, [{}, {}])
-    await begin(it)
+    const end = await begin(it)
     await it.proxies[1]?.remove()
     await using fresh = it.provide()
     await using run = startDrain(fresh, it.ref, { timeout: '60s' })
@@ -43,8 +54,7 @@ describe.each(engines('envoy'))('a proxy without the cluster, Envoy $version', (
     await delay(1_500)
     expect(it.a.held + it.a.tunnels).toBeGreaterThan(0)
     expect(run.report().members[0]?.phase).toBe('draining')
-    it.a.release()
-    await it.a[Symbol.asyncDispose]()
+    end()
     expect((await run.done).members[0]).toMatchObject(IDLE)
   })
 
