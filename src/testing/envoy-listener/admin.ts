@@ -8,6 +8,9 @@ export interface AdminReply {
   readonly quits?: boolean
 }
 
+/** Bytes that stay in the buffers for a client that does not read. */
+const BUFFERED = 777_858
+
 const V3 = 'type.googleapis.com/envoy.extensions.filters'
 
 /** One request to the admin API: reads are GET, commands POST, and a path that is not allowed is a 403. */
@@ -71,13 +74,14 @@ function stats({ hiddenStats }: Settings, process: Process, filter: string | nul
   const pattern = filter === null ? undefined : new RegExp(filter)
   const { open, begun, checks, merged, uptime } = process
   const requests = open.requests + (merged?.requests ?? 0)
-  const http = open.requests + open.idle
+  const http = open.requests + open.idle + open.slow
   const values: Readonly<Record<string, number>> = {
     'http.admin.downstream_cx_active': 1,
     'http.admin.downstream_rq_5xx': 0,
     'http.admin.downstream_rq_active': 1,
     'http.in.downstream_cx_active': http,
     'http.in.downstream_cx_total': begun.connections,
+    'http.in.downstream_cx_tx_bytes_buffered': open.slow * BUFFERED,
     'http.in.downstream_cx_upgrades_active': open.upgrades,
     'http.in.downstream_rq_5xx': 0,
     'http.in.downstream_rq_active': requests,

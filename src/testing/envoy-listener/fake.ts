@@ -30,9 +30,10 @@ export interface EnvoyListenerFake extends HttpFake {
   occupy(ref?: MemberRef): Promise<() => Promise<void>>
   /**
    * A client connects: `idle` keeps a connection without a request, `upgrade` holds a WebSocket, `tcp` goes through a
-   * TCP proxy. The returned function ends it.
+   * TCP proxy, `slow` has its answer and does not read it, so that the response stays in the fake's buffers. The returned
+   * function ends it.
    */
-  connect(what: 'idle' | 'upgrade' | 'tcp'): () => void
+  connect(what: 'idle' | 'upgrade' | 'tcp' | 'slow'): () => void
   /** The balancer in front checks its health once more. @returns whether it is healthy */
   check(): boolean
   /** Another program fails its health check or undoes it; there is no `maint` and no `gone`. */
@@ -115,10 +116,8 @@ class Fake implements EnvoyListenerFake {
     })
   }
 
-  connect(what: 'idle' | 'upgrade' | 'tcp'): () => void {
-    return what === 'upgrade'
-      ? this.#process.begin('requests', true)
-      : this.#process.begin(what === 'tcp' ? 'tcp' : 'idle')
+  connect(what: 'idle' | 'upgrade' | 'tcp' | 'slow'): () => void {
+    return what === 'upgrade' ? this.#process.begin('requests', true) : this.#process.begin(what)
   }
 
   check(): boolean {

@@ -14,8 +14,8 @@ export class Process {
   readonly begun = { requests: 0, connections: 0, tcp: 0 }
   failing = false
   draining = false
-  /** Requests in flight, idle connections of HTTP, connections of the TCP proxy. */
-  readonly open = { requests: 0, upgrades: 0, idle: 0, tcp: 0 }
+  /** Requests in flight, idle connections of HTTP, connections of the TCP proxy, clients that do not read. */
+  readonly open = { requests: 0, upgrades: 0, idle: 0, tcp: 0, slow: 0 }
   readonly #settings: Settings
   readonly #startedAt = performance.now()
   readonly #firstAt: number
@@ -81,11 +81,11 @@ export class Process {
     const at = this.uptime.all
     const isDue = at - (this.#merged?.at ?? -Infinity) >= this.#settings.statsFlush / 1_000
     if (isDue || this.#merged === undefined) {
-      const { requests, idle, tcp } = parent.open
+      const { requests, idle, tcp, slow } = parent.open
       const alive = parent.running
       this.#merged = {
         at,
-        connections: alive ? requests + idle + tcp : 0,
+        connections: alive ? requests + idle + tcp + slow : 0,
         requests: alive ? requests : 0,
       }
     }
@@ -93,10 +93,10 @@ export class Process {
   }
 
   /** Something begins; the returned function ends it, once. */
-  begin(what: 'requests' | 'idle' | 'tcp', upgrade = false): () => void {
+  begin(what: 'requests' | 'idle' | 'tcp' | 'slow', upgrade = false): () => void {
     this.open[what] += 1
     if (upgrade) this.open.upgrades += 1
-    if (what === 'requests') this.begun.requests += 1
+    if (what === 'requests' || what === 'slow') this.begun.requests += 1
     if (what === 'tcp') this.begun.tcp += 1
     else this.begun.connections += 1
     let isOpen = true

@@ -29,6 +29,7 @@ const GROUPS = {
     'downstream_rq_total',
     'downstream_cx_active',
     'downstream_cx_total',
+    'downstream_cx_tx_bytes_buffered',
   ],
   'listener.0.0.0.0_80': [
     'downstream_cx_active',

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { isSame, parseStats, toCounts } from '../../../src/adapters/envoy-listener/codec/stats.js'
+import { withoutInner, type Inner } from '../../../src/adapters/envoy-listener/codec/inner.js'
+import {
+  failedChecksOf,
+  isSame,
+  parseStats,
+  toCounts,
+} from '../../../src/adapters/envoy-listener/codec/stats.js'
 import {
   parseListeners,
   parseServerInfo,
@@ -42,8 +48,8 @@ describe('counts of /stats', () => {
       queued: 2,
       pooled: 2,
       arrivals: 7 - 3 + 4 + 9,
-      failedChecks: 1,
     })
+    expect(failedChecksOf(stats(BUSY))).toBe(1)
   })
 
   test('name what is in flight', () => {
@@ -64,6 +70,27 @@ describe('counts of /stats', () => {
   test('of an ignored HTTP listener leave nothing to count', () => {
     expect(toCounts(stats(BUSY), new Set(['127.0.0.1_8080'])).isUncountable).toBe(true)
     expect(toCounts(stats(BUSY), new Set(['127.0.0.1_9000'])).isUncountable).toBe(false)
+  })
+
+  const unsent = (bytes: number, requests: number) => ({
+    ...BUSY,
+    'http.in.downstream_rq_active': requests,
+    'http.in.downstream_cx_tx_bytes_buffered': bytes,
+  })
+
+  test('have responses that are not sent yet, once their requests are over', () => {
+    const waiting = toCounts(stats(unsent(56_706, 0)), NONE)
+    expect(waiting.active).toBe(1 + 1 + 2)
+    expect(waiting.hints[0]).toBe(
+      '56706 bytes of responses of http.in are not sent yet, their clients read slowly',
+    )
+    expect(toCounts(stats(unsent(56_706, 1)), NONE).active).toBe(1 + 1 + 2)
+    expect(toCounts(stats(unsent(56_706, 0)), new Set(['in'])).active).toBe(1 + 2)
+  })
+
+  test('are of one moment however many bytes wait', () => {
+    expect(isSame(stats(unsent(5, 0)), stats(unsent(9, 0)))).toBe(true)
+    expect(isSame(stats(unsent(5, 0)), stats(unsent(0, 0)))).toBe(false)
   })
 
   test('make two answers differ if any number moves', () => {
@@ -107,6 +134,91 @@ describe('listeners of /config_dump', () => {
     expect(parseListeners([dump([]), dump([], true)], 'here')).toMatchObject({
       active: { http: ['in_1'] },
       total: 2,
+    })
+  })
+})
+
+/** An outer TCP listener leads to an inner HTTP one, an outer HTTP listener to an inner TCP one, which keeps connections. */
+const BETWEEN = {
+  'http.in.downstream_cx_active': 1,
+  'http.in.downstream_cx_total': 1,
+  'http.inner.downstream_cx_active': 2,
+  'http.inner.downstream_cx_total': 2,
+  'http.inner.downstream_rq_active': 1,
+  'http.inner.downstream_rq_total': 4,
+  'listener.0.0.0.0_80.downstream_cx_active': 1,
+  'listener.0.0.0.0_80.downstream_cx_total': 1,
+  'listener.0.0.0.0_90.downstream_cx_active': 2,
+  'listener.0.0.0.0_90.downstream_cx_total': 2,
+  'listener.envoy_internal_a.downstream_cx_active': 2,
+  'listener.envoy_internal_a.downstream_cx_total': 2,
+  'listener.mine.downstream_cx_active': 5,
+  'listener.mine.downstream_cx_total': 5,
+}
+
+type InnerNames = Partial<Record<keyof Inner, readonly string[]>>
+
+function inner(more: InnerNames = {}): Inner {
+  const base: InnerNames = { listeners: ['envoy_internal_a', 'mine'], http: ['inner'], ...more }
+  const set = (key: keyof Inner) => new Set(base[key])
+  return {
+    listeners: set('listeners'),
+    http: set('http'),
+    shared: set('shared'),
+    outer: set('outer'),
+  }
+}
+
+describe('inner listeners', () => {
+  const count = (values: Readonly<Record<string, number>>, of: Inner) =>
+    toCounts(withoutInner(stats(values), of), NONE)
+
+  test('count nothing, and take nothing off the connections of clients', () => {
+    expect(count(BETWEEN, inner())).toMatchObject({ active: 2, pooled: 1, arrivals: 2 })
+  })
+
+  test('are known by name where their configuration is not', () => {
+    expect(count(BETWEEN, inner({ listeners: ['mine'] }))).toMatchObject({ active: 2 })
+  })
+
+  test('are not taken for an outer one of such a name', () => {
+    const named = inner({ listeners: ['mine'], outer: ['envoy_internal_a'] })
+    expect(count(BETWEEN, named)).toMatchObject({ active: 4 })
+  })
+
+  test('may share a connection manager with outer ones', () => {
+    const values = {
+      'http.in.downstream_cx_active': 3,
+      'listener.0.0.0.0_80.downstream_cx_active': 1,
+      'listener.0.0.0.0_90.downstream_cx_active': 2,
+      'listener.envoy_internal_a.downstream_cx_active': 2,
+    }
+    const shared = inner({ listeners: ['envoy_internal_a'], http: [], shared: ['in'] })
+    expect(count(values, shared)).toMatchObject({ active: 2 })
+    const entries = Object.entries(values).filter(([name]) => !name.includes('internal'))
+    expect(count(Object.fromEntries(entries), shared)).toMatchObject({ active: 3 })
+  })
+
+  test('are found in the configuration, with what they share', () => {
+    const of = (prefix: string) => [
+      { filters: [{ typed_config: { '@type': MANAGER, stat_prefix: prefix } }] },
+    ]
+    const address = { socket_address: { address: '0.0.0.0', port_value: 80 } }
+    const listeners = [
+      { name: 'o', address, filter_chains: of('in') },
+      { name: 'a', internal_listener: {}, filter_chains: of('in') },
+      { name: 'b', internal_listener: {}, stat_prefix: 'mine', filter_chains: of('inner') },
+    ]
+    const text = JSON.stringify({ configs: listeners.map((listener) => ({ listener })) })
+    expect(parseListeners([text], 'here')).toMatchObject({
+      total: 1,
+      active: { http: ['in'], listeners: ['0.0.0.0_80'] },
+      inner: {
+        listeners: new Set(['envoy_internal_a', 'mine']),
+        http: new Set(['inner']),
+        shared: new Set(['in']),
+        outer: new Set(['0.0.0.0_80']),
+      },
     })
   })
 })

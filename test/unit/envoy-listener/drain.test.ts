@@ -195,6 +195,20 @@ describe('refused before any change is', () => {
   })
 })
 
+describe('idle is never said while a response is in a buffer', () => {
+  test('of a client that reads slowly', async () => {
+    await using fake = await startFake()
+    await using lb = envoyListener({ admin: fake.url })
+    const end = fake.connect('slow')
+    const run = startDrain(lb, TARGET, POLICY)
+    await until(() => run.why().some(({ text }) => text.includes('not sent yet')))
+    expect(run.report().members[0]?.phase).not.toBe('idle')
+    end()
+    expect((await run.done).members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    await run.close()
+  })
+})
+
 describe('idle is never said if something can not be read', () => {
   test('such as hidden statistics', async () => {
     await using fake = await startFake({ hiddenStats: [/downstream_rq_active/] })

@@ -9,6 +9,7 @@ const KEYS = {
     'downstream_rq_total',
     'downstream_cx_active',
     'downstream_cx_total',
+    'downstream_cx_tx_bytes_buffered',
   ],
   listeners: ['downstream_cx_active', 'downstream_cx_total', 'downstream_pre_cx_active'],
   udp: ['downstream_sess_active', 'downstream_sess_total'],

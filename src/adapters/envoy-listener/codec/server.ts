@@ -16,6 +16,7 @@ import {
 } from '../../../kit/json.js'
 import { parseVersion, type Version } from '../../../kit/version.js'
 import { formatSocket } from '../../../provider/address.js'
+import { INNER, type Inner } from './inner.js'
 
 /** Name of the provider, for errors. */
 export const PROVIDER = 'envoy-listener'
@@ -75,7 +76,7 @@ const UDP_PROXY = '.udp_proxy.v3.UdpProxyConfig'
 /** Deeper than filters in filters go. */
 const DEEPEST = 60
 
-/** Names that the statistics of some listeners go by. */
+/** Names that the statistics of some listeners go by. Inner listeners are left out. */
 export interface StatNames {
   /** `stat_prefix` of every HTTP connection manager. */
   readonly http: readonly string[]
@@ -92,13 +93,16 @@ export interface Listeners {
   readonly active: StatNames
   /** Of those that were removed or replaced, and whose connections go on. */
   readonly draining: StatNames
+  /** How many there are that clients connect to. */
   readonly total: number
+  readonly inner: Inner
 }
 
 /** `/config_dump?resource=static_listeners` and `dynamic_listeners`. */
 export function parseListeners(texts: readonly string[], from: string): Listeners {
   const active = new Finds()
   const draining = new Finds()
+  const inner = new Finds()
   let total = 0
   for (const text of texts) {
     for (const config of answer(text, '/config_dump', from).at('configs').rows()) {
@@ -106,14 +110,40 @@ export function parseListeners(texts: readonly string[], from: string): Listener
       // Of a dynamic one, what is in force is the active state; one that warms up takes no work.
       const listener = own.present ? own : config.at('active_state').at('listener')
       const going = config.at('draining_state').at('listener')
-      if (going.present) draining.add(going)
+      if (going.present) (isInner(going) ? inner : draining).add(going)
       if (!listener.present) continue
+      if (isInner(listener)) {
+        inner.add(listener)
+        continue
+      }
       total += 1
       active.add(listener)
     }
   }
-  const { hasHealthCheck } = active
-  return { hasHealthCheck, active: active.names(), draining: draining.names(), total }
+  const found = { active: active.names(), draining: draining.names(), total }
+  return {
+    ...found,
+    hasHealthCheck: active.hasHealthCheck || inner.hasHealthCheck,
+    inner: innerOf(inner.names(), found),
+  }
+}
+
+function isInner(listener: JsonValue): boolean {
+  return listener.at('internal_listener').present
+}
+
+function innerOf(
+  { http, listeners }: StatNames,
+  { active, draining }: Pick<Listeners, 'active' | 'draining'>,
+): Inner {
+  const others = new Set([...active.http, ...draining.http])
+  const outer = new Set([...active.listeners, ...draining.listeners])
+  return {
+    outer,
+    listeners: new Set(listeners.filter((name) => !outer.has(name))),
+    http: new Set(http.filter((name) => !others.has(name))),
+    shared: new Set(http.filter((name) => others.has(name))),
+  }
 }
 
 /** What is found in the configuration of listeners. */
@@ -168,6 +198,7 @@ function listenerName(listener: JsonValue): string | undefined {
   const isUdp = socket.at('protocol').word() === 'UDP'
   const prefix = listener.at('stat_prefix').text() ?? ''
   if (isUdp || prefix !== '') return isUdp ? undefined : statName(prefix)
+  if (isInner(listener)) return `${INNER}${statName(listener.at('name').text() ?? '')}`
   const address = socket.at('address').text() ?? ''
   const port = socket.at('port_value').digits() ?? 0
   const family = isIP(address)

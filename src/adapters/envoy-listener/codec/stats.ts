@@ -3,6 +3,8 @@
  *
  * - `http.<stat_prefix>.downstream_rq_active`: requests, streams and upgrades (WebSocket, CONNECT) of one HTTP
  *   connection manager; `downstream_rq_total` counts health checks too, `health_check.request_total` those alone.
+ * - `http.<stat_prefix>.downstream_cx_tx_bytes_buffered`: what of responses is not sent yet. On HTTP/1 a request is over for
+ *   Envoy when its last byte is in the buffer of the connection (1 MiB by default); what is there when the process ends is lost.
  * - `listener.<address>.downstream_cx_active`: connections of one listener; those that no connection manager has are
  *   TCP proxies and the like. What each thread has of them is listed too (`.worker_0.`, `.main_thread.`), and left out.
  * - `downstream_pre_cx_active`: accepted, and still before the filters (an inspector waits for its first bytes).
@@ -15,12 +17,15 @@ import { cutShort, malformed } from '../../../kit/json.js'
 import { quote } from '../../../provider/quote.js'
 import { sourceOf } from './server.js'
 
+/** Bytes of responses that wait in the buffers of connections. */
+const UNSENT = 'downstream_cx_tx_bytes_buffered'
 const HTTP = [
   'downstream_rq_active',
   'downstream_rq_total',
   'downstream_cx_active',
   'downstream_cx_total',
   'downstream_cx_upgrades_active',
+  UNSENT,
   'downstream_rq_5xx',
   'health_check.request_total',
   'health_check.failed',
@@ -107,7 +112,7 @@ const PARTS = new RegExp(
 
 /** What is in flight, and what has come, of one moment. */
 export interface Counts {
-  /** Requests, and connections and sessions that are not HTTP. */
+  /** Requests, connections and sessions that are not HTTP, and managers with responses that are not sent yet. */
   readonly active: number
   /** Accepted connections that Envoy has not looked into yet. */
   readonly queued: number
@@ -115,8 +120,6 @@ export interface Counts {
   readonly pooled: number
   /** All that has begun: requests but health checks, connections that are not HTTP. */
   readonly arrivals: number
-  /** Health checks that were answered with a failure. */
-  readonly failedChecks: number
   /**
    * More connections of HTTP than the listeners have that are not ignored: a listener of HTTP is ignored, so it is not known
    * how many are not HTTP.
@@ -140,20 +143,31 @@ export function toCounts(stats: Stats, ignore: ReadonlySet<string>): Counts {
   const difference = sum(listeners, 'downstream_cx_active') - connections
   const other = Math.max(0, difference)
   const sessions = sum(udp, 'downstream_sess_active')
+  const unsent = [...http].filter(([name, group]) => !ignore.has(name) && isUnsent(group)).length
   const begun = sum(listeners, 'downstream_cx_total') - sum(http, 'downstream_cx_total', true)
   const checks = sum(http, 'health_check.request_total')
   return {
-    active: requests + other + sessions,
+    active: requests + unsent + other + sessions,
     queued: sum(listeners, 'downstream_pre_cx_active'),
     pooled: Math.max(0, connections - requests),
     arrivals: Math.max(
       0,
       sum(http, 'downstream_rq_total') - checks + begun + sum(udp, 'downstream_sess_total'),
     ),
-    failedChecks: sum(http, 'health_check.failed', true),
     isUncountable: difference < 0,
     hints: inWords(stats, ignore, other),
   }
+}
+
+/** Health checks that were answered with a failure; undefined: they are not counted. */
+export function failedChecksOf({ http }: Stats): number | undefined {
+  const counts = [...http.values()].flatMap((group) => group.get('health_check.failed') ?? [])
+  return counts.length === 0 ? undefined : counts.reduce((total, count) => total + count, 0)
+}
+
+/** Whether a connection manager has responses in its buffers and no request that they would belong to. */
+function isUnsent(group: Group): boolean {
+  return (group.get('downstream_rq_active') ?? 0) === 0 && (group.get(UNSENT) ?? 0) > 0
 }
 
 function inWords(
@@ -165,7 +179,13 @@ function inWords(
   for (const [name, group] of http) {
     const active = group.get('downstream_rq_active') ?? 0
     const upgraded = group.get('downstream_cx_upgrades_active') ?? 0
-    if (active === 0 || ignore.has(name)) continue
+    if (ignore.has(name)) continue
+    if (isUnsent(group)) {
+      hints.push(
+        `${group.get(UNSENT) ?? 0} bytes of responses of http.${quote(name, 80)} are not sent yet, their clients read slowly`,
+      )
+    }
+    if (active === 0) continue
     const upgrades = upgraded === 0 ? '' : `, ${upgraded} of them WebSockets or other upgrades`
     hints.push(`${active} requests of http.${quote(name, 80)}${upgrades}`)
   }
@@ -191,7 +211,12 @@ export function listenersKey({ others }: Stats): string | undefined {
 
 /** Whether nothing came, went or ended between two answers: each is then of one moment. */
 export function isSame(one: Stats, other: Stats): boolean {
+  // How many bytes wait moves all the time, and only whether any do counts.
+  const values = (group: Group): [string, number][] =>
+    [...group].map(([key, count]) => [key, key === UNSENT ? Math.min(1, count) : count])
   const text = ({ http, listeners, udp }: Stats): string =>
-    JSON.stringify([http, listeners, udp].map((groups) => [...groups].map(([k, v]) => [k, [...v]])))
+    JSON.stringify(
+      [http, listeners, udp].map((groups) => [...groups].map(([k, v]) => [k, values(v)])),
+    )
   return text(one) === text(other)
 }

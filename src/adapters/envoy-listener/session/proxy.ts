@@ -9,7 +9,9 @@ import {
   type ServerInfo,
 } from '../codec/server.js'
 import { blindness } from '../codec/blindness.js'
+import { withoutInner } from '../codec/inner.js'
 import {
+  failedChecksOf,
   isSame,
   listenersKey,
   parseStats,
@@ -170,8 +172,6 @@ export class Proxy {
     // Numbers of two processes never mix.
     if ((await this.#incarnation(link, info)) !== incarnation) return undefined
     const { probe } = this.#settings
-    const isCounted = [...stats.http.values()].some((group) => group.has('health_check.failed'))
-    const failed = isCounted ? toCounts(stats, this.#ignore).failedChecks : undefined
     return {
       info,
       incarnation,
@@ -181,7 +181,7 @@ export class Proxy {
       listeners,
       activeListeners:
         stats.others.get('listener_manager.total_listeners_active') ?? listeners.total,
-      failedChecks: probe === 'ready' ? stats.adminErrors : failed,
+      failedChecks: probe === 'ready' ? stats.adminErrors : failedChecksOf(stats),
       previous: this.#previous(info, incarnation)?.seen(info, stats.others),
     }
   }
@@ -189,16 +189,18 @@ export class Proxy {
   /** Reads until two answers are the same: then they are of one moment. While work comes and goes, the higher counts. */
   async #count(link: AdminLink, first: Stats, listeners: Listeners): Promise<Counted> {
     let stats = first
-    const note = blindness(stats, listeners, this.#ignore)
+    let clients = withoutInner(stats, listeners.inner)
+    const note = blindness(clients, listeners, this.#ignore)
     if (note !== undefined) return { counts: undefined, note, stats }
     let most = 0
     for (let i = 1; ; i += 1) {
-      most = Math.max(most, toCounts(stats, this.#ignore).active)
-      const next = parseStats(await link.get(STATS_PATH), link.name)
-      const agree = isSame(stats, next)
-      stats = next
+      most = Math.max(most, toCounts(clients, this.#ignore).active)
+      stats = parseStats(await link.get(STATS_PATH), link.name)
+      const before = clients
+      clients = withoutInner(stats, listeners.inner)
+      const agree = isSame(before, clients)
       if (agree || i === AGREEMENT) {
-        const counts = toCounts(stats, this.#ignore)
+        const counts = toCounts(clients, this.#ignore)
         if (agree && counts.isUncountable) return { counts: undefined, note: IGNORED, stats }
         return {
           counts: agree ? counts : { ...counts, active: Math.max(most, counts.active) },
