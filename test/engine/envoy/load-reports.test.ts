@@ -15,6 +15,8 @@ import { startEnvoy, workDir } from '../../support/envoy/proxy.js'
 import { setOf, writeEds } from '../../support/envoy/sets.js'
 import { delay, until } from '../../support/wait.js'
 
+const NO_PANIC = { common_lb_config: { healthy_panic_threshold: { value: 0 } } }
+
 /** A port that load reports are taken at before the provider is there. */
 async function opened() {
   const loads = loadReports({ port: 0, interval: '100ms' })
@@ -28,9 +30,20 @@ describe.each(engines('envoy'))('load reports beside a sink, Envoy $version', ({
     await using b = await startBackend()
     const { loads, port } = await opened()
     const sink = restEndpoints({ port: 0, initial: [setOf([a.port, b.port])] })
-    await using lb = envoy({ endpoints: sink, loads, expect: 1, connectTimeout: '500ms' })
+    await using lb = envoy({
+      endpoints: sink,
+      loads,
+      expect: 1,
+      connectTimeout: '500ms',
+      panicThreshold: 0,
+    })
     const address = await until(() => sink.address, 'a listening sink')
-    await using proxy = await startEnvoy({ path, eds: { rest: address.port }, loads: port })
+    await using proxy = await startEnvoy({
+      path,
+      eds: { rest: address.port },
+      loads: port,
+      cluster: NO_PANIC,
+    })
     const held: Promise<unknown>[] = []
     while (a.held === 0) {
       held.push(ask(proxy.http, '/hold').catch(() => undefined))
@@ -85,9 +98,20 @@ describe.each(engines('envoy'))('load reports beside a sink, Envoy $version', ({
     await using b = await startBackend()
     const { loads, port } = await opened()
     const sink = grpcEndpoints({ port: 0, initial: [setOf([a.port, b.port])] })
-    await using lb = envoy({ endpoints: sink, loads, expect: 1, connectTimeout: '100ms' })
+    await using lb = envoy({
+      endpoints: sink,
+      loads,
+      expect: 1,
+      connectTimeout: '100ms',
+      panicThreshold: 0,
+    })
     const address = await until(() => sink.address, 'a listening sink')
-    await using proxy = await startEnvoy({ path, eds: { grpc: address.port }, loads: port })
+    await using proxy = await startEnvoy({
+      path,
+      eds: { grpc: address.port },
+      loads: port,
+      cluster: NO_PANIC,
+    })
     const run = startDrain(lb, { pool: 'web', member: a.member }, { timeout: '60s' })
     expect((await run.done).members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
     await run.close()

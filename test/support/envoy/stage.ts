@@ -25,12 +25,15 @@ export async function fileStage(
     readonly extra?: readonly number[]
     readonly envoy?: Partial<EnvoyOptions>
     readonly provider?: Partial<ProviderOptions>
+    /** The first set, where it has more than addresses. */
+    readonly set?: (ports: readonly number[]) => Record<string, unknown>
   } = {},
 ): Promise<Stage> {
   const dir = await workDir()
   const file = `${dir.path}/web.json`
   const backends = await Promise.all(Array.from({ length: options.servers ?? 2 }, startBackend))
-  await writeEds(file, [setOf([...backends.map(({ port }) => port), ...(options.extra ?? [])])])
+  const ports = [...backends.map(({ port }) => port), ...(options.extra ?? [])]
+  await writeEds(file, [(options.set ?? setOf)(ports)])
   const proxy = await startEnvoy({ path, eds: { file }, ...options.envoy })
   const lb = envoy({
     endpoints: fileEndpoints({ cluster: 'web', path: file }),

@@ -27,21 +27,26 @@ function until(holds: () => boolean): Promise<void> {
 }
 
 describe('separate load reports', () => {
-  test('are enough beside REST, without an admin API', async () => {
+  test.each([
+    ['with panic excluded', { panicThreshold: 0 }, true],
+    ['with a panic that may begin later', {}, false],
+  ])('are enough beside REST, %s', async (_, threshold, verifiedIdle) => {
     const sink = restEndpoints({ port: 0, initial: SETS })
     const loads = loadReports({ port: 0, interval: '100ms' })
-    await using lb = envoy({ endpoints: sink, loads, expect: 1, connectTimeout: '100ms' })
+    const more = { expect: 1, connectTimeout: '100ms', ...threshold } as const
+    await using lb = envoy({ endpoints: sink, loads, ...more })
     await until(() => sink.address !== undefined && loads.address !== undefined)
     await using fake = await startFake({
       pools: { web: [] },
       eds: { rest: `http://127.0.0.1:${sink.address?.port ?? 0}`, interval: 20 },
       loads: `http://127.0.0.1:${loads.address?.port ?? 0}`,
+      ...threshold,
     })
     const end = await fake.occupy(REF)
     const run = startDrain(lb, REF, { timeout: '30s', settle: '100ms' })
     await until(() => run.why().some(({ code, count }) => code === 'in-flight' && count === 1))
     await end()
-    expect((await run.done).members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    expect((await run.done).members[0]).toMatchObject({ outcome: 'idle', verifiedIdle })
     await run.close()
   })
 

@@ -213,6 +213,11 @@ async function prepareRemoval(
   const known = views.every((view) => view.proxy?.facts?.configs !== undefined)
   const lingers = configs.some((config) => config.activeChecks && !config.ignoreHealthOnRemoval)
   if (known && !lingers) return before
+  // Not where it would let sticky sessions in: then the row lingers, drained.
+  const isDrained = before.endpoints.every(
+    ({ member, status }) => member === undefined || !leaving.has(member) || status === 'DRAINING',
+  )
+  if (isDrained && configs.some((config) => config.stickyWhileUnhealthy)) return before
   const edits = new Map<string, EdsStatus>([...leaving].map((member) => [member, 'UNHEALTHY']))
   const unhealthy = before.withStatus(edits)
   // Not where it would put the cluster into panic: then the row lingers, drained, until its check fails.

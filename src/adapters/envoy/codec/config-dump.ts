@@ -32,8 +32,10 @@ export interface ClusterConfig {
   /** Milliseconds; 1,000 where it is not set. */
   readonly mergeWindow: number
   readonly connectTimeout: number
-  /** Sticky sessions may come back to a draining host. */
-  readonly stickyWhileDraining: boolean
+  /** The status, listed in `override_host_status`, as which sticky sessions can come back to a draining host. */
+  readonly returningAs: 'DRAINING' | 'UNHEALTHY' | undefined
+  /** Sticky sessions reach hosts that are UNHEALTHY in their set. */
+  readonly stickyWhileUnhealthy: boolean
   /** Hosts are picked by a header or by metadata of the request, draining ones too. */
   readonly overrideHost: boolean
   /** How its hosts are divided into subsets, each with a panic of its own; undefined: they are not. */
@@ -87,14 +89,15 @@ function toClusterConfig(cluster: JsonValue): ClusterConfig {
   const service = cluster.at('eds_cluster_config').at('service_name').text() ?? ''
   const common = cluster.at('common_lb_config')
   const threshold = common.at('healthy_panic_threshold')
-  const statuses = common.at('override_host_status').at('statuses').list()
+  const listed = common.at('override_host_status').at('statuses').list()
+  const statuses = new Set(listed.map((status) => status.word()))
   const policies = policiesOf(cluster.at('load_balancing_policy'))
   return {
     cluster: name,
     service: service === '' ? name : service,
     stat: statOf(cluster, name),
     shows: ownStatsMatcher(cluster),
-    activeChecks: cluster.at('health_checks').list().length > 0,
+    activeChecks: hasChecks(cluster),
     ignoreHealthOnRemoval: cluster.at('ignore_health_on_host_removal').flag() === true,
     closeOnSetChange: common.at('close_connections_on_host_set_change').flag() === true,
     // A threshold that is there without a value is 0: proto3 leaves a zero out.
@@ -102,7 +105,8 @@ function toClusterConfig(cluster: JsonValue): ClusterConfig {
     failOnPanic: failsOnPanic(cluster),
     mergeWindow: seconds(common.at('update_merge_window')) ?? 1_000,
     connectTimeout: seconds(cluster.at('connect_timeout')) ?? 5_000,
-    stickyWhileDraining: statuses.some((status) => status.word() === 'DRAINING'),
+    returningAs: returningAs(cluster, statuses),
+    stickyWhileUnhealthy: statuses.has('UNHEALTHY'),
     overrideHost: policies.some(({ type }) => type.endsWith('.override_host.v3.OverrideHost')),
     subsets: subsetsOf([
       cluster.at('lb_subset_config'),
@@ -111,6 +115,23 @@ function toClusterConfig(cluster: JsonValue): ClusterConfig {
       ),
     ]),
   }
+}
+
+/**
+ * While its active check fails, or it is ejected, a host counts as UNHEALTHY, whatever its set says. TIMEOUT is never said of
+ * it then, not even where the check times out. Envoy 1.39.3, 1.40.0.
+ */
+function returningAs(
+  cluster: JsonValue,
+  statuses: ReadonlySet<string | undefined>,
+): ClusterConfig['returningAs'] {
+  if (statuses.has('DRAINING')) return 'DRAINING'
+  const isWatched = hasChecks(cluster) || cluster.at('outlier_detection').present
+  return isWatched && statuses.has('UNHEALTHY') ? 'UNHEALTHY' : undefined
+}
+
+function hasChecks(cluster: JsonValue): boolean {
+  return cluster.at('health_checks').list().length > 0
 }
 
 function percentOf(value: JsonValue): number {

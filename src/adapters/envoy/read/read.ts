@@ -16,6 +16,8 @@ import type { Proxy, ProxyFacts } from '../session/proxy.js'
 import { takesWork, toAdminState } from '../codec/status.js'
 
 const CONNECT_TIMEOUT = 5_000
+const UNSEEN_PANIC =
+  'by load reports alone it is not seen when the cluster goes into panic mode, in which Envoy sends requests to drained endpoints too: list the admin API, or give panicThreshold: 0 where the clusters have healthy_panic_threshold 0'
 /** Stands for whoever will serve the cluster, until a proxy lists it. */
 export const NO_PROXY = 'a proxy'
 
@@ -157,16 +159,12 @@ export class MemberReader {
       .map(({ hosts }) => hosts.get(member))
     const configs = this.configs(views, service)
     const health = healthOf(endpoint.status, rows, configs, this.#options.hasAdmin)
-    const sticky = configs.find((config) => config.stickyWhileDraining)
+    const sticky = stickyIn(configs)
     const unverified = this.#unverified({ ref, service, member }, endpoint, views, configs)
     const hints = scopes.flatMap(({ inForce, active, note }) =>
       inForce === true && active > 0 ? (note ?? []) : [],
     )
-    if (sticky !== undefined) {
-      hints.push(
-        `cluster ${sticky.cluster} lets sticky sessions come back to draining endpoints (override_host_status)`,
-      )
-    }
+    if (sticky !== undefined) hints.push(sticky)
     return {
       ref,
       present: true,
@@ -197,7 +195,11 @@ export class MemberReader {
     }
     const set = this.#options.store.set(service)
     if (set === undefined || endpoint.status !== 'DRAINING') return undefined
+    const sticky = stickyIn(configs)
+    if (sticky !== undefined) return sticky
     for (const view of views) {
+      // A panic that begins later sends new requests to drained endpoints, and no report says so beforehand.
+      if (view.load !== undefined && this.#options.panicThreshold !== 0) return UNSEEN_PANIC
       const isBlind = view.role === 'proxy' && view.proxy?.facts?.configs === undefined
       if (view.state !== 'read' || !isBlind) continue
       const active = rowsOf(view, service).map(({ cluster }) =>
@@ -344,6 +346,15 @@ export class MemberReader {
   get #isForeign(): boolean {
     return this.#options.sink.kind === 'observed'
   }
+}
+
+/** What lets clients with a cookie come back to a drained endpoint, in words. */
+function stickyIn(configs: readonly ClusterConfig[]): string | undefined {
+  const found = configs.find((config) => config.returningAs !== undefined)
+  if (found === undefined) return undefined
+  const { cluster, returningAs } = found
+  const when = returningAs === 'UNHEALTHY' ? ', once its check fails or it is ejected' : ''
+  return `cluster ${cluster} lets sticky sessions come back to a draining endpoint${when}: override_host_status lists ${returningAs}`
 }
 
 function noteOf(note: string | undefined): { readonly note?: string } {

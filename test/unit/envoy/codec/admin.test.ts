@@ -163,7 +163,7 @@ describe('versions and settings', () => {
         panicThreshold: 0,
         mergeWindow: 0,
         connectTimeout: 250,
-        stickyWhileDraining: true,
+        returningAs: 'DRAINING',
       },
       {
         cluster: 'api',
