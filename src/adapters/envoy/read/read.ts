@@ -198,19 +198,23 @@ export class MemberReader {
     const sticky = stickyIn(configs)
     if (sticky !== undefined) return sticky
     for (const view of views) {
-      // A panic that begins later sends new requests to drained endpoints, and no report says so beforehand.
-      if (view.load !== undefined && this.#options.panicThreshold !== 0) return UNSEEN_PANIC
-      const isBlind = view.role === 'proxy' && view.proxy?.facts?.configs === undefined
-      if (view.state !== 'read' || !isBlind) continue
-      const active = rowsOf(view, service).map(({ cluster }) =>
-        view.reading?.stats.of(cluster, 'lb_subsets_active'),
-      )
-      const isDivided = active.some((count) => (count ?? 0) > 0)
-      const isKnown = active.length > 0 && !active.includes(undefined)
-      const why = this.#force.panic.blind(set, member, isDivided || (isKnown ? false : undefined))
+      const why = view.state === 'read' ? this.#unseen(view, set, member) : undefined
       if (why !== undefined) return why
     }
     return undefined
+  }
+
+  /** What of a proxy that can't be asked, or not for all, may send to a drained member. */
+  #unseen(view: ProxyView, set: Assignment, member: string): string | undefined {
+    // A panic that begins later sends new requests to drained endpoints, and no report says so beforehand.
+    if (view.load !== undefined && this.#options.panicThreshold !== 0) return UNSEEN_PANIC
+    if (view.role !== 'proxy' || view.proxy?.facts?.configs !== undefined) return undefined
+    const active = rowsOf(view, set.cluster).map(({ cluster }) =>
+      view.reading?.stats.of(cluster, 'lb_subsets_active'),
+    )
+    const isDivided = active.some((count) => (count ?? 0) > 0)
+    const isKnown = active.length > 0 && !active.includes(undefined)
+    return this.#force.panic.blind(set, member, isDivided || (isKnown ? false : undefined))
   }
 
   #scopes(
