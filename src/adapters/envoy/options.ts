@@ -45,7 +45,8 @@ export interface EnvoyOptions {
    */
   readonly onPanic?: 'refuse' | 'allow' | undefined
   /**
-   * The clusters' `common_lb_config.healthy_panic_threshold` in percent, if no admin API reports it.
+   * The clusters' `common_lb_config.healthy_panic_threshold` in percent, if no admin API reports it. By load reports alone
+   * idle is verified only if it is 0: they do not show a panic that begins later.
    * @default 50
    */
   readonly panicThreshold?: number | undefined
