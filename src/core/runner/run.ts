@@ -318,6 +318,8 @@ export class Run implements HandleBody {
       hasEnded: () => {
         const { life, states, members } = this.#run
         if (members === undefined || this.#undo.underWay !== undefined) return false
+        // One that has its members and waits for their first look has only begun.
+        if (life === 'preparing') return false
         return life !== 'looking' || states.every(({ ending }) => ending.ended !== null)
       },
       idle: () => idleTime(this.#run.states),
