@@ -128,6 +128,28 @@ describe.each(engines('haproxy'))('plain HAProxy $version', (engine) => {
     expect((await answer).cut).toBe(true)
   })
 
+  // Nothing shows it there: neither the system, nor a connection that was kept to it.
+  it.concurrent('over TCP a process that was only met is unread', async ({ expect }) => {
+    const global = `  stats socket ipv4@127.0.0.1:\${CLI} level admin`
+    await using it = await lab({ engine, mode: 'plain', global })
+    const { haproxy, s1 } = it
+    const answer = request(haproxy.port('web'), '/stream', { cookie: 's1' })
+    await until(() => s1.active === 1, 'in flight')
+    await using lb = haproxyRuntime({ socket: { host: '127.0.0.1', port: haproxy.cliPort } })
+    await select(lb, 'all')
+    await haproxy.reload()
+    await select(lb, 'all') // whoever looks first after the reload
+    await using drained = startDrain(lb, web1, { timeout: '60s' })
+    let busyAtIdle = -1
+    drained.on('idle', () => (busyAtIdle = s1.active))
+    const unread = (): boolean => drained.why().some(({ code }) => code === 'unreadable')
+    await until(unread, 'the process of before is named')
+    await pass(2_000) // longer than the quiet time
+    expect(busyAtIdle).toBe(-1)
+    s1.release()
+    await answer
+  })
+
   it.concurrent('over TCP nothing proves that a process was started alone', async ({ expect }) => {
     const global = `  stats socket ipv4@127.0.0.1:\${CLI} level admin`
     await using it = await lab({ engine, mode: 'plain', global })

@@ -86,14 +86,8 @@ const ATTEMPTS = 4
 export class ProcessView {
   readonly #layouts = new Map<string, Layout>()
   readonly #memory = new Map<string, Memory>()
-  readonly #read = new Set<string>()
   /** How often servers of each backend were seen to lose their address. */
   readonly #moves = new Map<string, number>()
-
-  /** Whether that server was ever read in this process. */
-  hasRead(ref: MemberRef): boolean {
-    return this.#read.has(refKey({ pool: ref.pool, member: ref.member }))
-  }
 
   /** That server as last seen in the states of its backend. */
   known(ref: MemberRef): ServerState | undefined {
@@ -320,7 +314,6 @@ export class ProcessView {
     const before = this.#memory.get(refKey(ref))
     const load = row.active + row.queued
     const quiet = before !== undefined && before.arrivals === row.arrivals && before.load === 0
-    this.#read.add(refKey(ref))
     this.#memory.set(refKey(ref), {
       status: row.status,
       tracks: row.tracked !== '',

@@ -57,7 +57,6 @@ export class Readings {
         if (this.#settings.oldWorkers === 'accept') scopes.push(givenUp(other, sight.sampledAt))
         continue
       }
-      if (!listed && !other.view.hasRead(ref)) continue
       // A process that has never served the socket: see `coming()`.
       const old = this.#point.others.isOld(other.scope)
       unread(other.scope, note, { old, ...(old && { incarnation: other.incarnation ?? '' }) })
