@@ -178,6 +178,21 @@ describe('versions and settings', () => {
     expect(parseBootStamp('{}')).toBeUndefined()
   })
 
+  const CHECKED = { health_checks: [{}] }
+  test.each([
+    [['DRAINING', 'UNHEALTHY'], CHECKED, 'DRAINING', true],
+    [['UNHEALTHY'], CHECKED, 'UNHEALTHY', true],
+    [['UNHEALTHY'], { outlier_detection: {} }, 'UNHEALTHY', true],
+    [['UNHEALTHY'], {}, undefined, true],
+    [['HEALTHY', 'TIMEOUT'], CHECKED, undefined, false],
+  ])('reads whom sessions come back to: %j, %j', (statuses, more, returningAs, unhealthy) => {
+    const common_lb_config = { override_host_status: { statuses } }
+    const cluster = { name: 'web', type: 'EDS', common_lb_config, ...more }
+    const [config] = parseClusterConfigs(JSON.stringify({ configs: [{ cluster }] }))
+    expect(config?.returningAs).toBe(returningAs)
+    expect(config?.stickyWhileUnhealthy).toBe(unhealthy)
+  })
+
   test('reads stats', () => {
     const stats = parseStats(fixture('stats-cluster-web.txt'))
     expect(stats.get('cluster.web.version_text')).toBe('5')
