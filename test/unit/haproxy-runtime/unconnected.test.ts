@@ -78,6 +78,17 @@ describe('the list of streams', () => {
     expect(asked(at)).toBe(2)
   })
 
+  test('is asked for again once the server was open', async () => {
+    await using at = await rig(LIMITED)
+    await drained(at)
+    await look(at, 0)
+    await at.fake.setBehind(WEB1, 'ready')
+    expect(await look(at, 10)).toMatchObject({ mayHide: true })
+    await at.fake.setBehind(WEB1, 'drain')
+    expect(await look(at, 500)).not.toHaveProperty('mayHide')
+    expect(asked(at)).toBe(2)
+  })
+
   test('is asked for again while it has a request, not at every look', async () => {
     await using at = await rig(LIMITED)
     await drained(at)

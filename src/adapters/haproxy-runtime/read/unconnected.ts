@@ -84,6 +84,8 @@ export class Unconnected {
       const known = this.#follow(sight, now)
       const { own, inherited, row } = sight
       const isHeld = old || own !== 'ready' || inherited !== undefined
+      // An open server takes what waits for any server.
+      if (!isHeld) known.count = undefined
       const again = known.askedAt + within(AGAIN, this.#cost * AGAIN_TIMES, AGAIN_MOST)
       const isZero = row.active + row.queued === 0
       const isOpen = row.mayHide && known.count !== 0
