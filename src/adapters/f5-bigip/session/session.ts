@@ -26,6 +26,8 @@ const BASIC_FOR = 300_000
 /** Of how many requests the quickest tells what one takes. */
 const FEW = 8
 const LOGOUT_TIMEOUT = 2_000
+/** For how long a change without an answer keeps other requests waiting, in milliseconds. */
+const LETS_IN_AFTER = 2_000
 /** What a device says of credentials that it did not find, or did not look for. */
 const NOT_THERE = /no user authentication header/i
 /** What is said where credentials were not in the headers, in JSON or as a page; and of those that were looked at. */
@@ -98,7 +100,7 @@ export class Session {
       url,
       tls: settings.tls,
       dispatcher: settings.dispatcher,
-      connections: 1,
+      connections: 2, // a change without an answer, and a look beside it
       callTimeout: settings.callTimeout,
     })
     this.#credentials = new Credentials({
@@ -118,7 +120,7 @@ export class Session {
   /** Sends a request in its turn; every answer but a busy or unauthenticated one is a value. */
   async ask(ask: Ask, ctx: CallContext): Promise<Meaning> {
     const patient = ask.patient ?? ask.method === 'GET'
-    const once = (): Promise<Meaning> => this.#turn.run(ctx.signal, () => this.#once(ask, ctx))
+    const once = (): Promise<Meaning> => this.#inTurn(ask, ctx)
     if (!patient) return once()
     let busy: Meaning | undefined
     try {
@@ -212,6 +214,17 @@ export class Session {
     const ctx = { clock: systemClock, signal: new AbortController().signal }
     if (token !== undefined) await this.#drop(token, ctx)
     await this.#http.close()
+  }
+
+  /** A change that gets no answer lets looks in after a while: they show what happens meanwhile. */
+  async #inTurn(ask: Ask, ctx: CallContext): Promise<Meaning> {
+    if (ask.method === 'GET') return this.#turn.run(ctx.signal, () => this.#once(ask, ctx))
+    const { answer } = await this.#turn.run(ctx.signal, async () => {
+      const answer = this.#once(ask, ctx)
+      await settledWithin(answer, ctx, LETS_IN_AFTER)
+      return { answer } // in an object, so that the turn ends without it
+    })
+    return answer
   }
 
   async #once(ask: Ask, ctx: CallContext): Promise<Meaning> {
@@ -371,4 +384,16 @@ export class Session {
 /** The words of an answer that says that user or password is wrong. */
 function refusalOf(meaning: Meaning): string | undefined {
   return meaning.kind === 'unauthenticated' ? meaning.message : undefined
+}
+
+/** Resolves when the promise has settled, or after `limit` milliseconds. */
+async function settledWithin(
+  promise: Promise<unknown>,
+  { clock }: Within,
+  limit: number,
+): Promise<void> {
+  let cancel = (): void => undefined
+  const late = new Promise<void>((resolve) => (cancel = clock.setTimeout(resolve, limit)))
+  await Promise.race([promise.catch(() => undefined), late])
+  cancel()
 }
