@@ -14,7 +14,7 @@ import { isLetGo, setterOf, type DrainState } from '../state.js'
 import { checkDeadline } from './deadline.js'
 import { closeDoor, isUnsealed } from './door.js'
 import { endGone, endUncounted, goneForCertain } from './gone.js'
-import { loseIdle, prove, sayLostWork, staysIdle } from './idle.js'
+import { fallByWork, loseIdle, prove, sayLostWork, staysIdle } from './idle.js'
 import { escalate } from './raise.js'
 import { remove } from './remove.js'
 import { sendHold } from './send.js'
@@ -30,7 +30,11 @@ export function decideDrain(draft: Draft): void {
   if (isLetGo(state)) return
   // A member that can't be read now is unknown: nothing is sent because of an older reading.
   const unseen = state.last === null || state.unread !== null
-  if (state.hold.pending !== null) return
+  if (state.hold.pending !== null) {
+    // An unanswered change stops sending, and nothing else.
+    if (draft.input.type === 'reading') fallByWork(draft)
+    return
+  }
   // What the floor has denied is decided again by the next look.
   const isDenied = draft.input.type === 'denied'
   if (unseen || isDenied || state.last.askedAt <= state.hold.confirmedAt) {

@@ -12,7 +12,7 @@ import {
   workSeen,
 } from '../proof.js'
 import type { Proof } from '../../../provider/report.js'
-import type { DrainState } from '../state.js'
+import { readsMember, type DrainState } from '../state.js'
 
 /** Proves that the member is idle now; null while a rule is not met. */
 export function prove(draft: Draft): Proof | null {
@@ -80,4 +80,14 @@ export function sayLostWork(draft: Draft): void {
   draft.lose(
     new DrainableError('IDLE_LOST', `${formatRef(state.ref)} ${words}`, { ref: state.ref }),
   )
+}
+
+/** Takes an idle back, and tells the action, if a reading shows work. */
+export function fallByWork(draft: Draft): void {
+  const { state } = draft
+  const { proof, ending, phase } = state
+  if (!readsMember(state)) return
+  sayLostWork(draft)
+  const marks = ending.marks ?? proof.verdict?.scopes ?? null
+  if (phase === 'idle' && workSeen(state, draft.policy, marks)) loseIdle(draft)
 }

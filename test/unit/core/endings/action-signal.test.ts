@@ -44,6 +44,8 @@ async function whileActing(
 
 // Fault 16: the action learns that its member is not idle any more.
 describe("the action's signal fires, and drain() rejects", () => {
+  let asked = 0
+
   test.each<[string, (lb: FakeProvider) => void]>([
     ['work is in flight', (lb) => void lb.occupy(web1)],
     ['work is queued', (lb) => void lb.queue(web1)],
@@ -61,6 +63,23 @@ describe("the action's signal fires, and drain() rejects", () => {
       lb.reload()
     })
     expect(error).toMatchObject({ code: 'IDLE_LOST' })
+  })
+
+  // An unanswered change stops sending, and nothing else: the call has a limit of 30 s.
+  test.each<[string, (lb: FakeProvider) => void]>([
+    ['work is in flight', (lb) => void lb.occupy(web1)],
+    ['work is queued', (lb) => void lb.queue(web1)],
+    ['work came and went', (lb) => lb.arrive(web1)],
+  ])('at once where %s while a put-back has no answer', async (_, meddle) => {
+    const { error, clock } = await whileActing(async (lb, clock) => {
+      lb.failNext('hang', { verb: 'apply' })
+      lb.reload()
+      await clock.advance(1_000)
+      meddle(lb)
+      asked = clock.now()
+    })
+    expect(error).toMatchObject({ code: 'IDLE_LOST', ref: web1 })
+    expect(clock.now() - asked).toBeLessThan(200)
   })
 
   test('with DRAIN_OVERRULED if another client opens the member', async () => {

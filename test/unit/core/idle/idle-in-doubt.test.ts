@@ -52,3 +52,22 @@ test('a member found replaced just before the end is not called idle', async () 
   expect(members.map(({ outcome }) => outcome)).toEqual(['gone', 'idle'])
   expect(at).toBeGreaterThan(undisturbed)
 })
+
+test('work is told while the removal of an idle member has no answer', async () => {
+  const { clock, lb } = rig()
+  const apply = lb.apply.bind(lb)
+  lb.apply = (changes, ctx) =>
+    changes.some(({ kind }) => kind === 'remove')
+      ? new Promise(() => undefined)
+      : apply(changes, ctx)
+  const lost: number[] = []
+  const run = startDrain(lb, web1, { clock, until: 'removed' })
+  run.on('idle-lost', () => lost.push(clock.now()))
+  await clock.advance(3_000)
+  expect(run.report().members[0]?.phase).toBe('idle')
+  lb.occupy(web1)
+  const from = clock.now()
+  await clock.advance(1_000)
+  expect(lost.map((at) => at - from < 200)).toEqual([true])
+  await clock.runUntil(run.release())
+})
