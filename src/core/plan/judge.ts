@@ -18,7 +18,7 @@ import {
   toMachinePolicy,
   type ResolvedPolicy,
 } from '../verbs/policy.js'
-import { costOf, inheritTicket, maintOf, seeCompanions } from '../verbs/prepare-drain.js'
+import { changeTimeOf, inheritTicket, maintOf, seeCompanions } from '../verbs/prepare-drain.js'
 import type { ResolvedTarget } from '../verbs/target.js'
 
 /** The judgement of the members of one balancer. */
@@ -32,8 +32,10 @@ export interface Judged {
   readonly refused: readonly DrainableError[]
   /** Members that the floor would hold back, and why. */
   readonly short: ReadonlyMap<string, DrainableError>
-  /** The shortest time to idle, in milliseconds. */
+  /** The shortest time to idle, by what the product states, in milliseconds. */
   readonly least: number
+  /** How long the look took, in milliseconds. */
+  readonly took: number
 }
 
 /** The input of a judgement. */
@@ -59,11 +61,9 @@ export async function judge(
   const scheduler = schedulerOf(provider, clock)
   const signal = resolved.signal ?? new AbortController().signal
   const limit = (): number => Math.min(CALL_LIMIT, data.timeout ?? Infinity)
-  const startedAt = clock.now()
   const { capabilities } = await scheduler.describe(signal, limit())
   const { look, readings } = await firstLook(scheduler, target, { signal, limit })
-  const spent = clock.now() - startedAt
-  const costs = costOf(look, readings, { ...data, maint: capabilities.maint })(spent)
+  const changes = changeTimeOf(readings, { ...data, maint: capabilities.maint })
   const maint = maintOf(readings, capabilities)
   const refused: DrainableError[] = []
   const attempt = async (ask: () => unknown): Promise<void> => {
@@ -74,7 +74,7 @@ export async function judge(
       refused.push(toDrainableError(thrown, provider.name, subject))
     }
   }
-  await attempt(() => checkTimeout(data, capabilities, subject, costs))
+  await attempt(() => checkTimeout(data, capabilities, subject, changes))
   await attempt(() => toMachinePolicy(data, capabilities, maint, subject))
   const peek = { scheduler, provider, signal, limit }
   await attempt(() => inheritTicket(peek, resolved, readings))
@@ -93,7 +93,8 @@ export async function judge(
     lacks: lacksOf(data, capabilities, maint),
     refused,
     short,
-    least: proofTime(data, capabilities, costs),
+    least: proofTime(data, capabilities, changes),
+    took: look.took,
   }
 }
 

@@ -58,9 +58,20 @@ export function notesOf(
   return [
     ...refused.map(refusal),
     ...away.map(({ message }) => `not read now, the drain waits for it: ${message}`),
+    ...slowOf(judged),
     ...lacks.map((lack) => `left out: ${lack}`),
     ...(blind ? ['idle can never be verified on a balancer that does not count work'] : []),
   ]
+}
+
+/** A look shorter than this says nothing about later ones, because it opens connections and logs in; in milliseconds. */
+const SLOW_LOOK = 1_000
+
+/** The drain needs two looks more: one must see the hold, one the end of the quiet time. */
+function slowOf(judged: readonly Judged[]): readonly string[] {
+  const took = Math.max(0, ...judged.map((one) => one.took))
+  if (took < SLOW_LOOK) return []
+  return [`this look took ${formatDuration(took)}: leave time for two more like it in the timeout`]
 }
 
 /** Formats a refusal in one line. */

@@ -18,8 +18,8 @@ export interface Policy extends Call {
   /**
    * How long to wait for idle, from the call on; it includes the first look. `Infinity` is allowed; a bare number
    * from 1 to 999 is refused (seconds?). It must have room for the longer of `settle` and the product's blind time,
-   * for the product's freshness and, if the first look was slow, for two more looks like it. A shorter one is refused
-   * unless `onTimeout` is `proceed` or `terminate`.
+   * for the product's freshness and for its changes, by what the product states. A shorter one is refused unless
+   * `onTimeout` is `proceed` or `terminate`.
    * @defaultValue `'30s'`
    */
   readonly timeout?: Duration | undefined
@@ -289,40 +289,28 @@ export function toResumedPolicy(
   return { ...policy, hold: data.hold, escalateAfter: data.escalateAfter }
 }
 
-/** The cost of a proof beside the quiet time, measured by the first look, in milliseconds. */
-export interface Costs {
-  /** One look. */
-  readonly cost: number
-  /** The time that preparing took. */
-  readonly spent: number
-  /** The time for the changes, one after the other. */
-  readonly changes: number
-}
-
-const NO_COSTS: Costs = { cost: 0, spent: 0, changes: 0 }
-
 /**
- * Checks that the timeout is long enough for a proof.
+ * Checks that the timeout is long enough for a proof, by what the product states. A measured look says nothing: a
+ * machine that stood still for a moment must not refuse a drain.
  *
+ * @param changes - the time for the changes, one after the other, in milliseconds
  * @throws `INVALID_OPTIONS` with the time that is needed
  */
 export function checkTimeout(
   data: PolicyData,
   capabilities: Capabilities,
   subject: string,
-  costs: Costs = NO_COSTS,
+  changes = 0,
 ): void {
   if (data.timeout === null || data.onTimeout !== 'fail') return
   const { settle } = data
   const { blind, freshness } = capabilities
-  const need = proofTime(data, capabilities, costs)
+  const need = proofTime(data, capabilities, changes)
   if (data.timeout >= need) return
-  const slow = costs.cost > 0 ? `, a look ${formatDuration(costs.cost)}` : ''
-  const writes =
-    costs.changes > 0 ? `, its changes ${formatDuration(Math.ceil(costs.changes))}` : ''
+  const writes = changes > 0 ? `, its changes ${formatDuration(Math.ceil(changes))}` : ''
   throw new DrainableError(
     'INVALID_OPTIONS',
-    `${subject}: timeout is ${formatDuration(data.timeout)}, expected at least ${formatDuration(roundedUp(need))}: this balancer can't prove idle faster (settle ${formatDuration(settle)}, blind ${formatDuration(blind)}, freshness ${formatDuration(freshness)}${slow}${writes}); set a longer timeout, or onTimeout: 'proceed'`,
+    `${subject}: timeout is ${formatDuration(data.timeout)}, expected at least ${formatDuration(roundedUp(need))}: this balancer can't prove idle faster (settle ${formatDuration(settle)}, blind ${formatDuration(blind)}, freshness ${formatDuration(freshness)}${writes}); set a longer timeout, or onTimeout: 'proceed'`,
   )
 }
 
@@ -336,10 +324,9 @@ function roundedUp(ms: number): number {
 export function proofTime(
   { settle }: Pick<PolicyData, 'settle'>,
   { blind, freshness, minTimeout = 0 }: Capabilities,
-  { cost, spent, changes }: Costs = NO_COSTS,
+  changes = 0,
 ): number {
-  // One look must see the hold, one more the end of the quiet time.
-  const proof = Math.max(settle, blind) + freshness + spent + 2 * cost + changes
+  const proof = Math.max(settle, blind) + freshness + changes
   return Math.ceil(Math.max(proof, minTimeout))
 }
 

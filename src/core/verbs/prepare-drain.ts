@@ -14,18 +14,12 @@ import { owedOf, type Owed } from '../tickets/owed.js'
 import { sinceSaved, thawMember } from '../tickets/thaw.js'
 import { refuseRoll, type PolicyData, type Ticket } from '../tickets/ticket.js'
 import { firstLook } from './first-look.js'
-import { checkTimeout, toMachinePolicy, type Costs, type ResolvedPolicy } from './policy.js'
+import { checkTimeout, toMachinePolicy, type ResolvedPolicy } from './policy.js'
 import { wallOffsetOf } from './spec.js'
 import type { ResolvedTarget } from './target.js'
 
 /** How often members that other runs hold are looked at before the floor is asked. */
 const COMPANION_LOOKS = 3
-
-/**
- * A first look shorter than this says nothing about the cost of a look, because it opens connections and logs in; in
- * milliseconds.
- */
-const SLOW_LOOK = 1_000
 
 /** Prepares a drain. It refuses here everything that can be refused, before anything is changed. */
 export async function prepareDrain(
@@ -42,8 +36,8 @@ export async function prepareDrain(
   const { look, readings } = await firstLook(scheduler, target, context)
   const maint = maintOf(readings, info.capabilities)
   const policy = toMachinePolicy(data, info.capabilities, maint, subject)
-  const costs = costOf(look, readings, { ...data, maint: info.capabilities.maint })
-  checkTimeout(data, info.capabilities, subject, costs(clock.now() - startedAt))
+  const changes = changeTimeOf(readings, { ...data, maint: info.capabilities.maint })
+  checkTimeout(data, info.capabilities, subject, changes)
   const inherited = await inheritTicket(context, resolved, readings)
   const deadline = data.timeout === null ? null : startedAt + data.timeout
   const states = readings.map(({ ref }): DrainState => {
@@ -66,20 +60,19 @@ export function maintOf(
   )
 }
 
-/** The cost of looks and changes, as far as the first look shows it. */
-export function costOf(
-  { took }: SeenLook,
+/** The time for the changes, one after the other, as the product states it, in milliseconds. */
+export function changeTimeOf(
   readings: readonly Reading[],
   policy: Pick<PolicyData, 'hold' | 'seal'> & Pick<Capabilities, 'maint'>,
-): (spent: number) => Costs {
-  const changes = readings.reduce((sum, reading) => sum + changesOf(reading, policy), 0)
-  return (spent) => {
-    return took >= SLOW_LOOK ? { cost: took, spent, changes } : { cost: 0, spent: 0, changes }
-  }
+): number {
+  return readings.reduce((sum, reading) => sum + changesOf(reading, policy), 0)
 }
 
 /** The time for the hold, and the seal if there is one, of one member, in milliseconds. */
-function changesOf(reading: Reading, { hold, seal, maint }: Parameters<typeof costOf>[2]): number {
+function changesOf(
+  reading: Reading,
+  { hold, seal, maint }: Parameters<typeof changeTimeOf>[1],
+): number {
   if (!reading.present || reading.own === 'maint') return 0
   const { changeTime = 0, own } = reading
   if (!Number.isFinite(changeTime) || changeTime < 0) return 0

@@ -1,6 +1,9 @@
 /** HAProxy stands still (SIGSTOP, a paused VM) while it holds a request that is in no counter. */
+import { setTimeout as pass } from 'node:timers/promises'
+import { plan, startDrain } from 'drainable'
 import { describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
+import { lab, member, web1 } from '../../support/haproxy-lab.js'
 import { type Pauses, retryUnderPauses } from '../../support/haproxy-soak/pauses.js'
 
 interface Case extends Pauses {
@@ -41,4 +44,16 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
       expect(report).toEqual({ outcome: 'idle', verifiedIdle: true })
     },
   )
+
+  it.concurrent('a pause over the first look refuses no drain', async ({ expect }) => {
+    await using it = await lab({ engine })
+    await using lb = it.provider()
+    await plan(lb, web1) // the look alone meets the pause
+    const pid = await it.haproxy.pid()
+    process.kill(pid, 'SIGSTOP')
+    const drained = startDrain(lb, web1, { timeout: '8s' })
+    await pass(2_500)
+    process.kill(pid, 'SIGCONT')
+    expect(member(await drained.done)).toMatchObject({ outcome: 'idle' })
+  })
 })
