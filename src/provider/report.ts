@@ -15,7 +15,8 @@ export type Phase = 'active' | 'draining' | 'idle' | 'removed'
  * - `overruled`: another client set another state, or a later call of this process took the member
  * - `refused`: a guard or the balancer refused the drain; nothing was changed, or the change was undone
  * - `aborted`: the caller's signal fired, or the drain was released or restored before its end
- * - `unreachable`: the balancer could not be read at the beginning or at the deadline, or the provider was closed
+ * - `unreachable`: the balancer could not be read at the beginning or at the deadline, or the provider was closed. One
+ *   that was waited for and never came has a row, with `*` for the pool and the member where only an address was given
  * - `gone`: the member vanished, or its name belongs to another member now
  * - `restored`: nothing of ours is left on the member (the outcome of an undo)
  */
@@ -168,6 +169,8 @@ export interface MemberReport {
   readonly phase: Phase
   /** The member's own admin state before we touched it. */
   readonly wasAdmin: AdminState
+  /** Whether a change of this drain is on the member, or may be: `restore()` takes it back. */
+  readonly held: boolean
   /**
    * Whether idle was proved: every process that can hold work was read, the hold was in force in it, and idle has
    * lasted since.

@@ -344,7 +344,17 @@ describe('the recipes of the docs', () => {
 
     it('ends by itself if no HAProxy is there', async () => {
       const { said } = await stopping({ web }, (fake) => fake[Symbol.asyncDispose]())
-      expect(said).toMatch(/^not drained: .*nothing listens there/)
+      expect(said).toMatch(/^\*: .*nothing listens there/)
+    })
+
+    it('waits for a HAProxy that is away when the pod ends', async () => {
+      const away = async (fake: HaproxyFake): Promise<void> => {
+        const back = fake.fail({ how: 'refuse' })
+        setTimeout(() => void back(), 2_500)
+      }
+      const { said, mask } = await stopping({ web }, away, '60')
+      expect(said).toBe('')
+      expect(mask).not.toBe(0)
     })
   })
 

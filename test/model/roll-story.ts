@@ -215,14 +215,14 @@ class RollPlay {
     const [seenOne, seenTwo] = this.#seen
     const a = balancerOf(one, this.#process, (members) => this.#see(members, seenOne))
     const b = balancerOf(two, this.#process, (members) => this.#see(members, seenTwo))
-    return combineProviders({ a, b }, { onUnreachable: 'wait' })
+    return combineProviders({ a, b })
   }
 
   #begin(): void {
     const { maxUnavailable, keepReady, canary, onTimeout, onFailure, onAbort } = this.#told
     const target = ['a', 'b'].map((balancer) => ({ pool: 'web', balancer }))
     const policy = { maxUnavailable, keepReady, canary, onTimeout, onFailure, onAbort }
-    const own = { id: 'job', timeout: '10s', waitHealthy: '2m' } as const
+    const own = { id: 'job', timeout: '10s', waitHealthy: '2m', onUnreachable: 'wait' } as const
     this.#run = this.#process.run(() =>
       startRoll(this.#all(), target, { ...policy, ...own, ...this.#options() }),
     )

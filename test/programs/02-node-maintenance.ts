@@ -21,13 +21,14 @@ await using all = combineProviders(
       tls: { fingerprint256: 'AB:CD' },
     }),
   },
-  { onUnreachable: 'wait', onMissing: 'skip' },
+  { onMissing: 'skip' },
 )
 const node = { address: '10.1.2.3' }
 const found = await select(all, node)
 if (found.length !== 14) throw new Error(`expected 14 memberships, found ${found.length}`)
 const d = startDrain(all, node, {
   timeout: '15m',
+  onUnreachable: 'wait',
   keepReady: 1,
   tickets: fileTickets('/var/lib/drain'),
   id: 'maint-10.1.2.3',

@@ -12,6 +12,7 @@ try {
       timeout: Math.max(graceMs - margin, 1000),
       onTimeout: 'proceed',
       onMinimum: 'wait',
+      onUnreachable: 'wait',
       settle: '500ms',
     },
   )

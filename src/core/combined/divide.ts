@@ -1,10 +1,11 @@
-import type { Clock } from '../../provider/clock.js'
+import { pause, type Clock } from '../../provider/clock.js'
 import type { DrainableProvider, MemberRef, Snapshot } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { printable, quote } from '../../provider/quote.js'
 import type { Why } from '../../provider/report.js'
-import { toDrainableError, wordsOf } from '../../provider/thrown.js'
+import { isUnreachable, toDrainableError, wordsOf } from '../../provider/thrown.js'
+import { LAST_LOOK } from '../runner/look/call.js'
 import { readingsOf } from '../runner/look/readings.js'
 import { schedulerOf } from '../runner/look/scheduler.js'
 import type { Target } from '../verbs/target.js'
@@ -20,7 +21,14 @@ export interface FindOptions {
   readonly signal: AbortSignal
   /** Milliseconds. */
   readonly limit: number
+  /** Until when a balancer that can't be read is asked again, by the clock. Default: it is asked once. */
+  readonly until?: number
+  /** Called with why a balancer that is asked again can't be read; null once it was. */
+  readonly away?: (key: string, error: DrainableError | null) => void
 }
+
+/** Between two times that a balancer is asked, in milliseconds. */
+const ASK_AGAIN = 1_000
 
 /**
  * Divides a target among the balancers. Refs and pools that name theirs need no look; those that don't are
@@ -70,7 +78,7 @@ export function whyUnread(key: string, target: Target | undefined, error: unknow
     code: 'unreadable',
     ref: { pool, member, balancer: key },
     text: `${quote(key)} can't be read: ${printable(wordsOf(error))}; its load is unknown`,
-    hint: "the drain waits for it until the deadline; onUnreachable: 'fail' refuses at once",
+    hint: 'the drain waits for it until the deadline',
   }
 }
 
@@ -169,20 +177,38 @@ async function onAll(
 async function lookAtAll(
   { all }: Parts,
   subject: string,
-  { clock, signal, limit }: FindOptions,
+  options: FindOptions,
   refs: readonly MemberRef[] | 'all',
 ): Promise<ReadonlyMap<string, Snapshot>> {
+  const { clock, signal, until = -Infinity, away } = options
   const look = async (key: string, provider: DrainableProvider): Promise<[string, Snapshot]> => {
-    try {
-      const scheduler = schedulerOf(provider, clock)
-      await scheduler.describe(signal, limit)
-      return [key, (await scheduler.look(refs, signal, limit)).snapshot]
-    } catch (thrown) {
-      signal.throwIfAborted()
-      const error = tagError(toDrainableError(thrown, provider.name, subject), key)
-      const words = `${error.message}; a target without balancer is looked for on all of them, name its balancer`
-      throw new DrainableError(error.code, words, { cause: error, retryable: error.retryable })
+    for (;;) {
+      try {
+        const snapshot = await lookOnce(provider, options, refs)
+        away?.(key, null)
+        return [key, snapshot]
+      } catch (thrown) {
+        signal.throwIfAborted()
+        const error = tagError(toDrainableError(thrown, provider.name, subject), key)
+        if (!isUnreachable(error) || !error.retryable || clock.now() >= until) {
+          const words = `${error.message}; a target without balancer is looked for on all of them, name its balancer`
+          throw new DrainableError(error.code, words, { cause: error, retryable: error.retryable })
+        }
+        away?.(key, error)
+        await pause(clock, Math.min(ASK_AGAIN, until - clock.now()), signal)
+      }
     }
   }
   return new Map(await Promise.all([...all].map(([key, provider]) => look(key, provider))))
+}
+
+async function lookOnce(
+  provider: DrainableProvider,
+  { clock, signal, limit, until = Infinity }: FindOptions,
+  refs: readonly MemberRef[] | 'all',
+): Promise<Snapshot> {
+  const scheduler = schedulerOf(provider, clock)
+  const within = (): number => Math.min(limit, Math.max(LAST_LOOK, until - clock.now()))
+  await scheduler.describe(signal, within())
+  return (await scheduler.look(refs, signal, within())).snapshot
 }

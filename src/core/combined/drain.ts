@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { DrainableProvider } from '../../provider/contract.js'
+import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
@@ -14,6 +14,7 @@ import { parseTarget, type Target } from '../verbs/target.js'
 import { checkKeys, divide, type Divided } from './divide.js'
 import type { Parts } from './parts.js'
 import { CombinedRun } from './run.js'
+import { bareRef } from './tag.js'
 import { SharedTicket, sliceTicket } from './ticket.js'
 
 /** Begins a drain over several balancers. */
@@ -29,6 +30,7 @@ export function drainCombined(
   const { clock, data, tickets: store, onTicket } = policy
   const id = policy.id ?? randomUUID()
   const startedAt = clock.now()
+  const waits = data.onUnreachable === 'wait'
   const limit = Math.min(CALL_LIMIT, data.timeout ?? CALL_LIMIT)
   const unbegun = newKeeper({ ...policy, id }, provider, 'process', startedAt).ticket([])
   let shared: SharedTicket | undefined
@@ -40,8 +42,15 @@ export function drainCombined(
     signal: policy.signal,
     emit,
     together: true,
-    divide: async (signal) => {
-      const divided = await divide(target, parts, subject, { clock, signal, limit })
+    target,
+    waits,
+    onTimeout: data.onTimeout,
+    isResumed: false,
+    onAbort: data.onAbort,
+    divide: async (signal, away) => {
+      const until = startedAt + (data.timeout ?? Infinity)
+      const found = { clock, signal, limit, ...(waits ? { until, away } : {}) }
+      const divided = await divide(target, parts, subject, found)
       await checkEarlier(policy, divided, provider)
       shared = new SharedTicket({ id, provider, parts, waiting: divided, store, onTicket })
       return divided
@@ -89,12 +98,17 @@ export function resumeCombined(
   const timeout = deadline === null ? null : Math.max(0, deadline - clock.now())
   return new CombinedRun({
     provider,
-    parts: { ...parts, onUnreachable: 'wait' },
+    parts,
     subject,
     clock,
     signal: policy.signal,
     emit,
     together: true,
+    target: refsOf(ticket),
+    waits: true,
+    onTimeout: policy.data.onTimeout,
+    isResumed: true,
+    onAbort: policy.data.onAbort,
     divide: () => Promise.resolve(targets),
     open: (key, part, of, hooks) => {
       const resolved = partPolicy(policy, id, shared, key, part)
@@ -102,7 +116,8 @@ export function resumeCombined(
         const slice = sliceTicket(ticket, key, part)
         return resumedRun(part, slice, resolved, subject, hooks.emit, hooks)
       }
-      const fresh = { ...resolved, data: { ...resolved.data, timeout } }
+      const data = { ...resolved.data, timeout, onUnreachable: 'wait' as const }
+      const fresh = { ...resolved, data }
       return newDrainRun(part, parseTarget(of, subject), fresh, subject, hooks.emit, hooks)
     },
     seed: (key, { keeper, states }) => {
@@ -113,10 +128,11 @@ export function resumeCombined(
   })
 }
 
-function refsOf(ticket: Ticket, key: string): Target {
-  return ticket.members.flatMap(({ ref }) =>
-    ref.balancer === key ? [{ pool: ref.pool, member: ref.member }] : [],
-  )
+/** The members of a ticket, of one balancer or of all, without its name. */
+function refsOf(ticket: Ticket, key?: string): readonly MemberRef[] {
+  const { members } = ticket
+  const own = key === undefined ? members : members.filter(({ ref }) => ref.balancer === key)
+  return own.map(({ ref }) => bareRef(ref))
 }
 
 /** The policy of one part: its ticket goes into the one of all. */

@@ -1,15 +1,31 @@
-import type { DrainableError } from '../../provider/error.js'
+import type { Clock } from '../../provider/clock.js'
+import { DrainableError } from '../../provider/error.js'
+
+/** For how long those that have answered wait for a first look of the others, in milliseconds. */
+const FIRST_LOOK = 1_000
+
+/** Whose answer counts, and what follows from it. */
+export interface MusterOptions {
+  readonly clock: Clock
+  /** Whether those that answer begin without those that can't be read. */
+  readonly waits: boolean
+  /** One has refused before any began: none is to begin. */
+  readonly refused: () => void
+  /** One has refused after others began. */
+  readonly refusedLate: () => void
+}
 
 /**
- * Nothing is changed on any balancer before every one of them has been asked: what can be refused is
- * refused before.
+ * Nothing is changed on any balancer before every one of them has been asked: what can be refused is refused before.
+ * If one that can't be read is waited for, the others begin about a second after the call.
  */
 export class Muster {
+  readonly #options: MusterOptions
   readonly #awaited: Set<string>
   readonly #opened: Promise<void>
+  readonly #cancel: () => void
   #open: () => void = () => undefined
   #failed: { readonly key: string; readonly error: DrainableError } | undefined
-  readonly #onFailure: () => void
   /** Those an address hits nothing of, and what they said. */
   readonly skipped = new Map<string, DrainableError>()
   /** Those that can't be read yet, and why. */
@@ -17,13 +33,15 @@ export class Muster {
   readonly #arrived = new Set<string>()
   #isOpen = false
 
-  /** @param onFailure - one has refused, or all were skipped: none is to begin */
-  constructor(keys: Iterable<string>, onFailure: () => void) {
+  constructor(keys: Iterable<string>, options: MusterOptions) {
     this.#awaited = new Set(keys)
-    this.#onFailure = onFailure
+    this.#options = options
     this.#opened = new Promise((resolve) => (this.#open = resolve))
+    const { clock, waits } = options
+    this.#cancel = waits ? clock.setTimeout(() => this.#goOn(), FIRST_LOOK) : () => undefined
   }
 
+  /** Whether those that have answered may begin. */
   get isOpen(): boolean {
     return this.#isOpen
   }
@@ -62,14 +80,27 @@ export class Muster {
   }
 
   fail(key: string, error: DrainableError): void {
-    if (this.#isOpen || this.#failed !== undefined) return
+    if (this.#failed !== undefined) return
     this.#failed = { key, error }
-    this.#onFailure()
+    this.end()
+    if (this.#isOpen) this.#options.refusedLate()
+    else this.#options.refused()
+  }
+
+  /** Nobody waits any more. */
+  end(): void {
+    this.#cancel()
+  }
+
+  #goOn(): void {
+    for (const key of [...this.#awaited])
+      this.isLate(key, new DrainableError('CALL_TIMEOUT', 'it has not answered its first look yet'))
   }
 
   #check(): void {
     if (this.#isOpen || this.#failed !== undefined || this.#awaited.size > 0) return
     this.#isOpen = true
+    this.end()
     this.#open()
   }
 }

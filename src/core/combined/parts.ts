@@ -4,8 +4,6 @@ import type { DrainableProvider } from '../../provider/contract.js'
 export interface Parts {
   /** By the keys that were given; they are the `balancer` of every ref. */
   readonly all: ReadonlyMap<string, DrainableProvider>
-  /** Whether a balancer that can't be read is waited for. */
-  readonly onUnreachable: 'wait' | 'fail'
   /** Whether a balancer that an address hits nothing of is left out. */
   readonly onMissing: 'skip' | 'fail'
 }

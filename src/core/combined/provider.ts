@@ -24,13 +24,6 @@ import { once } from '../../provider/once.js'
 /** Options of {@link combineProviders}. */
 export interface CombineOptions {
   /**
-   * What to do with a balancer that can't be read when a drain begins. `fail`: refuse the drain; nothing is changed
-   * anywhere. `wait`: drain on the others, and report idle once this one was read, drained and idle too. The drain
-   * always waits for a balancer that can't be read later: until the deadline it is unread, never absent.
-   * @defaultValue `'fail'`
-   */
-  readonly onUnreachable?: 'wait' | 'fail' | undefined
-  /**
    * What to do with a balancer that has nothing at the address of a target `{ address }`. `skip`: leave it out.
    * `fail`: refuse the drain as `NOT_FOUND`. If no balancer has the address, it is always `NOT_FOUND`.
    * @defaultValue `'skip'`
@@ -42,7 +35,6 @@ const KEY = /^[\p{L}\p{N}_][\p{L}\p{N}_.-]{0,99}$/u
 
 const optionsSchema = once(() =>
   z.strictObject({
-    onUnreachable: z.enum(['wait', 'fail']).default('fail'),
     onMissing: z.enum(['skip', 'fail']).default('skip'),
   }),
 )

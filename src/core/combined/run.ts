@@ -1,5 +1,5 @@
 import { wallOf, type Clock } from '../../provider/clock.js'
-import type { DrainableProvider } from '../../provider/contract.js'
+import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import type { DrainReport, Why } from '../../provider/report.js'
 import { isUnreachable, toDrainableError } from '../../provider/thrown.js'
@@ -7,12 +7,12 @@ import type { DrainEvent } from '../events.js'
 import { emitOn } from '../runner/balancer/emitters.js'
 import { Company } from '../runner/company.js'
 import type { HandleBody } from '../runner/handle.js'
-import { worst } from '../runner/report.js'
+import { unread, worst } from '../runner/report.js'
 import type { Run } from '../runner/run.js'
 import type { PartHooks, Prepared, RunContext, RunSpec } from '../runner/run-spec.js'
 import type { Ticket } from '../tickets/ticket.js'
 import type { Target } from '../verbs/target.js'
-import { isLeftOut, whyUnread, type Divided } from './divide.js'
+import { isLeftOut, whyUnread, type Divided, type FindOptions } from './divide.js'
 import { Muster } from './muster.js'
 import type { Parts } from './parts.js'
 import { tagError, tagEvent, tagMissing, tagReport, tagWhy } from './tag.js'
@@ -28,8 +28,16 @@ export interface CombinedSpec {
   readonly emit: (event: DrainEvent) => void
   /** Whether an outcome is one only while every part has one. */
   readonly together: boolean
+  readonly target: Target
+  /** Whether a balancer that can't be read is waited for. */
+  readonly waits: boolean
+  readonly onTimeout: 'fail' | 'terminate' | 'proceed'
+  /** Whether it goes on from a ticket, which may hold members. */
+  readonly isResumed: boolean
+  /** What becomes of the others where one refuses after they began. */
+  readonly onAbort: 'leave' | 'restore'
   /** Which parts it is about, and what each was pointed at. */
-  readonly divide: (signal: AbortSignal) => Promise<Divided>
+  readonly divide: (signal: AbortSignal, away: NonNullable<FindOptions['away']>) => Promise<Divided>
   readonly open: (key: string, provider: DrainableProvider, target: Target, hooks: PartHooks) => Run
   /** What is known of a part before anything is changed. */
   readonly seed: (key: string, prepared: Prepared) => void
@@ -50,6 +58,8 @@ export class CombinedRun implements HandleBody {
   readonly #begun: Promise<void>
   #muster: Muster | undefined
   #divided: Divided = new Map()
+  /** Those that must be read before the target can be divided, and can't be. */
+  readonly #away = new Map<string, DrainableError>()
   /** It could not be divided. */
   #refused: DrainReport | undefined
   #ended: DrainReport | undefined
@@ -69,7 +79,7 @@ export class CombinedRun implements HandleBody {
   }
 
   why(): readonly Why[] {
-    const unread = this.#muster?.late ?? new Map<string, DrainableError>()
+    const unread = this.#muster?.late ?? this.#away
     const said = [...this.#runs].flatMap(([key, run]) =>
       unread.has(key) ? [] : run.why().map((why) => tagWhy(why, key)),
     )
@@ -146,12 +156,21 @@ export class CombinedRun implements HandleBody {
     const spec = this.#spec
     try {
       const signals = spec.signal === undefined ? [] : [spec.signal]
-      this.#divided = await spec.divide(AbortSignal.any([this.#stop.signal, ...signals]))
+      const signal = AbortSignal.any([this.#stop.signal, ...signals])
+      this.#divided = await spec.divide(signal, (key, error) => {
+        if (error === null) this.#away.delete(key)
+        else this.#away.set(key, error)
+      })
     } catch (thrown) {
       this.#refused = this.#refusal(thrown)
       return
     }
-    const muster = new Muster(this.#divided.keys(), () => this.#standDown())
+    const muster = new Muster(this.#divided.keys(), {
+      clock: spec.clock,
+      waits: spec.waits,
+      refused: () => this.#standDown(),
+      refusedLate: () => this.#giveUp(),
+    })
     this.#muster = muster
     const company = spec.together ? new Company(this.#divided.size) : undefined
     for (const [key, target] of this.#divided) {
@@ -161,31 +180,33 @@ export class CombinedRun implements HandleBody {
         emit: (event) => this.#hear(event, key),
         startedAt: this.#startedAt,
         ...(company === undefined ? {} : { company }),
-        patient: spec.parts.onUnreachable === 'wait',
         around: (prepare) => (context) => this.#prepare(key, provider, context, prepare),
       })
       this.#runs.set(key, run)
-      // One that ended before it was prepared must not keep the others waiting.
-      void run.done.then(({ error }) => {
-        if (muster.isSettled(key)) return
-        if (error !== undefined) muster.fail(key, error)
-        else muster.skip(key, new DrainableError('CONFLICT', 'the drain was given up'))
-      })
+      void run.done.then((report) => this.#endedEarly(muster, key, report))
     }
   }
 
+  /** One that ended before it was prepared must not keep the others waiting. */
+  #endedEarly(muster: Muster, key: string, { error, members }: DrainReport): void {
+    if (muster.isSettled(key)) return
+    const away = error ?? members.find((member) => member.error !== undefined)?.error
+    if (away === undefined) muster.skip(key, new DrainableError('CONFLICT', 'it was given up'))
+    else if (this.#spec.waits && isUnreachable(away)) muster.isLate(key, away)
+    else muster.fail(key, away)
+  }
+
   #refusal(thrown: unknown): DrainReport {
-    const { signal, provider, subject } = this.#spec
+    const { signal, provider, subject, target, waits, onTimeout } = this.#spec
     const elapsed = Math.round(this.#spec.clock.now() - this.#startedAt)
     if (signal?.aborted === true || this.#stop.signal.aborted)
       return { outcome: 'aborted', members: [], elapsed }
     const error = toDrainableError(thrown, provider.name, subject)
-    return {
-      outcome: isUnreachable(error) ? 'unreachable' : 'refused',
-      members: [],
-      elapsed,
-      error,
-    }
+    if (!isUnreachable(error)) return { outcome: 'refused', members: [], elapsed, error }
+    if (!waits) return { outcome: 'unreachable', members: [], elapsed, error }
+    const outcome = onTimeout === 'proceed' ? 'proceeded' : 'unreachable'
+    const members = namedBy(target).map((ref) => unread(ref, outcome, elapsed, error))
+    return { outcome, members, elapsed, ...(onTimeout === 'proceed' ? {} : { error }) }
   }
 
   async #prepare(
@@ -205,7 +226,7 @@ export class CombinedRun implements HandleBody {
       if (isLeftOut(this.#divided.get(key), parts, error)) {
         muster?.skip(key, error)
         this.#spec.without(key)
-      } else if (isUnreachable(error) && error.retryable && parts.onUnreachable === 'wait')
+      } else if (isUnreachable(error) && error.retryable && this.#spec.waits)
         muster?.isLate(key, error)
       throw error // a run that may be tried again is
     }
@@ -223,6 +244,13 @@ export class CombinedRun implements HandleBody {
     for (const run of this.#runs.values()) void run.release()
   }
 
+  /** One has refused after the others began: they end as after an abort. */
+  #giveUp(): void {
+    const { onAbort } = this.#spec
+    for (const run of this.#runs.values())
+      void (onAbort === 'restore' ? run.restore() : run.release())
+  }
+
   // --- what is said
 
   #hear(event: DrainEvent, key: string): void {
@@ -236,6 +264,7 @@ export class CombinedRun implements HandleBody {
       [...this.#runs].map(async ([key, run]) => [key, await run.done] as const),
     )
     const ended = new Map(reports)
+    this.#muster?.end()
     const report = this.#joined((_, key) => ended.get(key))
     this.#ended = report
     const at = new Date(wallOf(this.#spec.clock)).toISOString()
@@ -249,11 +278,11 @@ export class CombinedRun implements HandleBody {
   #joined(reportOf: (run: Run, key: string) => DrainReport | undefined): DrainReport {
     if (this.#refused !== undefined) return this.#refused
     const elapsed = Math.round(this.#spec.clock.now() - this.#startedAt)
-    const failed = this.#muster?.failed
-    if (failed !== undefined) {
+    const { failed, isOpen } = this.#muster ?? {}
+    if (failed !== undefined && isOpen !== true) {
       const error = tagError(failed.error, failed.key)
       const outcome = isUnreachable(error) ? 'unreachable' : 'refused'
-      return { outcome, members: [], elapsed, error }
+      return { outcome, members: [], elapsed, error: this.#unchanged(error) }
     }
     const skipped = this.#muster?.skipped
     const asked = [...this.#runs].filter(([key]) => skipped?.has(key) !== true)
@@ -266,7 +295,21 @@ export class CombinedRun implements HandleBody {
       const report = reportOf(run, key)
       return report === undefined ? [] : [tagReport(report, key)]
     })
-    return { ...joinReports(reports), elapsed }
+    const joined = joinReports(reports)
+    if (failed === undefined) return { ...joined, elapsed }
+    return { ...joined, outcome: 'refused', error: tagError(failed.error, failed.key), elapsed }
+  }
+
+  /** What is said where none began. */
+  #unchanged(error: DrainableError): DrainableError {
+    if (this.#spec.isResumed) return error
+    const { code, message, retryable, ref, provider } = error
+    return new DrainableError(code, `${message}; nothing was changed on any balancer`, {
+      cause: error,
+      retryable,
+      ...(ref === undefined ? {} : { ref }),
+      ...(provider === undefined ? {} : { provider }),
+    })
   }
 }
 
@@ -275,4 +318,10 @@ function joinReports(reports: readonly DrainReport[]): Omit<DrainReport, 'elapse
   const error = reports.find((report) => report.error !== undefined)?.error
   const outcome = worst(reports.map((report) => report.outcome))
   return { outcome, members, ...(error === undefined ? {} : { error }) }
+}
+
+/** What a target names; `*` where it names no member. */
+function namedBy(target: Target): readonly MemberRef[] {
+  const all = Array.isArray(target) ? (target as readonly Partial<MemberRef>[]) : [target]
+  return all.map(({ pool = '*', member = '*' }: Partial<MemberRef>) => ({ pool, member }))
 }

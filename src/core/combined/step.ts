@@ -41,7 +41,7 @@ export async function beginCombined(
   )
   const missing = begun.failed.filter(({ key, error }) => isLeftOut(divided.get(key), parts, error))
   const unread = begun.failed.filter(
-    ({ error }) => parts.onUnreachable === 'wait' && isUnreachable(error),
+    ({ error }) => policy?.onUnreachable === 'wait' && isUnreachable(error),
   )
   const bad = begun.failed.find(
     (failure) => !missing.includes(failure) && !unread.includes(failure),

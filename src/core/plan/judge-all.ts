@@ -9,7 +9,7 @@ import { SharedTicket } from '../combined/ticket.js'
 import type { TicketStore } from '../tickets/store.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
 import { parseTarget, type Target } from '../verbs/target.js'
-import { judge, tagJudged, type Judged } from './judge.js'
+import { judge, tagJudged, type Judged, type Question } from './judge.js'
 
 /** What is known about a target on the balancers it concerns. */
 export interface Verdicts {
@@ -34,28 +34,41 @@ export async function judgeAll(
   subject: string,
 ): Promise<Verdicts> {
   const parts = partsOf(provider)
+  const away: DrainableError[] = []
+  /** Asks one; undefined if it can't be read, and the drain would wait for it. */
+  const ask = async (
+    part: DrainableProvider,
+    question: Question,
+    tag: (error: DrainableError) => DrainableError = (error) => error,
+  ): Promise<Judged | undefined> => {
+    try {
+      return await judge(part, question)
+    } catch (thrown) {
+      resolved.signal?.throwIfAborted()
+      const error = toDrainableError(thrown, part.name, subject)
+      if (resolved.data.onUnreachable !== 'wait' || !isUnreachable(error)) throw error
+      away.push(tag(error))
+      return undefined
+    }
+  }
   if (parts === undefined) {
     const question = { target: parseTarget(target, subject), resolved, subject, groupOf }
-    return { judged: [await judge(provider, question)], away: [], refused: [] }
+    const judged = await ask(provider, question)
+    return { judged: judged === undefined ? [] : [judged], away, refused: [] }
   }
-  const away: DrainableError[] = []
   const storeFor = storesOf(provider, parts, resolved)
-  const answers = await onEach(target, parts, subject, resolved, async (part, own, key) => {
-    try {
-      return await judge(part, {
+  const answers = await onEach(target, parts, subject, resolved, (part, own, key) =>
+    ask(
+      part,
+      {
         target: parseTarget(own, subject),
         resolved: { ...resolved, tickets: storeFor(key, part) },
         subject,
         groupOf: (ref) => groupOf(tagRef(ref, key)),
-      })
-    } catch (thrown) {
-      resolved.signal?.throwIfAborted()
-      const error = toDrainableError(thrown, part.name, subject)
-      if (parts.onUnreachable !== 'wait' || !isUnreachable(error)) throw error
-      away.push(tagError(error, key))
-      return undefined
-    }
-  })
+      },
+      (error) => tagError(error, key),
+    ),
+  )
   const judged = answers.flatMap(([key, one]) => (one === undefined ? [] : [tagJudged(one, key)]))
   const refused = await earlierOf(resolved, new Set(answers.map(([key]) => key)), provider)
   return { judged, away, refused }

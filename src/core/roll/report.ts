@@ -1,5 +1,9 @@
+import type { MemberRef } from '../../provider/contract.js'
+import { refKey } from '../../provider/member-ref.js'
 import type { MemberReport, RollReport, ServerReport } from '../../provider/report.js'
 import type { DrainableError } from '../../provider/error.js'
+import { unread } from '../runner/report.js'
+import { mayOwe } from '../tickets/owed.js'
 import type { ServerState } from './ledger.js'
 import { leftDrained } from './left.js'
 import type { OneServer } from './one-server.js'
@@ -67,18 +71,18 @@ function reportMembers(
 ): readonly MemberReport[] {
   const said = one?.report?.members ?? []
   const failure = error === null ? {} : { error }
-  if (said.length > 0) return said.map((member) => ({ ...member, ...failure }))
-  return refs.map((ref, n) => ({
-    ref,
-    outcome: state === 'done' ? 'idle' : 'aborted',
+  const kept = new Map((drain?.members ?? []).map((member) => [refKey(member.ref), member]))
+  const held = (ref: MemberRef): boolean => {
+    const member = kept.get(refKey(ref))
+    return member !== undefined && mayOwe(member)
+  }
+  if (said.length > 0)
+    return said.map((member) => ({ ...member, held: held(member.ref), ...failure }))
+  return refs.map((ref) => ({
+    ...unread(ref, state === 'done' ? 'idle' : 'aborted', 0),
     phase: state === 'done' ? 'active' : 'draining',
-    wasAdmin: drain?.members[n]?.wasAdmin ?? 'ready',
-    verifiedIdle: false,
-    sealed: false,
-    lost: [],
-    terminated: 0,
-    elapsed: 0,
-    why: [],
+    wasAdmin: kept.get(refKey(ref))?.wasAdmin ?? 'ready',
+    held: held(ref),
     ...failure,
   }))
 }

@@ -1,10 +1,11 @@
 import { pause } from '../../provider/clock.js'
-import { DrainableError, isDrainableError } from '../../provider/error.js'
-import type { DrainReport } from '../../provider/report.js'
+import { DrainableError } from '../../provider/error.js'
+import type { DrainReport, MemberReport, Outcome } from '../../provider/report.js'
 import { CALL_LIMIT, isNobodyThere, LAST_LOOK } from './look/call.js'
 import { isUnreachable, toDrainableError } from '../../provider/thrown.js'
 import type { Contest } from './balancer/contest.js'
-import type { Prepared, RunContext, RunSpec } from './run-spec.js'
+import { unread, unreached } from './report.js'
+import type { Prepared, RunContext } from './run-spec.js'
 import type { RunState } from './run-state.js'
 
 /** How long a first look that fails for a reason that can pass is tried again, in milliseconds. */
@@ -28,10 +29,12 @@ export async function prepareRun(run: RunState, context: RunContext): Promise<Pr
     } catch (thrown) {
       context.signal.throwIfAborted()
       const error = toDrainableError(thrown, provider.name, subject)
-      if (!canPass(error) || clock.now() + wait >= patienceFor(run, error)) throw error
+      const left = patienceFor(run, error) - clock.now()
+      // One that is waited for to the end is given up by its own alarm.
+      if (!canPass(error) || (left <= wait && !waitsToTheEnd(run))) throw error
       if (run.unprepared?.code !== error.code) run.fault(error)
       run.unprepared = error
-      await pause(clock, wait, context.signal)
+      await pause(clock, Math.min(wait, Math.max(0, left)), context.signal)
     }
   }
 }
@@ -45,9 +48,15 @@ function canPass(error: DrainableError): boolean {
   return error.retryable && (isUnreachable(error) || ofBalancer)
 }
 
+/** Whether the balancer is waited for until the deadline. */
+function waitsToTheEnd({ spec }: RunState): boolean {
+  return spec.resumed !== undefined || spec.patient
+}
+
 /** Until when a failure is retried. */
-function patienceFor({ spec, startedAt, prepareUntil }: RunState, error: DrainableError): number {
-  if (spec.resumed !== undefined || spec.patient === true) return prepareUntil
+function patienceFor(run: RunState, error: DrainableError): number {
+  const { startedAt, prepareUntil } = run
+  if (waitsToTheEnd(run)) return prepareUntil
   return Math.min(prepareUntil, startedAt + (isNobodyThere(error) ? NOBODY_FOR : RETRY_FOR))
 }
 
@@ -71,24 +80,56 @@ export function boundPreparing(run: RunState, until: number): void {
   run.prepareUntil = until
   if (until === Infinity) return
   const bound = spec.resumed === undefined ? until : Math.max(until, run.startedAt + LAST_LOOK)
-  alarm.set(bound, () => stop.abort(tooSlow(spec)))
+  alarm.set(bound, () => {
+    run.isTooLate = true
+    stop.abort(tooSlow(run))
+  })
 }
 
-/** The report of a run that could not start: nothing was changed. */
+/** The report of a run that could not start: it changed nothing. */
 export function unpreparedReport(run: RunState, thrown: unknown): DrainReport {
   const elapsed = run.since(run.startedAt)
   const { provider, subject, signal } = run.spec
-  const givenUp = run.stop.signal.aborted && !isDrainableError(thrown, 'CALL_TIMEOUT')
+  const givenUp = run.stop.signal.aborted && !run.isTooLate
   if (givenUp || signal?.aborted === true) return { outcome: 'aborted', members: [], elapsed }
   const error = toDrainableError(thrown, provider.name, subject)
-  return { outcome: isUnreachable(error) ? 'unreachable' : 'refused', members: [], elapsed, error }
+  if (!isUnreachable(error)) return { outcome: 'refused', members: [], elapsed, error }
+  const proceeds = run.isTooLate && run.spec.onTimeout === 'proceed'
+  return proceeds && run.spec.side === 'drain'
+    ? { outcome: 'proceeded', members: neverRead(run, 'proceeded', error), elapsed }
+    : { outcome: 'unreachable', members: neverRead(run, 'unreachable', error), elapsed, error }
+}
+
+/** The rows of a balancer that a drain waited for and that never came. */
+function neverRead(
+  run: RunState,
+  outcome: Outcome,
+  error: DrainableError,
+): readonly MemberReport[] {
+  const { resumed, side } = run.spec
+  if (side !== 'drain' || !waitsToTheEnd(run)) return []
+  const elapsed = run.since(run.startedAt)
+  if (resumed !== undefined) return unreached(resumed, { outcome, members: [], elapsed, error })
+  const refs = run.named.length > 0 ? run.named : [{ pool: '*', member: '*' }]
+  return refs.map((ref) => unread(ref, outcome, elapsed, error))
 }
 
 /** The error of a run whose time passed before it could begin. */
-function tooSlow(spec: RunSpec): DrainableError {
-  return new DrainableError(
-    'CALL_TIMEOUT',
-    `${spec.subject}: the balancer did not complete its answer before the deadline, nothing was changed`,
-    { provider: spec.provider.name },
-  )
+function tooSlow({ spec, unprepared }: RunState): DrainableError {
+  const { provider, subject, resumed, company } = spec
+  // On other balancers something may be held: whoever joins the reports says so.
+  const left =
+    resumed !== undefined
+      ? '; what its ticket holds stays as it was left'
+      : company !== undefined
+        ? ''
+        : ', nothing was changed'
+  const words =
+    unprepared === undefined
+      ? 'the balancer did not complete its answer before the deadline'
+      : `the balancer could not be read before the deadline: ${unprepared.message}`
+  return new DrainableError(unprepared?.code ?? 'CALL_TIMEOUT', `${subject}: ${words}${left}`, {
+    provider: provider.name,
+    ...(unprepared === undefined ? {} : { cause: unprepared }),
+  })
 }

@@ -1,10 +1,15 @@
+import { atLeast } from '../../provider/admin-state.js'
 import { DrainableError, type ErrorCode } from '../../provider/error.js'
 import { formatDuration } from '../../provider/duration.js'
+import type { MemberRef } from '../../provider/contract.js'
 import { formatRef } from '../../provider/member-ref.js'
+import { printable } from '../../provider/quote.js'
 import type { DrainReport, MemberReport, Outcome } from '../../provider/report.js'
 import type { MachinePolicy } from '../machine/policy.js'
-import type { DrainState } from '../machine/state.js'
+import { owesUndo } from '../machine/ledger/owner.js'
+import { ownOf, readsMember, type DrainState } from '../machine/state.js'
 import { explain } from '../machine/why.js'
+import { mayOwe } from '../tickets/owed.js'
 import type { Ticket } from '../tickets/ticket.js'
 
 /** From best to worst: a drain of several members ends as its worst one. */
@@ -50,6 +55,7 @@ export function reportMember(
     outcome,
     phase: state.phase,
     wasAdmin: found === null || found.own === 'unknown' ? 'ready' : found.own,
+    held: isHeld(state),
     verifiedIdle: verified,
     sealed: proof.sealed,
     ...(proof.proof === null ? {} : { proof: proof.proof }),
@@ -63,6 +69,17 @@ export function reportMember(
   }
 }
 
+/** Whether a change of ours is on a member, or may be: one that is back as it was found, or lower, has none. */
+function isHeld(state: DrainState): boolean {
+  const { phase, hold, found, ending } = state
+  if (phase === 'removed' || ending.ended?.outcome === 'restored') return false
+  if (hold.pending !== null || hold.late.length > 0) return true
+  const own = ownOf(state)
+  const before = found === null || found.own === 'unknown' ? 'ready' : found.own
+  const isBack = readsMember(state) && own !== 'unknown' && atLeast(before, own)
+  return owesUndo(state) && !isBack
+}
+
 /**
  * The reports of a ticket's members if the run could not begin: nothing is known about them, so each has the outcome
  * of the run.
@@ -71,19 +88,35 @@ export function unreached(
   { members }: Ticket,
   { outcome, elapsed, error }: DrainReport,
 ): readonly MemberReport[] {
-  return members.map(({ ref, wasAdmin }) => ({
+  return members.map((member) => ({
+    ...unread(member.ref, outcome, elapsed, error),
+    phase: 'draining',
+    wasAdmin: member.wasAdmin ?? 'ready',
+    held: mayOwe(member),
+  }))
+}
+
+/** The report of a member whose balancer was never read: nothing was changed. */
+export function unread(
+  ref: MemberRef,
+  outcome: Outcome,
+  elapsed: number,
+  error?: DrainableError,
+): MemberReport {
+  return {
     ref,
     outcome,
-    phase: 'draining',
-    wasAdmin: wasAdmin ?? 'ready',
+    phase: 'active',
+    wasAdmin: 'ready',
+    held: false,
     verifiedIdle: false,
     sealed: false,
     lost: [],
     terminated: 0,
     elapsed,
-    why: [],
+    why: error === undefined ? [] : [{ code: 'unreadable', ref, text: printable(error.message) }],
     ...(error === undefined ? {} : { error }),
-  }))
+  }
 }
 
 /** The report of several members: the worst of their outcomes. */
@@ -117,9 +150,37 @@ export function toError(report: DrainReport): DrainableError | undefined {
     ...(original === undefined ? {} : { cause: original, retryable: original.retryable }),
   }
   // A drain that ran out of time is a DRAIN_TIMEOUT; its message and cause include the last refusal.
+  const held = heldOn(report.members)
   if (original !== undefined && code !== 'DRAIN_TIMEOUT')
-    return new DrainableError(original.code, original.message, data)
-  return new DrainableError(code, describe(report, member), data)
+    return new DrainableError(original.code, `${original.message}${held}`, data)
+  return new DrainableError(code, `${describe(report, member)}${held}`, data)
+}
+
+/** What is held on each balancer of a combined provider, for the end of a sentence; empty for any other. */
+function heldOn(members: readonly MemberReport[]): string {
+  const balancers = Map.groupBy(members, ({ ref }) => ref.balancer)
+  if ([...balancers.keys()].every((key) => key === undefined)) return ''
+  const held = members.filter((member) => member.held).map(nameHeld)
+  const free = [...balancers].flatMap(([key, own]) =>
+    key === undefined || own.some((member) => member.held) ? [] : [printable(key)],
+  )
+  return [
+    ...(held.length === 0 ? [] : [`; held: ${listed(held)}`]),
+    ...(free.length === 0 ? [] : [`; nothing is held on ${listed(free)}`]),
+  ].join('')
+}
+
+function nameHeld({ ref, lastReading }: MemberReport): string {
+  const own = lastReading?.present === true ? lastReading.own : 'unknown'
+  return `${formatRef(ref)} ${own === 'unknown' ? '(state not known)' : `in ${own}`}`
+}
+
+/** How many members or balancers a sentence names. */
+const MOST_NAMES = 8
+
+function listed(names: readonly string[]): string {
+  const more = names.length - MOST_NAMES
+  return `${names.slice(0, MOST_NAMES).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }
 
 function describe(report: DrainReport, member: MemberReport | undefined): string {

@@ -32,6 +32,10 @@ export interface RunSpec {
   readonly keepReady: number
   /** How long the preparation may take, in milliseconds: the timeout of the run; null for none. */
   readonly timeout: number | null
+  /** How a drain ends at its deadline, also one whose balancer could not be read until then. */
+  readonly onTimeout: 'fail' | 'terminate' | 'proceed'
+  /** Whether a failed first look is retried until the deadline, to wait for an unreachable balancer. */
+  readonly patient: boolean
   /**
    * The ticket that it continues: a failed preparation is retried until the deadline, and there can be something to
    * undo at once.
@@ -54,8 +58,6 @@ export interface RunSpec {
   readonly startedAt?: number
   /** Runs on other balancers that it ends together with. */
   readonly company?: Company
-  /** Whether a failed first look is retried until the deadline, to wait for an unreachable balancer. */
-  readonly patient?: boolean
   /** For a step: the changes announced before, by member. Only these are sent; others are announced. */
   readonly announced?: ReadonlyMap<string, Change>
 }
@@ -84,7 +86,7 @@ export interface Prepared {
 }
 
 /** Further settings for the run on one of several balancers. */
-export type PartHooks = Pick<RunSpec, 'emit' | 'startedAt' | 'company' | 'patient'> & {
+export type PartHooks = Pick<RunSpec, 'emit' | 'startedAt' | 'company'> & {
   /** Wraps the preparation: nothing is changed before all parts are prepared. */
   readonly around: (prepare: RunSpec['prepare']) => RunSpec['prepare']
 }

@@ -28,6 +28,8 @@ export class RunState {
   broken: (thrown: unknown) => void = () => undefined
   /** Until when the preparation can go on. */
   prepareUntil: number
+  /** Whether the preparation ended because its time had passed. */
+  isTooLate = false
   /** Undefined until the run is prepared, like the two below. */
   members: Members | undefined
   /** The error of the last try to prepare. */
@@ -99,7 +101,8 @@ export class RunState {
     if (this.members !== undefined) return this.members.why()
     if (this.unprepared === undefined || this.life !== 'preparing') return []
     const refs = this.named.length > 0 ? this.named : [{ pool: '*', member: '*' }]
-    const text = `the balancer can't be read: ${printable(this.unprepared.message)}; nothing was changed yet`
+    const changed = this.spec.resumed === undefined ? '; nothing was changed yet' : ''
+    const text = `the balancer can't be read: ${printable(this.unprepared.message)}${changed}`
     const hint = 'the read is retried; members in a ticket stay held as they were left'
     return refs.map((ref) => ({ code: 'unreadable', ref, text, hint }))
   }

@@ -214,7 +214,12 @@ function abortedReport(now: DrainReport, before: readonly MemberReport[] | undef
   const members = now.members.map((member, i): MemberReport => {
     const was = before?.[i] ?? member
     const error = member.error ?? was.error
-    return { ...was, outcome: 'aborted', ...(error === undefined ? {} : { error }) }
+    return {
+      ...was,
+      outcome: 'aborted',
+      held: member.held,
+      ...(error === undefined ? {} : { error }),
+    }
   })
   return { ...reportAll(members, now.elapsed), outcome: 'aborted' }
 }

@@ -16,13 +16,20 @@ export function isSame({ identity }: TicketMember, reading: PresentReading): boo
   return identity !== null && isSameIdentity(identity, reading.identity)
 }
 
+/** Whether a change of ours may be on a member, as far as its ticket tells. */
+export function mayOwe({ changes, state: { hold } }: TicketMember): boolean {
+  return hold.intended !== null || hold.late.length > 0 || changes.some(isOurs)
+}
+
+function isOurs({ state, kind }: TicketMember['changes'][number]): boolean {
+  return state !== 'unchanged' && kind !== 'terminate'
+}
+
 /** What a ticket owes a member as it is found: the undo of a hold that is there, or that may be carried out yet. */
 export function owedOf(member: TicketMember, reading: Reading): Owed | undefined {
   if (!reading.present || !isSame(member, reading)) return undefined
   const { intended, late } = member.state.hold
-  const held =
-    reading.own !== member.wasAdmin &&
-    member.changes.some(({ state, kind }) => state !== 'unchanged' && kind !== 'terminate')
+  const held = reading.own !== member.wasAdmin && member.changes.some(isOurs)
   return held || intended !== null || late.length > 0
     ? { member, own: reading.own, held }
     : undefined

@@ -50,6 +50,7 @@ export const policyDataSchema = once(() =>
     onMinimum: z.enum(['fail', 'wait']),
     onOverrule: z.enum(['reapply', 'fail']),
     onAbort: z.enum(['leave', 'restore']),
+    onUnreachable: z.enum(['wait', 'fail']).default('fail'),
     ifUnsupported: z.enum(['fail', 'proceed']),
   }),
 )

@@ -105,6 +105,7 @@ export interface PolicyData {
   readonly onMinimum: 'fail' | 'wait'
   readonly onOverrule: 'reapply' | 'fail'
   readonly onAbort: 'leave' | 'restore'
+  readonly onUnreachable: 'wait' | 'fail'
   readonly ifUnsupported: 'fail' | 'proceed'
 }
 

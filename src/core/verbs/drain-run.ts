@@ -13,10 +13,9 @@ import type { ResolvedTarget } from './target.js'
 export type Hooks = Partial<PartHooks>
 
 /** The fields of a spec that come from these hooks. */
-function hooked({ company, patient, startedAt }: Hooks): Partial<RunSpec> {
+function hooked({ company, startedAt }: Hooks): Partial<RunSpec> {
   return {
     ...(company === undefined ? {} : { company }),
-    ...(patient === undefined ? {} : { patient }),
     ...(startedAt === undefined ? {} : { startedAt }),
   }
 }

@@ -70,6 +70,16 @@ export interface Policy extends Call {
    */
   readonly onAbort?: 'leave' | 'restore' | undefined
   /**
+   * What to do with a balancer that can't be read when the drain begins. `fail`: try again for 5 s, for 1 s if nothing
+   * listens there, then refuse; nothing is changed. `wait`: try again until the `timeout`. Over several balancers
+   * `wait` drains the others meanwhile, about a second after the call; the drain reports idle once this one was read,
+   * drained and idle too. If it never comes, the drain ends as `unreachable`, or as `proceeded` under `onTimeout:
+   * 'proceed'`, and the report has a row for it. A balancer that can't be read later is always waited for. A roll lists its servers first, and needs
+   * every balancer for that.
+   * @defaultValue `'fail'`
+   */
+  readonly onUnreachable?: 'wait' | 'fail' | undefined
+  /**
    * What to do if the product can't do a part of the policy: refuse, or go on without that part. @defaultValue
    * `'fail'`
    */
@@ -155,6 +165,7 @@ const dataShape = once(() => ({
   onMinimum: z.enum(['fail', 'wait']).default('fail'),
   onOverrule: z.enum(['reapply', 'fail']).default('fail'),
   onAbort: z.enum(['leave', 'restore']).default('leave'),
+  onUnreachable: z.enum(['wait', 'fail']).default('fail'),
   ifUnsupported: z.enum(['fail', 'proceed']).default('fail'),
 }))
 
@@ -221,6 +232,7 @@ export function parsePolicy(
       onMinimum: given.onMinimum,
       onOverrule: given.onOverrule,
       onAbort: given.onAbort,
+      onUnreachable: given.onUnreachable,
       ifUnsupported: given.ifUnsupported,
     },
     clock: given.clock ?? systemClock,

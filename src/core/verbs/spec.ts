@@ -76,12 +76,26 @@ export function baseSpec(
   | 'onAbort'
   | 'keepReady'
   | 'timeout'
+  | 'onTimeout'
+  | 'patient'
   | 'emit'
   | 'permit'
   | 'pace'
 > {
   const { data, clock, signal, term, pace } = resolved
-  const { onAbort, keepReady, timeout }: PolicyData = data
-  const base = { provider, subject, clock, signal, onAbort, keepReady, timeout, pace, emit }
-  return term === undefined ? base : { ...base, permit: term.permit }
+  const { onAbort, keepReady, timeout, onTimeout, onUnreachable }: PolicyData = data
+  const base = {
+    provider,
+    subject,
+    clock,
+    signal,
+    onAbort,
+    keepReady,
+    timeout,
+    onTimeout,
+    pace,
+    emit,
+  }
+  const patient = onUnreachable === 'wait'
+  return { ...base, patient, ...(term === undefined ? {} : { permit: term.permit }) }
 }

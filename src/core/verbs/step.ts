@@ -150,6 +150,7 @@ function beginStep(
     ...baseSpec(provider, resolved, subject, emit),
     side: 'drain',
     onAbort: 'leave',
+    patient: false, // whoever makes the steps waits
     announced: new Map(),
     keeper: () => keeper,
     prepare: (context) => prepareDrain(context, resolved, target, subject, keeper),
@@ -190,6 +191,7 @@ function resumeStep(
     ...baseSpec(provider, resolved, subject, emit),
     side: 'drain',
     onAbort: 'leave',
+    patient: false, // whoever makes the steps waits
     timeout: null,
     announced,
     keeper: () => keeper,

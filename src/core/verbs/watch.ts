@@ -26,7 +26,7 @@ import { once } from '../../provider/once.js'
 /** Options of {@link watch}. */
 export type WatchOptions = Pick<
   Policy,
-  'signal' | 'clock' | 'onEvent' | 'every' | 'pace' | 'settle'
+  'signal' | 'clock' | 'onEvent' | 'every' | 'pace' | 'settle' | 'onUnreachable'
 >
 
 const watchSchema = once(() =>
@@ -35,6 +35,7 @@ const watchSchema = once(() =>
     ...everyShape(),
     ...paceShape(),
     settle: durationOption({ bareSeconds: 'refuse' }).exactOptional(),
+    onUnreachable: z.enum(['wait', 'fail']).default('fail'),
   }),
 )
 
@@ -68,11 +69,17 @@ export function watch(
   const subject = 'watch()'
   checkProvider(provider, subject)
   const parsed = parseTarget(target, subject)
-  const { settle = 1_000, every, pace, ...call } = parseOptions(watchSchema(), options, subject)
+  const {
+    settle = 1_000,
+    every,
+    pace,
+    onUnreachable,
+    ...call
+  } = parseOptions(watchSchema(), options, subject)
   const policy = parsePolicy({}, subject)
   const resolved: ResolvedPolicy = {
     ...policy,
-    data: { ...policy.data, timeout: null, settle },
+    data: { ...policy.data, timeout: null, settle, onUnreachable },
     clock: call.clock ?? systemClock,
     signal: call.signal,
     onEvent: call.onEvent,
@@ -109,7 +116,6 @@ function watchRun(
   }
   return new Run({
     ...baseSpec(provider, resolved, 'watch()', emit),
-    ...(hooks.patient === undefined ? {} : { patient: hooks.patient }),
     side: null,
     keeper: () => newKeeper(resolved, provider),
     prepare: hooks.around?.(prepare) ?? prepare,
@@ -126,6 +132,7 @@ function watchCombined(
   const subject = 'watch()'
   checkKeys(target, parts, subject)
   const { clock, signal } = resolved
+  const waits = resolved.data.onUnreachable === 'wait'
   const nothing = newKeeper(resolved, provider).ticket([])
   return new CombinedRun({
     provider,
@@ -135,7 +142,15 @@ function watchCombined(
     signal,
     emit,
     together: false,
-    divide: (given) => divide(target, parts, subject, { clock, signal: given, limit: CALL_LIMIT }),
+    target,
+    waits,
+    onTimeout: 'fail',
+    isResumed: false,
+    onAbort: 'leave',
+    divide: (given, away) => {
+      const again = waits ? { until: Infinity, away } : {}
+      return divide(target, parts, subject, { clock, signal: given, limit: CALL_LIMIT, ...again })
+    },
     open: (_, part, own, hooks) =>
       watchRun(
         part,

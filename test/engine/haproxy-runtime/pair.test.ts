@@ -1,5 +1,5 @@
 /** Two HAProxy before the same servers, of which one takes the address at a time (keepalived). */
-import { startDrain } from 'drainable'
+import { combineProviders, drain, startDrain } from 'drainable'
 import { describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { until } from '../../support/haproxy.js'
@@ -41,5 +41,27 @@ describe.each(engines('haproxy'))('a pair of HAProxy $version', (engine) => {
     await outer.restore()
     expect(await one.haproxy.mask('web', 's1')).toBe(0)
     expect((await late).cut).toBe(false)
+  })
+
+  it.concurrent('one that hangs from the start: the end says what is held', async ({ expect }) => {
+    await using one = await lab({ engine })
+    await using two = await lab({ engine, mode: 'plain' })
+    await using all = combineProviders({ one: one.provider(), two: two.provider() })
+    const pid = await two.haproxy.pid()
+    process.kill(pid, 'SIGSTOP')
+    try {
+      const targets = ['one', 'two'].map((balancer) => ({ ...web1, balancer }))
+      const policy = { timeout: '6s', onUnreachable: 'wait' } as const
+      const error = await drain(all, targets, policy).catch((cause: unknown) => cause)
+      expect(String(error)).toContain('; held: one:web/s1 in maint; nothing is held on two')
+      expect(await one.haproxy.mask('web', 's1')).toBe(1)
+      const report = await drain(all, targets, { ...policy, onTimeout: 'proceed' })
+      expect(report.members.map(({ ref, outcome }) => [ref.balancer, outcome])).toEqual([
+        ['one', 'idle'],
+        ['two', 'proceeded'],
+      ])
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
   })
 })

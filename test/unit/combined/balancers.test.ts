@@ -27,9 +27,10 @@ describe('a balancer that can not be read', () => {
   })
 
   test('is waited for on request, and no idle is said before', async () => {
-    const { clock, a, b, all } = setUp({ onUnreachable: 'wait' })
+    const { clock, a, b, all } = setUp()
     b.disconnect()
-    await using run = startDrain(all, both, { clock, timeout: '5m', seal: false })
+    const policy = { timeout: '5m', seal: false, onUnreachable: 'wait' } as const
+    await using run = startDrain(all, both, { clock, ...policy })
     await clock.advance(60_000)
     expect(a.state(bare)).toBe('drain')
     expect(run.report().members.map(({ phase }) => phase)).toEqual(['idle'])
@@ -42,12 +43,16 @@ describe('a balancer that can not be read', () => {
   })
 
   test('that never comes back ends as unreachable at the deadline', async () => {
-    const { clock, a, b, all } = setUp({ onUnreachable: 'wait' })
+    const { clock, a, b, all } = setUp()
     b.failNext('throw', { verb: 'observe', times: 1_000_000 })
-    await using run = startDrain(all, both, { clock, timeout: '20s', seal: false })
+    const policy = { timeout: '20s', seal: false, onUnreachable: 'wait' } as const
+    await using run = startDrain(all, both, { clock, ...policy })
     const report = await clock.runUntil(run.done)
     expect(report.outcome).toBe('unreachable')
-    expect(report.members.map(({ ref }) => ref.balancer)).toEqual(['a'])
+    expect(report.members.map(({ ref, held }) => [ref, held])).toEqual([
+      [a1, true],
+      [b1, false],
+    ])
     expect(report.error?.message).toMatch(/^b: /)
     expect(a.state(bare)).toBe('drain')
   })
@@ -64,7 +69,7 @@ describe('a balancer that can not be read', () => {
   })
 
   test('makes select fail rather than leave it out', async () => {
-    const { clock, b, all } = setUp({ onUnreachable: 'wait' })
+    const { clock, b, all } = setUp()
     b.failNext('throw', { verb: 'observe', times: 1_000 })
     const error = await thrown(clock.runUntil(select(all, { address: '10.0.0.1' }, { clock })))
     expect(isDrainableError(error) && error.message).toMatch(/^b: /)

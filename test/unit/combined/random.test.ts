@@ -43,10 +43,11 @@ test('idle is never said of two balancers while one holds work', async () => {
       fc.array(happening, { maxLength: 25 }),
       fc.boolean(),
       async (happenings, seal) => {
-        const { clock, all, ...parts } = setUp({ onUnreachable: 'wait' }, { a: FEWER, b: FEWER })
+        const { clock, all, ...parts } = setUp({}, { a: FEWER, b: FEWER })
         const truth = { a: watchTruth(parts.a), b: watchTruth(parts.b) }
         const ends: Record<'a' | 'b', (() => void)[]> = { a: [], b: [] }
-        const run = startDrain(all, [a1, b1], { clock, timeout: '2m', seal, onOverrule: 'reapply' })
+        const policy = { timeout: '2m', onOverrule: 'reapply', onUnreachable: 'wait' } as const
+        const run = startDrain(all, [a1, b1], { clock, seal, ...policy })
         let said: readonly (readonly [number, number])[] | undefined
         void run.done.then(({ outcome }) => {
           if (outcome === 'idle') said = [[truth.a(), truth.b()]]

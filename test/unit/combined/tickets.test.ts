@@ -94,10 +94,11 @@ describe('the ticket of a drain over two balancers', () => {
   })
 
   test('keeps a balancer that was never read', async () => {
-    const { clock, a, b, all } = setUp({ onUnreachable: 'wait' })
+    const { clock, a, b, all } = setUp()
     const tickets = jsonStore()
     b.disconnect()
-    const first = startDrain(all, both, { clock, tickets, id: 'job', timeout: '30s', seal: false })
+    const policy = { timeout: '30s', seal: false, onUnreachable: 'wait' } as const
+    const first = startDrain(all, both, { clock, tickets, id: 'job', ...policy })
     await clock.advance(5_000)
     await clock.runUntil(first.release())
     const ticket = ticketOf(tickets, 'job')
@@ -216,9 +217,9 @@ describe('steps over two balancers', () => {
   })
 
   test('continue if one balancer can not be read, and end with both', async () => {
-    const { clock, a, b, all } = setUp({ onUnreachable: 'wait' })
+    const { clock, a, b, all } = setUp()
     b.disconnect()
-    const policy = { timeout: '10m', seal: false } as const
+    const policy = { timeout: '10m', seal: false, onUnreachable: 'wait' } as const
     let step = await clock.runUntil(stepDrain(all, { target: both, policy }, { clock }))
     for (let i = 0; i < 20; i += 1) {
       await clock.advance(Math.min(step.againIn, 500))
@@ -239,10 +240,10 @@ describe('steps over two balancers', () => {
   })
 
   test('report a missing named member as not found, not as left out', async () => {
-    const { clock, b, all } = setUp({ onUnreachable: 'wait', onMissing: 'skip' })
+    const { clock, b, all } = setUp({ onMissing: 'skip' })
     b.disconnect()
     const nobody = { ...b1, member: 'nobody' }
-    const policy = { timeout: '10m' } as const
+    const policy = { timeout: '10m', onUnreachable: 'wait' } as const
     const step = await clock.runUntil(stepDrain(all, { target: [a1, nobody], policy }, { clock }))
     b.connect()
     const error = await thrown(clock.runUntil(stepDrain(all, step.ticket, { clock })))

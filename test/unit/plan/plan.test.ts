@@ -158,10 +158,11 @@ describe('a plan of a drain', () => {
   })
 
   test('waits for an unreadable balancer if the drain would', async () => {
-    const { clock, b, all } = setUpTwo({ onUnreachable: 'wait' })
+    const { clock, b, all } = setUpTwo()
     b.disconnect()
     const refs = ['a', 'b'].map((balancer) => ({ ...web1, balancer }))
-    const found = await clock.runUntil(plan(all, refs, { clock }))
+    const wait = { clock, onUnreachable: 'wait' } as const
+    const found = await clock.runUntil(plan(all, refs, wait))
     expect(found.refused).toEqual([])
     expect(found.changes.map(({ ref }) => ref)).toEqual([refs[0]])
     expect(found.text).toMatch(/note: not read now, the drain waits for it: b: /)

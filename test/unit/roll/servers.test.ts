@@ -131,14 +131,15 @@ describe('a roll counts servers', () => {
   test('a balancer that is gone for a while in between is waited for', async () => {
     const { clock, b } = setUpTwo()
     const a2 = fakeProvider({ pools: { web: ['web1', 'web2', 'web3'] }, clock, instance: 'a2' })
-    const two = combineProviders({ a: a2, b }, { onUnreachable: 'wait' })
+    const two = combineProviders({ a: a2, b })
+    const wait = { onUnreachable: 'wait' } as const
     const { act, calls } = actor(clock, async ({ ref }) => {
       if (ref.member !== 'web1') return
       b.disconnect()
       clock.setTimeout(() => b.connect(), 20_000)
     })
     const report = await clock.runUntil(
-      startRoll(two, onBoth, { act, clock, timeout: '2m', waitHealthy: '1m' }).done,
+      startRoll(two, onBoth, { act, clock, timeout: '2m', waitHealthy: '1m', ...wait }).done,
     )
     expect(report.outcome).toBe('done')
     expect(calls).toHaveLength(3)

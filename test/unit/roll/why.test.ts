@@ -92,7 +92,7 @@ describe('why() of a roll says', () => {
     const { clock } = one
     const two = setUp(3, { instance: 'why-b', clock })
     const both = (): ReturnType<typeof combineProviders> =>
-      combineProviders({ a: one.lb, b: two.lb }, { onUnreachable: 'wait' })
+      combineProviders({ a: one.lb, b: two.lb })
     const tickets = jsonStore()
     const targets = ['a', 'b'].map((balancer) => ({ ...one.refs[0]!, balancer }))
     const first = startDrain(both(), targets, { clock, tickets, id: 'd', timeout: '10m' })
