@@ -33,10 +33,9 @@ export type ErrorCode =
    */
   | 'UNSUPPORTED'
   /**
-   * Nothing answers at the balancer's address, or it stopped answering before the drain could end.
+   * Nothing answers at the balancer's address, or it stopped answering before the drain could end. Or a process of it has not taken that a member was opened.
    *
-   * Check address, socket path, network and TLS. A member that was already held stays held; its ticket resumes or
-   * restores the drain.
+   * Check address, socket path, network and TLS, of the named process too. A member that was already held stays held; its ticket resumes or restores the drain.
    */
   | 'UNREACHABLE'
   /**

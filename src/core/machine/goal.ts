@@ -36,6 +36,8 @@ export interface OpenGoal {
   readonly wasAdmin: AdminState | null
   /** Incarnations when it was found open: after that, another state in the same process is another client's. */
   readonly reached: ReadonlyMap<string, string> | null
+  /** Until when processes may take that it is open; null: it is not open, or all have. */
+  readonly takenBy: number | null
   /** How many changes were sent for it. */
   readonly tries: number
 }
@@ -54,6 +56,7 @@ export function openGoal(options: OpenOptions): OpenGoal {
     because: null,
     wasAdmin: null,
     reached: null,
+    takenBy: null,
     tries: 0,
     ...options,
   }

@@ -1,14 +1,15 @@
 import { isInForce } from '../../provider/admin-state.js'
 import type { LoadScope } from '../../provider/contract.js'
 import { formatDuration } from '../../provider/duration.js'
-import { formatRef, isSameIdentity } from '../../provider/member-ref.js'
+import { formatRef } from '../../provider/member-ref.js'
 import { printable } from '../../provider/quote.js'
-import type { Outcome, Why, WhyCode } from '../../provider/report.js'
+import type { Outcome, Why } from '../../provider/report.js'
 import { targetOf } from './ledger/changes.js'
 import type { MachinePolicy } from './policy.js'
 import { idleRule, inWishedState } from './proof.js'
 import { ABSENCE_GAP, judgeScope, NOT_LISTED, type IdleRule } from './scopes.js'
 import { neededState, ownOf, setterOf, type DrainState, type ScopeTrack } from './state.js'
+import { explainOpen, explainUnknown, explainVanished, type Say } from './why-open.js'
 
 /** Work in flight for at least this long without a change is reported as long-lived, in milliseconds. */
 const LONG_LIVED = 60_000
@@ -18,8 +19,6 @@ const LONG_LIVED_HINT =
 
 const IN_FLIGHT_HINT =
   "it ends with the requests; the timeout bounds the wait, and onTimeout: 'terminate' cuts what is left"
-
-type Say = (code: WhyCode, text: string, more?: Partial<Why>) => void
 
 /**
  * Explains why a member is not idle or not open again, or why its idle is not verified: the answer to a stuck deploy.
@@ -135,47 +134,6 @@ function explainUndo({ ref, last, goal }: DrainState, say: Say): void {
     'not-in-force',
     `${formatRef(ref)}: another call of this process is opening it and has no answer yet: the balancer may still carry it out`,
     { hint: 'nothing to do but wait' },
-  )
-}
-
-function explainOpen(state: DrainState, now: number, say: Say): void {
-  const reading = state.last?.reading
-  const name = formatRef(state.ref)
-  if (explainVanished(state, say)) return
-  if (reading?.present !== true || state.unread !== null) return
-  const waited = formatDuration(now - state.startedAt)
-  if (reading.own === 'unknown') explainUnknown(name, reading.hints, say)
-  else if (reading.own !== 'ready' || state.hold.late.length === 0) {
-    say('settling', `${name} is '${reading.own}', health ${reading.health}, for ${waited}`, {
-      hint: 'after maint it gets work only once the first health check has passed',
-    })
-  }
-}
-
-/** Explains a member that the newest look shows as absent or replaced. @returns whether it is */
-function explainVanished({ ref, last, found }: DrainState, say: Say): boolean {
-  if (last === null) return false
-  const { reading } = last
-  if (reading.present && isSameIdentity(reading.identity, found?.identity)) return false
-  const seen = reading.present ? 'is another member' : 'is absent'
-  say(
-    'unreadable',
-    `${formatRef(ref)} ${seen} in the newest look; a later look decides whether it is gone`,
-    {
-      hint: 'nothing to do but wait',
-    },
-  )
-  return true
-}
-
-function explainUnknown(name: string, hints: readonly string[] | undefined, say: Say): void {
-  const said = hints?.[0] === undefined ? '' : ` (${hints[0]})`
-  say(
-    'unreadable',
-    `${name}: the balancer contradicts itself about the state of this member${said}, so it can't be called idle`,
-    {
-      hint: 'if this lasts, compare what the processes or units of the balancer report',
-    },
   )
 }
 

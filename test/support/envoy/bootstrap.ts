@@ -3,7 +3,8 @@ const V3 = 'type.googleapis.com/envoy.extensions.filters'
 /** Where the endpoints of cluster `web` come from. */
 export type EdsSource =
   | { readonly file: string }
-  | { readonly rest: number }
+  /** `refresh`: how often it asks. @default '0.1s' */
+  | { readonly rest: number; readonly refresh?: string }
   | {
       readonly grpc: number
       readonly delta?: boolean
@@ -224,7 +225,7 @@ function edsConfig(eds: EdsSource, api: (delta: boolean) => unknown): Record<str
         api_type: 'REST',
         transport_api_version: 'V3',
         cluster_names: ['xdsrest'],
-        refresh_delay: '0.1s',
+        refresh_delay: eds.refresh ?? '0.1s',
         request_timeout: '2s',
       },
     }

@@ -58,7 +58,7 @@ describe('readings', () => {
   test('a member that stat leaves out is asked for alone, or is unread', async () => {
     const without = () => HttpResponse.json({ ...OK, servicegroup: [{ servicegroupname: 'sg' }] })
     network.use(appliance({ 'stat/servicegroup': without }))
-    expect((await present()).scopes).toMatchObject([{ state: 'unread', inForce: false }])
+    expect((await present()).scopes).toMatchObject([{ state: 'unread', inForce: true }])
     expect(seen.map(({ line }) => line)).toContain(
       'GET stat/servicegroupmember?args=servicegroupname:sg,servername:web1,port:80',
     )

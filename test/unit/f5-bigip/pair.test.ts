@@ -160,16 +160,25 @@ describe('a pair without sync that fails over in mid-drain', () => {
     expect([0, 1].map((unit) => stateOf(it, WEB1, unit))).toEqual(['ready', 'ready'])
   })
 
-  test('has the member opened on one unit while the other hangs', async () => {
+  // The other one holds the disable, and would bring it back with the next failover.
+  test('is opened on one unit while the other hangs, which is named', async () => {
     await using it = await rig({ pair: true })
     const run = startDrain(it.lb, WEB1, FAST)
     expect((await run.done).outcome).toBe('idle')
     await run.release()
     await it.fake.failover()
     await present(it.lb, WEB1)
-    it.fake.fail({ how: 'reset', unit: it.fake.units[0]! })
-    expect((await run.restore()).outcome).toBe('restored')
+    const unit = it.fake.units[0]!
+    const end = it.fake.fail({ how: 'reset', unit })
+    const opened = ready(it.lb, WEB1, { timeout: '3s', waitHealthy: false })
+    await expect(opened).rejects.toMatchObject({
+      code: 'UNREACHABLE',
+      message: expect.stringContaining(new URL(it.fake.urls[0]!).host) as unknown,
+    })
     expect(stateOf(it, WEB1, 1)).toBe('ready')
+    await end()
+    expect((await run.restore()).outcome).toBe('restored')
+    expect(stateOf(it, WEB1, 0)).toBe('ready')
     await run.close()
   })
 })

@@ -115,7 +115,9 @@ function toScope(findings: Findings, own: Own['own']): LoadScope {
   const base = { scope: standing.node, incarnation: standing.incarnation, sampledAt: countedAt }
   if (counts === undefined) {
     const note = 'stat has no row for it, or not the numbers it takes'
-    return { ...base, state: 'unread', active: 0, queued: 0, inForce: false, note }
+    // Its state was read, and only its numbers are missing.
+    const inForce = own !== 'unknown'
+    return { ...base, state: 'unread', active: 0, queued: 0, inForce, note }
   }
   // The numbers are repeated for some seconds: those that come with UP are from before the disable.
   const stale = entry.phase !== 'in' && counts.up

@@ -329,7 +329,7 @@ export class MemberReader {
       active: counts.active,
       queued: 0,
       arrivals: counts.arrivals,
-      inForce: why === undefined && endpoint.status !== undefined,
+      inForce: why === undefined,
       ...(why === undefined ? {} : { note: why }),
     }
   }

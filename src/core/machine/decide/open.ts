@@ -13,6 +13,7 @@ import { anotherIncarnation, incarnationsOf, ownOf, setterOf, type DrainState } 
 import { endGone, goneForCertain } from './gone.js'
 import { send } from './send.js'
 import { storedByUs, storedHold, type Stored } from './stored.js'
+import { awaitTaken, untaken } from './taken.js'
 
 /** How often a member is changed before the run gives in to another client that sets it back. */
 const MOST_TRIES = 12
@@ -93,7 +94,7 @@ function step(draft: Draft, goal: OpenGoal, reading: PresentReading, own: AdminS
   }
   const stored = storedHold(state, goal, reading, to)
   if (own === to && stored === null) {
-    arrived(draft, goal, reading)
+    arrived(draft, goal, reading, to)
     return
   }
   const theirs = faultOf(state, goal, { own, to, stored })
@@ -212,8 +213,11 @@ function change(draft: Draft, goal: OpenGoal, own: AdminState, to: AdminState): 
   else if (!repeat) draft.set({ goal: { ...goal, tries: goal.tries + 1 } })
 }
 
-/** Handles a member in the wanted state: waits for a check, or for a change of ours that may be carried out late. */
-function arrived(draft: Draft, goal: OpenGoal, reading: PresentReading): void {
+/**
+ * Handles a member in the wanted state: waits for a change of ours that may be carried out late, for every process to
+ * take it, and for a check.
+ */
+function arrived(draft: Draft, goal: OpenGoal, reading: PresentReading, to: AdminState): void {
   const { state } = draft
   const { inherited, hints = [] } = reading
   if (goal.reached === null || anotherIncarnation(state, goal.reached))
@@ -228,14 +232,16 @@ function arrived(draft: Draft, goal: OpenGoal, reading: PresentReading): void {
     return
   }
   const now = draft.state.goal
-  if (now.kind === 'open' && goal.mustBeHealthy) {
-    const up = reading.health === 'up' || reading.health === 'unchecked'
-    if (!ownCheckPassed(draft, now) || !up) {
-      giveUp(draft, goal)
-      return
-    }
-  }
-  done(draft, goal)
+  if (now.kind !== 'open') return
+  const rest = untaken(reading, to)
+  if (rest.length > 0) awaitTaken(draft, now, rest)
+  else if (now.mustBeHealthy && !isHealthy(draft, now, reading)) giveUp(draft, now)
+  else done(draft, now)
+}
+
+/** Whether the balancer's check passed, and the caller's own. */
+function isHealthy(draft: Draft, goal: OpenGoal, { health }: PresentReading): boolean {
+  return ownCheckPassed(draft, goal) && (health === 'up' || health === 'unchecked')
 }
 
 /**

@@ -1,4 +1,5 @@
 import type {
+  AdminState,
   Capabilities,
   Change,
   ChangeResult,
@@ -166,7 +167,7 @@ function checkScopes(scopes: readonly LoadScope[], known: Known): readonly LoadS
 
 function checkScope(scope: LoadScope, { at, counts }: Known): LoadScope {
   const problem = problemOf(scope, at) ?? (counts === 'none' ? uncounted(scope) : undefined)
-  if (problem !== undefined) return unread(scope, problem, at)
+  if (problem !== undefined) return { ...unread(scope, problem, at), ...takenOf(scope) }
   const { state } = scope
   // The numbers of an unread scope mean nothing.
   if (state !== 'read' && problemOf({ ...scope, state: 'read' }, at) !== undefined)
@@ -251,6 +252,15 @@ function problemOf(given: LoadScope, at: number): string | undefined {
 function uncounted({ state, released, active, queued }: LoadScope): string | undefined {
   if (state !== 'read' || released !== true || active + queued === 0) return undefined
   return `it says released, and ${active} active and ${queued} queued, in one reading`
+}
+
+/** What a process has taken that was read, whatever is wrong with its numbers: see {@link LoadScope.inForce}. */
+function takenOf(given: LoadScope): Pick<LoadScope, 'inForce' | 'admin'> {
+  const { state, inForce = true, admin } = loose(given)
+  if (state !== 'read') return {}
+  if (admin === undefined) return { inForce: inForce === true }
+  const known = STATES.includes(admin)
+  return { inForce: known && inForce === true, ...(known ? { admin: admin as AdminState } : {}) }
 }
 
 /** Describes any value in a few words; a text from outside is cut and quoted. */

@@ -117,7 +117,7 @@ test.each<[string, (lb: DrainableProvider) => unknown, string]>([
 test('several unknown options are told once what there is', async () => {
   const said = await refusal((lb) => watch(lb, web1, { force: true, verbose: true } as never))
   expect(said).toBe(
-    "watch(): unknown option 'verbose'; unknown option 'force', expected one of 'signal', 'clock', 'onEvent', 'every', 'pace', 'settle'",
+    "watch(): unknown option 'verbose'; unknown option 'force', expected one of 'signal', 'clock', 'onEvent', 'every', 'pace', 'settle', 'onUnreachable'",
   )
 })
 

@@ -1,3 +1,4 @@
+import { citrixAdc } from 'drainable/citrix-adc'
 import { startFake, type CitrixFake } from 'drainable/testing/citrix-adc'
 import { send, type Subject } from './client.js'
 
@@ -21,4 +22,10 @@ export const subject: Subject = {
   line: /^POST .*action=disable$/,
   isDone: (fake: CitrixFake) => !fake.look(ref).enabled,
   words: /503/,
+  deaf: async (fake: CitrixFake) => {
+    const { url, username, password, ca } = fake
+    fake.fail({ match: /action=disable/, how: 'silent' })
+    const lb = citrixAdc({ url, username, password, freshness: '50ms', ...(ca && { tls: { ca } }) })
+    return { lb, ref }
+  },
 }

@@ -1,6 +1,6 @@
 import { request as plain } from 'node:http'
 import { request as secure } from 'node:https'
-import type { MemberRef } from 'drainable/provider'
+import type { DrainableProvider, MemberRef } from 'drainable/provider'
 import type { ProtocolFake } from 'drainable/testing'
 
 /** What a client saw of one request. */
@@ -25,6 +25,14 @@ export interface Subject {
   readonly isDone?: (fake: never) => boolean | Promise<boolean>
   /** What the product says where it is made to fail. */
   readonly words: RegExp
+  /** A provider of it; from then on no change of that provider gets an answer. */
+  deaf(fake: never): Promise<Deaf>
+}
+
+/** A provider whose changes get no answer, and a member of its balancer. */
+export interface Deaf {
+  readonly lb: DrainableProvider
+  readonly ref: MemberRef
 }
 
 /** A client without a pool: each request has a connection of its own. It rejects where no whole answer comes. */

@@ -1,3 +1,4 @@
+import { envoyListener } from 'drainable/envoy-listener'
 import { startFake, type EnvoyListenerFake } from 'drainable/testing/envoy-listener'
 import { send, type Subject } from './client.js'
 
@@ -9,4 +10,8 @@ export const subject: Subject = {
   line: /^POST \/healthcheck\/fail$/,
   isDone: (fake: EnvoyListenerFake) => fake.failing,
   words: /^upstream connect error$/,
+  deaf: async (fake: EnvoyListenerFake) => {
+    fake.fail({ match: /^POST /, how: 'silent' })
+    return { lb: envoyListener({ admin: [fake.url] }), ref: { pool: 'envoy', member: fake.member } }
+  },
 }

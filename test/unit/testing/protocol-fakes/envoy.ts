@@ -1,3 +1,4 @@
+import { callbackEndpoints, envoy } from 'drainable/envoy'
 import { startFake, type EnvoyFake } from 'drainable/testing/envoy'
 import { send, type Subject } from './client.js'
 
@@ -8,4 +9,19 @@ export const subject: Subject = {
   read: (fake: EnvoyFake) => send(fake, 'GET /ready'),
   line: /^POST \/healthcheck\/fail$/,
   words: /^upstream connect error$/,
+  deaf: async (fake: EnvoyFake) => {
+    const address = { address: '10.0.0.1', port_value: 80 }
+    const endpoint = { endpoint: { address: { socket_address: address } } }
+    const set = { cluster_name: 'web', endpoints: [{ lb_endpoints: [endpoint] }] }
+    const lb = envoy({
+      onPanic: 'allow',
+      endpoints: callbackEndpoints({
+        instance: fake.url,
+        load: () => Promise.resolve([set]),
+        publish: () => new Promise(() => undefined),
+      }),
+      admin: [fake.url],
+    })
+    return { lb, ref: { pool: 'web', member: '10.0.0.1:80' } }
+  },
 }

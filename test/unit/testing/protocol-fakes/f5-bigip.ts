@@ -1,3 +1,4 @@
+import { f5Bigip } from 'drainable/f5-bigip'
 import { startFake, type BigipFake } from 'drainable/testing/f5-bigip'
 import { basic, send, type Subject } from './client.js'
 
@@ -13,4 +14,11 @@ export const subject: Subject = {
   line: /^PATCH /,
   isDone: (fake: BigipFake) => fake.state(ref) === 'drain',
   words: /Configuration Utility restarting/,
+  deaf: async (fake: BigipFake) => {
+    const { url, username, password, ca } = fake
+    fake.fail({ match: /^PATCH /, how: 'silent' })
+    const pace = { freshness: 10, minInterval: 20 }
+    const lb = f5Bigip({ url, username, password, ...pace, ...(ca && { tls: { ca } }) })
+    return { lb, ref: { pool: '/Common/web', member: '/Common/10.0.0.1:80' } }
+  },
 }

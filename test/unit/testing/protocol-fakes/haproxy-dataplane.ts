@@ -1,3 +1,4 @@
+import { haproxyDataplane } from 'drainable/haproxy-dataplane'
 import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
 import { basic, send, type Subject } from './client.js'
 
@@ -12,5 +13,11 @@ export const subject: Subject = {
   line: /^PUT /,
   isDone: async (fake: DataplaneFake) =>
     (await fake.run('show servers state web')).includes(' web1 127.0.0.1 2 8 '),
+  deaf: async (fake: DataplaneFake) => {
+    const { url, username, password, ca } = fake
+    fake.fail({ match: /^PUT /, how: 'silent' })
+    const lb = haproxyDataplane({ url, username, password, ...(ca && { tls: { ca } }) })
+    return { lb, ref: { pool: 'web', member: 'web1' } }
+  },
   words: /^\{"code":500,"message":"made to fail with 500"\}$/m,
 }

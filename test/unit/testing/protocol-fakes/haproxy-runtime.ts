@@ -1,3 +1,4 @@
+import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { startFake, type HaproxyFake } from 'drainable/testing/haproxy-runtime'
 import { ask } from '../haproxy-runtime/ask.js'
 import type { Said, Subject } from './client.js'
@@ -18,4 +19,8 @@ export const subject: Subject = {
   line: /^set server/,
   isDone: (fake: HaproxyFake) => fake.adminMask(ref) === 8,
   words: /^Permission denied$/m,
+  deaf: async (fake: HaproxyFake) => {
+    fake.fail({ match: /^set server/, how: 'silent' })
+    return { lb: haproxyRuntime({ socket: fake.socket }), ref }
+  },
 }

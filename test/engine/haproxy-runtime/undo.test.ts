@@ -1,0 +1,45 @@
+/** An undo is over when every worker that may get new clients has taken it; an old one gets none. */
+import { startDrain } from 'drainable'
+import { describe, it } from 'vitest'
+import { engines } from '../../support/engines.js'
+import { until } from '../../support/haproxy.js'
+import { lab, member, web1, work } from '../../support/haproxy-lab.js'
+
+describe.each(engines('haproxy'))('an undo on HAProxy $version', (engine) => {
+  it.concurrent('does not wait for an old worker that stays drained', async ({ expect }) => {
+    await using it = await lab({ engine })
+    const request = await work(it)
+    await using lb = it.provider()
+    await using run = startDrain(lb, web1, { timeout: '60s' })
+    await run.inForce
+    await it.haproxy.reload()
+    await until(
+      async () => (await it.haproxy.stat('web', 's1', 'status')) === 'DRAIN',
+      'the drain is back in the new worker',
+    )
+    const from = performance.now()
+    expect(member(await run.restore()).outcome).toBe('restored')
+    expect(performance.now() - from).toBeLessThan(10_000)
+    expect(it.s1.active).toBe(1)
+    await lb.close()
+    expect(await it.haproxy.mask('web', 's1')).toBe(0)
+    await request.end()
+  })
+
+  it.concurrent.for([0, 40, 120])(
+    'during a reload leaves the server open, closed right after (%i ms)',
+    async (later, { expect }) => {
+      await using it = await lab({ engine })
+      await using lb = it.provider()
+      await using run = startDrain(lb, web1, { timeout: '60s' })
+      await run.done
+      const reloaded = it.haproxy.reload()
+      const begun = performance.now()
+      await until(() => performance.now() - begun >= later, 'the reload is under way')
+      expect(member(await run.restore()).outcome).toBe('restored')
+      await lb.close()
+      await reloaded
+      expect(await it.haproxy.mask('web', 's1')).toBe(0)
+    },
+  )
+})
