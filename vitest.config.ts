@@ -80,6 +80,7 @@ export default defineConfig({
         ? project('engine', 120_000, 2, BESIDE_ENGINES)
         : project('engine', 120_000, 1, { ...TOGETHER, ...WAITS }),
       project('clients', 120_000, 3, { fileParallelism: false }),
+      project('histories', UNIT_TIMEOUT, 0, { ...TOGETHER, ...COMPUTES }),
       project('docs', 120_000, 0, COMPUTES),
       project('package', 300_000, 4, { fileParallelism: false }),
       {

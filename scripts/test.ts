@@ -17,7 +17,7 @@ import { kinds, readEngines } from './engines/manifest.ts'
 /** With engines their tests take as long as all others together, and without any they have nothing to do. */
 const hasEngines = kinds.some((kind) => readEngines(kind).length > 0)
 const WAITING = hasEngines ? ['engine'] : ['contract', 'engine']
-const COMPUTING = [...(hasEngines ? ['contract'] : []), 'unit', 'types', 'docs']
+const COMPUTING = [...(hasEngines ? ['contract'] : []), 'unit', 'histories', 'types', 'docs']
 
 /** A third of a core against a process of usual priority: the real deadlines of the others hold, and this goes on. */
 const GIVES_WAY = 5

@@ -1,7 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join, relative, sep } from 'node:path'
+import { dirname, join, relative, sep } from 'node:path'
 import { build, type Plugin } from 'esbuild'
 import { instrument, type Mutant } from './mutants.ts'
+
+const PLACE = 'import.meta.dirname'
 
 /** Bundles the tests with the instrumented sources into one script. */
 export async function bundle(
@@ -33,7 +35,11 @@ export async function bundle(
       })
       on.onLoad({ filter: /\.ts$/ }, ({ path }) => {
         const contents = code.get(relative(root, path).split(sep).join('/'))
-        return contents === undefined ? undefined : { contents, loader: 'ts' }
+        if (contents !== undefined) return { contents, loader: 'ts' }
+        // A test may read files beside it, and a script has no place of its own.
+        const text = readFileSync(path, 'utf8')
+        if (!text.includes(PLACE)) return undefined
+        return { contents: text.replaceAll(PLACE, JSON.stringify(dirname(path))), loader: 'ts' }
       })
     },
   }

@@ -2,12 +2,15 @@
  * Changes src/core/machine in one small place after the other, and asks test/unit/machine whether it
  * notices: a rule that can be deleted unnoticed is a rule without a test.
  *
- *     npm run mutate [-- --only decide/open] [--again] [--jobs 2] [--write]
+ *     npm run mutate [-- --only decide/open] [--again] [--jobs 2] [--write] [--histories] [--sample 10]
  *
  * All mutants are in one bundle, each behind a switch; a child process runs the tests that come to it,
  * the one that noticed it the last time first. `--again` runs those only that survived then.
  * Survivors that change nothing are explained in survivors.json; ends with 1 where one is not. `--write`
  * puts those of a whole run into it, with nothing said yet, and takes those out that survive no more.
+ *
+ * `--histories` asks test/histories instead, and prints what these alone do not notice. `--sample 10` takes every tenth
+ * mutant.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -26,6 +29,8 @@ const { values } = parseArgs({
     again: { type: 'boolean', default: false },
     jobs: { type: 'string', default: '2' },
     write: { type: 'boolean', default: false },
+    histories: { type: 'boolean', default: false },
+    sample: { type: 'string', default: '1' },
   },
 })
 
@@ -50,17 +55,20 @@ const folder = mkdtempSync(join(tmpdir(), 'drainable-mutate-'))
 try {
   const sources = filesUnder('src/core/machine', '.ts')
   // The search and what it stands on are left out: they take their time, and judge all rules at once.
-  const tests = filesUnder('test/unit/machine', '.test.ts').filter(
-    (file) => !file.includes('search'),
-  )
+  const folderOfTests = values.histories ? 'test/histories' : 'test/unit/machine'
+  const tests = filesUnder(folderOfTests, '.test.ts').filter((file) => !file.includes('search'))
   const { path, mutants } = await bundle(root, sources, tests, folder)
-  const memory = new Memory(join(root, 'node_modules', '.cache', 'mutants.json'))
-  const wanted = mutants.filter(
-    (mutant) => mutant.file.includes(values.only) && !(values.again && memory.isKilled(mutant)),
-  )
+  const kept = values.histories ? 'mutants-histories.json' : 'mutants.json'
+  const memory = new Memory(join(root, 'node_modules', '.cache', kept))
+  const wanted = mutants
+    .filter(
+      (mutant) => mutant.file.includes(values.only) && !(values.again && memory.isKilled(mutant)),
+    )
+    .filter((_, index) => index % Number(values.sample) === 0)
   const whole = wanted.length === mutants.length
   say(`${wanted.length} mutants in ${sources.length} files, ${tests.length} files of tests`)
-  const pool = new Pool(join(import.meta.dirname, 'worker.ts'), path, Number(values.jobs))
+  const endless = values.histories ? 120_000 : 10_000
+  const pool = new Pool(join(import.meta.dirname, 'worker.ts'), path, Number(values.jobs), endless)
   const killers = await pool.run(
     wanted,
     (mutant) => memory.killerOf(mutant),

@@ -2,19 +2,22 @@ import { fork, type ChildProcess } from 'node:child_process'
 import type { Mutant } from './mutants.ts'
 import type { Answer, Task } from './worker.ts'
 
-/** A mutant that makes a loop endless is killed by that. */
-const ENDLESS = 10_000
+/** All tests once, each by itself. */
+const COVERAGE = 300_000
 
 /** Runs mutants in a few processes, one after the other in each. */
 export class Pool {
   readonly #worker: string
   readonly #bundle: string
   readonly #jobs: number
+  readonly #endless: number
 
-  constructor(worker: string, bundle: string, jobs: number) {
+  /** @param endless - how long a mutant may take, in milliseconds: one that makes a loop endless is killed by that */
+  constructor(worker: string, bundle: string, jobs: number, endless: number) {
     this.#worker = worker
     this.#bundle = bundle
     this.#jobs = jobs
+    this.#endless = endless
   }
 
   /**
@@ -35,7 +38,8 @@ export class Pool {
       for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
         const tests = testsOf(mutant.id)
         const task = { mutant: mutant.id, tests, first: killerOf(mutant) }
-        const answer = tests?.length === 0 ? { failed: null } : await ask(child, task)
+        const answer =
+          tests?.length === 0 ? { failed: null } : await ask(child, task, this.#endless)
         if (answer === null) {
           child.kill('SIGKILL')
           child = this.#start()
@@ -53,7 +57,7 @@ export class Pool {
   /** Which tests come to a mutant; null: it is asked before any test runs, so all of them may. */
   async #coverage(): Promise<(mutant: number) => readonly string[] | null> {
     const child = this.#start()
-    const answer = await ask(child, { mutant: null, tests: null, first: null })
+    const answer = await ask(child, { mutant: null, tests: null, first: null }, COVERAGE)
     child.kill()
     if (answer?.coverage === undefined)
       throw new Error(`the tests fail without any mutant: ${answer?.failed ?? 'no answer'}`)
@@ -71,7 +75,7 @@ export class Pool {
 }
 
 /** Null where no answer comes. */
-function ask(child: ChildProcess, task: Task): Promise<Answer | null> {
+function ask(child: ChildProcess, task: Task, limit: number): Promise<Answer | null> {
   return new Promise((resolve) => {
     const end = (answer: Answer | null): void => {
       clearTimeout(timer)
@@ -81,7 +85,7 @@ function ask(child: ChildProcess, task: Task): Promise<Answer | null> {
     }
     const onMessage = (answer: Answer): void => end(answer)
     const onExit = (): void => end(null)
-    const timer = setTimeout(end, task.mutant === null ? 6 * ENDLESS : ENDLESS, null)
+    const timer = setTimeout(end, limit, null)
     child.on('message', onMessage)
     child.on('exit', onExit)
     child.send(task)

@@ -1,5 +1,6 @@
 /** Runs the tests for one mutant after another, as it is told, and says what became of each. */
 import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { Script } from 'node:vm'
 import { createSuite, type SuiteTest } from './suite.ts'
 
@@ -26,16 +27,23 @@ export interface Answer {
 }
 
 const [, , bundle = ''] = process.argv
-const script = new Script(`(function (__suite, __mutant) {${readFileSync(bundle, 'utf8')}\n})`, {
-  filename: 'suite.js',
-})
+const script = new Script(
+  `(function (__suite, __mutant, require) {${readFileSync(bundle, 'utf8')}\n})`,
+  {
+    filename: 'suite.js',
+  },
+)
 
-type Load = (suite: Record<string, unknown>, mutant: (id: number) => boolean) => void
+type Load = (
+  suite: Record<string, unknown>,
+  mutant: (id: number) => boolean,
+  require: NodeJS.Require,
+) => void
 
 function load(isOn: (id: number) => boolean): readonly SuiteTest[] {
   const suite = createSuite()
   const run = script.runInThisContext() as Load
-  run(suite.module, isOn)
+  run(suite.module, isOn, createRequire(import.meta.url))
   return suite.tests
 }
 

@@ -1,0 +1,62 @@
+/** Commands about rolls. */
+import { resumeRoll, startRoll, type RollOptions, type Ticket } from 'drainable'
+import { asked, type CallVerb, type Scene } from './call-verbs.js'
+import { nameOf } from './names.js'
+import { sayRollEvent } from './say.js'
+
+type Common = Pick<RollOptions, 'act' | 'signal' | 'clock' | 'tickets' | 'onEvent' | 'lease'>
+
+function common(
+  { stage, process }: Scene,
+  say: (line: string) => void,
+  signal: AbortSignal,
+  flags: ReadonlySet<string>,
+): Common {
+  return {
+    clock: process.clock,
+    signal,
+    onEvent: (event) => sayRollEvent(event).forEach(say),
+    act: ({ ref, signal: told }) => {
+      told.addEventListener('abort', () => say(`act of ${nameOf(ref)} is told to stop`))
+      return new Promise((resolve, reject) => {
+        const end = (error?: Error): void => (error === undefined ? resolve() : reject(error))
+        process.working.push({ end })
+      })
+    },
+    ...(flags.has('ticket') ? { tickets: stage.store(process) } : {}),
+    ...(flags.has('lease') ? { lease: stage.lease } : {}),
+  }
+}
+
+/** `roll pool web ticket`: server by server; each `act` waits for `action done` */
+const roll: CallVerb = (scene, words) => {
+  const { provider, target, name, flags, given, say } = asked(scene, words)
+  const controller = new AbortController()
+  const id = flags.has('ticket') ? { id: name } : {}
+  const run = startRoll(provider, target, {
+    ...given,
+    ...id,
+    ...common(scene, say, controller.signal, flags),
+  })
+  void run.done
+  scene.process.calls.set(name, { controller, say })
+}
+
+/** `resume-roll web` */
+const resumeRollVerb: CallVerb = (scene, [name = '', ...words]) => {
+  const { provider, flags, say } = asked(scene, [name, ...words])
+  const controller = new AbortController()
+  const ticket = scene.stage.shelf.read(scene.process, name) as Ticket
+  const run = resumeRoll(
+    provider,
+    ticket,
+    common(scene, say, controller.signal, new Set([...flags, 'ticket'])),
+  )
+  void run.done
+  scene.process.calls.set(name, { controller, say })
+}
+
+export const rollVerbs: Readonly<Record<string, CallVerb>> = {
+  roll,
+  'resume-roll': resumeRollVerb,
+}
