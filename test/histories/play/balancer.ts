@@ -274,8 +274,7 @@ export class Balancer {
             this.#waiting.delete(sent)
             results[index] = one
             result?.(index, one)
-            if (results.every((each) => each !== undefined))
-              end(() => resolve(results))
+            if (results.every((each) => each !== undefined)) end(() => resolve(results))
           },
           lose: () => end(() => reject(connectionLost())),
         }
