@@ -3,7 +3,7 @@ import type { AdminState, Capabilities, ErrorCode, Health } from 'drainable'
 import { bare, type Stage } from './stage.js'
 import { DEFAULT_BALANCER } from './door.js'
 import type { Balancer } from './balancer.js'
-import { milliseconds, nameOf, options, refOf } from './names.js'
+import { milliseconds, nameOf, options, refOf, valueOf } from './names.js'
 import { FIRST_PROCESS } from './lines.js'
 
 /** What a command is given: the words behind its verb. */
@@ -107,10 +107,16 @@ const shows: WorldVerb = (stage, [member = '', field = '', ...words]) => {
   const key = nameOf(bare(ref))
   if (field === 'truth') shown.delete(key)
   else {
-    const text = words.join(' ')
-    const value = text === 'true' || text === 'false' ? text === 'true' : text
-    shown.set(key, { ...shown.get(key), [field]: value })
+    const value = valueOf(words.join(' '))
+    shown.set(key, { ...shown.get(key), [field]: field === 'hints' ? [value] : value })
   }
+}
+
+/** `says p1 lived 5000`: the same of a process; `says p1 truth` ends it. */
+const says: WorldVerb = (stage, words) => {
+  const [balancer, [name = '', field = '', ...rest]] = named(stage, words)
+  if (field === 'truth') balancer.says.delete(name)
+  else balancer.says.set(name, { ...balancer.says.get(name), [field]: valueOf(rest.join(' ')) })
 }
 
 /** `server api/x of a`: the two are one machine, at one address */
@@ -237,6 +243,7 @@ export const WORLD_VERBS: Readonly<Record<string, WorldVerb>> = {
   health,
   inherits,
   shows,
+  says,
   server,
   reload,
   scope,

@@ -48,6 +48,8 @@ export class Balancer {
   answers: Answers = { how: 'come' }
   /** What a look says beside what is true. */
   readonly shown = new Map<string, Partial<PresentReading>>()
+  /** What a look says of a process beside what is true. */
+  readonly says = new Map<string, Partial<LoadScope>>()
   readonly #clock: Clock
   readonly #processes: Map<string, FakeScope>
   /** How looks go; those that hang wait for another word. */
@@ -107,6 +109,7 @@ export class Balancer {
         const scopes = reading.scopes
           .filter(({ scope }) => sees?.includes(scope) ?? true)
           .map((scope) => (this.countsArrivals ? scope : withoutArrivals(scope)))
+          .map((scope) => ({ ...scope, ...this.says.get(scope.scope) }))
         if (!reading.present) return { ...reading, scopes }
         return { ...reading, scopes, ...this.shown.get(nameOf(reading.ref)) }
       }),

@@ -12,6 +12,7 @@ import {
   type Drain,
   type DrainableProvider,
   type DrainEvent,
+  type MemberRef,
   type Policy,
   type StepStart,
   type Target,
@@ -20,7 +21,7 @@ import {
 import type { Stage } from './stage.js'
 import type { UserProcess } from './user-process.js'
 import { nameOf, options, refOf } from './names.js'
-import { sayError, sayEvent, sayReady, sayReport } from './say.js'
+import { sayError, sayEvent, sayLoad, sayReady, sayReport } from './say.js'
 import { rollVerbs } from './roll-verbs.js'
 
 /** Where a command stands: the process that gives it, and all that it plays on. */
@@ -44,7 +45,7 @@ export interface Asked {
   readonly say: (line: string) => void
 }
 
-const FLAGS = ['ticket', 'action', 'lease']
+const FLAGS = ['ticket', 'action', 'lease', 'loads', 'phases', 'check']
 
 /** `a,b as x via two on east,west timeout 30s`, `pool web`, `at 192.0.2.1` */
 export function asked({ stage, process, say }: Scene, words: readonly string[]): Asked {
@@ -78,13 +79,25 @@ function targetOf(kind: string, what: string): Target {
   return refs.length === 1 ? refs[0]! : refs
 }
 
+/** Told of each drain, and the same in nearly all: printed where a history asks for it. */
+function isPhase({ type }: DrainEvent): boolean {
+  return type === 'phase' || type === 'in-force'
+}
+
 /** Events as lines, and a cry where a member is called verified idle while it works. */
 export function listener(
   { stage }: Scene,
-  say: (line: string) => void,
+  { say, flags }: Pick<Asked, 'say' | 'flags'>,
 ): (event: DrainEvent) => void {
+  const loads = new Map<string, string>()
   return (event) => {
-    for (const line of sayEvent(event)) say(line)
+    if (event.type === 'load' && flags.has('loads')) {
+      const name = nameOf(event.ref)
+      const line = sayLoad(event)
+      if (loads.get(name) !== line) say(line)
+      loads.set(name, line)
+    }
+    if (!isPhase(event) || flags.has('phases')) for (const line of sayEvent(event)) say(line)
     const idle = event.type === 'end' ? event.report.members : []
     for (const { ref, outcome, verifiedIdle } of idle)
       if (outcome === 'idle' && verifiedIdle && stage.isBusy(ref))
@@ -100,7 +113,7 @@ function policyOf(scene: Scene, one: Asked, controller: AbortController): Policy
     ...(one.flags.has('ticket') ? { tickets: stage.store(process), id: one.name } : {}),
     clock: process.clock,
     signal: controller.signal,
-    onEvent: listener(scene, one.say),
+    onEvent: listener(scene, one),
   }
 }
 
@@ -150,7 +163,7 @@ const drainVerb: CallVerb = (scene, words) => {
   }
 }
 
-/** `action done`, `action fails`: of `drain()` or of a roll's `act` */
+/** `action done`, `action fails`: of `drain()`, of a roll's `act`, or of the check of `ready a check` */
 const action: CallVerb = ({ process }, [how]) => {
   const next = process.working.shift()
   if (next === undefined) throw new Error('no action is under way')
@@ -197,7 +210,7 @@ const resume: CallVerb = (scene, [name = '', ...words]) => {
     clock: process.clock,
     signal: controller.signal,
     tickets: stage.store(process),
-    onEvent: listener(scene, one.say),
+    onEvent: listener(scene, one),
   })
   keep(scene, one, controller, handle)
 }
@@ -205,11 +218,20 @@ const resume: CallVerb = (scene, [name = '', ...words]) => {
 const readyVerb: CallVerb = (scene, words) => {
   const one = asked(scene, words)
   const controller = new AbortController()
+  const check = ({ member }: MemberRef): Promise<undefined> => {
+    one.say(`check of ${member}`)
+    return new Promise((resolve, reject) => {
+      const end = (error?: Error): void =>
+        error === undefined ? resolve(undefined) : reject(error)
+      scene.process.working.push({ end })
+    })
+  }
   const run = ready(one.provider, one.target, {
     ...one.given,
+    ...(one.flags.has('check') ? { waitHealthy: check } : {}),
     clock: scene.process.clock,
     signal: controller.signal,
-    onEvent: listener(scene, one.say),
+    onEvent: listener(scene, one),
   })
   keep(scene, { name: `ready ${one.name}`, say: one.say }, controller)
   told(run, one.say, 'ready', sayReady)
@@ -222,7 +244,7 @@ const watchVerb: CallVerb = (scene, words) => {
     ...one.given,
     clock: scene.process.clock,
     signal: controller.signal,
-    onEvent: listener(scene, one.say),
+    onEvent: listener(scene, one),
   })
   keep(scene, one, controller, handle)
 }
@@ -234,10 +256,11 @@ const step: CallVerb = async (scene, words) => {
 
 async function makeStep(scene: Scene, words: readonly string[]): Promise<number | undefined> {
   const { stage, process } = scene
-  const { target, name, provider, given, say } = asked(scene, words)
+  const one = asked(scene, words)
+  const { target, name, provider, given, say } = one
   const kept = stage.shelf.read(process, name) as Ticket | undefined
   const from: Ticket | StepStart = kept ?? { target, policy: { ...given, id: name } }
-  const made = stepDrain(provider, from, { clock: process.clock, onEvent: listener(scene, say) })
+  const made = stepDrain(provider, from, { clock: process.clock, onEvent: listener(scene, one) })
   const { ticket, phase, outcome, why, againIn } = await stage.clock.runUntil(made, 60_000)
   stage.shelf.keep(process, name, ticket)
   const reasons = [...new Set(why.map(({ code }) => code))].join(', ')
@@ -270,7 +293,10 @@ const release: CallVerb = ({ process }, [name = '']) => {
 
 const why: CallVerb = ({ process }, [name = '']) => {
   const { handle, say } = call(process, name)
-  for (const { ref, text } of handle.why()) say(`${nameOf(ref)}: ${text}`)
+  for (const { ref, code, text, hint } of handle.why()) {
+    say(`${nameOf(ref)} ${code}: ${text}`)
+    if (hint !== undefined) say(`  ${hint}`)
+  }
 }
 
 /** The report as it is now; with the words of its errors. */

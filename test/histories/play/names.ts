@@ -35,8 +35,10 @@ export function options(
   return found
 }
 
-function valueOf(word: string): string | number | boolean {
-  if (word === 'yes' || word === 'no') return word === 'yes'
+/** A word of a history as the value that it stands for. */
+export function valueOf(word: string): string | number | boolean {
+  if (word === 'yes' || word === 'true') return true
+  if (word === 'no' || word === 'false') return false
   return /^(\d+|Infinity)$/.test(word) ? Number(word) : word
 }
 

@@ -4,6 +4,7 @@ import {
   type Change,
   type DrainEvent,
   type DrainReport,
+  type LoadEvent,
   type MemberReport,
   type Outcome,
   type ReadyReport,
@@ -60,6 +61,13 @@ export function sayEvent(event: DrainEvent): readonly string[] {
   }
 }
 
+/** The load of a member, as its event says it. */
+export function sayLoad({ ref, active, queued, complete, own, health, oldest }: LoadEvent): string {
+  const age = oldest === null ? '' : `, oldest ${Math.round(oldest / 1_000)} s`
+  const part = complete ? '' : ' at least'
+  return `${nameOf(ref)} load${part} ${active}+${queued}, ${own ?? 'not read'}, ${health ?? 'not read'}${age}`
+}
+
 /** One line for each member, and what is about no single one. */
 export function sayReport(word: string, { members, error, outcome }: DrainReport): string[] {
   const whole = error === undefined ? `${word} ${outcome}` : `${word} ${outcome} ${sayError(error)}`
@@ -100,6 +108,9 @@ export function sayRollEvent(event: RollEvent): readonly string[] {
       return [`${nameOf(event.ref)} failed ${sayError(event.error)}`]
     case 'roll-end':
       return sayRollReport(event.report)
+    case 'phase':
+    case 'in-force':
+      return []
     case 'ready':
     case 'healthy':
     case 'postponed':
