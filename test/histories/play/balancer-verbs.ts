@@ -1,13 +1,13 @@
 /** Commands about what happens at a balancer, and what it shows. */
 import type { AdminState, Capabilities, ErrorCode, Health } from 'drainable'
-import { bare, type Stage } from './stage.js'
-import { DEFAULT_BALANCER } from './door.js'
+import { bare, type World } from './world.js'
+import { DEFAULT_BALANCER } from './view.js'
 import type { Balancer } from './balancer.js'
 import { milliseconds, nameOf, options, refOf, valueOf } from './names.js'
 import { FIRST_PROCESS } from './lines.js'
 
 /** What a command is given: the words behind its verb. */
-export type WorldVerb = (stage: Stage, words: readonly string[]) => void | Promise<void>
+export type WorldVerb = (world: World, words: readonly string[]) => void | Promise<void>
 
 const DURATIONS = ['blind', 'freshness', 'lateBound', 'minInterval', 'minTimeout']
 const FLAGS = [
@@ -20,7 +20,7 @@ const FLAGS = [
 ]
 
 /** `provider east members a,b processes p1,p2 maint cuts lateBound 5s` */
-const provider: WorldVerb = (stage, words) => {
+const provider: WorldVerb = (world, words) => {
   const isNamed = words.length % 2 === 1 - (words.filter((word) => FLAGS.includes(word)).length % 2)
   const name = isNamed ? words[0]! : DEFAULT_BALANCER
   const given = options(isNamed ? words.slice(1) : words, FLAGS)
@@ -39,71 +39,71 @@ const provider: WorldVerb = (stage, words) => {
     ...(given['keepsStates'] === true ? { survivesReload: true } : {}),
     ...(given['noMaint'] === true ? { ladder: ['ready', 'drain'], maint: 'none' } : {}),
   }
-  stage.addBalancer({
+  world.addBalancer({
     name,
     members: list('members', 'a,b,c').map(refOf),
     processes: list('processes', 'p1'),
     capabilities,
     ...(given['whenNone'] === undefined ? {} : { whenNone: given['whenNone'] as 'all' }),
   })
-  stage.balancerOf(name === DEFAULT_BALANCER ? {} : { balancer: name }).countsArrivals =
+  world.balancerOf(name === DEFAULT_BALANCER ? {} : { balancer: name }).countsArrivals =
     given['noArrivals'] !== true
 }
 
 /** The balancer that the first word names, or the one that needs no name. */
-function named(stage: Stage, words: readonly string[]): [Balancer, readonly string[]] {
+function named(world: World, words: readonly string[]): [Balancer, readonly string[]] {
   const [first = '', ...rest] = words
-  if (stage.balancers.has(first)) return [stage.balancerOf({ balancer: first }), rest]
-  return [stage.balancerOf({}), words]
+  if (world.balancers.has(first)) return [world.balancerOf({ balancer: first }), rest]
+  return [world.balancerOf({}), words]
 }
 
 function work(kind: 'occupy' | 'queue'): WorldVerb {
-  return (stage, [member = '', count = '1', , process]) => {
+  return (world, [member = '', count = '1', , process]) => {
     const ref = refOf(member)
-    stage.balancerOf(ref).work(kind, bare(ref), Number(count), process)
+    world.balancerOf(ref).work(kind, bare(ref), Number(count), process)
   }
 }
 
 /** `done a` ends all of it, `done a 2` two requests. */
-const done: WorldVerb = (stage, [member = '', count]) => {
+const done: WorldVerb = (world, [member = '', count]) => {
   const ref = refOf(member)
   const number = count === undefined ? Infinity : Number(count)
-  stage.balancerOf(ref).endWork('occupy', bare(ref), number)
-  if (count === undefined) stage.balancerOf(ref).endWork('queue', bare(ref))
+  world.balancerOf(ref).endWork('occupy', bare(ref), number)
+  if (count === undefined) world.balancerOf(ref).endWork('queue', bare(ref))
 }
 
 /** Requests that come and go between two looks. */
-const arrive: WorldVerb = (stage, [member = '', count = '1', , process]) => {
+const arrive: WorldVerb = (world, [member = '', count = '1', , process]) => {
   const ref = refOf(member)
-  stage.balancerOf(ref).fake.arrive(bare(ref), Number(count), process)
+  world.balancerOf(ref).fake.arrive(bare(ref), Number(count), process)
 }
 
-const operator: WorldVerb = (stage, [member = '', to]) => {
+const operator: WorldVerb = (world, [member = '', to]) => {
   const ref = refOf(member)
-  stage.balancerOf(ref).fake.setBehind(bare(ref), to as AdminState | 'gone')
+  world.balancerOf(ref).fake.setBehind(bare(ref), to as AdminState | 'gone')
 }
 
-const identity: WorldVerb = (stage, [member = '', to = '']) => {
+const identity: WorldVerb = (world, [member = '', to = '']) => {
   const ref = refOf(member)
-  stage.balancerOf(ref).fake.setIdentity(bare(ref), to === 'none' ? '' : to)
+  world.balancerOf(ref).fake.setIdentity(bare(ref), to === 'none' ? '' : to)
 }
 
-const health: WorldVerb = (stage, [member = '', to]) => {
+const health: WorldVerb = (world, [member = '', to]) => {
   const ref = refOf(member)
-  stage.balancerOf(ref).fake.setHealth(bare(ref), to as Health)
+  world.balancerOf(ref).fake.setHealth(bare(ref), to as Health)
 }
 
-const inherits: WorldVerb = (stage, [member = '', to]) => {
+const inherits: WorldVerb = (world, [member = '', to]) => {
   const ref = refOf(member)
-  stage
+  world
     .balancerOf(ref)
     .fake.setInherited(bare(ref), to === 'nothing' ? undefined : (to as AdminState))
 }
 
 /** `shows a own unknown`: a look says so, whatever is true; `shows a truth` ends it. */
-const shows: WorldVerb = (stage, [member = '', field = '', ...words]) => {
+const shows: WorldVerb = (world, [member = '', field = '', ...words]) => {
   const ref = refOf(member)
-  const { shown } = stage.balancerOf(ref)
+  const { shown } = world.balancerOf(ref)
   const key = nameOf(bare(ref))
   if (field === 'truth') shown.delete(key)
   else {
@@ -113,27 +113,27 @@ const shows: WorldVerb = (stage, [member = '', field = '', ...words]) => {
 }
 
 /** `says p1 lived 5000`: the same of a process; `says p1 truth` ends it. */
-const says: WorldVerb = (stage, words) => {
-  const [balancer, [name = '', field = '', ...rest]] = named(stage, words)
+const says: WorldVerb = (world, words) => {
+  const [balancer, [name = '', field = '', ...rest]] = named(world, words)
   if (field === 'truth') balancer.says.delete(name)
   else balancer.says.set(name, { ...balancer.says.get(name), [field]: valueOf(rest.join(' ')) })
 }
 
 /** `server api/x of a`: the two are one machine, at one address */
-const server: WorldVerb = (stage, [member = '', , other = '']) => {
+const server: WorldVerb = (world, [member = '', , other = '']) => {
   const ref = refOf(member)
-  return stage.balancerOf(ref).share(bare(ref), bare(refOf(other)))
+  return world.balancerOf(ref).share(bare(ref), bare(refOf(other)))
 }
 
 /** `reload`, `reload cut`, `reload east` */
-const reload: WorldVerb = (stage, words) => {
-  const [balancer, rest] = named(stage, words)
+const reload: WorldVerb = (world, words) => {
+  const [balancer, rest] = named(world, words)
   balancer.reload(rest.includes('cut'))
 }
 
 /** `scope p2 unread`, `read`, `ended`, `new`, `released`, `late` (not in force), `taken` */
-const scope: WorldVerb = (stage, words) => {
-  const [balancer, [name = '', how]] = named(stage, words)
+const scope: WorldVerb = (world, words) => {
+  const [balancer, [name = '', how]] = named(world, words)
   const wishes: Record<string, object> = {
     unread: { state: 'unread' },
     read: { state: 'read' },
@@ -149,14 +149,14 @@ const scope: WorldVerb = (stage, words) => {
 }
 
 /** `looks fail`, `looks hang`, `looks come` */
-const looks: WorldVerb = (stage, words) => {
-  const [balancer, [how]] = named(stage, words)
+const looks: WorldVerb = (world, words) => {
+  const [balancer, [how]] = named(world, words)
   balancer.looks = how as Balancer['looks']
 }
 
 /** `answers wait`, `answers come`, `answers lost`, `answers refused CONFLICT` */
-const answers: WorldVerb = async (stage, words) => {
-  const [balancer, [how, code = 'REJECTED']] = named(stage, words)
+const answers: WorldVerb = async (world, words) => {
+  const [balancer, [how, code = 'REJECTED']] = named(world, words)
   if (how === 'come') await balancer.answerAll()
   else if (how === 'refused') balancer.answers = { how, code: code as ErrorCode }
   else balancer.answers = { how: how as 'wait' | 'lost' }
@@ -166,69 +166,69 @@ const WORDS = ['applied', 'refused', 'unknown']
 
 /** The member that the first word may name, on its balancer. */
 function addressed(
-  stage: Stage,
+  world: World,
   words: readonly string[],
 ): [Balancer, string | undefined, readonly string[]] {
   const [first, ...rest] = words
   if (first === undefined || WORDS.includes(first)) {
     // Where there are several, the one that has something waiting is named by a member.
-    return [stage.balancerOf({}), undefined, words]
+    return [world.balancerOf({}), undefined, words]
   }
   const ref = refOf(first)
-  return [stage.balancerOf(ref), nameOf(bare(ref)), rest]
+  return [world.balancerOf(ref), nameOf(bare(ref)), rest]
 }
 
 /** `answer`, `answer b`, `answer refused CONFLICT`, `answer b unknown` */
-const answer: WorldVerb = async (stage, words) => {
-  const [balancer, member, how] = addressed(stage, words)
+const answer: WorldVerb = async (world, words) => {
+  const [balancer, member, how] = addressed(world, words)
   await balancer.answer(member, how)
 }
 
 /** The connection of the call breaks: what it asked for is not carried out, or later, by `lands`. */
-const lost: WorldVerb = async (stage, words) => {
-  const [balancer, member] = addressed(stage, words)
+const lost: WorldVerb = async (world, words) => {
+  const [balancer, member] = addressed(world, words)
   await balancer.lose(member)
 }
 
 /** The balancer carries it out, and its answer is still under way. */
-const carried: WorldVerb = async (stage, words) => {
-  const [balancer, member] = addressed(stage, words)
+const carried: WorldVerb = async (world, words) => {
+  const [balancer, member] = addressed(world, words)
   await balancer.carryOut(member)
 }
 
 /** What was lost is carried out after all. */
-const lands: WorldVerb = async (stage, words) => {
-  const [balancer, member] = addressed(stage, words)
-  stage.lines.say(FIRST_PROCESS, await balancer.land(member))
+const lands: WorldVerb = async (world, words) => {
+  const [balancer, member] = addressed(world, words)
+  world.lines.say(FIRST_PROCESS, await balancer.land(member))
 }
 
 /** What the balancer shows now: state, then each process with active+queued. */
-const look: WorldVerb = async (stage, words) => {
-  const all = stage.balancers.size === 0 ? [stage.balancerOf({})] : [...stage.balancers.values()]
+const look: WorldVerb = async (world, words) => {
+  const all = world.balancers.size === 0 ? [world.balancerOf({})] : [...world.balancers.values()]
   for (const balancer of all) {
     const prefix = balancer.name === DEFAULT_BALANCER ? '' : `${balancer.name}:`
     const wanted = words
       .filter((word) => word.startsWith(prefix))
       .map((word) => word.slice(prefix.length))
     if (words.length > 0 && wanted.length === 0) continue
-    for (const line of await balancer.look(wanted)) stage.lines.say(FIRST_PROCESS, prefix + line)
+    for (const line of await balancer.look(wanted)) world.lines.say(FIRST_PROCESS, prefix + line)
   }
 }
 
-/** `door two sees p1,p2` is another provider object of the balancer; `door two of east sees p1` */
-const door: WorldVerb = (stage, [name = '', ...words]) => {
+/** `view two sees p1,p2` is another provider object of the balancer; `view two of east sees p1` */
+const view: WorldVerb = (world, [name = '', ...words]) => {
   const given = options(words)
   const sees = given['sees'] === undefined ? {} : { sees: String(given['sees']).split(',') }
-  stage.doors.set(name, { balancer: String(given['of'] ?? DEFAULT_BALANCER), ...sees })
+  world.views.set(name, { balancer: String(given['of'] ?? DEFAULT_BALANCER), ...sees })
 }
 
 /** Time passes. */
-const advance: WorldVerb = (stage, [time = '']) => stage.settle(milliseconds(time))
+const advance: WorldVerb = (world, [time = '']) => world.pass(milliseconds(time))
 
 /** `lease lost`: another client takes it, `lease free` */
-const lease: WorldVerb = (stage, [how]) => {
-  if (how === 'lost') stage.lease.seize('another client')
-  else stage.lease.failNext('throw', how === 'broken' ? Infinity : 0)
+const lease: WorldVerb = (world, [how]) => {
+  if (how === 'lost') world.lease.seize('another client')
+  else world.lease.failNext('throw', how === 'broken' ? Infinity : 0)
 }
 
 /** Every command that no process gives. */
@@ -254,7 +254,7 @@ export const WORLD_VERBS: Readonly<Record<string, WorldVerb>> = {
   carried,
   lands,
   look,
-  door,
+  view,
   advance,
   lease,
 }

@@ -18,20 +18,20 @@ import {
   type Target,
   type Ticket,
 } from 'drainable'
-import type { Stage } from './stage.js'
+import type { World } from './world.js'
 import type { UserProcess } from './user-process.js'
 import { nameOf, options, refOf } from './names.js'
 import { sayError, sayEvent, sayLoad, sayReady, sayReport } from './say.js'
 import { rollVerbs } from './roll-verbs.js'
 
 /** Where a command stands: the process that gives it, and all that it plays on. */
-export interface Scene {
-  readonly stage: Stage
+export interface Caller {
+  readonly world: World
   readonly process: UserProcess
   readonly say: (line: string) => void
 }
 
-export type CallVerb = (scene: Scene, words: readonly string[]) => void | Promise<void>
+export type CallVerb = (caller: Caller, words: readonly string[]) => void | Promise<void>
 
 /** A call as its command has it: what it is about, its name, its options. */
 export interface Asked {
@@ -48,7 +48,7 @@ export interface Asked {
 const FLAGS = ['ticket', 'action', 'lease', 'loads', 'phases', 'check']
 
 /** `a,b as x via two on east,west timeout 30s`, `pool web`, `at 192.0.2.1` */
-export function asked({ stage, process, say }: Scene, words: readonly string[]): Asked {
+export function asked({ world, process, say }: Caller, words: readonly string[]): Asked {
   const isWord = words[0] === 'pool' || words[0] === 'at'
   const what = words[isWord ? 1 : 0] ?? ''
   const found = options(words.slice(isWord ? 2 : 1), FLAGS)
@@ -60,8 +60,8 @@ export function asked({ stage, process, say }: Scene, words: readonly string[]):
   }
   const provider =
     on === undefined
-      ? stage.provider(process, via === undefined ? undefined : String(via))
-      : stage.combined(process, String(on).split(','), combine)
+      ? world.provider(process, via === undefined ? undefined : String(via))
+      : world.combined(process, String(on).split(','), combine)
   return {
     target: targetOf(words[0] ?? '', what),
     name: String(as ?? what),
@@ -86,7 +86,7 @@ function isPhase({ type }: DrainEvent): boolean {
 
 /** Events as lines, and a cry where a member is called verified idle while it works. */
 export function listener(
-  { stage }: Scene,
+  { world }: Caller,
   { say, flags }: Pick<Asked, 'say' | 'flags'>,
 ): (event: DrainEvent) => void {
   const loads = new Map<string, string>()
@@ -100,26 +100,26 @@ export function listener(
     if (!isPhase(event) || flags.has('phases')) for (const line of sayEvent(event)) say(line)
     const idle = event.type === 'end' ? event.report.members : []
     for (const { ref, outcome, verifiedIdle } of idle)
-      if (outcome === 'idle' && verifiedIdle && stage.isBusy(ref))
+      if (outcome === 'idle' && verifiedIdle && world.isBusy(ref))
         say(`FALSE IDLE of ${nameOf(ref)}`)
   }
 }
 
 /** The options of a call: the history's own, and what each call is given. */
-function policyOf(scene: Scene, one: Asked, controller: AbortController): Policy {
-  const { stage, process } = scene
+function policyOf(caller: Caller, one: Asked, controller: AbortController): Policy {
+  const { world, process } = caller
   return {
     ...one.given,
-    ...(one.flags.has('ticket') ? { tickets: stage.store(process), id: one.name } : {}),
+    ...(one.flags.has('ticket') ? { tickets: world.store(process), id: one.name } : {}),
     clock: process.clock,
     signal: controller.signal,
-    onEvent: listener(scene, one),
+    onEvent: listener(caller, one),
   }
 }
 
 /** A call under its name, until the next of that name. */
 function keep(
-  { process }: Scene,
+  { process }: Caller,
   { name, say }: Pick<Asked, 'name' | 'say'>,
   controller: AbortController,
   handle?: Drain,
@@ -141,10 +141,10 @@ export function told<T>(
 }
 
 /** `drain a timeout 30s ticket`, `drain a action`: the call that holds it until its action has ended */
-const drainVerb: CallVerb = (scene, words) => {
-  const one = asked(scene, words)
+const drainVerb: CallVerb = (caller, words) => {
+  const one = asked(caller, words)
   const controller = new AbortController()
-  const policy = policyOf(scene, one, controller)
+  const policy = policyOf(caller, one, controller)
   if (one.flags.has('action')) {
     const run = drain(one.provider, one.target, policy, ({ members }, { signal }) => {
       one.say(`action begins, ${members.map(({ outcome }) => outcome).join(', ')}`)
@@ -152,14 +152,14 @@ const drainVerb: CallVerb = (scene, words) => {
       return new Promise<string>((resolve, reject) => {
         const end = (error?: Error): void =>
           error === undefined ? resolve('its value') : reject(error)
-        scene.process.working.push({ end })
+        caller.process.working.push({ end })
       })
     })
     told(run, one.say, 'drain', (value) => [`drain gives ${value}`])
-    keep(scene, one, controller)
+    keep(caller, one, controller)
   } else {
     const handle = startDrain(one.provider, one.target, policy)
-    keep(scene, one, controller, handle)
+    keep(caller, one, controller, handle)
   }
 }
 
@@ -177,92 +177,92 @@ function call(process: UserProcess, name = ''): { handle: Drain; say: (line: str
   return { handle: found.handle, say: found.say }
 }
 
-function ticketOf({ stage, process }: Scene, name: string): Ticket {
-  return stage.shelf.read(process, name) as Ticket
+function ticketOf({ world, process }: Caller, name: string): Ticket {
+  return world.tickets.read(process, name) as Ticket
 }
 
 /** `restore a`: the undo of that drain; `restore ticket a`: by its ticket, as another process does it */
-const restoreVerb: CallVerb = (scene, [first = '', ...words]) => {
-  const { process, stage, say } = scene
+const restoreVerb: CallVerb = (caller, [first = '', ...words]) => {
+  const { process, world, say } = caller
   if (first !== 'ticket') {
     const { handle, say: line } = call(process, first)
     told(handle.restore(), line, 'restore', (report) => sayReport('undone', report))
     return
   }
   const [name = '', ...rest] = words
-  const one = asked(scene, [name, ...rest])
+  const one = asked(caller, [name, ...rest])
   const controller = new AbortController()
-  const run = restore(one.provider, ticketOf(scene, name), {
+  const run = restore(one.provider, ticketOf(caller, name), {
     clock: process.clock,
     signal: controller.signal,
-    tickets: stage.store(process),
+    tickets: world.store(process),
   })
-  keep(scene, { name: `restore ${name}`, say }, controller)
+  keep(caller, { name: `restore ${name}`, say }, controller)
   told(run, say, 'restore', (report) => sayReport('undone', report))
 }
 
 /** `resume a`: goes on with a ticket */
-const resume: CallVerb = (scene, [name = '', ...words]) => {
-  const one = asked(scene, [name, ...words])
-  const { process, stage } = scene
+const resume: CallVerb = (caller, [name = '', ...words]) => {
+  const one = asked(caller, [name, ...words])
+  const { process, world } = caller
   const controller = new AbortController()
-  const handle = resumeDrain(one.provider, ticketOf(scene, name), {
+  const handle = resumeDrain(one.provider, ticketOf(caller, name), {
     clock: process.clock,
     signal: controller.signal,
-    tickets: stage.store(process),
-    onEvent: listener(scene, one),
+    tickets: world.store(process),
+    onEvent: listener(caller, one),
   })
-  keep(scene, one, controller, handle)
+  keep(caller, one, controller, handle)
 }
 
-const readyVerb: CallVerb = (scene, words) => {
-  const one = asked(scene, words)
+const readyVerb: CallVerb = (caller, words) => {
+  const one = asked(caller, words)
   const controller = new AbortController()
   const check = ({ member }: MemberRef): Promise<undefined> => {
     one.say(`check of ${member}`)
     return new Promise((resolve, reject) => {
       const end = (error?: Error): void =>
         error === undefined ? resolve(undefined) : reject(error)
-      scene.process.working.push({ end })
+      caller.process.working.push({ end })
     })
   }
   const run = ready(one.provider, one.target, {
     ...one.given,
     ...(one.flags.has('check') ? { waitHealthy: check } : {}),
-    clock: scene.process.clock,
+    clock: caller.process.clock,
     signal: controller.signal,
-    onEvent: listener(scene, one),
+    onEvent: listener(caller, one),
   })
-  keep(scene, { name: `ready ${one.name}`, say: one.say }, controller)
+  keep(caller, { name: `ready ${one.name}`, say: one.say }, controller)
   told(run, one.say, 'ready', sayReady)
 }
 
-const watchVerb: CallVerb = (scene, words) => {
-  const one = asked(scene, words)
+const watchVerb: CallVerb = (caller, words) => {
+  const one = asked(caller, words)
   const controller = new AbortController()
   const handle = watch(one.provider, one.target, {
     ...one.given,
-    clock: scene.process.clock,
+    clock: caller.process.clock,
     signal: controller.signal,
-    onEvent: listener(scene, one),
+    onEvent: listener(caller, one),
   })
-  keep(scene, one, controller, handle)
+  keep(caller, one, controller, handle)
 }
 
 /** One step: the first of its name begins, each further one goes on with the ticket of the last. */
-const step: CallVerb = async (scene, words) => {
-  await makeStep(scene, words)
+const step: CallVerb = async (caller, words) => {
+  await makeStep(caller, words)
 }
 
-async function makeStep(scene: Scene, words: readonly string[]): Promise<number | undefined> {
-  const { stage, process } = scene
-  const one = asked(scene, words)
+async function makeStep(caller: Caller, words: readonly string[]): Promise<number | undefined> {
+  const { world, process } = caller
+  const one = asked(caller, words)
   const { target, name, provider, given, say } = one
-  const kept = stage.shelf.read(process, name) as Ticket | undefined
+  const kept = world.tickets.read(process, name) as Ticket | undefined
   const from: Ticket | StepStart = kept ?? { target, policy: { ...given, id: name } }
-  const made = stepDrain(provider, from, { clock: process.clock, onEvent: listener(scene, one) })
-  const { ticket, phase, outcome, why, againIn } = await stage.clock.runUntil(made, 60_000)
-  stage.shelf.keep(process, name, ticket)
+  const made = stepDrain(provider, from, { clock: process.clock, onEvent: listener(caller, one) })
+  const { ticket, phase, outcome, why, againIn } = await world.clock.runUntil(made, 60_000)
+  world.tickets.keep(process, name, ticket)
   const reasons = [...new Set(why.map(({ code }) => code))].join(', ')
   const again = againIn === 0 ? 'again at once' : 'again later'
   const words2 = outcome === undefined ? `${phase}, ${again}` : `${phase}, ends ${outcome}`
@@ -271,11 +271,11 @@ async function makeStep(scene: Scene, words: readonly string[]): Promise<number 
 }
 
 /** Steps until the outcome, each when the one before said. */
-const steps: CallVerb = async (scene, words) => {
+const steps: CallVerb = async (caller, words) => {
   for (let made = 0; made < 100; made += 1) {
-    const wait = await makeStep(scene, words)
+    const wait = await makeStep(caller, words)
     if (wait === undefined) return
-    await scene.stage.clock.advance(wait)
+    await caller.world.clock.advance(wait)
   }
 }
 
@@ -307,37 +307,37 @@ const report: CallVerb = ({ process }, [name = '']) => {
   for (const { error } of now.members) if (error !== undefined) say(error.message)
 }
 
-const close: CallVerb = async ({ stage, process }, [door]) => {
-  await stage.provider(process, door).close()
+const close: CallVerb = async ({ world, process }, [view]) => {
+  await world.provider(process, view).close()
 }
 
 /** The process is dead: what it sent may still be carried out, and its tickets stay. */
-const kill: CallVerb = ({ stage, process }) => {
+const kill: CallVerb = ({ world, process }) => {
   process.die()
-  for (const balancer of stage.balancers.values()) balancer.loseCaller(process.name)
+  for (const balancer of world.balancers.values()) balancer.loseCaller(process.name)
 }
 
 /** `store fails`, `store works` */
-const store: CallVerb = ({ stage }, [how]) => {
-  stage.shelf.fails = how === 'fails'
+const store: CallVerb = ({ world }, [how]) => {
+  world.tickets.fails = how === 'fails'
 }
 
-const damage: CallVerb = ({ stage, process }, [name = '', field = 'members']) =>
-  stage.shelf.damage(process, name, field)
+const damage: CallVerb = ({ world, process }, [name = '', field = 'members']) =>
+  world.tickets.damage(process, name, field)
 
-const tickets: CallVerb = ({ stage, say }) =>
-  say(`tickets ${stage.shelf.ids().join(', ') || 'none'}`)
+const tickets: CallVerb = ({ world, say }) =>
+  say(`tickets ${world.tickets.ids().join(', ') || 'none'}`)
 
-const orphans: CallVerb = async ({ stage, process, say }) => {
-  const found = findOrphans(stage.store(process), stage.provider(process), { clock: process.clock })
-  for (const { ticket, owner, members } of await stage.clock.runUntil(found)) {
+const orphans: CallVerb = async ({ world, process, say }) => {
+  const found = findOrphans(world.store(process), world.provider(process), { clock: process.clock })
+  for (const { ticket, owner, members } of await world.clock.runUntil(found)) {
     const list = members.map(({ ref, own, owes }) => `${nameOf(ref)} ${own}${owes ? ' owes' : ''}`)
     say(`orphan ${ticket.id}, its process is ${owner.state}: ${list.join(', ')}`)
   }
 }
 
-const held: CallVerb = async ({ stage, process, say }) => {
-  const refs = await stage.clock.runUntil(heldMembers(stage.store(process)))
+const held: CallVerb = async ({ world, process, say }) => {
+  const refs = await world.clock.runUntil(heldMembers(world.store(process)))
   say(`held ${refs.map(nameOf).join(', ') || 'none'}`)
 }
 

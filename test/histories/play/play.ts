@@ -1,8 +1,9 @@
+import { isDrainableError } from 'drainable'
 import { WORLD_VERBS } from './balancer-verbs.js'
-import { CALL_VERBS, type Scene } from './call-verbs.js'
+import { CALL_VERBS, type Caller } from './call-verbs.js'
 import { FIRST_PROCESS } from './lines.js'
 import { sayError } from './say.js'
-import { Stage } from './stage.js'
+import { World } from './world.js'
 import type { Entry, History } from './text.js'
 
 /** What passes after each command, in milliseconds: some looks, and less than any time that a user gives. */
@@ -11,43 +12,43 @@ const A_FEW_LOOKS = 400
 /** Plays a history, and gives it back with what was seen. */
 export async function play(history: History): Promise<History> {
   const putBack = withoutChance()
-  const stage = new Stage()
+  const world = new World()
   try {
     const entries: Entry[] = []
     for (const entry of history.entries) {
-      await command(stage, entry.command)
-      entries.push({ ...entry, seen: stage.lines.take() })
+      await command(world, entry.command)
+      entries.push({ ...entry, seen: world.lines.take() })
     }
     return { ...history, entries }
   } finally {
-    await stage.close()
+    await world.close()
     putBack()
   }
 }
 
 /** The commands of a line, ` & ` between them, happen at one moment; then a few looks pass. */
-async function command(stage: Stage, line: string): Promise<void> {
-  for (const part of line.split(' & ')) await one(stage, part.trim())
-  await stage.settle(A_FEW_LOOKS)
+async function command(world: World, line: string): Promise<void> {
+  for (const part of line.split(' & ')) await one(world, part.trim())
+  await world.pass(A_FEW_LOOKS)
 }
 
-async function one(stage: Stage, text: string): Promise<void> {
+async function one(world: World, text: string): Promise<void> {
   const [, given, rest = ''] = /^(?:(\w+): )?(.*)$/.exec(text) ?? []
   const [verb = '', ...words] = rest.split(/ +/)
-  const world = WORLD_VERBS[verb]
-  if (world !== undefined) return world(stage, words)
+  const atBalancer = WORLD_VERBS[verb]
+  if (atBalancer !== undefined) return atBalancer(world, words)
   const call = CALL_VERBS[verb]
   if (call === undefined) throw new Error(`there is no command '${verb}'`)
-  const process = stage.process(given ?? FIRST_PROCESS)
+  const process = world.process(given ?? FIRST_PROCESS)
   const say = (line: string): void => {
-    if (process.alive) stage.lines.say(process.name, line)
+    if (process.alive) world.lines.say(process.name, line)
   }
-  const scene: Scene = { stage, process, say }
+  const caller: Caller = { world, process, say }
   try {
-    await call(scene, words)
+    await call(caller, words)
   } catch (error) {
     // What a call refuses at once is seen; a mistake in the history is not.
-    if (!(error instanceof Error) || error.name !== 'DrainableError') throw error
+    if (!isDrainableError(error)) throw error
     say(`${verb} throws ${sayError(error)}`)
   }
 }

@@ -1,13 +1,13 @@
 /** Commands about rolls. */
 import { resumeRoll, startRoll, type RollOptions, type Ticket } from 'drainable'
-import { asked, type CallVerb, type Scene } from './call-verbs.js'
+import { asked, type CallVerb, type Caller } from './call-verbs.js'
 import { nameOf } from './names.js'
 import { sayRollEvent } from './say.js'
 
 type Common = Pick<RollOptions, 'act' | 'signal' | 'clock' | 'tickets' | 'onEvent' | 'lease'>
 
 function common(
-  { stage, process }: Scene,
+  { world, process }: Caller,
   say: (line: string) => void,
   signal: AbortSignal,
   flags: ReadonlySet<string>,
@@ -23,37 +23,37 @@ function common(
         process.working.push({ end })
       })
     },
-    ...(flags.has('ticket') ? { tickets: stage.store(process) } : {}),
-    ...(flags.has('lease') ? { lease: stage.lease } : {}),
+    ...(flags.has('ticket') ? { tickets: world.store(process) } : {}),
+    ...(flags.has('lease') ? { lease: world.lease } : {}),
   }
 }
 
 /** `roll pool web ticket`: server by server; each `act` waits for `action done` */
-const roll: CallVerb = (scene, words) => {
-  const { provider, target, name, flags, given, say } = asked(scene, words)
+const roll: CallVerb = (caller, words) => {
+  const { provider, target, name, flags, given, say } = asked(caller, words)
   const controller = new AbortController()
   const id = flags.has('ticket') ? { id: name } : {}
   const run = startRoll(provider, target, {
     ...given,
     ...id,
-    ...common(scene, say, controller.signal, flags),
+    ...common(caller, say, controller.signal, flags),
   })
   void run.done
-  scene.process.calls.set(name, { controller, say })
+  caller.process.calls.set(name, { controller, say })
 }
 
 /** `resume-roll web` */
-const resumeRollVerb: CallVerb = (scene, [name = '', ...words]) => {
-  const { provider, flags, say } = asked(scene, [name, ...words])
+const resumeRollVerb: CallVerb = (caller, [name = '', ...words]) => {
+  const { provider, flags, say } = asked(caller, [name, ...words])
   const controller = new AbortController()
-  const ticket = scene.stage.shelf.read(scene.process, name) as Ticket
+  const ticket = caller.world.tickets.read(caller.process, name) as Ticket
   const run = resumeRoll(
     provider,
     ticket,
-    common(scene, say, controller.signal, new Set([...flags, 'ticket'])),
+    common(caller, say, controller.signal, new Set([...flags, 'ticket'])),
   )
   void run.done
-  scene.process.calls.set(name, { controller, say })
+  caller.process.calls.set(name, { controller, say })
 }
 
 export const rollVerbs: Readonly<Record<string, CallVerb>> = {

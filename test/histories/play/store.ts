@@ -9,7 +9,7 @@ export const ANY = 'any~'
 const NOBODY = 2 ** 31 - 2
 
 /** What the tickets of all processes are kept in. */
-export class Shelf {
+export class SharedTickets {
   readonly #kept = new Map<string, { readonly text: string; readonly by: UserProcess }>()
   readonly #lines: Lines
   fails = false
@@ -63,7 +63,7 @@ export class Shelf {
   }
 
   async #call<T>(process: UserProcess, call: () => T): Promise<T> {
-    await process.untilBuried()
+    await process.untilHistoryEnds()
     if (this.fails) throw new Error('the disk is full')
     return call()
   }

@@ -17,7 +17,7 @@ export class UserProcess {
   readonly calls = new Map<string, Call>()
   /** Ends an action of `drain()` or the `act` of a roll that waits for the history. */
   readonly working: { readonly end: (error?: Error) => void }[] = []
-  readonly #buried = Promise.withResolvers<undefined>()
+  readonly #historyEnds = Promise.withResolvers<undefined>()
   alive = true
 
   constructor(name: string, clock: FakeClock) {
@@ -32,13 +32,13 @@ export class UserProcess {
   }
 
   /** A dead process gets no answer before the history is over. */
-  async untilBuried(): Promise<void> {
-    if (!this.alive) await this.#buried.promise
+  async untilHistoryEnds(): Promise<void> {
+    if (!this.alive) await this.#historyEnds.promise
   }
 
   /** The history is over: all that still waits goes on, so that it can end. */
-  bury(): void {
-    this.#buried.resolve(undefined)
+  letEnd(): void {
+    this.#historyEnds.resolve(undefined)
     this.clock.goOn()
   }
 }

@@ -6,28 +6,28 @@ import {
 } from 'drainable'
 import { fakeClock, fakeLease, type FakeClock, type FakeLease } from 'drainable/testing'
 import { Balancer, type BalancerOptions } from './balancer.js'
-import { DEFAULT_BALANCER, Door, type DoorOptions } from './door.js'
+import { DEFAULT_BALANCER, View, type ViewOptions } from './view.js'
 import { Lines } from './lines.js'
 import { refOf } from './names.js'
-import { prefixOf, Shelf } from './store.js'
+import { prefixOf, SharedTickets } from './store.js'
 import { UserProcess } from './user-process.js'
 
 const WALL = Date.UTC(2027, 0, 1)
 
 /** Two histories of one process of Node never share a balancer. */
-let stages = 0
+let worlds = 0
 
 /** Everything that a history plays on: a clock, balancers, processes, tickets. */
-export class Stage {
+export class World {
   readonly clock: FakeClock = fakeClock(1_000, WALL)
   readonly lines = new Lines()
-  readonly shelf = new Shelf(this.lines)
+  readonly tickets = new SharedTickets(this.lines)
   readonly lease: FakeLease = fakeLease({ clock: this.clock })
   readonly balancers = new Map<string, Balancer>()
-  readonly doors = new Map<string, DoorOptions & { readonly balancer: string }>()
+  readonly views = new Map<string, ViewOptions & { readonly balancer: string }>()
   readonly processes = new Map<string, UserProcess>()
   readonly #stores = new Map<UserProcess, TicketStore>()
-  readonly #serial = (stages += 1)
+  readonly #serial = (worlds += 1)
 
   /** The process of a name; it begins with its first command. */
   process(name: string): UserProcess {
@@ -56,20 +56,20 @@ export class Stage {
   }
 
   store(process: UserProcess): TicketStore {
-    const known = this.#stores.get(process) ?? this.shelf.of(process)
+    const known = this.#stores.get(process) ?? this.tickets.of(process)
     this.#stores.set(process, known)
     return known
   }
 
-  /** A provider object of a process: one for each door, whichever call uses it. */
-  provider(process: UserProcess, door = DEFAULT_BALANCER): DrainableProvider {
-    const known = process.providers.get(door)
+  /** A provider object of a process: one for each view, whichever call uses it. */
+  provider(process: UserProcess, view = DEFAULT_BALANCER): DrainableProvider {
+    const known = process.providers.get(view)
     if (known !== undefined) return known
-    const { balancer: of = door, ...options } = this.doors.get(door) ?? {}
+    const { balancer: of = view, ...options } = this.views.get(view) ?? {}
     const balancer = this.balancerOf(of === DEFAULT_BALANCER ? {} : { balancer: of })
     const instance = `${prefixOf(process)}${balancer.name}-${this.#serial}`
-    const made = new Door(instance, balancer, process, this.lines, options)
-    process.providers.set(door, made)
+    const made = new View(instance, balancer, process, this.lines, options)
+    process.providers.set(view, made)
     return made
   }
 
@@ -100,9 +100,9 @@ export class Stage {
       balancer.looks = 'come'
       await balancer.answerAll()
     }
-    this.shelf.fails = false
+    this.tickets.fails = false
     const processes = [...this.processes.values()]
-    for (const process of processes) process.bury()
+    for (const process of processes) process.letEnd()
     for (const process of processes) {
       for (const { end } of process.working.splice(0)) end()
       for (const { handle, controller } of process.calls.values()) {
@@ -119,7 +119,7 @@ export class Stage {
   }
 
   /** Lets everything happen that needs no more time than a few looks. */
-  async settle(ms: number): Promise<void> {
+  async pass(ms: number): Promise<void> {
     await this.clock.advance(ms)
     for (let i = 0; i < 3; i += 1) await this.clock.advance(0)
   }

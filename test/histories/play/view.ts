@@ -15,7 +15,7 @@ import { sayChange } from './say.js'
 import type { UserProcess } from './user-process.js'
 
 /** A way to a balancer: what it shows can be less than what another one shows. */
-export interface DoorOptions {
+export interface ViewOptions {
   /** The processes that can be read through it. Left out: all. */
   readonly sees?: readonly string[]
 }
@@ -24,7 +24,7 @@ export interface DoorOptions {
 const WAY = 1
 
 /** A provider object of one process: what it sends is said, and its calls end with the process. */
-export class Door implements DrainableProvider {
+export class View implements DrainableProvider {
   readonly specVersion = 1
   readonly name = 'scripted'
   readonly instance: string
@@ -39,7 +39,7 @@ export class Door implements DrainableProvider {
     balancer: Balancer,
     process: UserProcess,
     lines: Lines,
-    { sees }: DoorOptions,
+    { sees }: ViewOptions,
   ) {
     this.instance = instance
     this.#balancer = balancer
@@ -94,7 +94,7 @@ export class Door implements DrainableProvider {
   }
 
   async #call<T>(ctx: CallContext, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    await this.#process.untilBuried()
+    await this.#process.untilHistoryEnds()
     const signal = AbortSignal.any([ctx.signal, this.#closing.signal])
     signal.throwIfAborted()
     try {
@@ -103,7 +103,7 @@ export class Door implements DrainableProvider {
       await pause(ctx.clock, WAY, signal)
       return value
     } finally {
-      await this.#process.untilBuried()
+      await this.#process.untilHistoryEnds()
     }
   }
 }
