@@ -317,9 +317,10 @@ const kill: CallVerb = ({ world, process }) => {
   for (const balancer of world.balancers.values()) balancer.loseCaller(process.name)
 }
 
-/** `store fails`, `store works` */
+/** `store fails`, `store works`; `store untold`: what it is written is not printed */
 const store: CallVerb = ({ world }, [how]) => {
-  world.tickets.fails = how === 'fails'
+  if (how === 'untold') world.tickets.told = false
+  else world.tickets.fails = how === 'fails'
 }
 
 const damage: CallVerb = ({ world, process }, [name = '', field = 'members']) =>

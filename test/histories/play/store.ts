@@ -13,6 +13,8 @@ export class SharedTickets {
   readonly #kept = new Map<string, { readonly text: string; readonly by: UserProcess }>()
   readonly #lines: Lines
   fails = false
+  /** Whether it is told when a ticket is written or deleted. */
+  told = true
 
   constructor(lines: Lines) {
     this.#lines = lines
@@ -25,11 +27,11 @@ export class SharedTickets {
       set: (key, value) =>
         this.#call(process, () => {
           this.keep(process, key, value)
-          this.#lines.say(process.name, `ticket ${key} written`)
+          this.#say(process, `ticket ${key} written`)
         }),
       delete: (key) =>
         this.#call(process, () => {
-          if (this.#kept.delete(key)) this.#lines.say(process.name, `ticket ${key} deleted`)
+          if (this.#kept.delete(key)) this.#say(process, `ticket ${key} deleted`)
         }),
       keys: () => this.#call(process, () => [...this.#kept.keys()]),
     }
@@ -60,6 +62,10 @@ export class SharedTickets {
 
   ids(): readonly string[] {
     return [...this.#kept.keys()].sort()
+  }
+
+  #say({ name }: UserProcess, line: string): void {
+    if (this.told) this.#lines.say(name, line)
   }
 
   async #call<T>(process: UserProcess, call: () => T): Promise<T> {
