@@ -163,6 +163,16 @@ const drainVerb: CallVerb = (caller, words) => {
   }
 }
 
+/** The same, with nothing in its way: what is sent and said until its end is known from other histories. */
+const drained: CallVerb = async (caller, words) => {
+  const { lines } = caller.world
+  const before = lines.take()
+  await drainVerb(caller, words)
+  await caller.world.pass(2_000)
+  const ends = lines.take().filter((line) => /(^|[ ])(end|action begins|drain throws) /.test(line))
+  lines.put([...before, ...ends])
+}
+
 /** `action done`, `action fails`: of `drain()`, of a roll's `act`, or of the check of `ready a check` */
 const action: CallVerb = ({ process }, [how]) => {
   const next = process.working.shift()
@@ -345,6 +355,7 @@ const held: CallVerb = async ({ world, process, say }) => {
 /** Every command of a process. */
 export const CALL_VERBS: Readonly<Record<string, CallVerb>> = {
   drain: drainVerb,
+  drained,
   action,
   restore: restoreVerb,
   resume,

@@ -12,6 +12,10 @@ export class Lines {
     this.#lines.push(text)
   }
 
+  put(lines: readonly string[]): void {
+    this.#lines.push(...lines)
+  }
+
   take(): readonly string[] {
     const taken = this.#lines
     this.#lines = []
