@@ -3,6 +3,7 @@ import {
   drain,
   findOrphans,
   heldMembers,
+  plan,
   ready,
   restore,
   resumeDrain,
@@ -22,6 +23,7 @@ import type { World } from './world.js'
 import type { UserProcess } from './user-process.js'
 import { nameOf, options, refOf } from './names.js'
 import { sayError, sayEvent, sayLoad, sayReady, sayReport } from './say.js'
+import { loopVerbs } from './loop-verbs.js'
 import { rollVerbs } from './roll-verbs.js'
 
 /** Where a command stands: the process that gives it, and all that it plays on. */
@@ -45,7 +47,7 @@ export interface Asked {
   readonly say: (line: string) => void
 }
 
-const FLAGS = ['ticket', 'action', 'lease', 'loads', 'phases', 'check']
+const FLAGS = ['ticket', 'action', 'lease', 'loads', 'phases', 'check', 'owns']
 
 /** `a,b as x via two on east,west timeout 30s`, `pool web`, `at 192.0.2.1` */
 export function asked({ world, process, say }: Caller, words: readonly string[]): Asked {
@@ -352,6 +354,15 @@ const held: CallVerb = async ({ world, process, say }) => {
   say(`held ${refs.map(nameOf).join(', ') || 'none'}`)
 }
 
+/** `plan a keepReady 2`: what a drain would do, with no change */
+const planVerb: CallVerb = async (caller, words) => {
+  const one = asked(caller, words)
+  const made = plan(one.provider, one.target, { ...one.given, clock: caller.process.clock })
+  const { text, refused } = await caller.world.clock.runUntil(made)
+  for (const line of text.split('\n')) one.say(line)
+  for (const error of refused) one.say(`would be refused, ${sayError(error)}`)
+}
+
 /** Every command of a process. */
 export const CALL_VERBS: Readonly<Record<string, CallVerb>> = {
   drain: drainVerb,
@@ -374,5 +385,7 @@ export const CALL_VERBS: Readonly<Record<string, CallVerb>> = {
   tickets,
   orphans,
   held,
+  plan: planVerb,
   ...rollVerbs,
+  ...loopVerbs,
 }

@@ -1,9 +1,10 @@
-import type { Clock, Drain, DrainableProvider } from 'drainable'
+import type { Clock, Drain, DrainableProvider, Reconciler } from 'drainable'
 import type { FakeClock } from 'drainable/testing'
 
 /** A call of the library that a history can name again. */
 export interface Call {
   readonly handle?: Drain
+  readonly loop?: Reconciler
   readonly controller: AbortController
   /** Says a line of this call. */
   readonly say: (line: string) => void

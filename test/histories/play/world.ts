@@ -105,8 +105,9 @@ export class World {
     for (const process of processes) process.letEnd()
     for (const process of processes) {
       for (const { end } of process.working.splice(0)) end()
-      for (const { handle, controller } of process.calls.values()) {
+      for (const { handle, loop, controller } of process.calls.values()) {
         void handle?.release()
+        void loop?.close()
         controller.abort(new Error('the history is over'))
       }
     }
