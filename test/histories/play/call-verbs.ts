@@ -54,12 +54,9 @@ export function asked({ world, process, say }: Caller, words: readonly string[])
   const isWord = words[0] === 'pool' || words[0] === 'at'
   const what = words[isWord ? 1 : 0] ?? ''
   const found = options(words.slice(isWord ? 2 : 1), FLAGS)
-  const { as, via, on, onUnreachable, onMissing, ...others } = found
+  const { as, via, on, onMissing, ...others } = found
   const given = Object.fromEntries(Object.entries(others).filter(([key]) => !FLAGS.includes(key)))
-  const combine = {
-    ...(onUnreachable === undefined ? {} : { onUnreachable }),
-    ...(onMissing === undefined ? {} : { onMissing }),
-  }
+  const combine = onMissing === undefined ? {} : { onMissing }
   const provider =
     on === undefined
       ? world.provider(process, via === undefined ? undefined : String(via))
