@@ -14,9 +14,14 @@ const HIDDEN = {
   },
 }
 
+/** The kernel takes no more than that of a connection (SO_SNDBUF), so that the rest stays in Envoy. */
+const SMALL = {
+  socket_options: [{ level: 1, name: 7, int_value: 65_536, state: 'STATE_PREBIND' }],
+}
+
 describe.each(engines('envoy'))('responses in write buffers of Envoy $version', ({ path }) => {
   test('keep it from idle until they are sent, and quit cuts none', async () => {
-    await using gateway = await startGateway(path)
+    await using gateway = await startGateway(path, { envoy: { listener: SMALL } })
     const { proxy, provider, stage } = gateway
     await using large = await startLarge()
     await writeEds(stage.file, [setOf([large.port])], '2')

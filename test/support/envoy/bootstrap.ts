@@ -36,6 +36,8 @@ export interface EnvoyOptions {
   /** Route of the listener. */
   readonly route?: Readonly<Record<string, unknown>>
   readonly http2?: boolean
+  /** Merged into the listener of HTTP. */
+  readonly listener?: Readonly<Record<string, unknown>>
   /** Seconds that a parent goes on after a hot restart. @default no hot restart */
   readonly parentShutdown?: number
   /** `--drain-time-s`. @default 600, after a hot restart 1 */
@@ -119,6 +121,7 @@ export function bootstrap(
     static_resources: {
       listeners: [
         {
+          ...o.listener,
           name: 'http',
           address: local(ports.http),
           filter_chains: [
