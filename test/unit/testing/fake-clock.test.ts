@@ -5,7 +5,9 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { fakeClock } from 'drainable/testing'
+import { fileTickets, startDrain, type DrainEvent } from 'drainable'
+import { fakeClock, fakeProvider } from 'drainable/testing'
+import { temporaryFolder } from '../tickets/set-up.js'
 import { pause } from '../../../src/provider/clock.js'
 
 describe('fakeClock', () => {
@@ -124,4 +126,22 @@ describe('fakeClock', () => {
     poll()
     await expect(clock.runUntil(never, 60_000)).rejects.toThrow('60000 ms')
   })
+})
+
+test('a fake clock stands still while a ticket is written to a file', async () => {
+  await using folder = await temporaryFolder()
+  const clock = fakeClock()
+  const lb = fakeProvider({ pools: { web: ['web1', 'web2'] }, clock })
+  const web1 = { pool: 'web', member: 'web1' }
+  clock.setTimeout(lb.occupy(web1), 3_600_000)
+  const faults: string[] = []
+  const onEvent = (event: DrainEvent): void => {
+    if (event.type === 'fault') faults.push(event.error.message)
+  }
+  const tickets = fileTickets(folder.path)
+  const options = { clock, tickets, id: 'job', timeout: '2h', pace: '1s', onEvent } as const
+  const run = startDrain(lb, web1, options)
+  const report = await clock.runUntil(run.done)
+  await clock.runUntil(run.restore())
+  expect([report.outcome, faults]).toEqual(['idle', []])
 })
