@@ -1,3 +1,8 @@
+import { systemClock, type Clock } from './clock.js'
+import { formatDuration } from './duration.js'
+import { DrainableError } from './error.js'
+import type { Why } from './report.js'
+
 /**
  * Settles with the work, or rejects with the signal's reason as soon as it fires. The work itself goes on after an
  * abort; its result is ignored, so a late failure is not an unhandled rejection.
@@ -11,4 +16,125 @@ export function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined):
     if (signal.aborted) onAbort()
     else signal.addEventListener('abort', onAbort, { once: true })
   })
+}
+
+/** How long a call of somebody else's function is waited for. */
+export interface Bound {
+  readonly clock: Clock
+  /** The time limit in milliseconds. */
+  readonly limit: number
+  /** Signals that end the wait at once. Their listeners are removed again, because the signals can live for days. */
+  readonly signals?: readonly AbortSignal[] | undefined
+  /** Who is asked, for people: `the ticket store`. */
+  readonly peer: () => string
+  /** Makes the error of a call without an answer. */
+  readonly late: (words: string) => Error
+  /** Told that the call is waited for; what it returns is called at the end. */
+  readonly waiting?: (() => () => void) | undefined
+}
+
+/**
+ * Waits for the answer of one call, no longer than the limit and the signals allow, whether the callee listens to them or
+ * not. Every call of a store, a lease, a callback or a balancer goes through here.
+ *
+ * @param call - gets a signal that fires when it is given up, and a function that fires it
+ * @throws a signal's reason, what `late` made, or what the call threw
+ */
+export async function within<T>(
+  { clock, limit, signals = [], peer, late, waiting }: Bound,
+  call: (signal: AbortSignal, stop: (reason: unknown) => void) => PromiseLike<T> | T,
+): Promise<T> {
+  for (const signal of signals) signal.throwIfAborted()
+  const own = new AbortController()
+  const stop = (reason: unknown): void => own.abort(reason)
+  const undo: (() => void)[] = []
+  const giveUp = new Promise<never>((_, reject) => {
+    const tooLate = (): void => {
+      const error = late(`no answer from ${peer()} within ${formatDuration(limit)}`)
+      reject(error)
+      own.abort(error)
+    }
+    undo.push(clock.setTimeout(tooLate, limit))
+    for (const signal of signals) {
+      const onAbort = (): void => {
+        reject(signal.reason)
+        own.abort(signal.reason)
+      }
+      signal.addEventListener('abort', onAbort, { once: true })
+      undo.push(() => signal.removeEventListener('abort', onAbort))
+    }
+  })
+  giveUp.catch(() => undefined) // the race below sees it, or it is not needed any more
+  if (waiting !== undefined) undo.push(waiting())
+  try {
+    // In an async function, so that a call that throws synchronously is handled like any other failure.
+    return await Promise.race([(async () => call(own.signal, stop))(), giveUp])
+  } finally {
+    for (const take of undo) take()
+  }
+}
+
+/**
+ * How long a function in a provider's options may take, in milliseconds: less than the call that needs it, so that the error
+ * can name it.
+ */
+const OPTION_LIMIT = 20_000
+
+/**
+ * Asks a function in a provider's options, such as one that fetches a password.
+ *
+ * @param name - of the option
+ * @throws what it threw; `CALL_TIMEOUT` without an answer within 20 s; `signal.reason`
+ */
+export function askOption<T>(
+  name: string,
+  call: () => PromiseLike<T> | T,
+  { clock = systemClock, signal }: { readonly clock?: Clock; readonly signal?: AbortSignal } = {},
+): Promise<T> {
+  const bound: Bound = {
+    clock,
+    limit: OPTION_LIMIT,
+    signals: signal === undefined ? [] : [signal],
+    peer: () => `the function ${name}`,
+    late: (words) => new DrainableError('CALL_TIMEOUT', words),
+  }
+  return within(bound, call)
+}
+
+/** A call is named by `why()` from then on, in milliseconds. */
+const SAID_AFTER = 1_000
+
+/** The calls that have no answer yet: `why()` names the one that is waited for longest. */
+export class Waits {
+  readonly #clock: Clock
+  readonly #open = new Set<{
+    readonly code: 'ticket' | 'lease'
+    readonly peer: () => string
+    readonly since: number
+  }>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Begins one; the returned function ends it. */
+  begin(code: 'ticket' | 'lease', peer: () => string): () => void {
+    const one = { code, peer, since: this.#clock.now() }
+    this.#open.add(one)
+    return () => void this.#open.delete(one)
+  }
+
+  /** What is waited for. */
+  get why(): Omit<Why, 'ref'> | undefined {
+    const [oldest] = this.#open
+    if (oldest === undefined) return undefined
+    const waited = this.#clock.now() - oldest.since
+    if (waited < SAID_AFTER) return undefined
+    const { code, peer } = oldest
+    return {
+      code,
+      text: `${peer()} has not answered for ${formatDuration(waited)}`,
+      hint: 'a first change waits for it up to 30 s, later ones up to 2 s',
+    }
+  }
 }

@@ -143,9 +143,10 @@ export type ErrorCode =
    */
   | 'ROLL_STOPPED'
   /**
-   * A ticket is damaged, belongs to another balancer, or has an id that still holds other members.
+   * A ticket is damaged, belongs to another balancer, or has an id that still holds other members. Or the store or
+   * `onTicket` that is to keep it failed or did not answer; `retryable` is then true where only the answer is missing.
    *
-   * Give the right provider, another `id`, or `restore()` the old ticket first.
+   * Give the right provider, another `id`, or `restore()` the old ticket first. If the message names the store, repair it.
    */
   | 'TICKET_INVALID'
   /**

@@ -117,7 +117,7 @@ export type WhyCode =
    */
   | 'no-counts'
   /**
-   * A roll waits for a lease that another client holds.
+   * A roll waits for a lease that another client holds, or whose engine does not answer.
    *
    * The roll continues once that lease is over. If the text names a client that should not roll, stop it.
    */
@@ -128,6 +128,13 @@ export type WhyCode =
    * Check what `act` waits for: the roll sets it no limit.
    */
   | 'acting'
+  /**
+   * The ticket store or `onTicket` does not answer, or the ticket could not be written.
+   *
+   * Check what keeps the tickets. A first change waits for it up to 30 s and is not sent without it; what is held stays
+   * held.
+   */
+  | 'ticket'
 
 /** One reason why a member is not idle, with a step that can help. */
 export interface Why {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { SeenLook } from '../core/runner/look/look.js'
 import type { LeaseTerm } from '../core/lease/permit.js'
-import { answerOfStore } from '../core/tickets/answer.js'
+import { askStore, FIRST_ANSWER, StoreCalls } from '../core/tickets/calls.js'
 import { parseStored, type TicketStore } from '../core/tickets/store.js'
 import { canonicalAddress } from '../provider/address.js'
 import { wallOf, type Clock } from '../provider/clock.js'
@@ -14,6 +14,7 @@ import type {
 } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 import { quote } from '../provider/quote.js'
+import { lineOf } from '../core/tickets/writing/line.js'
 import { additionsKey } from './ticket-id.js'
 import { isSameIdentity } from '../provider/member-ref.js'
 
@@ -72,13 +73,15 @@ export class Additions {
     this.#spec = spec
   }
 
-  /** What earlier controllers have added to these pools. @throws what the store threw */
-  async load(pools: readonly string[]): Promise<void> {
-    const { clock, lateBound } = this.#spec
+  /** What earlier controllers have added to these pools. @throws what the store threw; `signal.reason` */
+  async load(pools: readonly string[], signal: AbortSignal): Promise<void> {
+    const { clock, lateBound, store, provider } = this.#spec
+    const calls = new StoreCalls(store, { clock, limit: FIRST_ANSWER, signals: [signal] })
     await Promise.all(
       pools.map(async (name) => {
         const pool = this.#poolOf(name)
-        for (const [place, one] of (await this.#stored(name)).added) {
+        const { added } = await storedIn(calls, additionsKey(provider, name))
+        for (const [place, one] of added) {
           // The process that sent it is gone: it comes now, or never.
           const until = one.until === null ? null : wallOf(clock) + lateBound
           pool.added.set(place, { ...one, until })
@@ -205,59 +208,88 @@ export class Additions {
   }
 
   async #write(pool: PoolAdditions): Promise<void> {
-    const { store, term } = this.#spec
-    const stored = await this.#stored(pool.pool)
-    const { lease } = stored
-    if (lease !== undefined && term?.mark.name === lease.name && lease.fence > term.mark.fence) {
-      throw new DrainableError(
-        'NOT_LEADER',
-        `what was added to ${quote(pool.pool)} was written by a later holder of the lease ${quote(lease.name)} (${lease.fence}, we are ${term.mark.fence})`,
-      )
-    }
-    pool.isDirty = false
-    try {
-      const kept = [...stored.added].filter(([place, { by }]) => {
-        const why = pool.dropped.get(place)
-        return why === undefined || (why === 'withdrawn' && by !== this.#by)
+    const { store, term, clock } = this.#spec
+    const key = additionsKey(this.#spec.provider, pool.pool)
+    const line = lineOf(store, key)
+    await line.enter(async () => {
+      // What was given up may be carried out over this: then it is written once more.
+      line.begin(() => {
+        pool.isDirty = true
+        void this.#save(pool).catch((thrown: unknown) => this.#spec.fault(thrown))
       })
-      const all = new Map([...kept, ...pool.added])
-      const key = additionsKey(this.#spec.provider, pool.pool)
-      if (all.size === 0) {
-        if (stored.isThere) await answerOfStore(store.delete(key))
-        return
-      }
-      const mark = term === undefined ? {} : { lease: { ...term.mark } }
-      const value = { v: 1, ...mark, added: [...all].map(toRow) }
-      await answerOfStore(store.set(key, value))
-      if (isDeepStrictEqual(parseStored(await answerOfStore(store.get(key))), value)) return
-      throw new DrainableError(
-        'TICKET_INVALID',
-        `the ticket store did not keep what was added to ${quote(pool.pool)}, check that it can write`,
-      )
-    } catch (error) {
-      pool.isDirty = true
-      throw error
-    }
+      await askStore(store, { clock, limit: FIRST_ANSWER }, async (calls) => {
+        const stored = await storedIn(calls, key)
+        refuseOutdated(pool.pool, stored.lease, term)
+        pool.isDirty = false
+        try {
+          await this.#keep(calls, key, pool, stored)
+        } catch (error) {
+          pool.isDirty = true
+          throw error
+        }
+      })
+    })
   }
 
-  async #stored(pool: string): Promise<{
-    readonly isThere: boolean
-    readonly lease: LeaseTerm['mark'] | undefined
-    readonly added: ReadonlyMap<string, Added>
-  }> {
-    const { store, provider } = this.#spec
-    const key = additionsKey(provider, pool)
-    const value = parseStored(await answerOfStore(store.get(key)))
-    if (typeof value !== 'object' || value === null)
-      return { isThere: false, lease: undefined, added: new Map() }
-    const { lease, added } = value as { lease?: LeaseTerm['mark']; added?: unknown }
-    const rows = Array.isArray(added) ? (added as readonly Row[]) : []
-    const entries = rows.map(([address, port, identity, until, by]): [string, Added] => [
-      placeOf(address, port ?? undefined),
-      { identity, until, by },
-    ])
-    return { isThere: true, lease, added: new Map(entries) }
+  async #keep(
+    calls: StoreCalls,
+    key: string,
+    pool: PoolAdditions,
+    { isThere, added }: StoredAdditions,
+  ): Promise<void> {
+    const { term } = this.#spec
+    const kept = [...added].filter(([place, { by }]) => {
+      const why = pool.dropped.get(place)
+      return why === undefined || (why === 'withdrawn' && by !== this.#by)
+    })
+    const all = new Map([...kept, ...pool.added])
+    if (all.size === 0) {
+      if (isThere) await calls.delete(key)
+      return
+    }
+    const mark = term === undefined ? {} : { lease: { ...term.mark } }
+    const value = { v: 1, ...mark, added: [...all].map(toRow) }
+    await calls.set(key, value)
+    if (isDeepStrictEqual(parseStored(await calls.get(key)), value)) return
+    throw new DrainableError(
+      'TICKET_INVALID',
+      `the ticket store did not keep what was added to ${quote(pool.pool)}, check that it can write`,
+    )
   }
+}
+
+/** What is stored for a pool. */
+interface StoredAdditions {
+  readonly isThere: boolean
+  readonly lease: LeaseTerm['mark'] | undefined
+  readonly added: ReadonlyMap<string, Added>
+}
+
+async function storedIn(calls: Pick<StoreCalls, 'get'>, key: string): Promise<StoredAdditions> {
+  const value = parseStored(await calls.get(key))
+  if (typeof value !== 'object' || value === null)
+    return { isThere: false, lease: undefined, added: new Map() }
+  const { lease, added } = value as { lease?: LeaseTerm['mark']; added?: unknown }
+  const rows = Array.isArray(added) ? (added as readonly Row[]) : []
+  const entries = rows.map(([address, port, identity, until, by]): [string, Added] => [
+    placeOf(address, port ?? undefined),
+    { identity, until, by },
+  ])
+  return { isThere: true, lease, added: new Map(entries) }
+}
+
+/** @throws `NOT_LEADER` where a later holder of our lease has written it */
+function refuseOutdated(
+  pool: string,
+  lease: LeaseTerm['mark'] | undefined,
+  term: LeaseTerm | undefined,
+): void {
+  if (lease === undefined || term?.mark.name !== lease.name || lease.fence <= term.mark.fence)
+    return
+  throw new DrainableError(
+    'NOT_LEADER',
+    `what was added to ${quote(pool)} was written by a later holder of the lease ${quote(lease.name)} (${lease.fence}, we are ${term.mark.fence})`,
+  )
 }
 
 function placeOf(address: string, port: number | undefined): string {

@@ -9,7 +9,7 @@ import type { Ticket } from '../core/tickets/ticket.js'
 import { wallOf } from '../provider/clock.js'
 import type { DrainableProvider, MemberRef, PresentReading, Reading } from '../provider/contract.js'
 import { isDrainableError, type DrainableError } from '../provider/error.js'
-import type { DrainReport, MemberReport } from '../provider/report.js'
+import type { DrainReport, MemberReport, Why } from '../provider/report.js'
 import { isSameIdentity } from '../provider/member-ref.js'
 import { Backoff } from './backoff.js'
 
@@ -181,6 +181,11 @@ export class MemberDrain {
   /** Lets go of the member as it is. */
   release(): Promise<void> {
     return this.#handle.release()
+  }
+
+  /** What is wrong with its ticket. */
+  get whyTicket(): readonly Why[] {
+    return this.#run.why().filter(({ code }) => code === 'ticket')
   }
 
   /** As it is now; undefined while it is not known yet. */

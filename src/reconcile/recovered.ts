@@ -1,4 +1,5 @@
 import { parseTicket, belongsTo, type Ticket } from '../core/tickets/ticket.js'
+import type { Asked } from '../core/tickets/calls.js'
 import { storedTickets } from '../core/tickets/saved.js'
 import type { TicketStore } from '../core/tickets/store.js'
 import type { DrainableProvider } from '../provider/contract.js'
@@ -15,12 +16,12 @@ export async function recoverTickets(
   store: TicketStore,
   provider: DrainableProvider,
   pools: readonly string[],
-  signal: AbortSignal,
+  asked: Asked,
   unreadable: (id: string, error: unknown) => void,
 ): Promise<Map<string, Ticket>> {
   const found = new Map<string, Ticket>()
   const named = new Set(pools)
-  for (const { id, value } of await storedTickets(store, signal)) {
+  for (const { id, value } of await storedTickets(store, asked)) {
     if (!id.startsWith(TICKET_PREFIX)) continue
     let ticket: Ticket
     try {

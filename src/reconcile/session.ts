@@ -4,6 +4,7 @@ import { tellLedgers } from '../core/runner/balancer/ledgers.js'
 import type { Look, SeenLook } from '../core/runner/look/look.js'
 import { readingsOf } from '../core/runner/look/readings.js'
 import { schedulerOf, type Scheduler, type Subscription } from '../core/runner/look/scheduler.js'
+import { FIRST_ANSWER } from '../core/tickets/calls.js'
 import type { TicketStore } from '../core/tickets/store.js'
 import type { Ticket } from '../core/tickets/ticket.js'
 import { planWithWishes, type WishedPlan } from '../endpoints/plan/plan-changes.js'
@@ -123,7 +124,8 @@ export class Session {
       const status = drain.status() ?? this.#rowOf({ ref: drain.ref, reason: '' })
       const single = work.singles.all.get(key)?.held
       const reason = drain.held ?? single ?? unsaid ?? held.get(key)?.reason ?? null
-      rows.set(key, { ...status, since: drain.since, want, held: reason })
+      const why = [...status.why, ...drain.whyTicket]
+      rows.set(key, { ...status, why, since: drain.since, want, held: reason })
     }
     if (this.#spec.options.dryRun) this.#addDry(rows, plan)
     return [...rows.values()]
@@ -146,7 +148,7 @@ export class Session {
       lateBound: capabilities.lateBound,
       fault: (thrown) => fault(toDrainableError(thrown, provider.name, subject)),
     })
-    await this.#insist(() => additions.load(options.pools))
+    await this.#insist(() => additions.load(options.pools, signal))
     this.#additions = additions
     this.#work = new Work(
       {
@@ -176,7 +178,9 @@ export class Session {
 
   #recover(): Promise<Map<string, Ticket>> {
     const { tickets, provider, options, fault, subject } = this.#spec
-    return recoverTickets(tickets, provider, options.pools, this.#stop.signal, (_, error) =>
+    const { clock } = options.policy
+    const asked = { clock, limit: FIRST_ANSWER, signals: [this.#stop.signal] }
+    return recoverTickets(tickets, provider, options.pools, asked, (_, error) =>
       fault(toDrainableError(error, provider.name, subject)),
     )
   }

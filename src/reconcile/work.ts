@@ -285,9 +285,12 @@ export class Work {
   }
 
   #openSpec(ref: MemberRef) {
-    const { provider, policy, subject, changed } = this.#spec
+    const { provider, policy, subject, changed, fault } = this.#spec
     const onEvent = (event: DrainEvent): void => {
       changed(event.type === 'idle-lost')
+      // The balancer's own failures are seen by the loop's looks.
+      if (event.type === 'fault' && isDrainableError(event.error, 'TICKET_INVALID'))
+        fault(event.error)
       policy.onEvent?.(event)
     }
     return { provider, subject, policy: { ...policy, id: ticketId(provider, ref), onEvent } }

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
+import { Waits } from '../../provider/abort.js'
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
 import type { DrainEvent } from '../events.js'
 import { CALL_LIMIT } from '../runner/look/call.js'
+import type { Asked } from '../tickets/calls.js'
 import { keptTicket } from '../tickets/read-tickets.js'
 import { belongsTo, refuseRoll, type Ticket } from '../tickets/ticket.js'
 import { deadlineOf, newDrainRun, resumedRun } from '../verbs/drain-run.js'
@@ -27,8 +29,9 @@ export function drainCombined(
   emit: (event: DrainEvent) => void,
 ): CombinedRun {
   checkKeys(target, parts, subject)
-  const { clock, data, tickets: store, onTicket } = policy
+  const { clock, data, tickets: store, onTicket, whole } = policy
   const id = policy.id ?? randomUUID()
+  const unanswered = new Waits(clock)
   const startedAt = clock.now()
   const waits = data.onUnreachable === 'wait'
   const limit = Math.min(CALL_LIMIT, data.timeout ?? CALL_LIMIT)
@@ -51,8 +54,10 @@ export function drainCombined(
       const until = startedAt + (data.timeout ?? Infinity)
       const found = { clock, signal, limit, ...(waits ? { until, away } : {}) }
       const divided = await divide(target, parts, subject, found)
-      await checkEarlier(policy, divided, provider)
-      shared = new SharedTicket({ id, provider, parts, waiting: divided, store, onTicket })
+      const waiting = (): (() => void) => unanswered.begin('ticket', () => 'the ticket store')
+      await checkEarlier(policy, divided, provider, { clock, limit, signals: [signal], waiting })
+      const into = { store, onTicket, whole, clock, waits: unanswered }
+      shared = new SharedTicket({ id, provider, parts, waiting: divided, ...into })
       return divided
     },
     open: (key, part, of, hooks) => {
@@ -65,6 +70,7 @@ export function drainCombined(
     without: (key) => shared?.without(key),
     join: (tickets) =>
       tickets.size === 0 || shared === undefined ? unbegun : shared.join(tickets),
+    whyTicket: () => (shared === undefined ? unanswered.why : shared.why),
   })
 }
 
@@ -77,7 +83,7 @@ export function resumeCombined(
   subject: string,
   emit: (event: DrainEvent) => void,
 ): CombinedRun {
-  const { clock, tickets: store, onTicket } = policy
+  const { clock, tickets: store, onTicket, whole } = policy
   const { id } = ticket
   const targets = new Map(
     ticket.parts.flatMap(({ balancer, target }): [string, Target][] =>
@@ -91,7 +97,8 @@ export function resumeCombined(
       balancer === null || target === undefined ? [] : [balancer],
     ),
   )
-  const shared = new SharedTicket({ id, provider, parts, waiting: targets, store, onTicket })
+  const into = { store, onTicket, whole, clock }
+  const shared = new SharedTicket({ id, provider, parts, waiting: targets, ...into })
   for (const [key, part] of parts.all)
     if (targets.has(key) && !unread.has(key)) shared.seed(key, sliceTicket(ticket, key, part))
   const deadline = deadlineOf(ticket, policy)
@@ -125,6 +132,7 @@ export function resumeCombined(
     },
     without: (key) => shared.without(key),
     join: (tickets) => (tickets.size === 0 ? ticket : shared.join(tickets)),
+    whyTicket: () => shared.why,
   })
 }
 
@@ -148,7 +156,8 @@ function partPolicy(
     id,
     onEvent: undefined,
     onTicket: undefined,
-    tickets: shared?.kept === true ? shared.storeFor(key, part) : undefined,
+    tickets: undefined,
+    whole: shared?.kept === true ? shared.part(key, part) : undefined,
   }
 }
 
@@ -157,9 +166,10 @@ export async function checkEarlier(
   { tickets: store, id }: Pick<ResolvedPolicy, 'tickets' | 'id'>,
   divided: Pick<Divided, 'has'>,
   provider: DrainableProvider,
+  asked: Asked,
 ): Promise<void> {
   if (store === undefined || id === undefined) return
-  const old = await keptTicket(store, id)
+  const old = await keptTicket(store, id, asked)
   if (old === undefined) return
   const left = old.members.find(
     ({ ref, changes }) => changes.length > 0 && !divided.has(ref.balancer ?? ''),

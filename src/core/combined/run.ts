@@ -7,7 +7,7 @@ import type { DrainEvent } from '../events.js'
 import { emitOn } from '../runner/balancer/emitters.js'
 import { Company } from '../runner/company.js'
 import type { HandleBody } from '../runner/handle.js'
-import { unread, worst } from '../runner/report.js'
+import { unread, withTicket, worst } from '../runner/report.js'
 import type { Run } from '../runner/run.js'
 import type { PartHooks, Prepared, RunContext, RunSpec } from '../runner/run-spec.js'
 import type { Ticket } from '../tickets/ticket.js'
@@ -45,6 +45,8 @@ export interface CombinedSpec {
   readonly without: (key: string) => void
   /** The parts' tickets as one. */
   readonly join: (tickets: ReadonlyMap<string, Ticket>) => Ticket
+  /** What is wrong with that ticket. */
+  readonly whyTicket: () => Omit<Why, 'ref'> | undefined
 }
 
 /** One drain or watch over several balancers: a run on each, and one word for all of them. */
@@ -84,7 +86,9 @@ export class CombinedRun implements HandleBody {
       unread.has(key) ? [] : run.why().map((why) => tagWhy(why, key)),
     )
     const late = [...unread].map(([key, error]) => whyUnread(key, this.#divided.get(key), error))
-    return [...late, ...said]
+    const ticket = this.#spec.whyTicket()
+    const ref = (late[0] ?? said[0])?.ref ?? { pool: '*', member: '*' }
+    return [...(ticket === undefined ? [] : [{ ...ticket, ref }]), ...late, ...said]
   }
 
   async ticket(): Promise<Ticket> {
@@ -137,7 +141,7 @@ export class CombinedRun implements HandleBody {
     )
     const elapsed = Math.round(this.#spec.clock.now() - from)
     if (reports.length === 0) return { outcome: 'restored', members: [], elapsed }
-    return { ...joinReports(reports), elapsed }
+    return withTicket({ ...joinReports(reports), elapsed }, this.#spec.whyTicket())
   }
 
   async release(): Promise<void> {
@@ -295,9 +299,9 @@ export class CombinedRun implements HandleBody {
       const report = reportOf(run, key)
       return report === undefined ? [] : [tagReport(report, key)]
     })
-    const joined = joinReports(reports)
-    if (failed === undefined) return { ...joined, elapsed }
-    return { ...joined, outcome: 'refused', error: tagError(failed.error, failed.key), elapsed }
+    const joined = withTicket({ ...joinReports(reports), elapsed }, this.#spec.whyTicket())
+    if (failed === undefined) return joined
+    return { ...joined, outcome: 'refused', error: tagError(failed.error, failed.key) }
   }
 
   /** What is said where none began. */

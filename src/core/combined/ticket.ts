@@ -1,8 +1,11 @@
+import type { Waits } from '../../provider/abort.js'
+import type { Clock } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
+import type { Why } from '../../provider/report.js'
+import type { Asked } from '../tickets/calls.js'
 import { keptTicket } from '../tickets/read-tickets.js'
-import { TicketWriter, type TicketTargets } from '../tickets/writing/writer.js'
-import type { TicketStore } from '../tickets/store.js'
+import { TicketWriter, type TicketTargets, type WholeTicket } from '../tickets/writing/writer.js'
 import type { Ticket } from '../tickets/ticket.js'
 import type { Target } from '../verbs/target.js'
 import type { Parts } from './parts.js'
@@ -60,12 +63,11 @@ export interface SharedTicketOptions extends TicketTargets {
   readonly parts: Parts
   /** What each balancer was pointed at that was not read yet. */
   readonly waiting: ReadonlyMap<string, Target>
+  readonly clock: Clock
+  readonly waits?: Waits
 }
 
-/**
- * One ticket of a drain over several balancers. Each part writes its own to a store of its own, which
- * keeps them here and writes the whole to the caller's.
- */
+/** One ticket of a drain over several balancers. Each part writes its own here, and the whole goes to the caller's store. */
 export class SharedTicket {
   readonly #options: SharedTicketOptions
   readonly #known = new Map<string, Ticket>()
@@ -75,13 +77,18 @@ export class SharedTicket {
 
   constructor(options: SharedTicketOptions) {
     this.#options = options
-    const { id, store, onTicket } = options
-    this.#writer = new TicketWriter(id, { store, onTicket })
+    const { id, clock, waits } = options
+    this.#writer = new TicketWriter(id, options, clock, undefined, waits)
     this.#waiting = new Map(options.waiting)
   }
 
   get kept(): boolean {
     return this.#writer.kept
+  }
+
+  /** See {@link TicketWriter.why}. */
+  get why(): Omit<Why, 'ref'> | undefined {
+    return this.#writer.why
   }
 
   /** What a part knows before anything is changed. */
@@ -96,29 +103,25 @@ export class SharedTicket {
   }
 
   /** Where one part keeps its ticket. */
-  storeFor(key: string, provider: DrainableProvider): TicketStore {
+  part(key: string, provider: DrainableProvider): WholeTicket {
+    const writer = this.#writer
     return {
-      get: async (id) => {
-        const known = this.#known.get(key)
-        if (known !== undefined) return known
-        return this.#stored(id, key, provider)
+      get peer() {
+        return writer.peer
       },
-      set: async (_, ticket) => {
-        this.#known.set(key, ticket as Ticket)
+      earlier: async (asked) => this.#known.get(key) ?? (await this.#stored(asked, key, provider)),
+      save: async (ticket, limit) => {
+        this.#known.set(key, ticket)
         this.#waiting.delete(key)
         this.#dropped.delete(key)
-        await this.#writer.save(() => this.join())
+        await writer.save(() => this.join(), limit)
       },
-      delete: async () => {
+      drop: async (limit) => {
         this.#dropped.add(key)
-        if (
-          [...this.#known.keys()].every((each) => this.#dropped.has(each)) &&
-          this.#waiting.size === 0
-        )
-          await this.#writer.drop()
-        else await this.#writer.save(() => this.join())
+        const isLast = [...this.#known.keys()].every((each) => this.#dropped.has(each))
+        if (isLast && this.#waiting.size === 0) await writer.drop(limit)
+        else await writer.save(() => this.join(), limit)
       },
-      keys: () => [this.#options.id],
     }
   }
 
@@ -129,9 +132,13 @@ export class SharedTicket {
   }
 
   /** An earlier ticket of the same id: what it still owes is taken over, part by part. */
-  async #stored(id: string, key: string, provider: DrainableProvider): Promise<unknown> {
-    const { store } = this.#options
-    const kept = store && (await keptTicket(store, id))
+  async #stored(
+    asked: Asked,
+    key: string,
+    provider: DrainableProvider,
+  ): Promise<Ticket | undefined> {
+    const { store, id } = this.#options
+    const kept = store && (await keptTicket(store, id, asked))
     return kept && sliceTicket(kept, key, provider)
   }
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
+import type { Waits } from '../../provider/abort.js'
 import { wallOf, type Clock } from '../../provider/clock.js'
 import type { CallContext } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
@@ -30,6 +31,8 @@ export interface LeadershipOptions {
   readonly owner?: string | undefined
   /** The name of the called function, for messages. */
   readonly subject: string
+  /** Told of the calls that have no answer yet. */
+  readonly waits?: Waits
 }
 
 /** A contender for one lease. */
@@ -84,9 +87,10 @@ export class Leadership {
   }
 
   #ask: Ask = (what, limit, signals, call) => {
-    const { lease, clock } = this.#options
+    const { lease, clock, waits } = this.#options
     const peer = `the lease ${quote(lease.name)}`
-    return bounded({ provider: lease.name, peer, what, clock, signals, limit }, call)
+    const waiting = waits && (() => waits.begin('lease', () => peer))
+    return bounded({ provider: lease.name, peer, what, clock, signals, limit, waiting }, call)
   }
 }
 

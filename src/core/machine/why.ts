@@ -74,7 +74,7 @@ function explainNext(state: DrainState, say: Say): void {
     return
   }
   if (pending !== null) {
-    say('not-in-force', `${name}: the balancer has not answered '${pending.change.kind}' yet`, more)
+    say('not-in-force', `${name}: '${pending.change.kind}' has no answer yet`, more)
     return
   }
   say('settling', `${name}: the next look decides`, more)

@@ -6,7 +6,8 @@ import { onEach } from '../combined/each.js'
 import { partsOf, type Parts } from '../combined/parts.js'
 import { tagError, tagRef } from '../combined/tag.js'
 import { SharedTicket } from '../combined/ticket.js'
-import type { TicketStore } from '../tickets/store.js'
+import { FIRST_ANSWER } from '../tickets/calls.js'
+import type { WholeTicket } from '../tickets/writing/writer.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
 import { parseTarget, type Target } from '../verbs/target.js'
 import { judge, tagJudged, type Judged, type Question } from './judge.js'
@@ -56,13 +57,13 @@ export async function judgeAll(
     const judged = await ask(provider, question)
     return { judged: judged === undefined ? [] : [judged], away, refused: [] }
   }
-  const storeFor = storesOf(provider, parts, resolved)
+  const partOf = partsOfTicket(provider, parts, resolved)
   const answers = await onEach(target, parts, subject, resolved, (part, own, key) =>
     ask(
       part,
       {
         target: parseTarget(own, subject),
-        resolved: { ...resolved, tickets: storeFor(key, part) },
+        resolved: { ...resolved, tickets: undefined, whole: partOf(key, part) },
         subject,
         groupOf: (ref) => groupOf(tagRef(ref, key)),
       },
@@ -75,21 +76,14 @@ export async function judgeAll(
 }
 
 /** Each part reads its own part of the shared ticket. */
-function storesOf(
+function partsOfTicket(
   provider: DrainableProvider,
   parts: Parts,
-  { tickets: store, id }: ResolvedPolicy,
-): (key: string, part: DrainableProvider) => TicketStore | undefined {
+  { tickets: store, id, clock }: ResolvedPolicy,
+): (key: string, part: DrainableProvider) => WholeTicket | undefined {
   if (store === undefined || id === undefined) return () => undefined
-  const shared = new SharedTicket({
-    id,
-    provider,
-    parts,
-    waiting: new Map(),
-    store,
-    onTicket: undefined,
-  })
-  return (key, part) => shared.storeFor(key, part)
+  const shared = new SharedTicket({ id, provider, parts, waiting: new Map(), store, clock })
+  return (key, part) => shared.part(key, part)
 }
 
 async function earlierOf(
@@ -98,7 +92,9 @@ async function earlierOf(
   provider: DrainableProvider,
 ): Promise<readonly DrainableError[]> {
   try {
-    await checkEarlier(resolved, keys, provider)
+    const { clock, signal } = resolved
+    const signals = signal === undefined ? [] : [signal]
+    await checkEarlier(resolved, keys, provider, { clock, limit: FIRST_ANSWER, signals })
     return []
   } catch (thrown) {
     return [toDrainableError(thrown, provider.name, 'plan()')]

@@ -31,7 +31,13 @@ export class KeptOut {
         if (event.type === 'fault' || event.type === 'overruled') emit(event)
       },
       tickets: undefined,
-      onTicket: (ticket) => this.#keep(ticket, drain),
+      onTicket: undefined,
+      whole: {
+        get peer() {
+          return context.ledger.peer
+        },
+        save: (ticket, limit) => this.#keep(ticket, drain, limit),
+      },
     }
     this.#handle = openResumed(provider, { ...drain, deadline: null }, resolved, subject).handle
   }
@@ -42,9 +48,9 @@ export class KeptOut {
     this.#isOver = true
   }
 
-  async #keep(ticket: Ticket, { policy, deadline }: Ticket): Promise<void> {
+  async #keep(ticket: Ticket, { policy, deadline }: Ticket, limit: number): Promise<void> {
     if (this.#isOver) return
     this.#server.drain = { ...ticket, policy, deadline }
-    await this.#context.ledger.save()
+    await this.#context.ledger.save(limit)
   }
 }

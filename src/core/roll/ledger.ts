@@ -1,6 +1,9 @@
+import type { Waits } from '../../provider/abort.js'
 import { wallOf, type Clock } from '../../provider/clock.js'
 import type { MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
+import type { Why } from '../../provider/report.js'
+import { LATER_ANSWER } from '../tickets/calls.js'
 import { stampOf } from '../tickets/host.js'
 import type { TicketHead } from '../tickets/writing/keeper.js'
 import type { RollData, RolledServer, Ticket } from '../tickets/ticket.js'
@@ -34,12 +37,23 @@ export class RollLedger {
     }: { readonly plan: RollData['plan']; readonly servers: readonly ServerState[] },
     targets: TicketTargets,
     clock: Clock,
+    waits: Waits,
   ) {
     this.plan = plan
     this.servers = servers
     this.head = head
-    this.#writer = new TicketWriter(head.id, targets, head.lease)
+    this.#writer = new TicketWriter(head.id, targets, clock, head.lease, waits)
     this.#clock = clock
+  }
+
+  /** See {@link TicketWriter.peer}. */
+  get peer(): string {
+    return this.#writer.peer
+  }
+
+  /** See {@link TicketWriter.why}. */
+  get why(): Omit<Why, 'ref'> | undefined {
+    return this.#writer.why
   }
 
   /** The ticket as of now. */
@@ -53,14 +67,14 @@ export class RollLedger {
     }
   }
 
-  /** Writes the ticket; rejects where the store or `onTicket` failed. */
-  save(): Promise<void> {
-    return this.#writer.save(() => this.ticket())
+  /** Writes the ticket; rejects where the store or `onTicket` failed, or did not answer. */
+  save(limit = LATER_ANSWER): Promise<void> {
+    return this.#writer.save(() => this.ticket(), limit)
   }
 
   /** Forgets the ticket: there is nothing to go on with, nor to undo. */
   drop(): Promise<void> {
-    return this.#writer.drop()
+    return this.#writer.drop(LATER_ANSWER)
   }
 }
 

@@ -41,3 +41,19 @@ export function noPlaceLeft({ servers, plan }: RollLedger): DrainableError {
     { cause, ...(out[0]?.refs[0] === undefined ? {} : { ref: out[0].refs[0] }) },
   )
 }
+
+/** Which comes first where a roll goes on: what is out already, or was left so. */
+const FIRST: readonly ServerState['state'][] = ['acted', 'acting', 'draining', 'failed']
+
+/** The servers that are not done, in the order in which a roll takes them. */
+export function inOrder(servers: readonly ServerState[]): ServerState[] {
+  const rank = ({ state, drain }: ServerState): number => {
+    const at = FIRST.indexOf(state)
+    return at < 0 || (state === 'failed' && drain === null) ? FIRST.length : at
+  }
+  return servers
+    .filter(({ state }) => state !== 'done')
+    .map((server, n) => ({ server, n }))
+    .sort((a, b) => rank(a.server) - rank(b.server) || a.n - b.n)
+    .map(({ server }) => server)
+}

@@ -1,4 +1,5 @@
 import { DrainableError } from '../../provider/error.js'
+import type { Asked } from '../tickets/calls.js'
 import { keptTicket } from '../tickets/read-tickets.js'
 import type { TicketStore } from '../tickets/store.js'
 import type { RollData, Ticket } from '../tickets/ticket.js'
@@ -11,12 +12,13 @@ import type { RollData, Ticket } from '../tickets/ticket.js'
  */
 export async function newestRoll(
   store: TicketStore | undefined,
+  asked: Asked,
   { id }: Ticket,
   given: RollData,
   subject: string,
 ): Promise<RollData> {
   if (store === undefined) return given
-  const kept = await keptTicket(store, id, `${subject}: ticket '${id}'`)
+  const kept = await keptTicket(store, id, asked, `${subject}: ticket '${id}'`)
   if (kept === undefined)
     throw new DrainableError(
       'CONFLICT',

@@ -1,3 +1,4 @@
+import { abortable } from '../../provider/abort.js'
 import { canonicalAddress } from '../../provider/address.js'
 import { wallOf } from '../../provider/clock.js'
 import type { MemberRef } from '../../provider/contract.js'
@@ -107,7 +108,7 @@ export class OneServer {
   /** @returns how it ended, where it ended before it could be opened again */
   async #drainAndAct(): Promise<ServerEnd | undefined> {
     const { server } = this
-    const { ledger, signal, emit, act, policy } = this.#context
+    const { signal, emit, act, policy } = this.#context
     server.error = null
     await this.#kept?.end()
     signal.throwIfAborted()
@@ -124,9 +125,8 @@ export class OneServer {
       if (error !== undefined) return await this.#notDrained(report, error)
       const other = this.#movedTo(report)
       if (other !== undefined) return await this.#putBack(other)
-      server.attempt += 1
-      server.state = 'acting'
-      await ledger.save()
+      const unkept = await this.#announceAct()
+      if (unkept !== undefined) return await this.#putBack(unkept)
       // The process may have stood still meanwhile: another one may roll by now.
       const refusal = policy.term?.permit()
       if (refusal !== undefined) {
@@ -136,7 +136,7 @@ export class OneServer {
       emit({ ...this.event('act'), attempt: server.attempt })
       await run.act((lost) => this.#act(act, report, lost))
       server.state = 'acted'
-      await ledger.save()
+      await this.#save()
       await handle.release()
       return undefined
     } catch (thrown) {
@@ -149,13 +149,19 @@ export class OneServer {
 
   #begin(): ReturnType<typeof openAny> {
     const { server } = this
-    const { provider, subject, policy, emit } = this.#context
+    const { provider, subject, policy, emit, ledger } = this.#context
     const resolved: ResolvedPolicy = {
       ...policy,
       signal: undefined, // the roll's own: it decides what an abort means
       onEvent: emit,
       tickets: undefined,
-      onTicket: (ticket) => this.#keep(ticket),
+      onTicket: undefined,
+      whole: {
+        get peer() {
+          return ledger.peer
+        },
+        save: (ticket, limit) => this.#keep(ticket, limit),
+      },
     }
     const { drain } = server
     const knows = drain !== null && (drain.members.length > 0 || partsOf(provider) !== undefined)
@@ -174,10 +180,10 @@ export class OneServer {
   }
 
   /** The first change of a drain waits until the roll's ticket has it. */
-  async #keep(ticket: Ticket): Promise<void> {
+  async #keep(ticket: Ticket, limit: number): Promise<void> {
     if (this.#isOver) return
     this.server.drain = ticket
-    await this.#context.ledger.save()
+    await this.#context.ledger.save(limit)
   }
 
   async #act(act: RollOptions['act'], drained: DrainReport, lost: AbortSignal): Promise<void> {
@@ -240,19 +246,19 @@ export class OneServer {
         server.error = error
         if (server.drain !== null) return this.#failed(error)
         server.state = 'postponed'
-        await ledger.save()
+        await this.#save()
         return 'failed'
       }
       server.state = 'postponed'
       server.error = error
-      await ledger.save()
+      await this.#save()
       return 'postponed'
     }
     // Where the policy says so, a busy server is left drained; any other was not acted on, so it goes back.
     if (report.outcome === 'timeout') return this.#failed(error)
     if (!(await this.#restored()) || !atMinimum || !hasOthers()) return this.#failed(error)
     server.state = 'waiting'
-    await ledger.save()
+    await this.#save()
     return 'minimum'
   }
 
@@ -291,25 +297,57 @@ export class OneServer {
 
   async #failed(error: DrainableError): Promise<ServerEnd> {
     const { server } = this
-    const { ledger, emit } = this.#context
     server.state = 'failed'
     server.error = error
-    // What can't be written now is in the next writing, or in the report.
-    await ledger.save().catch(() => undefined)
-    emit({ ...this.event('failed'), error })
+    await this.#save().catch(() => undefined)
+    this.#context.emit({ ...this.event('failed'), error })
     return 'failed'
   }
 
   /** Opens it again and sees it healthy. */
   async #open(): Promise<void> {
     const { server } = this
-    const { ledger, emit } = this.#context
+    const { emit } = this.#context
     emit(this.event('ready'))
     await this.#opening.open()
     this.#forget()
     server.state = 'done'
-    await ledger.save()
+    await this.#save()
     emit(this.event('healthy'))
+  }
+
+  /** Before `act` is called its ticket must say so; returns why it does not. */
+  async #announceAct(): Promise<DrainableError | undefined> {
+    const { server } = this
+    const { ledger, signal } = this.#context
+    server.attempt += 1
+    server.state = 'acting'
+    try {
+      await abortable(ledger.save(), signal)
+      return undefined
+    } catch (thrown) {
+      server.attempt -= 1
+      server.state = 'draining'
+      signal.throwIfAborted()
+      if (isDrainableError(thrown, 'NOT_LEADER')) throw thrown
+      return unsaved(thrown)
+    }
+  }
+
+  /**
+   * What can't be written now is said, and in the next writing.
+   *
+   * @throws `NOT_LEADER` where a later holder of the lease goes on
+   */
+  async #save(): Promise<void> {
+    const { ledger, signal, emit, stamp } = this.#context
+    try {
+      await abortable(ledger.save(), signal)
+    } catch (thrown) {
+      if (isDrainableError(thrown, 'NOT_LEADER')) throw thrown
+      if (!signal.aborted)
+        emit({ type: 'fault', at: stamp(), ref: this.#ref, error: unsaved(thrown) })
+    }
   }
 
   /** Its first member stands for it where one has to be named. */
@@ -324,6 +362,11 @@ export class OneServer {
     const name = formatRef(this.#ref)
     return address === null ? name : `${name} (${quote(address)})`
   }
+}
+
+function unsaved(cause: unknown): DrainableError {
+  const words = `the ticket could not be saved: ${wordsOf(cause)}`
+  return new DrainableError('TICKET_INVALID', words, { cause })
 }
 
 /** How an undo ends where nothing of ours is left on the member. */

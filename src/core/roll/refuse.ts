@@ -3,6 +3,7 @@ import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { checkKeys } from '../combined/divide.js'
 import { partsOf } from '../combined/parts.js'
+import type { Asked } from '../tickets/calls.js'
 import { keptTicket } from '../tickets/read-tickets.js'
 import type { RollData } from '../tickets/ticket.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
@@ -46,10 +47,11 @@ export function refuseUnchecked(
 export async function refuseEarlier(
   { tickets: store }: ResolvedPolicy,
   id: string | undefined,
+  asked: Asked,
   subject: string,
 ): Promise<void> {
   if (store === undefined || id === undefined) return
-  const kept = await keptTicket(store, id, `${subject}: ticket '${id}'`)
+  const kept = await keptTicket(store, id, asked, `${subject}: ticket '${id}'`)
   if (kept === undefined) return
   const way =
     kept.roll === undefined

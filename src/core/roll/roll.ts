@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import type { Waits } from '../../provider/abort.js'
 import { pause, systemClock, wallOf, type Clock } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { RollReport } from '../../provider/report.js'
 import { partsOf } from '../combined/parts.js'
+import { FIRST_ANSWER, type Asked } from '../tickets/calls.js'
 import type { TicketHead } from '../tickets/writing/keeper.js'
 import { judgeOwner, ownerHere } from '../tickets/owner.js'
 import { checkTicket, parseTicket, type RollData, type Ticket } from '../tickets/ticket.js'
@@ -149,17 +151,19 @@ export function resumeRoll(
   const head = { ...headOf(provider, policy, known.id), startedAt: known.startedAt }
   const spec = { provider, subject, policy, act: call.act, check: call.waitHealthy }
   const [first] = servers.flatMap(({ refs }) => refs)
-  return open(spec, call.onEvent, async (aborted, waits) => {
+  return open(spec, call.onEvent, async (aborted, say, waits) => {
     const { leave, claim } = enterRoll(provider, known.id, subject)
     let term: Term | undefined
     try {
       claim(servers.flatMap(({ refs, state }) => (state === 'done' ? [] : refs)))
-      term = await takeLease(call.lease, policy, aborted, subject, (text) =>
-        waits(first === undefined ? [] : [{ code: 'lease', ref: first, text }]),
+      term = await takeLease(call.lease, policy, { signal: aborted, waits }, subject, (text) =>
+        say(first === undefined ? [] : [{ code: 'lease', ref: first, text }]),
       )
+      const asked = askedOf(policy, aborted, waits)
       const left =
-        term === undefined ? servers : thaw(await newestRoll(tickets, known, data, subject))
-      return prepared(provider, policy, { head, plan: data.plan, servers: left, leave, term })
+        term === undefined ? servers : thaw(await newestRoll(tickets, asked, known, data, subject))
+      const { plan } = data
+      return prepared(provider, policy, { head, plan, servers: left, leave, term, waits })
     } catch (error) {
       await term?.release()
       leave()
@@ -179,12 +183,13 @@ function begin(
   const settings = parseRoll(options, subject)
   const { policy, act, check, lease, onEvent } = settings
   const id = policy.id ?? randomUUID()
-  const handle = open({ provider, subject, policy, act, check }, onEvent, async (signal) => {
+  const spec = { provider, subject, policy, act, check }
+  const handle = open(spec, onEvent, async (signal, _, waits) => {
     const { leave, claim } = enterRoll(provider, id, subject)
     let term: Term | undefined
     try {
-      term = await takeLease(lease, policy, signal, subject)
-      await refuseEarlier(policy, id, subject)
+      term = await takeLease(lease, policy, { signal, waits }, subject)
+      await refuseEarlier(policy, id, askedOf(policy, signal, waits), subject)
       const call = { clock: policy.clock, signal }
       const found = await findServers(provider, targets, call, settings.grouping, subject)
       const plan = settings.planFor(found.length, subject)
@@ -199,7 +204,7 @@ function begin(
         drain: null,
       }))
       const head = headOf(provider, policy, id)
-      return prepared(provider, policy, { head, plan, servers, leave, term })
+      return prepared(provider, policy, { head, plan, servers, leave, term, waits })
     } catch (error) {
       await term?.release()
       leave()
@@ -228,18 +233,26 @@ function prepared(
     servers,
     leave,
     term,
+    waits,
   }: {
     readonly head: TicketHead
     readonly plan: RollData['plan']
     readonly servers: RollLedger['servers']
     readonly leave: () => void
     readonly term: Term | undefined
+    readonly waits: Waits
   },
 ): Prepared {
   const { clock, tickets: store, onTicket, data } = policy
   const marked = term === undefined ? head : { ...head, lease: term.mark }
-  const ledger = new RollLedger(marked, { plan, servers }, { store, onTicket }, clock)
+  const ledger = new RollLedger(marked, { plan, servers }, { store, onTicket }, clock, waits)
   return { ledger, leave, term, spread: Spread.of(provider, clock, data.keepReady, servers) }
+}
+
+/** How a store is asked before anything is changed. */
+function askedOf({ clock }: ResolvedPolicy, signal: AbortSignal, waits: Waits): Asked {
+  const waiting = (): (() => void) => waits.begin('ticket', () => 'the ticket store')
+  return { clock, limit: FIRST_ANSWER, signals: [signal], waiting }
 }
 
 function headOf(
@@ -275,20 +288,20 @@ function headOf(
 async function takeLease(
   wish: LeaseWish | undefined,
   { clock, owner }: ResolvedPolicy,
-  signal: AbortSignal,
+  { signal, waits }: { readonly signal: AbortSignal; readonly waits: Waits },
   subject: string,
-  waits?: (text: string) => void,
+  say?: (text: string) => void,
 ): Promise<Term | undefined> {
   if (wish === undefined) return undefined
   const { lease, ttl } = wish
-  const leadership = new Leadership({ lease, ttl, clock, owner, subject })
-  const until = clock.now() + (waits === undefined ? 0 : ttl + leadership.retry)
+  const leadership = new Leadership({ lease, ttl, clock, owner, subject, waits })
+  const until = clock.now() + (say === undefined ? 0 : ttl + leadership.retry)
   for (;;) {
     const answer = await leadership.acquire(signal)
     if (!('holder' in answer)) return answer
     const refusal = leadership.refusal(answer.holder)
     if (clock.now() >= until) throw refusal
-    waits?.(`${refusal.message}; the roll waits for it until ${dateOf(clock, until)}`)
+    say?.(`${refusal.message}; the roll waits for it until ${dateOf(clock, until)}`)
     await pause(clock, leadership.retry, signal)
   }
 }

@@ -1,15 +1,17 @@
+import { abortable, Waits } from '../../provider/abort.js'
 import { pause, wallOf, type Clock } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { RollReport, Why } from '../../provider/report.js'
 import { toDrainableError } from '../../provider/thrown.js'
 import type { Term } from '../lease/leadership.js'
+import { FIRST_ANSWER } from '../tickets/calls.js'
 import type { Ticket } from '../tickets/ticket.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
 import type { RollEvent } from './events.js'
 import type { RollLedger, ServerState } from './ledger.js'
 import { KeptOut } from './kept-out.js'
-import { holdsAnything, isOut, noPlaceLeft } from './left.js'
+import { holdsAnything, inOrder, isOut, noPlaceLeft } from './left.js'
 import { OneServer, type ServerEnd } from './one-server.js'
 import type { OwnHealthCheck } from '../runner/run-spec.js'
 import type { RollOptions } from './options.js'
@@ -28,10 +30,14 @@ export interface RollSpec {
   readonly prepare: Prepare
 }
 
-/** @param waits - told what it waits for, and of nothing where that is over */
+/**
+ * @param say - told what it waits for, and of nothing where that is over
+ * @param waits - the calls of store and lease that have no answer yet
+ */
 export type Prepare = (
   signal: AbortSignal,
-  waits: (why: readonly Why[]) => void,
+  say: (why: readonly Why[]) => void,
+  waits: Waits,
 ) => Promise<Prepared> | Prepared
 
 /** What is known before anything is changed. */
@@ -65,7 +71,8 @@ export class RollRun {
   readonly #kept = new Map<ServerState, KeptOut>()
   #prepared: Prepared | undefined
   /** What it waits for before it begins. */
-  #waits: readonly Why[] = []
+  #said: readonly Why[] = []
+  readonly #waits: Waits
   readonly #ready: Promise<void>
   /** Why no other server begins. */
   #stopped: DrainableError | 'asked' | undefined
@@ -88,6 +95,7 @@ export class RollRun {
     this.#spec = spec
     this.#clock = spec.policy.clock
     this.#startedAt = this.#clock.now()
+    this.#waits = new Waits(this.#clock)
     const { signal } = spec.policy
     const onAbort = (): void => this.#abort.abort(signal?.reason)
     if (signal?.aborted === true) onAbort()
@@ -105,11 +113,21 @@ export class RollRun {
   /** What the servers under way wait for, and why the next one, or all of it, does not begin. */
   why(): readonly Why[] {
     if (this.#ended !== undefined) return []
-    if (this.#prepared === undefined) return this.#waits
-    const said = [...this.#active].flatMap((one) => one.why())
+    if (this.#prepared === undefined) return [...this.#whyUnanswered(), ...this.#said]
+    const servers = [...this.#active].flatMap((one) => one.why())
+    const said = [...this.#whyUnanswered(), ...servers]
     const { ref, message } = this.#refused ?? {}
     if (ref === undefined || message === undefined) return said
     return [...said, { code: 'pool-at-minimum', ref, text: message }]
+  }
+
+  /** What of its store or its lease does not answer. */
+  #whyUnanswered(): readonly Why[] {
+    const { ledger } = this.#prepared ?? {}
+    const why = ledger === undefined ? this.#waits.why : ledger.why
+    if (why === undefined) return []
+    const [server = ledger?.servers[0]] = [...this.#active].map((one) => one.server)
+    return [{ ...why, ref: server?.refs[0] ?? { pool: '*', member: '*' } }]
   }
 
   /** The ticket as of now; rejects where the roll could not begin. */
@@ -138,7 +156,7 @@ export class RollRun {
     const { signal } = this.#abort
     try {
       signal.throwIfAborted()
-      this.#prepared = await this.#spec.prepare(signal, (why) => (this.#waits = why))
+      this.#prepared = await this.#spec.prepare(signal, (why) => (this.#said = why), this.#waits)
     } catch (thrown) {
       if (!signal.aborted) this.#stopped = this.#toError(thrown)
     }
@@ -177,7 +195,7 @@ export class RollRun {
   /** Begins servers as others come back, until there is none left or none may begin. */
   async #roll({ ledger }: Prepared): Promise<void> {
     this.#queue = inOrder(ledger.servers)
-    await ledger.save()
+    await abortable(ledger.save(FIRST_ANSWER), this.#abort.signal)
     for (;;) {
       const woken = new Promise<void>((resolve) => (this.#wake = resolve))
       const begun = this.#beginSome()
@@ -341,8 +359,11 @@ export class RollRun {
     await Promise.all([...this.#kept.values()].map((kept) => kept.end()))
     if (this.#prepared === undefined) return
     const { ledger, leave, term } = this.#prepared
-    const writing = report.outcome === 'done' ? ledger.drop() : ledger.save()
-    await writing.catch(() => undefined)
+    const isDone = report.outcome === 'done'
+    await (isDone ? ledger.drop() : ledger.save()).catch((cause: unknown) => {
+      const [ref = { pool: '*', member: '*' }] = ledger.servers[0]?.refs ?? []
+      this.#spec.emit({ type: 'fault', at: this.#stamp(), ref, error: this.#toError(cause) })
+    })
     await term?.release()
     leave()
   }
@@ -371,19 +392,4 @@ export class RollRun {
   #stamp(): string {
     return new Date(wallOf(this.#clock)).toISOString()
   }
-}
-
-/** Which comes first where a roll goes on: what is out already, or was left so. */
-const FIRST: readonly ServerState['state'][] = ['acted', 'acting', 'draining', 'failed']
-
-function inOrder(servers: readonly ServerState[]): ServerState[] {
-  const rank = ({ state, drain }: ServerState): number => {
-    const at = FIRST.indexOf(state)
-    return at < 0 || (state === 'failed' && drain === null) ? FIRST.length : at
-  }
-  return servers
-    .filter(({ state }) => state !== 'done')
-    .map((server, n) => ({ server, n }))
-    .sort((a, b) => rank(a.server) - rank(b.server) || a.n - b.n)
-    .map(({ server }) => server)
 }

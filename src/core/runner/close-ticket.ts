@@ -4,7 +4,10 @@ import { owesUndo } from '../machine/ledger/owner.js'
 import { ownOf, type DrainState } from '../machine/state.js'
 import { leaveTicket } from './balancer/balancer.js'
 import { forgetTicket, leaveTicketBehind } from './balancer/left-tickets.js'
-import { settledWithin, STORE_LIMIT } from './look/call.js'
+import { DrainableError } from '../../provider/error.js'
+import { wordsOf } from '../../provider/thrown.js'
+import { LATER_ANSWER } from '../tickets/calls.js'
+import { settledWithin } from './look/call.js'
 import type { RunState } from './run-state.js'
 
 /** Called at the end of a run: deletes a ticket with nothing left to undo. */
@@ -18,8 +21,7 @@ export async function closeTicket(run: RunState, report: DrainReport): Promise<v
   const drop = gone || (over && !owes && !holds)
   if (!drop) leaveTicketOpen(run)
   const written = drop ? dropUnlessKept(run) : sender?.save()
-  // If the ticket can't be deleted, it stays and is found as an orphan.
-  await settledWithin(written ?? Promise.resolve(), spec.clock, STORE_LIMIT)
+  await settledWithin(written ?? Promise.resolve(), spec.clock, LATER_ANSWER)
 }
 
 /** Called at the end of an undo: keeps the ticket if something could not be undone. */
@@ -29,7 +31,7 @@ export async function closeUndone(run: RunState): Promise<void> {
     (state) => state.phase !== 'removed' && (owesStill(state) || state.ending.ended?.error != null),
   )
   const written = owes ? sender?.save() : dropUnlessKept(run)
-  await settledWithin(written ?? Promise.resolve(), spec.clock, STORE_LIMIT)
+  await settledWithin(written ?? Promise.resolve(), spec.clock, LATER_ANSWER)
 }
 
 /** The ticket stays: it is deleted once `ready()` has opened all its members. */
@@ -48,11 +50,23 @@ export function leaveTicketOpen(run: RunState): void {
 /**
  * Deletes the ticket, unless another run of this process continues it for other members, or for its later changes.
  */
-function dropUnlessKept({ keeper, spec }: RunState): Promise<void> | undefined {
+function dropUnlessKept(run: RunState): Promise<void> | undefined {
+  const { keeper, spec } = run
   if (keeper !== undefined) forgetTicket(spec.provider, keeper.head.id)
-  if (keeper === undefined || !leaveTicket(spec.provider, keeper.head.id)) return keeper?.drop()
+  if (keeper === undefined) return undefined
+  if (!leaveTicket(spec.provider, keeper.head.id)) return dropTicket(run)
   keeper.yield()
   return keeper.written()
+}
+
+/** If the ticket can't be deleted, it stays and is found as an orphan. */
+async function dropTicket(run: RunState): Promise<void> {
+  try {
+    await run.keeper?.drop(LATER_ANSWER)
+  } catch (cause) {
+    const words = `the ticket could not be deleted: ${wordsOf(cause)}`
+    run.fault(new DrainableError('TICKET_INVALID', words, { cause }))
+  }
 }
 
 /**
@@ -67,10 +81,10 @@ function owesStill(state: DrainState): boolean {
 
 /** Called at a release: writes a complete ticket, because the process can end next. */
 export async function flushTicket({ keeper, spec }: RunState): Promise<void> {
-  if (keeper?.kept === true) await settledWithin(keeper.written(), spec.clock, STORE_LIMIT)
+  if (keeper?.kept === true) await settledWithin(keeper.written(), spec.clock, LATER_ANSWER)
 }
 
 /** Called when another run continues the ticket: waits for this run's writes, and prevents later ones. */
 export async function handOverTicket({ keeper, spec }: RunState): Promise<void> {
-  if (keeper !== undefined) await settledWithin(keeper.handOver(), spec.clock, STORE_LIMIT)
+  if (keeper !== undefined) await settledWithin(keeper.handOver(), spec.clock, LATER_ANSWER)
 }

@@ -3,6 +3,7 @@ import type { DrainReport } from '../../provider/report.js'
 import { closeTicket, leaveTicketOpen } from './close-ticket.js'
 import type { Contest } from './balancer/contest.js'
 import type { InForce } from './in-force.js'
+import { withTicket } from './report.js'
 import { leaveIdle } from './balancer/left-idle.js'
 import type { Looking } from './looking.js'
 import type { RunState } from './run-state.js'
@@ -101,7 +102,7 @@ export class Ending {
     const report = this.#report
     const final =
       life === 'held' || report === undefined ? members.report(this.#run.startedAt) : report
-    const said = this.#givenUp ? abortedReport(final) : final
+    const said = withTicket(this.#givenUp ? abortedReport(final) : final, this.#run.whyTicket)
     this.say(said)
     this.resolve(said)
   }
@@ -177,7 +178,7 @@ export class Ending {
   /** The final or present report. */
   report(): DrainReport {
     const { members, startedAt } = this.#run
-    if (members !== undefined) return members.report(startedAt)
+    if (members !== undefined) return withTicket(members.report(startedAt), this.#run.whyTicket)
     const elapsed = this.#run.since(startedAt)
     return this.#ended ?? { outcome: 'aborted', members: [], elapsed }
   }

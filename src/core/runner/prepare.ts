@@ -115,7 +115,7 @@ function neverRead(
 }
 
 /** The error of a run whose time passed before it could begin. */
-function tooSlow({ spec, unprepared }: RunState): DrainableError {
+function tooSlow({ spec, unprepared, whyTicket }: RunState): DrainableError {
   const { provider, subject, resumed, company } = spec
   // On other balancers something may be held: whoever joins the reports says so.
   const left =
@@ -124,6 +124,10 @@ function tooSlow({ spec, unprepared }: RunState): DrainableError {
       : company !== undefined
         ? ''
         : ', nothing was changed'
+  if (whyTicket !== undefined) {
+    const words = `${subject}: ${whyTicket.text}${left}`
+    return new DrainableError('TICKET_INVALID', words, { retryable: true })
+  }
   const words =
     unprepared === undefined
       ? 'the balancer did not complete its answer before the deadline'

@@ -4,7 +4,7 @@ import { formatDuration } from '../../provider/duration.js'
 import type { MemberRef } from '../../provider/contract.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { printable } from '../../provider/quote.js'
-import type { DrainReport, MemberReport, Outcome } from '../../provider/report.js'
+import type { DrainReport, MemberReport, Outcome, Why } from '../../provider/report.js'
 import type { MachinePolicy } from '../machine/policy.js'
 import { owesUndo } from '../machine/ledger/owner.js'
 import { ownOf, readsMember, type DrainState } from '../machine/state.js'
@@ -122,6 +122,17 @@ export function unread(
 /** The report of several members: the worst of their outcomes. */
 export function reportAll(members: readonly MemberReport[], elapsed: number): DrainReport {
   return { outcome: worst(members.map((member) => member.outcome)), members, elapsed }
+}
+
+/** The report with what is wrong with its ticket, if anything is: nobody would look for that elsewhere. */
+export function withTicket(
+  report: DrainReport,
+  why: Omit<Why, 'ref'> | undefined,
+): DrainReport {
+  const [first, ...others] = report.members
+  if (why === undefined || first === undefined) return report
+  const told = { ...first, why: [...first.why, { ...why, ref: first.ref }] }
+  return { ...report, members: [told, ...others] }
 }
 
 const CODE: Readonly<Record<Outcome, ErrorCode | null>> = {

@@ -98,6 +98,17 @@ export class RunState {
 
   /** Why its members have not reached the goal, or why the run can't be prepared yet. */
   why(): readonly Why[] {
+    const why = this.whyTicket
+    const [ref = { pool: '*', member: '*' }] = this.members?.refs ?? this.named
+    return [...(why === undefined ? [] : [{ ...why, ref }]), ...this.#whyMembers()]
+  }
+
+  /** What is wrong with its ticket. */
+  get whyTicket(): Omit<Why, 'ref'> | undefined {
+    return (this.keeper ?? this.spec.keeper()).why
+  }
+
+  #whyMembers(): readonly Why[] {
     if (this.members !== undefined) return this.members.why()
     if (this.unprepared === undefined || this.life !== 'preparing') return []
     const refs = this.named.length > 0 ? this.named : [{ pool: '*', member: '*' }]

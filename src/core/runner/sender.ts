@@ -1,18 +1,17 @@
 import type { Change, ChangeResult, MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
-import { atLeast } from '../../provider/admin-state.js'
 import { refKey } from '../../provider/member-ref.js'
-import { CALL_LIMIT, STORE_LIMIT } from './look/call.js'
 import type { Permit } from '../lease/permit.js'
 import { isLetGo, type DrainState } from '../machine/state.js'
-import { answerOfStore } from '../tickets/answer.js'
+import { FIRST_ANSWER, LATER_ANSWER } from '../tickets/calls.js'
 import type { TicketKeeper } from '../tickets/writing/keeper.js'
 import type { MemberChange, Members } from './members.js'
 import type { Scheduler } from './look/scheduler.js'
 import { wordsOf } from '../../provider/thrown.js'
 
-/** How long after a failed write the ticket is written again, in milliseconds. */
+/** How long after a failed write the ticket is written again, in milliseconds: doubled with each failure. */
 const SAVE_AGAIN = 1_000
+const SAVE_AGAIN_MOST = 30_000
 
 /** The options of a run's sender. */
 export interface SenderOptions {
@@ -40,6 +39,10 @@ export class Sender {
   readonly #calls = new Map<Change, AbortController>()
   /** Since when the stored ticket is out of date; null: since before the next look. Undefined: it is up to date. */
   #unsavedAt: number | null | undefined
+  /** How many writes have failed since the last one that did not. */
+  #failures = 0
+  /** What was said of them: each thing once. */
+  #said: string | undefined
   /** Whether anything was sent. */
   sent = false
 
@@ -98,19 +101,23 @@ export class Sender {
     const { keeper, members } = this.#options
     this.#unsavedAt = undefined
     try {
-      await keeper?.save(() => members.all)
+      await keeper?.save(() => members.all, LATER_ANSWER)
+      this.#failures = 0
+      this.#said = undefined
     } catch (cause) {
       this.#unsavedAt = null
-      this.#options.fault(unsaved(cause))
+      this.#failures += 1
+      this.#fault(unsaved(cause))
     }
   }
 
-  /** Called at each look: writes an outdated ticket again, at most once a second. */
+  /** Called at each look: writes an outdated ticket again, at most once a second, and less often while that fails. */
   saveAgain(): void {
     if (this.#unsavedAt === undefined) return
     const now = this.#options.scheduler.clock.now()
     this.#unsavedAt ??= now
-    if (now - this.#unsavedAt >= SAVE_AGAIN) void this.save()
+    const wait = Math.min(SAVE_AGAIN_MOST, SAVE_AGAIN * 2 ** Math.max(0, this.#failures - 1))
+    if (now - this.#unsavedAt >= wait) void this.save()
   }
 
   async #send(wished: readonly MemberChange[]): Promise<void> {
@@ -147,27 +154,13 @@ export class Sender {
     changed()
   }
 
-  /**
-   * Writes the ticket before changes are sent. A change waits for its ticket as long as for any call, except one that
-   * puts a hold back or undoes it.
-   */
+  /** Writes the ticket before changes are sent: the first one of a member waits for it, any other one not for long. */
   async #keep(wished: readonly MemberChange[]): Promise<void> {
-    const { members, scheduler, keeper } = this.#options
+    const { members, keeper } = this.#options
     if (keeper?.kept !== true) return
     keeper.takeUp()
-    const limit = wished.every((wish) => this.#isHurried(wish)) ? STORE_LIMIT : CALL_LIMIT
-    await answerOfStore(
-      keeper.save(() => members.all),
-      scheduler.clock,
-      limit,
-    )
-  }
-
-  /** Whether the change leads to a state that is in the ticket already. */
-  #isHurried({ key, change }: MemberChange): boolean {
-    if (change.kind === 'restore') return true
-    const confirmed = this.#options.members.get(key)?.hold.confirmed ?? 'none'
-    return change.kind === 'hold' && atLeast(confirmed, change.to)
+    const limit = wished.some(({ key }) => this.#isFirst(key)) ? FIRST_ANSWER : LATER_ANSWER
+    await keeper.save(() => members.all, limit)
   }
 
   /** Whether this is our first change of the member: without a ticket an undo would be impossible. */
@@ -195,7 +188,7 @@ export class Sender {
    * impossible; later it is a fault, and the drain goes on.
    */
   #notKept(changes: readonly MemberChange[], error: DrainableError): void {
-    const { members, changed, fault } = this.#options
+    const { members, changed } = this.#options
     for (const { key, change } of changes) {
       if (!this.#isFirst(key)) continue
       members.take(key, {
@@ -205,8 +198,14 @@ export class Sender {
       })
       members.take(key, { type: 'end', outcome: 'refused', error })
     }
-    fault(error)
+    this.#fault(error)
     changed()
+  }
+
+  #fault(error: DrainableError): void {
+    if (error.message === this.#said) return
+    this.#said = error.message
+    this.#options.fault(error)
   }
 }
 

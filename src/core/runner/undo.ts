@@ -12,7 +12,7 @@ import type { LastLook } from './last-look.js'
 import type { Looking } from './looking.js'
 import type { Members } from './members.js'
 import { boundPreparing } from './prepare.js'
-import { reportAll, unreached } from './report.js'
+import { reportAll, unreached, withTicket } from './report.js'
 import type { RunSpec } from './run-spec.js'
 import type { RunState } from './run-state.js'
 
@@ -200,10 +200,10 @@ export class Undo {
     ending.leave()
     await closeUndone(this.#run)
     this.#closing = undefined
-    undo.resolve(report)
+    undo.resolve(withTicket(report, this.#run.whyTicket))
     await undo.promise
     if (ending.ended !== undefined) return
-    const aborted = abortedReport(now, this.#before)
+    const aborted = withTicket(abortedReport(now, this.#before), this.#run.whyTicket)
     ending.say(aborted)
     ending.resolve(aborted)
   }

@@ -1,36 +1,32 @@
-import { systemClock } from '../../provider/clock.js'
-import { isDrainableError } from '../../provider/error.js'
-import { isTicketId, parseStored, type TicketStore } from './store.js'
+import { within } from '../../provider/abort.js'
+import { isDamaged, storeBound, type Asked, type StoreCalls } from './calls.js'
+import { isTicketId, parseStored } from './store.js'
 
 /** How long a store may take to show a ticket in its own list, in milliseconds: the drain waits for it. */
 const SHOW_LIMIT = 1_000
 
 /**
- * The part of Keyv 4 to 6 that tells what it holds. In Keyv 5 it is missing where the adapter has
- * none; in Keyv 6 it is always there, and yields nothing then.
+ * Ids that a store lists by itself, some of them perhaps of other things; `undefined` where it lists nothing. Keyv 5 has no
+ * iterator where its adapter has none; that of Keyv 6 is always there, and yields nothing then.
  */
-interface KeyvLike {
-  readonly namespace?: string
-  iterator?(namespace?: string): AsyncIterable<unknown>
+export function listing(calls: StoreCalls): AsyncIterable<string> | undefined {
+  const list = calls.list()
+  if (list === undefined) return undefined
+  return 'keys' in list ? fromKeys(list.keys) : fromEntries(list.entries)
 }
 
-/** Ids that a store lists by itself, some of them perhaps of other things; `undefined` where it lists nothing. */
-export function listing(store: TicketStore): AsyncIterable<string> | undefined {
-  if (typeof store.keys === 'function') return fromKeys(store as Required<TicketStore>)
-  const keyv = store as KeyvLike
-  return typeof keyv.iterator === 'function' ? fromIterator(keyv as Required<KeyvLike>) : undefined
-}
-
-async function* fromKeys(store: Required<TicketStore>): AsyncGenerator<string, void, undefined> {
-  for await (const key of await store.keys()) if (isTicketId(key)) yield key
+async function* fromKeys(keys: AsyncIterable<string>): AsyncGenerator<string, void, undefined> {
+  for await (const key of keys) if (isTicketId(key)) yield key
 }
 
 /**
  * The ticket's own word for its id is taken, where it can be read: Keyv 5 cuts every key at its first
  * `:`, with or without a namespace in front.
  */
-async function* fromIterator(keyv: Required<KeyvLike>): AsyncGenerator<string, void, undefined> {
-  for await (const entry of keyv.iterator(keyv.namespace)) {
+async function* fromEntries(
+  entries: AsyncIterable<unknown>,
+): AsyncGenerator<string, void, undefined> {
+  for await (const entry of entries) {
     const [key, value] = Array.isArray(entry) ? (entry as unknown[]) : []
     const id = typeof key === 'string' ? idIn(key, value) : undefined
     if (id !== undefined && isTicketId(id)) yield id
@@ -42,34 +38,22 @@ async function* fromIterator(keyv: Required<KeyvLike>): AsyncGenerator<string, v
  * Keyv 6 yields nothing where its adapter has none, `@keyv/redis` without a namespace leaves out keys with
  * `::`, and of unstorage's drivers vercel-runtime-cache lists nothing, cloudflare-r2 the first thousand.
  */
-export async function shows(store: TicketStore, id: string): Promise<boolean> {
-  const listed = listing(store)
+export async function shows(calls: StoreCalls, id: string, { clock }: Asked): Promise<boolean> {
+  const listed = listing(calls)
   if (listed === undefined) return false
-  let cancel: (() => void) | undefined
-  let late = false
-  const limit = new Promise<false>((resolve) => {
-    cancel = systemClock.setTimeout(() => {
-      late = true
-      resolve(false)
-    }, SHOW_LIMIT)
-  })
-  const look = async (): Promise<boolean> => {
+  const look = async (signal: AbortSignal): Promise<boolean> => {
     for await (const shown of listed) {
       if (shown === id) return true
-      if (late) return false
+      if (signal.aborted) return false
     }
     return false
   }
-  try {
-    return await Promise.race([look().catch(() => false), limit])
-  } finally {
-    cancel?.()
-  }
+  return within(storeBound({ clock, limit: SHOW_LIMIT }), look).catch(() => false)
 }
 
 /** Whether a ticket is stored under that id. One that can't be read counts: its member may be drained. */
-export async function holdsTicket(store: TicketStore, id: string): Promise<boolean> {
-  return (await ticketAt(store, id)) === id
+export async function holdsTicket(calls: Pick<StoreCalls, 'get'>, id: string): Promise<boolean> {
+  return (await ticketAt(calls, id)) === id
 }
 
 /**
@@ -78,8 +62,11 @@ export async function holdsTicket(store: TicketStore, id: string): Promise<boole
  *
  * @throws what the store threw
  */
-export async function ticketAt(store: TicketStore, key: string): Promise<string | undefined> {
-  return (await readTicket(store, key))?.id
+export async function ticketAt(
+  calls: Pick<StoreCalls, 'get'>,
+  key: string,
+): Promise<string | undefined> {
+  return (await readTicket(calls, key))?.id
 }
 
 /**
@@ -89,14 +76,14 @@ export async function ticketAt(store: TicketStore, key: string): Promise<string 
  * @throws what the store threw
  */
 export async function readTicket(
-  store: TicketStore,
+  calls: Pick<StoreCalls, 'get'>,
   key: string,
 ): Promise<{ readonly id: string; readonly value: unknown } | undefined> {
   let stored: unknown
   try {
-    stored = await store.get(key)
+    stored = await calls.get(key)
   } catch (error) {
-    if (isDrainableError(error, 'TICKET_INVALID')) return { id: key, value: undefined }
+    if (isDamaged(error)) return { id: key, value: undefined }
     throw error
   }
   if (stored === undefined || stored === null) return undefined

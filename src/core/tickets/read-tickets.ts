@@ -1,7 +1,6 @@
-import type { Clock } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { quote } from '../../provider/quote.js'
-import { answerOfStore } from './answer.js'
+import { StoreCalls, type Asked } from './calls.js'
 import { storedTickets } from './saved.js'
 import { parseStored, type TicketStore } from './store.js'
 import { parseTicket, type Ticket } from './ticket.js'
@@ -16,13 +15,13 @@ export type OnUnreadable = (id: string, error: DrainableError) => void
  */
 export async function readTickets(
   store: TicketStore,
-  signal: AbortSignal,
+  asked: Asked,
   subject: string,
   onUnreadable: OnUnreadable | undefined,
 ): Promise<readonly Ticket[]> {
   const tickets: Ticket[] = []
   const damaged: { readonly id: string; readonly error: DrainableError }[] = []
-  for (const { id, value } of await storedTickets(store, signal)) {
+  for (const { id, value } of await storedTickets(store, asked)) {
     try {
       tickets.push(parseTicket(value, `${subject}: ticket '${quote(id)}'`))
     } catch (error) {
@@ -51,11 +50,10 @@ export async function readTickets(
 export async function keptTicket(
   store: TicketStore,
   id: string,
+  asked: Asked,
   subject = `ticket '${id}'`,
-  clock?: Clock,
-  limit?: number,
 ): Promise<Ticket | undefined> {
-  const kept = await answerOfStore(Promise.resolve(store.get(id)), clock, limit)
+  const kept = await new StoreCalls(store, asked).get(id)
   if (kept === undefined || kept === null) return undefined
   const value = parseStored(kept)
   if (value !== undefined) return parseTicket(value, subject)

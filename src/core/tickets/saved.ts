@@ -1,16 +1,15 @@
 import { isDeepStrictEqual } from 'node:util'
-import { abortable } from '../../provider/abort.js'
 import { DrainableError } from '../../provider/error.js'
 import { quote } from '../../provider/quote.js'
-import { answerOfStore } from './answer.js'
+import { askStore, StoreCalls, type Asked } from './calls.js'
 import type { Ticket } from './ticket.js'
 import { listing, readTicket, shows, ticketAt } from './listing.js'
 import { isTicketId, parseStored, type TicketStore } from './store.js'
-import { TicketIndex } from './ticket-index.js'
+import { IndexWriter, TicketIndex } from './ticket-index.js'
 
 /** What this process has written to a store. */
 interface Writer {
-  readonly index: TicketIndex
+  readonly listed: IndexWriter
   /** Ids that the store has shown in its own list, so they need no other. */
   readonly shown: Set<string>
 }
@@ -20,19 +19,23 @@ const writers = new WeakMap<TicketStore, Writer>()
 function writerOf(store: TicketStore): Writer {
   let writer = writers.get(store)
   if (writer === undefined) {
-    writer = { index: new TicketIndex(store), shown: new Set() }
+    writer = { listed: new IndexWriter(), shown: new Set() }
     writers.set(store, writer)
   }
   return writer
+}
+
+function indexOf(calls: StoreCalls, listed: IndexWriter): TicketIndex {
+  return new TicketIndex(calls, undefined, undefined, listed)
 }
 
 /**
  * Writes a ticket and reads it back: some stores report a failed write by nothing at all. When it
  * resolves, {@link listTickets} finds the ticket.
  *
- * @throws what the store threw, or `TICKET_INVALID` where it did not keep what it was given
+ * @throws what the store threw, or `TICKET_INVALID` where it did not answer or keep what it was given
  */
-export async function saveTicket(store: TicketStore, ticket: Ticket): Promise<void> {
+export async function saveTicket(store: TicketStore, ticket: Ticket, asked: Asked): Promise<void> {
   const { id } = ticket
   if (!isTicketId(id)) {
     throw new DrainableError(
@@ -40,28 +43,30 @@ export async function saveTicket(store: TicketStore, ticket: Ticket): Promise<vo
       `'${id}' can't be a ticket's id: expected 1 to 200 letters, digits or _ . : @ -`,
     )
   }
-  const { index, shown } = writerOf(store)
-  const known = shown.has(id) || index.has(id)
-  if (!known) await refuseOther(store, id)
-  if (ticket.lease !== undefined) await refuseOutdated(store, id, ticket.lease)
-  const plain: unknown = JSON.parse(JSON.stringify(ticket))
-  await store.set(id, plain)
-  if (!isDeepStrictEqual(parseStored(await store.get(id)), plain)) {
-    throw new DrainableError(
-      'TICKET_INVALID',
-      `the ticket store did not keep ticket '${id}', check that it can write`,
-    )
-  }
-  if (!known && (await shows(store, id))) shown.add(id)
-  if (!shown.has(id)) await index.add(id)
+  const { listed, shown } = writerOf(store)
+  await askStore(store, asked, async (calls) => {
+    const known = shown.has(id) || listed.ids.has(id)
+    if (!known) await refuseOther(calls, id)
+    if (ticket.lease !== undefined) await refuseOutdated(calls, id, ticket.lease)
+    const plain: unknown = JSON.parse(JSON.stringify(ticket))
+    await calls.set(id, plain)
+    if (!isDeepStrictEqual(parseStored(await calls.get(id)), plain)) {
+      throw new DrainableError(
+        'TICKET_INVALID',
+        `the ticket store did not keep ticket '${id}', check that it can write`,
+      )
+    }
+    if (!known && (await shows(calls, id, asked))) shown.add(id)
+    if (!shown.has(id)) await indexOf(calls, listed).add(id)
+  })
 }
 
 /**
  * Writes over no ticket of another id: Keyv 5 takes `app:x` for `x` in its namespace `app`, and some
  * disks take `A` for `a`.
  */
-async function refuseOther(store: TicketStore, id: string): Promise<void> {
-  const other = await ticketAt(store, id)
+async function refuseOther(calls: StoreCalls, id: string): Promise<void> {
+  const other = await ticketAt(calls, id)
   if (other === undefined || other === id) return
   throw new DrainableError(
     'TICKET_INVALID',
@@ -78,15 +83,18 @@ async function refuseOther(store: TicketStore, id: string): Promise<void> {
 export async function dropTicket(
   store: TicketStore,
   id: string,
+  asked: Asked,
   lease?: Ticket['lease'],
 ): Promise<void> {
   if (!isTicketId(id)) return // it was never saved, and may be a key of our own
-  if (lease !== undefined && (await laterHolder(store, id, lease)) !== undefined) return
-  await store.delete(id)
-  const { index, shown } = writerOf(store)
-  shown.delete(id)
-  // an id without a ticket is not listed, so it may stay in the index
-  await index.remove(id).catch(() => undefined)
+  const { listed, shown } = writerOf(store)
+  await askStore(store, asked, async (calls) => {
+    if (lease !== undefined && (await laterHolder(calls, id, lease)) !== undefined) return
+    await calls.delete(id)
+    shown.delete(id)
+    // an id without a ticket is not listed, so it may stay in the index
+    await indexOf(calls, listed).remove(id).catch(() => undefined)
+  })
 }
 
 /**
@@ -94,11 +102,11 @@ export async function dropTicket(
  * back what the next one has written.
  */
 async function refuseOutdated(
-  store: TicketStore,
+  calls: StoreCalls,
   id: string,
   lease: NonNullable<Ticket['lease']>,
 ): Promise<void> {
-  const later = await laterHolder(store, id, lease)
+  const later = await laterHolder(calls, id, lease)
   if (later === undefined) return
   throw new DrainableError(
     'NOT_LEADER',
@@ -108,11 +116,11 @@ async function refuseOutdated(
 
 /** The fence of the later holder of this lease who has written the ticket that is stored. */
 async function laterHolder(
-  store: TicketStore,
+  calls: StoreCalls,
   id: string,
   { name, fence }: NonNullable<Ticket['lease']>,
 ): Promise<number | undefined> {
-  const stored = parseStored(await store.get(id)) as Partial<Ticket> | null | undefined
+  const stored = parseStored(await calls.get(id)) as Partial<Ticket> | null | undefined
   const other = stored?.lease
   return other?.name === name && other.fence > fence ? other.fence : undefined
 }
@@ -128,21 +136,21 @@ export interface StoredTicket {
 }
 
 /**
- * All tickets in the store, sorted by id. One that can't be read is among them; other things are not.
+ * All tickets in the store, sorted by id. One that can't be read is among them; other things are not. The limit is for each
+ * call: a store may hold any number of tickets.
  *
- * @throws what the store threw
+ * @throws what the store threw, or `TICKET_INVALID` where it did not answer
  */
 export async function storedTickets(
   store: TicketStore,
-  signal?: AbortSignal,
+  asked: Asked,
 ): Promise<readonly StoredTicket[]> {
-  const ids = await abortable(idsOf(store), signal)
-  const left = ids.values()
+  const calls = new StoreCalls(store, asked)
+  const left = (await idsOf(calls)).values()
   const found: StoredTicket[] = []
   const read = async (): Promise<void> => {
     for (const id of left) {
-      signal?.throwIfAborted()
-      const ticket = await abortable(answerOfStore(readTicket(store, id)), signal)
+      const ticket = await readTicket(calls, id)
       if (ticket?.id === id) found.push(ticket)
     }
   }
@@ -151,13 +159,13 @@ export async function storedTickets(
 }
 
 /** Ids that the store lists, and those that we list for it. */
-async function idsOf(store: TicketStore): Promise<Set<string>> {
-  const ids = await writerOf(store).index.ids()
-  for await (const id of listing(store) ?? []) ids.add(id)
+async function idsOf(calls: StoreCalls): Promise<Set<string>> {
+  const ids = await new TicketIndex(calls).ids()
+  for await (const id of listing(calls) ?? []) ids.add(id)
   return ids
 }
 
 /** Ids of all tickets in the store, sorted; see {@link storedTickets}. */
-export async function listTickets(store: TicketStore): Promise<readonly string[]> {
-  return (await storedTickets(store)).map(({ id }) => id)
+export async function listTickets(store: TicketStore, asked: Asked): Promise<readonly string[]> {
+  return (await storedTickets(store, asked)).map(({ id }) => id)
 }

@@ -30,9 +30,10 @@
 
 import { randomInt, randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { DrainableError } from '../../provider/error.js'
 import { holdsTicket } from './listing.js'
-import { isTicketId, parseStored, type TicketStore } from './store.js'
+import { isDamaged, type StoreCalls } from './calls.js'
+import { isTicketId, parseStored } from './store.js'
 
 /** Beginning of our keys. No id has a `=`; see `isTicketId`. */
 const PREFIX = 'drainable='
@@ -55,28 +56,37 @@ interface Place {
 /** What became of our list: it is as we wrote it; its tree is full; another writer has its node. */
 type Standing = 'kept' | 'shut' | 'lost'
 
+/** What one writer of the index knows between its calls. */
+export class IndexWriter {
+  readonly name = randomUUID()
+  readonly ids = new Set<string>()
+  place: Place | undefined
+  /** What our node should list. */
+  written: readonly string[] = []
+  turn: Promise<void> = Promise.resolve()
+}
+
 /** One writer of the index, and a reader of it. */
 export class TicketIndex {
-  readonly #store: TicketStore
+  readonly #calls: Pick<StoreCalls, 'get' | 'set' | 'delete'>
+  readonly #writer: IndexWriter
   readonly #levels: number
   readonly #draw: () => number
-  readonly #writer = randomUUID()
-  readonly #ids = new Set<string>()
-  #place: Place | undefined
-  /** What our node should list. */
-  #written: readonly string[] = []
-  #turn: Promise<void> = Promise.resolve()
 
-  /** @param draw - 0 or 1: where to go on from a node that another writer has */
-  constructor(store: TicketStore, levels = LEVELS, draw: () => number = () => randomInt(2)) {
-    this.#store = store
+  /**
+   * @param draw - 0 or 1: where to go on from a node that another writer has
+   * @param writer - of earlier calls of this process
+   */
+  constructor(
+    calls: Pick<StoreCalls, 'get' | 'set' | 'delete'>,
+    levels = LEVELS,
+    draw: () => number = () => randomInt(2),
+    writer = new IndexWriter(),
+  ) {
+    this.#calls = calls
+    this.#writer = writer
     this.#levels = levels
     this.#draw = draw
-  }
-
-  /** Whether this writer lists an id. */
-  has(id: string): boolean {
-    return this.#ids.has(id)
   }
 
   /**
@@ -88,8 +98,8 @@ export class TicketIndex {
   add(id: string): Promise<void> {
     return this.#inTurn(async () => {
       const standing = await this.#check()
-      if (standing === 'kept' && this.#ids.has(id)) return
-      this.#ids.add(id)
+      if (standing === 'kept' && this.#writer.ids.has(id)) return
+      this.#writer.ids.add(id)
       await this.#publish(standing)
     })
   }
@@ -97,10 +107,10 @@ export class TicketIndex {
   /** Forgets an id, after its ticket was deleted. */
   remove(id: string): Promise<void> {
     return this.#inTurn(async () => {
-      if (!this.#ids.delete(id)) return
+      if (!this.#writer.ids.delete(id)) return
       const standing = await this.#check()
       if (standing === 'kept') await this.#write()
-      else if (this.#ids.size > 0) await this.#publish(standing)
+      else if (this.#writer.ids.size > 0) await this.#publish(standing)
     })
   }
 
@@ -116,8 +126,8 @@ export class TicketIndex {
   }
 
   #inTurn(work: () => Promise<void>): Promise<void> {
-    const turn = this.#turn.catch(() => undefined).then(work)
-    this.#turn = turn
+    const turn = this.#writer.turn.catch(() => undefined).then(work)
+    this.#writer.turn = turn
     return turn
   }
 
@@ -128,9 +138,9 @@ export class TicketIndex {
   async #publish(found: Standing): Promise<void> {
     const left: Place[] = []
     for (let standing = found, failures = 0; failures < MOST_FAILURES;) {
-      if (standing === 'shut' && this.#place !== undefined) left.push(this.#place)
-      if (standing !== 'kept') this.#place = undefined
-      const full = this.#place === undefined ? await this.#claim() : []
+      if (standing === 'shut' && this.#writer.place !== undefined) left.push(this.#writer.place)
+      if (standing !== 'kept') this.#writer.place = undefined
+      const full = this.#writer.place === undefined ? await this.#claim() : []
       await this.#write()
       standing = await this.#check()
       if (standing === 'kept') {
@@ -154,20 +164,20 @@ export class TicketIndex {
     }
     for (const tree of full) {
       await this.#set(shutKey(tree), { shut: true })
-      for (const id of await this.#idsIn(tree)) this.#ids.add(id)
+      for (const id of await this.#idsIn(tree)) this.#writer.ids.add(id)
     }
     const [mark] = full
     if (mark !== undefined) await this.#forgetGone(mark)
-    this.#place = place // not before: readers come here only by way of trees that are shut
+    this.#writer.place = place // not before: readers come here only by way of trees that are shut
     return full
   }
 
   /** Forgets ids without a ticket. While a store finds nothing at all it does not find the mark either. */
   async #forgetGone(shut: number): Promise<void> {
-    const ids = [...this.#ids]
-    const held = await Promise.all(ids.map((id) => holdsTicket(this.#store, id)))
+    const ids = [...this.#writer.ids]
+    const held = await Promise.all(ids.map((id) => holdsTicket(this.#calls, id)))
     if (!(await this.#isShut(shut))) throw notKept()
-    for (const [n, id] of ids.entries()) if (held[n] === false) this.#ids.delete(id)
+    for (const [n, id] of ids.entries()) if (held[n] === false) this.#writer.ids.delete(id)
   }
 
   async #descend(tree: number): Promise<Place | undefined> {
@@ -181,19 +191,19 @@ export class TicketIndex {
     const last = keyOf(place, 'last')
     const door = keyOf(place, 'door')
     if ((await this.#read(door)) !== undefined) return false
-    await this.#set(last, { writer: this.#writer }, place.tree)
+    await this.#set(last, { writer: this.#writer.name }, place.tree)
     if ((await this.#read(door)) !== undefined) return false
     await this.#set(door, { shut: true }, place.tree)
-    return isDeepStrictEqual(await this.#read(last), { writer: this.#writer })
+    return isDeepStrictEqual(await this.#read(last), { writer: this.#writer.name })
   }
 
   /** Deletes trees whose ids are listed with us by now, and lists of ours in trees that others cleared away. */
   async #clear(trees: readonly number[], left: readonly Place[]): Promise<void> {
-    for (const place of left) await this.#store.delete(keyOf(place, 'ids'))
+    for (const place of left) await this.#calls.delete(keyOf(place, 'ids'))
     const last = trees.at(-1)
     if (last === undefined) return
     for (const tree of trees) await this.#clearBelow({ tree, node: 1 })
-    await this.#store.set(FLOOR_KEY, { tree: last + 1 })
+    await this.#calls.set(FLOOR_KEY, { tree: last + 1 })
   }
 
   /** From the lowest nodes up, so that a later writer finds those that are left. */
@@ -201,26 +211,26 @@ export class TicketIndex {
     if (!(await this.#isEntered(place))) return
     await Promise.all(this.#below(place).map((next) => this.#clearBelow(next)))
     await Promise.all([
-      this.#store.delete(keyOf(place, 'ids')),
-      this.#store.delete(keyOf(place, 'door')),
+      this.#calls.delete(keyOf(place, 'ids')),
+      this.#calls.delete(keyOf(place, 'door')),
     ])
-    await this.#store.delete(keyOf(place, 'last'))
+    await this.#calls.delete(keyOf(place, 'last'))
   }
 
   async #write(): Promise<void> {
-    if (this.#place === undefined) return
-    const key = keyOf(this.#place, 'ids')
-    this.#written = [...this.#ids]
-    if (this.#written.length === 0) await this.#store.delete(key)
-    else await this.#store.set(key, { ids: this.#written })
+    if (this.#writer.place === undefined) return
+    const key = keyOf(this.#writer.place, 'ids')
+    this.#writer.written = [...this.#writer.ids]
+    if (this.#writer.written.length === 0) await this.#calls.delete(key)
+    else await this.#calls.set(key, { ids: this.#writer.written })
   }
 
   /** Whether our list is as we wrote it, in a tree that is not shut. */
   async #check(): Promise<Standing> {
-    if (this.#place === undefined) return 'lost'
-    if (await this.#isShut(this.#place.tree)) return 'shut'
-    const ids = await this.#idsAt(this.#place)
-    return isDeepStrictEqual(ids, this.#written) ? 'kept' : 'lost'
+    if (this.#writer.place === undefined) return 'lost'
+    if (await this.#isShut(this.#writer.place.tree)) return 'shut'
+    const ids = await this.#idsAt(this.#writer.place)
+    return isDeepStrictEqual(ids, this.#writer.written) ? 'kept' : 'lost'
   }
 
   /**
@@ -265,7 +275,7 @@ export class TicketIndex {
 
   /** Sets a key, and sees that it is there. A key of a tree may be cleared away at once with the tree. */
   async #set(key: string, value: object, tree?: number): Promise<void> {
-    await this.#store.set(key, value)
+    await this.#calls.set(key, value)
     if ((await this.#read(key)) !== undefined) return
     if (tree === undefined || !(await this.#isShut(tree))) throw notKept()
   }
@@ -274,9 +284,9 @@ export class TicketIndex {
   async #read(key: string): Promise<object | undefined> {
     let value: unknown
     try {
-      value = await this.#store.get(key)
+      value = await this.#calls.get(key)
     } catch (error) {
-      if (isDrainableError(error, 'TICKET_INVALID')) return {}
+      if (isDamaged(error)) return {}
       throw error
     }
     if (value === undefined || value === null) return undefined

@@ -18,6 +18,7 @@ import { leaseSchema } from '../lease/lease-option.js'
 import { LeaseJudge } from '../lease/judge-owner.js'
 import { isSame, owedOf } from '../tickets/owed.js'
 import { thawMember } from '../tickets/thaw.js'
+import { FIRST_ANSWER } from '../tickets/calls.js'
 import { readTickets, type OnUnreadable } from '../tickets/read-tickets.js'
 import { belongsTo, drainsOf, type Ticket, type TicketMember } from '../tickets/ticket.js'
 import { callSchema, checkProvider, fn, isProvider, type Call } from './call.js'
@@ -106,7 +107,8 @@ export async function findOrphans(
   const onUnreadable = given.onUnreadable as OnUnreadable | undefined
   const signal = given.signal ?? new AbortController().signal
   signal.throwIfAborted()
-  const tickets = await readTickets(store, signal, subject, onUnreadable)
+  const asked = { clock, limit: FIRST_ANSWER, signals: [signal] }
+  const tickets = await readTickets(store, asked, subject, onUnreadable)
   const judge = new LeaseJudge(given.lease, clock, subject, signal)
   const left: Pick<Orphan, 'ticket' | 'owner'>[] = []
   for (const ticket of tickets) {

@@ -9,6 +9,7 @@ import type { LeaseTerm } from '../lease/permit.js'
 import type { MachinePolicy } from '../machine/policy.js'
 import type { TicketStore } from '../tickets/store.js'
 import type { PolicyData, Ticket } from '../tickets/ticket.js'
+import type { WholeTicket } from '../tickets/writing/writer.js'
 import { callShape, fn, type Call } from './call.js'
 import { durationOption } from '../../provider/duration-option.js'
 import { once } from '../../provider/once.js'
@@ -197,6 +198,8 @@ export interface ResolvedPolicy {
   readonly pace?: number | undefined
   readonly tickets: TicketStore | undefined
   readonly onTicket: ((t: Ticket) => Promise<void> | void) | undefined
+  /** In place of a store and a listener: the ticket that this drain's is a part of. */
+  readonly whole?: WholeTicket | undefined
   readonly id: string | undefined
   readonly owner?: string | undefined
   /** Present if changes are made under a lease. */

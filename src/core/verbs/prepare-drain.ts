@@ -1,3 +1,4 @@
+import type { Waits } from '../../provider/abort.js'
 import type { Clock } from '../../provider/clock.js'
 import type { Capabilities, MaintEffect, Reading } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
@@ -38,7 +39,7 @@ export async function prepareDrain(
   const policy = toMachinePolicy(data, info.capabilities, maint, subject)
   const changes = changeTimeOf(readings, { ...data, maint: info.capabilities.maint })
   checkTimeout(data, info.capabilities, subject, changes)
-  const inherited = await inheritTicket(context, resolved, readings)
+  const inherited = await inheritTicket(context, resolved, readings, keeper.waits)
   const deadline = data.timeout === null ? null : startedAt + data.timeout
   const states = readings.map(({ ref }): DrainState => {
     const state = initialState(ref, startedAt, deadline)
@@ -164,11 +165,16 @@ export async function inheritTicket(
   }: Pick<RunContext, 'scheduler' | 'provider' | 'signal' | 'limit'>,
   resolved: ResolvedPolicy,
   readings: readonly Reading[],
+  waits?: Waits,
 ): Promise<ReadonlyMap<string, Inherited>> {
   const inherited = new Map<string, Inherited>()
-  const { tickets: store, id } = resolved
-  if (store === undefined || id === undefined) return inherited
-  const old = await keptTicket(store, id, `ticket '${id}'`, scheduler.clock, limit())
+  const { tickets: store, whole, id } = resolved
+  if (id === undefined) return inherited
+  const waiting = waits && (() => waits.begin('ticket', () => 'the ticket store'))
+  const asked = { clock: scheduler.clock, limit: limit(), signals: [signal], waiting }
+  const old = await (whole === undefined
+    ? store && keptTicket(store, id, asked)
+    : whole.earlier?.(asked))
   if (old === undefined) return inherited
   if (old.instance !== provider.instance) {
     throw new DrainableError(

@@ -1,13 +1,16 @@
+import { abortable } from '../../provider/abort.js'
 import type { DrainableProvider } from '../../provider/contract.js'
-import { isUnreachable } from '../../provider/thrown.js'
+import { DrainableError } from '../../provider/error.js'
+import { isUnreachable, wordsOf } from '../../provider/thrown.js'
 import type { DrainReport } from '../../provider/report.js'
 import { guarded } from '../emitter.js'
 import { partsOf, type Parts } from '../combined/parts.js'
 import { tagEvent, tagReport } from '../combined/tag.js'
 import { SharedTicket, sliceTicket } from '../combined/ticket.js'
-import { reportAll, unreached } from '../runner/report.js'
+import { reportAll, unreached, withTicket } from '../runner/report.js'
 import { Run } from '../runner/run.js'
 import { openGoal, UNDO_LIMIT } from '../machine/goal.js'
+import { FIRST_ANSWER, LATER_ANSWER } from '../tickets/calls.js'
 import { sinceSaved, thawMember } from '../tickets/thaw.js'
 import { drainsOf, type Ticket } from '../tickets/ticket.js'
 import { TicketWriter } from '../tickets/writing/writer.js'
@@ -68,7 +71,7 @@ export async function restoreUnder(
   if (parts !== undefined) return restoreCombined(provider, parts, known, resolved)
   const keeper = sameKeeper(known, resolved)
   if (known.members.length === 0) {
-    await keeper.drop()
+    await abortable(keeper.drop(FIRST_ANSWER), signal)
     return { outcome: 'restored', members: [], elapsed: 0 }
   }
   const run = new Run({
@@ -129,13 +132,23 @@ async function restoreRoll(
   )
   const left: Ticket =
     ticket.roll === undefined ? ticket : { ...ticket, roll: { ...ticket.roll, servers } }
-  const writer = new TicketWriter(ticket.id, { store, onTicket }, ticket.lease)
-  await (servers.some(({ drain }) => drain !== null) ? writer.save(() => left) : writer.drop())
   const members = reports.flatMap((report) => report.members)
-  const error = reports.find((report) => report.error !== undefined)?.error
+  const error = reports.find((one) => one.error !== undefined)?.error
   const elapsed = Math.round(clock.now() - startedAt)
-  if (reports.length === 0) return { outcome: 'restored', members, elapsed }
-  return { ...reportAll(members, elapsed), ...(error === undefined ? {} : { error }) }
+  const report: DrainReport =
+    reports.length === 0
+      ? { outcome: 'restored', members, elapsed }
+      : { ...reportAll(members, elapsed), ...(error === undefined ? {} : { error }) }
+  const writer = new TicketWriter(ticket.id, { store, onTicket }, clock, ticket.lease)
+  const limit = reports.length === 0 ? FIRST_ANSWER : LATER_ANSWER
+  const isKept = servers.some(({ drain }) => drain !== null)
+  const writing = isKept ? writer.save(() => left, limit) : writer.drop(limit)
+  await abortable(writing, resolved.signal).catch((cause: unknown) => {
+    resolved.signal?.throwIfAborted()
+    const words = `restore(): its servers were put back as the report says, but the ticket stays as it was: ${wordsOf(cause)}`
+    throw new DrainableError('TICKET_INVALID', words, { cause, report })
+  })
+  return report
 }
 
 /** Does the same for a ticket of several balancers: what one of them can't undo stays in it. */
@@ -148,25 +161,37 @@ async function restoreCombined(
   const { clock, onEvent, tickets: store, onTicket } = resolved
   const startedAt = clock.now()
   const { id } = ticket
-  const shared = new SharedTicket({ id, provider, parts, waiting: new Map(), store, onTicket })
+  const shared = new SharedTicket({
+    id,
+    provider,
+    parts,
+    waiting: new Map(),
+    store,
+    onTicket,
+    clock,
+  })
   const own = [...parts.all].filter(([key]) =>
     ticket.members.some(({ ref }) => ref.balancer === key),
   )
   for (const [key, part] of own) shared.seed(key, sliceTicket(ticket, key, part))
-  if (own.length === 0) await new TicketWriter(id, { store, onTicket }, ticket.lease).drop()
+  if (own.length === 0) {
+    const writer = new TicketWriter(id, { store, onTicket }, clock, ticket.lease)
+    await abortable(writer.drop(FIRST_ANSWER), resolved.signal)
+  }
   const reports = await Promise.all(
     own.map(async ([key, part]) => {
       const report = await restoreUnder(part, sliceTicket(ticket, key, part), {
         ...resolved,
         onEvent: onEvent && ((event) => onEvent(tagEvent(event, key))),
-        tickets: shared.kept ? shared.storeFor(key, part) : undefined,
+        tickets: undefined,
         onTicket: undefined,
+        whole: shared.kept ? shared.part(key, part) : undefined,
       })
       return tagReport(report, key)
     }),
   )
   const members = reports.flatMap((report) => report.members)
-  return reportAll(members, Math.round(clock.now() - startedAt))
+  return withTicket(reportAll(members, Math.round(clock.now() - startedAt)), shared.why)
 }
 
 /** The state with its hold given up. */

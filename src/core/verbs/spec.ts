@@ -20,7 +20,7 @@ export function newKeeper(
   heldBy: HeldBy = 'process',
   startedAt = resolved.clock.now(),
 ): TicketKeeper {
-  const { clock, data, tickets, onTicket, id, owner } = resolved
+  const { clock, data, tickets, onTicket, whole, id, owner } = resolved
   const iso = (at: number): string => new Date(at + wallOffsetOf(clock)).toISOString()
   const { name, instance } = provider
   return new TicketKeeper(
@@ -34,7 +34,7 @@ export function newKeeper(
       owner: ownerHere(owner ?? null, heldBy),
       ...markOf(resolved),
     },
-    { store: tickets, onTicket },
+    { store: tickets, onTicket, whole },
     clock,
   )
 }
@@ -51,11 +51,11 @@ export function sameKeeper(
   heldBy: HeldBy = 'process',
 ): TicketKeeper {
   const { id, instance, parts, startedAt, deadline, policy } = ticket
-  const { tickets, onTicket, clock } = resolved
+  const { tickets, onTicket, whole, clock } = resolved
   const owner = ownerHere(resolved.owner ?? ticket.owner.name, heldBy)
   return new TicketKeeper(
     { id, instance, parts, startedAt, deadline, policy, owner, ...markOf(resolved) },
-    { store: tickets, onTicket },
+    { store: tickets, onTicket, whole },
     clock,
     ticket.lease,
   )

@@ -162,6 +162,7 @@ function watchCombined(
     seed: () => undefined,
     without: () => undefined,
     join: () => nothing,
+    whyTicket: () => undefined,
   })
 }
 

@@ -272,8 +272,8 @@ test('restore() of a ticket without members drops it, even mid-write', async () 
     },
   }
   const empty = { ...(await emptyTicket(all, clock)), id: 'job' }
-  const other = new TicketWriter('job', { store: tickets, onTicket: undefined })
-  const writing = other.save(() => empty)
+  const other = new TicketWriter('job', { store: tickets }, clock)
+  const writing = other.save(() => empty, 30_000)
   await clock.advance(0)
   const undone = restore(all, empty, { clock, tickets })
   await clock.advance(0)

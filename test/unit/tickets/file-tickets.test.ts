@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promi
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { fileTickets, type TicketStore } from 'drainable'
-import { dropTicket, listTickets, saveTicket } from '../../../src/core/tickets/saved.js'
+import { dropTicket, listTickets, saveTicket } from './calls.js'
 import { temporaryFolder, ticketOf } from './set-up.js'
 
 const LEFTOVER = 'old.json.0b2ec0ff-4d55-4b9d-9d7a-3d6c4cb6d3f2.tmp'

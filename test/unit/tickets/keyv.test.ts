@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { TicketStore } from 'drainable'
-import { listTickets, saveTicket } from '../../../src/core/tickets/saved.js'
+import { listTickets, saveTicket } from './calls.js'
 import { keyv5, keyv6, ticketOf } from './set-up.js'
 
 const own = (map: Map<string, unknown>): string[] =>

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { fileTickets, fromUnstorage, type TicketStore } from 'drainable'
-import { dropTicket, listTickets, saveTicket } from '../../../src/core/tickets/saved.js'
+import { dropTicket, listTickets, saveTicket } from './calls.js'
 import {
   keyv5,
   keyv6,

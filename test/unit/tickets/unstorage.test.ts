@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { fromUnstorage } from 'drainable'
-import { listTickets, saveTicket } from '../../../src/core/tickets/saved.js'
+import { listTickets, saveTicket } from './calls.js'
 import { ticketOf, unstorage } from './set-up.js'
 
 describe('fromUnstorage', () => {

@@ -1,4 +1,6 @@
 import type { Ticket, TicketStore } from 'drainable'
+import { systemClock } from 'drainable/provider'
+import { FIRST_ANSWER } from '../../../src/core/tickets/calls.js'
 import { TicketWriter } from '../../../src/core/tickets/writing/writer.js'
 
 /** More than a store may take for one answer. */
@@ -14,6 +16,20 @@ export function startedAt(map: ReadonlyMap<string, unknown>): string | undefined
   return (map.get('job') as Ticket | undefined)?.startedAt
 }
 
-export function writerFor(store: TicketStore): TicketWriter {
-  return new TicketWriter('job', { store, onTicket: undefined })
+/** A writer as a test calls it: each writing has the longest time. */
+export interface TestWriter {
+  readonly save: (current: () => Ticket) => Promise<void>
+  readonly drop: () => Promise<void>
+  readonly yield: () => void
+  readonly takeUp: () => void
+}
+
+export function writerFor(store: TicketStore): TestWriter {
+  const writer = new TicketWriter('job', { store }, systemClock)
+  return {
+    save: (current) => writer.save(current, FIRST_ANSWER),
+    drop: () => writer.drop(FIRST_ANSWER),
+    yield: () => writer.yield(),
+    takeUp: () => writer.takeUp(),
+  }
 }

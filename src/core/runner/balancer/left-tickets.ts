@@ -1,7 +1,8 @@
 import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
 import type { Clock } from '../../../provider/clock.js'
 import { refKey } from '../../../provider/member-ref.js'
-import { settledWithin, STORE_LIMIT } from '../look/call.js'
+import { LATER_ANSWER } from '../../tickets/calls.js'
+import { settledWithin } from '../look/call.js'
 
 /** A ticket that an ended drain of this process has left in its store. */
 interface LeftTicket {
@@ -70,5 +71,5 @@ export async function closeOpened(
     over.push(ticket)
   }
   const dropped = Promise.all(over.map(({ drop }) => drop()))
-  if (over.length > 0) await settledWithin(dropped, clock, STORE_LIMIT)
+  if (over.length > 0) await settledWithin(dropped, clock, LATER_ANSWER)
 }

@@ -2,6 +2,7 @@ import type { CallContext } from '../../../provider/contract.js'
 import { wallOf, type Clock } from '../../../provider/clock.js'
 import { DrainableError } from '../../../provider/error.js'
 import { codesOf, toDrainableError } from '../../../provider/thrown.js'
+import { within, type Bound } from '../../../provider/abort.js'
 import type { Permit } from '../../lease/permit.js'
 
 /** The time limit for any call to a provider, in milliseconds, whatever the provider's own limits are. */
@@ -10,9 +11,6 @@ export const CALL_LIMIT = 30_000
 export const LAST_LOOK = 2_000
 /** How long an undo or another call waits for a pending change, in milliseconds. */
 export const QUIET_LIMIT = 5_000
-
-/** How long the end of a run, and an urgent change, wait for the ticket to be written, in milliseconds. */
-export const STORE_LIMIT = 2_000
 
 /** How long to wait for a change that no caller waits for any more, in milliseconds. */
 export const LINGER = 2_000
@@ -29,6 +27,8 @@ export interface CallOptions {
   /** The time limit in milliseconds. */
   readonly limit: number
   readonly result?: CallContext['result']
+  /** See {@link Bound}. */
+  readonly waiting?: Bound['waiting']
   /** Called whenever the callee sets a timer, see {@link permitted}. */
   readonly permit?: Permit
 }
@@ -44,37 +44,20 @@ export async function bounded<T>(
   call: (context: CallContext) => Promise<T>,
 ): Promise<T> {
   const { provider, peer = 'the balancer', what, clock, signals, limit, result, permit } = options
-  for (const signal of signals) signal.throwIfAborted()
-  const own = new AbortController()
-  const undo: (() => void)[] = []
-  const giveUp = new Promise<never>((_, reject) => {
-    const late = (): void => {
-      const words = `${what}: no answer from ${peer} within ${Math.round(limit)} ms`
-      const error = new DrainableError('CALL_TIMEOUT', words, { provider })
-      reject(error)
-      own.abort(error)
-    }
-    undo.push(clock.setTimeout(late, limit))
-    for (const signal of signals) {
-      const onAbort = (): void => {
-        reject(signal.reason)
-        own.abort(signal.reason)
-      }
-      signal.addEventListener('abort', onAbort, { once: true })
-      undo.push(() => signal.removeEventListener('abort', onAbort))
-    }
-  })
-  giveUp.catch(() => undefined) // the race below sees it, or it is not needed any more
-  const its = permit === undefined ? clock : permitted(clock, permit, own)
-  const context = { signal: own.signal, clock: its, ...(result === undefined ? {} : { result }) }
+  const late = (): DrainableError => {
+    const words = `${what}: no answer from ${peer} within ${Math.round(limit)} ms`
+    return new DrainableError('CALL_TIMEOUT', words, { provider })
+  }
+  const bound = { clock, limit, signals, peer: () => peer, late, waiting: options.waiting }
   try {
-    return await Promise.race([(async () => call(context))(), giveUp])
+    return await within(bound, (signal, stop) => {
+      const its = permit === undefined ? clock : permitted(clock, permit, stop)
+      return call({ signal, clock: its, ...(result === undefined ? {} : { result }) })
+    })
   } catch (error) {
     const aborted = signals.find((signal) => signal.aborted)
     if (aborted !== undefined) throw aborted.reason
     throw toDrainableError(error, provider, what)
-  } finally {
-    for (const take of undo) take()
   }
 }
 
@@ -84,13 +67,13 @@ export async function bounded<T>(
  * limit on the call's clock before it is sent, so the permit is checked there: if it refuses, the signal of the call
  * fires.
  */
-function permitted(clock: Clock, permit: Permit, call: AbortController): Clock {
+function permitted(clock: Clock, permit: Permit, stop: (reason: unknown) => void): Clock {
   return {
     now: () => clock.now(),
     ...(clock.wall === undefined ? {} : { wall: () => wallOf(clock) }),
     setTimeout(fn, ms) {
       const refusal = permit()
-      if (refusal !== undefined) call.abort(refusal)
+      if (refusal !== undefined) stop(refusal)
       return clock.setTimeout(fn, ms)
     },
   }
@@ -102,12 +85,8 @@ export async function settledWithin(
   clock: Clock,
   limit: number,
 ): Promise<void> {
-  let cancel = (): void => undefined
-  const late = new Promise<void>((resolve) => {
-    cancel = clock.setTimeout(resolve, limit)
-  })
-  await Promise.race([promise.catch(() => undefined), late])
-  cancel()
+  const bound = { clock, limit, peer: () => 'it', late: (words: string) => new Error(words) }
+  await within(bound, () => promise).catch(() => undefined)
 }
 
 const NOBODY = new Set(['ENOENT', 'ECONNREFUSED', 'ENOTFOUND'])

@@ -1,4 +1,6 @@
 import { wallOf, type Clock } from '../../../provider/clock.js'
+import type { Why } from '../../../provider/report.js'
+import type { Waits } from '../../../provider/abort.js'
 import type { DrainState } from '../../machine/state.js'
 import { freezeMember } from '../freeze.js'
 import { stampOf } from '../host.js'
@@ -20,7 +22,7 @@ export class TicketKeeper {
   /** @param lease - under which the ticket was written that this run goes on with */
   constructor(head: TicketHead, targets: TicketTargets, clock: Clock, lease?: Ticket['lease']) {
     this.head = head
-    this.#writer = new TicketWriter(head.id, targets, head.lease ?? lease)
+    this.#writer = new TicketWriter(head.id, targets, clock, head.lease ?? lease)
     this.#clock = clock
   }
 
@@ -32,6 +34,16 @@ export class TicketKeeper {
   /** See {@link TicketWriter.closed}. */
   get closed(): boolean {
     return this.#writer.closed
+  }
+
+  /** See {@link TicketWriter.why}. */
+  get why(): Omit<Why, 'ref'> | undefined {
+    return this.#writer.why
+  }
+
+  /** What of the ticket's store has no answer yet. */
+  get waits(): Waits {
+    return this.#writer.waits
   }
 
   /** The ticket as of now. */
@@ -46,8 +58,8 @@ export class TicketKeeper {
   }
 
   /** See {@link TicketWriter.save}. */
-  save(states: () => Iterable<DrainState>): Promise<void> {
-    return this.#writer.save(() => this.ticket(states()))
+  save(states: () => Iterable<DrainState>, limit: number): Promise<void> {
+    return this.#writer.save(() => this.ticket(states()), limit)
   }
 
   /** See {@link TicketWriter.written}. */
@@ -71,7 +83,7 @@ export class TicketKeeper {
   }
 
   /** See {@link TicketWriter.drop}. */
-  drop(): Promise<void> {
-    return this.#writer.drop()
+  drop(limit: number): Promise<void> {
+    return this.#writer.drop(limit)
   }
 }

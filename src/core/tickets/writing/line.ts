@@ -1,17 +1,22 @@
 import { placeOf } from './place.js'
 
 /**
- * All that runs of this process write to one ticket, one after another and in order: a run that another one has ended
- * may have a writing under way when that one drops the ticket.
+ * All that runs of this process write under one key of a store, one after another and in order: a run that another one has
+ * ended may have a writing under way when that one drops the ticket.
  */
 export class TicketLine {
   /** Writes once more what is to be there: of whoever wrote, or dropped, last. */
-  again: () => void = () => undefined
+  again: (() => void) | undefined
   readonly #emptied: () => void
   /** Resolves when all that was asked for so far has ended, however. */
   #tail: Promise<void> = Promise.resolve()
   /** What has not ended, also where no call waits for it any more. */
   #open = 0
+  /** Changes of the key that have not ended. One that was given up counts: it may still be carried out. */
+  #changing = 0
+  /** A later writing has begun meanwhile: the earlier one may come last. */
+  #overtaken = false
+  #last: () => unknown = () => undefined
 
   constructor(emptied: () => void) {
     this.#emptied = emptied
@@ -25,16 +30,35 @@ export class TicketLine {
     return done
   }
 
+  /** A writing begins that is to be there at last. */
+  begin(again: () => void): void {
+    this.again = again
+    if (this.#changing > 0) this.#overtaken = true
+  }
+
   /**
-   * A writing that no call waits for any more may still be carried out, over a newer one.
+   * One change of the key. If it is given up, it may still be carried out, over a later one. Later ones don't wait for
+   * it; once all have ended, what is to be there is written once more.
    *
-   * @param own - of a ticket that was dropped: as long as nobody has written since, that does no harm
+   * @param wait - waits for its end, or gives it up
    */
-  mendAfter(late: Promise<void>, own?: () => void): void {
-    const mend = (): void => {
-      if (this.again !== own) this.again()
+  change<T>(
+    call: () => PromiseLike<T> | T,
+    wait: (ending: Promise<T>) => Promise<T> = (ending) => ending,
+  ): Promise<T> {
+    if (this.#changing > 0) this.#overtaken = true
+    this.#changing += 1
+    this.#last = call
+    const ending = (async () => call())()
+    const ended = (): void => {
+      this.#changing -= 1
+      if (this.#changing > 0 || !this.#overtaken) return
+      this.#overtaken = false
+      if (this.again === undefined) void this.change(this.#last).catch(() => undefined)
+      else this.again()
     }
-    void this.#hold(late.catch(() => undefined).then(mend))
+    void this.#hold(ending.then(ended, ended))
+    return wait(ending)
   }
 
   async #hold(doing: Promise<void>): Promise<void> {
@@ -54,7 +78,7 @@ interface Lines {
 }
 
 /** ESM and CJS copies of this module are one process: they share these lines. */
-const LINES = Symbol.for('drainable.ticket-lines.1')
+const LINES = Symbol.for('drainable.ticket-lines.2')
 
 /** The line of a ticket in its store; it is forgotten once nothing goes on in it. */
 export function lineOf(kept: object, id: string): TicketLine {

@@ -1,40 +1,80 @@
-import { answerOfStore } from '../answer.js'
-import { lineOf, type TicketLine } from './line.js'
+import type { Clock } from '../../../provider/clock.js'
+import { DrainableError } from '../../../provider/error.js'
+import type { Why } from '../../../provider/report.js'
+import { wordsOf } from '../../../provider/thrown.js'
+import { abortable } from '../../../provider/abort.js'
+import { Waits, within, type Bound } from '../../../provider/abort.js'
+import { LATER_ANSWER, storeBound, type Asked } from '../calls.js'
 import { dropTicket, saveTicket } from '../saved.js'
 import type { TicketStore } from '../store.js'
 import type { Ticket } from '../ticket.js'
+import { lineOf, type TicketLine } from './line.js'
 
 /** Where tickets go. */
 export interface TicketTargets {
-  readonly store: TicketStore | undefined
-  readonly onTicket: ((t: Ticket) => Promise<void> | void) | undefined
+  readonly store?: TicketStore | undefined
+  readonly onTicket?: ((t: Ticket) => Promise<void> | void) | undefined
+  /** In place of the two above: the ticket that this one is a part of. */
+  readonly whole?: WholeTicket | undefined
+}
+
+/** A ticket with others in it. It is kept for all of them, with its own limits and names. */
+export interface WholeTicket {
+  /** Who keeps it, for people. */
+  readonly peer: string
+  /** @param limit - milliseconds */
+  save(part: Ticket, limit: number): Promise<void>
+  /** Left out: what was saved last stays. */
+  drop?(limit: number): Promise<void>
+  /** What an earlier ticket of the same id has of this part. */
+  earlier?(asked: Asked): Promise<Ticket | undefined>
+}
+
+/** A writing that has not begun yet. */
+interface Waiting {
+  /** The longest limit of those that wait for it, in milliseconds. */
+  limit: number
+  done: Promise<void>
 }
 
 /**
  * Writes one ticket to every store and listener that keeps it; writings go out one after another, in order, with those of
- * other runs of this process that have the same ticket. One without an answer counts as failed after 30 s, so that it holds
- * no other back. It may be carried out all the same, over a newer one: once it has ended, what is to be there is written
- * once more.
+ * other runs of this process that have the same ticket. One without an answer is given up after its limit, so that it holds
+ * no other back. It may be carried out all the same, over a newer one: see {@link TicketLine.change}.
  */
 export class TicketWriter {
   readonly #id: string
   readonly #targets: TicketTargets
+  readonly #clock: Clock
   /** Of the ticket that was there before anything was written. */
   readonly #lease: Ticket['lease']
+  readonly waits: Waits
   /** The newest ticket that was to be written. */
   #newest: (() => Ticket) | undefined
   #writing: Promise<void> = Promise.resolve()
   /** A writing that has not begun yet: a call that asks meanwhile is served by it. */
-  #waiting: Promise<void> | undefined
+  #waiting: Waiting | undefined
   #closed = false
   #handedOver = false
   /** Another run of this process goes on with the ticket. */
   #yielded = false
+  /** Whether the listener is asked at present, and not the store. */
+  #isTelling = false
+  /** Why the last writing failed. */
+  #failure: DrainableError | undefined
 
-  constructor(id: string, targets: TicketTargets, lease?: Ticket['lease']) {
+  constructor(
+    id: string,
+    targets: TicketTargets,
+    clock: Clock,
+    lease?: Ticket['lease'],
+    waits = new Waits(clock),
+  ) {
     this.#id = id
     this.#targets = targets
+    this.#clock = clock
     this.#lease = lease
+    this.waits = waits
   }
 
   /** Whether the ticket is kept anywhere. */
@@ -47,25 +87,41 @@ export class TicketWriter {
     return this.#closed
   }
 
+  /** Who keeps it, for people. */
+  get peer(): string {
+    const { store, onTicket, whole } = this.#targets
+    if (whole !== undefined) return whole.peer
+    const isListener = this.#isTelling || store === undefined
+    return isListener && onTicket !== undefined ? 'onTicket' : 'the ticket store'
+  }
+
+  /** What is wrong with it; undefined if nothing is. The writing of a part is explained by the whole ticket. */
+  get why(): Omit<Why, 'ref'> | undefined {
+    if (this.#failure === undefined || this.#targets.whole !== undefined) return this.waits.why
+    return {
+      code: 'ticket',
+      text: this.#failure.message,
+      hint: 'after a crash, what the ticket does not say is not known; check what keeps it',
+    }
+  }
+
   get #keptAt(): object | undefined {
-    const { store, onTicket } = this.#targets
-    return store ?? onTicket
+    const { store, onTicket, whole } = this.#targets
+    return whole ?? store ?? onTicket
   }
 
   /**
    * Writes the ticket as it is when the writing begins, which is at least what it is now; rejects where
-   * the store or the callback could not.
+   * the store or the callback could not, or did not answer.
+   *
+   * @param limit - milliseconds
    */
-  save(current: () => Ticket): Promise<void> {
-    if (this.#closed) return Promise.resolve()
+  async save(current: () => Ticket, limit: number): Promise<void> {
+    if (this.#closed || this.#keptAt === undefined) return
     this.#newest = current
-    return (this.#waiting ??= this.#enter(async (line) => {
-      this.#waiting = undefined
-      if (this.#yielded) return
-      if (!this.#closed) await this.#write(line, current())
-      // The store is about to forget it. A listener can't, and keeps the last one it was given.
-      else if (!this.#handedOver) await answerOfStore(this.#tell(current()))
-    }))
+    const waiting = (this.#waiting ??= this.#begin(limit, current))
+    waiting.limit = Math.max(waiting.limit, limit)
+    await this.#answered('saved', limit, waiting.done)
   }
 
   /** Resolves when every writing that was asked for is over, however. */
@@ -100,10 +156,48 @@ export class TicketWriter {
     this.#closed = true
   }
 
-  /** Writes nothing any more and forgets the ticket in the store: nothing is left to undo. */
-  async drop(): Promise<void> {
+  /**
+   * Writes nothing any more and forgets the ticket in the store: nothing is left to undo.
+   *
+   * @param limit - milliseconds
+   */
+  async drop(limit: number): Promise<void> {
     this.#closed = true
-    await this.#enter((line) => this.#delete(line))
+    if (this.#keptAt === undefined) return
+    const dropped = this.#enter((line) => this.#delete(line, limit))
+    await this.#answered('deleted', limit, dropped)
+  }
+
+  #begin(limit: number, current: () => Ticket): Waiting {
+    const waiting: Waiting = { limit, done: Promise.resolve() }
+    waiting.done = this.#enter(async (line) => {
+      this.#waiting = undefined
+      if (this.#yielded) return
+      if (!this.#closed) await this.#write(line, current(), waiting.limit)
+      // The store is about to forget it. A listener can't, and keeps the last one it was given.
+      else if (!this.#handedOver && this.#targets.whole?.drop === undefined)
+        await this.#tell(line, current(), waiting.limit)
+    })
+    return waiting
+  }
+
+  /** Waits for a writing, which may have to wait for earlier ones. */
+  async #answered(verb: 'saved' | 'deleted', limit: number, done: Promise<void>): Promise<void> {
+    try {
+      await within(this.#bound({ clock: this.#clock, limit }), () => done)
+      this.#failure = undefined
+    } catch (cause) {
+      const words = `the ticket could not be ${verb}: ${wordsOf(cause)}`
+      this.#failure = new DrainableError('TICKET_INVALID', words, { cause })
+      throw cause
+    }
+  }
+
+  #bound(asked: Asked): Bound {
+    const peer = (): string => this.peer
+    const { whole } = this.#targets
+    if (whole !== undefined) return { ...storeBound(asked), peer }
+    return { ...storeBound(asked), peer, waiting: () => this.waits.begin('ticket', peer) }
   }
 
   #enter(task: (line: TicketLine) => Promise<void>): Promise<void> {
@@ -116,59 +210,58 @@ export class TicketWriter {
     return writing
   }
 
-  async #delete(line: TicketLine): Promise<void> {
-    const { store } = this.#targets
-    if (store === undefined || this.#handedOver) return
+  async #delete(line: TicketLine, limit: number): Promise<void> {
+    const { store, whole } = this.#targets
+    if (this.#handedOver) return
     const lease = this.#newest?.().lease ?? this.#lease
-    const again = this.#begin(line)
-    await answered(dropTicket(store, this.#id, lease), (late) => line.mendAfter(late, again))
+    this.#follow(line)
+    if (whole !== undefined) await whole.drop?.(limit)
+    else if (store !== undefined)
+      await dropTicket(store, this.#id, { clock: this.#clock, limit }, lease)
   }
 
-  async #write(line: TicketLine, ticket: Ticket): Promise<void> {
+  async #write(line: TicketLine, ticket: Ticket, limit: number): Promise<void> {
     const { store } = this.#targets
-    this.#begin(line)
-    const write = async (): Promise<void> => {
-      if (store !== undefined) await saveTicket(store, ticket)
-      await this.#tell(ticket)
-    }
-    await answered(write(), (late) => line.mendAfter(late))
+    this.#follow(line)
+    const until = this.#clock.now() + limit
+    if (store !== undefined) await saveTicket(store, ticket, { clock: this.#clock, limit })
+    await this.#tell(line, ticket, until - this.#clock.now())
   }
 
-  async #tell(ticket: Ticket): Promise<void> {
-    await this.#targets.onTicket?.(ticket)
+  async #tell(line: TicketLine, ticket: Ticket, limit: number): Promise<void> {
+    const { onTicket, whole } = this.#targets
+    if (whole !== undefined) await whole.save(ticket, limit)
+    if (onTicket === undefined || whole !== undefined) return
+    this.#isTelling = true
+    try {
+      await within(this.#bound({ clock: this.#clock, limit }), (signal) =>
+        line.change(
+          () => onTicket(ticket),
+          (ending) => abortable(ending, signal),
+        ),
+      )
+    } finally {
+      this.#isTelling = false
+    }
   }
 
   /** What is there at last is this one's doing, until another one begins. */
-  #begin(line: TicketLine): () => void {
+  #follow(line: TicketLine): void {
     const again = (): void => this.#mend(again)
-    return (line.again = again)
+    line.begin(again)
   }
 
   /**
-   * A writing that no call waits for any more has ended: what is to be there is written once more, unless anything has
-   * begun since. That was asked for before, and may have been a drop.
+   * A change that was given up has ended, perhaps after a later one: what is to be there is written once more, unless
+   * anything has begun since. That was asked for before, and may have been a drop.
    */
   #mend(again: () => void): void {
     if (this.#handedOver) return
     void this.#enter(async (line) => {
       const newest = this.#newest
       if (line.again !== again) return
-      if (this.#closed) await this.#delete(line)
-      else if (newest !== undefined) await this.#write(line, newest())
+      if (this.#closed) await this.#delete(line, LATER_ANSWER)
+      else if (newest !== undefined) await this.#write(line, newest(), LATER_ANSWER)
     })
-  }
-}
-
-/** Waits for an answer as long as a store may take, and tells of one that is still to come after that. */
-async function answered(
-  answer: Promise<void>,
-  late: (answer: Promise<void>) => void,
-): Promise<void> {
-  const attempt = { hasEnded: false }
-  const ending = answer.finally(() => (attempt.hasEnded = true))
-  try {
-    await answerOfStore(ending)
-  } finally {
-    if (!attempt.hasEnded) late(ending)
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { startDrain, type Reading } from 'drainable'
+import { startDrain, type Reading, type Ticket } from 'drainable'
 import { only, web1 } from '../set-up.js'
 import { isSeal, recordChanges, rig, showAs, type Rig } from '../rig.js'
 
@@ -26,16 +26,18 @@ test('a maint that waits for its ticket is not sent once it would cut', async ()
 })
 
 test('a seal that waits for its ticket is not sent over new work', async () => {
-  const both = rig({ capabilities: { maint: 'cuts' } })
-  const { clock, lb } = both
+  const { clock, lb } = rig({ capabilities: { maint: 'cuts' } })
   const sent = recordChanges(lb, clock)
-  const onTicket = slowly(both)
+  let end: (() => void) | undefined
+  const onTicket = async ({ members }: Ticket): Promise<void> => {
+    if (members[0]?.state.hold.intended?.kind !== 'hold' || sent.length === 0) return
+    end ??= lb.occupy(web1, 2)
+    await new Promise<void>((resolve) => void clock.setTimeout(resolve, 1_500))
+  }
   const run = startDrain(lb, web1, { clock, seal: true, timeout: '1m', onTicket })
-  await clock.advance(6_000)
-  const end = lb.occupy(web1, 2)
   await clock.advance(10_000)
-  expect(sent.filter(({ change }) => isSeal(change))).toEqual([])
-  end()
+  expect([end === undefined, sent.filter(({ change }) => isSeal(change))]).toEqual([false, []])
+  end?.()
   const report = await clock.runUntil(run.done)
   expect(only(report)).toMatchObject({ outcome: 'idle', sealed: true, terminated: 0 })
   await clock.runUntil(run.release())

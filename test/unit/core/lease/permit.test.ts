@@ -4,7 +4,7 @@ import { DrainableError, restore, type TicketStore } from 'drainable'
 import { fakeClock, fakeProvider } from 'drainable/testing'
 import { openDrain } from '../../../../src/core/verbs/drain.js'
 import { parsePolicy } from '../../../../src/core/verbs/policy.js'
-import { saveTicket } from '../../../../src/core/tickets/saved.js'
+import { saveTicket } from '../../tickets/calls.js'
 
 const web1 = { pool: 'web', member: 'web1' }
 const refused = new DrainableError('NOT_LEADER', 'the lease is over')

@@ -10,7 +10,7 @@ describe('a drain says that it waits for', () => {
     expect(run.change).toMatchObject({ kind: 'hold', to: 'maint' })
     run.set({ own: 'maint' }).look()
     expect(run.why).toMatchObject([
-      { code: 'not-in-force', text: "web/web1: the balancer has not answered 'hold' yet" },
+      { code: 'not-in-force', text: "web/web1: 'hold' has no answer yet" },
     ])
   })
 
@@ -18,7 +18,7 @@ describe('a drain says that it waits for', () => {
     const run = idle({ until: 'removed' })
     expect(run.sent).toBe('remove')
     expect(run.why).toMatchObject([
-      { code: 'not-in-force', text: "web/web1: the balancer has not answered 'remove' yet" },
+      { code: 'not-in-force', text: "web/web1: 'remove' has no answer yet" },
     ])
   })
 
