@@ -116,7 +116,7 @@ export class Credentials {
       const reply = await send(password)
       if (!this.#note(password, refusal(reply), ctx)) return reply
       if (typeof this.#options.password !== 'function') return reply
-      const other = await this.#fetch(ctx.signal)
+      const other = await this.#fetch(ctx)
       if (other === password) return reply
       const second = await send(other)
       this.#note(other, refusal(second), ctx)
@@ -137,9 +137,9 @@ export class Credentials {
     return redact(text, this.#secrets)
   }
 
-  async #get({ signal }: Pick<CallContext, 'signal'>, fresh: boolean): Promise<string> {
+  async #get(ctx: Pick<CallContext, 'clock' | 'signal'>, fresh: boolean): Promise<string> {
     const known = fresh ? undefined : this.#password
-    return known ?? this.#fetch(signal)
+    return known ?? this.#fetch(ctx)
   }
 
   /** @throws `UNAUTHENTICATED` */
@@ -181,8 +181,8 @@ export class Credentials {
     return true
   }
 
-  async #fetch(signal: AbortSignal): Promise<string> {
-    const asking = (this.#asking ??= readSecret(this.#options.password, 'password'))
+  async #fetch({ clock, signal }: Pick<CallContext, 'clock' | 'signal'>): Promise<string> {
+    const asking = (this.#asking ??= readSecret(this.#options.password, 'password', clock))
     try {
       const password = await abortable(asking, signal)
       this.hide(password)

@@ -1,4 +1,6 @@
 import * as z from 'zod'
+import { askOption } from '../provider/abort.js'
+import type { Clock } from '../provider/clock.js'
 import type { Secret } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 
@@ -13,9 +15,18 @@ export const secretSchema = z.custom<Secret>(
   },
 )
 
-/** Reads the secret's present value. */
-export async function readSecret(secret: Secret, field: string): Promise<string> {
-  const value: unknown = typeof secret === 'function' ? await secret() : secret
+/**
+ * Reads the secret's present value.
+ *
+ * @param field - the name of the option
+ * @param clock - measures the 20 s that a function has. Default: the real clock
+ * @throws what the function threw; `CALL_TIMEOUT` if it does not answer; `INVALID_OPTIONS` if it returns no text
+ */
+export async function readSecret(secret: Secret, field: string, clock?: Clock): Promise<string> {
+  const value: unknown =
+    typeof secret === 'function'
+      ? await askOption(field, secret, clock === undefined ? {} : { clock })
+      : secret
   if (typeof value === 'string' && value !== '') return value
   const what = value === '' ? 'an empty string' : 'no string'
   throw new DrainableError('INVALID_OPTIONS', `${field}: the function returned ${what}`)

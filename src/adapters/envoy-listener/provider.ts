@@ -1,6 +1,6 @@
 import { systemClock } from '../../provider/clock.js'
 import { canonicalAddress } from '../../provider/address.js'
-import { abortable } from '../../provider/abort.js'
+import { askOption } from '../../provider/abort.js'
 import { closedError } from '../../provider/thrown.js'
 import type {
   CallContext,
@@ -180,7 +180,7 @@ export class EnvoyListenerProvider implements DrainableProvider {
     if (typeof admin !== 'function') return this.#listed
     let found: readonly string[]
     try {
-      found = await abortable(admin(), signal)
+      found = await askOption('admin', admin, { signal })
     } catch (cause) {
       signal.throwIfAborted()
       // An old list is safer than none: no Envoy is dropped because a lookup failed.

@@ -93,6 +93,18 @@ describe('a password', () => {
     expect(sent).toEqual([])
   })
 
+  test('that never comes is named, and asked for again by the next call', async () => {
+    let asked = 0
+    const { clock, log, sent } = setUp(() => {
+      asked += 1
+      return asked === 1 ? new Promise<string>(() => undefined) : 'p4ss'
+    })
+    await expect(clock.runUntil(log(), 30_000)).rejects.toThrow(
+      'no answer from the function password within 20 s',
+    )
+    expect([await log(), sent]).toEqual(['in', ['p4ss']])
+  })
+
   test('is blacked out, even within a header, until eight others came', async () => {
     const { credentials, log } = setUp()
     await log()

@@ -1,4 +1,4 @@
-import { abortable } from '../../../provider/abort.js'
+import { askOption } from '../../../provider/abort.js'
 import { systemClock, type Clock } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
@@ -150,7 +150,7 @@ export class Fleet {
     const { admin } = this.#options
     if (typeof admin === 'function') {
       try {
-        const list = await abortable(admin(), signal)
+        const list = await askOption('admin', admin, { signal })
         // A list that is empty all at once is a failed lookup more likely than the end of a whole fleet.
         if (list.length > 0 || this.#listed.length === 0) this.#listed = list
         this.#listedOnce = true

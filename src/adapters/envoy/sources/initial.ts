@@ -1,3 +1,4 @@
+import { askOption } from '../../../provider/abort.js'
 import * as z from 'zod'
 import type { MemberRef } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
@@ -83,7 +84,7 @@ export async function readHeld(held: HeldMembers, instance: string): Promise<rea
   if (typeof held !== 'function') return held
   let found: unknown
   try {
-    found = await held(instance)
+    found = await askOption('initial.held', () => held(instance))
   } catch (cause) {
     const words = cause instanceof Error ? cause.message : String(cause)
     throw new DrainableError(
