@@ -75,6 +75,11 @@ export class StoreServer implements AsyncDisposable {
     this.#child.kill(name)
   }
 
+  /** Ends it at once. */
+  kill(): Promise<void> {
+    return this.#end()
+  }
+
   /** Ends it at once, and starts it again with what it had written down. */
   async restart(): Promise<void> {
     await this.#end()
