@@ -125,10 +125,7 @@ export function reportAll(members: readonly MemberReport[], elapsed: number): Dr
 }
 
 /** The report with what is wrong with its ticket, if anything is: nobody would look for that elsewhere. */
-export function withTicket(
-  report: DrainReport,
-  why: Omit<Why, 'ref'> | undefined,
-): DrainReport {
+export function withTicket(report: DrainReport, why: Omit<Why, 'ref'> | undefined): DrainReport {
   const [first, ...others] = report.members
   if (why === undefined || first === undefined) return report
   const told = { ...first, why: [...first.why, { ...why, ref: first.ref }] }

@@ -93,7 +93,9 @@ export async function dropTicket(
     await calls.delete(id)
     shown.delete(id)
     // an id without a ticket is not listed, so it may stay in the index
-    await indexOf(calls, listed).remove(id).catch(() => undefined)
+    await indexOf(calls, listed)
+      .remove(id)
+      .catch(() => undefined)
   })
 }
 

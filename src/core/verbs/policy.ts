@@ -119,7 +119,7 @@ const storeSchema = once(() =>
           ? 'found a promise; await it first'
           : `expected a store with get, set and delete${typeof input === 'string' ? ', such as fileTickets(path)' : ''}`,
     })
-    .refine(({ keys }) => keys === undefined || typeof (keys as unknown) === 'function', {
+    .refine((store) => store.keys === undefined || missingMethods(store, ['keys']).length === 0, {
       path: ['keys'],
       message: 'expected a function that lists the keys, or none',
     }),

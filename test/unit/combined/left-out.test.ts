@@ -25,7 +25,13 @@ test('a balancer without the address is left out, and the drain goes on to its e
     drain(
       all,
       { address },
-      { clock, timeout: '30s', onEvent: (e) => void (e.type === 'end' && (ended = e.report)) },
+      {
+        clock,
+        timeout: '30s',
+        onEvent: (e) => {
+          if (e.type === 'end') ended = e.report
+        },
+      },
     ),
   )
   expect(report.outcome).toBe('idle')

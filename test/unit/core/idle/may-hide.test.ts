@@ -35,7 +35,7 @@ describe('a zero that may hide work', () => {
 
   test('is believed at once where a later look can hide none', async () => {
     let looks = 0
-    expect(await untilIdle(({ now }) => now() >= 5_000 && looks++ === 0)).toBeLessThan(100)
+    expect(await untilIdle((clock) => clock.now() >= 5_000 && looks++ === 0)).toBeLessThan(100)
   })
 
   test('is believed by the next look where it can hide none', async () => {
