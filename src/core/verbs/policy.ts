@@ -75,8 +75,8 @@ export interface Policy extends Call {
    * listens there, then refuse; nothing is changed. `wait`: try again until the `timeout`. Over several balancers
    * `wait` drains the others meanwhile, about a second after the call; the drain reports idle once this one was read,
    * drained and idle too. If it never comes, the drain ends as `unreachable`, or as `proceeded` under `onTimeout:
-   * 'proceed'`, and the report has a row for it. A balancer that can't be read later is always waited for. A roll lists its servers first, and needs
-   * every balancer for that.
+   * 'proceed'`, and the report has a row for it. A balancer that can't be read later is always waited for. A roll
+   * lists its servers first, and needs every balancer for that.
    * @defaultValue `'fail'`
    */
   readonly onUnreachable?: 'wait' | 'fail' | undefined
