@@ -162,7 +162,7 @@ export class Run implements HandleBody {
       this.#run.guard(() => this.#endAll('aborted'))
     else if (this.#run.spec.company !== undefined) this.#ending.stand() // it waited for the others
     this.#ending.leave()
-    await (this.#flushed ??= flushTicket(this.#run))
+    await Promise.all([(this.#flushed ??= flushTicket(this.#run)), this.done])
   }
 
   async called(): Promise<void> {
