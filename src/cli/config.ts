@@ -1,0 +1,139 @@
+import { readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import * as z from 'zod'
+import { DrainableError } from '../provider/error.js'
+import { parseOptions } from '../provider/options.js'
+import { quote } from '../provider/quote.js'
+
+const path = z.string().min(1)
+
+const tls = z.strictObject({
+  ca: path.describe('PEM file of the authorities').exactOptional(),
+  cert: path.describe('PEM file of the client certificate').exactOptional(),
+  key: path.describe('PEM file of its key').exactOptional(),
+  fingerprint256: z
+    .string()
+    .describe("SHA-256 fingerprint of the server's certificate")
+    .exactOptional(),
+  servername: z.string().describe('name that the certificate must be valid for').exactOptional(),
+  insecure: z.literal(true).describe('accepts any certificate').exactOptional(),
+})
+
+const balancer = z.strictObject({
+  url: z.string().min(1).describe('as on the command line, such as bigip+https://bigip1.example'),
+  username: z.string().min(1).describe('user of the API').exactOptional(),
+  passwordFile: path.describe('file whose first line is the password').exactOptional(),
+  passwordEnv: z
+    .string()
+    .regex(/^[A-Za-z_]\w*$/, 'expected the name of a variable, never the password itself')
+    .describe('environment variable that holds the password')
+    .exactOptional(),
+  tls: tls.describe('how the certificate is verified').exactOptional(),
+  options: z
+    .record(z.string(), z.unknown())
+    .describe('further options of the adapter, as its page has them')
+    .exactOptional(),
+})
+
+/** The schema of a configuration file; `drainable/config.schema.json` is made from it. */
+export const configSchema = z
+  .strictObject({
+    $schema: z.string().exactOptional(),
+    balancers: z
+      .record(
+        z.string().regex(/^[\w.-]+$/, 'expected letters, digits and . _ -'),
+        z.union([z.string().min(1), balancer]),
+      )
+      .describe('by the names that the command line uses'),
+    tickets: path.describe('folder of the tickets').exactOptional(),
+    onUnreachable: z
+      .enum(['wait', 'fail'])
+      .describe('what a balancer that does not answer means for a drain over several')
+      .exactOptional(),
+    onMissing: z
+      .enum(['skip', 'fail'])
+      .describe('what a balancer without the member means for a drain over several')
+      .exactOptional(),
+  })
+  .describe('balancers and tickets for the drainable command')
+
+/** One balancer of the configuration. */
+export type BalancerConfig = z.output<typeof balancer>
+
+/** The configuration, with every path absolute. */
+export interface Config {
+  readonly balancers: Readonly<Record<string, BalancerConfig>>
+  readonly tickets?: string
+  readonly onUnreachable?: 'wait' | 'fail'
+  readonly onMissing?: 'skip' | 'fail'
+}
+
+/**
+ * Reads a configuration file. Its paths are relative to its folder.
+ *
+ * @throws `INVALID_OPTIONS` naming the file and every wrong field
+ */
+export function readConfig(file: string): Config {
+  const subject = `--config ${quote(file)}`
+  const folder = dirname(resolve(file))
+  const {
+    balancers,
+    $schema: _,
+    ...rest
+  } = parseOptions(configSchema, parse(file, subject), subject)
+  const toPath = (name: string | undefined): string | undefined =>
+    name === undefined ? undefined : resolve(folder, name)
+  const tickets = toPath(rest.tickets)
+  return {
+    ...rest,
+    ...(tickets === undefined ? {} : { tickets }),
+    balancers: Object.fromEntries(
+      Object.entries(balancers).map(([name, given]) => [name, absolute(given, toPath)]),
+    ),
+  }
+}
+
+function parse(file: string, subject: string): unknown {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (error) {
+    const why = (error as NodeJS.ErrnoException).code ?? String(error)
+    throw new DrainableError('INVALID_OPTIONS', `${subject}: it can not be read (${why})`, {
+      cause: error,
+    })
+  }
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    // The words of the parser quote the text, and a password could stand there.
+    throw new DrainableError('INVALID_OPTIONS', `${subject}: it is not JSON`, {
+      cause: new Error(/position \d+/.exec(String(error))?.[0] ?? 'not JSON'),
+    })
+  }
+}
+
+function absolute(
+  given: string | BalancerConfig,
+  toPath: (name: string | undefined) => string | undefined,
+): BalancerConfig {
+  if (typeof given === 'string') return { url: given }
+  const { passwordFile, tls: verified, ...rest } = given
+  const file = toPath(passwordFile)
+  return {
+    ...rest,
+    ...(file === undefined ? {} : { passwordFile: file }),
+    ...(verified === undefined ? {} : { tls: absoluteTls(verified, toPath) }),
+  }
+}
+
+function absoluteTls(
+  given: z.output<typeof tls>,
+  toPath: (name: string | undefined) => string | undefined,
+): z.output<typeof tls> {
+  const files = (['ca', 'cert', 'key'] as const).flatMap((key) => {
+    const file = toPath(given[key])
+    return file === undefined ? [] : [[key, file] as const]
+  })
+  return { ...given, ...Object.fromEntries(files) }
+}

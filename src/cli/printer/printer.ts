@@ -1,0 +1,32 @@
+import type { RollEvent } from '../../core/roll/events.js'
+import type { Io } from '../io.js'
+import type { Result } from '../result.js'
+import { jsonPrinter, jsonlPrinter } from './json.js'
+import { plainPrinter } from './plain.js'
+
+/** What tells how a call goes and how it ended. A verb does not know which kind it has. */
+export interface Printer {
+  /** An event of a drain or a roll. */
+  event(event: RollEvent): void
+  /** A line for the person at the terminal. */
+  say(text: string): void
+  /** COMMAND has the terminal from now on. */
+  pause(): void
+  /** COMMAND has ended. */
+  resume(): void
+  /** The end: the last call. */
+  end(result: Result): void
+}
+
+/** The ways to print. */
+export type Form = 'words' | 'json' | 'jsonl'
+
+/** The printer of a call. */
+export async function openPrinter(io: Io, form: Form): Promise<Printer> {
+  if (form === 'json') return jsonPrinter(io)
+  if (form === 'jsonl') return jsonlPrinter(io)
+  const isLive = io.stderr.columns !== undefined && io.env['TERM'] !== 'dumb'
+  if (!isLive) return plainPrinter(io)
+  const { livePrinter } = await import('../view/live.js')
+  return livePrinter(io)
+}

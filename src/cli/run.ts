@@ -1,0 +1,293 @@
+import { Command, CommanderError, Option } from 'commander'
+import { EXIT, MEANING } from './exit-code.js'
+import type { Io } from './io.js'
+import { openPrinter, type Form, type Printer } from './printer/printer.js'
+import type { Result, Verb } from './result.js'
+import { withSession, type CommonOptions, type Session } from './session.js'
+import { secretIn } from './url.js'
+import { failed } from './verbs/ending.js'
+import type { DrainFlags } from './verbs/drain.js'
+import type { PlanFlags, ReadyFlags, StatusFlags, WatchFlags } from './verbs/look.js'
+import type { RollFlags } from './verbs/roll.js'
+import { version } from './version.js'
+
+/**
+ * Runs the command.
+ *
+ * @param argv - the arguments after the program's name
+ * @returns the exit status; the table in docs/command.md says what each means
+ */
+export async function run(argv: readonly string[], io: Io): Promise<number> {
+  const at = argv.indexOf('--')
+  const own = at < 0 ? argv : argv.slice(0, at)
+  const command = at < 0 ? [] : argv.slice(at + 1)
+  let code: number = EXIT.ok
+  try {
+    refuseSecrets(own)
+    const program = makeProgram(io, command, (ended) => {
+      code = ended
+    })
+    await program.parseAsync([...own], { from: 'user' })
+    return code
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage
+    const { exitCode, error: data } = failed(error)
+    io.stderr.write(`drainable: ${data.message}\n`)
+    return exitCode
+  }
+}
+
+/** A secret on the command line is seen by every user of the machine. It is not repeated in the refusal. */
+function refuseSecrets(argv: readonly string[]): void {
+  for (const word of argv) {
+    const [, flag] = /^--?((?:user-?)?pass(?:word|wd)?|token|secret)(?:=|$)/i.exec(word) ?? []
+    if (flag !== undefined) throw secretIn('the command line', `--${flag}`)
+  }
+}
+
+const BALANCER = [
+  '<balancer>',
+  'a URL, a name from --config, several names with commas, or all',
+] as const
+const TARGETS = ['<target...>', 'pool/member, pool/ for a whole pool, or an address'] as const
+
+type Done = (exitCode: number) => void
+
+/** What every verb is given beside its own arguments. */
+type Flags<T> = T & CommonOptions
+
+function makeProgram(io: Io, command: readonly string[], done: Done): Command {
+  const program = new Command('drainable')
+    .description(
+      'Take a server out of a load balancer with nothing dropped, and know when it is truly idle.',
+    )
+    .version(version, '-V, --version')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => io.stdout.write(text),
+      writeErr: (text) => io.stderr.write(text),
+      getOutHelpWidth: () => io.stdout.columns ?? 100,
+      getErrHelpWidth: () => io.stderr.columns ?? 100,
+    })
+    .addHelpText('after', exitTable)
+  const wordsOf = (given: CommonOptions): Form =>
+    given.jsonl === true ? 'jsonl' : given.json === true ? 'json' : 'words'
+  const call = async <T>(
+    verb: Verb,
+    balancer: string,
+    flags: Flags<T>,
+    body: (session: Session, own: T & { readonly quietStdout: boolean }) => Promise<Result>,
+  ): Promise<void> => {
+    const form = wordsOf(flags)
+    const printer = await openPrinter(io, form)
+    const {
+      config: _,
+      username,
+      passwordFile,
+      ca,
+      insecure,
+      json,
+      jsonl,
+      report,
+      tickets,
+      ...own
+    } = flags
+    const result = await withSession(io, balancer, flags, printer, (session) =>
+      body(session, { ...(own as unknown as T), quietStdout: form !== 'words' }),
+    ).catch((error: unknown): Result => ({ verb, changed: false, ...failed(error) }) as Result)
+    printer.end(result)
+    done(result.exitCode)
+  }
+
+  common(policy(program.command('drain')))
+    .description('drain, run COMMAND while it is held, make ready again')
+    .argument(...BALANCER)
+    .argument(...TARGETS)
+    .option('--expect <n>', 'refuse if the target hits another number of members')
+    .option('--leave', 'leave the members drained after COMMAND')
+    .addOption(waitHealthy())
+    .usage('[options] BALANCER TARGET... [-- COMMAND...]')
+    .action((balancer: string, targets: string[], flags: Flags<DrainFlags>) =>
+      call('drain', balancer, flags, async (session, own) => {
+        const { drainVerb } = await import('./verbs/drain.js')
+        return drainVerb(session, targets, command, own)
+      }),
+    )
+
+  common(program.command('ready'))
+    .description('make members ready, whoever drained them')
+    .argument(...BALANCER)
+    .argument(...TARGETS)
+    .option('--expect <n>', 'refuse if the target hits another number of members')
+    .option('--timeout <time>', 'how long it may take, such as 30s or 2m')
+    .addOption(waitHealthy())
+    .action((balancer: string, targets: string[], flags: Flags<ReadyFlags>) =>
+      call('ready', balancer, flags, async (session, own) => {
+        const { readyVerb } = await import('./verbs/look.js')
+        return readyVerb(session, targets, own)
+      }),
+    )
+
+  common(program.command('status'))
+    .description('show every member as it is now')
+    .argument(...BALANCER)
+    .argument('[target...]', `${TARGETS[1]}; default: all`)
+    .option('--expect <n>', 'fail if the target hits another number of members')
+    .action((balancer: string, targets: string[], flags: Flags<StatusFlags>) =>
+      call('status', balancer, flags, async (session, own) => {
+        const { statusVerb } = await import('./verbs/look.js')
+        return statusVerb(session, targets, own)
+      }),
+    )
+
+  common(program.command('watch'))
+    .description('watch drains that anybody began, without a change')
+    .argument(...BALANCER)
+    .argument(...TARGETS)
+    .option('--until-idle', 'end once every member is idle')
+    .option('--timeout <time>', 'end after this time, such as 2m')
+    .option('--settle <time>', 'how long nothing must arrive before a member counts as idle')
+    .action((balancer: string, targets: string[], flags: Flags<WatchFlags>) =>
+      call('watch', balancer, flags, async (session, own) => {
+        const { watchVerb } = await import('./verbs/look.js')
+        return watchVerb(session, targets, own)
+      }),
+    )
+
+  common(rolling(policy(program.command('plan'))))
+    .description('say what a drain would do, or a roll with --roll, and change nothing')
+    .argument(...BALANCER)
+    .argument(...TARGETS)
+    .option('--roll', 'plan a roll')
+    .action((balancer: string, targets: string[], flags: Flags<PlanFlags>) =>
+      call('plan', balancer, flags, async (session, own) => {
+        const { planVerb } = await import('./verbs/look.js')
+        return planVerb(session, targets, own)
+      }),
+    )
+
+  common(rolling(policy(program.command('roll'))))
+    .description('server by server: drain, COMMAND, ready, healthy')
+    .argument(...BALANCER)
+    .argument('<pool...>', 'a pool, or members')
+    .option('--expect <n>', 'refuse if the target hits another number of members')
+    .usage('[options] BALANCER POOL -- COMMAND...')
+    .action((balancer: string, targets: string[], flags: Flags<RollFlags>, self: Command) => {
+      if (command.length === 0)
+        self.error('error: a roll needs COMMAND, which runs for each server: ... -- COMMAND')
+      return call('roll', balancer, flags, async (session, own) => {
+        const { rollVerb } = await import('./verbs/roll.js')
+        return rollVerb(session, targets, command, own)
+      })
+    })
+
+  common(program.command('resume'))
+    .description('go on with a drain or a roll whose process is gone')
+    .argument(...BALANCER)
+    .argument('[ticket]', 'its id; default: the only one that is left over')
+    .usage('[options] BALANCER [TICKET] [-- COMMAND...]')
+    .action((balancer: string, id: string | undefined, flags: Flags<object>) =>
+      call('resume', balancer, flags, async (session, own) => {
+        const { resumeVerb } = await import('./verbs/tickets.js')
+        return resumeVerb(session, id, command, own)
+      }),
+    )
+
+  common(program.command('restore'))
+    .description('undo what a drain changed, and nothing else')
+    .argument(...BALANCER)
+    .argument('[ticket]', 'its id; default: the only one that is left over')
+    .action((balancer: string, id: string | undefined, flags: Flags<object>) =>
+      call('restore', balancer, flags, async (session) => {
+        const { restoreVerb } = await import('./verbs/tickets.js')
+        return restoreVerb(session, id)
+      }),
+    )
+
+  common(program.command('orphans'))
+    .description('list drains that no process continues')
+    .argument(...BALANCER)
+    .action((balancer: string, flags: Flags<object>) =>
+      call('orphans', balancer, flags, async (session) => {
+        const { orphansVerb } = await import('./verbs/tickets.js')
+        return orphansVerb(session)
+      }),
+    )
+
+  return program
+}
+
+/** The options of every verb. */
+function common(verb: Command): Command {
+  return verb
+    .option('--config <file>', 'balancers by name, with their users, password files and CAs')
+    .option('--username <user>', 'user of the API; or DRAINABLE_USERNAME')
+    .option(
+      '--password-file <file>',
+      'its password; or DRAINABLE_PASSWORD, DRAINABLE_PASSWORD_FILE',
+    )
+    .option('--ca <file>', 'PEM file of the authorities of the certificate')
+    .option('--insecure', 'accept any certificate')
+    .option('--tickets <folder>', 'where tickets are kept; or DRAINABLE_TICKETS')
+    .option('--no-tickets', 'keep none: a crash leaves nothing to resume or restore')
+    .addOption(new Option('--json', 'one JSON document on stdout').conflicts('jsonl'))
+    .addOption(new Option('--jsonl', 'one JSON object a line: events, then the document'))
+    .option('--report <file>', 'write the timeline as a page (.html)')
+}
+
+/** The options of a drain. Their values are checked by the library. */
+function policy(verb: Command): Command {
+  const oneOf = (flag: string, words: string, values: readonly string[]): Option =>
+    new Option(`${flag} <what>`, words).choices(values)
+  return verb
+    .option('--timeout <time>', 'deadline, such as 30s, 2m or never (default: 2m)')
+    .addOption(oneOf('--on-timeout', 'what to do with work left then', timeoutChoices(verb.name())))
+    .addOption(oneOf('--hold', 'state to hold the members in', ['drain', 'maint']))
+    .option('--escalate-after <time>', 'raise to maint after this time')
+    .option('--settle <time>', 'how long nothing must arrive (default: 1s)')
+    .addOption(oneOf('--until', 'whether to remove what is idle', ['idle', 'removed']))
+    .option('--seal', 'keep persistent clients out of an idle member')
+    .option('--no-seal', 'do not')
+    .option('--keep-ready <n>', 'serving members that each pool must keep (default: 1)')
+    .addOption(oneOf('--on-minimum', 'what to do below that', ['fail', 'wait']))
+    .addOption(
+      oneOf('--on-overrule', 'when another client sets another state', ['fail', 'reapply']),
+    )
+    .addOption(oneOf('--on-abort', 'when it is ended by a signal', ['leave', 'restore']))
+    .addOption(oneOf('--if-unsupported', 'if the product lacks a part', ['fail', 'proceed']))
+    .option('--id <id>', "the ticket's id")
+    .option('--owner <name>', 'who drains, for orphans; no secret')
+    .option('--pace <time>', 'shortest pause between two looks')
+}
+
+function timeoutChoices(verb: string): readonly string[] {
+  const drain = ['fail', 'terminate', 'proceed']
+  return verb === 'drain' ? drain : [...drain, 'postpone']
+}
+
+/** The options of a roll beside those of a drain. */
+function rolling(verb: Command): Command {
+  return verb
+    .option('--canary <n>', 'servers that go first and must be healthy')
+    .option('--max-unavailable <n>', 'servers that can be out at once: 2 or 10% (default: 1)')
+    .addOption(
+      new Option('--group <what>', 'which members are one server').choices(['address', 'ref']),
+    )
+    .addOption(
+      new Option('--on-failure <what>', 'after a failed server').choices(['stop', 'continue']),
+    )
+    .option('--max-failed <n>', 'go on until more than this many have failed')
+    .addOption(waitHealthy())
+    .addOption(new Option('--no-wait-healthy', 'do not wait for a check'))
+}
+
+function waitHealthy(): Option {
+  return new Option('--wait-healthy [time]', 'wait for a passed check when it is made ready')
+}
+
+function exitTable(): string {
+  const rows = Object.entries(EXIT).map(
+    ([name, code]) => `  ${String(code).padStart(3)}  ${MEANING[name as keyof typeof EXIT]}`,
+  )
+  return `\nExit status:\n${rows.join('\n')}\n\nA balancer: haproxy:/run/haproxy/admin.sock, dataplane+https://HOST:5555, bigip+https://HOST,\ncitrix+https://HOST, envoy+file:/FILE?admin=URL. Secrets come from the environment or a file.`
+}

@@ -1,0 +1,110 @@
+import { join, resolve } from 'node:path'
+import type { TicketStore } from '../core/tickets/store.js'
+import type { DrainableProvider } from '../provider/contract.js'
+import { openBalancer } from './balancers.js'
+import { readConfig, type Config } from './config.js'
+import { EXIT } from './exit-code.js'
+import type { EndSignal, Io } from './io.js'
+import type { Printer } from './printer/printer.js'
+
+/** The options that every verb has. */
+export interface CommonOptions {
+  readonly config?: string
+  readonly username?: string
+  readonly passwordFile?: string
+  readonly ca?: string
+  readonly insecure?: boolean
+  readonly json?: boolean
+  readonly jsonl?: boolean
+  readonly report?: string
+  /** A folder; false: none are kept. */
+  readonly tickets?: string | boolean
+}
+
+/** The balancer of a result. */
+export interface Balancer {
+  readonly name: string
+  readonly instance: string
+}
+
+/** What a verb works with. */
+export interface Session {
+  readonly io: Io
+  readonly provider: DrainableProvider
+  readonly printer: Printer
+  /** Fires at the first SIGINT, SIGTERM or SIGHUP. */
+  readonly signal: AbortSignal
+  /** The folder of the tickets; undefined if none are kept. */
+  readonly folder: string | undefined
+  readonly tickets: TicketStore | undefined
+}
+
+/** The signal that ended the command, as the reason of an abort. */
+export class Interrupted extends Error {
+  readonly signal: EndSignal
+
+  constructor(signal: EndSignal) {
+    super(`ended by ${signal}`)
+    this.signal = signal
+  }
+
+  /** The exit status by which a shell knows the signal. */
+  get exitCode(): number {
+    return this.signal === 'SIGINT' ? EXIT.interrupted : EXIT.terminated
+  }
+}
+
+/**
+ * Calls a verb with an open balancer, and closes it.
+ *
+ * The first signal aborts what runs, which then ends by its policy; a second one ends the process at once.
+ */
+export async function withSession<T>(
+  io: Io,
+  balancer: string,
+  options: CommonOptions,
+  printer: Printer,
+  run: (session: Session) => Promise<T>,
+): Promise<T> {
+  const abort = new AbortController()
+  const unhear = io.onSignal((name) => {
+    const reason = new Interrupted(name)
+    if (abort.signal.aborted) io.exitNow(reason.exitCode)
+    abort.abort(reason)
+    printer.say(`${name}: ending; once more to end at once`)
+  })
+  try {
+    const config = options.config === undefined ? undefined : readConfig(options.config)
+    const { username, passwordFile, ca, insecure } = options
+    await using provider = await openBalancer(balancer, config, {
+      username,
+      passwordFile,
+      tls: { ...(ca === undefined ? {} : { ca }), ...(insecure === true ? { insecure } : {}) },
+      env: io.env,
+    })
+    const folder = ticketFolder(io, options, config)
+    const tickets = folder === undefined ? undefined : await openTickets(folder)
+    return await run({ io, provider, printer, signal: abort.signal, folder, tickets })
+  } finally {
+    unhear()
+  }
+}
+
+async function openTickets(folder: string): Promise<TicketStore> {
+  const { fileTickets } = await import('../index.js')
+  return fileTickets(folder)
+}
+
+function ticketFolder(
+  { env, home }: Io,
+  { tickets }: CommonOptions,
+  config: Config | undefined,
+): string | undefined {
+  if (tickets === false) return undefined
+  if (typeof tickets === 'string') return resolve(tickets)
+  const named = config?.tickets ?? env['DRAINABLE_TICKETS']
+  if (named !== undefined && named !== '') return resolve(named)
+  const state = env['XDG_STATE_HOME']
+  const base = state === undefined || state === '' ? join(home, '.local', 'state') : state
+  return join(base, 'drainable')
+}

@@ -1,0 +1,52 @@
+import type { Target } from '../../core/verbs/target.js'
+import type { Reading } from '../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { exitOfError } from '../exit-code.js'
+import type { ErrorData } from '../result.js'
+import { Interrupted, type Balancer, type Session } from '../session.js'
+import { lineKey } from '../words/event.js'
+
+/** The balancer of a session, for its result. */
+export function balancerOf({ provider }: Session): Balancer {
+  return { name: provider.name, instance: provider.instance }
+}
+
+/** The parts of a result that a thrown value gives. */
+export function failed(error: unknown): { readonly exitCode: number; readonly error: ErrorData } {
+  if (error instanceof Interrupted)
+    return { exitCode: error.exitCode, error: { code: error.signal, message: error.message } }
+  const message = error instanceof Error ? error.message : String(error)
+  const code = isDrainableError(error) ? error.code : 'ERROR'
+  return { exitCode: exitOfError(error), error: { code, message } }
+}
+
+/**
+ * Looks which members a target hits, where the caller said how many it expects.
+ *
+ * @throws `REJECTED` that lists what was found
+ */
+export async function checkExpected(
+  { provider, signal }: Session,
+  target: Target,
+  expected: string | undefined,
+): Promise<void> {
+  if (expected === undefined) return
+  const { select } = await import('../../index.js')
+  const wanted = toCount(expected)
+  const found: readonly Reading[] = await select(provider, target, { signal })
+  if (found.length === wanted) return
+  const names = found.slice(0, 10).map(({ ref }) => lineKey(ref))
+  const more = found.length > names.length ? ` and ${found.length - names.length} more` : ''
+  throw new DrainableError(
+    'REJECTED',
+    `--expect ${wanted}: the target hits ${found.length}: ${names.join(', ')}${more}; nothing was changed`,
+  )
+}
+
+function toCount(text: string): number {
+  if (/^[1-9]\d{0,6}$/.test(text)) return Number(text)
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `--expect: found '${text}', expected how many members the target hits, such as 3`,
+  )
+}

@@ -1,0 +1,156 @@
+import { parseDuration } from '../../provider/duration.js'
+import type { DrainReport } from '../../provider/report.js'
+import { EXIT } from '../exit-code.js'
+import type { Result } from '../result.js'
+import type { Session } from '../session.js'
+import { parseTargets } from '../target.js'
+import { balancerOf, checkExpected, failed } from './ending.js'
+import { toHealth, toPolicy, toTime } from './policy.js'
+import { toRollOptions, type RollFlags } from './roll.js'
+
+/** The options of `status` on the command line. */
+export interface StatusFlags {
+  readonly expect?: string
+}
+
+/** The options of `watch` on the command line. */
+export interface WatchFlags {
+  readonly untilIdle?: boolean
+  readonly settle?: string
+  readonly timeout?: string
+}
+
+/** The options of `plan` on the command line. */
+export interface PlanFlags extends RollFlags {
+  /** Whether the plan of a roll is asked for. */
+  readonly roll?: boolean
+  readonly quietStdout?: boolean
+}
+
+/** The options of `ready` on the command line. */
+export interface ReadyFlags {
+  readonly expect?: string
+  readonly timeout?: string
+  readonly waitHealthy?: string | boolean
+}
+
+/** `status BALANCER [TARGET]`: every member that the target hits, as it is now. */
+export async function statusVerb(
+  session: Session,
+  targets: readonly string[],
+  { expect }: StatusFlags,
+): Promise<Result> {
+  const verb = 'status'
+  const balancer = balancerOf(session)
+  try {
+    const { select } = await import('../../index.js')
+    const target = targets.length === 0 ? 'all' : parseTargets(targets)
+    if (target !== 'all') await checkExpected(session, target, expect)
+    const members = await select(session.provider, target, { signal: session.signal })
+    return { verb, exitCode: EXIT.ok, balancer, members }
+  } catch (error) {
+    return { verb, balancer, ...failed(error) }
+  }
+}
+
+/** `watch BALANCER TARGET`: looks without a change, until it is ended, or every member is idle with `--until-idle`. */
+export async function watchVerb(
+  session: Session,
+  targets: readonly string[],
+  flags: WatchFlags,
+): Promise<Result> {
+  const { provider, signal, printer, io } = session
+  const verb = 'watch'
+  const balancer = balancerOf(session)
+  let report: DrainReport | undefined
+  try {
+    const { watch } = await import('../../index.js')
+    const enough = new AbortController()
+    const limit = AbortSignal.any([signal, enough.signal])
+    // Nobody reads on: there is nobody to watch for.
+    io.stdout.onClose?.(() => enough.abort())
+    await using view = watch(provider, parseTargets(targets), {
+      signal: limit,
+      ...(flags.settle === undefined ? {} : { settle: toTime(flags.settle, '--settle') }),
+    })
+    const timer = deadline(flags.timeout, () => enough.abort())
+    try {
+      for await (const event of view) {
+        printer.event(event)
+        if (event.type === 'end') report = event.report
+        const all = view.report().members
+        if (flags.untilIdle === true && all.length > 0 && all.every(isIdle)) break
+      }
+    } finally {
+      clearTimeout(timer)
+    }
+    signal.throwIfAborted()
+    const last = report ?? view.report()
+    const idle = last.members.length > 0 && last.members.every(isIdle)
+    const exitCode = flags.untilIdle !== true || idle ? EXIT.ok : EXIT.timeout
+    if (last.error !== undefined) return { verb, balancer, report: last, ...failed(last.error) }
+    return { verb, exitCode, balancer, report: last }
+  } catch (error) {
+    return { verb, balancer, ...(report === undefined ? {} : { report }), ...failed(error) }
+  }
+}
+
+function isIdle({ phase }: { readonly phase: string }): boolean {
+  return phase === 'idle' || phase === 'removed'
+}
+
+function deadline(text: string | undefined, over: () => void): NodeJS.Timeout | undefined {
+  if (text === undefined) return undefined
+  const ms = parseDuration(toTime(text, '--timeout'), '--timeout', { infinite: true })
+  return ms === Infinity ? undefined : setTimeout(over, ms)
+}
+
+/** `plan BALANCER TARGET`: what a drain or a roll would do. */
+export async function planVerb(
+  session: Session,
+  targets: readonly string[],
+  flags: PlanFlags,
+): Promise<Result> {
+  const verb = 'plan'
+  const balancer = balancerOf(session)
+  try {
+    const { plan } = await import('../../index.js')
+    const { roll = false, quietStdout: _, ...rest } = flags
+    const asked = { timeout: '2m', ...rest }
+    const made = await plan(session.provider, parseTargets(targets, roll), {
+      ...(roll ? { group: 'address' as const, ...toRollOptions(asked) } : toPolicy(asked)),
+      signal: session.signal,
+    })
+    const [refused] = made.refused
+    return refused === undefined
+      ? { verb, exitCode: EXIT.ok, balancer, plan: made }
+      : { verb, balancer, plan: made, ...failed(refused) }
+  } catch (error) {
+    return { verb, balancer, ...failed(error) }
+  }
+}
+
+/** `ready BALANCER TARGET`: makes ready whoever drained it. */
+export async function readyVerb(
+  session: Session,
+  targets: readonly string[],
+  flags: ReadyFlags,
+): Promise<Result> {
+  const { provider, signal, printer } = session
+  const verb = 'ready'
+  const balancer = balancerOf(session)
+  try {
+    const { ready } = await import('../../index.js')
+    const target = parseTargets(targets)
+    await checkExpected(session, target, flags.expect)
+    const report = await ready(provider, target, {
+      signal,
+      onEvent: (event) => printer.event(event),
+      ...toHealth(flags.waitHealthy),
+      ...(flags.timeout === undefined ? {} : { timeout: toTime(flags.timeout, '--timeout') }),
+    })
+    return { verb, exitCode: EXIT.ok, balancer, report }
+  } catch (error) {
+    return { verb, balancer, ...failed(error) }
+  }
+}

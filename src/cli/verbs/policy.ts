@@ -1,0 +1,74 @@
+import type { Policy } from '../../core/verbs/policy.js'
+import type { Duration } from '../../provider/duration.js'
+import { DrainableError } from '../../provider/error.js'
+
+/** The options of the command line that are options of a drain, as texts. */
+export interface PolicyFlags {
+  readonly timeout?: string
+  readonly onTimeout?: string
+  readonly hold?: string
+  readonly escalateAfter?: string
+  readonly settle?: string
+  readonly until?: string
+  readonly seal?: boolean
+  readonly keepReady?: string
+  readonly onMinimum?: string
+  readonly onOverrule?: string
+  readonly onAbort?: string
+  readonly ifUnsupported?: string
+  readonly id?: string
+  readonly owner?: string
+  readonly pace?: string
+}
+
+/** The flags whose values are times. */
+const TIMES = ['timeout', 'escalateAfter', 'settle', 'pace'] as const
+
+/**
+ * The policy that flags name. Only what a text can't say is turned here; the library checks every value.
+ *
+ * @throws `INVALID_OPTIONS` for a time without a unit
+ */
+export function toPolicy(flags: PolicyFlags): Policy {
+  const policy: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(flags)) if (value !== undefined) policy[name] = value
+  for (const name of TIMES) {
+    const value = flags[name]
+    if (value !== undefined) policy[name] = toTime(value, flagOf(name))
+  }
+  if (flags.keepReady !== undefined) policy['keepReady'] = toNumber(flags.keepReady)
+  return policy as Policy
+}
+
+/**
+ * A time with its unit, or `never`.
+ *
+ * @throws `INVALID_OPTIONS` for a bare number: seconds and milliseconds are both likely
+ */
+export function toTime(text: string, flag: string): Duration {
+  if (text === 'never' || text === 'Infinity') return Infinity
+  if (/^\d+(?:\.\d+)?$/.test(text) && Number(text) !== 0)
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${flag} is '${text}', a number without a unit: did you mean '${text}s'? Write '${text}ms' for milliseconds`,
+    )
+  return text as Duration
+}
+
+/** A whole number; what is none is left as it is, for the library to refuse by its name. */
+export function toNumber(text: string): unknown {
+  return /^\d{1,9}$/.test(text) ? Number(text) : text
+}
+
+/** `onTimeout` as the command line has it. */
+export function flagOf(name: string): string {
+  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+}
+
+/** `--wait-healthy` alone waits as long as the library does, with a time as long as that. */
+export function toHealth(wish: string | boolean | undefined): {
+  readonly waitHealthy?: boolean | Duration
+} {
+  if (wish === undefined) return {}
+  return { waitHealthy: typeof wish === 'string' ? toTime(wish, '--wait-healthy') : wish }
+}

@@ -1,0 +1,131 @@
+import { formatDuration } from '../../provider/duration.js'
+import { printable } from '../../provider/quote.js'
+import type { PresentReading, Reading } from '../../provider/contract.js'
+import type { DrainReport, MemberReport, RollReport } from '../../provider/report.js'
+import { describeEnd } from '../child.js'
+import type { Result } from '../result.js'
+import { lineKey } from './event.js'
+import { table } from './table.js'
+
+/** A result for a person: what came of it, and what went wrong. */
+export interface Words {
+  readonly text: string
+  readonly error: string
+}
+
+/** A result in words. Text from outside is made printable. */
+export function describeResult(result: Result): Words {
+  const lines = linesOf(result).filter((line) => line !== '')
+  const error = result.error === undefined ? '' : `drainable: ${printable(result.error.message)}`
+  return { text: lines.join('\n'), error }
+}
+
+// eslint-disable-next-line complexity -- one line for each part that a result can have
+function linesOf(result: Result): readonly string[] {
+  switch (result.verb) {
+    case 'status':
+      return result.members === undefined ? [] : [describeMembers(result.members)]
+    case 'plan':
+      return [printable1(result.plan?.text)]
+    case 'ready':
+      return (result.report?.members ?? []).map(
+        ({ ref, wasAdmin, health }) =>
+          `${lineKey(ref)}: ready, health ${health}${wasAdmin === 'ready' ? ', as it was before' : `, was in ${wasAdmin}`}`,
+      )
+    case 'orphans':
+      return (result.orphans ?? []).flatMap(({ ticket, owner, members }) => [
+        `${ticket.id}  begun ${ticket.startedAt}, ${printable(owner.text)}`,
+        ...members.map(
+          ({ ref, own, owes, phase }) =>
+            `  ${lineKey(ref)}: ${own ?? 'gone'}, ${phase}${owes ? ', to be undone' : ''}`,
+        ),
+      ])
+    default:
+      return [...drainLines(result), ...rollLines(result)]
+  }
+}
+
+/** A text of several lines, each of them printable. */
+function printable1(text = ''): string {
+  return text.split('\n').map(printable).join('\n')
+}
+
+function drainLines(result: Result): readonly string[] {
+  const lines = 'report' in result && result.verb !== 'ready' ? reportLines(result.report) : []
+  if (!('command' in result) || result.command === undefined) return lines
+  const { command, ready, leftAsFound = [] } = result
+  return [
+    ...lines,
+    `COMMAND ${describeEnd(command)}`,
+    ...(ready?.members ?? []).map(({ ref, health }) => `${lineKey(ref)}: ready, health ${health}`),
+    ...leftAsFound.map((name) => `${name}: was out before, left as it was found`),
+  ]
+}
+
+function reportLines(report: DrainReport | undefined): readonly string[] {
+  return (report?.members ?? []).flatMap(memberLines)
+}
+
+function memberLines(member: MemberReport): readonly string[] {
+  const { ref, outcome, verifiedIdle, proof, why, elapsed, error } = member
+  const isIdle = outcome === 'idle' || outcome === 'removed'
+  const verified = isIdle && !verifiedIdle ? ', not verified' : ''
+  const reasons = why.map(({ text, hint }) => `  ${text}${hint === undefined ? '' : `; ${hint}`}`)
+  return [
+    `${lineKey(ref)}: ${outcome}${verified} after ${formatDuration(elapsed)}`,
+    ...(proof === undefined ? [] : [`  ${proof.text}`]),
+    ...reasons,
+    ...(error === undefined ? [] : [`  ${error.message}`]),
+  ].map(printable1)
+}
+
+function rollLines(result: Result): readonly string[] {
+  if (!('roll' in result) || result.roll === undefined) return []
+  const { roll } = result
+  const rows = roll.servers.map(({ address, refs, outcome, attempts, error }) => [
+    address ?? refs.map(lineKey).join(', '),
+    outcome,
+    attempts === 0 ? '' : `${attempts}`,
+    error?.message ?? '',
+  ])
+  return [
+    table(['server', 'outcome', 'calls', 'error'], rows),
+    ...left('left drained', roll.leftDrained),
+    ...left('left as found', roll.leftAsFound),
+    `${roll.outcome} after ${formatDuration(roll.elapsed)}`,
+  ]
+}
+
+function left(words: string, refs: RollReport['leftDrained']): readonly string[] {
+  return refs.length === 0 ? [] : [`${words}: ${refs.map(lineKey).join(', ')}`]
+}
+
+/** The members of a status, one a line. */
+export function describeMembers(members: readonly Reading[]): string {
+  const present = members.filter((reading): reading is PresentReading => reading.present)
+  const rows = present.map((reading) => [
+    lineKey(reading.ref),
+    placeOf(reading),
+    reading.own === 'ready' && reading.inherited !== undefined && reading.inherited !== 'ready'
+      ? `${reading.inherited} (inherited)`
+      : reading.own,
+    reading.health,
+    reading.serves ? 'yes' : 'no',
+    count(reading, 'active'),
+    count(reading, 'queued'),
+  ])
+  return table(['member', 'address', 'state', 'health', 'serves', 'active', 'queued'], rows)
+}
+
+function placeOf({ address, port }: PresentReading): string {
+  if (address === undefined) return ''
+  const host = address.includes(':') ? `[${address}]` : address
+  return port === undefined ? address : `${host}:${port}`
+}
+
+/** A sum over all processes; with a plus where one of them could not be read. */
+function count({ scopes }: PresentReading, key: 'active' | 'queued'): string {
+  const read = scopes.filter(({ state }) => state === 'read')
+  const sum = read.reduce((all, scope) => all + scope[key], 0)
+  return `${sum}${scopes.some(({ state }) => state === 'unread') ? '+?' : ''}`
+}
