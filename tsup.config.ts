@@ -1,17 +1,31 @@
+import { readFileSync } from 'node:fs'
 import { defineConfig } from 'tsup'
 import type { Options } from 'tsup'
 import { output, present } from './scripts/package/entries.ts'
 
+const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as { readonly version: string }
+
+const entry = Object.fromEntries(present.map((item) => [output(item), item.source]))
+
 const shared: Options = {
-  entry: Object.fromEntries(present.map((item) => [output(item), item.source])),
+  entry,
   target: 'node22',
   platform: 'node',
   // Without it each CJS entry would carry classes and module state of its own.
   splitting: true,
 }
 
+/** The command is a program and no entry: nothing imports it, so it is built once. */
+const program = { cli: 'src/cli/main.ts' }
+
 export default defineConfig([
-  { ...shared, format: 'esm', metafile: true },
+  {
+    ...shared,
+    entry: { ...entry, ...program },
+    format: 'esm',
+    metafile: true,
+    define: { DRAINABLE_VERSION: JSON.stringify(manifest.version) },
+  },
   {
     ...shared,
     format: 'cjs',

@@ -4,6 +4,7 @@ import * as z from 'zod'
 import { DrainableError } from '../provider/error.js'
 import { parseOptions } from '../provider/options.js'
 import { quote } from '../provider/quote.js'
+import { without } from './without.js'
 
 const path = z.string().min(1)
 
@@ -76,11 +77,8 @@ export interface Config {
 export function readConfig(file: string): Config {
   const subject = `--config ${quote(file)}`
   const folder = dirname(resolve(file))
-  const {
-    balancers,
-    $schema: _,
-    ...rest
-  } = parseOptions(configSchema, parse(file, subject), subject)
+  const given = parseOptions(configSchema, parse(file, subject), subject)
+  const { balancers, ...rest } = without(given, ['$schema'])
   const toPath = (name: string | undefined): string | undefined =>
     name === undefined ? undefined : resolve(folder, name)
   const tickets = toPath(rest.tickets)

@@ -1,10 +1,11 @@
 import { Command, CommanderError, Option } from 'commander'
 import { EXIT, MEANING } from './exit-code.js'
 import type { Io } from './io.js'
-import { openPrinter, type Form, type Printer } from './printer/printer.js'
+import { openPrinter, type Form } from './printer/printer.js'
 import type { Result, Verb } from './result.js'
 import { withSession, type CommonOptions, type Session } from './session.js'
 import { secretIn } from './url.js'
+import { without } from './without.js'
 import { failed } from './verbs/ending.js'
 import type { DrainFlags } from './verbs/drain.js'
 import type { PlanFlags, ReadyFlags, StatusFlags, WatchFlags } from './verbs/look.js'
@@ -53,6 +54,19 @@ const TARGETS = ['<target...>', 'pool/member, pool/ for a whole pool, or an addr
 
 type Done = (exitCode: number) => void
 
+/** The options of every verb: a verb itself does not see them. */
+const COMMON: readonly (keyof CommonOptions)[] = [
+  'config',
+  'username',
+  'passwordFile',
+  'ca',
+  'insecure',
+  'json',
+  'jsonl',
+  'report',
+  'tickets',
+]
+
 /** What every verb is given beside its own arguments. */
 type Flags<T> = T & CommonOptions
 
@@ -80,21 +94,10 @@ function makeProgram(io: Io, command: readonly string[], done: Done): Command {
   ): Promise<void> => {
     const form = wordsOf(flags)
     const printer = await openPrinter(io, form)
-    const {
-      config: _,
-      username,
-      passwordFile,
-      ca,
-      insecure,
-      json,
-      jsonl,
-      report,
-      tickets,
-      ...own
-    } = flags
+    const own = { ...without(flags, COMMON), quietStdout: form !== 'words' }
     const result = await withSession(io, balancer, flags, printer, (session) =>
-      body(session, { ...(own as unknown as T), quietStdout: form !== 'words' }),
-    ).catch((error: unknown): Result => ({ verb, changed: false, ...failed(error) }) as Result)
+      body(session, own as unknown as T & { readonly quietStdout: boolean }),
+    ).catch((error: unknown): Result => ({ verb, changed: false, ...failed(error) }))
     printer.end(result)
     done(result.exitCode)
   }

@@ -2,6 +2,7 @@ import { parseDuration } from '../../provider/duration.js'
 import type { DrainReport } from '../../provider/report.js'
 import { EXIT } from '../exit-code.js'
 import type { Result } from '../result.js'
+import { without } from '../without.js'
 import type { Session } from '../session.js'
 import { parseTargets } from '../target.js'
 import { balancerOf, checkExpected, failed } from './ending.js'
@@ -115,7 +116,7 @@ export async function planVerb(
   const balancer = balancerOf(session)
   try {
     const { plan } = await import('../../index.js')
-    const { roll = false, quietStdout: _, ...rest } = flags
+    const { roll = false, ...rest } = without(flags, ['quietStdout'])
     const asked = { timeout: '2m', ...rest }
     const made = await plan(session.provider, parseTargets(targets, roll), {
       ...(roll ? { group: 'address' as const, ...toRollOptions(asked) } : toPolicy(asked)),

@@ -37,7 +37,7 @@ export function toPolicy(flags: PolicyFlags): Policy {
     if (value !== undefined) policy[name] = toTime(value, flagOf(name))
   }
   if (flags.keepReady !== undefined) policy['keepReady'] = toNumber(flags.keepReady)
-  return policy as Policy
+  return policy
 }
 
 /**

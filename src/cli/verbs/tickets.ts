@@ -6,6 +6,7 @@ import { describeEnd, endedWell, runCommand, type Ended } from '../child.js'
 import { EXIT, exitOfDrain, exitOfRoll } from '../exit-code.js'
 import type { Result } from '../result.js'
 import type { Session } from '../session.js'
+import { without } from '../without.js'
 import { balancerOf, failed } from './ending.js'
 import { actBy } from './roll.js'
 
@@ -129,12 +130,16 @@ async function resumeDrainOf(
     return { ...base, exitCode: EXIT.command, command: ended, error }
   }
   const opened = await handle.restore()
-  const { ticket: _, ...rest } = base
-  return { ...rest, exitCode: exitOfDrain(opened), command: ended, report: opened }
+  return {
+    ...without(base, ['ticket']),
+    exitCode: exitOfDrain(opened),
+    command: ended,
+    report: opened,
+  }
 }
 
 function isRoll(ticket: Ticket): boolean {
-  return 'roll' in ticket && ticket.roll !== undefined
+  return 'roll' in ticket
 }
 
 async function orphansOf(session: Session): Promise<readonly Orphan[]> {

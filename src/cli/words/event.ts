@@ -17,6 +17,7 @@ export function describeEvent(event: RollEvent): string | undefined {
   return `${event.at}  ${who}${printable(words)}`
 }
 
+// eslint-disable-next-line complexity -- the words of each event
 function wordsOf(event: RollEvent): string | undefined {
   switch (event.type) {
     case 'phase':

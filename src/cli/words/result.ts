@@ -20,13 +20,12 @@ export function describeResult(result: Result): Words {
   return { text: lines.join('\n'), error }
 }
 
-// eslint-disable-next-line complexity -- one line for each part that a result can have
 function linesOf(result: Result): readonly string[] {
   switch (result.verb) {
     case 'status':
       return result.members === undefined ? [] : [describeMembers(result.members)]
     case 'plan':
-      return [printable1(result.plan?.text)]
+      return [everyLine(result.plan?.text)]
     case 'ready':
       return (result.report?.members ?? []).map(
         ({ ref, wasAdmin, health }) =>
@@ -46,13 +45,13 @@ function linesOf(result: Result): readonly string[] {
 }
 
 /** A text of several lines, each of them printable. */
-function printable1(text = ''): string {
+function everyLine(text = ''): string {
   return text.split('\n').map(printable).join('\n')
 }
 
 function drainLines(result: Result): readonly string[] {
   const lines = 'report' in result && result.verb !== 'ready' ? reportLines(result.report) : []
-  if (!('command' in result) || result.command === undefined) return lines
+  if (!('command' in result)) return lines
   const { command, ready, leftAsFound = [] } = result
   return [
     ...lines,
@@ -76,11 +75,11 @@ function memberLines(member: MemberReport): readonly string[] {
     ...(proof === undefined ? [] : [`  ${proof.text}`]),
     ...reasons,
     ...(error === undefined ? [] : [`  ${error.message}`]),
-  ].map(printable1)
+  ].map(everyLine)
 }
 
 function rollLines(result: Result): readonly string[] {
-  if (!('roll' in result) || result.roll === undefined) return []
+  if (!('roll' in result)) return []
   const { roll } = result
   const rows = roll.servers.map(({ address, refs, outcome, attempts, error }) => [
     address ?? refs.map(lineKey).join(', '),
