@@ -18,6 +18,7 @@ export const EXIT = {
   command: 12,
   unhealthy: 13,
   ticket: 14,
+  hangup: 129,
   interrupted: 130,
   terminated: 143,
 } as const
@@ -26,7 +27,8 @@ export const EXIT = {
 export const MEANING: Readonly<Record<keyof typeof EXIT, string>> = {
   ok: 'done: idle and verified, removed, ready, restored',
   error: 'an error that no other line names',
-  usage: 'the command line or the configuration is wrong; nothing was changed',
+  usage:
+    'the command line or the configuration is wrong, or Node.js is too old; nothing was changed',
   timeout: 'the deadline passed with work left; the member stays drained',
   refused: 'refused by a guard (keepReady, --expect) or by the balancer',
   overruled: 'another client set another state, or work was seen after idle',
@@ -39,7 +41,8 @@ export const MEANING: Readonly<Record<keyof typeof EXIT, string>> = {
   command: 'COMMAND failed; the member stays drained',
   unhealthy: 'made ready, and no check saw it healthy in time',
   ticket: 'a ticket is damaged, or another client holds the lease',
-  interrupted: 'ended by Ctrl-C',
+  hangup: 'ended by SIGHUP: the terminal was closed',
+  interrupted: 'ended by Ctrl-C (SIGINT)',
   terminated: 'ended by SIGTERM',
 }
 

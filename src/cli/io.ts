@@ -21,6 +21,8 @@ export interface Output {
   readonly isClosed: boolean
   /** The width in columns, if it is a terminal. */
   readonly columns: number | undefined
+  /** The height in rows, if it is a terminal. */
+  readonly rows: number | undefined
   /** Calls back when the terminal's size changes; returns a function that ends that. */
   onResize?(resized: () => void): () => void
   /** Calls back once, when nobody reads it any more. */
@@ -42,6 +44,9 @@ export function processOutput(stream: NodeJS.WriteStream): Output {
     },
     get columns() {
       return stream.isTTY ? stream.columns : undefined
+    },
+    get rows() {
+      return stream.isTTY ? stream.rows : undefined
     },
     onResize: (resized) => {
       stream.on('resize', resized)

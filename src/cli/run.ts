@@ -1,9 +1,9 @@
 import { Command, CommanderError, Option } from 'commander'
 import { EXIT, MEANING } from './exit-code.js'
 import type { Io } from './io.js'
-import { openPrinter, type Form } from './printer/printer.js'
+import type { Form } from './printer/printer.js'
 import type { Result, Verb } from './result.js'
-import { withSession, type CommonOptions, type Session } from './session.js'
+import type { CommonOptions, Session } from './session.js'
 import { secretIn } from './url.js'
 import { without } from './without.js'
 import { failed } from './verbs/ending.js'
@@ -67,6 +67,20 @@ const COMMON: readonly (keyof CommonOptions)[] = [
   'tickets',
 ]
 
+/** The verbs that run COMMAND. */
+const WITH_COMMAND: readonly Verb[] = ['drain', 'roll', 'resume']
+
+function formOf({ json, jsonl }: CommonOptions): Form {
+  if (jsonl === true) return 'jsonl'
+  return json === true ? 'json' : 'words'
+}
+
+/** The result of a call whose balancer could not be opened. */
+function notBegun(verb: Verb, error: unknown): Result {
+  const changed = verb === 'drain' || verb === 'resume' ? { changed: false } : {}
+  return { verb, ...changed, ...failed(error) } as Result
+}
+
 /** What every verb is given beside its own arguments. */
 type Flags<T> = T & CommonOptions
 
@@ -84,20 +98,21 @@ function makeProgram(io: Io, command: readonly string[], done: Done): Command {
       getErrHelpWidth: () => io.stderr.columns ?? 100,
     })
     .addHelpText('after', exitTable)
-  const wordsOf = (given: CommonOptions): Form =>
-    given.jsonl === true ? 'jsonl' : given.json === true ? 'json' : 'words'
   const call = async <T>(
     verb: Verb,
     balancer: string,
     flags: Flags<T>,
-    body: (session: Session, own: T & { readonly quietStdout: boolean }) => Promise<Result>,
+    body: (session: Session, own: T) => Promise<Result>,
   ): Promise<void> => {
-    const form = wordsOf(flags)
-    const printer = await openPrinter(io, form)
-    const own = { ...without(flags, COMMON), quietStdout: form !== 'words' }
+    if (command.length > 0 && !WITH_COMMAND.includes(verb))
+      program.error(`error: ${verb} runs no COMMAND: leave out '--' and what stands after it`)
+    const { openPrinter } = await import('./printer/printer.js')
+    const { withSession } = await import('./session.js')
+    const printer = await openPrinter(io, formOf(flags), verb)
+    const own = without(flags, COMMON) as unknown as T
     const result = await withSession(io, balancer, flags, printer, (session) =>
-      body(session, own as unknown as T & { readonly quietStdout: boolean }),
-    ).catch((error: unknown): Result => ({ verb, changed: false, ...failed(error) }))
+      body(session, own),
+    ).catch((error: unknown) => notBegun(verb, error))
     printer.end(result)
     done(result.exitCode)
   }
@@ -190,9 +205,9 @@ function makeProgram(io: Io, command: readonly string[], done: Done): Command {
     .argument('[ticket]', 'its id; default: the only one that is left over')
     .usage('[options] BALANCER [TICKET] [-- COMMAND...]')
     .action((balancer: string, id: string | undefined, flags: Flags<object>) =>
-      call('resume', balancer, flags, async (session, own) => {
+      call('resume', balancer, flags, async (session) => {
         const { resumeVerb } = await import('./verbs/tickets.js')
-        return resumeVerb(session, id, command, own)
+        return resumeVerb(session, id, command)
       }),
     )
 
@@ -242,13 +257,15 @@ function common(verb: Command): Command {
 function policy(verb: Command): Command {
   const oneOf = (flag: string, words: string, values: readonly string[]): Option =>
     new Option(`${flag} <what>`, words).choices(values)
+  // A roll brings each server back, so it removes none.
+  if (verb.name() !== 'roll')
+    verb.addOption(oneOf('--until', 'whether to remove what is idle', ['idle', 'removed']))
   return verb
     .option('--timeout <time>', 'deadline, such as 30s, 2m or never (default: 2m)')
     .addOption(oneOf('--on-timeout', 'what to do with work left then', timeoutChoices(verb.name())))
     .addOption(oneOf('--hold', 'state to hold the members in', ['drain', 'maint']))
     .option('--escalate-after <time>', 'raise to maint after this time')
     .option('--settle <time>', 'how long nothing must arrive (default: 1s)')
-    .addOption(oneOf('--until', 'whether to remove what is idle', ['idle', 'removed']))
     .option('--seal', 'keep persistent clients out of an idle member')
     .option('--no-seal', 'do not')
     .option('--keep-ready <n>', 'serving members that each pool must keep (default: 1)')

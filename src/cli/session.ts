@@ -1,8 +1,7 @@
 import { join, resolve } from 'node:path'
 import type { TicketStore } from '../core/tickets/store.js'
 import type { DrainableProvider } from '../provider/contract.js'
-import { openBalancer } from './balancers.js'
-import { readConfig, type Config } from './config.js'
+import type { Config } from './config.js'
 import { EXIT } from './exit-code.js'
 import type { EndSignal, Io } from './io.js'
 import type { Printer } from './printer/printer.js'
@@ -32,11 +31,19 @@ export interface Session {
   readonly io: Io
   readonly provider: DrainableProvider
   readonly printer: Printer
+  /** Whether stdout is for a document alone: COMMAND then writes to stderr. */
+  readonly quietStdout: boolean
   /** Fires at the first SIGINT, SIGTERM or SIGHUP. */
   readonly signal: AbortSignal
   /** The folder of the tickets; undefined if none are kept. */
   readonly folder: string | undefined
   readonly tickets: TicketStore | undefined
+}
+
+const OF_SIGNAL: Readonly<Record<EndSignal, number>> = {
+  SIGHUP: EXIT.hangup,
+  SIGINT: EXIT.interrupted,
+  SIGTERM: EXIT.terminated,
 }
 
 /** The signal that ended the command, as the reason of an abort. */
@@ -50,7 +57,7 @@ export class Interrupted extends Error {
 
   /** The exit status by which a shell knows the signal. */
   get exitCode(): number {
-    return this.signal === 'SIGINT' ? EXIT.interrupted : EXIT.terminated
+    return OF_SIGNAL[this.signal]
   }
 }
 
@@ -74,7 +81,8 @@ export async function withSession<T>(
     printer.say(`${name}: ending; once more to end at once`)
   })
   try {
-    const config = options.config === undefined ? undefined : readConfig(options.config)
+    const config = await openConfig(options.config)
+    const { openBalancer } = await import('./balancers.js')
     const { username, passwordFile, ca, insecure } = options
     await using provider = await openBalancer(balancer, config, {
       username,
@@ -84,10 +92,18 @@ export async function withSession<T>(
     })
     const folder = ticketFolder(io, options, config)
     const tickets = folder === undefined ? undefined : await openTickets(folder)
-    return await run({ io, provider, printer, signal: abort.signal, folder, tickets })
+    const quietStdout = options.json === true || options.jsonl === true
+    const { signal } = abort
+    return await run({ io, provider, printer, quietStdout, signal, folder, tickets })
   } finally {
     unhear()
   }
+}
+
+async function openConfig(file: string | undefined): Promise<Config | undefined> {
+  if (file === undefined) return undefined
+  const { readConfig } = await import('./config.js')
+  return readConfig(file)
 }
 
 async function openTickets(folder: string): Promise<TicketStore> {

@@ -36,6 +36,8 @@ export interface LoadEvent extends MemberEvent<'load'> {
   readonly health: Health | null
   /** The newest reading of each process that can hold work for it; `unread` for those that could not be read. */
   readonly scopes: readonly LoadScope[]
+  /** When the drain's time is over, ISO 8601; null if it has no end, as that of `watch`. */
+  readonly deadline: string | null
 }
 
 /** The member is idle; the event carries the proof. */

@@ -1,6 +1,6 @@
 import type { RollEvent } from '../../core/roll/events.js'
 import type { Io } from '../io.js'
-import type { Result } from '../result.js'
+import type { Result, Verb } from '../result.js'
 import { jsonPrinter, jsonlPrinter } from './json.js'
 import { plainPrinter } from './plain.js'
 
@@ -10,9 +10,9 @@ export interface Printer {
   event(event: RollEvent): void
   /** A line for the person at the terminal. */
   say(text: string): void
-  /** COMMAND has the terminal from now on. */
+  /** COMMAND has the terminal from now on. Several can have it at once. */
   pause(): void
-  /** COMMAND has ended. */
+  /** A COMMAND has ended. */
   resume(): void
   /** The end: the last call. */
   end(result: Result): void
@@ -22,11 +22,12 @@ export interface Printer {
 export type Form = 'words' | 'json' | 'jsonl'
 
 /** The printer of a call. */
-export async function openPrinter(io: Io, form: Form): Promise<Printer> {
+export async function openPrinter(io: Io, form: Form, verb: Verb): Promise<Printer> {
   if (form === 'json') return jsonPrinter(io)
   if (form === 'jsonl') return jsonlPrinter(io)
-  const isLive = io.stderr.columns !== undefined && io.env['TERM'] !== 'dumb'
-  if (!isLive) return plainPrinter(io)
+  // What `watch` is for are the lines themselves.
+  const lines = verb === 'watch' ? io.stdout : io.stderr
+  if (lines.columns === undefined || io.env['TERM'] === 'dumb') return plainPrinter(io, lines)
   const { livePrinter } = await import('../view/live.js')
-  return livePrinter(io)
+  return livePrinter(io, lines)
 }

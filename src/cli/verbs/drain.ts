@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import type { Policy, ReadyReport } from '../../index.js'
+import type { Policy } from '../../index.js'
 import type { DrainReport, MemberReport } from '../../provider/report.js'
-import { describeEnd, endedWell, runCommand, type Ended } from '../child.js'
+import { endedWell, type Ended } from '../child.js'
 import { EXIT, exitOfDrain } from '../exit-code.js'
 import type { DrainResult } from '../result.js'
 import type { Session } from '../session.js'
 import { parseTargets } from '../target.js'
 import { lineKey } from '../words/event.js'
-import { balancerOf, checkExpected, failed } from './ending.js'
-import { memberEnv } from './roll.js'
+import { balancerOf, checkExpected, failed, ticketLeft } from './ending.js'
+import { addressOf, commandFailed, runHeld } from './held.js'
 import { toHealth, toPolicy, type PolicyFlags } from './policy.js'
 
 /** The options of `drain` on the command line. */
@@ -16,9 +16,15 @@ export interface DrainFlags extends PolicyFlags {
   readonly expect?: string
   readonly leave?: boolean
   readonly waitHealthy?: string | boolean
-  /** Whether stdout is for a document alone. */
-  readonly quietStdout: boolean
 }
+
+/** What a drain has come to so far. */
+interface Seen {
+  report: DrainReport | undefined
+  command: Ended | undefined
+}
+
+type End = Partial<DrainResult> & { readonly exitCode: number }
 
 /** `drain BALANCER TARGET [-- COMMAND]`: drains, runs the command while the drain is held, makes ready again. */
 export async function drainVerb(
@@ -27,14 +33,32 @@ export async function drainVerb(
   command: readonly string[],
   flags: DrainFlags,
 ): Promise<DrainResult> {
-  const { provider, printer, signal, tickets } = session
-  const { expect, leave, waitHealthy, quietStdout, ...rest } = flags
-  const target = parseTargets(targets)
-  const id = rest.id ?? `drain-${randomUUID()}`
+  const { id = `drain-${randomUUID()}` } = flags
   const seen: Seen = { report: undefined, command: undefined }
+  const end = await drainAndRun(session, targets, command, { ...flags, id }, seen).catch(failed)
+  return {
+    verb: 'drain',
+    changed: hasChanged(seen.report),
+    balancer: balancerOf(session),
+    ...(seen.report === undefined ? {} : { report: seen.report }),
+    ...(seen.command === undefined ? {} : { command: seen.command }),
+    ...(await ticketLeft(session, id)),
+    ...end,
+  }
+}
+
+async function drainAndRun(
+  session: Session,
+  targets: readonly string[],
+  command: readonly string[],
+  { expect, leave, waitHealthy, ...flags }: DrainFlags & { readonly id: string },
+  seen: Seen,
+): Promise<End> {
+  const { provider, printer, signal, tickets } = session
+  const target = parseTargets(targets)
+  const health = toHealth(waitHealthy)
   const policy: Policy = {
-    ...toPolicy({ timeout: '2m', ...rest }),
-    id,
+    ...toPolicy({ timeout: '2m', ...flags }),
     signal,
     ...(tickets === undefined ? {} : { tickets }),
     onEvent: (event) => {
@@ -42,99 +66,56 @@ export async function drainVerb(
       printer.event(event)
     },
   }
-  const result = (end: Partial<DrainResult> & { readonly exitCode: number }): DrainResult => ({
-    verb: 'drain',
-    changed: hasChanged(seen.report),
-    balancer: balancerOf(session),
-    ...(seen.report === undefined ? {} : { report: seen.report }),
-    ...(seen.command === undefined ? {} : { command: seen.command }),
-    ...end,
+  await checkExpected(session, target, expect)
+  const { drain } = await import('../../index.js')
+  if (command.length === 0) return { exitCode: exitOfDrain(await drain(provider, target, policy)) }
+  const report = await drain(provider, target, policy, async (drained, context) => {
+    const refs = drained.members.map(({ ref }) => ref)
+    const address = addressOf(drained)
+    seen.command = await runHeld(session, command, { refs, address, signal: context.signal })
+    // What ended the command early is the reason of the end, and not the command.
+    context.signal.throwIfAborted()
+    return drained
   })
-  const ticket = tickets === undefined ? {} : { ticket: id }
-  try {
-    await checkExpected(session, target, expect)
-    const { drain } = await import('../../index.js')
-    if (command.length === 0) {
-      const report = await drain(provider, target, policy)
-      return result({ exitCode: exitOfDrain(report), ...ticket })
-    }
-    await drain(provider, target, policy, async ({ members }, context) => {
-      printer.pause()
-      seen.command = await runCommand(command, {
-        env: { ...session.io.env, ...memberEnv(members.map(({ ref }) => ref)) },
-        quietStdout,
-        signal: context.signal,
-      }).finally(() => printer.resume())
-      // What ended the command early is the reason of the end, and not the command.
-      context.signal.throwIfAborted()
-    })
-  } catch (error) {
-    return result({ ...failed(error), ...(hasChanged(seen.report) ? ticket : {}) })
-  }
-  const { command: ended, report } = seen
-  if (ended === undefined || report === undefined)
-    throw new Error('the drain ended without its end')
-  if (!endedWell(ended)) {
-    const message = `COMMAND ${describeEnd(ended)}: the member stays drained`
-    return result({
-      exitCode: EXIT.command,
-      error: { code: 'ACTION_FAILED', message },
-      ...ticket,
-    })
-  }
-  if (leave === true) return result({ exitCode: exitOfDrain(report), ...ticket })
-  return reopen(session, report, waitHealthy, result)
+  if (seen.command !== undefined && !endedWell(seen.command))
+    return { exitCode: EXIT.command, error: commandFailed(seen.command) }
+  if (leave === true) return { exitCode: exitOfDrain(report) }
+  return reopen(session, report, health, flags.id)
 }
 
-interface Seen {
-  report: DrainReport | undefined
-  command: Ended | undefined
-}
-
-/** Opens what this drain took; what was out before stays out. */
+/** Opens what this drain took; what was out before stays out, and is said. */
 async function reopen(
-  session: Session,
+  { provider, signal, printer, tickets }: Session,
   report: DrainReport,
-  waitHealthy: string | boolean | undefined,
-  result: (end: Partial<DrainResult> & { readonly exitCode: number }) => DrainResult,
-): Promise<DrainResult> {
+  health: ReturnType<typeof toHealth>,
+  id: string,
+): Promise<End> {
   const isOurs = ({ wasAdmin, outcome }: MemberReport): boolean =>
     wasAdmin === 'ready' && outcome !== 'removed'
   const ours = report.members.filter(isOurs).map(({ ref }) => ref)
-  const leftAsFound = report.members
-    .filter((member) => !isOurs(member))
-    .map(({ ref }) => lineKey(ref))
+  const others = report.members.filter((member) => !isOurs(member))
+  const leftAsFound = others.map(({ ref }) => lineKey(ref))
+  const left = leftAsFound.length === 0 ? {} : { leftAsFound }
   try {
-    const opened: ReadyReport | undefined =
-      ours.length === 0 ? undefined : await open(session, ours, waitHealthy)
-    return result({
-      exitCode: exitOfDrain(report),
-      ...(opened === undefined ? {} : { ready: opened }),
-      ...(leftAsFound.length === 0 ? {} : { leftAsFound }),
-    })
+    if (ours.length === 0) return { exitCode: exitOfDrain(report), ...left }
+    const { ready } = await import('../../index.js')
+    const onEvent = printer.event.bind(printer)
+    const opened = await ready(provider, ours, { signal, onEvent, ...health })
+    // Nothing is owed any more, but a ticket that names members that were left stays by itself.
+    await tickets?.delete(id)
+    return { exitCode: exitOfDrain(report), ready: opened, ...left }
   } catch (error) {
-    return result(failed(error))
+    return { ...failed(error), ...left }
   }
 }
 
-async function open(
-  { provider, signal, printer }: Session,
-  refs: DrainReport['members'][number]['ref'][],
-  waitHealthy: string | boolean | undefined,
-): Promise<ReadyReport> {
-  const { ready } = await import('../../index.js')
-  return ready(provider, refs, {
-    signal,
-    onEvent: (event) => printer.event(event),
-    ...toHealth(waitHealthy),
-  })
-}
-
-/** Whether a member is in another state than before. */
+/** Whether a member is, or was, in another state than before by this drain. */
 function hasChanged(report: DrainReport | undefined): boolean {
   return (report?.members ?? []).some(
-    ({ wasAdmin, lastReading }) =>
-      lastReading?.present === false ||
+    ({ held, outcome, terminated, wasAdmin, lastReading }) =>
+      held ||
+      outcome === 'removed' ||
+      terminated > 0 ||
       (lastReading?.present === true && lastReading.own !== wasAdmin),
   )
 }

@@ -20,6 +20,16 @@ export function failed(error: unknown): { readonly exitCode: number; readonly er
   return { exitCode: exitOfError(error), error: { code, message } }
 }
 
+/** The ticket under which a drain or a roll can be gone on with or undone, if one is left. */
+export async function ticketLeft(
+  { tickets }: Session,
+  id: string,
+): Promise<{ readonly ticket?: string }> {
+  // A store that fails has said so in the report, or in an event.
+  const left = await Promise.resolve(tickets?.get(id)).catch(() => undefined)
+  return left === undefined || left === null ? {} : { ticket: id }
+}
+
 /**
  * Looks which members a target hits, where the caller said how many it expects.
  *

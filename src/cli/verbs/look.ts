@@ -2,12 +2,12 @@ import { parseDuration } from '../../provider/duration.js'
 import type { DrainReport } from '../../provider/report.js'
 import { EXIT } from '../exit-code.js'
 import type { Result } from '../result.js'
-import { without } from '../without.js'
 import type { Session } from '../session.js'
 import { parseTargets } from '../target.js'
 import { balancerOf, checkExpected, failed } from './ending.js'
 import { toHealth, toPolicy, toTime } from './policy.js'
 import { toRollOptions, type RollFlags } from './roll.js'
+import { dropSettled } from './tickets.js'
 
 /** The options of `status` on the command line. */
 export interface StatusFlags {
@@ -25,7 +25,6 @@ export interface WatchFlags {
 export interface PlanFlags extends RollFlags {
   /** Whether the plan of a roll is asked for. */
   readonly roll?: boolean
-  readonly quietStdout?: boolean
 }
 
 /** The options of `ready` on the command line. */
@@ -116,7 +115,7 @@ export async function planVerb(
   const balancer = balancerOf(session)
   try {
     const { plan } = await import('../../index.js')
-    const { roll = false, ...rest } = without(flags, ['quietStdout'])
+    const { roll = false, ...rest } = flags
     const asked = { timeout: '2m', ...rest }
     const made = await plan(session.provider, parseTargets(targets, roll), {
       ...(roll ? { group: 'address' as const, ...toRollOptions(asked) } : toPolicy(asked)),
@@ -150,6 +149,7 @@ export async function readyVerb(
       ...toHealth(flags.waitHealthy),
       ...(flags.timeout === undefined ? {} : { timeout: toTime(flags.timeout, '--timeout') }),
     })
+    await dropSettled(session, report.members)
     return { verb, exitCode: EXIT.ok, balancer, report }
   } catch (error) {
     return { verb, balancer, ...failed(error) }

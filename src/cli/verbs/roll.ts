@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import type { MemberRef, RollOptions, ServerDrained } from '../../index.js'
+import type { RollOptions, ServerDrained } from '../../index.js'
 import { DrainableError } from '../../provider/error.js'
 import type { RollReport } from '../../provider/report.js'
-import { describeEnd, endedWell, runCommand } from '../child.js'
+import { describeEnd, endedWell } from '../child.js'
 import { exitOfRoll } from '../exit-code.js'
 import type { Result } from '../result.js'
 import type { Session } from '../session.js'
 import { parseTargets } from '../target.js'
-import { balancerOf, checkExpected, failed } from './ending.js'
+import { balancerOf, checkExpected, failed, ticketLeft } from './ending.js'
+import { runHeld } from './held.js'
 import { toHealth, toNumber, toPolicy, type PolicyFlags } from './policy.js'
 
 /** The options of a roll on the command line. */
@@ -26,13 +27,12 @@ export async function rollVerb(
   session: Session,
   targets: readonly string[],
   command: readonly string[],
-  { quietStdout, ...flags }: RollFlags & { readonly quietStdout: boolean },
+  { expect, ...rest }: RollFlags,
 ): Promise<Result> {
   const { provider, printer, signal, tickets } = session
-  const { expect, ...rest } = flags
   const id = rest.id ?? `roll-${randomUUID()}`
   const seen: Seen = { report: undefined }
-  try {
+  const end = async (): Promise<End> => {
     const target = parseTargets(targets, true)
     await checkExpected(session, target, expect)
     const { roll } = await import('../../index.js')
@@ -42,62 +42,39 @@ export async function rollVerb(
       id,
       signal,
       ...(tickets === undefined ? {} : { tickets }),
-      act: actBy(session, command, quietStdout),
+      act: actBy(session, command),
       onEvent: (event) => {
         if (event.type === 'roll-end') seen.report = event.report
         printer.event(event)
       },
     })
-    return {
-      verb: 'roll',
-      exitCode: exitOfRoll(report),
-      balancer: balancerOf(session),
-      roll: report,
-    }
-  } catch (error) {
-    const { report } = seen
-    return {
-      verb: 'roll',
-      balancer: balancerOf(session),
-      ...(report === undefined ? {} : { roll: report }),
-      ...(report === undefined || tickets === undefined ? {} : { ticket: id }),
-      ...failed(error),
-    }
+    return { exitCode: exitOfRoll(report) }
+  }
+  const ended = await end().catch(failed)
+  return {
+    verb: 'roll',
+    balancer: balancerOf(session),
+    ...(seen.report === undefined ? {} : { roll: seen.report }),
+    ...(await ticketLeft(session, id)),
+    ...ended,
   }
 }
+
+type End = ReturnType<typeof failed> | { readonly exitCode: number }
 
 interface Seen {
   report: RollReport | undefined
 }
 
 /** COMMAND as the act of a roll: it learns its server from the environment. */
-export function actBy(
-  { io, printer }: Session,
-  command: readonly string[],
-  quietStdout: boolean,
-): RollOptions['act'] {
+export function actBy(session: Session, command: readonly string[]): RollOptions['act'] {
   return async ({ refs, address, attempt, signal }: ServerDrained) => {
-    printer.pause()
-    const ended = await runCommand(command, {
-      env: {
-        ...io.env,
-        ...memberEnv(refs),
-        ...(address === undefined ? {} : { DRAINABLE_ADDRESS: address }),
-        DRAINABLE_ATTEMPT: String(attempt),
-      },
-      quietStdout,
-      signal,
-    }).finally(() => printer.resume())
+    const env = { DRAINABLE_ATTEMPT: String(attempt) }
+    const ended = await runHeld(session, command, { refs, address, env, signal })
     signal.throwIfAborted()
     if (endedWell(ended)) return
     throw new DrainableError('ACTION_FAILED', `COMMAND ${describeEnd(ended)}`)
   }
-}
-
-/** The members of one server, for COMMAND: the first one, and all of them. */
-export function memberEnv(refs: readonly MemberRef[]): Readonly<Record<string, string>> {
-  const names = refs.map(({ pool, member }) => `${pool}/${member}`)
-  return { DRAINABLE_MEMBER: names[0] ?? '', DRAINABLE_MEMBERS: names.join(' ') }
 }
 
 /** What a roll takes beside the options of a drain. */

@@ -1,13 +1,14 @@
-import type { Orphan, Ticket } from '../../index.js'
+import type { Drain, Orphan, Ticket, TicketStore } from '../../index.js'
 import { DrainableError } from '../../provider/error.js'
 import { quote } from '../../provider/quote.js'
 import type { DrainReport, RollReport } from '../../provider/report.js'
-import { describeEnd, endedWell, runCommand, type Ended } from '../child.js'
+import { endedWell, type Ended } from '../child.js'
 import { EXIT, exitOfDrain, exitOfRoll } from '../exit-code.js'
-import type { Result } from '../result.js'
+import type { ErrorData, Result } from '../result.js'
 import type { Session } from '../session.js'
-import { without } from '../without.js'
-import { balancerOf, failed } from './ending.js'
+import { lineKey } from '../words/event.js'
+import { balancerOf, failed, ticketLeft } from './ending.js'
+import { addressOf, commandFailed, runHeld } from './held.js'
 import { actBy } from './roll.js'
 
 /** `orphans BALANCER`: drains that no process of this machine continues. */
@@ -29,15 +30,11 @@ export async function restoreVerb(session: Session, id: string | undefined): Pro
   try {
     const { restore } = await import('../../index.js')
     const { ticket, tickets } = await ticketOf(session, id)
-    const report = await restore(provider, ticket, {
-      tickets,
-      signal,
-      onEvent: (event) => printer.event(event),
-    })
+    const onEvent = printer.event.bind(printer)
+    const report = await restore(provider, ticket, { tickets, signal, onEvent })
     const exitCode = exitOfDrain(report)
-    const error = report.error ?? report.members.find((member) => member.error)?.error
-    const words = exitCode === EXIT.ok || error === undefined ? {} : { error: failed(error).error }
-    return { verb, exitCode, balancer, ticket: ticket.id, report, ...words }
+    const left = await ticketLeft(session, ticket.id)
+    return { verb, exitCode, balancer, ...left, report, ...errorIn(report, exitCode) }
   } catch (error) {
     return { verb, balancer, ...failed(error) }
   }
@@ -48,26 +45,27 @@ export async function resumeVerb(
   session: Session,
   id: string | undefined,
   command: readonly string[],
-  { quietStdout }: { readonly quietStdout: boolean },
 ): Promise<Result> {
   const balancer = balancerOf(session)
   try {
-    const { ticket, tickets } = await ticketOf(session, id)
-    return isRoll(ticket)
-      ? await resumeRollOf(session, { ticket, tickets }, command, quietStdout)
-      : await resumeDrainOf(session, { ticket, tickets }, command, quietStdout)
+    const found = await ticketOf(session, id)
+    return found.ticket.roll === undefined
+      ? await resumeDrainOf(session, found, command)
+      : await resumeRollOf(session, found, command)
   } catch (error) {
-    return { verb: 'resume', changed: false, balancer, ...failed(error) }
+    return { verb: 'resume', balancer, changed: false, ...failed(error) }
   }
 }
 
-type Found = Awaited<ReturnType<typeof ticketOf>>
+interface Found {
+  readonly ticket: Ticket
+  readonly tickets: TicketStore
+}
 
 async function resumeRollOf(
   session: Session,
   { ticket, tickets }: Found,
   command: readonly string[],
-  quietStdout: boolean,
 ): Promise<Result> {
   const { provider, printer, signal } = session
   if (command.length === 0)
@@ -79,67 +77,115 @@ async function resumeRollOf(
   await using handle = resumeRoll(provider, ticket, {
     tickets,
     signal,
-    act: actBy(session, command, quietStdout),
+    act: actBy(session, command),
     onEvent: (event) => printer.event(event),
   })
   const roll: RollReport = await handle.done
-  const exitCode = signal.aborted ? failed(signal.reason).exitCode : exitOfRoll(roll)
+  const base = { verb: 'resume', balancer: balancerOf(session), roll } as const
+  const left = await ticketLeft(session, ticket.id)
+  if (signal.aborted) return { ...base, ...left, ...failed(signal.reason) }
   const words = roll.error === undefined ? {} : { error: failed(roll.error).error }
-  return {
-    verb: 'resume',
-    exitCode,
-    balancer: balancerOf(session),
-    roll,
-    ...(roll.outcome === 'done' ? {} : { ticket: ticket.id }),
-    ...words,
-  }
+  return { ...base, ...left, exitCode: exitOfRoll(roll), ...words }
 }
 
 async function resumeDrainOf(
   session: Session,
   { ticket, tickets }: Found,
   command: readonly string[],
-  quietStdout: boolean,
 ): Promise<Result> {
-  const { provider, printer, signal, io } = session
-  const balancer = balancerOf(session)
+  const { provider, printer, signal } = session
   const { resumeDrain } = await import('../../index.js')
   await using handle = resumeDrain(provider, ticket, {
     tickets,
     signal,
     onEvent: (event) => printer.event(event),
   })
-  const report: DrainReport = await handle.done
-  const base = { verb: 'resume', changed: true, balancer, report, ticket: ticket.id } as const
-  if (signal.aborted) return { ...base, ...failed(signal.reason) }
+  const report = await handle.done
+  const base = { verb: 'resume', changed: true, balancer: balancerOf(session), report } as const
+  const end = await finish(session, handle, report, command).catch(failed)
+  return { ...base, ...(await ticketLeft(session, ticket.id)), ...end }
+}
+
+type DrainEnd = {
+  readonly exitCode: number
+  readonly error?: ErrorData
+  readonly command?: Ended
+  readonly report?: DrainReport
+}
+
+/** Runs COMMAND while the resumed drain is held, and undoes the drain; without COMMAND the member stays drained. */
+async function finish(
+  session: Session,
+  handle: Drain,
+  report: DrainReport,
+  command: readonly string[],
+): Promise<DrainEnd> {
+  session.signal.throwIfAborted()
   const goesOn = ['idle', 'removed', 'terminated', 'proceeded'].includes(report.outcome)
-  if (!goesOn || command.length === 0) {
-    const error = report.error ?? report.members.find((member) => member.error)?.error
-    const words = goesOn || error === undefined ? {} : { error: failed(error).error }
-    return { ...base, exitCode: exitOfDrain(report), ...words }
-  }
-  printer.pause()
-  const ended: Ended = await runCommand(command, { env: io.env, quietStdout, signal }).finally(() =>
-    printer.resume(),
-  )
-  if (!endedWell(ended)) {
-    const error = {
-      code: 'ACTION_FAILED',
-      message: `COMMAND ${describeEnd(ended)}: the member stays drained`,
-    }
-    return { ...base, exitCode: EXIT.command, command: ended, error }
-  }
+  const exitCode = exitOfDrain(report)
+  if (!goesOn) return { exitCode, ...errorIn(report, exitCode) }
+  if (command.length === 0) return { exitCode }
+  const lost = lostOf(handle)
+  const refs = report.members.map(({ ref }) => ref)
+  const ended = await runHeld(session, command, {
+    refs,
+    address: addressOf(report),
+    signal: AbortSignal.any([session.signal, lost]),
+  })
+  if (session.signal.aborted) return { command: ended, ...failed(session.signal.reason) }
+  if (lost.aborted) return { command: ended, ...failed(lost.reason) }
+  if (!endedWell(ended))
+    return { exitCode: EXIT.command, command: ended, error: commandFailed(ended) }
   const opened = await handle.restore()
+  const code = exitOfDrain(opened)
   return {
-    ...without(base, ['ticket']),
-    exitCode: exitOfDrain(opened),
+    exitCode: code === EXIT.ok ? exitCode : code,
     command: ended,
     report: opened,
+    ...errorIn(opened, code),
   }
 }
 
-function isRoll(ticket: Ticket): boolean {
-  return 'roll' in ticket
+/** Fires when work is seen on a member that was reported idle, or another client opens it. */
+function lostOf(handle: Drain): AbortSignal {
+  const lost = new AbortController()
+  handle.on('idle-lost', ({ ref }) =>
+    lost.abort(new DrainableError('IDLE_LOST', `work was seen on ${lineKey(ref)}`, { ref })),
+  )
+  handle.on('overruled', ({ ref, expected, found, reset }) => {
+    const words = `another client set ${lineKey(ref)} to ${found}, expected ${expected}`
+    if (!reset) lost.abort(new DrainableError('DRAIN_OVERRULED', words, { ref }))
+  })
+  return lost.signal
+}
+
+function errorIn(report: DrainReport, exitCode: number): { readonly error?: ErrorData } {
+  const error = report.error ?? report.members.find((member) => member.error)?.error
+  return exitCode === EXIT.ok || error === undefined ? {} : { error: failed(error).error }
+}
+
+/**
+ * Deletes the tickets of ended processes that owe nothing any more, because these members were just made ready. Who
+ * closes such a member later would otherwise be taken for the drain of the ticket.
+ */
+export async function dropSettled(
+  session: Session,
+  opened: readonly { readonly ref: Orphan['members'][number]['ref'] }[],
+): Promise<void> {
+  const { tickets, printer } = session
+  if (tickets === undefined) return
+  const names = new Set(opened.map(({ ref }) => lineKey(ref)))
+  const isSettled = ({ ticket, owner, members }: Orphan): boolean =>
+    ticket.roll === undefined &&
+    owner.state === 'gone' &&
+    members.every(({ ref, owes }) => !owes && names.has(lineKey(ref)))
+  try {
+    const settled = (await orphansOf(session)).filter(isSettled)
+    for (const { ticket } of settled) await tickets.delete(ticket.id)
+  } catch (error) {
+    // The members are ready nevertheless.
+    printer.say(`tickets: ${failed(error).error.message}`)
+  }
 }
 
 async function orphansOf(session: Session): Promise<readonly Orphan[]> {
@@ -151,7 +197,7 @@ async function orphansOf(session: Session): Promise<readonly Orphan[]> {
   })
 }
 
-function storeOf({ tickets }: Session): NonNullable<Session['tickets']> {
+function storeOf({ tickets }: Session): TicketStore {
   if (tickets !== undefined) return tickets
   throw new DrainableError(
     'INVALID_OPTIONS',
@@ -159,27 +205,26 @@ function storeOf({ tickets }: Session): NonNullable<Session['tickets']> {
   )
 }
 
-/** The ticket that is meant: the one with that id, or the only orphan of this balancer. */
-async function ticketOf(
-  session: Session,
-  id: string | undefined,
-): Promise<{ readonly ticket: Ticket; readonly tickets: NonNullable<Session['tickets']> }> {
+/** The ticket that is meant: the one with that id, or the only one of this balancer that still owes something. */
+async function ticketOf(session: Session, id: string | undefined): Promise<Found> {
   const tickets = storeOf(session)
-  const place = session.folder ?? ''
+  const place = quote(session.folder ?? '')
   if (id !== undefined) {
     const ticket = (await tickets.get(id)) as Ticket | undefined
     if (ticket !== undefined) return { ticket, tickets }
     throw new DrainableError(
       'NOT_FOUND',
-      `no ticket '${quote(id)}' in ${quote(place)}; 'orphans' lists them`,
+      `no ticket '${quote(id)}' in ${place}; 'orphans' lists them`,
     )
   }
-  const orphans = await orphansOf(session)
+  const orphans = (await orphansOf(session)).filter(
+    ({ ticket, members }) => ticket.roll !== undefined || members.some(({ owes }) => owes),
+  )
   const [only] = orphans
   if (only === undefined)
     throw new DrainableError(
       'NOT_FOUND',
-      `no drain of this balancer is left over in ${quote(place)}`,
+      `no drain that is left over in ${place} still holds a member of this balancer`,
     )
   if (orphans.length === 1) return { ticket: only.ticket, tickets }
   const ids = orphans.map(({ ticket }) => ticket.id).join(', ')

@@ -9,6 +9,11 @@ export function lineKey(ref: MemberRef): string {
   return printable(formatRef(ref))
 }
 
+/** A text about one member, where its name stands already. */
+export function withoutName(text: string, name: string): string {
+  return text.startsWith(`${name}: `) ? text.slice(name.length + 2) : text
+}
+
 /** An event in one line; undefined for those that say nothing to a reader of a log. */
 export function describeEvent(event: RollEvent): string | undefined {
   const words = wordsOf(event)
@@ -27,7 +32,7 @@ function wordsOf(event: RollEvent): string | undefined {
       return first === undefined ? `${event.active} in flight` : first.text
     }
     case 'idle':
-      return `idle: ${event.proof.text}`
+      return `idle: ${withoutName(event.proof.text, lineKey(event.ref))}`
     case 'in-force':
       return 'the hold is in force in every process'
     case 'idle-lost':

@@ -4,7 +4,7 @@ import type { PresentReading, Reading } from '../../provider/contract.js'
 import type { DrainReport, MemberReport, RollReport } from '../../provider/report.js'
 import { describeEnd } from '../child.js'
 import type { Result } from '../result.js'
-import { lineKey } from './event.js'
+import { lineKey, withoutName } from './event.js'
 import { table } from './table.js'
 
 /** A result for a person: what came of it, and what went wrong. */
@@ -40,13 +40,18 @@ function linesOf(result: Result): readonly string[] {
         ),
       ])
     default:
-      return [...drainLines(result), ...rollLines(result)]
+      return [...drainLines(result), ...rollLines(result), ticketLine(result)]
   }
 }
 
 /** A text of several lines, each of them printable. */
 function everyLine(text = ''): string {
   return text.split('\n').map(printable).join('\n')
+}
+
+function ticketLine(result: Result): string {
+  if (!('ticket' in result)) return ''
+  return `ticket ${result.ticket}: 'drainable restore' undoes it, 'drainable resume' goes on with it`
 }
 
 function drainLines(result: Result): readonly string[] {
@@ -72,7 +77,7 @@ function memberLines(member: MemberReport): readonly string[] {
   const reasons = why.map(({ text, hint }) => `  ${text}${hint === undefined ? '' : `; ${hint}`}`)
   return [
     `${lineKey(ref)}: ${outcome}${verified} after ${formatDuration(elapsed)}`,
-    ...(proof === undefined ? [] : [`  ${proof.text}`]),
+    ...(proof === undefined ? [] : [`  ${withoutName(proof.text, lineKey(ref))}`]),
     ...reasons,
     ...(error === undefined ? [] : [`  ${error.message}`]),
   ].map(everyLine)

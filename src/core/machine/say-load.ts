@@ -25,8 +25,9 @@ export function sayLoad(draft: Draft): void {
   if (quiet || (state.said?.key === key && state.phase === 'idle')) return
   draft.set({ said: { key, at: draft.now } })
   const scopes = [...state.proof.scopes.values()].map(({ last }) => last)
+  const deadline = state.deadline === null ? null : draft.iso(state.deadline)
   const seen = { active, oldest: oldestOf(read), queued, complete, why, phase, own, health, scopes }
-  const event = { type: 'load' as const, ...draft.stamp, ...seen }
+  const event = { type: 'load' as const, ...draft.stamp, ...seen, deadline }
   const at = draft.effects.findIndex((e) => e.type === 'emit' && e.event.type === 'phase')
   if (at < 0) draft.emit(event)
   else draft.effects.splice(at, 0, { type: 'emit', event }) // the load that led to the phase comes first
