@@ -1,4 +1,5 @@
-/** `npm run build`: an empty `dist`, tsup, and the notices of what was bundled. */
+/** `npm run build`: an empty `dist`, tsup, the notices of what was bundled, and the schemas. */
+import '../source.mjs'
 import { spawnSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { entries, present, root } from './entries.ts'
@@ -9,5 +10,10 @@ for (const item of entries) {
 }
 rmSync(`${root}dist`, { recursive: true, force: true })
 const { status } = spawnSync('tsup', ['--silent'], { cwd: root, stdio: 'inherit' })
-if (status === 0) writeNotices()
+if (status === 0) {
+  writeNotices()
+  // It reads the sources, whose names are resolved by the first import above.
+  const { writeSchemas } = await import('./schemas.ts')
+  writeSchemas()
+}
 process.exitCode = status ?? 1

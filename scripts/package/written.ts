@@ -16,6 +16,9 @@ export const written: readonly Written[] = [
   { path: 'docs/README.md', rewrite: (text, of) => writeTable(text, of, 'docs') },
 ]
 
+/** The JSON schemas that the build writes. */
+export const SCHEMAS = ['config.schema.json', 'command.schema.json', 'command-line.schema.json'] as const
+
 /** The `exports` of package.json. Each kind of module has its own declarations: they differ in what they import. */
 export function exportsField(entries: readonly Entry[]): Record<string, unknown> {
   const fields = entries.map((item) => {
@@ -28,7 +31,8 @@ export function exportsField(entries: readonly Entry[]): Record<string, unknown>
       },
     ] as const
   })
-  return { ...Object.fromEntries(fields), './package.json': './package.json' }
+  const schemas = SCHEMAS.map((name) => [`./${name}`, `./dist/${name}`] as const)
+  return { ...Object.fromEntries([...fields, ...schemas]), './package.json': './package.json' }
 }
 
 /**

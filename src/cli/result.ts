@@ -16,6 +16,17 @@ export interface ErrorData {
   readonly message: string
 }
 
+/** A drain or a roll that no process continues. */
+export interface OrphanData extends Pick<Orphan, 'owner' | 'members'> {
+  /** The id, for `resume` and `restore`. */
+  readonly ticket: string
+  readonly kind: 'drain' | 'roll'
+  /** ISO 8601. */
+  readonly startedAt: string
+  /** ISO 8601; null for none. */
+  readonly deadline: string | null
+}
+
 interface Base {
   readonly verb: Verb
   /** The exit status; the table in docs/command.md says what each means. */
@@ -53,4 +64,4 @@ export type Result =
       readonly ticket?: string
     })
   | (Base & { readonly verb: 'restore'; readonly report?: DrainReport; readonly ticket?: string })
-  | (Base & { readonly verb: 'orphans'; readonly orphans?: readonly Orphan[] })
+  | (Base & { readonly verb: 'orphans'; readonly orphans?: readonly OrphanData[] })

@@ -4,7 +4,7 @@ import { quote } from '../../provider/quote.js'
 import type { DrainReport, RollReport } from '../../provider/report.js'
 import { endedWell, type Ended } from '../child.js'
 import { EXIT, exitOfDrain, exitOfRoll } from '../exit-code.js'
-import type { ErrorData, Result } from '../result.js'
+import type { ErrorData, OrphanData, Result } from '../result.js'
 import type { Session } from '../session.js'
 import { lineKey } from '../words/event.js'
 import { balancerOf, failed, ticketLeft } from './ending.js'
@@ -16,7 +16,12 @@ export async function orphansVerb(session: Session): Promise<Result> {
   const verb = 'orphans'
   const balancer = balancerOf(session)
   try {
-    return { verb, exitCode: EXIT.ok, balancer, orphans: await orphansOf(session) }
+    const orphans = (await orphansOf(session)).map(({ ticket, owner, members }): OrphanData => {
+      const { id, startedAt, deadline, roll } = ticket
+      const kind = roll === undefined ? 'drain' : 'roll'
+      return { ticket: id, kind, startedAt, deadline, owner, members }
+    })
+    return { verb, exitCode: EXIT.ok, balancer, orphans }
   } catch (error) {
     return { verb, balancer, ...failed(error) }
   }

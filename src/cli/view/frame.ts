@@ -98,7 +98,7 @@ function whyOf({ name, load, note }: Row): readonly string[] {
   return (note === undefined ? reasons : [withoutName(note, name)]).map(printable)
 }
 
-const BARS = { unicode: [...'▁▂▃▄▅▆▇█'], ascii: [...'_.-=+*#@'] } as const
+const BARS = { unicode: '▁▂▃▄▅▆▇█', ascii: '_.-=+*#@' } as const
 
 /** The load of the last minute, oldest first, as one character for each part of it. */
 export function sparkline(trend: Row['trend'], now: number, width: number, unicode = true): string {

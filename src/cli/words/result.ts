@@ -32,8 +32,9 @@ function linesOf(result: Result): readonly string[] {
           `${lineKey(ref)}: ready, health ${health}${wasAdmin === 'ready' ? ', as it was before' : `, was in ${wasAdmin}`}`,
       )
     case 'orphans':
-      return (result.orphans ?? []).flatMap(({ ticket, owner, members }) => [
-        `${ticket.id}  begun ${ticket.startedAt}, ${printable(owner.text)}`,
+      if (result.orphans?.length === 0) return ['no drain is left over']
+      return (result.orphans ?? []).flatMap(({ ticket, kind, startedAt, owner, members }) => [
+        `${ticket}  ${kind} begun ${startedAt}, ${printable(owner.text)}`,
         ...members.map(
           ({ ref, own, owes, phase }) =>
             `  ${lineKey(ref)}: ${own ?? 'gone'}, ${phase}${owes ? ', to be undone' : ''}`,

@@ -64,12 +64,14 @@ it('gives a new adapter to the lists that tests use', () => {
 })
 
 /** Code that names every adapter would have to be kept by hand. */
-it('is the only place in the code that names each adapter', () => {
+it('and the command alone name each adapter in code', () => {
   const naming = ['src', 'test', 'scripts', 'examples', 'bench', '.']
     .flatMap(codeIn)
     .filter((path) => adapterNames().every((name) => new RegExp(`\\b${name}\\b`).test(read(path))))
   const generated = written.map(({ path }) => path).filter((path) => !path.endsWith('.md'))
-  expect(naming.sort()).toEqual([...generated, 'scripts/package/entries.ts'].sort())
+  // A URL names a product, and the adapter of that product is loaded where it is asked for.
+  const known = [...generated, 'scripts/package/entries.ts', 'src/cli/balancers.ts']
+  expect(naming.sort()).toEqual(known.sort())
 })
 
 function codeIn(folder: string): string[] {

@@ -80,7 +80,14 @@ describe('packages', () => {
     peerDependencies: Record<string, string>
   }
   /** Compiled into the build; see THIRD-PARTY-NOTICES.md there. */
-  const bundled = ['@bufbuild/protobuf', 'commander', 'eventemitter3', 'zod']
+  const bundled = [
+    '@bufbuild/protobuf',
+    'cli-truncate',
+    'commander',
+    'eventemitter3',
+    'log-update',
+    'zod',
+  ]
   /** Entries that check no input of a caller need none. */
   const light = ['endpoints', 'provider', 'machine', 'testing']
 
