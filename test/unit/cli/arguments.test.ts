@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest'
+import { TestIo } from '../../support/command.js'
+
+const NOWHERE = 'haproxy:/nowhere/admin.sock'
+
+async function refused(...argv: string[]): Promise<string> {
+  using io = new TestIo()
+  const { code, out, err } = await io.play(...argv)
+  expect(code).toBe(2)
+  expect(out).toBe('')
+  return err
+}
+
+test('an unknown verb names the nearest', async () => {
+  expect(await refused('drian')).toContain('Did you mean drain?')
+})
+
+test('an unknown option names the nearest', async () => {
+  expect(await refused('drain', NOWHERE, 'web/a', '--timeot', '2m')).toContain('--timeout')
+})
+
+test('an unknown value names those that there are', async () => {
+  const words = await refused('drain', NOWHERE, 'web/a', '--on-timeout', 'kill')
+  expect(words).toContain('fail, terminate, proceed')
+})
+
+test.each([
+  ['drain', '--timeout'],
+  ['drain', '--settle'],
+  ['watch', '--timeout'],
+  ['ready', '--wait-healthy'],
+])('a bare number is asked back: %s %s', async (verb, flag) => {
+  expect(await refused(verb, NOWHERE, 'web/a', flag, '30')).toContain("did you mean '30s'?")
+})
+
+test.each(['--password=hunter2', '--password', '--token=hunter2'])(
+  'a secret on the command line is refused: %s',
+  async (flag) => {
+    const words = await refused('status', NOWHERE, flag, 'hunter2')
+    expect(words).toContain('DRAINABLE_PASSWORD')
+    expect(words).not.toContain('hunter2')
+  },
+)
+
+test('a verb without COMMAND refuses one', async () => {
+  expect(await refused('status', NOWHERE, '--', 'true')).toContain('status runs no COMMAND')
+})
+
+test('a roll without COMMAND is refused', async () => {
+  expect(await refused('roll', NOWHERE, 'web')).toContain('a roll needs COMMAND')
+})
+
+test('a path as a balancer names its URL', async () => {
+  expect(await refused('status', '/run/admin.sock')).toContain('haproxy:/run/admin.sock')
+})
+
+test('--json and --jsonl exclude each other', async () => {
+  expect(await refused('status', NOWHERE, '--json', '--jsonl')).toContain('--jsonl')
+})
+
+test('the help has every verb and every exit status', async () => {
+  using io = new TestIo()
+  const { code, out } = await io.play('--help')
+  expect(code).toBe(0)
+  for (const verb of ['drain', 'ready', 'status', 'watch', 'plan', 'roll', 'resume', 'orphans'])
+    expect(out).toContain(`\n  ${verb} `)
+  expect(out).toContain('143  ended by SIGTERM')
+})
+
+test('a document of a refused call fits its schema', async () => {
+  using io = new TestIo()
+  const { exitCode, error } = await io.document('drain', 'nonsense', 'web/a')
+  expect([exitCode, error?.code]).toEqual([2, 'INVALID_OPTIONS'])
+})
