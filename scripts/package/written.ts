@@ -17,7 +17,11 @@ export const written: readonly Written[] = [
 ]
 
 /** The JSON schemas that the build writes. */
-export const SCHEMAS = ['config.schema.json', 'command.schema.json', 'command-line.schema.json'] as const
+export const SCHEMAS = [
+  'config.schema.json',
+  'command.schema.json',
+  'command-line.schema.json',
+] as const
 
 /** The `exports` of package.json. Each kind of module has its own declarations: they differ in what they import. */
 export function exportsField(entries: readonly Entry[]): Record<string, unknown> {

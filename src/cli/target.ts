@@ -7,18 +7,28 @@ import type { Target } from '../core/verbs/target.js'
 const FORMS =
   "'pool/member', 'pool/' for a whole pool, or an address such as 10.0.0.7 or 10.0.0.7:8080"
 
+/** What a target can be beside the usual. */
+export interface TargetRules {
+  /** Whether a name without a slash is a pool. */
+  readonly poolAlone?: boolean
+  /** The names of the balancers, where there are several. */
+  readonly balancers?: readonly string[]
+}
+
 /**
  * Reads what a verb works on.
  *
  * A pool and a member are parted at the last slash: `web/web1`, `/Common/web/10.0.0.1:80`. Where the member's own name
  * begins with a slash, at the first double slash: `web//Common/10.0.0.1:80`, `web//run/app.sock`.
  *
+ * With several balancers, the name of one and a colon can stand before it: `east:web/web1`.
+ *
  * @param texts - one target, or several members
- * @param poolAlone - whether a name without a slash is a pool
+ * @param rules - what more is understood
  * @throws `INVALID_OPTIONS`
  */
-export function parseTargets(texts: readonly string[], poolAlone = false): Target {
-  const targets = texts.map((text) => parseOne(text, poolAlone))
+export function parseTargets(texts: readonly string[], rules: TargetRules = {}): Target {
+  const targets = texts.map((text) => parseOne(text, rules))
   const [only] = targets
   if (only === undefined) throw wrong('no target is given')
   if (targets.length === 1) return only
@@ -28,10 +38,12 @@ export function parseTargets(texts: readonly string[], poolAlone = false): Targe
   })
 }
 
-type One =
-  MemberRef | { readonly pool: string } | { readonly address: string; readonly port?: number }
+type One = Exclude<Target, readonly MemberRef[]>
 
-function parseOne(text: string, poolAlone: boolean): One {
+function parseOne(text: string, { poolAlone = false, balancers = [] }: TargetRules): One {
+  const balancer = balancers.find((name) => text.startsWith(`${name}:`))
+  if (balancer !== undefined)
+    return { ...parseOne(text.slice(balancer.length + 1), { poolAlone }), balancer }
   const address = parseAddress(text)
   if (address !== undefined) return address
   const double = text.indexOf('//')

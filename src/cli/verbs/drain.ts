@@ -5,9 +5,8 @@ import { endedWell, type Ended } from '../child.js'
 import { EXIT, exitOfDrain } from '../exit-code.js'
 import type { DrainResult } from '../result.js'
 import type { Session } from '../session.js'
-import { parseTargets } from '../target.js'
 import { lineKey } from '../words/event.js'
-import { balancerOf, checkExpected, failed, ticketLeft } from './ending.js'
+import { balancerOf, checkExpected, failed, targetOf, ticketLeft } from './ending.js'
 import { addressOf, commandFailed, runHeld } from './held.js'
 import { toHealth, toPolicy, type PolicyFlags } from './policy.js'
 
@@ -55,7 +54,7 @@ async function drainAndRun(
   seen: Seen,
 ): Promise<End> {
   const { provider, printer, signal, tickets } = session
-  const target = parseTargets(targets)
+  const target = targetOf(session, targets)
   const health = toHealth(waitHealthy)
   const policy: Policy = {
     ...toPolicy({ timeout: '2m', ...flags }),

@@ -1,9 +1,11 @@
+import { partsOf } from '../../core/combined/parts.js'
 import type { Target } from '../../core/verbs/target.js'
 import type { Reading } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { exitOfError } from '../exit-code.js'
 import type { ErrorData } from '../result.js'
 import { Interrupted, type Balancer, type Session } from '../session.js'
+import { parseTargets, type TargetRules } from '../target.js'
 import { lineKey } from '../words/event.js'
 
 /** The balancer of a session, for its result. */
@@ -18,6 +20,16 @@ export function failed(error: unknown): { readonly exitCode: number; readonly er
   const message = error instanceof Error ? error.message : String(error)
   const code = isDrainableError(error) ? error.code : 'ERROR'
   return { exitCode: exitOfError(error), error: { code, message } }
+}
+
+/** What a verb works on, as the command line has it. */
+export function targetOf(
+  { provider }: Session,
+  texts: readonly string[],
+  rules: TargetRules = {},
+): Target {
+  const balancers = [...(partsOf(provider)?.all.keys() ?? [])]
+  return parseTargets(texts, { ...rules, balancers })
 }
 
 /** The ticket under which a drain or a roll can be gone on with or undone, if one is left. */

@@ -3,8 +3,7 @@ import type { DrainReport } from '../../provider/report.js'
 import { EXIT } from '../exit-code.js'
 import type { Result } from '../result.js'
 import type { Session } from '../session.js'
-import { parseTargets } from '../target.js'
-import { balancerOf, checkExpected, failed } from './ending.js'
+import { balancerOf, checkExpected, failed, targetOf } from './ending.js'
 import { toHealth, toPolicy, toTime } from './policy.js'
 import { toRollOptions, type RollFlags } from './roll.js'
 import { dropSettled } from './tickets.js'
@@ -44,7 +43,7 @@ export async function statusVerb(
   const balancer = balancerOf(session)
   try {
     const { select } = await import('../../index.js')
-    const target = targets.length === 0 ? 'all' : parseTargets(targets)
+    const target = targets.length === 0 ? 'all' : targetOf(session, targets)
     if (target !== 'all') await checkExpected(session, target, expect)
     const members = await select(session.provider, target, { signal: session.signal })
     return { verb, exitCode: EXIT.ok, balancer, members }
@@ -69,7 +68,7 @@ export async function watchVerb(
     const limit = AbortSignal.any([signal, enough.signal])
     // Nobody reads on: there is nobody to watch for.
     io.stdout.onClose?.(() => enough.abort())
-    await using view = watch(provider, parseTargets(targets), {
+    await using view = watch(provider, targetOf(session, targets), {
       signal: limit,
       ...(flags.settle === undefined ? {} : { settle: toTime(flags.settle, '--settle') }),
     })
@@ -117,7 +116,7 @@ export async function planVerb(
     const { plan } = await import('../../index.js')
     const { roll = false, ...rest } = flags
     const asked = { timeout: '2m', ...rest }
-    const made = await plan(session.provider, parseTargets(targets, roll), {
+    const made = await plan(session.provider, targetOf(session, targets, { poolAlone: roll }), {
       ...(roll ? { group: 'address' as const, ...toRollOptions(asked) } : toPolicy(asked)),
       signal: session.signal,
     })
@@ -141,7 +140,7 @@ export async function readyVerb(
   const balancer = balancerOf(session)
   try {
     const { ready } = await import('../../index.js')
-    const target = parseTargets(targets)
+    const target = targetOf(session, targets)
     await checkExpected(session, target, flags.expect)
     const report = await ready(provider, target, {
       signal,

@@ -6,8 +6,7 @@ import { describeEnd, endedWell } from '../child.js'
 import { exitOfRoll } from '../exit-code.js'
 import type { Result } from '../result.js'
 import type { Session } from '../session.js'
-import { parseTargets } from '../target.js'
-import { balancerOf, checkExpected, failed, ticketLeft } from './ending.js'
+import { balancerOf, checkExpected, failed, targetOf, ticketLeft } from './ending.js'
 import { runHeld } from './held.js'
 import { toHealth, toNumber, toPolicy, type PolicyFlags } from './policy.js'
 
@@ -33,7 +32,7 @@ export async function rollVerb(
   const id = rest.id ?? `roll-${randomUUID()}`
   const seen: Seen = { report: undefined }
   const end = async (): Promise<End> => {
-    const target = parseTargets(targets, true)
+    const target = targetOf(session, targets, { poolAlone: true })
     await checkExpected(session, target, expect)
     const { roll } = await import('../../index.js')
     const report = await roll(provider, target, {

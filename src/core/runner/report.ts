@@ -71,12 +71,14 @@ export function reportMember(
 
 /** Whether a change of ours is on a member, or may be: one that is back as it was found, or lower, has none. */
 function isHeld(state: DrainState): boolean {
-  const { phase, hold, found, ending } = state
+  const { phase, hold, found, ending, last } = state
   if (phase === 'removed' || ending.ended?.outcome === 'restored') return false
   if (hold.pending !== null || hold.late.length > 0) return true
   const own = ownOf(state)
   const before = found === null || found.own === 'unknown' ? 'ready' : found.own
-  const isBack = readsMember(state) && own !== 'unknown' && atLeast(before, own)
+  // A look from before the newest change says nothing about it.
+  const isNewer = last !== null && last.askedAt > hold.confirmedAt
+  const isBack = isNewer && readsMember(state) && own !== 'unknown' && atLeast(before, own)
   return owesUndo(state) && !isBack
 }
 

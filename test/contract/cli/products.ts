@@ -53,63 +53,73 @@ async function folder(stack: AsyncDisposableStack): Promise<string> {
   return path
 }
 
+async function openHaproxy(): Promise<Product> {
+  await using stack = new AsyncDisposableStack()
+  const fake = stack.use(await startHaproxy({ pools: { web: ['web1', 'web2'] }, master: true }))
+  const moved = stack.move()
+  return {
+    url: `haproxy:${String(fake.socket)}?master=${String(fake.master)}`,
+    a: 'web/web1',
+    b: 'web/web2',
+    pool: 'web/',
+    flags: [],
+    env: {},
+    [Symbol.asyncDispose]: () => moved.disposeAsync(),
+  }
+}
+
+async function openDataplane(): Promise<Product> {
+  await using stack = new AsyncDisposableStack()
+  const fake = stack.use(await startDataplane({ pools: { web: ['web1', 'web2'] }, tls: true }))
+  return await secured('dataplane', stack, fake, { a: 'web/web1', b: 'web/web2', pool: 'web/' })
+}
+
+async function openBigip(): Promise<Product> {
+  await using stack = new AsyncDisposableStack()
+  const fake = stack.use(await startBigip({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] } }))
+  const at = (host: string): string => `/Common/web//Common/${host}:80`
+  const members = { a: at('10.0.0.1'), b: at('10.0.0.2'), pool: '/Common/web/' }
+  return await secured('bigip', stack, fake, members, '?freshness=10ms&minInterval=20')
+}
+
+export async function openCitrix(): Promise<Product> {
+  await using stack = new AsyncDisposableStack()
+  const fake = stack.use(await startCitrix({ pools: { web: ['web1:80', 'web2:80'] }, tick: 20 }))
+  const members = { a: 'web/web1:80', b: 'web/web2:80', pool: 'web/' }
+  return await secured('citrix', stack, fake, members, '?freshness=50ms')
+}
+
+export async function openEnvoy(): Promise<Product> {
+  await using stack = new AsyncDisposableStack()
+  const file = join(await folder(stack), 'web.json')
+  const hosts = ['10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.4']
+  const lb_endpoints = hosts.map((address) => ({
+    endpoint: { address: { socket_address: { address, port_value: 80 } } },
+  }))
+  const set = {
+    '@type': 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment',
+    cluster_name: 'web',
+    endpoints: [{ lb_endpoints }],
+  }
+  await writeFile(file, JSON.stringify({ version_info: '1', resources: [set] }))
+  const fake = stack.use(await startEnvoy({ eds: { file }, mergeWindow: 10 }))
+  const moved = stack.move()
+  return {
+    url: `envoy+file:${file}?admin=${fake.url}`,
+    a: 'web/10.0.0.1:80',
+    b: 'web/10.0.0.2:80',
+    pool: 'web/',
+    flags: [],
+    env: {},
+    [Symbol.asyncDispose]: () => moved.disposeAsync(),
+  }
+}
+
 /** Each product by its scheme. */
 export const products: Readonly<Record<string, () => Promise<Product>>> = {
-  haproxy: async () => {
-    await using stack = new AsyncDisposableStack()
-    const fake = stack.use(await startHaproxy({ pools: { web: ['web1', 'web2'] }, master: true }))
-    const moved = stack.move()
-    return {
-      url: `haproxy:${String(fake.socket)}?master=${String(fake.master)}`,
-      a: 'web/web1',
-      b: 'web/web2',
-      pool: 'web/',
-      flags: [],
-      env: {},
-      [Symbol.asyncDispose]: () => moved.disposeAsync(),
-    }
-  },
-  dataplane: async () => {
-    await using stack = new AsyncDisposableStack()
-    const fake = stack.use(await startDataplane({ pools: { web: ['web1', 'web2'] }, tls: true }))
-    return await secured('dataplane', stack, fake, { a: 'web/web1', b: 'web/web2', pool: 'web/' })
-  },
-  bigip: async () => {
-    await using stack = new AsyncDisposableStack()
-    const fake = stack.use(await startBigip({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] } }))
-    const at = (host: string): string => `/Common/web//Common/${host}:80`
-    const members = { a: at('10.0.0.1'), b: at('10.0.0.2'), pool: '/Common/web/' }
-    return await secured('bigip', stack, fake, members, '?freshness=10ms&minInterval=20')
-  },
-  citrix: async () => {
-    await using stack = new AsyncDisposableStack()
-    const fake = stack.use(await startCitrix({ pools: { web: ['web1:80', 'web2:80'] }, tick: 20 }))
-    const members = { a: 'web/web1:80', b: 'web/web2:80', pool: 'web/' }
-    return await secured('citrix', stack, fake, members, '?freshness=50ms')
-  },
-  envoy: async () => {
-    await using stack = new AsyncDisposableStack()
-    const file = join(await folder(stack), 'web.json')
-    const hosts = ['10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.4']
-    const lb_endpoints = hosts.map((address) => ({
-      endpoint: { address: { socket_address: { address, port_value: 80 } } },
-    }))
-    const set = {
-      '@type': 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment',
-      cluster_name: 'web',
-      endpoints: [{ lb_endpoints }],
-    }
-    await writeFile(file, JSON.stringify({ version_info: '1', resources: [set] }))
-    const fake = stack.use(await startEnvoy({ eds: { file }, mergeWindow: 10 }))
-    const moved = stack.move()
-    return {
-      url: `envoy+file:${file}?admin=${fake.url}`,
-      a: 'web/10.0.0.1:80',
-      b: 'web/10.0.0.2:80',
-      pool: 'web/',
-      flags: [],
-      env: {},
-      [Symbol.asyncDispose]: () => moved.disposeAsync(),
-    }
-  },
+  haproxy: openHaproxy,
+  dataplane: openDataplane,
+  bigip: openBigip,
+  citrix: openCitrix,
+  envoy: openEnvoy,
 }

@@ -70,7 +70,10 @@ describe('the exit status', () => {
 
 test('the table of docs/command.md is that of the code', () => {
   const page = readFileSync(new URL('../../../docs/command.md', import.meta.url), 'utf8')
-  const rows = [...page.matchAll(/^\| (\d+) \| (.+?) \|$/gm)].map(([, code, words]) => [code, words])
+  const rows = [...page.matchAll(/^\| (\d+) \| (.+?) \|$/gm)].map(([, code, words]) => [
+    code,
+    words,
+  ])
   const expected = Object.entries(EXIT).map(([name, code]) => [
     String(code),
     MEANING[name as keyof typeof EXIT],

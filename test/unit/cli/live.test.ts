@@ -80,7 +80,14 @@ describe('the live view', () => {
     using io = new TestIo({}, { columns: 80, rows: 24 })
     const printer = await open(io)
     printer.event(load(1))
-    printer.event({ type: 'overruled', at: 'T', ref, expected: 'drain', found: 'ready', reset: true })
+    printer.event({
+      type: 'overruled',
+      at: 'T',
+      ref,
+      expected: 'drain',
+      found: 'ready',
+      reset: true,
+    })
     printer.end(result)
     const text = stripVTControlCharacters(io.stderr.text)
     expect(text).toContain('T  web/web1: another client set ready, expected drain')

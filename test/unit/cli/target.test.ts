@@ -25,8 +25,16 @@ describe('a target', () => {
   })
 
   test('a pool of a roll needs no slash', () => {
-    expect(parseTargets(['web'], true)).toEqual({ pool: 'web' })
+    expect(parseTargets(['web'], { poolAlone: true })).toEqual({ pool: 'web' })
     expect(() => parseTargets(['web'])).toThrow("'web' is neither")
+  })
+
+  test.each([
+    ['east:web/web1', { pool: 'web', member: 'web1', balancer: 'east' }],
+    ['east:10.0.0.7:80', { address: '10.0.0.7', port: 80, balancer: 'east' }],
+    ['north:web/web1', { pool: 'north:web', member: 'web1' }],
+  ])('of one of several balancers has its name before it: %s', (text, expected) => {
+    expect(parseTargets([text], { balancers: ['east', 'west'] })).toEqual(expected)
   })
 
   test('a pool beside members is refused', () => {

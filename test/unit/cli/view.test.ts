@@ -8,7 +8,12 @@ const START = Date.parse('2026-01-01T00:00:00.000Z')
 const iso = (ms: number): string => new Date(START + ms).toISOString()
 const PLAIN: Terminal = { columns: 80, rows: 24, colours: false, unicode: true }
 
-function load(member: string, at: number, active: number, more: Partial<LoadEvent> = {}): LoadEvent {
+function load(
+  member: string,
+  at: number,
+  active: number,
+  more: Partial<LoadEvent> = {},
+): LoadEvent {
   const ref = { pool: 'web', member }
   return {
     type: 'load',
@@ -93,15 +98,19 @@ describe('a frame', () => {
     const board = new Board()
     const ref = { pool: 'web', member: 'web1' }
     board.hear(load('web1', 0, 0, { phase: 'idle', why: [] }))
-    const proof = { arrivals: 'unchanged', quietSince: iso(0), samples: [], text: 'web/web1: 0 left' }
+    const proof = {
+      arrivals: 'unchanged',
+      quietSince: iso(0),
+      samples: [],
+      text: 'web/web1: 0 left',
+    }
     board.hear({ type: 'idle', at: iso(0), ref, proof: proof as never })
     board.hear(load('web2', 0, 1))
-    expect(frame(board, 0).split('\n').map((line) => line.slice(0, 18).trimEnd())).toEqual([
-      'web/web2  draining',
-      '  1 in flight',
-      'web/web1  idle',
-      '  0 left',
-    ])
+    expect(
+      frame(board, 0)
+        .split('\n')
+        .map((line) => line.slice(0, 18).trimEnd()),
+    ).toEqual(['web/web2  draining', '  1 in flight', 'web/web1  idle', '  0 left'])
   })
 
   test('follows a server of a roll through COMMAND to ready', () => {

@@ -1,0 +1,321 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { startFake as startBigip } from 'drainable/testing/f5-bigip'
+import { startFake, type FakeOptions, type HaproxyFake } from 'drainable/testing/haproxy-runtime'
+import { EXIT } from '../../../src/cli/exit-code.js'
+import { TestIo } from '../../support/command.js'
+import { openCitrix, openEnvoy } from './products.js'
+import { until } from '../../support/wait.js'
+
+const web1 = { pool: 'web', member: 'web1' }
+const NODE = process.execPath
+const SOON = ['--timeout', '30s']
+
+function fakeHaproxy(more: FakeOptions = {}): Promise<HaproxyFake> {
+  return startFake({ pools: { web: ['web1', 'web2'] }, master: true, ...more })
+}
+
+function urlOf({ socket, master }: HaproxyFake): string {
+  return `haproxy:${String(socket)}${master === undefined ? '' : `?master=${String(master)}`}`
+}
+
+/** COMMAND as a program of Node. */
+function script(code: string): readonly string[] {
+  return ['--', NODE, '-e', code]
+}
+
+/** A COMMAND that ends when it is told to. */
+const WAITS = script('setInterval(() => 0, 1000)')
+
+describe.concurrent('the exit status', () => {
+  test('is that of a timeout, and the member stays drained', async () => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    const end = await fake.occupy(web1)
+    const ended = await io.document('drain', urlOf(fake), 'web/web1', '--timeout', '2500ms')
+    expect([ended.exitCode, ended.error?.code]).toEqual([EXIT.timeout, 'DRAIN_TIMEOUT'])
+    expect([ended.changed, fake.adminMask(web1)]).toEqual([true, 8])
+    expect(ended.ticket).toBeTypeOf('string')
+    await end()
+  })
+
+  test('is that of a cut where the policy cuts', async () => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    const end = await fake.occupy(web1)
+    const flags = ['--timeout', '2500ms', '--on-timeout', 'terminate']
+    const { exitCode } = await io.document('drain', urlOf(fake), 'web/web1', ...flags)
+    expect(exitCode).toBe(EXIT.cut)
+    await end().catch(() => undefined)
+  })
+
+  test('is that of an idle that is not verified', async () => {
+    await using citrix = await openCitrix()
+    using io = new TestIo(citrix.env)
+    const flags = [...citrix.flags, '--timeout', '4s', '--no-seal']
+    const ended = await io.document('drain', citrix.url, citrix.a, ...flags)
+    expect(ended.exitCode).toBe(EXIT.unverified)
+    expect(ended.report?.members).toMatchObject([{ outcome: 'idle', verifiedIdle: false }])
+  })
+
+  test('is that of a guard, and nothing is changed', async () => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    const ended = await io.document('drain', urlOf(fake), 'web/', ...SOON)
+    expect([ended.exitCode, ended.changed, ended.error?.code]).toEqual([
+      EXIT.refused,
+      false,
+      'POOL_AT_MINIMUM',
+    ])
+    expect(fake.adminMask(web1)).toBe(0)
+  })
+
+  test('is that of a missing member, and the nearest is named', async () => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    const { exitCode, error } = await io.document('drain', urlOf(fake), 'web/wbe1')
+    expect([exitCode, error?.message]).toEqual([EXIT.missing, expect.stringContaining('web1')])
+  })
+
+  test('is that of a balancer that nothing answers for', async () => {
+    using io = new TestIo()
+    const { exitCode, error } = await io.document('status', 'haproxy:/nowhere/admin.sock')
+    expect([exitCode, error?.code]).toEqual([EXIT.unreachable, 'UNREACHABLE'])
+  })
+
+  test('is that of a missing right', async () => {
+    await using fake = await fakeHaproxy({ level: 'user' })
+    using io = new TestIo()
+    const { exitCode } = await io.document('drain', urlOf(fake), 'web/web1', ...SOON)
+    expect(exitCode).toBe(EXIT.rights)
+  })
+
+  test('is that of a wrong password, which is not printed', async () => {
+    await using fake = await startBigip({ pools: { web: ['10.0.0.1:80'] } })
+    using io = new TestIo({ DRAINABLE_PASSWORD: 'hunter2' })
+    const url = `bigip+${fake.url}`
+    const flags = ['--username', 'admin', '--insecure']
+    const { code, out, err } = await io.play('status', url, ...flags)
+    expect(code).toBe(EXIT.rights)
+    expect(out + err).not.toContain('hunter2')
+  })
+
+  test('is that of what the product can not do', async () => {
+    await using envoy = await openEnvoy()
+    using io = new TestIo()
+    const flags = ['--hold', 'maint']
+    const { exitCode, error } = await io.document('drain', envoy.url, envoy.a, ...flags)
+    expect([exitCode, error?.code]).toEqual([EXIT.unsupported, 'UNSUPPORTED'])
+  })
+
+  test('is that of a member that no check sees healthy', async () => {
+    const pools = { web: [{ name: 'web1', check: true }, 'web2'] }
+    await using fake = await fakeHaproxy({ pools })
+    using io = new TestIo()
+    fake.setHealth(web1, 'down')
+    const flags = ['--wait-healthy', '300ms']
+    const { exitCode, error } = await io.document('ready', urlOf(fake), 'web/web1', ...flags)
+    expect([exitCode, error?.code]).toEqual([EXIT.unhealthy, 'HEALTH_TIMEOUT'])
+  })
+
+  test('is that of a damaged ticket', async () => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    const folder = join(io.home, 'tickets')
+    mkdirSync(folder)
+    writeFileSync(join(folder, 'mine.json'), '{"v":1}')
+    const flags = ['--tickets', folder]
+    const { exitCode } = await io.document('restore', urlOf(fake), 'mine', ...flags)
+    expect(exitCode).toBe(EXIT.ticket)
+  })
+})
+
+describe.concurrent('COMMAND', () => {
+  test('that fails leaves the member drained', async () => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    const ended = await io.document(
+      'drain',
+      urlOf(fake),
+      'web/web1',
+      ...SOON,
+      ...script('process.exit(7)'),
+    )
+    expect(ended).toMatchObject({
+      exitCode: EXIT.command,
+      changed: true,
+      command: { status: 7, signal: null },
+    })
+    expect(ended.ticket).toBeTypeOf('string')
+    expect(fake.adminMask(web1)).not.toBe(0)
+  })
+
+  test('that a signal ends is said with the signal', async () => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    const kill = script(`process.kill(process.pid, 'SIGKILL')`)
+    const ended = await io.document('drain', urlOf(fake), 'web/web1', ...SOON, ...kill)
+    expect(ended).toMatchObject({
+      exitCode: EXIT.command,
+      command: { status: null, signal: 'SIGKILL' },
+      error: { message: expect.stringContaining('was ended by SIGKILL') as string },
+    })
+  })
+
+  test('that is not there is an error of COMMAND', async () => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    const ended = await io.document('drain', urlOf(fake), 'web/web1', ...SOON, '--', '/no/such')
+    expect(ended).toMatchObject({ exitCode: EXIT.command, error: { code: 'ACTION_FAILED' } })
+    expect(ended.error?.message).toContain('ENOENT')
+  })
+
+  test('leaves as found what was out before, and says so', async () => {
+    await using fake = await fakeHaproxy({ pools: { web: ['web1', 'web2', 'web3'] } })
+    using io = new TestIo()
+    await fake.setBehind({ pool: 'web', member: 'web2' }, 'maint')
+    const targets = ['web/web1', 'web/web2']
+    const ended = await io.document('drain', urlOf(fake), ...targets, ...SOON, ...script(''))
+    expect(ended).toMatchObject({ exitCode: EXIT.ok, leftAsFound: ['web/web2'] })
+    expect(ended.ready?.members).toHaveLength(1)
+    expect(ended.ticket).toBeUndefined()
+    expect(fake.adminMask(web1)).toBe(0)
+    expect(fake.adminMask({ pool: 'web', member: 'web2' })).not.toBe(0)
+  })
+
+  test('with --leave is not followed by an opening', async () => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    const flags = [...SOON, '--leave', ...script('')]
+    const ended = await io.document('drain', urlOf(fake), 'web/web1', ...flags)
+    expect([ended.exitCode, ended.ready]).toEqual([EXIT.ok, undefined])
+    expect(fake.adminMask(web1)).not.toBe(0)
+  })
+
+  test('learns its member and its address', async () => {
+    await using fake = await fakeHaproxy({
+      pools: { web: [{ name: 'web1', address: '10.0.0.7' }, 'web2'] },
+    })
+    using io = new TestIo()
+    const code = `
+      const { DRAINABLE_MEMBER: a, DRAINABLE_MEMBERS: b, DRAINABLE_ADDRESS: c } = process.env
+      process.exit([a, b, c].join() === 'web/web1,web/web1,10.0.0.7' ? 0 : 9)`
+    const ended = await io.document('drain', urlOf(fake), '10.0.0.7', ...SOON, ...script(code))
+    expect(ended.exitCode).toBe(EXIT.ok)
+  })
+
+  test('of a second drain of one member ends when the first one opens it', async () => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    using other = new TestIo()
+    const url = urlOf(fake)
+    const first = io.document('drain', url, 'web/web1', ...SOON, ...WAITS)
+    await until(() => fake.adminMask(web1) === 1, 'the hold of the first')
+    const second = other.document('drain', url, 'web/web1', ...SOON, ...script(''))
+    expect(await second).toMatchObject({ exitCode: EXIT.ok, leftAsFound: ['web/web1'] })
+    expect(fake.adminMask(web1)).toBe(1)
+    io.signal('SIGTERM')
+    expect(await first).toMatchObject({ exitCode: EXIT.terminated, changed: true })
+  })
+})
+
+describe.concurrent('a signal', () => {
+  test.each([
+    ['SIGINT', EXIT.interrupted],
+    ['SIGTERM', EXIT.terminated],
+    ['SIGHUP', EXIT.hangup],
+  ] as const)('%s ends a drain by its policy', async (name, code) => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    const end = await fake.occupy(web1)
+    const ended = io.document('drain', urlOf(fake), 'web/web1', ...SOON)
+    await until(() => fake.adminMask(web1) === 8, 'hold')
+    io.signal(name)
+    expect(await ended).toMatchObject({ exitCode: code, changed: true, error: { code: name } })
+    expect(fake.adminMask(web1)).toBe(8)
+    await end()
+  })
+
+  test('puts the member back with --on-abort restore', async () => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    const end = await fake.occupy(web1)
+    const flags = [...SOON, '--on-abort', 'restore']
+    const ended = io.document('drain', urlOf(fake), 'web/web1', ...flags)
+    await until(() => fake.adminMask(web1) === 8, 'hold')
+    io.signal('SIGINT')
+    expect(await ended).toMatchObject({ exitCode: EXIT.interrupted })
+    expect(fake.adminMask(web1)).toBe(0)
+    await end()
+  })
+
+  test('that comes twice ends the process at once', async () => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    const end = await fake.occupy(web1)
+    const ended = io.run('drain', urlOf(fake), 'web/web1', ...SOON)
+    await until(() => fake.adminMask(web1) === 8, 'hold')
+    io.signal('SIGINT')
+    expect(io.stderr.text).toContain('once more to end at once')
+    io.signal('SIGINT')
+    expect(io.ended).toBe(EXIT.interrupted)
+    await ended
+    await end()
+  })
+})
+
+describe.concurrent('a pipe that is closed early', () => {
+  test('ends a watch quietly', async () => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    const end = await fake.occupy(web1)
+    const watching = io.run('watch', urlOf(fake), 'web/web1')
+    await until(() => io.stdout.text, 'first line')
+    io.stdout.close()
+    expect(await watching).toBe(EXIT.ok)
+    expect(io.stderr.text).toBe('')
+    await end()
+  })
+
+  test('does not end a drain', async () => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    io.stdout.close()
+    expect(await io.run('drain', urlOf(fake), 'web/web1', ...SOON, '--jsonl')).toBe(EXIT.ok)
+    expect(fake.adminMask(web1)).not.toBe(0)
+  })
+})
+
+describe.concurrent('several balancers of a configuration', () => {
+  async function configured(io: TestIo, all: Readonly<Record<string, HaproxyFake>>) {
+    const file = join(io.home, 'drainable.json')
+    const balancers = Object.fromEntries(
+      Object.entries(all).map(([name, fake]) => [name, urlOf(fake)]),
+    )
+    writeFileSync(file, JSON.stringify({ balancers, tickets: 'tickets' }))
+    return ['--config', file]
+  }
+
+  test('are drained together by all', async () => {
+    await using east = await fakeHaproxy()
+    await using west = await fakeHaproxy()
+    using io = new TestIo()
+    const config = await configured(io, { east, west })
+    const flags = [...config, ...SOON, '--expect', '2']
+    const both = ['east:web/web1', 'west:web/web1']
+    const ended = await io.document('drain', 'all', ...both, ...flags)
+    expect(ended.exitCode).toBe(EXIT.ok)
+    expect([east.adminMask(web1), west.adminMask(web1)]).not.toContain(0)
+    const back = await io.document('ready', 'east,west', ...both, ...config)
+    expect(back.exitCode).toBe(EXIT.ok)
+    expect([east.adminMask(web1), west.adminMask(web1)]).toEqual([0, 0])
+  })
+
+  test('are named where one is mistyped', async () => {
+    await using east = await fakeHaproxy()
+    using io = new TestIo()
+    const { err } = await io.play('status', 'esat', ...(await configured(io, { east })))
+    expect(err).toContain("did you mean 'east'?")
+  })
+})
