@@ -5,7 +5,7 @@ import { startFake as startBigip } from 'drainable/testing/f5-bigip'
 import { startFake, type FakeOptions, type HaproxyFake } from 'drainable/testing/haproxy-runtime'
 import { EXIT } from '../../../src/cli/exit-code.js'
 import { TestIo } from '../../support/command.js'
-import { openCitrix, openEnvoy } from './products.js'
+import { openDataplane, openEnvoy } from './products.js'
 import { until } from '../../support/wait.js'
 
 const web1 = { pool: 'web', member: 'web1' }
@@ -51,10 +51,9 @@ describe.concurrent('the exit status', () => {
   })
 
   test('is that of an idle that is not verified', async () => {
-    await using citrix = await openCitrix()
-    using io = new TestIo(citrix.env)
-    const flags = [...citrix.flags, '--timeout', '4s', '--no-seal']
-    const ended = await io.document('drain', citrix.url, citrix.a, ...flags)
+    await using lb = await openDataplane()
+    using io = new TestIo(lb.env)
+    const ended = await io.document('drain', lb.url, lb.a, ...lb.flags, ...SOON)
     expect(ended.exitCode).toBe(EXIT.unverified)
     expect(ended.report?.members).toMatchObject([{ outcome: 'idle', verifiedIdle: false }])
   })

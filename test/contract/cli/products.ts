@@ -68,7 +68,7 @@ async function openHaproxy(): Promise<Product> {
   }
 }
 
-async function openDataplane(): Promise<Product> {
+export async function openDataplane(): Promise<Product> {
   await using stack = new AsyncDisposableStack()
   const fake = stack.use(await startDataplane({ pools: { web: ['web1', 'web2'] }, tls: true }))
   return await secured('dataplane', stack, fake, { a: 'web/web1', b: 'web/web2', pool: 'web/' })
@@ -82,7 +82,7 @@ async function openBigip(): Promise<Product> {
   return await secured('bigip', stack, fake, members, '?freshness=10ms&minInterval=20')
 }
 
-export async function openCitrix(): Promise<Product> {
+async function openCitrix(): Promise<Product> {
   await using stack = new AsyncDisposableStack()
   const fake = stack.use(await startCitrix({ pools: { web: ['web1:80', 'web2:80'] }, tick: 20 }))
   const members = { a: 'web/web1:80', b: 'web/web2:80', pool: 'web/' }
