@@ -50,7 +50,10 @@ const BALANCER = [
   '<balancer>',
   'a URL, a name from --config, several names with commas, or all',
 ] as const
-const TARGETS = ['<target...>', 'pool/member, pool/ for a whole pool, or an address'] as const
+const TARGETS = [
+  '<target...>',
+  'pool/member, pool/ for a whole pool, or an address; of several balancers NAME:pool/member',
+] as const
 
 type Done = (exitCode: number) => void
 
@@ -309,5 +312,15 @@ function exitTable(): string {
   const rows = Object.entries(EXIT).map(
     ([name, code]) => `  ${String(code).padStart(3)}  ${MEANING[name as keyof typeof EXIT]}`,
   )
-  return `\nExit status:\n${rows.join('\n')}\n\nA balancer: haproxy:/run/haproxy/admin.sock, dataplane+https://HOST:5555, bigip+https://HOST,\ncitrix+https://HOST, envoy+file:/FILE?admin=URL. Secrets come from the environment or a file.`
+  return `
+Examples:
+  drainable status haproxy:/run/haproxy/admin.sock
+  drainable drain haproxy:/run/haproxy/admin.sock web/web1 -- systemctl restart app
+  drainable roll haproxy:/run/haproxy/admin.sock web -- ./deploy.sh
+
+A balancer: haproxy:/run/haproxy/admin.sock, dataplane+https://HOST:5555, bigip+https://HOST,
+citrix+https://HOST, envoy+file:/FILE?admin=URL. Secrets come from the environment or a file.
+
+Exit status:
+${rows.join('\n')}`
 }
