@@ -70,6 +70,7 @@ closed: a new code comes with a new minor version.
 - \`report\` or \`roll\` is the report of the drain or roll that the error ended.
 - An error never holds a secret.
 - An abort has no code: an aborted call rejects with \`signal.reason\`.
+- The command turns errors and outcomes into an [exit status](command.md#exit-status).
 
 ${table(codesOf('src/provider/error.ts', 'ErrorCode'))}
 

@@ -36,7 +36,8 @@ export function exportsField(entries: readonly Entry[]): Record<string, unknown>
     ] as const
   })
   const schemas = SCHEMAS.map((name) => [`./${name}`, `./dist/${name}`] as const)
-  return { ...Object.fromEntries([...fields, ...schemas]), './package.json': './package.json' }
+  const all: readonly (readonly [string, unknown])[] = [...fields, ...schemas]
+  return { ...Object.fromEntries(all), './package.json': './package.json' }
 }
 
 /**
@@ -44,7 +45,10 @@ export function exportsField(entries: readonly Entry[]): Record<string, unknown>
  * for CommonJS. Jest, Node and bundlers read `exports`.
  */
 export function node10Fields(entries: readonly Entry[]): Record<string, unknown> {
-  const versions = entries.map((item) => [output(item), [`./dist/${output(item)}.d.cts`]] as const)
+  const versions: readonly (readonly [string, readonly string[]])[] = [
+    ...entries.map((item) => [output(item), [`./dist/${output(item)}.d.cts`]] as const),
+    ...SCHEMAS.map((name) => [name, [`./dist/${name}`]] as const),
+  ]
   return {
     main: './dist/index.cjs',
     types: './dist/index.d.cts',

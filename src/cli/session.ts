@@ -107,7 +107,7 @@ async function openConfig(file: string | undefined): Promise<Config | undefined>
 }
 
 async function openTickets(folder: string): Promise<TicketStore> {
-  const { fileTickets } = await import('../index.js')
+  const { fileTickets } = await import('../core/tickets/file-tickets.js')
   return fileTickets(folder)
 }
 

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -6,6 +7,14 @@ import { loadedByBuilt } from './built-graph.js'
 
 const named = entries.map((item) => [specifier(item), item] as const)
 const esmOnly = ['p-retry', 'is-network-error']
+const bundled = [
+  'zod',
+  '@bufbuild/protobuf',
+  '@grpc/grpc-js-xds',
+  'commander',
+  'log-update',
+  'cli-truncate',
+]
 
 describe.each(named)('%s as built', (_, item) => {
   const esm = loadedByBuilt(`${output(item)}.js`)
@@ -40,6 +49,32 @@ describe.each(named)('%s as built', (_, item) => {
   })
 })
 
+describe('the command as built', () => {
+  const text = readFileSync(join(root, 'dist/cli.js'), 'utf8')
+
+  it('imports nothing of a package or of Node before it knows the Node', () => {
+    expect(text).toMatch(/^#!\/usr\/bin\/env node\n/)
+    expect([...text.matchAll(/^import .*?["']([^"']+)["']/gm)].map(([, name]) => name)).toEqual(
+      expect.not.arrayContaining([expect.not.stringMatching(/^\.\/chunk-/)]),
+    )
+  })
+
+  it.each([['--help'], ['status', 'haproxy:/nowhere/admin.sock']])(
+    'loads no HTTP client and no gRPC for %s',
+    (...args) => {
+      const tell = `data:text/javascript,import{registerHooks}from"node:module";registerHooks({resolve(s,c,n){const r=n(s,c);process._rawDebug("load "+r.url);return r}})`
+      const { stderr } = spawnSync(
+        process.execPath,
+        ['--import', tell, join(root, 'dist/cli.js'), ...args],
+        { encoding: 'utf8' },
+      )
+      const loaded = stderr.split('\n').filter((line) => line.startsWith('load '))
+      expect(loaded.length).toBeGreaterThan(3)
+      expect(loaded.filter((line) => /undici|grpc|yaml|node:http/.test(line))).toEqual([])
+    },
+  )
+})
+
 describe('the built package', () => {
   const files = readdirSync(join(root, 'dist'), { recursive: true, encoding: 'utf8' })
 
@@ -59,7 +94,7 @@ describe('the built package', () => {
 
   it('keeps the licence of everything that it bundles', () => {
     const notices = readFileSync(join(root, 'THIRD-PARTY-NOTICES.md'), 'utf8')
-    for (const name of [...esmOnly, 'zod', '@bufbuild/protobuf', '@grpc/grpc-js-xds']) {
+    for (const name of [...esmOnly, ...bundled]) {
       expect(notices).toContain(`## ${name} `)
     }
     expect(notices).toContain('Permission is hereby granted')

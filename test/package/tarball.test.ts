@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import { build, type BuildOptions } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { entries, output, root } from '../../scripts/package/entries.ts'
+import { SCHEMAS } from '../../scripts/package/written.ts'
 import { startFake } from 'drainable/testing/haproxy-runtime'
+import { haproxyUrl } from '../support/haproxy-url.js'
 import { makeConsumer, nodeNames, run, runtimeNames, runtimeVersions } from './consumer.js'
 import type { Consumer } from './consumer.js'
 
@@ -26,8 +28,8 @@ it('holds the build, the documents and nothing else', () => {
   const papers = ['LICENSE', 'README.md', 'CHANGELOG.md', 'THIRD-PARTY-NOTICES.md', 'package.json']
   expect(files.filter((file) => !file.startsWith('dist/')).sort()).toEqual(papers.sort())
   expect(
-    files.filter((file) => !/\.(c?js|d\.c?ts)$/.test(file) && file.startsWith('dist/')),
-  ).toEqual([])
+    files.filter((file) => !/\.(c?js|d\.c?ts)$/.test(file) && file.startsWith('dist/')).sort(),
+  ).toEqual(SCHEMAS.map((name) => `dist/${name}`).sort())
   for (const item of entries) {
     for (const ending of ['js', 'cjs', 'd.ts', 'd.cts']) {
       expect(files).toContain(`dist/${output(item)}.${ending}`)
@@ -44,6 +46,14 @@ it('is clean to attw, under node10 too', async () => {
 })
 
 describe.each(nodeNames)('on Node %s', (name) => {
+  it('runs the command', async () => {
+    await using fake = await startFake({ pools: { web: ['web1', 'web2'] } })
+    const command = join(consumer.directory, 'node_modules/.bin/drainable')
+    const args = [command, 'status', '--json', haproxyUrl(fake)]
+    const said = JSON.parse(await run(node(name), args, consumer.directory)) as object
+    expect(said).toMatchObject({ verb: 'status', exitCode: 0, members: [{}, {}] })
+  })
+
   it('runs the Node that it names', async () => {
     expect(await run(node(name), ['-v'], root)).toMatch(new RegExp(`^v${name}\\b`))
   })

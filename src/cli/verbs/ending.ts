@@ -53,7 +53,7 @@ export async function checkExpected(
   expected: string | undefined,
 ): Promise<void> {
   if (expected === undefined) return
-  const { select } = await import('../../index.js')
+  const { select } = await import('../../core/verbs/watch.js')
   const wanted = toCount(expected)
   const found: readonly Reading[] = await select(provider, target, { signal })
   if (found.length === wanted) return

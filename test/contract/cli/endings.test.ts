@@ -6,6 +6,7 @@ import { startFake, type FakeOptions, type HaproxyFake } from 'drainable/testing
 import { EXIT } from '../../../src/cli/exit-code.js'
 import { TestIo } from '../../support/command.js'
 import { openDataplane, openEnvoy } from './products.js'
+import { haproxyUrl } from '../../support/haproxy-url.js'
 import { until } from '../../support/wait.js'
 
 const web1 = { pool: 'web', member: 'web1' }
@@ -14,10 +15,6 @@ const SOON = ['--timeout', '30s']
 
 function fakeHaproxy(more: FakeOptions = {}): Promise<HaproxyFake> {
   return startFake({ pools: { web: ['web1', 'web2'] }, master: true, ...more })
-}
-
-function urlOf({ socket, master }: HaproxyFake): string {
-  return `haproxy:${String(socket)}${master === undefined ? '' : `?master=${String(master)}`}`
 }
 
 /** COMMAND as a program of Node. */
@@ -33,7 +30,7 @@ describe.concurrent('the exit status', () => {
     await using fake = await fakeHaproxy()
     using io = new TestIo()
     const end = await fake.occupy(web1)
-    const ended = await io.document('drain', urlOf(fake), 'web/web1', '--timeout', '2500ms')
+    const ended = await io.document('drain', haproxyUrl(fake), 'web/web1', '--timeout', '2500ms')
     expect([ended.exitCode, ended.error?.code]).toEqual([EXIT.timeout, 'DRAIN_TIMEOUT'])
     expect([ended.changed, fake.adminMask(web1)]).toEqual([true, 8])
     expect(ended.ticket).toBeTypeOf('string')
@@ -45,7 +42,7 @@ describe.concurrent('the exit status', () => {
     using io = new TestIo()
     const end = await fake.occupy(web1)
     const flags = ['--timeout', '2500ms', '--on-timeout', 'terminate']
-    const { exitCode } = await io.document('drain', urlOf(fake), 'web/web1', ...flags)
+    const { exitCode } = await io.document('drain', haproxyUrl(fake), 'web/web1', ...flags)
     expect(exitCode).toBe(EXIT.cut)
     await end().catch(() => undefined)
   })
@@ -61,7 +58,7 @@ describe.concurrent('the exit status', () => {
   test('is that of a guard, and nothing is changed', async () => {
     await using fake = await fakeHaproxy()
     using io = new TestIo()
-    const ended = await io.document('drain', urlOf(fake), 'web/', ...SOON)
+    const ended = await io.document('drain', haproxyUrl(fake), 'web/', ...SOON)
     expect([ended.exitCode, ended.changed, ended.error?.code]).toEqual([
       EXIT.refused,
       false,
@@ -73,7 +70,7 @@ describe.concurrent('the exit status', () => {
   test('is that of a missing member, and the nearest is named', async () => {
     await using fake = await fakeHaproxy()
     using io = new TestIo()
-    const { exitCode, error } = await io.document('drain', urlOf(fake), 'web/wbe1')
+    const { exitCode, error } = await io.document('drain', haproxyUrl(fake), 'web/wbe1')
     expect([exitCode, error?.message]).toEqual([EXIT.missing, expect.stringContaining('web1')])
   })
 
@@ -86,7 +83,7 @@ describe.concurrent('the exit status', () => {
   test('is that of a missing right', async () => {
     await using fake = await fakeHaproxy({ level: 'user' })
     using io = new TestIo()
-    const { exitCode } = await io.document('drain', urlOf(fake), 'web/web1', ...SOON)
+    const { exitCode } = await io.document('drain', haproxyUrl(fake), 'web/web1', ...SOON)
     expect(exitCode).toBe(EXIT.rights)
   })
 
@@ -114,7 +111,7 @@ describe.concurrent('the exit status', () => {
     using io = new TestIo()
     fake.setHealth(web1, 'down')
     const flags = ['--wait-healthy', '300ms']
-    const { exitCode, error } = await io.document('ready', urlOf(fake), 'web/web1', ...flags)
+    const { exitCode, error } = await io.document('ready', haproxyUrl(fake), 'web/web1', ...flags)
     expect([exitCode, error?.code]).toEqual([EXIT.unhealthy, 'HEALTH_TIMEOUT'])
   })
 
@@ -125,7 +122,7 @@ describe.concurrent('the exit status', () => {
     mkdirSync(folder)
     writeFileSync(join(folder, 'mine.json'), '{"v":1}')
     const flags = ['--tickets', folder]
-    const { exitCode } = await io.document('restore', urlOf(fake), 'mine', ...flags)
+    const { exitCode } = await io.document('restore', haproxyUrl(fake), 'mine', ...flags)
     expect(exitCode).toBe(EXIT.ticket)
   })
 })
@@ -136,7 +133,7 @@ describe.concurrent('COMMAND', () => {
     using io = new TestIo()
     const ended = await io.document(
       'drain',
-      urlOf(fake),
+      haproxyUrl(fake),
       'web/web1',
       ...SOON,
       ...script('process.exit(7)'),
@@ -154,7 +151,7 @@ describe.concurrent('COMMAND', () => {
     await using fake = await fakeHaproxy()
     using io = new TestIo()
     const kill = script(`process.kill(process.pid, 'SIGKILL')`)
-    const ended = await io.document('drain', urlOf(fake), 'web/web1', ...SOON, ...kill)
+    const ended = await io.document('drain', haproxyUrl(fake), 'web/web1', ...SOON, ...kill)
     expect(ended).toMatchObject({
       exitCode: EXIT.command,
       command: { status: null, signal: 'SIGKILL' },
@@ -165,7 +162,14 @@ describe.concurrent('COMMAND', () => {
   test('that is not there is an error of COMMAND', async () => {
     await using fake = await fakeHaproxy()
     using io = new TestIo()
-    const ended = await io.document('drain', urlOf(fake), 'web/web1', ...SOON, '--', '/no/such')
+    const ended = await io.document(
+      'drain',
+      haproxyUrl(fake),
+      'web/web1',
+      ...SOON,
+      '--',
+      '/no/such',
+    )
     expect(ended).toMatchObject({ exitCode: EXIT.command, error: { code: 'ACTION_FAILED' } })
     expect(ended.error?.message).toContain('ENOENT')
   })
@@ -175,7 +179,7 @@ describe.concurrent('COMMAND', () => {
     using io = new TestIo()
     await fake.setBehind({ pool: 'web', member: 'web2' }, 'maint')
     const targets = ['web/web1', 'web/web2']
-    const ended = await io.document('drain', urlOf(fake), ...targets, ...SOON, ...script(''))
+    const ended = await io.document('drain', haproxyUrl(fake), ...targets, ...SOON, ...script(''))
     expect(ended).toMatchObject({ exitCode: EXIT.ok, leftAsFound: ['web/web2'] })
     expect(ended.ready?.members).toHaveLength(1)
     expect(ended.ticket).toBeUndefined()
@@ -187,7 +191,7 @@ describe.concurrent('COMMAND', () => {
     await using fake = await fakeHaproxy()
     using io = new TestIo()
     const flags = [...SOON, '--leave', ...script('')]
-    const ended = await io.document('drain', urlOf(fake), 'web/web1', ...flags)
+    const ended = await io.document('drain', haproxyUrl(fake), 'web/web1', ...flags)
     expect([ended.exitCode, ended.ready]).toEqual([EXIT.ok, undefined])
     expect(fake.adminMask(web1)).not.toBe(0)
   })
@@ -200,7 +204,7 @@ describe.concurrent('COMMAND', () => {
     const code = `
       const { DRAINABLE_MEMBER: a, DRAINABLE_MEMBERS: b, DRAINABLE_ADDRESS: c } = process.env
       process.exit([a, b, c].join() === 'web/web1,web/web1,10.0.0.7' ? 0 : 9)`
-    const ended = await io.document('drain', urlOf(fake), '10.0.0.7', ...SOON, ...script(code))
+    const ended = await io.document('drain', haproxyUrl(fake), '10.0.0.7', ...SOON, ...script(code))
     expect(ended.exitCode).toBe(EXIT.ok)
   })
 
@@ -208,7 +212,7 @@ describe.concurrent('COMMAND', () => {
     await using fake = await fakeHaproxy()
     using io = new TestIo()
     using other = new TestIo()
-    const url = urlOf(fake)
+    const url = haproxyUrl(fake)
     const first = io.document('drain', url, 'web/web1', ...SOON, ...WAITS)
     await until(() => fake.adminMask(web1) === 1, 'the hold of the first')
     const second = other.document('drain', url, 'web/web1', ...SOON, ...script(''))
@@ -228,7 +232,7 @@ describe.concurrent('a signal', () => {
     await using fake = await fakeHaproxy()
     using io = new TestIo()
     const end = await fake.occupy(web1)
-    const ended = io.document('drain', urlOf(fake), 'web/web1', ...SOON)
+    const ended = io.document('drain', haproxyUrl(fake), 'web/web1', ...SOON)
     await until(() => fake.adminMask(web1) === 8, 'hold')
     io.signal(name)
     expect(await ended).toMatchObject({ exitCode: code, changed: true, error: { code: name } })
@@ -241,7 +245,7 @@ describe.concurrent('a signal', () => {
     using io = new TestIo()
     const end = await fake.occupy(web1)
     const flags = [...SOON, '--on-abort', 'restore']
-    const ended = io.document('drain', urlOf(fake), 'web/web1', ...flags)
+    const ended = io.document('drain', haproxyUrl(fake), 'web/web1', ...flags)
     await until(() => fake.adminMask(web1) === 8, 'hold')
     io.signal('SIGINT')
     expect(await ended).toMatchObject({ exitCode: EXIT.interrupted })
@@ -253,7 +257,7 @@ describe.concurrent('a signal', () => {
     await using fake = await fakeHaproxy()
     using io = new TestIo()
     const end = await fake.occupy(web1)
-    const ended = io.run('drain', urlOf(fake), 'web/web1', ...SOON)
+    const ended = io.run('drain', haproxyUrl(fake), 'web/web1', ...SOON)
     await until(() => fake.adminMask(web1) === 8, 'hold')
     io.signal('SIGINT')
     expect(io.stderr.text).toContain('once more to end at once')
@@ -269,7 +273,7 @@ describe.concurrent('a pipe that is closed early', () => {
     await using fake = await fakeHaproxy()
     using io = new TestIo()
     const end = await fake.occupy(web1)
-    const watching = io.run('watch', urlOf(fake), 'web/web1')
+    const watching = io.run('watch', haproxyUrl(fake), 'web/web1')
     await until(() => io.stdout.text, 'first line')
     io.stdout.close()
     expect(await watching).toBe(EXIT.ok)
@@ -281,7 +285,7 @@ describe.concurrent('a pipe that is closed early', () => {
     await using fake = await fakeHaproxy()
     using io = new TestIo()
     io.stdout.close()
-    expect(await io.run('drain', urlOf(fake), 'web/web1', ...SOON, '--jsonl')).toBe(EXIT.ok)
+    expect(await io.run('drain', haproxyUrl(fake), 'web/web1', ...SOON, '--jsonl')).toBe(EXIT.ok)
     expect(fake.adminMask(web1)).not.toBe(0)
   })
 })
@@ -290,7 +294,7 @@ describe.concurrent('several balancers of a configuration', () => {
   async function configured(io: TestIo, all: Readonly<Record<string, HaproxyFake>>) {
     const file = join(io.home, 'drainable.json')
     const balancers = Object.fromEntries(
-      Object.entries(all).map(([name, fake]) => [name, urlOf(fake)]),
+      Object.entries(all).map(([name, fake]) => [name, haproxyUrl(fake)]),
     )
     writeFileSync(file, JSON.stringify({ balancers, tickets: 'tickets' }))
     return ['--config', file]

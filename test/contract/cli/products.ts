@@ -7,6 +7,7 @@ import { startFake as startEnvoy } from 'drainable/testing/envoy'
 import { startFake as startBigip } from 'drainable/testing/f5-bigip'
 import { startFake as startDataplane } from 'drainable/testing/haproxy-dataplane'
 import { startFake as startHaproxy } from 'drainable/testing/haproxy-runtime'
+import { haproxyUrl } from '../../support/haproxy-url.js'
 
 /** A fake, and how the command line names it. */
 export interface Product extends AsyncDisposable {
@@ -58,7 +59,7 @@ async function openHaproxy(): Promise<Product> {
   const fake = stack.use(await startHaproxy({ pools: { web: ['web1', 'web2'] }, master: true }))
   const moved = stack.move()
   return {
-    url: `haproxy:${String(fake.socket)}?master=${String(fake.master)}`,
+    url: haproxyUrl(fake),
     a: 'web/web1',
     b: 'web/web2',
     pool: 'web/',

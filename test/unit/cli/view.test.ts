@@ -118,7 +118,7 @@ describe('a frame', () => {
     const ref = { pool: 'web', member: 'web1' }
     const refs = [ref, { pool: 'api', member: 'api1' }]
     const step = (type: 'act' | 'ready' | 'healthy') =>
-      board.hear({ type, at: iso(0), ref, refs, attempt: 1 } as never)
+      board.hear({ type, at: iso(0), ref, refs, attempt: 1 })
     const words = () =>
       frame(board, 0)
         .split('\n')
