@@ -208,7 +208,7 @@ describe.concurrent('COMMAND', () => {
     expect(ended.exitCode).toBe(EXIT.ok)
   })
 
-  test('of a second drain of one member ends when the first one opens it', async () => {
+  test('of a second drain leaves the member to the first one', async () => {
     await using fake = await fakeHaproxy()
     using io = new TestIo()
     using other = new TestIo()
@@ -220,6 +220,19 @@ describe.concurrent('COMMAND', () => {
     expect(fake.adminMask(web1)).toBe(1)
     io.signal('SIGTERM')
     expect(await first).toMatchObject({ exitCode: EXIT.terminated, changed: true })
+  })
+})
+
+describe.concurrent("a balancer's answer", () => {
+  test('is printed without its control characters', async () => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    fake.fail({ match: /^set server/, how: 'status', body: 'no \u001b[31mway\u0007 at all\n' })
+    const { code, out, err } = await io.play('drain', haproxyUrl(fake), 'web/web1', ...SOON)
+    expect(code).toBe(EXIT.refused)
+    expect(err).toContain('way')
+    // eslint-disable-next-line no-control-regex -- the claim is that there are none
+    expect(out + err).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/)
   })
 })
 
