@@ -88,13 +88,14 @@ function rollLines(result: Result): readonly string[] {
   if (!('roll' in result)) return []
   const { roll } = result
   const rows = roll.servers.map(({ address, refs, outcome, attempts, error }) => [
-    address ?? refs.map(lineKey).join(', '),
+    address ?? '',
+    refs.map(lineKey).join(', '),
     outcome,
     attempts === 0 ? '' : `${attempts}`,
     error?.message ?? '',
   ])
   return [
-    table(['server', 'outcome', 'calls', 'error'], rows),
+    table(['server', 'members', 'outcome', 'calls', 'error'], rows),
     ...left('left drained', roll.leftDrained),
     ...left('left as found', roll.leftAsFound),
     `${roll.outcome} after ${formatDuration(roll.elapsed)}`,
