@@ -47,7 +47,7 @@ export function parseBalancerUrl(text: string): BalancerUrl {
     put(options, key, parsed.searchParams.getAll(key))
   }
   const at = place(name, transport, parsed)
-  const username = decodeURIComponent(parsed.username)
+  const username = decoded(name, parsed.username)
   return { scheme: name, at, ...(username === '' ? {} : { username }), options }
 }
 
@@ -79,10 +79,11 @@ function unknownScheme(name: string): DrainableError {
   )
 }
 
-function wrong(name: Scheme, why: string): DrainableError {
+function wrong(name: Scheme, why: string, cause?: unknown): DrainableError {
   return new DrainableError(
     'INVALID_OPTIONS',
     `the balancer's URL: ${why}; expected the form ${SCHEMES[name]}`,
+    { cause },
   )
 }
 
@@ -101,7 +102,6 @@ function read(name: Scheme, transport: string, rest: string): URL {
 }
 
 function place(name: Scheme, transport: string, parsed: URL): string {
-  const path = decodeURIComponent(parsed.pathname)
   if (transport === 'http' || transport === 'https') {
     const prefix = parsed.pathname === '/' ? '' : parsed.pathname
     return `${parsed.protocol}//${parsed.host}${prefix}`
@@ -112,8 +112,17 @@ function place(name: Scheme, transport: string, parsed: URL): string {
   }
   if (parsed.host !== '')
     throw wrong(name, `'${quote(parsed.host, 80)}' is a host, and this is a file`)
+  const path = decoded(name, parsed.pathname)
   if (!path.startsWith('/')) throw wrong(name, 'its path is not absolute')
   return path
+}
+
+function decoded(name: Scheme, text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch (cause) {
+    throw wrong(name, `a '%' in it stands for no character, write '%25' for one`, cause)
+  }
 }
 
 /** `tls.ca` is the part `ca` of `tls`. */

@@ -42,6 +42,7 @@ describe("a balancer's URL", () => {
     ['bigip+ftp://x', "it names '+ftp'"],
     ['haproxy://host', "'host' has no port"],
     ['haproxy:admin.sock', 'its path is not absolute'],
+    ['haproxy:/run/100%.sock', "a '%' in it stands for no character"],
     ['envoy+file://host/a.json', "'host' is a host"],
   ])('%s is refused with what was expected', (text, words) => {
     expect(() => parseBalancerUrl(text)).toThrow(words)
