@@ -2,6 +2,7 @@ import { Command, CommanderError, Option } from 'commander'
 import { EXIT, MEANING } from './exit-code.js'
 import type { Io } from './io.js'
 import type { Form } from './printer/printer.js'
+import type { Reporting } from './report/reporting.js'
 import type { Result, Verb } from './result.js'
 import type { CommonOptions, Session } from './session.js'
 import { secretIn } from './url.js'
@@ -111,12 +112,14 @@ function makeProgram(io: Io, command: readonly string[], done: Done): Command {
       program.error(`error: ${verb} runs no COMMAND: leave out '--' and what stands after it`)
     const { openPrinter } = await import('./printer/printer.js')
     const { withSession } = await import('./session.js')
-    const printer = await openPrinter(io, formOf(flags), verb)
+    let told: Reporting = { printer: await openPrinter(io, formOf(flags), verb), io }
     const own = without(flags, COMMON) as unknown as T
-    const result = await withSession(io, balancer, flags, printer, (session) =>
-      body(session, own),
-    ).catch((error: unknown) => notBegun(verb, error))
-    printer.end(result)
+    const begin = async (): Promise<Result> => {
+      told = await withReport(flags.report, verb, told)
+      return withSession(told.io, balancer, flags, told.printer, (session) => body(session, own))
+    }
+    const result = await begin().catch((error: unknown) => notBegun(verb, error))
+    told.printer.end(result)
     done(result.exitCode)
   }
 
@@ -238,8 +241,24 @@ function makeProgram(io: Io, command: readonly string[], done: Done): Command {
   return program
 }
 
+/** The page of `--report`, where it is asked for. */
+async function withReport(
+  file: string | undefined,
+  verb: Verb,
+  told: Reporting,
+): Promise<Reporting> {
+  if (file === undefined) return told
+  const { reporting } = await import('./report/reporting.js')
+  return reporting(file, verb, told)
+}
+
+/** The verbs in which something happens over time. */
+const WITH_TIMELINE = ['drain', 'ready', 'watch', 'roll', 'resume', 'restore']
+
 /** The options of every verb. */
 function common(verb: Command): Command {
+  if (WITH_TIMELINE.includes(verb.name()))
+    verb.option('--report <file>', 'write the timeline as a page (.html)')
   return verb
     .option('--config <file>', 'balancers by name, with their users, password files and CAs')
     .option('--username <user>', 'user of the API; or DRAINABLE_USERNAME')
@@ -253,7 +272,6 @@ function common(verb: Command): Command {
     .option('--no-tickets', 'keep none: a crash leaves nothing to resume or restore')
     .addOption(new Option('--json', 'one JSON document on stdout').conflicts('jsonl'))
     .addOption(new Option('--jsonl', 'one JSON object a line: events, then the document'))
-    .option('--report <file>', 'write the timeline as a page (.html)')
 }
 
 /** The options of a drain. Their values are checked by the library. */

@@ -16,14 +16,15 @@ export function withoutName(text: string, name: string): string {
 
 /** An event in one line; undefined for those that say nothing to a reader of a log. */
 export function describeEvent(event: RollEvent): string | undefined {
-  const words = wordsOf(event)
+  const words = eventWords(event)
   if (words === undefined) return undefined
   const who = 'ref' in event ? `${lineKey(event.ref)}: ` : ''
   return `${event.at}  ${who}${printable(words)}`
 }
 
+/** What an event says, without its time and its member; not made printable. */
 // eslint-disable-next-line complexity -- the words of each event
-function wordsOf(event: RollEvent): string | undefined {
+export function eventWords(event: RollEvent): string | undefined {
   switch (event.type) {
     case 'phase':
       return `${event.from} -> ${event.to}`
