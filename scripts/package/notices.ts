@@ -8,20 +8,25 @@ interface Metafile {
 
 /** Reads esbuild's list of inputs for both formats, writes the notices and removes the lists. */
 export function writeNotices(): void {
-  const names = new Set<string>()
-  for (const format of ['esm', 'cjs']) {
+  const inputs = ['esm', 'cjs'].flatMap((format) => {
     const path = `${root}dist/metafile-${format}.json`
-    if (!existsSync(path)) continue
-    const { inputs } = JSON.parse(readFileSync(path, 'utf8')) as Metafile
-    for (const input of Object.keys(inputs)) {
-      const name = /.*node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1]
-      if (name !== undefined) names.add(name)
-      if (input.includes('src/adapters/envoy/grpc/gen/')) names.add('@grpc/grpc-js-xds')
-    }
+    if (!existsSync(path)) return []
+    const metafile = JSON.parse(readFileSync(path, 'utf8')) as Metafile
     rmSync(path)
+    return Object.keys(metafile.inputs)
+  })
+  writeFileSync(`${root}THIRD-PARTY-NOTICES.md`, noticesOf(inputs, heading))
+}
+
+/** The notices of all packages that some files belong to. */
+export function noticesOf(inputs: readonly string[], title: string): string {
+  const names = new Set<string>()
+  for (const input of inputs) {
+    const name = /.*node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1]
+    if (name !== undefined) names.add(name)
+    if (input.includes('src/adapters/envoy/grpc/gen/')) names.add('@grpc/grpc-js-xds')
   }
-  const sections = [...names].sort().map(section)
-  writeFileSync(`${root}THIRD-PARTY-NOTICES.md`, `${[heading, ...sections].join('\n\n')}\n`)
+  return `${[title, ...[...names].sort().map(section)].join('\n\n')}\n`
 }
 
 const heading = `# Third-party notices
