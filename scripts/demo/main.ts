@@ -13,19 +13,21 @@
 import { writeFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { drain, isDrainableError, ready, select } from 'drainable'
+import { drain, isDrainableError, ready, select, watch } from 'drainable'
 import type { DrainableProvider, DrainEvent, DrainReport, Reading } from 'drainable'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { Backend } from './backend.ts'
 import type { Count } from './backend.ts'
 import { freePort } from '../ports.ts'
+import { page } from '../../src/cli/report/page.js'
+import { TimelineRecorder } from '../../src/cli/report/timeline.js'
+import { version } from '../../src/cli/version.js'
 import { findEngine, startHaproxy, startStandIn } from './balancer.ts'
 import type { Balancer } from './balancer.ts'
 import { Clients } from './clients.ts'
 import { runFleet } from './fleet.ts'
-import { Recorder } from './recording.ts'
 import { Screen } from './screen.ts'
-import { toHtml, toSvg } from './timeline.ts'
+import { pictureFile } from './picture.ts'
 
 const NAMES = ['web1', 'web2', 'web3'] as const
 /** Slow requests of each drained server: more than it takes at once, so that some are queued. */
@@ -83,8 +85,7 @@ async function run(onFake: boolean): Promise<number> {
   const lb = stack.use(haproxyRuntime({ socket: balancer.socket, master: balancer.master }))
   await serving(lb)
 
-  const recorder =
-    asked.report === undefined ? undefined : stack.use(new Recorder(lb, 'web', NAMES))
+  const recorder = asked.report === undefined ? undefined : stack.use(record(lb))
   const clients = new Clients(balancer.port)
   clients.browse(24)
   const view = new AbortController()
@@ -112,17 +113,42 @@ async function run(onFake: boolean): Promise<number> {
   return summary(balancer, clients, turns, screen, failure)
 }
 
+/** Records every look at the servers, also while they are not drained. */
+function record(lb: DrainableProvider): TimelineRecorder & AsyncDisposable {
+  const recorder = new TimelineRecorder()
+  const view = watch(
+    lb,
+    { pool: 'web' },
+    { onEvent: (event) => event.type === 'load' && recorder.event(event) },
+  )
+  return Object.assign(recorder, {
+    [Symbol.asyncDispose]: () => Promise.resolve(view[Symbol.asyncDispose]()),
+  })
+}
+
 function writeReport(
   path: string,
-  recorder: Recorder,
-  { engine, version }: Balancer,
+  recorder: TimelineRecorder,
+  { engine, version: of }: Balancer,
   turns: readonly Turn[],
 ): void {
-  const of = engine === 'haproxy' ? `HAProxy ${version}` : 'the fake of HAProxy'
-  const title = `Three servers of ${of}, taken out one after another under load`
-  const svg = toSvg(recorder, title)
-  const proofs = turns.flatMap(({ report }) => report.members.map(({ proof }) => proof?.text ?? ''))
-  writeFileSync(path, path.endsWith('.svg') ? svg : toHtml(svg, title, proofs))
+  const name = engine === 'haproxy' ? `HAProxy ${of}` : 'the fake of HAProxy'
+  const timeline = recorder.timeline()
+  const members = turns.flatMap(({ report }) => report.members)
+  const elapsed = turns.reduce((sum, { report }) => sum + report.elapsed, 0)
+  const result = {
+    verb: 'drain',
+    exitCode: 0,
+    changed: true,
+    balancer: { name, instance: '' },
+    report: { outcome: 'idle', members, elapsed },
+  } as const
+  writeFileSync(
+    path,
+    path.endsWith('.svg')
+      ? pictureFile(timeline, `Three servers of ${name}, taken out one after another under load`)
+      : page(timeline, result, { verb: 'drain', version, now: Date.now() }),
+  )
 }
 
 async function startBalancer(
@@ -147,7 +173,10 @@ async function takeOut(
   lb: DrainableProvider,
   backend: Backend,
   clients: Clients,
-  { screen, recorder }: { readonly screen: Screen; readonly recorder: Recorder | undefined },
+  {
+    screen,
+    recorder,
+  }: { readonly screen: Screen; readonly recorder: TimelineRecorder | undefined },
   reload: { readonly balancer: Balancer; readonly holder: Backend } | undefined,
 ): Promise<Turn> {
   const { name } = backend
@@ -163,18 +192,20 @@ async function takeOut(
     `${name}: drain begins with ${load.active} in flight (one upgraded) and ${load.queued} queued`,
   )
 
-  recorder?.mark('drain', name)
+  recorder?.mark(Date.now(), 'drain', ref)
   const reloaded =
-    reload && reloadSoon(reload.balancer, screen).then(() => recorder?.mark('reload'))
+    reload && reloadSoon(reload.balancer, screen).then(() => recorder?.mark(Date.now(), 'reload'))
   let end: Promise<Count> | undefined
   let idleAt = 0
   const onEvent = (event: DrainEvent): void => {
+    // The looks are those of the watch, which sees every server all the time.
+    if (event.type !== 'load') recorder?.event(event)
     if (event.type === 'overruled') screen.say(`${name}: the reload lost the drain, it is put back`)
     if (event.type === 'fault') screen.say(`${name}: ${event.error.message}`)
     if (event.type !== 'idle' || end) return
     // No grace and no goodbye: if anything were left on it, a client would see it die.
     idleAt = Date.now()
-    recorder?.mark('idle, killed', name)
+    recorder?.mark(Date.now(), 'killed', ref)
     end = backend.end()
   }
   const [report, count] = await drain(lb, ref, { timeout: '30s', onEvent }, async (done) => {
@@ -187,8 +218,11 @@ async function takeOut(
     `${name}: idle ${waited} ms after its last response, killed with ${count.active} in hand, replaced`,
   )
   await reloaded
-  await ready(lb, ref, { waitHealthy: '15s' })
-  recorder?.mark('replaced, healthy, ready', name)
+  const onReady = (event: DrainEvent): void => {
+    if (event.type !== 'load') recorder?.event(event)
+  }
+  await ready(lb, ref, { waitHealthy: '15s', onEvent: onReady })
+  recorder?.mark(Date.now(), 'replaced, healthy, ready', ref)
   screen.say(`${name}: healthy, and serving again`)
   await Promise.all(work)
   return { server: name, atVerdict: count.active, waited, report }
