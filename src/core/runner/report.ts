@@ -69,16 +69,18 @@ export function reportMember(
   }
 }
 
-/** Whether a change of ours is on a member, or may be: one that is back as it was found, or lower, has none. */
+/**
+ * Whether a change of ours is on a member, or may be: one that a look since the last change has shown as it was found, or
+ * lower, has none.
+ */
 function isHeld(state: DrainState): boolean {
   const { phase, hold, found, ending, last } = state
   if (phase === 'removed' || ending.ended?.outcome === 'restored') return false
   if (hold.pending !== null || hold.late.length > 0) return true
   const own = ownOf(state)
   const before = found === null || found.own === 'unknown' ? 'ready' : found.own
-  // A look from before the newest change says nothing about it.
-  const isNewer = last !== null && last.askedAt > hold.confirmedAt
-  const isBack = isNewer && readsMember(state) && own !== 'unknown' && atLeast(before, own)
+  const isSeen = last !== null && last.askedAt > hold.confirmedAt && readsMember(state)
+  const isBack = isSeen && own !== 'unknown' && atLeast(before, own)
   return owesUndo(state) && !isBack
 }
 
@@ -180,9 +182,11 @@ function heldOn(members: readonly MemberReport[]): string {
   ].join('')
 }
 
-function nameHeld({ ref, lastReading }: MemberReport): string {
+/** Where it is held, the state that it was found in was read before that. */
+function nameHeld({ ref, lastReading, wasAdmin }: MemberReport): string {
   const own = lastReading?.present === true ? lastReading.own : 'unknown'
-  return `${formatRef(ref)} ${own === 'unknown' ? '(state not known)' : `in ${own}`}`
+  const isKnown = own !== 'unknown' && !atLeast(wasAdmin, own)
+  return `${formatRef(ref)} ${isKnown ? `in ${own}` : '(state not known)'}`
 }
 
 /** How many members or balancers a sentence names. */
