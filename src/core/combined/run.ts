@@ -304,11 +304,12 @@ export class CombinedRun implements HandleBody {
     return { ...joined, outcome: 'refused', error: tagError(failed.error, failed.key) }
   }
 
-  /** What is said where none began. */
+  /** What is said where none began; a roll may have changed other servers, and a watch changes nothing anyhow. */
   #unchanged(error: DrainableError): DrainableError {
-    if (this.#spec.isResumed) return error
+    const { isResumed, together } = this.#spec
+    if (isResumed || !together) return error
     const { code, message, retryable, ref, provider } = error
-    return new DrainableError(code, `${message}; nothing was changed on any balancer`, {
+    return new DrainableError(code, `${message}; this drain changed nothing on any balancer`, {
       cause: error,
       retryable,
       ...(ref === undefined ? {} : { ref }),

@@ -116,14 +116,11 @@ function neverRead(
 
 /** The error of a run whose time passed before it could begin. */
 function tooSlow({ spec, unprepared, whyTicket }: RunState): DrainableError {
-  const { provider, subject, resumed, company } = spec
-  // On other balancers something may be held: whoever joins the reports says so.
-  const left =
-    resumed !== undefined
-      ? '; what its ticket holds stays as it was left'
-      : company !== undefined
-        ? ''
-        : ', nothing was changed'
+  const { provider, subject, resumed, company, side } = spec
+  const isAlone = company === undefined && side === 'drain'
+  // On other balancers something may be held, or opened: whoever joins the reports says so.
+  const alone = isAlone ? ', this drain changed nothing' : ''
+  const left = resumed === undefined ? alone : '; what its ticket holds stays as it was left'
   if (whyTicket !== undefined) {
     const words = `${subject}: ${whyTicket.text}${left}`
     return new DrainableError('TICKET_INVALID', words, { retryable: true })

@@ -105,11 +105,11 @@ describe('a balancer that refuses after the others began', () => {
   })
 })
 
-test('a refusal before any began says that nothing was changed anywhere', async () => {
+test('a refusal before any began says that this drain changed nothing', async () => {
   const { clock, a, b, all } = setUp()
   for (const member of ['web2', 'web3']) b.setBehind({ pool: 'web', member }, 'maint')
   const error = await clock.runUntil(thrown(drain(all, both, { clock })))
-  expect(String(error)).toMatch(/b: .*; nothing was changed on any balancer$/)
+  expect(String(error)).toMatch(/b: .*; this drain changed nothing on any balancer$/)
   expect(a.state(bare)).toBe('ready')
 })
 
@@ -186,7 +186,9 @@ describe('one balancer that is away, waited for', () => {
     const from = clock.now()
     const error = await clock.runUntil(thrown(drain(lb, bare, { clock, timeout: '60s', ...WAIT })))
     expect(error).toMatchObject({ code: 'UNREACHABLE', ref: bare })
-    expect(String(error)).toMatch(/could not be read before the deadline: .*, nothing was changed$/)
+    expect(String(error)).toMatch(
+      /could not be read before the deadline: .*, this drain changed nothing$/,
+    )
     expect(clock.now() - from).toBe(60_000)
   })
 
