@@ -1,7 +1,7 @@
-import { systemClock } from '../../provider/clock.js'
+import { systemClock, wallOf } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
-import type { Why } from '../../provider/report.js'
+import type { Outcome, Why } from '../../provider/report.js'
 import { isUnreachable } from '../../provider/thrown.js'
 import type { DrainEvent } from '../events.js'
 import { CALL_LIMIT } from '../runner/look/call.js'
@@ -108,7 +108,17 @@ export async function stepCombined(
     waiting,
     parts,
     unread.map(({ key, error }) => whyUnread(key, waiting.get(key), error)),
+    endOfUnread(ticket, call),
   )
+}
+
+/** What those that can't be read have ended with: the deadline is for them too. Undefined before it. */
+function endOfUnread(
+  { deadline, policy }: Ticket,
+  { clock = systemClock }: Call,
+): Outcome | undefined {
+  if (deadline === null || wallOf(clock) < Date.parse(deadline)) return undefined
+  return policy.onTimeout === 'proceed' ? 'proceeded' : 'unreachable'
 }
 
 /** What each part brought, or failed with. All have ended, whatever one of them did. */
@@ -153,14 +163,17 @@ function joinSteps(
   waiting: ReadonlyMap<string, Target>,
   parts: Parts,
   unread: readonly Why[],
+  unreadAs?: Outcome,
 ): DrainStep {
   const tickets = new Map(before)
   for (const [key, { ticket }] of steps) tickets.set(key, ticket)
   const all = [...steps.values()]
-  const outcomes = all.flatMap(({ outcome }) => (outcome === undefined ? [] : [outcome]))
-  const done = unread.length === 0 && waiting.size === 0 && outcomes.length === steps.size
-  const waits = all.filter(({ outcome }) => outcome === undefined).map(({ againIn }) => againIn)
-  const soonest = Math.min(...waits, ...(unread.length > 0 ? [ASK_AGAIN] : []))
+  const ended = all.flatMap(({ outcome }) => (outcome === undefined ? [] : [outcome]))
+  const waits = unread.length > 0 || waiting.size > 0
+  const outcomes = waits && unreadAs !== undefined ? [...ended, unreadAs] : ended
+  const done = (!waits || unreadAs !== undefined) && ended.length === steps.size
+  const pauses = all.filter(({ outcome }) => outcome === undefined).map(({ againIn }) => againIn)
+  const soonest = Math.min(...pauses, ...(unread.length > 0 ? [ASK_AGAIN] : []))
   return {
     ticket: joinTickets(head, tickets, waiting, parts),
     phase: unread.length > 0 ? 'active' : leastAdvanced(all.map(({ phase }) => phase)),
