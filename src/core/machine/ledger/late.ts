@@ -194,10 +194,12 @@ export function followPending(draft: Draft, reading: Reading): void {
     draft.hold({ pending: { ...pending, sight: pending.sight ?? 'shown' } })
 }
 
-/** Records, like a reading, which late changes were not in place after an applied undo. */
+/** Records, like a reading, which late changes were not in place after an applied undo: it took them back. */
 export function showsWithout(draft: Draft, own: AdminState): void {
   const late = draft.state.hold.late.map((entry) =>
-    lacksEffect(entry.change, own) ? { ...entry, lackedAt: draft.now, before: own } : entry,
+    lacksEffect(entry.change, own)
+      ? { ...entry, lackedAt: draft.now, before: own, ...withoutSight(entry) }
+      : entry,
   )
   draft.hold({ late })
 }

@@ -346,3 +346,19 @@ describe('an undo of a hold whose answer came', () => {
     expect(lb.state(web1)).toBe('drain')
   })
 })
+
+test('a lost maint that a look has shown is opened by a later undo', async () => {
+  const { clock, lb } = rig({ capabilities: { lateBound: 3_000 } })
+  const abort = new AbortController()
+  const { signal } = abort
+  lb.failNext('hang-after', { verb: 'apply' })
+  await using run = startDrain(lb, web1, { clock, signal, hold: 'maint', onAbort: 'restore' })
+  await clock.advance(500)
+  lb.disconnect()
+  await clock.advance(500)
+  abort.abort(new Error('stop'))
+  await clock.runUntil(run.done)
+  lb.connect()
+  const undone = await clock.runUntil(run.restore())
+  expect([only(undone).outcome, lb.state(web1)]).toEqual(['restored', 'ready'])
+})
