@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { startFake as startBigip } from 'drainable/testing/f5-bigip'
@@ -207,6 +207,30 @@ describe.concurrent('COMMAND', () => {
     const ended = await io.document('drain', haproxyUrl(fake), '10.0.0.7', ...SOON, ...script(code))
     expect(ended.exitCode).toBe(EXIT.ok)
   })
+
+  test.each(['drain', 'resume'])(
+    'of %s is ended when another client opens the member',
+    async (verb) => {
+      await using fake = await fakeHaproxy()
+      using io = new TestIo()
+      const begun = join(io.home, 'begun')
+      const text = `require('node:fs').writeFileSync(${JSON.stringify(begun)}, '')`
+      const waits = script(`${text}; setInterval(() => 0, 1000)`)
+      const url = haproxyUrl(fake)
+      if (verb === 'resume')
+        await io.document('drain', url, 'web/web1', ...SOON, '--id', 'mine', '--leave')
+      const ended =
+        verb === 'resume'
+          ? io.document('resume', url, 'mine', ...waits)
+          : io.document('drain', url, 'web/web1', ...SOON, ...waits)
+      await until(() => existsSync(begun), 'COMMAND')
+      await fake.setBehind(web1, 'ready')
+      expect(await ended).toMatchObject({
+        exitCode: EXIT.overruled,
+        command: { status: null, signal: 'SIGTERM' },
+      })
+    },
+  )
 
   test('of a second drain leaves the member to the first one', async () => {
     await using fake = await fakeHaproxy()
