@@ -58,9 +58,9 @@ describe.concurrent.each(engines('haproxy', '3.2'))('--report on HAProxy $versio
     const began = join(user.home, 'began')
     const command = ['--', process.execPath, '-e', stubborn(began, join(user.home, 'end'))]
     await using first = user.begin('drain', it.url, 'web/s1', '--report', it.report, ...command)
-    await until(() => existsSync(began), 'COMMAND runs')
+    await until(() => existsSync(began), 'COMMAND runs', 60_000)
     first.kill('SIGTERM')
-    await until(() => first.err.includes('once more'), 'it has heard the first signal')
+    await until(() => first.err.includes('once more'), 'it has heard the first signal', 60_000)
     if (signals === 2) first.kill('SIGTERM')
     else writeFileSync(join(user.home, 'end'), '')
     expect((await first.ended).code).toBe(EXIT.terminated)
