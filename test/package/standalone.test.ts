@@ -3,13 +3,19 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { startFake } from 'drainable/testing/haproxy-runtime'
+import { startFake, type HaproxyFake } from 'drainable/testing/haproxy-runtime'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { root } from '../../scripts/package/entries.ts'
 import { buildStandalone, ownPlatform } from '../../scripts/standalone/build.ts'
 
 const run = promisify(execFile)
 const platform = ownPlatform()
+
+function urlOf({ socket }: HaproxyFake): string {
+  return typeof socket === 'string'
+    ? `haproxy:${socket}`
+    : `haproxy://${socket.host}:${socket.port}`
+}
 
 describe.skipIf(platform === undefined)('the executable for hosts without Node', () => {
   let folder = ''
@@ -32,19 +38,19 @@ describe.skipIf(platform === undefined)('the executable for hosts without Node',
   })
 
   it('reads the members of a balancer', async () => {
-    await using _fake = await startFake({ pools: { web: ['web1'] }, path: join(folder, 'a') })
-    const { stdout, stderr } = await call('status', `haproxy:${join(folder, 'a')}`, '--json')
+    await using fake = await startFake({ pools: { web: ['web1'] } })
+    const { stdout, stderr } = await call('status', urlOf(fake), '--json')
     const { members } = JSON.parse(stdout) as { members: { ref: object }[] }
     expect(members.map(({ ref }) => ref)).toEqual([{ pool: 'web', member: 'web1' }])
     expect(stderr).toBe('')
   })
 
   it('drains with a report', async () => {
-    await using _fake = await startFake({
+    await using fake = await startFake({
       pools: { web: ['web1', 'web2'] },
       path: join(folder, 'b'),
     })
-    const socket = `haproxy:${join(folder, 'b')}`
+    const socket = urlOf(fake)
     const report = join(folder, 'report.html')
     await call('drain', socket, 'web/web1', '--no-tickets', '--report', report)
     expect(readFileSync(report, 'utf8')).toContain('Drain of web/web1')

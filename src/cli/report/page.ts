@@ -185,7 +185,7 @@ function servers({ groups }: Timeline): Markup | undefined {
 ${rows.map((server) => {
   const { tone, text } = serverVerdict(server)
   const { address, refs, attempts, drained, error } = server
-  return markup`<tr><td>${address ?? ''}</td><td>${refs.map(formatRef).join(', ')}</td><td class="${tone}">${SIGN[tone]} ${text}</td><td class="number">${attempts}</td><td class="number">${drained === undefined ? '' : formatDuration(drained.elapsed)}</td><td>${error?.message ?? ''}</td></tr>`
+  return markup`<tr><td>${address ?? ''}</td><td>${refs.map(formatRef).join(', ')}</td><td class="${tone}">${SIGN[tone]} ${text}</td><td class="number">${attempts}</td><td class="number">${drained === undefined ? '' : formatDuration(drained.elapsed)}</td><td class="words">${error?.message ?? ''}</td></tr>`
 })}
 </tbody>
 </table>

@@ -85,7 +85,7 @@ ${LANE_STYLE}
 @media print {
   @page { margin: 14mm }
   body { font-size: 10pt; max-width: none; padding: 0 }
-  section.member, tr, .row, li { break-inside: avoid }
+  svg, tr, .row, li { break-inside: avoid }
   h2, h3, caption, section > p { break-after: avoid }
   .wide { overflow: visible }
   table { font-size: 8pt }

@@ -55,15 +55,8 @@ export class TimelineRecorder {
         this.#says = true
         for (const ref of event.refs) this.#lane(ref, at).commandBegan(at)
         return
-      default: {
-        const isServers = 'refs' in event
-        for (const ref of isServers ? event.refs : [event.ref]) {
-          const lane = this.#lane(ref, at)
-          if (isServers) lane.commandEnded(at)
-          if (event.type === 'ready' || event.type === 'postponed') lane.opened(at)
-          lane.mark(at, eventWords(event) ?? event.type)
-        }
-      }
+      default:
+        this.#happened(event, at)
     }
   }
 
@@ -95,6 +88,20 @@ export class TimelineRecorder {
       from: Math.min(...spans.map(({ from }) => from)),
       to: Math.max(...spans.map(({ to }) => to)),
       groups,
+    }
+  }
+
+  /** Something happened to a member, or to each member of a server. */
+  #happened(
+    event: Exclude<RollEvent, { readonly type: 'batch' | 'end' | 'roll-end' }>,
+    at: number,
+  ): void {
+    const isServers = 'refs' in event
+    for (const ref of isServers ? event.refs : [event.ref]) {
+      const lane = this.#lane(ref, at)
+      if (isServers) lane.commandEnded(at)
+      if (event.type === 'ready' || event.type === 'postponed') lane.opened(at)
+      lane.mark(at, eventWords(event) ?? event.type)
     }
   }
 
