@@ -307,7 +307,8 @@ export class OneServer {
   /** Opens it again and sees it healthy. */
   async #open(): Promise<void> {
     const { server } = this
-    const { emit } = this.#context
+    const { emit, signal } = this.#context
+    signal.throwIfAborted()
     emit(this.event('ready'))
     await this.#opening.open()
     this.#forget()
