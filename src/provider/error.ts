@@ -20,8 +20,7 @@ import type { DrainReport, RollReport } from './report.js'
  */
 export type ErrorCode =
   /**
-   * An argument is wrong, or the policy can't be met on this balancer: a timeout too short for a proof, a floor above
-   * the pool's size.
+   * An argument is wrong, or the policy can't be met on this balancer: a timeout too short for a proof.
    *
    * Correct the field that the message names. No change was made.
    */
