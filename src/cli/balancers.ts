@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import type { DrainableProvider, Secret } from '../provider/contract.js'
 import { DrainableError, isDrainableError } from '../provider/error.js'
 import { nearest, quotedList } from '../provider/nearest.js'
@@ -14,6 +14,11 @@ export interface Login {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
+/** What one call opens with: the texts of pipes that were read, by their names. */
+interface Opening extends Login {
+  readonly pipes: Map<string, string>
+}
+
 /**
  * Opens the balancer that the command line names: a URL, a name from the configuration, several names with commas, or
  * `all` of them.
@@ -23,8 +28,9 @@ export interface Login {
 export async function openBalancer(
   text: string,
   config: Config | undefined,
-  login: Login,
+  given: Login,
 ): Promise<DrainableProvider> {
+  const login = { ...given, pipes: new Map<string, string>() }
   if (looksLikeUrl(text)) return open({ url: text }, undefined, login)
   if (text.startsWith('/'))
     throw new DrainableError(
@@ -77,7 +83,7 @@ function entry({ balancers }: Config, name: string): BalancerConfig {
 async function open(
   config: BalancerConfig,
   name: string | undefined,
-  login: Login,
+  login: Opening,
 ): Promise<DrainableProvider> {
   const url = parseBalancerUrl(config.url)
   const tls = { ...login.tls, ...(url.options['tls'] as object | undefined), ...config.tls }
@@ -98,7 +104,7 @@ async function open(
 function credentials(
   url: BalancerUrl,
   config: BalancerConfig,
-  { username, passwordFile, env }: Login,
+  { username, passwordFile, env, pipes }: Opening,
 ): { readonly username: string; readonly password: Secret } {
   const user = config.username ?? url.username ?? username ?? env['DRAINABLE_USERNAME']
   const variable = config.passwordEnv ?? 'DRAINABLE_PASSWORD'
@@ -109,7 +115,7 @@ function credentials(
       'INVALID_OPTIONS',
       'username: this product asks for a user: give --username, DRAINABLE_USERNAME, or USER@ in the URL',
     )
-  const read = (): string => (inFile ? firstLine(file) : (env[variable] ?? ''))
+  const read = (): string => (inFile ? firstLine(file, pipes) : (env[variable] ?? ''))
   if (read() === '')
     throw new DrainableError(
       'INVALID_OPTIONS',
@@ -118,9 +124,19 @@ function credentials(
   return { username: user, password: read }
 }
 
-function firstLine(file: string): string {
+/** A pipe, such as `<(pass show lb)`, gives its text once: it is kept. A file is read again. */
+function firstLine(file: string, pipes: Map<string, string>): string {
+  const kept = pipes.get(file)
+  if (kept !== undefined) return kept
   try {
-    return readFileSync(file, 'utf8').split(/\r?\n/, 1)[0] ?? ''
+    const opened = openSync(file, 'r')
+    try {
+      const line = readFileSync(opened, 'utf8').split(/\r?\n/, 1)[0] ?? ''
+      if (!fstatSync(opened).isFile()) pipes.set(file, line)
+      return line
+    } finally {
+      closeSync(opened)
+    }
   } catch (error) {
     const why = (error as NodeJS.ErrnoException).code ?? String(error)
     throw new DrainableError(
