@@ -31,7 +31,11 @@ export interface Stage extends AsyncDisposable {
   readonly folder: string
   readonly balancer: string
   /** Runs a program to its end. */
-  run(file: string, args: readonly string[], env?: Record<string, string>): Promise<Ended>
+  readonly run: (
+    file: string,
+    args: readonly string[],
+    env?: Record<string, string>,
+  ) => Promise<Ended>
   /** The own states of members, as `pool/member`. */
   states(...names: readonly string[]): Promise<readonly string[]>
 }
@@ -66,7 +70,11 @@ ${site(port, 'dead').replace(`127.0.0.1:${port('s1')}`, `127.0.0.1:${port('nobod
 }
 
 /** Runs a program to its end, with its own home and nothing of this process but the PATH. */
-function run(file: string, args: readonly string[], env: Record<string, string>): Promise<Ended> {
+export function run(
+  file: string,
+  args: readonly string[],
+  env: Record<string, string>,
+): Promise<Ended> {
   return new Promise((resolve) => {
     const options = {
       timeout: 110_000,
