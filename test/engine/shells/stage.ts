@@ -1,5 +1,5 @@
 /** What a tool that calls the command finds: the command, a balancer, a folder of its own. */
-import { execFile } from 'node:child_process'
+import { execFile, type ChildProcess } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -69,21 +69,32 @@ ${site(port, 'dead').replace(`127.0.0.1:${port('s1')}`, `127.0.0.1:${port('nobod
   }
 }
 
-/** Runs a program to its end, with its own home and nothing of this process but the PATH. */
+/** Runs a program to its end, with nothing of this process but the PATH. */
 export function run(
   file: string,
   args: readonly string[],
   env: Record<string, string>,
 ): Promise<Ended> {
-  return new Promise((resolve) => {
-    const options = {
-      timeout: 110_000,
-      maxBuffer: 16 * 1024 * 1024,
-      env: { PATH: process.env['PATH'] ?? '', LANG: 'C.UTF-8', ...env },
-    }
-    execFile(file, args, options, (error, out, err) => {
-      const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1
-      resolve({ code, out, err })
-    })
+  return start(file, args, env).ended
+}
+
+/** A program that runs. It is killed after two minutes. */
+export interface Started {
+  readonly child: ChildProcess
+  readonly ended: Promise<Ended>
+}
+
+/** Starts a program, with nothing of this process but the PATH. */
+export function start(file: string, args: readonly string[], env: Record<string, string>): Started {
+  const { promise, resolve } = Promise.withResolvers<Ended>()
+  const options = {
+    timeout: 110_000,
+    maxBuffer: 16 * 1024 * 1024,
+    env: { PATH: process.env['PATH'] ?? '', LANG: 'C.UTF-8', ...env },
+  }
+  const child = execFile(file, args, options, (error, out, err) => {
+    const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1
+    resolve({ code, out, err })
   })
+  return { child, ended: promise }
 }
