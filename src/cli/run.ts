@@ -182,6 +182,7 @@ function makeProgram(io: Io, command: readonly string[], done: Done): Command {
     .description('say what a drain would do, or a roll with --roll, and change nothing')
     .argument(...BALANCER)
     .argument(...TARGETS)
+    .option('--expect <n>', 'refuse if the target hits another number of members')
     .option('--roll', 'plan a roll')
     .action((balancer: string, targets: string[], flags: Flags<PlanFlags>) =>
       call('plan', balancer, flags, async (session, own) => {

@@ -115,9 +115,11 @@ export async function planVerb(
   const balancer = balancerOf(session)
   try {
     const { plan } = await import('../../index.js')
-    const { roll = false, ...rest } = flags
+    const { roll = false, expect, ...rest } = flags
     const asked = { timeout: '2m', ...rest }
-    const made = await plan(session.provider, targetOf(session, targets, { poolAlone: roll }), {
+    const target = targetOf(session, targets, { poolAlone: roll })
+    await checkExpected(session, target, expect)
+    const made = await plan(session.provider, target, {
       ...(roll ? { group: 'address' as const, ...toRollOptions(asked) } : toPolicy(asked)),
       signal: session.signal,
     })

@@ -67,6 +67,15 @@ describe.concurrent('the exit status', () => {
     expect(fake.adminMask(web1)).toBe(0)
   })
 
+  test('is that of another number of members, in a plan as in a drain', async () => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    for (const verb of ['plan', 'drain']) {
+      const { exitCode, error } = await io.document(verb, haproxyUrl(fake), 'web/', '--expect', '5')
+      expect([verb, exitCode, error?.code]).toEqual([verb, EXIT.refused, 'REJECTED'])
+    }
+  })
+
   test('is that of a missing member, and the nearest is named', async () => {
     await using fake = await fakeHaproxy()
     using io = new TestIo()
