@@ -20,8 +20,9 @@ import { parseOptions } from '../../provider/options.js'
  * - `within`: at least the `hard-stop-after` of every HAProxy process: once the present one has run for that long, no
  *   older one can be left. A time below the configuration's value proves nothing
  *
- * This API does not show a reload from before the drain: unless that time has passed, idle is reported with
- * `verifiedIdle: false` and that reason.
+ * This API does not show a reload from before the provider's first look: unless that time has passed, idle is reported
+ * with `verifiedIdle: false` and that reason. A process that was seen to be replaced is treated so by every drain that begins
+ * within a minute.
  */
 export type OldWorkers = 'wait' | 'accept' | 'hard-stop-after' | { readonly within: Duration }
 

@@ -1,3 +1,4 @@
+import { setTimeout as pass } from 'node:timers/promises'
 import { ready, startDrain } from 'drainable'
 import type { DrainableProvider } from 'drainable/provider'
 import type { DataplaneFake } from 'drainable/testing/haproxy-dataplane'
@@ -107,6 +108,25 @@ describe.concurrent.each(pairs('2.6', '3.0', '3.2', '3.4'))(
           .join(),
       ).not.toContain('finished unseen')
       await run.restore()
+      rig.backends['web1']!.release()
+      expect(await answer).toMatchObject({ status: 200, cut: false })
+    })
+
+    test('a process that was only met before its reload is unread', async () => {
+      await using rig = await front(engine, api)
+      const { answer } = await rig.hold(WEB1)
+      await present(rig.lb, { pool: 'web', member: 'web2' })
+      await rig.haproxy.reload()
+      await present(rig.lb, { pool: 'web', member: 'web2' })
+      await using run = startDrain(rig.lb, WEB1, { timeout: '60s' })
+      let atIdle: number | undefined
+      run.on('idle', () => (atIdle = rig.backends['web1']!.active))
+      const isNamed = (): boolean => run.why().some(({ code }) => code === 'unreadable')
+      await until('idle, or the process of before is named', () =>
+        Promise.resolve(atIdle !== undefined || isNamed()),
+      )
+      await pass(2_000) // longer than the quiet time
+      expect(atIdle).toBeUndefined()
       rig.backends['web1']!.release()
       expect(await answer).toMatchObject({ status: 200, cut: false })
     })

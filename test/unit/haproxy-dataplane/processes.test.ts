@@ -72,7 +72,7 @@ describe('a reload in mid-drain', () => {
     story.memory.holding(REF, story.now)
     expect(states(story.look(3, 0, false))).toEqual([
       'worker 3 read',
-      'worker 1 ended',
+      'worker 1 unread',
       'worker 2 unread',
     ])
   })
@@ -221,20 +221,46 @@ describe('a process that only counts as ended', () => {
   })
 })
 
-test('a reload before the drain blocks nothing, and is forgotten', () => {
-  const story = new Story()
-  story.look(1, 100, false)
-  expect(states(story.look(2, 0, false))).toEqual(['worker 2 read', 'worker 1 ended'])
-  for (let i = 0; i < 70; i++) story.look(2, i, false)
-  expect(states(story.look(2, 71, true))).toEqual(['worker 2 read'])
-})
+describe('a reload before the drain', () => {
+  test.each([true, false])('leaves an unread process for a minute, member read: %s', (read) => {
+    const story = new Story()
+    if (read) story.look(1, 100, false)
+    else story.memory.note(story.view(1, 100), story.now)
+    expect(states(story.look(2, 0, false))).toEqual(['worker 2 read', 'worker 1 unread'])
+    for (let i = 1; i < 60; i++) story.look(2, i, false)
+    expect(states(story.look(2, 60, false))).toContain('worker 1 unread')
+    expect(states(story.look(2, 61, false))).toContain('worker 1 ended')
+    for (let i = 62; i < 130; i++) story.look(2, i, false)
+    expect(states(story.look(2, 130, true))).toEqual(['worker 2 read'])
+  })
 
-test('reloads from before ready() do not matter any more', () => {
-  const story = new Story()
-  story.look(1, 100, true)
-  story.look(2, 0, true)
-  story.memory.released(REF, story.now)
-  expect(states(story.look(2, 5, false))).toContain('worker 1 ended')
+  test('is waited for without an end by a drain that began within that minute', () => {
+    const story = new Story()
+    story.memory.note(story.view(1, 100), story.now)
+    for (let i = 0; i < 200; i++) story.look(2, i, i > 30)
+    expect(states(story.look(2, 200, true))).toContain('worker 1 unread')
+  })
+
+  test('does not matter a minute later, where ready() was called', () => {
+    const story = new Story()
+    story.look(1, 100, true)
+    story.look(2, 0, true)
+    story.memory.released(REF)
+    expect(states(story.look(2, 1, false))).toContain('worker 1 unread')
+    for (let i = 2; i < 62; i++) story.look(2, i, false)
+    expect(states(story.look(2, 62, true))).toContain('worker 1 ended')
+  })
+
+  test.each([
+    ['accept' as const, 0],
+    [{ within: 5_000 }, 5],
+  ])('counts as ended with %j after %d s', (oldWorkers, after) => {
+    const story = new Story(oldWorkers)
+    story.memory.note(story.view(1, 100), story.now)
+    for (let i = 0; i < after; i++)
+      expect(states(story.look(2, i, true))).toContain('worker 1 unread')
+    expect(states(story.look(2, after, true))).toContain('worker 1 ended')
+  })
 })
 
 test('a younger process with the same pid is another one', () => {

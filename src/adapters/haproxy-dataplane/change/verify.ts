@@ -66,7 +66,7 @@ export class Verifier {
   ): AsyncGenerator<Settled> {
     const stuck: Settled[] = []
     for (const step of sent) {
-      const result = this.#settle(step, step.view, view, ctx)
+      const result = this.#settle(step, step.view, view)
       const undone = step.wished === 'ready' && step.refused === undefined
       if (undone && result.status === 'rejected') stuck.push([step, result])
       else yield [step, await this.#finish(step, result, !step.undo.isEmpty, ctx)]
@@ -124,10 +124,10 @@ export class Verifier {
     return this.#tools.gate.run(ctx, true, () => readRuntime(this.#tools.api, pools, ctx))
   }
 
-  #settle(sent: Sent, before: RuntimeView, after: RuntimeView, ctx: CallContext): ChangeResult {
+  #settle(sent: Sent, before: RuntimeView, after: RuntimeView): ChangeResult {
     const result = settle(sent, after, nameOf(before.infos) !== nameOf(after.infos))
     if (result.status === 'applied' && sent.wished === 'ready') {
-      this.#tools.memory.released(sent.ref, ctx.clock.now())
+      this.#tools.memory.released(sent.ref)
     }
     return result
   }
@@ -183,7 +183,7 @@ export class Verifier {
     if (tried.length === 0) return
     const after = await this.#look(tried, ctx)
     for (const step of tried) {
-      const again = this.#settle(step, view, after, ctx)
+      const again = this.#settle(step, view, after)
       yield [step, await this.#finish(step, again, true, ctx)]
     }
   }

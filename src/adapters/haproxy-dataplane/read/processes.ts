@@ -17,7 +17,7 @@ export interface Process {
 interface Seen {
   /** As it was last listed. */
   scope: LoadScope
-  /** Whether the member was drained, or being drained, when this process was last looked at. */
+  /** Whether the member was found drained, or being drained, since this process was there. */
   held: boolean
   /** On the clock: when it was first listed as ended. */
   endedAt?: number
@@ -28,18 +28,22 @@ type Look = Pick<RuntimeView, 'infos' | 'sampledAt' | 'configVersion'>
 
 /** For how long an ended process stays listed: longer than any pause between two looks. */
 const KEEP_ENDED = 60_000
+/** For how long a replaced process that nothing bounds is unread also for members that no drain had held since. */
+const KEEP_REPLACED = 60_000
 
 /**
- * Remembers the HAProxy processes that members were read in.
+ * Remembers the HAProxy processes that answered.
  *
  * Over this API only the present process can be seen. When its pid changes, the replaced one may
- * still hold connections of the members that were being drained: it stays listed for them, unread,
- * as `oldWorkers` says.
+ * still hold connections of every member, read there or not: it stays listed, unread, as `oldWorkers`
+ * says.
  */
 export class ProcessMemory {
   readonly #oldWorkers: Settings['oldWorkers']
   readonly #members = new Map<string, Map<string, Seen>>()
   readonly #hardStops = new HardStops()
+  /** Those that were seen to be replaced of late, by scope. */
+  readonly #replaced = new Map<string, { readonly incarnation: string; readonly at: number }>()
   /** Per slot (there is more than one only before HAProxy 2.5): the process last seen in it. */
   readonly #current: { process: Process; uptime: number; restarts: number }[] = []
 
@@ -50,6 +54,8 @@ export class ProcessMemory {
   /** Takes note of the processes that answered. */
   note(view: Look, now: number): readonly Process[] {
     this.#hardStops.version(view.configVersion)
+    for (const [scope, { at }] of this.#replaced)
+      if (now - at > KEEP_REPLACED) this.#replaced.delete(scope)
     return view.infos.map((info, slot) => {
       const last = this.#current[slot]
       const name = `${info.node}/${info.pid}`
@@ -64,6 +70,11 @@ export class ProcessMemory {
         uptime: info.uptime,
         seenAt: same && restarts === last.restarts ? last.process.seenAt : now,
       }
+      if (last !== undefined && last.process.incarnation !== process.incarnation)
+        this.#replaced.set(last.process.scope, {
+          incarnation: last.process.incarnation,
+          at: now,
+        })
       this.#current[slot] = { process, uptime: info.uptime, restarts }
       this.#hardStops.present(process.incarnation, info.uptime, view.sampledAt)
       return process
@@ -90,22 +101,16 @@ export class ProcessMemory {
     const members = this.#members.get(refKey(ref)) ?? new Map<string, Seen>()
     this.#members.set(refKey(ref), members)
     for (const { process } of this.#current) {
-      const { scope, incarnation } = process
-      const unread = { state: 'unread', sampledAt: now, active: 0, queued: 0 } as const
-      const seen = members.get(scope)
+      const seen = members.get(process.scope)
       if (seen === undefined || seen.endedAt !== undefined)
-        members.set(scope, { scope: { scope, incarnation, ...unread }, held: true })
-      else seen.held = true
+        members.set(process.scope, { scope: unread(process, now), held: true })
     }
+    for (const entry of members.values()) entry.held = true
   }
 
   /** Takes note that a member was made ready by us: reloads up to now are the past of its next drain. */
-  released(ref: MemberRef, now: number): void {
-    const current = new Set(this.#current.map(({ process }) => process.scope))
-    for (const [scope, seen] of this.#members.get(refKey(ref)) ?? []) {
-      if (current.has(scope)) seen.held = false
-      else if (seen.endedAt === undefined) this.#end(seen, now)
-    }
+  released(ref: MemberRef): void {
+    for (const entry of this.#members.get(refKey(ref))?.values() ?? []) entry.held = false
   }
 
   /**
@@ -123,10 +128,13 @@ export class ProcessMemory {
     const key = refKey(ref)
     let seen = this.#members.get(key)
     if (seen === undefined) {
-      if (read.length === 0) return []
+      if (read.length === 0 && this.#replaced.size === 0) return []
       seen = new Map()
       this.#members.set(key, seen)
     }
+    for (const [scope, { incarnation, at }] of this.#replaced)
+      if (!seen.has(scope)) seen.set(scope, { scope: unread({ scope, incarnation }, at), held })
+    for (const entry of seen.values()) entry.held ||= held
     for (const scope of read) seen.set(scope.scope, { scope, held })
     const present = new Set(processes.map((process) => process.scope))
     for (const [name, entry] of seen) {
@@ -182,16 +190,17 @@ export class ProcessMemory {
     // it was told to stop when the present process was ready, which may be long after that started
     const lives = this.#lives(entry.scope.incarnation)
     const ended = processes.length > 0 && processes.every((p) => now - p.seenAt >= lives)
-    if (!entry.held || this.#oldWorkers === 'accept' || ended) {
-      this.#end(entry, now, ended ? this.#contradiction() : this.#givenUp(entry))
+    const isPast = !entry.held && lives === Infinity && !this.#replaced.has(entry.scope.scope)
+    if (this.#oldWorkers === 'accept' || isPast || ended) {
+      this.#end(entry, now, ended ? this.#contradiction() : this.#givenUp())
       return
     }
     entry.scope = { ...entry.scope, state: 'unread', old: true, note: this.#unreadNote(lives) }
   }
 
   /** Why a process counts as ended that may not have. */
-  #givenUp({ held }: Seen): string {
-    return held && this.#oldWorkers === 'accept'
+  #givenUp(): string {
+    return this.#oldWorkers === 'accept'
       ? "given up by oldWorkers: 'accept'"
       : 'replaced by a reload before the member was drained, and not seen since'
   }
@@ -246,4 +255,12 @@ export class ProcessMemory {
           : Infinity
     return processes.length > 0 && processes.every((p) => p.uptime * 1_000 >= told)
   }
+}
+
+/** A process that nothing is known of but that it was there. */
+function unread(
+  { scope, incarnation }: Pick<Process, 'scope' | 'incarnation'>,
+  sampledAt: number,
+): LoadScope {
+  return { scope, incarnation, state: 'unread', sampledAt, active: 0, queued: 0 }
 }
