@@ -3,7 +3,8 @@ import { startDrain } from 'drainable'
 import { describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { until } from '../../support/haproxy.js'
-import { lab, member, web1, work } from '../../support/haproxy-lab.js'
+import { lab, member, SEALED_IDLE, site, web1, work } from '../../support/haproxy-lab.js'
+import { request } from '../../support/haproxy-traffic.js'
 
 describe.each(engines('haproxy'))('an undo on HAProxy $version', (engine) => {
   it.concurrent('does not wait for an old worker that stays drained', async ({ expect }) => {
@@ -25,6 +26,24 @@ describe.each(engines('haproxy'))('an undo on HAProxy $version', (engine) => {
     expect(await it.haproxy.mask('web', 's1')).toBe(0)
     await request.end()
   })
+
+  it.concurrent.for(['fall 1', 'fall 3'])(
+    'an undo waits for no check that was switched off (%s)',
+    async (fall, { expect }) => {
+      await using it = await lab({
+        engine,
+        config: (port) => site(port, 'web', { s1: `check inter 100 ${fall}` }),
+      })
+      await using lb = it.provider()
+      await using drained = startDrain(lb, web1, { timeout: '30s' })
+      expect(member(await drained.done)).toMatchObject(SEALED_IDLE)
+      await it.haproxy.cli('disable health web/s1')
+      expect((await drained.restore()).outcome).toBe('restored')
+      expect(await it.haproxy.mask('web', 's1')).toBe(0)
+      const answer = await request(it.haproxy.port('web'), '/', { cookie: 's1' })
+      expect(answer).toMatchObject({ status: 200, server: 's1' })
+    },
+  )
 
   it.concurrent.for([0, 40, 120])(
     'during a reload leaves the server open, closed right after (%i ms)',

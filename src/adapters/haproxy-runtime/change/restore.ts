@@ -110,7 +110,7 @@ async function distrustHealth(
   found: ServerState,
   ctx: CallContext,
 ): Promise<void> {
-  if (!found.checked) return
+  if (!found.checks) return
   const sight = await shop.view.read(
     new Map([[ref.pool, new Set([ref.member])]]),
     shop.channel,

@@ -27,6 +27,8 @@ export interface ServerState {
   readonly initialWeight: number
   /** Whether a health check is configured for it (also while none runs). */
   readonly checked: boolean
+  /** Whether that check runs, but for maintenance: `disable health` switches it off. */
+  readonly checks: boolean
   /** The address of its agent; undefined if it has none. */
   readonly agent: string | undefined
   /** Whether its address comes from a name, so that it can change or vanish. */
@@ -56,8 +58,12 @@ const COLUMNS = {
 /** All columns except those that a release can lack. */
 const NEEDED = [...Object.keys(COLUMNS).slice(0, 9), 'srv_port']
 
-/** Bit of srv_check_state: a check is configured. */
+/**
+ * Bits of srv_check_state: a check is configured, and is not switched off by `disable health`. Maintenance leaves the
+ * second one alone (2.6, 3.0, 3.2 and 3.4).
+ */
 const CHECK_CONFIGURED = 0x02
+const CHECK_ENABLED = 0x04
 
 /**
  * Reads a reply of `show servers state`.
@@ -119,6 +125,7 @@ function toState(line: string, index: ReadonlyMap<string, number>): ServerState 
     initialWeight: number('srv_iweight'),
     agent: agentPort === 0 ? undefined : formatSocket(agentAddress, agentPort),
     checked: (check & CHECK_CONFIGURED) !== 0,
+    checks: (check & CHECK_CONFIGURED) !== 0 && (check & CHECK_ENABLED) !== 0,
     resolved: source !== undefined,
     source,
   }

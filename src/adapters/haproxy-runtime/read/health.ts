@@ -17,12 +17,12 @@ export function toHealth({ row, state, own, inherited }: Sight): Health {
   // No check runs, and none can run before the inherited state changes: the name, or the server it tracks.
   if (inherited === 'maint' && own !== 'maint') return 'unchecked'
   if (own === 'maint' || inherited === 'maint' || row.status.startsWith('MAINT')) {
-    return state.checked || row.tracked !== '' ? 'unknown' : 'unchecked'
+    return state.checks || row.tracked !== '' ? 'unknown' : 'unchecked'
   }
   if (row.status.startsWith('DOWN')) return 'down'
   if (row.tracked !== '') return trackedHealth(row.status)
   const { check } = row
-  if (check === undefined) return state.checked ? 'unknown' : 'unchecked'
+  if (check === undefined) return state.checks ? 'unknown' : 'unchecked'
   if (check.fall > 1) return check.health > check.rise ? 'up' : 'unknown'
   return check.health >= check.rise && PASSED.test(check.status) ? 'up' : 'unknown'
 }
