@@ -35,6 +35,36 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     expect(member(report)).toMatchObject(SEALED_IDLE)
   })
 
+  // HAProxy has not named its server yet.
+  it.concurrent(
+    'a request that left the queue of the backend is waited for',
+    async ({ expect }) => {
+      await using it = await LateThread.start({
+        engine,
+        s1: 'maxconn 1',
+        global: '  tune.runqueue-depth 1', // it runs after all pieces
+      })
+      const s1 = await it.startS1()
+      await it.cli('set server web/s2 state maint')
+      const running = request(it.haproxy.port('first'), '/hold')
+      await until(() => s1.active === 1, 'in flight')
+      const queued = request(it.haproxy.port('second'), '/')
+      await until(async () => (await it.stat('web', 'BACKEND', 'qcur')) === '1', 'queued')
+      await using lb = it.provider()
+      const pieces = await it.pieces(16)
+      await pieces.begin()
+      s1.release()
+      await until(async () => (await it.stat('web', 'BACKEND', 'qcur')) === '0', 'it has its slot')
+      await using drained = startDrain(lb, web1, { timeout: '60s', keepReady: 0 })
+      let seenAtIdle = -1
+      drained.on('idle', () => (seenAtIdle = s1.total))
+      await drained.done
+      expect((await queued).server).toBe('s1')
+      await Promise.all([running, pieces.over])
+      expect(seenAtIdle).toBe(2)
+    },
+  )
+
   it.concurrent('a queued request of an old worker is waited for', async ({ expect }) => {
     await using it = await LateThread.start({ engine, s1: 'maxconn 1' })
     const s1 = await it.startS1()

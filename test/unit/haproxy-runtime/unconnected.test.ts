@@ -128,8 +128,8 @@ describe('the list of streams', () => {
 
 describe('streams without a connection', () => {
   /** One line of `show sess`. */
-  const line = (srv: string, state: number): string =>
-    `0x7f91: proto=tcpv4 src=1.2.3.4:5 fe=f be=web srv=${srv} ts=00 epoch=0 age=0s calls=2 scf=[8,482h,fd=20,rex=,wex=] scb=[${state},1811h,fd=-1,rex=,wex=] exp=2s rc=0 c_exp=\n`
+  const line = (srv: string, state: number, task = '00'): string =>
+    `0x7f91: proto=tcpv4 src=1.2.3.4:5 fe=f be=web srv=${srv} ts=${task} epoch=0 age=0s calls=2 scf=[8,482h,fd=20,rex=,wex=] scb=[${state},1811h,fd=-1,rex=,wex=] exp=2s rc=0 c_exp=\n`
 
   test.each([
     ['queued', 'web1', 2, 1],
@@ -137,21 +137,21 @@ describe('streams without a connection', () => {
     ['connecting', 'web1', 5, 1],
     ['connected', 'web1', 8, undefined],
     ['closing', 'web1', 9, undefined],
-    ['queued for any server', '<none>', 2, 1],
+    ['queued for any server', '<none>', 2, undefined],
     ['not yet a request', '<none>', 0, undefined],
   ])('%s', (_, srv, state, count) => {
     const [counted] = countUnconnected(line(srv, state)).values()
     expect(counted).toBe(count)
   })
 
-  test("of the backend are any server's beyond those that it counts as queued", async () => {
+  // The number of those that still wait changes between the row and the list.
+  test("that left the queue of the backend are any server's, others not", async () => {
     const unconnected = new Unconnected()
     const row = { active: 0, queued: 0, arrivals: 1, mayHide: true } as StatRow
     const sight = { ref: WEB1, row, own: 'drain' } as Sight
-    const replies = [line('<none>', 2).repeat(3)]
+    const replies = [line('<none>', 2).repeat(3) + line('<none>', 2, '2004')]
     const channel = { run: () => Promise.resolve({ replies }) } as unknown as Channel
-    const pools = new Map([['web', { serving: 1, total: 1, backups: 0, queued: 2 }]])
-    await unconnected.note([{ sight, names: [WEB1] }], pools, false, channel, context())
+    await unconnected.note([{ sight, names: [WEB1] }], false, channel, context())
     expect(unconnected.of(WEB1, row)).toBe(1)
   })
 

@@ -71,17 +71,20 @@ export function isStreamList(reply: string): boolean {
 
 /**
  * How many streams wait for their connection to each server, by the server's key; from the lines of `show sess`. Where
- * the server is not known yet (`<none>`), only those in a queue.
+ * the server is not known yet (`<none>`), only those that have left the queue of the backend.
  *
  * `scb=[2,` is the state of the server's side, alike on 2.6, 3.0, 3.2 and 3.4: 2 in the queue, 3 before a retry, 5
- * connecting, 8 connected. A stream that gets its slot in the queue of the backend has no server here before it runs.
+ * connecting, 8 connected. A stream that gets its slot in the queue of the backend has no server here, and the state 2,
+ * before it runs; but it was woken for that: `ts=` is not 00 (2004 on all four), as it is where it only waits.
  */
 export function countUnconnected(reply: string): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
   for (const line of reply.split('\n')) {
-    const [, pool, member, state] = UNCONNECTED.exec(line) ?? []
+    const [, pool, member, task = '', state] = UNCONNECTED.exec(line) ?? []
     if (pool === undefined || member === undefined) continue
-    const waits = member === NO_SERVER ? Number(state) === QUEUED : Number(state) < CONNECTED
+    const isWoken = Number.parseInt(task, 16) !== 0
+    const gotSlot = Number(state) === QUEUED && isWoken
+    const waits = member === NO_SERVER ? gotSlot : Number(state) < CONNECTED
     const key = refKey({ pool, member })
     if (waits) counts.set(key, (counts.get(key) ?? 0) + 1)
   }
@@ -90,7 +93,7 @@ export function countUnconnected(reply: string): ReadonlyMap<string, number> {
 
 /** In the place of a server that is not known yet. */
 export const NO_SERVER = '<none>'
-const UNCONNECTED = /^0x[0-9a-f]+: .*? be=(\S+) srv=(\S+) .*? scb=\[(\d+),/
+const UNCONNECTED = /^0x[0-9a-f]+: .*? be=(\S+) srv=(\S+) ts=([0-9a-f]+) .*? scb=\[(\d+),/
 const QUEUED = 2
 const CONNECTED = 8
 

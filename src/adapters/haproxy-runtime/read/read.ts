@@ -30,8 +30,6 @@ export interface PoolSight {
   readonly total: number
   /** Backup servers among those that would serve. */
   readonly backups: number
-  /** Requests that wait for any of its servers. */
-  readonly queued: number
 }
 
 /** The result of one look at a process. */
@@ -375,8 +373,8 @@ function toSight(ref: MemberRef, row: StatRow, state: ServerState, fits: boolean
  * The backend's row counts the servers that are up, not drained and have a weight. A backup that is up serves too.
  */
 function toPoolSight(row: StatRow, total: number): PoolSight {
-  const { activeServers, backupServers, queued } = row
-  return { serving: activeServers + backupServers, backups: backupServers, total, queued }
+  const { activeServers, backupServers } = row
+  return { serving: activeServers + backupServers, backups: backupServers, total }
 }
 
 function countPools(

@@ -7,7 +7,7 @@ import type { StatRow } from '../codec/stat.js'
 import { countUnconnected, isStreamList, NO_SERVER } from '../codec/streams.js'
 import { AnotherProcess, type Channel, WorkerGone } from '../session/channel.js'
 import type { Within } from '../session/socket.js'
-import type { ProcessSight, Sight } from './read.js'
+import type { Sight } from './read.js'
 
 /** No verdict comes sooner after an arrival that was seen, ms: until then the streams are not listed. */
 const QUIET = 900
@@ -74,7 +74,6 @@ export class Unconnected {
    */
   async note(
     servers: readonly LookedAt[],
-    pools: ProcessSight['pools'],
     old: boolean,
     channel: Channel,
     ctx: Within,
@@ -98,7 +97,7 @@ export class Unconnected {
       const known = this.#known.get(keyOf(sight.ref))
       if (known === undefined) continue
       known.askedAt = now
-      known.count = counts && names.reduce((sum, name) => sum + countOf(counts, name, pools), 0)
+      known.count = counts && names.reduce((sum, name) => sum + countOf(counts, name), 0)
     }
   }
 
@@ -142,16 +141,11 @@ export class Unconnected {
 
 /**
  * How many there are for a server under one of its names. One that has got a slot from the queue of the backend has no
- * server yet in the list: more of these than the backend counts as queued can be any server's.
+ * server yet in the list: it can be any server's.
  */
-function countOf(
-  counts: ReadonlyMap<string, number>,
-  name: MemberRef,
-  pools: ProcessSight['pools'],
-): number {
-  const without = counts.get(refKey({ pool: name.pool, member: NO_SERVER })) ?? 0
-  const queued = pools.get(name.pool)?.queued ?? 0
-  return (counts.get(keyOf(name)) ?? 0) + Math.max(0, without - queued)
+function countOf(counts: ReadonlyMap<string, number>, name: MemberRef): number {
+  const anybody = counts.get(refKey({ pool: name.pool, member: NO_SERVER })) ?? 0
+  return (counts.get(keyOf(name)) ?? 0) + anybody
 }
 
 function keyOf({ pool, member }: MemberRef): string {

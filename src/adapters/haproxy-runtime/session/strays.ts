@@ -205,7 +205,7 @@ export async function noteStreams(
     const aliases = isOld ? renamed.namesOf(of.ref) : []
     return { sight: of, names: aliases.length === 0 ? [of.ref] : aliases }
   })
-  await process.unconnected.note(servers, sight.pools, isOld, channel, ctx)
+  await process.unconnected.note(servers, isOld, channel, ctx)
   await process.ages.note(sights, isOld, channel, ctx)
   const replaced =
     replacedBy === undefined
