@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startFake } from 'drainable/testing/haproxy-dataplane'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { request } from '../../support/haproxy-traffic.js'
 import { installOrSkip } from '../../support/skipped.js'
@@ -12,6 +12,9 @@ import { installAnsible, type Ansible } from './install.js'
 import { COMMAND, EXAMPLES, openStage, type Ended, type Stage } from './stage.js'
 
 const PLAYS = fileURLToPath(new URL('./plays', import.meta.url))
+
+// Each task of a play starts processes of its own: on a busy machine that takes seconds.
+vi.setConfig({ testTimeout: 300_000 })
 
 let ansible: Ansible | undefined
 
@@ -39,7 +42,7 @@ async function play(
   const ended = await run(playbook, args, {
     ANSIBLE_ROLES_PATH: join(EXAMPLES, 'ansible', 'roles'),
     ANSIBLE_COLLECTIONS_PATH: collections,
-    ANSIBLE_NOCOWS: '1',
+    ANSIBLE_PIPELINING: '1',
   })
   return { ...ended, changed: Number(/changed=(\d+)/.exec(ended.out)?.[1]) }
 }

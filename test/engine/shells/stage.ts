@@ -78,7 +78,7 @@ export function run(
   return start(file, args, env).ended
 }
 
-/** A program that runs. It is killed after two minutes. */
+/** A program that runs. It is killed after four minutes. */
 export interface Started {
   readonly child: ChildProcess
   readonly ended: Promise<Ended>
@@ -88,7 +88,7 @@ export interface Started {
 export function start(file: string, args: readonly string[], env: Record<string, string>): Started {
   const { promise, resolve } = Promise.withResolvers<Ended>()
   const options = {
-    timeout: 110_000,
+    timeout: 240_000,
     maxBuffer: 16 * 1024 * 1024,
     env: { PATH: process.env['PATH'] ?? '', LANG: 'C.UTF-8', ...env },
   }
