@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startFake } from 'drainable/testing/haproxy-dataplane'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { request } from '../../support/haproxy-traffic.js'
 import { installOrSkip } from '../../support/skipped.js'
@@ -13,8 +13,8 @@ import { COMMAND, EXAMPLES, openStage, type Ended, type Stage } from './stage.js
 
 const PLAYS = fileURLToPath(new URL('./plays', import.meta.url))
 
-// Each task of a play starts processes of its own: on a busy machine that takes seconds.
-vi.setConfig({ testTimeout: 300_000 })
+/** Each task of a play starts processes of its own: on a busy machine that takes seconds. */
+const SLOW = { timeout: 300_000 }
 
 let ansible: Ansible | undefined
 
@@ -52,7 +52,7 @@ function kept(stage: Stage, name: string): unknown {
   return JSON.parse(readFileSync(join(stage.folder, name), 'utf8'))
 }
 
-describe.each(engines('haproxy', '3.2'))('Ansible with HAProxy $version', (engine) => {
+describe.each(engines('haproxy', '3.2'))('Ansible with HAProxy $version', SLOW, (engine) => {
   test('the role drains around tasks, and in check mode changes nothing', async ({ skip }) => {
     if (ansible === undefined) return skip()
     await using stage = await openStage(engine)
