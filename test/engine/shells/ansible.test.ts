@@ -119,25 +119,23 @@ describe.each(engines('haproxy', '3.2'))('Ansible with HAProxy $version', SLOW, 
     })
   })
 
-  test('a play stops at an unverified idle, and repeats no password', async ({ skip }) => {
+  test('stops at an unverified idle unless accepted; repeats no password', async ({ skip }) => {
     if (ansible === undefined) return skip()
     await using stage = await openStage(engine)
     await using fake = await startFake({ pools: { web: ['s1', 's2'] }, password: 'Hid-den-77' })
-    const { code, out, err } = await play(
-      ansible,
-      stage,
-      'steps.yml',
-      {
-        drainable_balancer: `dataplane+${fake.url}`,
-        drainable_username: fake.username,
-        drainable_password: 'Hid-den-77',
-        drainable_targets: ['web/s1'],
-        steps: ['drain'],
-      },
-      '-vvvv',
-    )
+    const vars = {
+      drainable_balancer: `dataplane+${fake.url}`,
+      drainable_username: fake.username,
+      drainable_password: 'Hid-den-77',
+      drainable_targets: ['web/s1'],
+      steps: ['drain'],
+    }
+    const { code, out, err } = await play(ansible, stage, 'steps.yml', vars, '-vvvv')
     expect(code, out + err).toBe(2)
     expect(out + err).toMatch(/idle, and not verified: \w+/)
     expect(out + err).not.toContain('Hid-den-77')
+    const accepting = { ...vars, drainable_accept: ['unverified'] }
+    const accepted = await play(ansible, stage, 'steps.yml', accepting)
+    expect(accepted.code, accepted.out + accepted.err).toBe(0)
   })
 })
