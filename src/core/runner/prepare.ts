@@ -34,7 +34,7 @@ export async function prepareRun(run: RunState, context: RunContext): Promise<Pr
       if (!canPass(error) || (left <= wait && !waitsToTheEnd(run))) throw error
       if (run.unprepared?.code !== error.code) run.fault(error)
       run.unprepared = error
-      await pause(clock, Math.min(wait, Math.max(0, left)), context.signal)
+      await pause(clock, left > 0 ? Math.min(wait, left) : wait, context.signal)
     }
   }
 }
