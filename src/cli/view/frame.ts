@@ -1,6 +1,7 @@
 import { styleText } from 'node:util'
 import cliTruncate from 'cli-truncate'
 import { formatDuration } from '../../provider/duration.js'
+import type { LoadEvent } from '../../core/events.js'
 import { printable } from '../../provider/quote.js'
 import { timeLeft, withoutName } from '../words/event.js'
 import { TREND, type Board, type Row, type Stage } from './board.js'
@@ -32,9 +33,9 @@ const COLOURS: Readonly<Record<Stage, 'yellow' | 'green' | 'red' | 'cyan' | unde
 
 /** The members at one moment, as lines that fit the terminal. */
 export function drawFrame(board: Board, now: number, terminal: Terminal): string {
-  const blocks = [...board.rows.values()]
-    .toSorted((a, b) => rank(a) - rank(b))
-    .map((row) => drawRow(row, now, terminal))
+  const rows = [...board.rows.values()].toSorted((a, b) => rank(a) - rank(b))
+  const widths = widthsOf(rows, terminal)
+  const blocks = rows.map((row) => drawRow(row, now, terminal, widths))
   // The last row of a terminal is the cursor's, and one more says how many did not fit.
   const room = Math.max(1, terminal.rows - 2)
   const shown: string[] = []
@@ -52,6 +53,20 @@ export function drawFrame(board: Board, now: number, terminal: Terminal): string
     .join('\n')
 }
 
+/** The widths of what stands before the trends, so that they stand below each other. */
+interface Widths {
+  readonly name: number
+  readonly work: number
+}
+
+function widthsOf(rows: readonly Row[], { columns }: Terminal): Widths {
+  if (columns < NARROW) return { name: 0, work: 0 }
+  // One long name must not push the numbers of all others off the screen.
+  const names = rows.map(({ name }) => name.length).filter((length) => length <= columns / 3)
+  const works = rows.map(({ load }) => (load === undefined ? 0 : workOf(load).length))
+  return { name: Math.max(0, ...names), work: Math.max(0, ...works) }
+}
+
 /** What waits stands above what is done. */
 function rank({ stage }: Row): number {
   if (stage === 'failed') return 0
@@ -59,7 +74,7 @@ function rank({ stage }: Row): number {
   return stage === 'ready' ? 3 : 1
 }
 
-function drawRow(row: Row, now: number, terminal: Terminal): string[] {
+function drawRow(row: Row, now: number, terminal: Terminal, widths: Widths): string[] {
   const { name, stage, load } = row
   const isNarrow = terminal.columns < NARROW
   const paint = COLOURS[stage]
@@ -68,24 +83,36 @@ function drawRow(row: Row, now: number, terminal: Terminal): string[] {
     terminal.colours && paint !== undefined
       ? styleText(paint, word, { validateStream: false })
       : word
-  const numbers = load === undefined ? '' : numbersOf(row, now, terminal)
-  const first = isNarrow ? [`${name}  ${shown}`, `  ${numbers}`] : [`${name}  ${shown} ${numbers}`]
+  const numbers = load === undefined ? '' : numbersOf(row, now, terminal, widths)
+  const first = isNarrow
+    ? [`${name}  ${shown}`, `  ${numbers}`]
+    : [`${name.padEnd(widths.name)}  ${shown} ${numbers}`]
   const why = whyOf(row)
   return [...first, ...why.map((line) => `  ${line}`)].map((line) => line.trimEnd())
 }
 
 /** Load, trend, oldest work and time left, the most important first: the end is cut where it does not fit. */
-function numbersOf({ load, trend }: Row, now: number, { columns, unicode }: Terminal): string {
+function numbersOf(
+  { load, trend }: Row,
+  now: number,
+  { columns, unicode }: Terminal,
+  widths: Widths,
+): string {
   if (load === undefined) return ''
-  const { active, queued, oldest, complete, deadline, phase } = load
+  const { oldest, deadline, phase } = load
   const width = columns < NARROW ? 12 : 20
   const parts = [
-    `${active}${queued === 0 ? '' : `+${queued} queued`}${complete ? '' : ' or more'}`,
+    workOf(load).padEnd(widths.work),
     sparkline(trend, now, width, unicode),
     oldest === null ? '' : `oldest ${formatDuration(Math.round(oldest / 1_000) * 1_000)}`,
     phase === 'idle' || phase === 'removed' ? '' : timeLeft(toMs(deadline), now),
   ]
   return parts.filter((part) => part !== '').join('  ')
+}
+
+/** What is in flight and queued. */
+function workOf({ active, queued, complete }: LoadEvent): string {
+  return `${active}${queued === 0 ? '' : `+${queued} queued`}${complete ? '' : ' or more'}`
 }
 
 function toMs(iso: string | null): number | null {

@@ -48,6 +48,14 @@ describe('a frame', () => {
     ])
   })
 
+  test('has the trends of all members below each other', () => {
+    const board = new Board()
+    board.hear(load('web9', 0, 4, { queued: 2 }))
+    board.hear(load('web10', 0, 4))
+    const rows = frame(board, 1_000).split('\n')
+    expect(rows[0]?.indexOf('█')).toBe(rows[2]?.indexOf('█'))
+  })
+
   test('of a narrow terminal has the numbers on a line of their own', () => {
     const board = new Board()
     board.hear(load('web1', 0, 8))
