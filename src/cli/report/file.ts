@@ -7,9 +7,12 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { resolve } from 'node:path'
+import { extname, resolve } from 'node:path'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { quote } from '../../provider/quote.js'
+
+/** A page under one of these names would be opened by a program that can't read it. */
+const OTHER_FORMATS = new Set(['.pdf', '.svg', '.png', '.json', '.jsonl', '.csv', '.md', '.txt'])
 
 /** A file that is written whole or not at all: it takes its place once it is complete. */
 export class ReportFile {
@@ -47,6 +50,8 @@ export class ReportFile {
 /** Where the file is, behind symbolic links. */
 function placeOf(named: string): string {
   if (named === '') throw refused(named, 'the name is empty')
+  if (OTHER_FORMATS.has(extname(named).toLowerCase()))
+    throw refused(named, 'the report is an HTML page: let its name end in .html')
   const path = resolve(named)
   const found = statSync(path, { throwIfNoEntry: false })
   if (found === undefined) return path

@@ -30,6 +30,7 @@ describe('the file of a report', () => {
 
   it.each([
     ['an empty name', () => '', 'the name is empty'],
+    ['the name of another format', () => join(folder, 'a.pdf'), 'let its name end in .html'],
     ['a folder that is missing', () => join(folder, 'no', 'a.html'), 'its folder does not exist'],
     ['a folder', () => folder, 'is no regular file'],
     ['a device', () => '/dev/null', 'is no regular file'],
