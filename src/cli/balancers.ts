@@ -62,9 +62,12 @@ function namesIn(text: string, config: Config | undefined): readonly string[] {
 }
 
 function noConfig(text: string): DrainableError {
+  const found = `the balancer: '${quote(text, 80)}'`
   return new DrainableError(
     'INVALID_OPTIONS',
-    `the balancer: '${quote(text, 80)}' is no URL, and names need --config; a URL looks like haproxy:/run/haproxy/admin.sock`,
+    text.includes('/')
+      ? `${found} is no URL; the balancer stands first and the target after it, such as haproxy:/run/haproxy/admin.sock web/web1 (the path is absolute)`
+      : `${found} is no URL, and names need --config; a URL looks like haproxy:/run/haproxy/admin.sock`,
   )
 }
 

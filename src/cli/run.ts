@@ -11,7 +11,9 @@ import { failed } from './verbs/ending.js'
 import type { DrainFlags } from './verbs/drain.js'
 import type { PlanFlags, ReadyFlags, StatusFlags, WatchFlags } from './verbs/look.js'
 import type { RollFlags } from './verbs/roll.js'
+import { DrainableError } from '../provider/error.js'
 import { version } from './version.js'
+import { withFlags } from './words/flags.js'
 
 /**
  * Runs the command.
@@ -26,6 +28,9 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
   let code: number = EXIT.ok
   try {
     refuseSecrets(own)
+    refuseOtherTools(own)
+    if (at >= 0 && command.length === 0)
+      throw usage("nothing stands after '--': give COMMAND there, or leave out '--'")
     const program = makeProgram(io, command, (ended) => {
       code = ended
     })
@@ -34,7 +39,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage
     const { exitCode, error: data } = failed(error)
-    io.stderr.write(`drainable: ${data.message}\n`)
+    io.stderr.write(`drainable: ${withFlags(data.message)}\n`)
     return exitCode
   }
 }
@@ -45,6 +50,32 @@ function refuseSecrets(argv: readonly string[]): void {
     const [, flag] = /^--?((?:user-?)?pass(?:word|wd)?|token|secret)(?:=|$)/i.exec(word) ?? []
     if (flag !== undefined) throw secretIn('the command line', `--${flag}`)
   }
+}
+
+/** What other tools call these verbs. The nearest name would be wrong: for `undrain` it is `drain`. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  undrain: 'ready',
+  enable: 'ready',
+  up: 'ready',
+  list: 'status',
+  ls: 'status',
+  show: 'status',
+  disable: 'drain',
+  maint: 'drain',
+  undo: 'restore',
+  rollback: 'restore',
+  version: '--version',
+}
+
+function refuseOtherTools([verb = '', ...rest]: readonly string[]): void {
+  const ours = Object.hasOwn(ELSEWHERE, verb) ? ELSEWHERE[verb] : undefined
+  if (ours !== undefined) throw usage(`there is no '${verb}'; did you mean '${ours}'?`)
+  if (rest.includes('--dry-run'))
+    throw usage("there is no --dry-run; the verb 'plan' says what a drain would do")
+}
+
+function usage(message: string): DrainableError {
+  return new DrainableError('INVALID_OPTIONS', message)
 }
 
 const BALANCER = [
@@ -95,6 +126,9 @@ function makeProgram(io: Io, command: readonly string[], done: Done): Command {
     )
     .version(version, '-V, --version')
     .exitOverride()
+    .showHelpAfterError(
+      "('drainable --help' lists the verbs, 'drainable VERB --help' the options of one)",
+    )
     .configureOutput({
       writeOut: (text) => io.stdout.write(text),
       writeErr: (text) => io.stderr.write(text),
@@ -145,6 +179,7 @@ function makeProgram(io: Io, command: readonly string[], done: Done): Command {
     .option('--expect <n>', 'refuse if the target hits another number of members')
     .option('--timeout <time>', 'how long it may take, such as 30s or 2m')
     .addOption(waitHealthy())
+    .usage('[options] BALANCER TARGET...')
     .action((balancer: string, targets: string[], flags: Flags<ReadyFlags>) =>
       call('ready', balancer, flags, async (session, own) => {
         const { readyVerb } = await import('./verbs/look.js')
@@ -157,6 +192,7 @@ function makeProgram(io: Io, command: readonly string[], done: Done): Command {
     .argument(...BALANCER)
     .argument('[target...]', `${TARGETS[1]}; default: all`)
     .option('--expect <n>', 'fail if the target hits another number of members')
+    .usage('[options] BALANCER [TARGET...]')
     .action((balancer: string, targets: string[], flags: Flags<StatusFlags>) =>
       call('status', balancer, flags, async (session, own) => {
         const { statusVerb } = await import('./verbs/look.js')
@@ -171,6 +207,7 @@ function makeProgram(io: Io, command: readonly string[], done: Done): Command {
     .option('--until-idle', 'end once every member is idle')
     .option('--timeout <time>', 'end after this time, such as 2m')
     .option('--settle <time>', 'how long nothing must arrive before a member counts as idle')
+    .usage('[options] BALANCER TARGET...')
     .action((balancer: string, targets: string[], flags: Flags<WatchFlags>) =>
       call('watch', balancer, flags, async (session, own) => {
         const { watchVerb } = await import('./verbs/look.js')
@@ -184,6 +221,7 @@ function makeProgram(io: Io, command: readonly string[], done: Done): Command {
     .argument(...TARGETS)
     .option('--expect <n>', 'refuse if the target hits another number of members')
     .option('--roll', 'plan a roll')
+    .usage('[options] BALANCER TARGET...')
     .action((balancer: string, targets: string[], flags: Flags<PlanFlags>) =>
       call('plan', balancer, flags, async (session, own) => {
         const { planVerb } = await import('./verbs/look.js')
@@ -222,6 +260,7 @@ function makeProgram(io: Io, command: readonly string[], done: Done): Command {
     .description('undo what a drain changed, and nothing else')
     .argument(...BALANCER)
     .argument('[ticket]', 'its id; default: the only one that is left over')
+    .usage('[options] BALANCER [TICKET]')
     .action((balancer: string, id: string | undefined, flags: Flags<object>) =>
       call('restore', balancer, flags, async (session) => {
         const { restoreVerb } = await import('./verbs/tickets.js')
@@ -232,6 +271,7 @@ function makeProgram(io: Io, command: readonly string[], done: Done): Command {
   common(program.command('orphans'))
     .description('list drains that no process continues')
     .argument(...BALANCER)
+    .usage('[options] BALANCER')
     .action((balancer: string, flags: Flags<object>) =>
       call('orphans', balancer, flags, async (session) => {
         const { orphansVerb } = await import('./verbs/tickets.js')
@@ -281,22 +321,47 @@ function policy(verb: Command): Command {
     new Option(`${flag} <what>`, words).choices(values)
   // A roll brings each server back, so it removes none.
   if (verb.name() !== 'roll')
-    verb.addOption(oneOf('--until', 'whether to remove what is idle', ['idle', 'removed']))
+    verb.addOption(
+      oneOf('--until', 'whether to remove what is idle (default: idle)', ['idle', 'removed']),
+    )
   return verb
     .option('--timeout <time>', 'deadline, such as 30s, 2m or never (default: 2m)')
-    .addOption(oneOf('--on-timeout', 'what to do with work left then', timeoutChoices(verb.name())))
-    .addOption(oneOf('--hold', 'state to hold the members in', ['drain', 'maint']))
-    .option('--escalate-after <time>', 'raise to maint after this time')
-    .option('--settle <time>', 'how long nothing must arrive (default: 1s)')
-    .option('--seal', 'keep persistent clients out of an idle member')
-    .option('--no-seal', 'do not')
-    .option('--keep-ready <n>', 'serving members that each pool must keep (default: 1)')
-    .addOption(oneOf('--on-minimum', 'what to do below that', ['fail', 'wait']))
     .addOption(
-      oneOf('--on-overrule', 'when another client sets another state', ['fail', 'reapply']),
+      oneOf(
+        '--on-timeout',
+        'what to do with work left then (default: fail, which leaves it drained)',
+        timeoutChoices(verb.name()),
+      ),
     )
-    .addOption(oneOf('--on-abort', 'when it is ended by a signal', ['leave', 'restore']))
-    .addOption(oneOf('--if-unsupported', 'if the product lacks a part', ['fail', 'proceed']))
+    .addOption(oneOf('--hold', 'state to hold the members in (default: drain)', ['drain', 'maint']))
+    .option('--escalate-after <time>', 'raise from drain to maint after this time (default: off)')
+    .option('--settle <time>', 'how long nothing must arrive (default: 1s)')
+    .option(
+      '--seal',
+      'raise an idle member to maint, which keeps persistent clients out (default where maint cuts nothing)',
+    )
+    .option('--no-seal', 'leave an idle member in the state of --hold')
+    .option('--keep-ready <n>', 'serving members that each pool must keep (default: 1)')
+    .addOption(oneOf('--on-minimum', 'what to do below that (default: fail)', ['fail', 'wait']))
+    .addOption(
+      oneOf('--on-overrule', 'when another client sets another state (default: fail)', [
+        'fail',
+        'reapply',
+      ]),
+    )
+    .addOption(
+      oneOf(
+        '--on-abort',
+        'when it is ended by a signal (default: leave, which leaves it drained)',
+        ['leave', 'restore'],
+      ),
+    )
+    .addOption(
+      oneOf('--if-unsupported', 'if the product can not do a part (default: fail)', [
+        'fail',
+        'proceed',
+      ]),
+    )
     .option('--id <id>', "the ticket's id")
     .option('--owner <name>', 'who drains, for orphans; no secret')
     .option('--pace <time>', 'shortest pause between two looks')

@@ -34,7 +34,9 @@ export function parseTargets(texts: readonly string[], rules: TargetRules = {}):
   if (targets.length === 1) return only
   return targets.map((target, i) => {
     if ('pool' in target && 'member' in target) return target
-    throw wrong(`'${quote(texts[i] ?? '', 80)}' stands beside others, and only members can`)
+    throw wrong(
+      `'${quote(texts[i] ?? '', 80)}' is no member, and beside another target only a member can stand`,
+    )
   })
 }
 
@@ -49,7 +51,7 @@ function parseOne(text: string, { poolAlone = false, balancers = [] }: TargetRul
   const double = text.indexOf('//')
   const slash = double > 0 ? double : text.lastIndexOf('/')
   if (slash < 0 && poolAlone && text !== '') return { pool: text }
-  if (slash <= 0) throw wrong(`'${quote(text, 80)}' is neither`)
+  if (slash <= 0) throw wrong(`'${quote(text, 80)}' is no member, pool or address`)
   const pool = text.slice(0, slash)
   const member = text.slice(slash + 1)
   return member === '' ? { pool } : { pool, member }

@@ -1,6 +1,7 @@
 import type { Policy } from '../../core/verbs/policy.js'
 import type { Duration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
+import { quote } from '../../provider/quote.js'
 
 /** The options of the command line that are options of a drain, as texts. */
 export interface PolicyFlags {
@@ -43,14 +44,20 @@ export function toPolicy(flags: PolicyFlags): Policy {
 /**
  * A time with its unit, or `never`.
  *
- * @throws `INVALID_OPTIONS` for a bare number: seconds and milliseconds are both likely
+ * @throws `INVALID_OPTIONS` for a bare number, because seconds and milliseconds are both likely, and for any other text
  */
 export function toTime(text: string, flag: string): Duration {
   if (text === 'never' || text === 'Infinity') return Infinity
-  if (/^\d+(?:\.\d+)?$/.test(text) && Number(text) !== 0)
+  if (text === '0') return 0
+  if (/^\d+(?:\.\d+)?$/.test(text))
     throw new DrainableError(
       'INVALID_OPTIONS',
       `${flag} is '${text}', a number without a unit: did you mean '${text}s'? Write '${text}ms' for milliseconds`,
+    )
+  if (!/^\d+(?:\.\d+)?(?:ms|s|m|h)$/.test(text))
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${flag} is '${quote(text, 40)}', expected one number and its unit (ms, s, m, h), such as 90s or 2m, or never`,
     )
   return text as Duration
 }

@@ -33,6 +33,53 @@ test.each([
   expect(await refused(verb, NOWHERE, 'web/a', flag, '30')).toContain("did you mean '30s'?")
 })
 
+test.each(['1m30s', 'soon', '30 s', '-5s'])(
+  'a time that is none names the form: %s',
+  async (text) => {
+    const words = await refused('drain', NOWHERE, 'web/a', `--timeout=${text}`)
+    expect(words).toContain(`--timeout is '${text}', expected one number and its unit`)
+    expect(words).not.toContain('30000')
+  },
+)
+
+test('an option of the library is named as its flag', async () => {
+  const words = await refused('drain', NOWHERE, 'web/a', '--keep-ready', 'x')
+  expect(words).toContain('drainable: --keep-ready: expected a whole number')
+})
+
+test("a '--' without COMMAND is refused", async () => {
+  expect(await refused('drain', NOWHERE, 'web/a', '--')).toContain("nothing stands after '--'")
+})
+
+test.each([
+  ['undrain', 'ready'],
+  ['list', 'status'],
+  ['undo', 'restore'],
+])('the word of other tools names ours: %s', async (theirs, ours) => {
+  expect(await refused(theirs, NOWHERE)).toContain(`did you mean '${ours}'?`)
+})
+
+test('--dry-run names the verb plan', async () => {
+  expect(await refused('drain', NOWHERE, 'web/a', '--dry-run')).toContain("the verb 'plan'")
+})
+
+test('a target before the balancer is told the order', async () => {
+  expect(await refused('drain', 'web/a', NOWHERE)).toContain('the balancer stands first')
+})
+
+test('a wrong option says where the options are listed', async () => {
+  expect(await refused('drain', NOWHERE, 'web/a', '--force')).toContain("'drainable VERB --help'")
+})
+
+test.each(['ready', 'status', 'watch', 'plan', 'restore', 'orphans'])(
+  'the usage has the words of the docs: %s',
+  async (verb) => {
+    using io = new TestIo()
+    const { out } = await io.play(verb, '--help')
+    expect(out).toContain(`Usage: drainable ${verb} [options] BALANCER`)
+  },
+)
+
 test.each(['--password=hunter2', '--password', '--token=hunter2'])(
   'a secret on the command line is refused: %s',
   async (flag) => {

@@ -26,7 +26,7 @@ describe('a target', () => {
 
   test('a pool of a roll needs no slash', () => {
     expect(parseTargets(['web'], { poolAlone: true })).toEqual({ pool: 'web' })
-    expect(() => parseTargets(['web'])).toThrow("'web' is neither")
+    expect(() => parseTargets(['web'])).toThrow("'web' is no member, pool or address")
   })
 
   test.each([
@@ -38,7 +38,9 @@ describe('a target', () => {
   })
 
   test('a pool beside members is refused', () => {
-    expect(() => parseTargets(['web/a', 'api/'])).toThrow("'api/' stands beside others")
+    expect(() => parseTargets(['web/a', 'api/'])).toThrow(
+      "'api/' is no member, and beside another target only a member can stand",
+    )
   })
 
   test.each(['', '/', 'web', '10.0.0.7:0', '10.0.0.7:70000'])("'%s' is refused", (text) => {
