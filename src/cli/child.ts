@@ -43,7 +43,7 @@ export async function runCommand(
         reject(
           new DrainableError(
             'ACTION_FAILED',
-            `COMMAND: '${quote(file, 80)}' can not be run (${(error as NodeJS.ErrnoException).code ?? error.message})`,
+            `COMMAND: '${quote(file, 80)}' can not be run (${(error as NodeJS.ErrnoException).code ?? error.message}): the member stays drained; 'ready' opens it`,
             { cause: error },
           ),
         )

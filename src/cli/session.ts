@@ -76,7 +76,12 @@ export async function withSession<T>(
   const abort = new AbortController()
   const unhear = io.onSignal((name) => {
     const reason = new Interrupted(name)
-    if (abort.signal.aborted) io.exitNow(reason.exitCode)
+    if (abort.signal.aborted) {
+      const where = options.tickets === false ? '' : "; 'drainable orphans BALANCER' lists it"
+      printer.say(`${name}: ended at once; what was drained stays drained${where}`)
+      io.exitNow(reason.exitCode)
+      return
+    }
     abort.abort(reason)
     printer.say(`${name}: ending; once more to end at once`)
   })

@@ -3,6 +3,7 @@ import { formatDuration } from '../../provider/duration.js'
 import { formatRef } from '../../provider/member-ref.js'
 import type { MemberRef } from '../../provider/contract.js'
 import { printable } from '../../provider/quote.js'
+import { withFlags } from './flags.js'
 
 /** A member as a text. */
 export function lineKey(ref: MemberRef): string {
@@ -11,7 +12,8 @@ export function lineKey(ref: MemberRef): string {
 
 /** A text about one member, where its name stands already. */
 export function withoutName(text: string, name: string): string {
-  return text.startsWith(`${name}: `) ? text.slice(name.length + 2) : text
+  if (text.startsWith(`${name}: `)) return text.slice(name.length + 2)
+  return text.startsWith(`${name} `) ? text.slice(name.length + 1) : text
 }
 
 /** An event in one line; undefined for those that say nothing to a reader of a log. */
@@ -19,7 +21,7 @@ export function describeEvent(event: RollEvent): string | undefined {
   const words = eventWords(event)
   if (words === undefined) return undefined
   const who = 'ref' in event ? `${lineKey(event.ref)}: ` : ''
-  return `${event.at}  ${who}${printable(words)}`
+  return `${event.at}  ${who}${printable(withFlags(words))}`
 }
 
 /** What an event says, without its time and its member; not made printable. */
@@ -30,7 +32,9 @@ export function eventWords(event: RollEvent): string | undefined {
       return `${event.from} -> ${event.to}`
     case 'load': {
       const [first] = event.why
-      return first === undefined ? `${event.active} in flight` : first.text
+      return first === undefined
+        ? `${event.active} in flight`
+        : withoutName(first.text, lineKey(event.ref))
     }
     case 'idle':
       return `idle: ${withoutName(event.proof.text, lineKey(event.ref))}`

@@ -5,6 +5,7 @@ import type { DrainReport, MemberReport, RollReport } from '../../provider/repor
 import { describeEnd } from '../child.js'
 import type { Result } from '../result.js'
 import { lineKey, withoutName } from './event.js'
+import { withFlags } from './flags.js'
 import { table } from './table.js'
 
 /** A result for a person: what came of it, and what went wrong. */
@@ -16,7 +17,8 @@ export interface Words {
 /** A result in words. Text from outside is made printable. */
 export function describeResult(result: Result): Words {
   const lines = linesOf(result).filter((line) => line !== '')
-  const error = result.error === undefined ? '' : `drainable: ${printable(result.error.message)}`
+  const error =
+    result.error === undefined ? '' : `drainable: ${printable(withFlags(result.error.message))}`
   return { text: lines.join('\n'), error }
 }
 
@@ -40,6 +42,8 @@ function linesOf(result: Result): readonly string[] {
             `  ${lineKey(ref)}: ${own ?? 'gone'}, ${phase}${owes ? ', to be undone' : ''}`,
         ),
       ])
+    case 'watch':
+      return (result.report?.members ?? []).flatMap(watchedLines)
     default:
       return [...drainLines(result), ...rollLines(result), ticketLine(result)]
   }
@@ -52,7 +56,7 @@ function everyLine(text = ''): string {
 
 function ticketLine(result: Result): string {
   if (!('ticket' in result)) return ''
-  return `ticket ${result.ticket}: 'drainable restore' undoes it, 'drainable resume' goes on with it`
+  return `ticket ${result.ticket}: 'drainable restore BALANCER' undoes it, 'drainable resume BALANCER' goes on with it`
 }
 
 function drainLines(result: Result): readonly string[] {
@@ -72,15 +76,28 @@ function reportLines(report: DrainReport | undefined): readonly string[] {
 }
 
 function memberLines(member: MemberReport): readonly string[] {
-  const { ref, outcome, verifiedIdle, proof, why, elapsed, error } = member
+  const { ref, outcome, held, verifiedIdle, proof, why, elapsed, error } = member
   const isIdle = outcome === 'idle' || outcome === 'removed'
   const verified = isIdle && !verifiedIdle ? ', not verified' : ''
+  const left = held && (outcome === 'timeout' || outcome === 'aborted') ? ', left drained' : ''
   const reasons = why.map(({ text, hint }) => `  ${text}${hint === undefined ? '' : `; ${hint}`}`)
+  // The reason of a refusal often holds the words of its error.
+  const isSaid = error === undefined || why.some(({ text }) => text.includes(error.message))
   return [
-    `${lineKey(ref)}: ${outcome}${verified} after ${formatDuration(elapsed)}`,
+    `${lineKey(ref)}: ${outcome}${verified} after ${formatDuration(elapsed)}${left}`,
     ...(proof === undefined ? [] : [`  ${withoutName(proof.text, lineKey(ref))}`]),
     ...reasons,
-    ...(error === undefined ? [] : [`  ${error.message}`]),
+    ...(isSaid ? [] : [`  ${error.message}`]),
+  ].map((line) => everyLine(withFlags(line)))
+}
+
+/** A watch ends whenever its user likes: that is no end of the drain it looked at. */
+function watchedLines(member: MemberReport): readonly string[] {
+  if (member.outcome !== 'aborted') return memberLines(member)
+  const { ref, phase, why, elapsed } = member
+  return [
+    `${lineKey(ref)}: ${phase}, watched for ${formatDuration(elapsed)}`,
+    ...why.map(({ text }) => `  ${text}`),
   ].map(everyLine)
 }
 

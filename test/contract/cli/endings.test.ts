@@ -180,7 +180,7 @@ describe.concurrent('COMMAND', () => {
       '/no/such',
     )
     expect(ended).toMatchObject({ exitCode: EXIT.command, error: { code: 'ACTION_FAILED' } })
-    expect(ended.error?.message).toContain('ENOENT')
+    expect(ended.error?.message).toContain('(ENOENT): the member stays drained')
   })
 
   test('leaves as found what was out before, and says so', async () => {
@@ -309,6 +309,7 @@ describe.concurrent('a signal', () => {
     expect(io.stderr.text).toContain('once more to end at once')
     io.signal('SIGINT')
     expect(io.ended).toBe(EXIT.interrupted)
+    expect(io.stderr.text).toContain("'drainable orphans BALANCER' lists it")
     await ended
     await end()
   })

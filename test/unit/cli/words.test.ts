@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { MemberReport, RollReport } from 'drainable'
+import type { LoadEvent, MemberReport, RollReport } from 'drainable'
+import { DrainableError } from '../../../src/provider/error.js'
+import { describeEvent } from '../../../src/cli/words/event.js'
 import { describeResult } from '../../../src/cli/words/result.js'
 
 const ref = { pool: 'web', member: 'web1' }
@@ -36,9 +38,9 @@ describe('a result in words', () => {
       ticket: 'mine',
     })
     expect(words.text.split('\n')).toEqual([
-      'web/web1: timeout after 1.9 s',
+      'web/web1: timeout after 1.9 s, left drained',
       '  2 in flight; wait',
-      "ticket mine: 'drainable restore' undoes it, 'drainable resume' goes on with it",
+      "ticket mine: 'drainable restore BALANCER' undoes it, 'drainable resume BALANCER' goes on with it",
     ])
     expect(words.error).toBe('drainable: the deadline passed')
   })
@@ -48,6 +50,35 @@ describe('a result in words', () => {
     const report = { outcome: 'idle', members, elapsed: 1 } as const
     expect(describeResult({ verb: 'drain', exitCode: 10, changed: true, report }).text).toBe(
       'web/web1: idle, not verified after 1.9 s',
+    )
+  })
+
+  test('says the words of a refusal once', () => {
+    const error = new DrainableError('FORBIDDEN', 'web/web1: Permission denied')
+    const text = `'hold' was refused by the balancer: ${error.message}`
+    const why = [{ code: 'refused', ref, text } as const]
+    const members = [member({ outcome: 'refused', held: false, why, error })]
+    const report = { outcome: 'refused', members, elapsed: 1_900 } as const
+    expect(describeResult({ verb: 'drain', exitCode: 8, changed: false, report }).text).toBe(
+      `web/web1: refused after 1.9 s\n  ${text}`,
+    )
+  })
+
+  test('of a watch that was ended says the phase', () => {
+    const members = [member({ outcome: 'aborted', phase: 'draining', held: false })]
+    const report = { outcome: 'aborted', members, elapsed: 1_900 } as const
+    expect(describeResult({ verb: 'watch', exitCode: 0, report }).text).toBe(
+      'web/web1: draining, watched for 1.9 s',
+    )
+  })
+
+  test('names an option of the library as its flag', () => {
+    const error = {
+      code: 'POOL_AT_MINIMUM',
+      message: "keepReady is 1; onMinimum: 'wait' waits, keepReady: 0 lets the last one go",
+    }
+    expect(describeResult({ verb: 'drain', exitCode: 4, changed: false, error }).error).toBe(
+      'drainable: --keep-ready is 1; --on-minimum wait waits, --keep-ready 0 lets the last one go',
     )
   })
 
@@ -75,4 +106,25 @@ describe('a result in words', () => {
       'no drain is left over',
     )
   })
+})
+
+test('a line about a load has the name of its member once', () => {
+  const at = '2026-01-01T00:00:00.000Z'
+  const text = 'web/web1 has not taken the drain yet'
+  const event: LoadEvent = {
+    type: 'load',
+    at,
+    ref,
+    active: 0,
+    oldest: null,
+    queued: 0,
+    complete: true,
+    why: [{ code: 'not-in-force', ref, text }],
+    phase: 'draining',
+    own: 'drain',
+    health: 'up',
+    scopes: [],
+    deadline: null,
+  }
+  expect(describeEvent(event)).toBe(`${at}  web/web1: has not taken the drain yet`)
 })
