@@ -23,7 +23,7 @@ export function memberVerdict({ outcome, verifiedIdle, elapsed }: MemberReport):
         ? { tone: 'good', text: `${outcome}, verified, ${after}` }
         : { tone: 'warn', text: `${outcome}, not verified, ${after}` }
     case 'restored':
-      return { tone: 'good', text: `restored ${after}` }
+      return { tone: 'good', text: `restored, ${formatDuration(elapsed)} after the drain began` }
     case 'terminated':
     case 'proceeded':
       return { tone: 'warn', text: `${outcome} ${after}` }

@@ -84,7 +84,9 @@ function memberLines(member: MemberReport): readonly string[] {
   // The reason of a refusal often holds the words of its error.
   const isSaid = error === undefined || why.some(({ text }) => text.includes(error.message))
   return [
-    `${lineKey(ref)}: ${outcome}${verified} after ${formatDuration(elapsed)}${left}`,
+    outcome === 'restored'
+      ? `${lineKey(ref)}: restored, ${formatDuration(elapsed)} after the drain began`
+      : `${lineKey(ref)}: ${outcome}${verified} after ${formatDuration(elapsed)}${left}`,
     ...(proof === undefined ? [] : [`  ${withoutName(proof.text, lineKey(ref))}`]),
     ...reasons,
     ...(isSaid ? [] : [`  ${error.message}`]),

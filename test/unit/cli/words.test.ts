@@ -82,6 +82,14 @@ describe('a result in words', () => {
     )
   })
 
+  test('of an undo says from when the time counts', () => {
+    const members = [member({ outcome: 'restored', held: false, elapsed: 396_000 })]
+    const report = { outcome: 'restored', members, elapsed: 396_000 } as const
+    expect(describeResult({ verb: 'restore', exitCode: 0, report }).text).toBe(
+      'web/web1: restored, 6 m 36 s after the drain began',
+    )
+  })
+
   test('of a roll names each server and its members', () => {
     const roll: RollReport = {
       outcome: 'done',
