@@ -75,11 +75,17 @@ function reportLines(report: DrainReport | undefined): readonly string[] {
   return (report?.members ?? []).flatMap(memberLines)
 }
 
+/** How a drain that came to no end left its member. */
+function leftAs({ outcome, held }: MemberReport): string {
+  if (outcome !== 'timeout' && outcome !== 'aborted') return ''
+  return held ? ', left drained' : ', as it was before'
+}
+
 function memberLines(member: MemberReport): readonly string[] {
-  const { ref, outcome, held, verifiedIdle, proof, why, elapsed, error } = member
+  const { ref, outcome, verifiedIdle, proof, why, elapsed, error } = member
   const isIdle = outcome === 'idle' || outcome === 'removed'
   const verified = isIdle && !verifiedIdle ? ', not verified' : ''
-  const left = held && (outcome === 'timeout' || outcome === 'aborted') ? ', left drained' : ''
+  const left = leftAs(member)
   const reasons = why.map(({ text, hint }) => `  ${text}${hint === undefined ? '' : `; ${hint}`}`)
   // The reason of a refusal often holds the words of its error.
   const isSaid = error === undefined || why.some(({ text }) => text.includes(error.message))

@@ -82,6 +82,17 @@ describe('a result in words', () => {
     )
   })
 
+  test.each([
+    [true, 'left drained'],
+    [false, 'as it was before'],
+  ])('of an aborted drain says how the member is: held %s', (held, expected) => {
+    const members = [member({ outcome: 'aborted', held })]
+    const report = { outcome: 'aborted', members, elapsed: 1_900 } as const
+    expect(describeResult({ verb: 'drain', exitCode: 130, changed: held, report }).text).toBe(
+      `web/web1: aborted after 1.9 s, ${expected}`,
+    )
+  })
+
   test('of an undo says from when the time counts', () => {
     const members = [member({ outcome: 'restored', held: false, elapsed: 396_000 })]
     const report = { outcome: 'restored', members, elapsed: 396_000 } as const
