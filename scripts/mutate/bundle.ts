@@ -27,7 +27,8 @@ export async function bundle(
     setup(on) {
       on.onResolve({ filter: /^vitest$/ }, () => ({ path: 'vitest', namespace: 'suite' }))
       on.onLoad({ filter: /.*/, namespace: 'suite' }, () => ({
-        contents: 'export const { describe, test, it, expect } = __suite',
+        // Helpers import `vi`; no test of these calls it.
+        contents: 'export const { describe, test, it, expect, vi } = __suite',
       }))
       on.onResolve({ filter: /^drainable/ }, ({ path }) => {
         const own = compilerOptions.paths[path]?.[0]

@@ -27,12 +27,16 @@ export function createSuite(): Suite {
   const test = (name: string, run: () => unknown): void => {
     tests.push({ name: prefix + name, run })
   }
-  const each = (rows: readonly unknown[]) => (name: string, body: Body) => {
-    for (const row of rows) {
-      const list: readonly unknown[] = Array.isArray(row) ? row : [row]
-      test(`${name} (${String(list[0])})`, () => body(...list))
+  const forEach =
+    (make: (name: string, body: () => void) => void) =>
+    (rows: readonly unknown[]) =>
+    (name: string, body: Body) => {
+      for (const row of rows) {
+        const list: readonly unknown[] = Array.isArray(row) ? row : [row]
+        make(`${name} (${String(list[0])})`, () => body(...list))
+      }
     }
-  }
-  const all = Object.assign(test, { each })
-  return { tests, module: { describe, test: all, it: all, expect } }
+  const all = Object.assign(test, { each: forEach(test) })
+  const groups = Object.assign(describe, { each: forEach(describe) })
+  return { tests, module: { describe: groups, test: all, it: all, expect } }
 }
