@@ -1,4 +1,5 @@
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
+import type { CombineOptions } from '../core/combined/provider.js'
 import type { DrainableProvider, Secret } from '../provider/contract.js'
 import { DrainableError, isDrainableError } from '../provider/error.js'
 import { nearest, quotedList } from '../provider/nearest.js'
@@ -45,11 +46,9 @@ export async function openBalancer(
   const opened: [string, DrainableProvider][] = []
   try {
     for (const name of names) opened.push([name, await open(entry(config, name), name, login)])
-    const { onUnreachable, onMissing } = config
-    return combineProviders(Object.fromEntries(opened), {
-      ...(onUnreachable === undefined ? {} : { onUnreachable }),
-      ...(onMissing === undefined ? {} : { onMissing }),
-    })
+    const { onMissing } = config
+    const options: CombineOptions = onMissing === undefined ? {} : { onMissing }
+    return combineProviders(Object.fromEntries(opened), options)
   } catch (error) {
     for (const [, provider] of opened) await provider.close()
     throw error

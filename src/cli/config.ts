@@ -47,10 +47,6 @@ export const configSchema = z
       )
       .describe('by the names that the command line uses'),
     tickets: path.describe('folder of the tickets').exactOptional(),
-    onUnreachable: z
-      .enum(['wait', 'fail'])
-      .describe('what a balancer that does not answer means for a drain over several')
-      .exactOptional(),
     onMissing: z
       .enum(['skip', 'fail'])
       .describe('what a balancer without the member means for a drain over several')
@@ -65,7 +61,6 @@ export type BalancerConfig = z.output<typeof balancer>
 export interface Config {
   readonly balancers: Readonly<Record<string, BalancerConfig>>
   readonly tickets?: string
-  readonly onUnreachable?: 'wait' | 'fail'
   readonly onMissing?: 'skip' | 'fail'
 }
 

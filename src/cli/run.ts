@@ -1,5 +1,6 @@
-import { Command, CommanderError, Option } from 'commander'
-import { EXIT, MEANING } from './exit-code.js'
+import { Command, CommanderError } from 'commander'
+import { EXIT } from './exit-code.js'
+import { afterHelp, common, policy, rolling, waitHealthy } from './flags.js'
 import type { Io } from './io.js'
 import type { Form } from './printer/printer.js'
 import type { Reporting } from './report/reporting.js'
@@ -135,7 +136,7 @@ function makeProgram(io: Io, command: readonly string[], done: Done): Command {
       getOutHelpWidth: () => io.stdout.columns ?? 100,
       getErrHelpWidth: () => io.stderr.columns ?? 100,
     })
-    .addHelpText('after', exitTable)
+    .addHelpText('after', afterHelp)
   const call = async <T>(
     verb: Verb,
     balancer: string,
@@ -291,120 +292,4 @@ async function withReport(
   if (file === undefined) return told
   const { reporting } = await import('./report/reporting.js')
   return reporting(file, verb, told)
-}
-
-/** The verbs in which something happens over time. */
-const WITH_TIMELINE = ['drain', 'ready', 'watch', 'roll', 'resume', 'restore']
-
-/** The options of every verb. */
-function common(verb: Command): Command {
-  if (WITH_TIMELINE.includes(verb.name()))
-    verb.option('--report <file>', 'write the timeline as a page (.html)')
-  return verb
-    .option('--config <file>', 'balancers by name, with their users, password files and CAs')
-    .option('--username <user>', 'user of the API; or DRAINABLE_USERNAME')
-    .option(
-      '--password-file <file>',
-      'its password; or DRAINABLE_PASSWORD, DRAINABLE_PASSWORD_FILE',
-    )
-    .option('--ca <file>', 'PEM file of the authorities of the certificate')
-    .option('--insecure', 'accept any certificate')
-    .option('--tickets <folder>', 'where tickets are kept; or DRAINABLE_TICKETS')
-    .option('--no-tickets', 'keep none: a crash leaves nothing to resume or restore')
-    .addOption(new Option('--json', 'one JSON document on stdout').conflicts('jsonl'))
-    .addOption(new Option('--jsonl', 'one JSON object a line: events, then the document'))
-}
-
-/** The options of a drain. Their values are checked by the library. */
-function policy(verb: Command): Command {
-  const oneOf = (flag: string, words: string, values: readonly string[]): Option =>
-    new Option(`${flag} <what>`, words).choices(values)
-  // A roll brings each server back, so it removes none.
-  if (verb.name() !== 'roll')
-    verb.addOption(
-      oneOf('--until', 'whether to remove what is idle (default: idle)', ['idle', 'removed']),
-    )
-  return verb
-    .option('--timeout <time>', 'deadline, such as 30s, 2m or never (default: 2m)')
-    .addOption(
-      oneOf(
-        '--on-timeout',
-        'what to do with work left then (default: fail, which leaves it drained)',
-        timeoutChoices(verb.name()),
-      ),
-    )
-    .addOption(oneOf('--hold', 'state to hold the members in (default: drain)', ['drain', 'maint']))
-    .option('--escalate-after <time>', 'raise from drain to maint after this time (default: off)')
-    .option('--settle <time>', 'how long nothing must arrive (default: 1s)')
-    .option(
-      '--seal',
-      'raise an idle member to maint, which keeps persistent clients out (default where maint cuts nothing)',
-    )
-    .option('--no-seal', 'leave an idle member in the state of --hold')
-    .option('--keep-ready <n>', 'serving members that each pool must keep (default: 1)')
-    .addOption(oneOf('--on-minimum', 'what to do below that (default: fail)', ['fail', 'wait']))
-    .addOption(
-      oneOf('--on-overrule', 'when another client sets another state (default: fail)', [
-        'fail',
-        'reapply',
-      ]),
-    )
-    .addOption(
-      oneOf(
-        '--on-abort',
-        'when it is ended by a signal (default: leave, which leaves it drained)',
-        ['leave', 'restore'],
-      ),
-    )
-    .addOption(
-      oneOf('--if-unsupported', 'if the product can not do a part (default: fail)', [
-        'fail',
-        'proceed',
-      ]),
-    )
-    .option('--id <id>', "the ticket's id")
-    .option('--owner <name>', 'who drains, for orphans; no secret')
-    .option('--pace <time>', 'shortest pause between two looks')
-}
-
-function timeoutChoices(verb: string): readonly string[] {
-  const drain = ['fail', 'terminate', 'proceed']
-  return verb === 'drain' ? drain : [...drain, 'postpone']
-}
-
-/** The options of a roll beside those of a drain. */
-function rolling(verb: Command): Command {
-  return verb
-    .option('--canary <n>', 'servers that go first and must be healthy')
-    .option('--max-unavailable <n>', 'servers that can be out at once: 2 or 10% (default: 1)')
-    .addOption(
-      new Option('--group <what>', 'which members are one server').choices(['address', 'ref']),
-    )
-    .addOption(
-      new Option('--on-failure <what>', 'after a failed server').choices(['stop', 'continue']),
-    )
-    .option('--max-failed <n>', 'go on until more than this many have failed')
-    .addOption(waitHealthy())
-    .addOption(new Option('--no-wait-healthy', 'do not wait for a check'))
-}
-
-function waitHealthy(): Option {
-  return new Option('--wait-healthy [time]', 'wait for a passed check when it is made ready')
-}
-
-function exitTable(): string {
-  const rows = Object.entries(EXIT).map(
-    ([name, code]) => `  ${String(code).padStart(3)}  ${MEANING[name as keyof typeof EXIT]}`,
-  )
-  return `
-Examples:
-  drainable status haproxy:/run/haproxy/admin.sock
-  drainable drain haproxy:/run/haproxy/admin.sock web/web1 -- systemctl restart app
-  drainable roll haproxy:/run/haproxy/admin.sock web -- ./deploy.sh
-
-A balancer: haproxy:/run/haproxy/admin.sock, dataplane+https://HOST:5555, bigip+https://HOST,
-citrix+https://HOST, envoy+file:/FILE?admin=URL. Secrets come from the environment or a file.
-
-Exit status:
-${rows.join('\n')}`
 }

@@ -16,6 +16,7 @@ export interface PolicyFlags {
   readonly onMinimum?: string
   readonly onOverrule?: string
   readonly onAbort?: string
+  readonly onUnreachable?: string
   readonly ifUnsupported?: string
   readonly id?: string
   readonly owner?: string

@@ -9,7 +9,7 @@ import { readTickets, type OnUnreadable } from '../tickets/read-tickets.js'
 import type { TicketStore } from '../tickets/store.js'
 import { drainsOf, type Ticket, type TicketMember } from '../tickets/ticket.js'
 import { callSchema, fn, type Call } from './call.js'
-import { checkStore } from './policy.js'
+import { checkStore } from '../tickets/check-store.js'
 import { once } from '../../provider/once.js'
 
 /** Options of {@link heldMembers}. */

@@ -3,10 +3,11 @@ import type { Capabilities, MaintEffect } from '../../provider/contract.js'
 import { systemClock, type Clock } from '../../provider/clock.js'
 import { formatDuration, type Duration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
-import { isPromise, missingMethods, parseOptions } from '../../provider/options.js'
+import { parseOptions } from '../../provider/options.js'
 import type { DrainEvent } from '../events.js'
 import type { LeaseTerm } from '../lease/permit.js'
 import type { MachinePolicy } from '../machine/policy.js'
+import { storeSchema } from '../tickets/check-store.js'
 import type { TicketStore } from '../tickets/store.js'
 import type { PolicyData, Ticket } from '../tickets/ticket.js'
 import type { WholeTicket } from '../tickets/writing/writer.js'
@@ -109,29 +110,6 @@ export interface Policy extends Call {
   readonly pace?: Duration | undefined
   /** Called with the ticket before and after each change; the first change waits for it. */
   readonly onTicket?: ((t: Ticket) => Promise<void> | void) | undefined
-}
-
-const storeSchema = once(() =>
-  z
-    .custom<TicketStore>((value) => missingMethods(value, ['get', 'set', 'delete']).length === 0, {
-      error: ({ input }) =>
-        isPromise(input)
-          ? 'found a promise; await it first'
-          : `expected a store with get, set and delete${typeof input === 'string' ? ', such as fileTickets(path)' : ''}`,
-    })
-    .refine((store) => store.keys === undefined || missingMethods(store, ['keys']).length === 0, {
-      path: ['keys'],
-      message: 'expected a function that lists the keys, or none',
-    }),
-)
-
-/**
- * Checks that a value is a ticket store.
- *
- * @throws `INVALID_OPTIONS`
- */
-export function checkStore(value: unknown, subject: string): TicketStore {
-  return parseOptions(z.strictObject({ store: storeSchema() }), { store: value }, subject).store
 }
 
 /** The option `every`. */

@@ -338,12 +338,16 @@ describe.concurrent('a pipe that is closed early', () => {
 })
 
 describe.concurrent('several balancers of a configuration', () => {
-  async function configured(io: TestIo, all: Readonly<Record<string, HaproxyFake>>) {
+  async function configured(
+    io: TestIo,
+    all: Readonly<Record<string, HaproxyFake>>,
+    more: object = {},
+  ) {
     const file = join(io.home, 'drainable.json')
     const balancers = Object.fromEntries(
       Object.entries(all).map(([name, fake]) => [name, haproxyUrl(fake)]),
     )
-    writeFileSync(file, JSON.stringify({ balancers, tickets: 'tickets' }))
+    writeFileSync(file, JSON.stringify({ balancers, tickets: 'tickets', ...more }))
     return ['--config', file]
   }
 
@@ -360,6 +364,30 @@ describe.concurrent('several balancers of a configuration', () => {
     const back = await io.document('ready', 'east,west', ...both, ...config)
     expect(back.exitCode).toBe(EXIT.ok)
     expect([east.adminMask(web1), west.adminMask(web1)]).toEqual([0, 0])
+  })
+
+  test('are drained but for one that is away, where that is wished', async () => {
+    await using east = await fakeHaproxy()
+    const west = await fakeHaproxy()
+    using io = new TestIo()
+    const config = await configured(io, { east, west })
+    await west.close()
+    const both = ['east:web/web1', 'west:web/web1']
+    const refused = await io.document('drain', 'all', ...both, ...config, ...SOON)
+    expect([refused.exitCode, east.adminMask(web1)]).toEqual([EXIT.unreachable, 0])
+    const waits = ['--on-unreachable', 'wait', '--timeout', '4s']
+    const ended = await io.document('drain', 'all', ...both, ...config, ...waits)
+    expect(ended.exitCode).toBe(EXIT.unreachable)
+    expect(east.adminMask(web1)).not.toBe(0)
+  })
+
+  test('take what onMissing says', async () => {
+    await using east = await fakeHaproxy()
+    await using west = await fakeHaproxy()
+    using io = new TestIo()
+    const config = await configured(io, { east, west }, { onMissing: 'skip' })
+    const seen = await io.document('status', 'all', ...config)
+    expect(seen.exitCode).toBe(EXIT.ok)
   })
 
   test('are named where one is mistyped', async () => {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -24,7 +24,7 @@ describe('a configuration', () => {
         big: { url: 'bigip+https://b1', passwordFile: 'secret', tls: { ca: 'ca.pem' } },
       },
       tickets: 'tickets',
-      onUnreachable: 'wait',
+      onMissing: 'fail',
     })
     expect(config).toEqual({
       balancers: {
@@ -36,8 +36,14 @@ describe('a configuration', () => {
         },
       },
       tickets: join(folder, 'tickets'),
-      onUnreachable: 'wait',
+      onMissing: 'fail',
     })
+  })
+
+  test('of the page is a configuration', () => {
+    const page = readFileSync(new URL('../../../docs/command.md', import.meta.url), 'utf8')
+    const [, text = ''] = /```json\n(\{\n {2}"\$schema"[\s\S]*?)```/.exec(page) ?? []
+    expect(Object.keys(read(JSON.parse(text) as object).config.balancers)).toEqual(['edge', 'big'])
   })
 
   test('an unknown field is named', () => {
