@@ -51,7 +51,7 @@ describe.concurrent.each(pairs('2.6', '3.0', '3.2', '3.4'))(
       expect(server).toBe('web1')
     })
 
-    test("a reload that fails after ready() is told, and ended by confirm: 'reload'", async () => {
+    test("a failed reload after ready() is told; confirm: 'reload' ends it", async () => {
       await using rig = await front(engine, api, DURABLE, WEIGHED, '', Infinity)
       const undone = async (lb: DrainableProvider): Promise<readonly string[]> => {
         await change(lb, { kind: 'hold', ref: WEB1, to: 'maint' })
