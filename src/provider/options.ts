@@ -63,29 +63,34 @@ export function missingMethods(value: unknown, methods: readonly string[]): read
 /** What an instance of a class has of its own, inherits, and tells by a getter, as a plain object. */
 function ofClass(names: readonly string[], value: unknown, subject: string): unknown {
   if (typeof value !== 'object' || Array.isArray(value) || isPlain(value)) return value
-  const given = value as Readonly<Record<string, unknown>> | null
+  const given = value as Given | null
   const keys = new Set(names)
   for (const key in given) keys.add(key)
   return given === null ? null : readKeys(given, [...keys], subject)
 }
 
-/** Options whose getters were called once, so that one that throws is the caller's error, with its words. */
+/** Options read once, also those in an option, so that a getter that throws is the caller's error, with its words. */
 function readAll(value: unknown, subject: string): unknown {
   if (!isPlain(value)) return value
-  return readKeys(value as Readonly<Record<string, unknown>>, Object.keys(value), subject)
+  const given = readKeys(value as Given, Object.keys(value), subject)
+  const read = Object.entries(given).map(([key, option]) => {
+    if (!isPlain(option)) return [key, option]
+    const inner = readKeys(option as Given, Object.keys(option), subject, `${key}.`)
+    return [key, isOptions(inner) ? inner : option]
+  })
+  return Object.fromEntries(read)
 }
 
-function readKeys(
-  given: Readonly<Record<string, unknown>>,
-  keys: readonly string[],
-  subject: string,
-): Readonly<Record<string, unknown>> {
+type Given = Readonly<Record<string, unknown>>
+
+/** @param path - what stands before each key, for the message */
+function readKeys(given: Given, keys: readonly string[], subject: string, path = ''): Given {
   const read = (key: string): unknown => {
     try {
       return given[key]
     } catch (cause) {
       const words = cause instanceof Error ? cause.message : String(cause)
-      const message = `${subject}: ${quote(key)}: its getter threw '${quote(words)}'`
+      const message = `${subject}: ${quote(path + key)}: its getter threw '${quote(words)}'`
       throw new DrainableError('INVALID_OPTIONS', message, { cause })
     }
   }

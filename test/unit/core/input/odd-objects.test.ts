@@ -10,6 +10,7 @@ import {
   startDrain,
   type Ticket,
 } from 'drainable'
+import { f5Bigip } from 'drainable/f5-bigip'
 import { fakeClock, fakeProvider } from 'drainable/testing'
 import { json } from '../balancer.js'
 
@@ -67,6 +68,21 @@ test('a getter that throws is INVALID_OPTIONS with its words', async () => {
     code: 'INVALID_OPTIONS',
     message: "drain(): timeout: its getter threw 'no configuration yet'",
   })
+})
+
+test('a getter in an option that throws is named by its path', () => {
+  const tls = {
+    get ca(): never {
+      throw new Error('the vault is sealed')
+    },
+  }
+  const options = { url: 'https://lb.example', username: 'u', password: 'p', tls }
+  expect(() => f5Bigip(options)).toThrow(
+    expect.objectContaining({
+      code: 'INVALID_OPTIONS',
+      message: "f5Bigip(): tls.ca: its getter threw 'the vault is sealed'",
+    }),
+  )
 })
 
 describe('keys that are no function', () => {
