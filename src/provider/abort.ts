@@ -104,11 +104,17 @@ export function askOption<T>(
 /** A call is named by `why()` from then on, in milliseconds. */
 const SAID_AFTER = 1_000
 
+/** What `why()` says of a call without an answer beside who does not answer. */
+const HINT = {
+  ticket: 'a first change waits for it up to 30 s, later ones up to 2 s',
+  lease: 'check its engine: without the lease the roll changes nothing more',
+}
+
 /** The calls that have no answer yet: `why()` names the one that is waited for longest. */
 export class Waits {
   readonly #clock: Clock
   readonly #open = new Set<{
-    readonly code: 'ticket' | 'lease'
+    readonly code: keyof typeof HINT
     readonly peer: () => string
     readonly since: number
   }>()
@@ -118,7 +124,7 @@ export class Waits {
   }
 
   /** Begins one; the returned function ends it. */
-  begin(code: 'ticket' | 'lease', peer: () => string): () => void {
+  begin(code: keyof typeof HINT, peer: () => string): () => void {
     const one = { code, peer, since: this.#clock.now() }
     this.#open.add(one)
     return () => void this.#open.delete(one)
@@ -131,10 +137,7 @@ export class Waits {
     const waited = this.#clock.now() - oldest.since
     if (waited < SAID_AFTER) return undefined
     const { code, peer } = oldest
-    return {
-      code,
-      text: `${peer()} has not answered for ${formatDuration(waited)}`,
-      hint: 'a first change waits for it up to 30 s, later ones up to 2 s',
-    }
+    const text = `${peer()} has not answered for ${formatDuration(waited)}`
+    return { code, text, hint: HINT[code] }
   }
 }

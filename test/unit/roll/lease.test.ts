@@ -53,6 +53,22 @@ describe('a roll under a lease', () => {
     expect((await clock.runUntil(resumed.done)).outcome).toBe('done')
   })
 
+  test('names a lease that does not answer in why()', async () => {
+    const { clock, lb } = setUp(3)
+    const silent = () => new Promise<never>(() => undefined)
+    const lease = Object.assign(fakeLease({ clock }), { acquire: silent })
+    const run = startRoll(lb, web, { act: actor(clock).act, clock, lease })
+    await clock.advance(3_000)
+    expect(run.why()).toMatchObject([
+      {
+        code: 'lease',
+        text: 'the lease fake lease has not answered for 3 s',
+        hint: 'check its engine: without the lease the roll changes nothing more',
+      },
+    ])
+    await clock.runUntil(run.close(), 10_000)
+  })
+
   test('is refused with the holder named before it asks the balancer', async () => {
     const { clock, lb } = setUp(3)
     const lease = fakeLease({ clock })
