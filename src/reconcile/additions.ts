@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { SeenLook } from '../core/runner/look/look.js'
 import type { LeaseTerm } from '../core/lease/permit.js'
-import { askStore, FIRST_ANSWER, StoreCalls } from '../core/tickets/calls.js'
+import { askedFirst, askStore, FIRST_ANSWER, StoreCalls } from '../core/tickets/calls.js'
 import { parseStored, type TicketStore } from '../core/tickets/store.js'
 import { canonicalAddress } from '../provider/address.js'
 import { wallOf, type Clock } from '../provider/clock.js'
@@ -76,7 +76,7 @@ export class Additions {
   /** What earlier controllers have added to these pools. @throws what the store threw; `signal.reason` */
   async load(pools: readonly string[], signal: AbortSignal): Promise<void> {
     const { clock, lateBound, store, provider } = this.#spec
-    const calls = new StoreCalls(store, { clock, limit: FIRST_ANSWER, signals: [signal] })
+    const calls = new StoreCalls(store, askedFirst({ clock, signal }))
     await Promise.all(
       pools.map(async (name) => {
         const pool = this.#poolOf(name)

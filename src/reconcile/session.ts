@@ -4,7 +4,7 @@ import { tellLedgers } from '../core/runner/balancer/ledgers.js'
 import type { Look, SeenLook } from '../core/runner/look/look.js'
 import { readingsOf } from '../core/runner/look/readings.js'
 import { schedulerOf, type Scheduler, type Subscription } from '../core/runner/look/scheduler.js'
-import { FIRST_ANSWER } from '../core/tickets/calls.js'
+import { askedFirst } from '../core/tickets/calls.js'
 import type { TicketStore } from '../core/tickets/store.js'
 import type { Ticket } from '../core/tickets/ticket.js'
 import { planWithWishes, type WishedPlan } from '../endpoints/plan/plan-changes.js'
@@ -178,8 +178,7 @@ export class Session {
 
   #recover(): Promise<Map<string, Ticket>> {
     const { tickets, provider, options, fault, subject } = this.#spec
-    const { clock } = options.policy
-    const asked = { clock, limit: FIRST_ANSWER, signals: [this.#stop.signal] }
+    const asked = askedFirst({ clock: options.policy.clock, signal: this.#stop.signal })
     return recoverTickets(tickets, provider, options.pools, asked, (_, error) =>
       fault(toDrainableError(error, provider.name, subject)),
     )

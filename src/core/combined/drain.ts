@@ -6,7 +6,7 @@ import { formatRef } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
 import type { DrainEvent } from '../events.js'
 import { CALL_LIMIT } from '../runner/look/call.js'
-import type { Asked } from '../tickets/calls.js'
+import { askedFirst, type Asked } from '../tickets/calls.js'
 import { keptTicket } from '../tickets/read-tickets.js'
 import { belongsTo, refuseRoll, type Ticket } from '../tickets/ticket.js'
 import { deadlineOf, newDrainRun, resumedRun } from '../verbs/drain-run.js'
@@ -54,8 +54,8 @@ export function drainCombined(
       const until = startedAt + (data.timeout ?? Infinity)
       const found = { clock, signal, limit, ...(waits ? { until, away } : {}) }
       const divided = await divide(target, parts, subject, found)
-      const waiting = (): (() => void) => unanswered.begin('ticket', () => 'the ticket store')
-      await checkEarlier(policy, divided, provider, { clock, limit, signals: [signal], waiting })
+      const asked = askedFirst({ clock, signal, limit, waits: unanswered })
+      await checkEarlier(policy, divided, provider, asked)
       const into = { store, onTicket, whole, clock, waits: unanswered }
       shared = new SharedTicket({ id, provider, parts, waiting: divided, ...into })
       return divided

@@ -6,7 +6,7 @@ import { onEach } from '../combined/each.js'
 import { partsOf, type Parts } from '../combined/parts.js'
 import { tagError, tagRef } from '../combined/tag.js'
 import { SharedTicket } from '../combined/ticket.js'
-import { FIRST_ANSWER } from '../tickets/calls.js'
+import { askedFirst } from '../tickets/calls.js'
 import type { WholeTicket } from '../tickets/writing/writer.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
 import { parseTarget, type Target } from '../verbs/target.js'
@@ -92,9 +92,7 @@ async function earlierOf(
   provider: DrainableProvider,
 ): Promise<readonly DrainableError[]> {
   try {
-    const { clock, signal } = resolved
-    const signals = signal === undefined ? [] : [signal]
-    await checkEarlier(resolved, keys, provider, { clock, limit: FIRST_ANSWER, signals })
+    await checkEarlier(resolved, keys, provider, askedFirst(resolved))
     return []
   } catch (thrown) {
     return [toDrainableError(thrown, provider.name, 'plan()')]

@@ -6,7 +6,7 @@ import { parseRoll, type RollOptions, type RollSettings } from '../roll/options.
 import { checkTargets, refuseEarlier, refuseUnchecked } from '../roll/refuse.js'
 import { findServers, type RollTarget, type Server } from '../roll/servers.js'
 import { Spread, type ServerPlace } from '../roll/spread.js'
-import { FIRST_ANSWER } from '../tickets/calls.js'
+import { askedFirst } from '../tickets/calls.js'
 import type { RollData } from '../tickets/ticket.js'
 import type { Policy } from '../verbs/policy.js'
 import { expectation, sort, toPlan, type DrainPlan, type Sorted } from './assemble.js'
@@ -106,9 +106,7 @@ async function refusalsOf(
       refused.push(toDrainableError(thrown, 'plan', subject))
     }
   }
-  const { clock, signal } = policy
-  const asked = { clock, limit: FIRST_ANSWER, signals: signal === undefined ? [] : [signal] }
-  await attempt(() => refuseEarlier(policy, policy.id, asked, subject))
+  await attempt(() => refuseEarlier(policy, policy.id, askedFirst(policy), subject))
   await attempt(() => refuseUnchecked(servers, data, subject))
   return refused
 }

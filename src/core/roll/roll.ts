@@ -5,7 +5,7 @@ import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { RollReport } from '../../provider/report.js'
 import { partsOf } from '../combined/parts.js'
-import { FIRST_ANSWER, type Asked } from '../tickets/calls.js'
+import { askedFirst } from '../tickets/calls.js'
 import type { TicketHead } from '../tickets/writing/keeper.js'
 import { judgeOwner, ownerHere } from '../tickets/owner.js'
 import { checkTicket, parseTicket, type RollData, type Ticket } from '../tickets/ticket.js'
@@ -159,7 +159,7 @@ export function resumeRoll(
       term = await takeLease(call.lease, policy, { signal: aborted, waits }, subject, (text) =>
         say(first === undefined ? [] : [{ code: 'lease', ref: first, text }]),
       )
-      const asked = askedOf(policy, aborted, waits)
+      const asked = askedFirst({ clock: policy.clock, signal: aborted, waits })
       const left =
         term === undefined ? servers : thaw(await newestRoll(tickets, asked, known, data, subject))
       const { plan } = data
@@ -189,8 +189,8 @@ function begin(
     let term: Term | undefined
     try {
       term = await takeLease(lease, policy, { signal, waits }, subject)
-      await refuseEarlier(policy, id, askedOf(policy, signal, waits), subject)
       const call = { clock: policy.clock, signal }
+      await refuseEarlier(policy, id, askedFirst({ ...call, waits }), subject)
       const found = await findServers(provider, targets, call, settings.grouping, subject)
       const plan = settings.planFor(found.length, subject)
       refuseUnchecked(found, plan, subject)
@@ -247,12 +247,6 @@ function prepared(
   const marked = term === undefined ? head : { ...head, lease: term.mark }
   const ledger = new RollLedger(marked, { plan, servers }, { store, onTicket }, clock, waits)
   return { ledger, leave, term, spread: Spread.of(provider, clock, data.keepReady, servers) }
-}
-
-/** How a store is asked before anything is changed. */
-function askedOf({ clock }: ResolvedPolicy, signal: AbortSignal, waits: Waits): Asked {
-  const waiting = (): (() => void) => waits.begin('ticket', () => 'the ticket store')
-  return { clock, limit: FIRST_ANSWER, signals: [signal], waiting }
 }
 
 function headOf(

@@ -1,6 +1,6 @@
-import { abortable } from '../../provider/abort.js'
+import { abortable, within, type Bound, type Waits } from '../../provider/abort.js'
+import type { Clock } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
-import { within, type Bound } from '../../provider/abort.js'
 import type { TicketStore } from './store.js'
 import { lineOf } from './writing/line.js'
 
@@ -13,11 +13,35 @@ export const LATER_ANSWER = 2_000
 /** How a store is asked. */
 export type Asked = Pick<Bound, 'clock' | 'limit' | 'signals' | 'waiting'>
 
+/** The store, for people. */
+export const STORE = 'the ticket store'
+
+/** How a store is asked before anything is changed. */
+export function askedFirst({
+  clock,
+  signal,
+  limit = FIRST_ANSWER,
+  waits,
+}: {
+  readonly clock: Clock
+  readonly signal: AbortSignal | undefined
+  readonly limit?: number
+  /** Told that it is waited for. */
+  readonly waits?: Waits | undefined
+}): Asked {
+  return {
+    clock,
+    limit,
+    signals: signal === undefined ? [] : [signal],
+    waiting: waits && (() => waits.begin('ticket', () => STORE)),
+  }
+}
+
 /** The bound of a call of a store. */
 export function storeBound(asked: Asked): Bound {
   return {
     ...asked,
-    peer: () => 'the ticket store',
+    peer: () => STORE,
     late: (words) => new DrainableError('TICKET_INVALID', words, { retryable: true }),
   }
 }

@@ -4,7 +4,7 @@ import type { MemberRef } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import { parseOptions } from '../../provider/options.js'
-import { FIRST_ANSWER } from '../tickets/calls.js'
+import { askedFirst } from '../tickets/calls.js'
 import { readTickets, type OnUnreadable } from '../tickets/read-tickets.js'
 import type { TicketStore } from '../tickets/store.js'
 import { drainsOf, type Ticket, type TicketMember } from '../tickets/ticket.js'
@@ -67,7 +67,7 @@ export async function heldMembers(
   const signal = given.signal ?? new AbortController().signal
   signal.throwIfAborted()
   const onUnreadable = given.onUnreadable as OnUnreadable | undefined
-  const asked = { clock: systemClock, limit: FIRST_ANSWER, signals: [signal] }
+  const asked = askedFirst({ clock: systemClock, signal })
   const tickets = await readTickets(store, asked, subject, onUnreadable)
   signal.throwIfAborted()
   const held = tickets

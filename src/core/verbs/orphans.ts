@@ -18,7 +18,7 @@ import { leaseSchema } from '../lease/lease-option.js'
 import { LeaseJudge } from '../lease/judge-owner.js'
 import { isSame, owedOf } from '../tickets/owed.js'
 import { thawMember } from '../tickets/thaw.js'
-import { FIRST_ANSWER } from '../tickets/calls.js'
+import { askedFirst } from '../tickets/calls.js'
 import { readTickets, type OnUnreadable } from '../tickets/read-tickets.js'
 import { belongsTo, drainsOf, type Ticket, type TicketMember } from '../tickets/ticket.js'
 import { callSchema, checkProvider, fn, isProvider, type Call } from './call.js'
@@ -108,8 +108,7 @@ export async function findOrphans(
   const onUnreadable = given.onUnreadable as OnUnreadable | undefined
   const signal = given.signal ?? new AbortController().signal
   signal.throwIfAborted()
-  const asked = { clock, limit: FIRST_ANSWER, signals: [signal] }
-  const tickets = await readTickets(store, asked, subject, onUnreadable)
+  const tickets = await readTickets(store, askedFirst({ clock, signal }), subject, onUnreadable)
   const judge = new LeaseJudge(given.lease, clock, subject, signal)
   const left: Pick<Orphan, 'ticket' | 'owner'>[] = []
   for (const ticket of tickets) {

@@ -5,6 +5,7 @@ import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { lacksEffect } from '../machine/ledger/changes.js'
 import { initialState, type DrainState } from '../machine/state.js'
+import { askedFirst } from '../tickets/calls.js'
 import { keptTicket } from '../tickets/read-tickets.js'
 import { readingsOf } from '../runner/look/readings.js'
 import { hasRead, type SeenLook } from '../runner/look/look.js'
@@ -170,8 +171,7 @@ export async function inheritTicket(
   const inherited = new Map<string, Inherited>()
   const { tickets: store, whole, id } = resolved
   if (id === undefined) return inherited
-  const waiting = waits && (() => waits.begin('ticket', () => 'the ticket store'))
-  const asked = { clock: scheduler.clock, limit: limit(), signals: [signal], waiting }
+  const asked = askedFirst({ clock: scheduler.clock, signal, limit: limit(), waits })
   const old = await (whole === undefined
     ? store && keptTicket(store, id, asked)
     : whole.earlier?.(asked))

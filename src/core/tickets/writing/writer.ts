@@ -2,9 +2,8 @@ import type { Clock } from '../../../provider/clock.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { Why } from '../../../provider/report.js'
 import { wordsOf } from '../../../provider/thrown.js'
-import { abortable } from '../../../provider/abort.js'
-import { Waits, within, type Bound } from '../../../provider/abort.js'
-import { LATER_ANSWER, storeBound, type Asked } from '../calls.js'
+import { abortable, Waits, within, type Bound } from '../../../provider/abort.js'
+import { LATER_ANSWER, STORE, storeBound, type Asked } from '../calls.js'
 import { dropTicket, saveTicket } from '../saved.js'
 import type { TicketStore } from '../store.js'
 import type { Ticket } from '../ticket.js'
@@ -92,7 +91,7 @@ export class TicketWriter {
     const { store, onTicket, whole } = this.#targets
     if (whole !== undefined) return whole.peer
     const isListener = this.#isTelling || store === undefined
-    return isListener && onTicket !== undefined ? 'onTicket' : 'the ticket store'
+    return isListener && onTicket !== undefined ? 'onTicket' : STORE
   }
 
   /** What is wrong with it; undefined if nothing is. The writing of a part is explained by the whole ticket. */
