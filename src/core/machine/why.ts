@@ -94,9 +94,10 @@ function explainChanges(state: DrainState, wallOffset: number, say: Say): void {
   if (hold.refusal !== null) {
     const { change, error } = hold.refusal
     // A change is not sent before its ticket is saved, so the balancer was not asked.
-    const how = error.code === 'TICKET_INVALID' ? 'was not sent' : 'was refused by the balancer'
+    const isUnsent = error.code === 'TICKET_INVALID'
+    const how = isUnsent ? 'was not sent' : 'was refused by the balancer'
     say('refused', `${name}: '${change.kind}' ${how}: ${error.message}`, {
-      hint: error.retryable ? 'it is tried again' : 'it is not tried again',
+      hint: error.retryable && !isUnsent ? 'it is tried again' : 'it is not tried again',
     })
   }
   if (hold.atMinimum) {

@@ -11,6 +11,7 @@ import { toDrainableError, wordsOf } from '../../provider/thrown.js'
 import { partsOf } from '../combined/parts.js'
 import type { DrainHandle } from '../runner/handle.js'
 import { toError } from '../runner/report.js'
+import { notKept } from '../tickets/calls.js'
 import type { Ticket } from '../tickets/ticket.js'
 import { openAny } from '../verbs/drain.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
@@ -331,7 +332,7 @@ export class OneServer {
       server.state = 'draining'
       signal.throwIfAborted()
       if (isDrainableError(thrown, 'NOT_LEADER')) throw thrown
-      return unsaved(thrown)
+      return notKept('saved', thrown)
     }
   }
 
@@ -347,7 +348,7 @@ export class OneServer {
     } catch (thrown) {
       if (isDrainableError(thrown, 'NOT_LEADER')) throw thrown
       if (!signal.aborted)
-        emit({ type: 'fault', at: stamp(), ref: this.#ref, error: unsaved(thrown) })
+        emit({ type: 'fault', at: stamp(), ref: this.#ref, error: notKept('saved', thrown) })
     }
   }
 
@@ -363,11 +364,6 @@ export class OneServer {
     const name = formatRef(this.#ref)
     return address === null ? name : `${name} (${quote(address)})`
   }
-}
-
-function unsaved(cause: unknown): DrainableError {
-  const words = `the ticket could not be saved: ${wordsOf(cause)}`
-  return new DrainableError('TICKET_INVALID', words, { cause })
 }
 
 /** How an undo ends where nothing of ours is left on the member. */

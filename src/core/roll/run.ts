@@ -1,11 +1,11 @@
 import { abortable, Waits } from '../../provider/abort.js'
 import { pause, wallOf, type Clock } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
-import { DrainableError } from '../../provider/error.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
 import type { RollReport, Why } from '../../provider/report.js'
 import { toDrainableError } from '../../provider/thrown.js'
 import type { Term } from '../lease/leadership.js'
-import { FIRST_ANSWER } from '../tickets/calls.js'
+import { FIRST_ANSWER, notKept } from '../tickets/calls.js'
 import type { Ticket } from '../tickets/ticket.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
 import type { RollEvent } from './events.js'
@@ -362,7 +362,10 @@ export class RollRun {
     const isDone = report.outcome === 'done'
     await (isDone ? ledger.drop() : ledger.save()).catch((cause: unknown) => {
       const [ref = { pool: '*', member: '*' }] = ledger.servers[0]?.refs ?? []
-      this.#spec.emit({ type: 'fault', at: this.#stamp(), ref, error: this.#toError(cause) })
+      const error = isDrainableError(cause, 'NOT_LEADER')
+        ? cause
+        : notKept(isDone ? 'deleted' : 'saved', cause)
+      this.#spec.emit({ type: 'fault', at: this.#stamp(), ref, error })
     })
     await term?.release()
     leave()

@@ -4,9 +4,7 @@ import { owesUndo } from '../machine/ledger/owner.js'
 import { ownOf, type DrainState } from '../machine/state.js'
 import { leaveTicket } from './balancer/balancer.js'
 import { forgetTicket, leaveTicketBehind } from './balancer/left-tickets.js'
-import { DrainableError } from '../../provider/error.js'
-import { wordsOf } from '../../provider/thrown.js'
-import { LATER_ANSWER } from '../tickets/calls.js'
+import { LATER_ANSWER, notKept } from '../tickets/calls.js'
 import { settledWithin } from './look/call.js'
 import type { RunState } from './run-state.js'
 
@@ -64,8 +62,7 @@ async function dropTicket(run: RunState): Promise<void> {
   try {
     await run.keeper?.drop(LATER_ANSWER)
   } catch (cause) {
-    const words = `the ticket could not be deleted: ${wordsOf(cause)}`
-    run.fault(new DrainableError('TICKET_INVALID', words, { cause }))
+    run.fault(notKept('deleted', cause))
   }
 }
 

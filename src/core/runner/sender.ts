@@ -1,13 +1,12 @@
 import type { Change, ChangeResult, MemberRef } from '../../provider/contract.js'
-import { DrainableError } from '../../provider/error.js'
+import type { DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import type { Permit } from '../lease/permit.js'
 import { isLetGo, type DrainState } from '../machine/state.js'
-import { FIRST_ANSWER, LATER_ANSWER } from '../tickets/calls.js'
+import { FIRST_ANSWER, LATER_ANSWER, notKept } from '../tickets/calls.js'
 import type { TicketKeeper } from '../tickets/writing/keeper.js'
 import type { MemberChange, Members } from './members.js'
 import type { Scheduler } from './look/scheduler.js'
-import { wordsOf } from '../../provider/thrown.js'
 
 /** How long after a failed write the ticket is written again, in milliseconds: doubled with each failure. */
 const SAVE_AGAIN = 1_000
@@ -107,7 +106,7 @@ export class Sender {
     } catch (cause) {
       this.#unsavedAt = null
       this.#failures += 1
-      this.#fault(unsaved(cause))
+      this.#fault(notKept('saved', cause))
     }
   }
 
@@ -125,7 +124,7 @@ export class Sender {
     try {
       await this.#keep(wished)
     } catch (cause) {
-      this.#notKept(wished, unsaved(cause))
+      this.#notKept(wished, notKept('saved', cause))
     }
     if (signal().aborted) return
     // The store can be slow: changes that were given up meanwhile must not be sent any more.
@@ -207,11 +206,6 @@ export class Sender {
     this.#said = error.message
     this.#options.fault(error)
   }
-}
-
-function unsaved(cause: unknown): DrainableError {
-  const words = wordsOf(cause)
-  return new DrainableError('TICKET_INVALID', `the ticket could not be saved: ${words}`, { cause })
 }
 
 function isStillWished(members: Members, key: string, change: Change): boolean {

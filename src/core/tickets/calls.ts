@@ -1,6 +1,7 @@
 import { abortable, within, type Bound, type Waits } from '../../provider/abort.js'
 import type { Clock } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { wordsOf } from '../../provider/thrown.js'
 import type { TicketStore } from './store.js'
 import { lineOf } from './writing/line.js'
 
@@ -116,6 +117,13 @@ export class StoreCalls {
       lineOf(this.#store, key).change(call, (ending) => abortable(ending, signal)),
     )
   }
+}
+
+/** Why a ticket could not be saved or deleted; `retryable` where only the answer is missing. */
+export function notKept(verb: 'saved' | 'deleted', cause: unknown): DrainableError {
+  const retryable = isDrainableError(cause, 'TICKET_INVALID') && cause.retryable
+  const words = `the ticket could not be ${verb}: ${wordsOf(cause)}`
+  return new DrainableError('TICKET_INVALID', words, { cause, retryable })
 }
 
 /** Whether a store says that what it has under a key is damaged, and not that it gave no answer. */

@@ -67,3 +67,21 @@ test('why() of a roll names the store that does not answer', async () => {
   ])
   await clock.runUntil(run.close(), 10_000)
 })
+
+test('a roll whose ticket can not be deleted at its end says so', async () => {
+  const { clock, lb } = setUp(3)
+  const tickets = { ...jsonStore(), delete: () => Promise.reject(new Error('disk full')) }
+  const faults: object[] = []
+  const run = startRoll(lb, web, {
+    act: () => Promise.resolve(),
+    clock,
+    tickets,
+    onEvent: (event) => {
+      if (event.type === 'fault') faults.push(event.error)
+    },
+  })
+  expect((await clock.runUntil(run.done, 300_000)).outcome).toBe('done')
+  expect(faults).toMatchObject([
+    { code: 'TICKET_INVALID', message: 'the ticket could not be deleted: disk full' },
+  ])
+})

@@ -60,3 +60,22 @@ test('why() of a drain whose store hangs names the store, not the balancer', asy
   )
   expect(lb.requests.filter(({ verb }) => verb === 'apply')).toEqual([])
 })
+
+test.each<[string, Partial<TicketStore>, boolean]>([
+  ['gives no answer can', { set: () => new Promise(() => undefined) }, true],
+  ['fails can not', { set: () => Promise.reject(new Error('disk full')) }, false],
+])('a drain whose store %s be tried again', async (_, store, retryable) => {
+  const clock = fakeClock()
+  const lb = fakeProvider({ pools: { web: ['web1', 'web2'] }, clock })
+  const tickets: TicketStore = {
+    get: () => Promise.resolve(undefined),
+    set: () => Promise.resolve(true),
+    delete: () => Promise.resolve(true),
+    ...store,
+  }
+  const run = startDrain(lb, { pool: 'web', member: 'web1' }, { clock, tickets, timeout: '2m' })
+  const { error, members } = await clock.runUntil(run.done)
+  expect(error ?? members[0]?.error).toMatchObject({ code: 'TICKET_INVALID', retryable })
+  // The drain has ended: it does not try again itself.
+  expect(members[0]?.why[0]?.hint).toBe('it is not tried again')
+})

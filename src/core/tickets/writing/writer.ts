@@ -1,9 +1,8 @@
 import type { Clock } from '../../../provider/clock.js'
-import { DrainableError } from '../../../provider/error.js'
+import type { DrainableError } from '../../../provider/error.js'
 import type { Why } from '../../../provider/report.js'
-import { wordsOf } from '../../../provider/thrown.js'
 import { abortable, Waits, within, type Bound } from '../../../provider/abort.js'
-import { LATER_ANSWER, STORE, storeBound, type Asked } from '../calls.js'
+import { LATER_ANSWER, notKept, STORE, storeBound, type Asked } from '../calls.js'
 import { dropTicket, saveTicket } from '../saved.js'
 import type { TicketStore } from '../store.js'
 import type { Ticket } from '../ticket.js'
@@ -186,8 +185,7 @@ export class TicketWriter {
       await within(this.#bound({ clock: this.#clock, limit }), () => done)
       this.#failure = undefined
     } catch (cause) {
-      const words = `the ticket could not be ${verb}: ${wordsOf(cause)}`
-      this.#failure = new DrainableError('TICKET_INVALID', words, { cause })
+      this.#failure = notKept(verb, cause)
       throw cause
     }
   }
