@@ -160,7 +160,8 @@ export interface LoadScope {
   /**
    * `false`: the last change sent to this process is not in force yet, whatever `admin` says (Envoy: the newest set
    * was not acknowledged, or has no effect yet; Citrix ADC: the numbers are from before the change). It does not
-   * compare with the wanted state: `admin` is for that. `true` of an unread one: only its numbers are missing. Default: true if read.
+   * compare with the wanted state: `admin` is for that. `true` of an unread one: only its numbers are missing. Default:
+   * true if read.
    */
   readonly inForce?: boolean
   /**

@@ -10,8 +10,8 @@ export interface DesiredMember {
   /**
    * The member's name. With an address, the address decides which member is meant, and the name is used only to add
    * one: under another name that begins the same, if a member at another address has it. Without an address, the name
-   * decides. Of several entries that mean one member, the state that wants most of
-   * it counts: `serve` before `drain` before `absent`. `set()` of a reconciler refuses that for entries by name alone.
+   * decides. Of several entries that mean one member, the state that wants most of it counts: `serve` before `drain`
+   * before `absent`. `set()` of a reconciler refuses that for entries by name alone.
    */
   readonly member?: string
   /** Its address; IPv6 in any spelling. Not its name: no name is resolved, and a reconciler refuses it. */

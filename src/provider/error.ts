@@ -32,9 +32,11 @@ export type ErrorCode =
    */
   | 'UNSUPPORTED'
   /**
-   * Nothing answers at the balancer's address, or it stopped answering before the drain could end. Or a process of it has not taken that a member was opened.
+   * Nothing answers at the balancer's address, or it stopped answering before the drain could end. Or a process of it
+   * has not taken that a member was opened.
    *
-   * Check address, socket path, network and TLS, of the named process too. A member that was already held stays held; its ticket resumes or restores the drain.
+   * Check address, socket path, network and TLS, of the named process too. A member that was already held stays held;
+   * its ticket resumes or restores the drain.
    */
   | 'UNREACHABLE'
   /**
@@ -145,7 +147,8 @@ export type ErrorCode =
    * A ticket is damaged, belongs to another balancer, or has an id that still holds other members. Or the store or
    * `onTicket` that is to keep it failed or did not answer; `retryable` is then true where only the answer is missing.
    *
-   * Give the right provider, another `id`, or `restore()` the old ticket first. If the message names the store, repair it.
+   * Give the right provider, another `id`, or `restore()` the old ticket first. If the message names the store, repair
+   * it.
    */
   | 'TICKET_INVALID'
   /**

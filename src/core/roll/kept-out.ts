@@ -21,7 +21,7 @@ export class KeptOut {
   constructor(server: ServerState, drain: Ticket, context: RollContext) {
     this.#server = server
     this.#context = context
-    const { provider, subject, policy, emit } = context
+    const { provider, subject, policy, emit, ledger } = context
     const resolved: ResolvedPolicy = {
       ...policy,
       data: { ...policy.data, ...WAITING },
@@ -32,12 +32,7 @@ export class KeptOut {
       },
       tickets: undefined,
       onTicket: undefined,
-      whole: {
-        get peer() {
-          return context.ledger.peer
-        },
-        save: (ticket, limit) => this.#keep(ticket, drain, limit),
-      },
+      whole: ledger.part((ticket, limit) => this.#keep(ticket, drain, limit)),
     }
     this.#handle = openResumed(provider, { ...drain, deadline: null }, resolved, subject).handle
   }

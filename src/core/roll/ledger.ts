@@ -7,7 +7,7 @@ import { LATER_ANSWER } from '../tickets/calls.js'
 import { stampOf } from '../tickets/host.js'
 import type { TicketHead } from '../tickets/writing/keeper.js'
 import type { RollData, RolledServer, Ticket } from '../tickets/ticket.js'
-import { TicketWriter, type TicketTargets } from '../tickets/writing/writer.js'
+import { TicketWriter, type TicketTargets, type WholeTicket } from '../tickets/writing/writer.js'
 
 /** One server of a roll, as the roll knows it now. */
 export interface ServerState {
@@ -46,11 +46,6 @@ export class RollLedger {
     this.#clock = clock
   }
 
-  /** See {@link TicketWriter.peer}. */
-  get peer(): string {
-    return this.#writer.peer
-  }
-
   /** See {@link TicketWriter.why}. */
   get why(): Omit<Why, 'ref'> | undefined {
     return this.#writer.why
@@ -70,6 +65,17 @@ export class RollLedger {
   /** Writes the ticket; rejects where the store or `onTicket` failed, or did not answer. */
   save(limit = LATER_ANSWER): Promise<void> {
     return this.#writer.save(() => this.ticket(), limit)
+  }
+
+  /** Where a server's drain keeps its own ticket: in this one. */
+  part(save: WholeTicket['save']): WholeTicket {
+    const writer = this.#writer
+    return {
+      get peer() {
+        return writer.peer
+      },
+      save,
+    }
   }
 
   /** Forgets the ticket: there is nothing to go on with, nor to undo. */

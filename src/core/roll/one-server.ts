@@ -157,12 +157,7 @@ export class OneServer {
       onEvent: emit,
       tickets: undefined,
       onTicket: undefined,
-      whole: {
-        get peer() {
-          return ledger.peer
-        },
-        save: (ticket, limit) => this.#keep(ticket, limit),
-      },
+      whole: ledger.part((ticket, limit) => this.#keep(ticket, limit)),
     }
     const { drain } = server
     const knows = drain !== null && (drain.members.length > 0 || partsOf(provider) !== undefined)

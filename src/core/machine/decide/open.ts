@@ -279,7 +279,7 @@ export function forgetChanges(draft: Draft): void {
   draft.hold({ changes: [], incarnations: null, refusal: null })
 }
 
-/** How long after a refusal the floor is asked again, in milliseconds. */
+/** How long after a hold was undone for the floor it is asked again, in milliseconds. */
 const ASK_AGAIN = 250
 
 function fail(draft: Draft, goal: OpenGoal, words: string): void {
