@@ -210,7 +210,7 @@ function change(draft: Draft, goal: OpenGoal, own: AdminState, to: AdminState): 
   }
   const repeat = draft.state.hold.losses + draft.state.hold.refusals > 0
   if (!send(draft, restore)) giveUp(draft, goal)
-  else if (!repeat) draft.set({ goal: { ...goal, tries: goal.tries + 1 } })
+  else draft.set({ goal: { ...goal, takenBy: null, tries: goal.tries + (repeat ? 0 : 1) } })
 }
 
 /**
@@ -231,11 +231,16 @@ function arrived(draft: Draft, goal: OpenGoal, reading: PresentReading, to: Admi
     giveUp(draft, goal)
     return
   }
-  const now = draft.state.goal
-  if (now.kind !== 'open') return
+  const { goal: met } = draft.state
+  if (met.kind !== 'open') return
   const rest = untaken(reading, to)
-  if (rest.length > 0) awaitTaken(draft, now, rest)
-  else if (now.mustBeHealthy && !isHealthy(draft, now, reading)) giveUp(draft, now)
+  if (rest.length > 0) {
+    awaitTaken(draft, met, rest)
+    return
+  }
+  const now = { ...met, takenBy: null }
+  draft.set({ goal: now })
+  if (now.mustBeHealthy && !isHealthy(draft, now, reading)) giveUp(draft, now)
   else done(draft, now)
 }
 

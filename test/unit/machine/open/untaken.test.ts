@@ -33,6 +33,39 @@ describe('an undo that processes do not take', () => {
     expect(run.outcome).toBe('unreachable')
   })
 
+  test('has 30 s anew for a process that lost it after all had taken it', () => {
+    const run = held({ scopes: { w2: { inForce: true } } }).look()
+    run
+      .open({ until: run.now + 600_000, mustBeHealthy: true })
+      .look()
+      .answer()
+      .set({ health: 'down' })
+    run.scope('w2', { inForce: false }).look()
+    run.scope('w2', { inForce: true }).look({ after: 5_000 })
+    run.scope('w2', { inForce: false }).look({ after: 30_000 })
+    expect(run.outcome).toBe(null)
+    run.look({ after: 29_999 })
+    expect(run.outcome).toBe(null)
+    run.look({ after: 1 })
+    expect(run.outcome).toBe('unreachable')
+  })
+
+  test('has 30 s anew after a reload, once it is opened again', () => {
+    const run = held({ scopes: { w2: { inForce: true } } }).look()
+    run
+      .open({ of: 'anybody', until: run.now + 600_000 })
+      .look()
+      .answer()
+    run.scope('w2', { inForce: false }).look()
+    run.set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look({ after: 20_000 }).answer()
+    run.look({ after: 10 })
+    const again = run.now
+    run.look({ after: 29_999 })
+    expect(run.outcome).toBe(null)
+    run.look({ after: 1 })
+    expect([run.outcome, run.now - again]).toEqual(['unreachable', 30_000])
+  })
+
   test('names three processes', () => {
     const run = opened(3).look({ after: 30_000 })
     expect(run.error?.message).toContain(
