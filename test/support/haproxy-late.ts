@@ -29,8 +29,9 @@ export interface Pieces {
 
 export interface LateOptions {
   readonly engine: Engine
-  /** Options of server s1. */
+  /** Options of the servers. */
   readonly s1?: string
+  readonly s2?: string
   /** More lines of the `global` section. */
   readonly global?: string
 }
@@ -49,7 +50,7 @@ export class LateThread implements AsyncDisposable {
     this.s2 = s2
   }
 
-  static async start({ engine, s1 = '', global = '' }: LateOptions): Promise<LateThread> {
+  static async start({ engine, s1 = '', s2 = '', global = '' }: LateOptions): Promise<LateThread> {
     const haproxy = await Haproxy.start({
       engine,
       config: (port, dir) => {
@@ -72,7 +73,7 @@ frontend f_busy
 backend web
   cookie SRV insert
   server s1 127.0.0.1:${port('s1')} cookie s1 ${s1}
-  server s2 127.0.0.1:${port('s2')} cookie s2
+  server s2 127.0.0.1:${port('s2')} cookie s2 ${s2}
 `
       },
     })

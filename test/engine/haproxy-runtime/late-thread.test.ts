@@ -2,6 +2,7 @@
 import { setTimeout as pass } from 'node:timers/promises'
 import { startDrain } from 'drainable'
 import { describe, it } from 'vitest'
+import { systemClock } from '../../../src/provider/clock.js'
 import { engines } from '../../support/engines.js'
 import { until } from '../../support/haproxy.js'
 import { member, SEALED_IDLE, untilOldWorker, web1 } from '../../support/haproxy-lab.js'
@@ -62,6 +63,36 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
       expect((await queued).server).toBe('s1')
       await Promise.all([running, pieces.over])
       expect(seenAtIdle).toBe(2)
+    },
+  )
+
+  it.concurrent(
+    "a request that got another server's slot is not waited for",
+    async ({ expect }) => {
+      await using it = await LateThread.start({
+        engine,
+        s1: 'maxconn 1',
+        s2: 'maxconn 1',
+        global: '  tune.runqueue-depth 1', // it runs after the piece
+      })
+      await it.startS1()
+      await it.cli('set server web/s1 state drain')
+      const running = request(it.haproxy.port('first'), '/hold')
+      await until(() => it.s2.active === 1, 'in flight')
+      const queued = request(it.haproxy.port('second'), '/')
+      await until(async () => (await it.stat('web', 'BACKEND', 'qcur')) === '1', 'queued')
+      await using lb = it.provider()
+      const pieces = await it.pieces(1)
+      await pieces.begin()
+      it.s2.release()
+      await until(async () => (await it.stat('web', 'BACKEND', 'qcur')) === '0', 'it has its slot')
+      const { readings } = await lb.observe([web1], {
+        signal: AbortSignal.timeout(10_000),
+        clock: systemClock,
+      })
+      expect(readings[0]?.scopes[0]?.queued).toBe(0)
+      expect((await queued).server).toBe('s2')
+      await Promise.all([running, pieces.over])
     },
   )
 

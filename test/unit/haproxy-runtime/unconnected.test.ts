@@ -128,8 +128,8 @@ describe('the list of streams', () => {
 
 describe('streams without a connection', () => {
   /** One line of `show sess`. */
-  const line = (srv: string, state: number, task = '00'): string =>
-    `0x7f91: proto=tcpv4 src=1.2.3.4:5 fe=f be=web srv=${srv} ts=${task} epoch=0 age=0s calls=2 scf=[8,482h,fd=20,rex=,wex=] scb=[${state},1811h,fd=-1,rex=,wex=] exp=2s rc=0 c_exp=\n`
+  const line = (srv: string, state: number, task = '00', pointer = '0x7f91'): string =>
+    `${pointer}: proto=tcpv4 src=1.2.3.4:5 fe=f be=web srv=${srv} ts=${task} epoch=0 age=0s calls=2 scf=[8,482h,fd=20,rex=,wex=] scb=[${state},1811h,fd=-1,rex=,wex=] exp=2s rc=0 c_exp=\n`
 
   test.each([
     ['queued', 'web1', 2, 1],
@@ -149,10 +149,28 @@ describe('streams without a connection', () => {
     const unconnected = new Unconnected()
     const row = { active: 0, queued: 0, arrivals: 1, mayHide: true } as StatRow
     const sight = { ref: WEB1, row, own: 'drain' } as Sight
-    const replies = [line('<none>', 2).repeat(3) + line('<none>', 2, '2004')]
+    const replies = [line('<none>', 2).repeat(3) + line('<none>', 2, '2004', '0x7f92')]
     const channel = { run: () => Promise.resolve({ replies }) } as unknown as Channel
     await unconnected.note([{ sight, names: [WEB1] }], false, channel, context())
     expect(unconnected.of(WEB1, row)).toBe(1)
+  })
+
+  // In a busy backend one of another server is in nearly every list.
+  test.each([
+    ['connects to another server', line('web2', 5), 0],
+    ['is with another server', line('web2', 8), 0],
+    ['is over', '', 0],
+    ['is with this server, after its row was read', line('web1', 8), 1],
+  ])('that left the queue of the backend: one %s in the next list', async (_, then, count) => {
+    const unconnected = new Unconnected()
+    const row = { active: 0, queued: 0, arrivals: 1, mayHide: true } as StatRow
+    const sight = { ref: WEB1, row, own: 'drain' } as Sight
+    const lists = [line('<none>', 2, '2004'), then]
+    const channel = { run: () => Promise.resolve({ replies: [lists.shift()] }) }
+    const servers = [{ sight, names: [WEB1] }]
+    await unconnected.note(servers, false, channel as unknown as Channel, context())
+    expect(unconnected.of(WEB1, row)).toBe(count)
+    expect(unconnected.mayHide(WEB1, row)).toBe(false)
   })
 
   test('a refusal is no list', () => {

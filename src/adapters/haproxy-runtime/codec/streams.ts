@@ -70,30 +70,59 @@ export function isStreamList(reply: string): boolean {
 }
 
 /**
- * How many streams wait for their connection to each server, by the server's key; from the lines of `show sess`. Where
- * the server is not known yet (`<none>`), only those that have left the queue of the backend.
+ * How many streams wait for their connection to each server, by the server's key; from the lines of `show sess`.
  *
  * `scb=[2,` is the state of the server's side, alike on 2.6, 3.0, 3.2 and 3.4: 2 in the queue, 3 before a retry, 5
- * connecting, 8 connected. A stream that gets its slot in the queue of the backend has no server here, and the state 2,
- * before it runs; but it was woken for that: `ts=` is not 00 (2004 on all four), as it is where it only waits.
+ * connecting, 8 connected.
+ *
+ * @param slots - the pointers of streams that count in any state, also while their server is not named: see
+ *   {@link slotsOf}
  */
-export function countUnconnected(reply: string): ReadonlyMap<string, number> {
+export function countUnconnected(
+  reply: string,
+  slots: ReadonlySet<string> = new Set(),
+): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
-  for (const line of reply.split('\n')) {
-    const [, pool, member, task = '', state] = UNCONNECTED.exec(line) ?? []
-    if (pool === undefined || member === undefined) continue
-    const isWoken = Number.parseInt(task, 16) !== 0
-    const gotSlot = Number(state) === QUEUED && isWoken
-    const waits = member === NO_SERVER ? gotSlot : Number(state) < CONNECTED
+  for (const { pointer, pool, member, state } of statesOf(reply)) {
+    const waits = slots.has(pointer) || (member !== NO_SERVER && state < CONNECTED)
     const key = refKey({ pool, member })
     if (waits) counts.set(key, (counts.get(key) ?? 0) + 1)
   }
   return counts
 }
 
+/**
+ * The pointers of the streams that have left the queue of one of these backends with a slot of a server that the list
+ * does not name (`<none>`): they have the state 2 until they run, and were woken for that. `ts=` is not 00 (2004 on 2.6,
+ * 3.0, 3.2 and 3.4), as it is where one only waits.
+ */
+export function slotsOf(reply: string, pools: ReadonlySet<string>): ReadonlySet<string> {
+  const slots = statesOf(reply).filter(
+    ({ pool, member, state, isWoken }) =>
+      pools.has(pool) && member === NO_SERVER && state === QUEUED && isWoken,
+  )
+  return new Set(slots.map(({ pointer }) => pointer))
+}
+
+function statesOf(reply: string): {
+  readonly pointer: string
+  readonly pool: string
+  readonly member: string
+  readonly isWoken: boolean
+  readonly state: number
+}[] {
+  return reply.split('\n').flatMap((line) => {
+    const [, pointer, pool, member, task = '', state] = STREAM_STATE.exec(line) ?? []
+    if (pointer === undefined || pool === undefined || member === undefined) return []
+    return [
+      { pointer, pool, member, isWoken: Number.parseInt(task, 16) !== 0, state: Number(state) },
+    ]
+  })
+}
+
 /** In the place of a server that is not known yet. */
 export const NO_SERVER = '<none>'
-const UNCONNECTED = /^0x[0-9a-f]+: .*? be=(\S+) srv=(\S+) ts=([0-9a-f]+) .*? scb=\[(\d+),/
+const STREAM_STATE = /^(0x[0-9a-f]+): .*? be=(\S+) srv=(\S+) ts=([0-9a-f]+) .*? scb=\[(\d+),/
 const QUEUED = 2
 const CONNECTED = 8
 

@@ -1,10 +1,11 @@
+import { pause } from '../../../provider/clock.js'
 import type { MemberRef } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
 import { refKey } from '../../../provider/member-ref.js'
 import { quote } from '../../../provider/quote.js'
 import { showBackendStreams, SHOW_STREAM_LINES } from '../codec/commands.js'
 import type { StatRow } from '../codec/stat.js'
-import { countUnconnected, isStreamList, NO_SERVER } from '../codec/streams.js'
+import { countUnconnected, isStreamList, NO_SERVER, slotsOf } from '../codec/streams.js'
 import { AnotherProcess, type Channel, WorkerGone } from '../session/channel.js'
 import type { Within } from '../session/socket.js'
 import type { Sight } from './read.js'
@@ -15,6 +16,9 @@ const QUIET = 900
 const AGAIN_TIMES = 10
 const AGAIN = 100
 const AGAIN_MOST = 2_000
+/** For so long a slot that may be another server's is looked at before it counts as everyone's, and how often, ms. */
+const SLOT_LASTS = 100
+const SLOT_LOOK = 10
 
 /** What is known of one server. */
 interface Known {
@@ -91,8 +95,7 @@ export class Unconnected {
       return isHeld && isZero && isOpen && now >= Math.max(known.since + QUIET, again)
     })
     if (due.length === 0 || this.#isRefused) return
-    const counts = await this.#list(due, channel, ctx)
-    this.#cost = ctx.clock.now() - now
+    const counts = await this.#count(due, channel, ctx)
     for (const { sight, names } of due) {
       const known = this.#known.get(keyOf(sight.ref))
       if (known === undefined) continue
@@ -115,33 +118,58 @@ export class Unconnected {
     return known
   }
 
-  /** The counts by server, undefined if they could not be had. */
-  async #list(
+  /**
+   * The counts by server, undefined if they could not be had. A stream whose server is not named yet can have the slot
+   * of any of them: in a busy backend there is nearly always one. It is named as soon as it runs, so that is waited for.
+   */
+  async #count(
     servers: readonly LookedAt[],
     channel: Channel,
     ctx: Within,
   ): Promise<ReadonlyMap<string, number> | undefined> {
-    const [pool, ...more] = new Set(servers.flatMap(({ names }) => names.map((name) => name.pool)))
+    const { clock, signal } = ctx
+    const pools = new Set(servers.flatMap(({ names }) => names.map(({ pool }) => pool)))
+    let reply = await this.#list(pools, channel, ctx)
+    const slots = slotsOf(reply ?? '', pools)
+    const end = clock.now() + SLOT_LASTS
+    let unnamed = slots
+    while (reply !== undefined && clock.now() < end && [...slots].some((one) => unnamed.has(one))) {
+      await pause(clock, SLOT_LOOK, signal)
+      reply = await this.#list(pools, channel, ctx)
+      unnamed = slotsOf(reply ?? '', pools)
+    }
+    return reply === undefined ? undefined : countUnconnected(reply, slots)
+  }
+
+  /** The list of streams, undefined if it could not be had. */
+  async #list(
+    pools: ReadonlySet<string>,
+    channel: Channel,
+    ctx: Within,
+  ): Promise<string | undefined> {
+    const [pool, ...more] = pools
     const isOne = pool !== undefined && more.length === 0
+    const from = ctx.clock.now()
     try {
       const command = isOne ? showBackendStreams(pool) : SHOW_STREAM_LINES
       const reply = (await channel.run([command], ctx)).replies[0] ?? ''
       this.#isRefused = reply.startsWith('Permission denied')
       this.#blind = isStreamList(reply) ? undefined : `HAProxy answered '${quote(reply.trim())}'`
-      return this.#blind === undefined ? countUnconnected(reply) : undefined
+      return this.#blind === undefined ? reply : undefined
     } catch (error) {
       ctx.signal.throwIfAborted()
       const another = error instanceof AnotherProcess || error instanceof WorkerGone
       if (!another && !isDrainableError(error)) throw error
       this.#blind = error.message
       return undefined
+    } finally {
+      this.#cost = ctx.clock.now() - from
     }
   }
 }
 
 /**
- * How many there are for a server under one of its names. One that has got a slot from the queue of the backend has no
- * server yet in the list: it can be any server's.
+ * How many there are for a server under one of its names. One whose server is not named yet can be any server's.
  */
 function countOf(counts: ReadonlyMap<string, number>, name: MemberRef): number {
   const anybody = counts.get(refKey({ pool: name.pool, member: NO_SERVER })) ?? 0
