@@ -1,9 +1,17 @@
 /** An undo is over when every worker that may get new clients has taken it; an old one gets none. */
-import { startDrain } from 'drainable'
+import { ready, startDrain } from 'drainable'
 import { describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { until } from '../../support/haproxy.js'
-import { lab, member, SEALED_IDLE, site, web1, work } from '../../support/haproxy-lab.js'
+import {
+  lab,
+  member,
+  ownBackend,
+  SEALED_IDLE,
+  site,
+  web1,
+  work,
+} from '../../support/haproxy-lab.js'
 import { request } from '../../support/haproxy-traffic.js'
 
 describe.each(engines('haproxy'))('an undo on HAProxy $version', (engine) => {
@@ -44,6 +52,21 @@ describe.each(engines('haproxy'))('an undo on HAProxy $version', (engine) => {
       expect(answer).toMatchObject({ status: 200, server: 's1' })
     },
   )
+
+  // HAProxy keeps the state of a server whose address is changed.
+  it.concurrent('of a server that moved says what is left to do', async ({ expect }) => {
+    await using it = await lab({ engine })
+    await using lb = it.provider()
+    const run = startDrain(lb, web1, { timeout: '30s' })
+    await run.inForce
+    await using other = await ownBackend(it.haproxy, 'web')
+    const seen = member(await run.restore())
+    expect(seen.outcome).toBe('gone')
+    expect(seen.error?.message).toContain('left alone, in drain: open it with ready()')
+    await ready(lb, web1)
+    await request(it.haproxy.port('web'), '/', { cookie: 's1' })
+    expect(other.total).toBe(1)
+  })
 
   it.concurrent.for([0, 40, 120])(
     'during a reload leaves the server open, closed right after (%i ms)',

@@ -53,10 +53,16 @@ export function endGone(draft: Draft, what: 'absent' | 'replaced'): void {
   const message =
     what === 'absent'
       ? `${name} is not in the pool any more: another client removed it, or a reload did not keep it`
-      : `${name} is another member now (another address or id), it was left alone`
+      : `${name} is another member now (another address or id), it was left alone${heldAs(state)}`
   draft.phase('removed')
   draft.emit({ type: 'removed', ...draft.stamp })
   // An idle that is not yet the outcome of the whole run is dropped; an outcome at the deadline stands.
   if (!state.ending.settled && isReportedIdle(state)) draft.ending({ ended: null })
   draft.finish('gone', new DrainableError('MEMBER_GONE', message, { ref: state.ref }))
+}
+
+/** A product can keep the state over the change (HAProxy 2.6 to 3.4: `set server addr`): then our hold is on the other member. */
+function heldAs({ last }: Draft['state']): string {
+  const own = last?.reading.present === true ? last.reading.own : 'ready'
+  return own === 'ready' ? '' : `, in ${own}: open it with ready() if it is to serve`
 }

@@ -196,6 +196,16 @@ describe('a member with another identity', () => {
     expect(run.sentSoFar).toEqual(['hold drain'])
   })
 
+  test.each(['drain', 'maint'] as const)('that is in %s is said to be held', (own) => {
+    const run = held()
+      .set({ ...other, own })
+      .look()
+      .look({ after: 20 })
+    expect(run.error?.message).toMatch(
+      new RegExp(`left alone, in ${own}: open it with ready\\(\\)`),
+    )
+  })
+
   test('in a second look with a third identity is in doubt', () => {
     const run = held().set(other).look().set({ identity: '10.0.0.3:80' }).look({ after: 20 })
     expect(run.outcome).toBe(null)
