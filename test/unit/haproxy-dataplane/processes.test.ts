@@ -234,6 +234,16 @@ describe('a reload before the drain', () => {
     expect(states(story.look(2, 130, true))).toEqual(['worker 2 read'])
   })
 
+  test.each(['runtime: haproxyRuntime({ socket, master })', 'oldWorkers: { within', "'accept'"])(
+    'names a way out: %s',
+    (way) => {
+      const story = new Story()
+      story.memory.note(story.view(1, 100), story.now)
+      const [, before] = story.look(2, 0, true)
+      expect(before!.note).toContain(way)
+    },
+  )
+
   test('is waited for without an end by a drain that began within that minute', () => {
     const story = new Story()
     story.memory.note(story.view(1, 100), story.now)

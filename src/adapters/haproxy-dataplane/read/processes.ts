@@ -28,8 +28,14 @@ type Look = Pick<RuntimeView, 'infos' | 'sampledAt' | 'configVersion'>
 
 /** For how long an ended process stays listed: longer than any pause between two looks. */
 const KEEP_ENDED = 60_000
-/** For how long a replaced process that nothing bounds is unread also for members that no drain had held since. */
+/**
+ * For how long a replaced process that nothing bounds is unread also for members that no drain had held since. Our choice,
+ * as over the Runtime API: HAProxy has no bound, and without one a provider could drain nothing more after one reload.
+ */
 const KEEP_REPLACED = 60_000
+
+/** What shows replaced processes. */
+const RUNTIME = 'give runtime: haproxyRuntime({ socket, master })'
 
 /**
  * Remembers the HAProxy processes that answered.
@@ -182,7 +188,7 @@ export class ProcessMemory {
     if (this.#oldWorkers === 'hard-stop-after' && typeof largest === 'number')
       return `the present one has run for ${uptime} s, hard-stop-after (${largest} ms) is not over yet`
     const known = typeof largest === 'number' ? ` (its configuration has ${largest} ms)` : ''
-    return `set hard-stop-after in HAProxy${known} and oldWorkers: { within: <that time> }, or give runtime: haproxyRuntime({ socket, master })`
+    return `set hard-stop-after in HAProxy${known} and oldWorkers: { within: <that time> }, or ${RUNTIME}`
   }
 
   #age(entry: Seen, processes: readonly Process[], now: number): void {
@@ -221,7 +227,7 @@ export class ProcessMemory {
       typeof this.#hardStops.largest === 'number'
         ? ", and hard-stop-after of HAProxy's configuration was not known before it was started"
         : ''
-    return `replaced by a reload; the Data Plane API cannot see what it still holds${why}: set oldWorkers: { within: <hard-stop-after that it was started with> }`
+    return `replaced by a reload; the Data Plane API cannot see what it still holds${why}: ${RUNTIME}, or set oldWorkers: { within: <hard-stop-after that it was started with> } or 'accept'`
   }
 
   /** @param note - where it only counts as ended */
