@@ -140,4 +140,23 @@ describe.concurrent('hard-stop-after that was lowered in the file', () => {
     if (why === undefined) expect(unverified).toBeUndefined()
     else expect(unverified).toContain(why)
   })
+
+  test("is nobody's without that word while the reloads are kept", async () => {
+    await using fake = await startFake({ config: config('hard-stop-after 2s'), uptime: 1_000 })
+    fake.fail({ match: /reloads$/, how: 'status', status: 403 })
+    await using lb = connect(fake)
+    const { signal, clock } = context()
+    const old = async (later: number) => {
+      const ahead = { ...clock, now: () => clock.now() + later }
+      const { readings } = await lb.observe([WEB1], { signal, clock: ahead })
+      return readings[0]!.scopes.filter((scope) => scope.old === true)
+    }
+    await change(lb, { kind: 'hold', ref: WEB1, to: 'drain' })
+    for (const later of [10_000, 20_000, 30_000]) {
+      await old(later)
+      await fake.reload()
+    }
+    await old(40_000)
+    expect((await old(90_000)).map(({ state }) => state)).toEqual(Array(3).fill('unread'))
+  })
 })

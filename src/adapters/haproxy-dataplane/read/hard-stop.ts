@@ -10,9 +10,9 @@ export interface ToldHardStop {
   readonly value: HardStop | 'unread'
   /**
    * Whether the file is what a reload has last succeeded with, as far as the API tells: none is under way, and the
-   * newest one has not failed. `withheld`: the list of reloads is kept from this user.
+   * newest one has not failed. `withheld`: the list of reloads is kept from this user. Undefined: it was not asked.
    */
-  readonly settled: boolean | 'withheld'
+  readonly settled: boolean | 'withheld' | undefined
 }
 
 /** A replaced process is told to stop a moment after its successor answers, in milliseconds. */
@@ -79,7 +79,7 @@ export class HardStops {
     const known = this.#largest
     if (known === 'unset' || value === 'unset') this.#largest = 'unset'
     else this.#largest = known === 'unknown' ? value : Math.max(known, value)
-    this.#withheld = settled === 'withheld'
+    this.#withheld ||= settled === 'withheld'
     this.#hasSettled ||= settled !== false
     if (settled === true) this.#since ??= now
     for (const name of present) {

@@ -38,7 +38,7 @@ export class HardStopFile {
       ? 'unknown'
       : (this.#api.parse(reply, (text) => parseHardStopAfter(tree, text)) ?? 'unset')
     this.#readAt = stamp
-    return { value, settled: !asksReloads || (await this.#isSettled(ctx)) }
+    return { value, settled: asksReloads ? await this.#isSettled(ctx) : undefined }
   }
 
   /** While a reload runs the list hangs under the API's lock: that is an answer too, and no look waits for more. */
