@@ -7,15 +7,21 @@ import { ctx, names, setOf } from './web-set.js'
 
 const ref = { pool: 'web', member: names[0]! }
 
+/** The set of `web` with its first endpoint drained. */
+function drainedSet() {
+  const set = setOf(names)
+  const [endpoint] = set.endpoints[0]?.lb_endpoints ?? []
+  Object.assign(endpoint ?? {}, { health_status: 'DRAINING' })
+  return set
+}
+
 /** Two proxies; the first has the cluster. The set is drained in it, as its control plane would do. */
 async function stage(second: FakeOptions, cluster = 'web') {
   const services = { [cluster]: 'web' }
   const first = await startFake({ pools: { [cluster]: names }, services })
   const other = await startFake({ pools: { web: names }, node: 'envoy-2', ...second })
   await first.setBehind({ ...ref, pool: cluster }, 'drain')
-  const set = setOf(names)
-  const [endpoint] = set.endpoints[0]?.lb_endpoints ?? []
-  Object.assign(endpoint ?? {}, { health_status: 'DRAINING' })
+  const set = drainedSet()
   const provide = () =>
     envoy({
       endpoints: callbackEndpoints({
@@ -112,6 +118,25 @@ describe('a proxy that lists no cluster of the set', () => {
     })
     await run.close()
   })
+})
+
+test('a removed cluster with work counts for its own set alone', async () => {
+  await using fake = await startFake({ pools: { web: names, api: names } })
+  const api = { pool: 'api', member: names[0]! }
+  for (const drained of [ref, api]) await fake.setBehind(drained, 'drain')
+  const sets = ['web', 'api'].map((cluster_name) => ({ ...drainedSet(), cluster_name }))
+  const publish = () => Promise.resolve()
+  const endpoints = callbackEndpoints({ load: () => Promise.resolve(sets), publish })
+  await using lb = envoy({ endpoints, admin: [fake.url] })
+  const active = async () => {
+    const { readings } = await lb.observe([ref, api], ctx())
+    return readings.map(({ scopes }) => scopes[0]?.active)
+  }
+  const ends = [await fake.occupy(ref), await fake.occupy(api)]
+  expect(await active()).toEqual([1, 1])
+  fake.removeCluster('api')
+  expect(await active()).toEqual([1, 1])
+  for (const end of ends) await end()
 })
 
 test('without traffic statistics yet, a removed endpoint holds nothing', async () => {

@@ -46,9 +46,13 @@ export interface Namesake extends StatNames {
 export class GoneClusters {
   readonly #known = new Map<string, Known>()
 
-  /** Enters a cluster that has work and is in no configuration, by the name of its statistics. */
-  stray(stat: string): void {
-    this.#enter(stat, undefined, { stat, shows: undefined }, true)
+  /**
+   * Enters a cluster that has work and is in no configuration, by the name of its statistics.
+   *
+   * @param service - the set that it took by the last configuration that had it, if there was one
+   */
+  stray(stat: string, service: string | undefined): void {
+    this.#enter(stat, service, { stat, shows: undefined }, true)
   }
 
   /**
@@ -127,12 +131,15 @@ export class GoneClusters {
     { stat, shows }: StatNames,
     isShown: boolean,
   ): void {
-    const same = [...this.#known].find(([, known]) => known.stat === stat)
+    const [name, same] = [...this.#known].find(([, known]) => known.stat === stat) ?? [cluster]
     if (same === undefined) {
       const known = { service, stat, shows, isShown, wasListed: false, goneSince: undefined }
-      this.#known.set(cluster, known)
-    } else if (same[1].service !== service)
-      this.#known.set(same[0], { ...same[1], service: undefined })
+      this.#known.set(name, known)
+      return
+    }
+    // Of one that was listed, nobody knows better which set it took.
+    const isSame = same.service === service || (service === undefined && same.wasListed)
+    if (!isSame) this.#known.set(name, { ...same, service: undefined })
   }
 
   #left(

@@ -242,11 +242,13 @@ export class Proxy {
     const runtime = await readRuntime(info, link, this.name)
     const shows = await readStatsMatcher(link, this.name)
     const readAt = this.#now()
+    const known = this.#facts?.incarnation === incarnation ? this.#facts.configs : undefined
+    const took = new Map([...(known?.values() ?? [])].map(({ stat, service }) => [stat, service]))
     this.#succeed(incarnation, info)
     // The statistics of a process before a hot restart are in those of its child.
     if (this.#parent === undefined) {
       for (const stat of await readStrays({ configs, others }, link, this.name))
-        this.#gone.stray(stat)
+        this.#gone.stray(stat, took.get(stat))
     }
     this.#facts = { incarnation, info, configs, others, ...runtime, shows, readAt, clusters }
     return this.#facts
