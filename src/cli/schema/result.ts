@@ -28,8 +28,6 @@ const drained = {
   ticket,
 }
 
-const rolled = { ...common, roll: rollReport.exactOptional(), ticket }
-
 /** The fields of the document of each verb. */
 const forms = {
   drain: z.strictObject({
@@ -39,8 +37,12 @@ const forms = {
     leftAsFound: z.array(z.string()).exactOptional(),
   }),
   resumedDrain: z.strictObject({ verb: z.literal('resume'), ...drained }),
-  resumedRoll: z.strictObject({ verb: z.literal('resume'), ...rolled }),
-  roll: z.strictObject({ verb: z.literal('roll'), ...rolled }),
+  roll: z.strictObject({
+    verb: z.enum(['roll', 'resume']),
+    ...common,
+    roll: rollReport.exactOptional(),
+    ticket,
+  }),
   ready: z.strictObject({
     verb: z.literal('ready'),
     ...common,
