@@ -37,7 +37,7 @@ export function policy(verb: Command): Command {
     .addOption(
       oneOf(
         '--on-timeout',
-        'what to do with work left then (default: fail, which leaves it drained)',
+        `what to do with work left then (${TIMEOUT_DEFAULT[verb.name()] ?? LEAVES})`,
         timeoutChoices(verb.name()),
       ),
     )
@@ -64,13 +64,7 @@ export function policy(verb: Command): Command {
         ['leave', 'restore'],
       ),
     )
-    .addOption(
-      oneOf(
-        '--on-unreachable',
-        'a balancer that can not be read at first: refuse, or wait until the deadline (default: fail)',
-        ['fail', 'wait'],
-      ),
-    )
+    .addOption(onUnreachable())
     .addOption(
       oneOf('--if-unsupported', 'if the product can not do a part (default: fail)', [
         'fail',
@@ -79,7 +73,14 @@ export function policy(verb: Command): Command {
     )
     .option('--id <id>', "the ticket's id")
     .option('--owner <name>', 'who drains, for orphans; no secret')
-    .option('--pace <time>', 'shortest pause between two looks')
+    .option('--pace <time>', 'shortest pause between two looks (default: by how long one takes)')
+}
+
+const LEAVES = 'default: fail, which leaves it drained'
+const POSTPONES = 'postpone, which tries it once more after all others'
+const TIMEOUT_DEFAULT: Readonly<Record<string, string>> = {
+  roll: `default: ${POSTPONES}`,
+  plan: `${LEAVES}; with --roll ${POSTPONES}`,
 }
 
 function timeoutChoices(verb: string): readonly string[] {
@@ -90,22 +91,38 @@ function timeoutChoices(verb: string): readonly string[] {
 /** The options of a roll beside those of a drain. */
 export function rolling(verb: Command): Command {
   return verb
-    .option('--canary <n>', 'servers that go first and must be healthy')
+    .option('--canary <n>', 'servers that go first and must be healthy (default: 0)')
     .option('--max-unavailable <n>', 'servers that can be out at once: 2 or 10% (default: 1)')
     .addOption(
-      new Option('--group <what>', 'which members are one server').choices(['address', 'ref']),
+      new Option(
+        '--group <what>',
+        'which members are one server: those of an address, or each for itself (default: address)',
+      ).choices(['address', 'ref']),
     )
     .addOption(
-      new Option('--on-failure <what>', 'after a failed server').choices(['stop', 'continue']),
+      new Option(
+        '--on-failure <what>',
+        'whether other servers still begin after a failed one (default: stop)',
+      ).choices(['stop', 'continue']),
     )
     .option('--max-failed <n>', 'go on until more than this many have failed')
     .addOption(waitHealthy())
-    .addOption(new Option('--no-wait-healthy', 'do not wait for a check'))
+    .addOption(new Option('--no-wait-healthy', 'do not wait for a check (default: wait 30s)'))
+}
+
+/** What to do with a balancer that is away. */
+export function onUnreachable(): Option {
+  const words =
+    'a balancer that can not be read at first: refuse, or wait until the deadline (default: fail)'
+  return new Option('--on-unreachable <what>', words).choices(['fail', 'wait'])
 }
 
 /** Whether a check is waited for when a member is made ready. */
 export function waitHealthy(): Option {
-  return new Option('--wait-healthy [time]', 'wait for a passed check when it is made ready')
+  return new Option(
+    '--wait-healthy [time]',
+    'wait for a passed check when it is made ready, 30s or that long',
+  )
 }
 
 /** What stands below the help: examples, and what each exit status means. */

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { EXIT } from './exit-code.js'
-import { afterHelp, common, policy, rolling, waitHealthy } from './flags.js'
+import { afterHelp, common, onUnreachable, policy, rolling, waitHealthy } from './flags.js'
 import type { Io } from './io.js'
 import type { Form } from './printer/printer.js'
 import type { Reporting } from './report/reporting.js'
@@ -35,7 +35,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     const program = makeProgram(io, command, (ended) => {
       code = ended
     })
-    await program.parseAsync([...own], { from: 'user' })
+    await program.parseAsync(withoutStrayValues(program, own), { from: 'user' })
     return code
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage
@@ -73,6 +73,18 @@ function refuseOtherTools([verb = '', ...rest]: readonly string[]): void {
   if (ours !== undefined) throw usage(`there is no '${verb}'; did you mean '${ours}'?`)
   if (rest.includes('--dry-run'))
     throw usage("there is no --dry-run; the verb 'plan' says what a drain would do")
+}
+
+/**
+ * An option that there is not, such as `--timeot=30s`, without its value: its name alone has a nearest one, and the value
+ * can be a secret.
+ */
+function withoutStrayValues(program: Command, argv: readonly string[]): string[] {
+  const known = new Set(program.commands.flatMap(({ options }) => options.map(({ long }) => long)))
+  return argv.map((word) => {
+    const [, flag] = /^(--[^=]+)=/.exec(word) ?? []
+    return flag === undefined || known.has(flag) ? word : flag
+  })
 }
 
 function usage(message: string): DrainableError {
@@ -178,7 +190,7 @@ function makeProgram(io: Io, command: readonly string[], done: Done): Command {
     .argument(...BALANCER)
     .argument(...TARGETS)
     .option('--expect <n>', 'refuse if the target hits another number of members')
-    .option('--timeout <time>', 'how long it may take, such as 30s or 2m')
+    .option('--timeout <time>', 'how long it may take, such as 2m (default: 30s)')
     .addOption(waitHealthy())
     .usage('[options] BALANCER TARGET...')
     .action((balancer: string, targets: string[], flags: Flags<ReadyFlags>) =>
@@ -206,8 +218,12 @@ function makeProgram(io: Io, command: readonly string[], done: Done): Command {
     .argument(...BALANCER)
     .argument(...TARGETS)
     .option('--until-idle', 'end once every member is idle')
-    .option('--timeout <time>', 'end after this time, such as 2m')
-    .option('--settle <time>', 'how long nothing must arrive before a member counts as idle')
+    .option('--timeout <time>', 'end after this time, such as 2m (default: never)')
+    .addOption(onUnreachable())
+    .option(
+      '--settle <time>',
+      'how long nothing must arrive before a member counts as idle (default: 1s)',
+    )
     .usage('[options] BALANCER TARGET...')
     .action((balancer: string, targets: string[], flags: Flags<WatchFlags>) =>
       call('watch', balancer, flags, async (session, own) => {

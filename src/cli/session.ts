@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path'
 import type { TicketStore } from '../core/tickets/store.js'
 import type { DrainableProvider } from '../provider/contract.js'
+import { DrainableError } from '../provider/error.js'
 import type { Config } from './config.js'
 import { EXIT } from './exit-code.js'
 import type { EndSignal, Io } from './io.js'
@@ -122,6 +123,11 @@ function ticketFolder(
   config: Config | undefined,
 ): string | undefined {
   if (tickets === false) return undefined
+  if (tickets === '')
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      '--tickets: the name of the folder is empty; give one, or --no-tickets',
+    )
   if (typeof tickets === 'string') return resolve(tickets)
   const named = config?.tickets ?? env['DRAINABLE_TICKETS']
   if (named !== undefined && named !== '') return resolve(named)

@@ -1,10 +1,11 @@
 import { parseDuration } from '../../provider/duration.js'
+import { DrainableError } from '../../provider/error.js'
 import type { DrainReport } from '../../provider/report.js'
 import { EXIT } from '../exit-code.js'
 import type { Result } from '../result.js'
 import type { Session } from '../session.js'
 import { balancerOf, checkExpected, failed, targetOf } from './ending.js'
-import { toHealth, toPolicy, toTime } from './policy.js'
+import { flagOf, toHealth, toPolicy, toTime } from './policy.js'
 import { toRollOptions, type RollFlags } from './roll.js'
 import { dropSettled } from './tickets.js'
 
@@ -18,6 +19,7 @@ export interface WatchFlags {
   readonly untilIdle?: boolean
   readonly settle?: string
   readonly timeout?: string
+  readonly onUnreachable?: string
 }
 
 /** The options of `plan` on the command line. */
@@ -57,7 +59,7 @@ export async function statusVerb(
 export async function watchVerb(
   session: Session,
   targets: readonly string[],
-  flags: WatchFlags,
+  { untilIdle = false, timeout, ...flags }: WatchFlags,
 ): Promise<Result> {
   const { provider, signal, printer, io } = session
   const verb = 'watch'
@@ -70,33 +72,39 @@ export async function watchVerb(
     // Nobody reads on: there is nobody to watch for.
     io.stdout.onClose?.(() => enough.abort())
     await using view = watch(provider, targetOf(session, targets), {
+      ...toPolicy(flags),
       signal: limit,
-      ...(flags.settle === undefined ? {} : { settle: toTime(flags.settle, '--settle') }),
     })
-    const timer = deadline(flags.timeout, () => enough.abort())
+    const timer = deadline(timeout, () => enough.abort())
     try {
       for await (const event of view) {
         printer.event(event)
         if (event.type === 'end') report = event.report
-        const all = view.report().members
-        if (flags.untilIdle === true && all.length > 0 && all.every(isIdle)) break
+        if (untilIdle && isAllIdle(view.report())) break
       }
     } finally {
       clearTimeout(timer)
     }
     signal.throwIfAborted()
     const last = report ?? view.report()
-    const idle = last.members.length > 0 && last.members.every(isIdle)
-    const exitCode = flags.untilIdle !== true || idle ? EXIT.ok : EXIT.timeout
-    if (last.error !== undefined) return { verb, balancer, report: last, ...failed(last.error) }
+    const error = last.error ?? (io.stdout.isClosed ? undefined : neverRead(last))
+    if (error !== undefined) return { verb, balancer, report: last, ...failed(error) }
+    const exitCode = !untilIdle || isAllIdle(last) ? EXIT.ok : EXIT.timeout
     return { verb, exitCode, balancer, report: last }
   } catch (error) {
     return { verb, balancer, ...(report === undefined ? {} : { report }), ...failed(error) }
   }
 }
 
-function isIdle({ phase }: { readonly phase: string }): boolean {
-  return phase === 'idle' || phase === 'removed'
+function isAllIdle({ members }: DrainReport): boolean {
+  return members.length > 0 && members.every(({ phase }) => phase === 'idle' || phase === 'removed')
+}
+
+/** What to say where the balancer was waited for in vain. */
+function neverRead({ members }: DrainReport): DrainableError | undefined {
+  if (members.length > 0) return undefined
+  const words = '--timeout: the balancer could not be read before it was over'
+  return new DrainableError('UNREACHABLE', words)
 }
 
 function deadline(text: string | undefined, over: () => void): NodeJS.Timeout | undefined {
@@ -116,6 +124,7 @@ export async function planVerb(
   try {
     const { plan } = await import('../../index.js')
     const { roll = false, expect, ...rest } = flags
+    if (!roll) refuseRolling(rest)
     const asked = { timeout: '2m', ...rest }
     const target = targetOf(session, targets, { poolAlone: roll })
     await checkExpected(session, target, expect)
@@ -130,6 +139,24 @@ export async function planVerb(
   } catch (error) {
     return { verb, balancer, ...failed(error) }
   }
+}
+
+/** The library would take it for the plan of a roll. */
+function refuseRolling(flags: RollFlags): void {
+  const names = [
+    'canary',
+    'maxUnavailable',
+    'group',
+    'onFailure',
+    'maxFailed',
+    'waitHealthy',
+  ] as const
+  const given =
+    flags.onTimeout === 'postpone'
+      ? '--on-timeout postpone'
+      : names.filter((name) => flags[name] !== undefined).map(flagOf)[0]
+  if (given === undefined) return
+  throw new DrainableError('INVALID_OPTIONS', `${given} is for the plan of a roll: add --roll`)
 }
 
 /** `ready BALANCER TARGET`: makes ready whoever drained it. */

@@ -120,7 +120,7 @@ function rollLines(result: Result): readonly string[] {
     error?.message ?? '',
   ])
   return [
-    table(['server', 'members', 'outcome', 'calls', 'error'], rows),
+    rows.length === 0 ? '' : table(['server', 'members', 'outcome', 'calls', 'error'], rows),
     ...left('left drained', roll.leftDrained),
     ...left('left as found', roll.leftAsFound),
     `${roll.outcome} after ${formatDuration(roll.elapsed)}`,

@@ -134,11 +134,13 @@ export interface RollSettings {
 const DEFAULT_HEALTH_LIMIT = 30_000
 const PERCENT = /^\d{1,3}(?:\.\d{1,6})?%$/
 
+const SERVERS = 'expected a whole number of servers from 0, such as 1'
+
 const rollSchema = once(() =>
   z.strictObject({
     act: fn(),
     onEvent: fn().exactOptional() as unknown as z.ZodType<RollOptions['onEvent']>,
-    canary: z.int().min(0).default(0),
+    canary: z.int(SERVERS).min(0, SERVERS).default(0),
     maxUnavailable: z
       .custom<number | string>(
         isShare,
@@ -152,7 +154,10 @@ const rollSchema = once(() =>
     onTimeout: z.enum(['postpone', 'fail', 'terminate', 'proceed']).default('postpone'),
     onFailure: z
       .union(
-        [z.enum(['stop', 'continue']), z.strictObject({ maxFailed: z.int().min(0) })],
+        [
+          z.enum(['stop', 'continue']),
+          z.strictObject({ maxFailed: z.int(SERVERS).min(0, SERVERS) }),
+        ],
         "expected 'stop', 'continue' or { maxFailed: 2 }",
       )
       .default('stop'),

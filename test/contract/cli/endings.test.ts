@@ -89,6 +89,14 @@ describe.concurrent('the exit status', () => {
     expect([exitCode, error?.code]).toEqual([EXIT.unreachable, 'UNREACHABLE'])
   })
 
+  test('is that of a watch that never saw its balancer', async () => {
+    using io = new TestIo()
+    const flags = ['--on-unreachable', 'wait', '--timeout', '1500ms']
+    const { code, err } = await io.play('watch', 'haproxy:/nowhere/admin.sock', 'web/', ...flags)
+    expect(code).toBe(EXIT.unreachable)
+    expect(err).toBe('drainable: --timeout: the balancer could not be read before it was over\n')
+  })
+
   test('is that of a missing right', async () => {
     await using fake = await fakeHaproxy({ level: 'user' })
     using io = new TestIo()

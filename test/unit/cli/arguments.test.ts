@@ -19,6 +19,12 @@ test('an unknown option names the nearest', async () => {
   expect(await refused('drain', NOWHERE, 'web/a', '--timeot', '2m')).toContain('--timeout')
 })
 
+test('an unknown option is not repeated with its value', async () => {
+  const words = await refused('drain', NOWHERE, 'web/a', '--timeot=2m', '--pw=hunter2')
+  expect(words).toContain('Did you mean --timeout?')
+  expect(await refused('drain', NOWHERE, 'web/a', '--pw=hunter2')).not.toContain('hunter2')
+})
+
 test('an unknown value names those that there are', async () => {
   const words = await refused('drain', NOWHERE, 'web/a', '--on-timeout', 'kill')
   expect(words).toContain('fail, terminate, proceed')
@@ -42,9 +48,31 @@ test.each(['1m30s', 'soon', '30 s', '-5s'])(
   },
 )
 
-test('an option of the library is named as its flag', async () => {
-  const words = await refused('drain', NOWHERE, 'web/a', '--keep-ready', 'x')
-  expect(words).toContain('drainable: --keep-ready: expected a whole number')
+test.each([
+  ['drain', '--keep-ready', 'x', ': expected a whole number'],
+  ['drain', '--escalate-after', 'never', ' is Infinity, expected a finite duration'],
+  ['drain', '--pace', 'never', ' is Infinity, expected a finite duration'],
+  ['watch', '--settle', 'never', ' is Infinity, expected a finite duration'],
+  ['drain', '--id', 'a b', ': expected 1 to 200 letters'],
+  ['drain', '--owner', '', ': expected 1 to 200 characters'],
+  ['plan --roll', '--canary', 'x', ': expected a whole number'],
+  ['plan --roll', '--max-failed', 'x', ': expected a whole number'],
+  ['plan --roll', '--max-unavailable', '0', ': expected a whole number from 1, or a percentage'],
+  ['drain', '--tickets', '', ': the name of the folder is empty'],
+  ['plan', '--group', 'ref', ' is for the plan of a roll: add --roll'],
+  ['plan', '--on-timeout', 'postpone', ' postpone is for the plan of a roll: add --roll'],
+])('a refused option is named as its flag: %s %s', async (verb, flag, value, words) => {
+  const said = await refused(...verb.split(' '), NOWHERE, 'web/a', flag, value)
+  expect(said).toBe(`drainable: ${flag}${words}${said.split(words)[1] ?? ''}`)
+})
+
+test.each([
+  ['drain', 'default: fail, which leaves it drained)'],
+  ['roll', 'default: postpone, which tries it once more after all others)'],
+  ['plan', 'with --roll postpone, which tries it once more after all others)'],
+])('the help of %s has its own default of --on-timeout', async (verb, words) => {
+  using io = new TestIo()
+  expect((await io.play(verb, '--help')).out.replace(/\s+/g, ' ')).toContain(words)
 })
 
 test("a '--' without COMMAND is refused", async () => {
