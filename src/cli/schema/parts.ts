@@ -1,5 +1,6 @@
 /** The schemas of what documents and events are made of; the types of the library say what each field means. */
 import * as z from 'zod'
+import { outcomeSchema } from '../../core/tickets/schema.js'
 
 /** ISO 8601. */
 export const time = z.iso.datetime()
@@ -16,19 +17,7 @@ export const ref = z.strictObject({
   balancer: z.string().describe('its name, of several balancers').exactOptional(),
 })
 
-export const outcome = z.enum([
-  'idle',
-  'removed',
-  'terminated',
-  'proceeded',
-  'timeout',
-  'overruled',
-  'refused',
-  'aborted',
-  'unreachable',
-  'gone',
-  'restored',
-])
+export const outcome = outcomeSchema()
 
 /** An error inside a report or an event. */
 export const error = z.strictObject({

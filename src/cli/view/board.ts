@@ -1,6 +1,6 @@
 import type { LoadEvent } from '../../core/events.js'
 import type { RollEvent } from '../../core/roll/events.js'
-import { lineKey } from '../words/event.js'
+import { eventWords, lineKey } from '../words/event.js'
 
 /** How far back the trend goes, in milliseconds. */
 export const TREND = 60_000
@@ -51,7 +51,7 @@ export class Board {
         row.note = event.proof.text
         return
       case 'idle-lost':
-        row.note = 'not idle any more: work was seen'
+        row.note = eventWords(event)
         return
       case 'act':
         row.stage = 'command'
@@ -65,7 +65,7 @@ export class Board {
         return
       case 'postponed':
         row.stage = 'postponed'
-        row.note = 'busy for too long: put back, tried once more after all others'
+        row.note = eventWords(event)
         return
       case 'failed':
         row.stage = 'failed'

@@ -24,50 +24,37 @@ export function describeEvent(event: RollEvent): string | undefined {
   return `${event.at}  ${who}${printable(withFlags(words))}`
 }
 
+type Words = {
+  readonly [T in RollEvent['type']]: (
+    event: Extract<RollEvent, { readonly type: T }>,
+  ) => string | undefined
+}
+
+const WORDS: Words = {
+  phase: ({ from, to }) => `${from} -> ${to}`,
+  load: ({ why: [first], active, ref }) =>
+    first === undefined ? `${active} in flight` : withoutName(first.text, lineKey(ref)),
+  idle: ({ proof, ref }) => `idle: ${withoutName(proof.text, lineKey(ref))}`,
+  'in-force': () => 'the hold is in force in every process',
+  'idle-lost': () => 'not idle any more: work was seen',
+  removed: () => 'removed from its pool',
+  overruled: ({ found, expected, reset }) =>
+    `another client set ${found}, expected ${expected}${reset ? '; it is set again' : ''}`,
+  terminated: ({ count }) => `${count} cut`,
+  fault: ({ error }) => `fault: ${error.message}`,
+  act: ({ attempt }) => (attempt === 1 ? 'COMMAND runs' : `COMMAND runs, call ${attempt}`),
+  ready: () => 'made ready',
+  healthy: () => 'done',
+  postponed: () => 'busy for too long: put back, tried once more after all others',
+  failed: ({ error }) => `failed: ${error.message}`,
+  batch: ({ refs }) => `next: ${refs.map(lineKey).join(', ')}`,
+  end: () => undefined,
+  'roll-end': () => undefined,
+}
+
 /** What an event says, without its time and its member; not made printable. */
-// eslint-disable-next-line complexity -- the words of each event
 export function eventWords(event: RollEvent): string | undefined {
-  switch (event.type) {
-    case 'phase':
-      return `${event.from} -> ${event.to}`
-    case 'load': {
-      const [first] = event.why
-      return first === undefined
-        ? `${event.active} in flight`
-        : withoutName(first.text, lineKey(event.ref))
-    }
-    case 'idle':
-      return `idle: ${withoutName(event.proof.text, lineKey(event.ref))}`
-    case 'in-force':
-      return 'the hold is in force in every process'
-    case 'idle-lost':
-      return 'not idle any more: work was seen'
-    case 'removed':
-      return 'removed from its pool'
-    case 'overruled':
-      return `another client set ${event.found}, expected ${event.expected}${event.reset ? '; it is set again' : ''}`
-    case 'terminated':
-      return `${event.count} cut`
-    case 'fault':
-      return `fault: ${event.error.message}`
-    case 'act':
-      return event.attempt === 1 ? 'COMMAND runs' : `COMMAND runs, call ${event.attempt}`
-    case 'ready':
-      return 'made ready'
-    case 'healthy':
-      return 'done'
-    case 'postponed':
-      return 'busy for too long: put back, tried once more after all others'
-    case 'failed':
-      return `failed: ${event.error.message}`
-    case 'batch':
-      return `next: ${event.refs.map(lineKey).join(', ')}`
-    case 'end':
-    case 'roll-end':
-      return undefined
-    default:
-      return event satisfies never
-  }
+  return (WORDS[event.type] as (event: RollEvent) => string | undefined)(event)
 }
 
 /** A time left, for a person; empty where there is no end. */

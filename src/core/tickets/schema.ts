@@ -55,7 +55,8 @@ export const policyDataSchema = once(() =>
   }),
 )
 
-const outcome = once(() =>
+/** How the drain of a member ended. */
+export const outcomeSchema = once(() =>
   z.enum([
     'idle',
     'removed',
@@ -288,7 +289,7 @@ const memberSchema = once(() =>
     /** What the adapter needs to restore; its own words. */
     native: z.json(),
     changes: z.array(changeSchema()),
-    outcome: outcome().nullable(),
+    outcome: outcomeSchema().nullable(),
     /** The machine's state. */
     state: frozenSchema(),
   }),
