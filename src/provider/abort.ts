@@ -74,6 +74,16 @@ export async function within<T>(
   }
 }
 
+/** Resolves when the promise has settled in any way, or after `limit` milliseconds: a caller's promise must not delay an end. */
+export async function settledWithin(
+  promise: Promise<unknown>,
+  clock: Clock,
+  limit: number,
+): Promise<void> {
+  const bound = { clock, limit, peer: () => 'it', late: (words: string) => new Error(words) }
+  await within(bound, () => promise).catch(() => undefined)
+}
+
 /**
  * How long a function in a provider's options may take, in milliseconds: less than the call that needs it, so that the error
  * can name it.

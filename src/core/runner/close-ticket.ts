@@ -1,3 +1,4 @@
+import { settledWithin } from '../../provider/abort.js'
 import type { DrainReport } from '../../provider/report.js'
 import { stillLate } from '../machine/decide/open.js'
 import { owesUndo } from '../machine/ledger/owner.js'
@@ -5,7 +6,6 @@ import { ownOf, type DrainState } from '../machine/state.js'
 import { leaveTicket } from './balancer/balancer.js'
 import { forgetTicket, leaveTicketBehind } from './balancer/left-tickets.js'
 import { LATER_ANSWER, notKept } from '../tickets/calls.js'
-import { settledWithin } from './look/call.js'
 import type { RunState } from './run-state.js'
 
 /** Called at the end of a run: deletes a ticket with nothing left to undo. */

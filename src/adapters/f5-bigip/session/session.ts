@@ -1,4 +1,5 @@
 import { systemClock } from '../../../provider/clock.js'
+import { settledWithin } from '../../../provider/abort.js'
 import { closedError } from '../../../provider/thrown.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
@@ -221,7 +222,7 @@ export class Session {
     if (ask.method === 'GET') return this.#turn.run(ctx.signal, () => this.#once(ask, ctx))
     const { answer } = await this.#turn.run(ctx.signal, async () => {
       const answer = this.#once(ask, ctx)
-      await settledWithin(answer, ctx, LETS_IN_AFTER)
+      await settledWithin(answer, ctx.clock, LETS_IN_AFTER)
       return { answer } // in an object, so that the turn ends without it
     })
     return answer
@@ -384,16 +385,4 @@ export class Session {
 /** The words of an answer that says that user or password is wrong. */
 function refusalOf(meaning: Meaning): string | undefined {
   return meaning.kind === 'unauthenticated' ? meaning.message : undefined
-}
-
-/** Resolves when the promise has settled, or after `limit` milliseconds. */
-async function settledWithin(
-  promise: Promise<unknown>,
-  { clock }: Within,
-  limit: number,
-): Promise<void> {
-  let cancel = (): void => undefined
-  const late = new Promise<void>((resolve) => (cancel = clock.setTimeout(resolve, limit)))
-  await Promise.race([promise.catch(() => undefined), late])
-  cancel()
 }

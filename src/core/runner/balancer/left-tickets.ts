@@ -1,8 +1,8 @@
+import { settledWithin } from '../../../provider/abort.js'
 import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
 import type { Clock } from '../../../provider/clock.js'
 import { refKey } from '../../../provider/member-ref.js'
 import { LATER_ANSWER } from '../../tickets/calls.js'
-import { settledWithin } from '../look/call.js'
 
 /** A ticket that an ended drain of this process has left in its store. */
 interface LeftTicket {

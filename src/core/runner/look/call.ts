@@ -79,16 +79,6 @@ function permitted(clock: Clock, permit: Permit, stop: (reason: unknown) => void
   }
 }
 
-/** Resolves when the promise has settled in any way, or after `limit`: a caller's promise must not delay an end. */
-export async function settledWithin(
-  promise: Promise<unknown>,
-  clock: Clock,
-  limit: number,
-): Promise<void> {
-  const bound = { clock, limit, peer: () => 'it', late: (words: string) => new Error(words) }
-  await within(bound, () => promise).catch(() => undefined)
-}
-
 const NOBODY = new Set(['ENOENT', 'ECONNREFUSED', 'ENOTFOUND'])
 
 /** Whether nothing listens there: no socket, no server, no such name. */
