@@ -36,6 +36,19 @@ async function told(stage: KubernetesStage, endpoints: number, from = 0): Promis
   })
 }
 
+/** One request that goes on, on each pod. */
+async function heldOnEach({ haproxy, pods }: KubernetesStage) {
+  const answers = pods.map(() => request(haproxy.port('web'), '/hold'))
+  await eventually(() => expect(pods.map(({ held }) => held)).toEqual(pods.map(() => 1)))
+  return {
+    /** Lets them end; their statuses. */
+    release: async () => {
+      for (const pod of pods) pod.release()
+      return (await Promise.all(answers)).map(({ status }) => status)
+    },
+  }
+}
+
 describe.each(pairs)('a controller of Kubernetes $kube.version', (pair) => {
   test('drains a pod that leaves, and removes it once it is idle', async () => {
     await using stage = await KubernetesStage.open(pair, 3)
@@ -43,8 +56,7 @@ describe.each(pairs)('a controller of Kubernetes $kube.version', (pair) => {
     const port = stage.haproxy.port('web')
     stage.startController()
     await told(stage, 3)
-    const long = pods.map(() => request(port, '/hold'))
-    await eventually(() => expect(pods.map(({ held }) => held)).toEqual([1, 1, 1]))
+    const long = await heldOnEach(stage)
     const load = traffic(port)
     try {
       await cluster.deletePod('web-2')
@@ -60,8 +72,7 @@ describe.each(pairs)('a controller of Kubernetes $kube.version', (pair) => {
       })
       expect(pods[1]?.held).toBe(1)
       expect(await stage.statusOf('web-2')).toMatch(/DRAIN|MAINT/)
-      for (const pod of pods) pod.release()
-      expect((await Promise.all(long)).map(({ status }) => status)).toEqual([200, 200, 200])
+      expect(await long.release()).toEqual([200, 200, 200])
       await eventually(async () => expect(await stage.statusOf('web-2')).toBe(''))
     } finally {
       await load[Symbol.asyncDispose]()
@@ -140,13 +151,12 @@ describe.each(pairs)('a controller of Kubernetes $kube.version', (pair) => {
 
   test('a pod that comes back does not wait for the work of the one before', async () => {
     await using stage = await KubernetesStage.open(pair, 3)
-    const { cluster, pods } = stage
+    const { cluster } = stage
     const port = stage.haproxy.port('web')
     stage.startController()
     await told(stage, 3)
     // Its node is gone: it answers nothing, and its connections do not end.
-    const long = pods.map(() => request(port, '/hold'))
-    await eventually(() => expect(pods.map(({ held }) => held)).toEqual([1, 1, 1]))
+    const long = await heldOnEach(stage)
     await cluster.deletePod('web-2')
     await cluster.podEnded('web-2')
     await cluster.seen('web-2', 'gone')
@@ -157,8 +167,7 @@ describe.each(pairs)('a controller of Kubernetes $kube.version', (pair) => {
     })
     expect(await stage.statusOf('web-2')).toMatch(/DRAIN|MAINT/)
     expect(await stage.haproxy.stat('web', 'pod-web-2', 'scur')).toBe('1')
-    for (const pod of pods) pod.release()
-    expect((await Promise.all(long)).map(({ status }) => status)).toEqual([200, 200, 200])
+    expect(await long.release()).toEqual([200, 200, 200])
     await eventually(async () => expect(await stage.statusOf('web-2')).toBe(''))
   })
 })

@@ -296,6 +296,9 @@ describe('states', () => {
 })
 
 describe('counts', () => {
+  /** Those of a row that has nobody in its surge queue. */
+  const counts = (row: object, type: string) => toCounts(json({ surgecount: '0', ...row }), type)
+
   test('of a member: its connections less the reuse pool, and the surge queue', () => {
     const [group] = rowsIn('stat-group.json', 'servicegroup')
     const [web, app] = rowsOf({ body: group! }, 'servicegroupmember')
@@ -329,18 +332,13 @@ describe('counts', () => {
   })
 
   test('a request that left the surge queue is in a connection being made', () => {
-    const row = {
-      svrestablishedconn: '4',
-      cursrvrconnections: '5',
-      curreusepool: '4',
-      surgecount: '0',
-    }
-    expect(toCounts(json(row), 'HTTP')).toMatchObject({ active: 1, queued: 0 })
+    const row = { svrestablishedconn: '4', cursrvrconnections: '5', curreusepool: '4' }
+    expect(counts(row, 'HTTP')).toMatchObject({ active: 1, queued: 0 })
   })
 
   test('requests of a member are counted for HTTP and SSL alone', () => {
-    const row = { cursrvrconnections: '0', surgecount: '0', totalrequests: '7' }
-    const arrivals = (type: string) => toCounts(json(row), type)?.arrivals
+    const row = { cursrvrconnections: '0', totalrequests: '7' }
+    const arrivals = (type: string) => counts(row, type)?.arrivals
     expect(['HTTP', 'SSL', 'TCP', 'SSL_BRIDGE', 'UDP'].map(arrivals)).toEqual([
       7,
       7,
@@ -355,21 +353,15 @@ describe('counts', () => {
       svrestablishedconn: '0',
       curreusepool: '0',
       curclntconnections: '2',
-      surgecount: '0',
       totalrequests: '0',
       activetransactions: '0',
     }
-    expect(toCounts(json(row), 'TCP')).toMatchObject({ active: 2, arrivals: undefined })
+    expect(counts(row, 'TCP')).toMatchObject({ active: 2, arrivals: undefined })
   })
 
   test('connections that transactions leave over are told', () => {
-    const row = {
-      svrestablishedconn: '5',
-      curreusepool: '2',
-      activetransactions: '1',
-      surgecount: '0',
-    }
-    expect(toCounts(json(row), 'HTTP')).toMatchObject({ active: 1, surplus: 2 })
+    const row = { svrestablishedconn: '5', curreusepool: '2', activetransactions: '1' }
+    expect(counts(row, 'HTTP')).toMatchObject({ active: 1, surplus: 2 })
   })
 
   test('missing numbers are not zeros', () => {
