@@ -3,6 +3,7 @@ import { withoutInner, type Inner } from '../../../src/adapters/envoy-listener/c
 import {
   failedChecksOf,
   isSame,
+  listenersKey,
   parseStats,
   toCounts,
 } from '../../../src/adapters/envoy-listener/codec/stats.js'
@@ -91,6 +92,17 @@ describe('counts of /stats', () => {
   test('are of one moment however many bytes wait', () => {
     expect(isSame(stats(unsent(5, 0)), stats(unsent(9, 0)))).toBe(true)
     expect(isSame(stats(unsent(5, 0)), stats(unsent(0, 0)))).toBe(false)
+  })
+
+  test('say when a listener has warmed up', () => {
+    const moves = ['listener_added', 'listener_modified', 'listener_in_place_updated']
+    const names = [...moves, 'listener_removed'].map((name) => `listener_manager.${name}`)
+    const key = (warming: number) => {
+      const values = Object.fromEntries(names.map((name) => [name, 1]))
+      return listenersKey(stats({ ...values, 'listener_manager.total_listeners_warming': warming }))
+    }
+    expect(key(0)).toBe(key(0))
+    expect(key(0)).not.toBe(key(1))
   })
 
   test('make two answers differ if any number moves', () => {

@@ -32,13 +32,13 @@ const HTTP = [
 ]
 const LISTENER = ['downstream_cx_active', 'downstream_cx_total', 'downstream_pre_cx_active']
 const UDP = ['downstream_sess_active', 'downstream_sess_total']
-/** They move whenever a listener comes, goes or changes. */
-const LISTENERS = ['added', 'modified', 'in_place_updated', 'removed'].map(
-  (what) => `listener_manager.listener_${what}`,
-)
+/** They move whenever a listener comes, goes, changes or has warmed up. */
+const LISTENERS = [
+  ...['added', 'modified', 'in_place_updated', 'removed'].map((what) => `listener_${what}`),
+  'total_listeners_warming',
+].map((name) => `listener_manager.${name}`)
 const OTHERS = [
   ...LISTENERS,
-  'listener_manager.total_listeners_active',
   'listener_manager.total_listeners_draining',
   'server.parent_connections',
   'server.uptime',

@@ -16,7 +16,7 @@ export function previousScope(member: string): string {
 
 /** Whether it would get work from what is in front. */
 export function serves({ sample, proxy }: Look): boolean {
-  return sample?.info.state === 'LIVE' && sample.activeListeners > 0 && !proxy.isDrained
+  return sample?.info.state === 'LIVE' && sample.listeners.total > 0 && !proxy.isDrained
 }
 
 /** A listed Envoy as a member. @param now - by the caller's clock */

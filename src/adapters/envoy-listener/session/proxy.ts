@@ -34,7 +34,6 @@ export interface Sample {
   readonly counts: Counts | undefined
   readonly note: string | undefined
   readonly listeners: Listeners
-  readonly activeListeners: number
   /** Failed health checks so far; undefined: they are not counted. */
   readonly failedChecks: number | undefined
   readonly previous: Previous | undefined
@@ -179,8 +178,6 @@ export class Proxy {
       counts,
       note,
       listeners,
-      activeListeners:
-        stats.others.get('listener_manager.total_listeners_active') ?? listeners.total,
       failedChecks: probe === 'ready' ? stats.adminErrors : failedChecksOf(stats),
       previous: this.#previous(info, incarnation)?.seen(info, stats.others),
     }
