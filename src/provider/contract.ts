@@ -273,6 +273,11 @@ export interface PoolReading {
   readonly total: number
   /** What the product does when no member serves: refuse, send elsewhere, or use all members. */
   readonly whenNone: 'refuse' | 'spill' | 'all' | 'unknown'
+  /**
+   * Why it is not known how many serve, naming what could not be read: `serving` says nothing then, and `keepReady`
+   * refuses with these words. Default: it is known.
+   */
+  readonly unknown?: string
 }
 
 /** The result of one {@link DrainableProvider.observe}. */

@@ -106,7 +106,7 @@ export class Floor {
   #left(ref: MemberRef, look: SeenLook, counted = true): Left | undefined {
     const key = poolKey(ref)
     const pool = look.snapshot.pools.find((candidate) => poolKey(candidate) === key)
-    if (pool === undefined) return undefined
+    if (pool === undefined || pool.unknown !== undefined) return undefined
     const readings = readingsOf(look.snapshot)
     let left = pool.serving - (counted ? 1 : 0)
     let unread = 0
@@ -123,7 +123,7 @@ export class Floor {
     const pool = snapshot.pools.find((candidate) => poolKey(candidate) === poolKey(ref))
     const known =
       left === undefined
-        ? `the balancer did not say how many members of ${ref.pool} serve`
+        ? `the balancer did not say how many members of ${ref.pool} serve${pool?.unknown === undefined ? '' : ` (${pool.unknown})`}`
         : `${Math.max(0, left)} of ${pool?.total ?? '?'} members of ${ref.pool} would be left serving${left > 0 ? '' : thenOf(pool)}`
     const coming = this.#membership
       .coming()
