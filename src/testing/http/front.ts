@@ -87,10 +87,18 @@ export class HttpFront<F extends HttpFakeFailure, R extends HttpFakeRequest> {
     this.requests.push(kept)
     const failure = this.#failures.take(base.line, (what) => isFor(what, name))
     const instead =
-      failure?.how === 'status' ? error(failure) : failure?.how === 'garbage' ? garbage : undefined
+      failure?.how === 'status'
+        ? withHeaders(error(failure), failure)
+        : failure?.how === 'garbage'
+          ? garbage
+          : undefined
     const answered = (status: number): void => {
       kept.status = status
     }
     return { failure, instead, answered }
   }
+}
+
+function withHeaders(answer: HttpAnswer, { headers }: HttpFakeFailure): HttpAnswer {
+  return headers === undefined ? answer : { ...answer, headers: { ...answer.headers, ...headers } }
 }

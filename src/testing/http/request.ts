@@ -23,6 +23,8 @@ export interface HttpFakeFailure extends ProtocolFailure {
   readonly executeAfter?: number
   /** For `status`: a body in place of the product's error, sent as JSON; a text is sent unchanged. */
   readonly body?: unknown
+  /** For `status`: headers of the answer, such as `retry-after`. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** The common part of all fakes that speak HTTP. */
