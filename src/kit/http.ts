@@ -1,12 +1,13 @@
 import type * as Undici from 'undici'
 import type { Agent, Dispatcher } from 'undici'
 import { abortable } from '../provider/abort.js'
-import type { Clock } from '../provider/clock.js'
+import { pause, wallOf, type Clock } from '../provider/clock.js'
 import type { Tls } from '../provider/contract.js'
 import { DrainableError, isDrainableError, type ErrorCode } from '../provider/error.js'
 import { Connecting, connector, GivenUp } from './connect.js'
 import { toTlsConnect, type TlsConnect } from './tls.js'
 import { isDistrust, isPlainPort } from './tls-words.js'
+import { quote } from '../provider/quote.js'
 
 /** Options of {@link HttpClient}. */
 export interface HttpOptions {
@@ -100,11 +101,22 @@ export function notLoaded(cause: unknown): DrainableError {
   )
 }
 
+/** The longest pause that a `Retry-After` is believed, in milliseconds. */
+const LONGEST_PAUSE = 60_000
+/**
+ * The longest that one call waits for such a pause, in milliseconds; then it is sent all the same. An undo has 30 s for all
+ * of its calls, so it is tried twice whatever the product asks for.
+ */
+const PATIENCE = 12_000
+
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i
 
 /**
  * The HTTP client for one product: its own Agent (nothing is shared with the caller's global one), bounded sockets,
- * times and reply sizes, no redirects, TLS verified.
+ * times and reply sizes, no redirects, no compression, TLS verified.
+ *
+ * A refusal with `Retry-After` is honoured by the calls that follow, up to 60 s. One call waits for at most 12 s of that,
+ * and one with a shorter time limit of its own does not wait.
  *
  * A reply of any status is a value; it throws only if no reply came: `UNREACHABLE` (nothing was sent),
  * `CALL_TIMEOUT`, `CONNECTION_LOST` (it may have been executed), `MALFORMED_REPLY` (too large), or `signal.reason`.
@@ -118,6 +130,8 @@ export class HttpClient implements AsyncDisposable {
   /** Made at the first call. */
   #own: Promise<Agent> | undefined
   #closed = false
+  /** Until when the product wants no request. */
+  #notBefore = -Infinity
 
   constructor(options: HttpOptions) {
     const url = parseHttpUrl(options.url, 'url')
@@ -130,6 +144,7 @@ export class HttpClient implements AsyncDisposable {
   /** Sends one request and reads the whole reply. */
   async call(call: HttpCall): Promise<HttpReply> {
     call.signal.throwIfAborted()
+    await this.#waitTurn(call)
     const limit = new AbortController()
     const ms = call.timeout ?? this.#options.callTimeout ?? 10_000
     const tooLate = (): void => {
@@ -142,6 +157,12 @@ export class HttpClient implements AsyncDisposable {
     try {
       const reply = await this.#request(call, signal)
       const { statusCode: status, headers, body } = reply
+      this.#noteRetryAfter(reply, call.clock)
+      const coding = headers['content-encoding'] ?? 'identity'
+      if (coding !== 'identity') {
+        body.on('error', () => undefined).destroy()
+        throw this.#compressed(String(coding), call)
+      }
       if (call.take === undefined || status !== 200) {
         return { status, headers, text: await body.text() }
       }
@@ -157,6 +178,28 @@ export class HttpClient implements AsyncDisposable {
     }
   }
 
+  /** Waits as the product has asked for, as long as that does no harm. */
+  async #waitTurn({ clock, signal, timeout = Infinity }: HttpCall): Promise<void> {
+    const left = this.#notBefore - clock.now()
+    // More than that ahead was noted by another clock.
+    if (left <= 0 || left > LONGEST_PAUSE || timeout < PATIENCE) return
+    await pause(clock, Math.min(left, PATIENCE), signal)
+  }
+
+  #noteRetryAfter({ statusCode, headers }: Undici.Dispatcher.ResponseData, clock: Clock): void {
+    const wait = statusCode < 300 ? undefined : retryAfter(headers['retry-after'], clock)
+    this.#notBefore = wait === undefined ? -Infinity : clock.now() + Math.min(wait, LONGEST_PAUSE)
+  }
+
+  #compressed(coding: string, { method, path }: HttpCall): DrainableError {
+    const what = `${method} ${path.split('?')[0] ?? ''} at ${this.origin}`
+    return new DrainableError(
+      'MALFORMED_REPLY',
+      `${what}: the answer is compressed (${quote(coding, 40)}), which was not asked for: check what stands in between`,
+      { provider: this.#options.provider },
+    )
+  }
+
   /** Repeats the request if its connection was given up together with earlier calls. */
   async #request(call: HttpCall, signal: AbortSignal): Promise<Undici.Dispatcher.ResponseData> {
     const { request } = await undici()
@@ -169,6 +212,7 @@ export class HttpClient implements AsyncDisposable {
           signal,
           headers: {
             accept: 'application/json',
+            'accept-encoding': 'identity',
             ...(call.body === undefined || text ? {} : { 'content-type': 'application/json' }),
             ...call.headers,
           },
@@ -184,7 +228,7 @@ export class HttpClient implements AsyncDisposable {
   }
 
   #toError(cause: unknown, late: number | undefined, call: HttpCall): DrainableError {
-    if (isDrainableError(cause, 'UNSUPPORTED')) return cause
+    if (isDrainableError(cause, 'UNSUPPORTED', 'MALFORMED_REPLY')) return cause
     const what = `${call.method} ${call.path.split('?')[0] ?? ''} at ${this.origin}`
     const data = { provider: this.#options.provider, cause: withoutReply(cause) }
     if (late !== undefined) {
@@ -244,6 +288,15 @@ export class HttpClient implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
+}
+
+/** Milliseconds of a `Retry-After`, which is a number of seconds or a date; undefined if it is neither. */
+function retryAfter(header: string | string[] | undefined, clock: Clock): number | undefined {
+  const text = [header ?? []].flat()[0]?.trim().slice(0, 60)
+  if (text === undefined) return undefined
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000
+  const date = /^[A-Z][a-z]{2}, .* GMT$/.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(date) ? undefined : Math.max(0, date - wallOf(clock))
 }
 
 /** An error that {@link HttpCall.take} threw, not a failure of the connection. */
@@ -349,6 +402,8 @@ const CONNECT_WORDS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'there is no such host, check its name',
   EHOSTUNREACH: 'no route leads there, check the address and firewalls',
   ENETUNREACH: 'no route leads there, check the address and firewalls',
+  ERR_TLS_CERT_ALTNAME_INVALID:
+    'reach it by a name of its certificate, or give that name as tls.servername',
 }
 
 /** The HTTP parser's error if the peer speaks another protocol. */

@@ -33,6 +33,24 @@ test.each([
   await dispatcher.close()
 })
 
+test('a certificate of another name is told with what to do', async () => {
+  const words = "Hostname/IP does not match certificate's altnames: Host: 10.0.0.1. is not cert's"
+  const dispatcher = new MockAgent()
+  dispatcher.disableNetConnect()
+  const error = failure(words, 'ERR_TLS_CERT_ALTNAME_INVALID')
+  dispatcher.get('https://lb.test').intercept({ path: '/' }).replyWithError(error)
+  await using client = new HttpClient({ provider: 'test', url: 'https://lb.test', dispatcher })
+  const { signal } = new AbortController()
+  await expect(
+    client.call({ method: 'GET', path: '/', clock: systemClock, signal }),
+  ).rejects.toMatchObject({
+    code: 'UNREACHABLE',
+    retryable: false,
+    message: expect.stringContaining('tls.servername') as string,
+  })
+  await dispatcher.close()
+})
+
 /** A server without HTTP, which sends back what it was sent. */
 test('the printed cause of a reply that is not HTTP has none of its bytes', async () => {
   const server = createServer((socket) => {
