@@ -57,11 +57,26 @@ export function cutShort(source: Source, text: string): DrainableError {
  */
 export function parseJson(text: string, source: Source): JsonValue {
   try {
-    return new JsonValue(JSON.parse(text), source)
+    return new JsonValue(parseExact(text), source)
   } catch {
     if (isCut(text)) throw cutShort(source, text)
     throw malformed(source, 'JSON', shownText(source, text))
   }
+}
+
+/**
+ * Parses JSON as `JSON.parse` does, but whole numbers that a number can't hold exactly become texts of their digits:
+ * a rounded counter would hide one more request.
+ *
+ * @throws `SyntaxError`
+ */
+export function parseExact(text: string): unknown {
+  if (!/\d{16}/.test(text)) return JSON.parse(text)
+  const exact = (_key: string, value: unknown, context?: { readonly source?: string }): unknown =>
+    typeof value === 'number' && !Number.isSafeInteger(value) && /^\d+$/.test(context?.source ?? '')
+      ? context?.source
+      : value
+  return JSON.parse(text, exact)
 }
 
 /** The characters that JSON can contain outside of its strings. */
@@ -197,6 +212,17 @@ export class JsonValue {
     if (typeof this.value !== 'string') return this.count()
     const count = /^\d{1,16}$/.test(this.value) ? Number(this.value) : undefined
     if (isCount(count)) return count
+    throw this.wrong(COUNT)
+  }
+
+  /**
+   * Returns a cumulative counter, a number or a text of digits: its last digits, because it may exceed what a number can
+   * hold, and all that is asked of it is whether it moved.
+   */
+  counter(): bigint | undefined {
+    const text = this.word()?.trim()
+    if (text === undefined || text === '') return undefined
+    if (/^\d{1,40}(\.0{1,16})?$/.test(text)) return BigInt(text.split('.')[0] ?? '')
     throw this.wrong(COUNT)
   }
 
