@@ -291,7 +291,7 @@ describe.skipIf(!existsSync(SHARED))('recordings by others', () => {
     new JsonValue(JSON.parse(readFileSync(new URL(name, SHARED), 'utf8')), source)
 
   test('answers of devices are understood', () => {
-    const members = toMembers(parseItems(recorded('pool-members-states.authored.json')))
+    const { rows: members } = toMembers(parseItems(recorded('pool-members-states.authored.json')))
     expect(members).toHaveLength(11)
     expect(members.map(({ own }) => own)).not.toContain('unknown')
     const stats = parseStats(recorded('pool-members-stats.json'), '/Common/test_pool_0')

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { drain, isDrainableError } from 'drainable'
 import { f5Bigip } from 'drainable/f5-bigip'
 import { expect, test } from 'vitest'
@@ -45,6 +46,47 @@ test('a valid token that is refused now and then is sent again', async () => {
   it.fake.fail({ match: /members\/stats/, how: 'status', status: 401, body, times: 1 })
   await present(it.lb, WEB1)
   expect(lines(it.fake).filter((line) => line === LOGIN)).toHaveLength(1)
+})
+
+const UNSEEN = {
+  code: 401,
+  message: 'Authorization failed: no user authentication header or token detected. Uri:x',
+}
+
+test('credentials that are not seen twice are no refused password', async () => {
+  await using it = await rig({}, { auth: 'basic' })
+  await present(it.lb, WEB1)
+  it.fake.fail({ match: /members\/stats/, how: 'status', status: 401, body: UNSEEN, times: 2 })
+  await present(it.lb, WEB1)
+})
+
+test('credentials that are never seen leave the password to be sent again', async () => {
+  await using it = await rig({}, { auth: 'basic' })
+  const end = it.fake.fail({ how: 'status', status: 401, body: UNSEEN })
+  await expect(it.lb.observe([WEB1], ctx())).rejects.toMatchObject({
+    code: 'CONFLICT',
+    retryable: true,
+  })
+  await end()
+  await present(it.lb, WEB1)
+})
+
+test('a token that has expired is deleted, as it counts until its time is over', async () => {
+  await using it = await rig()
+  await present(it.lb, WEB1)
+  const body = { code: 401, message: 'X-F5-Auth-Token has expired.' }
+  it.fake.fail({ match: /members\/stats/, how: 'status', status: 401, body, times: 1 })
+  await present(it.lb, WEB1)
+  expect(it.fake.tokens).toBe(1)
+})
+
+test('nothing of a login answer that is no JSON is printed', async () => {
+  await using it = await rig()
+  const body = '{"token": {"token": "S3CRETTOKEN", timeout}'
+  it.fake.fail({ match: /authn\/login/, how: 'status', status: 200, body })
+  const error: unknown = await it.lb.observe([WEB1], ctx()).catch((thrown: unknown) => thrown)
+  expect(isDrainableError(error, 'MALFORMED_REPLY')).toBe(true)
+  expect(inspect(error, { depth: 9 })).not.toContain('S3CRET')
 })
 
 test('a wrong password is reported at once, sent once, and never shown', async () => {

@@ -66,7 +66,7 @@ export class Half {
         const open = place.parts.slice(1).filter((part) => this.#needed(part.own))
         if (open.length === 0 || place.pool === undefined) continue
         const { device, pool } = place
-        const rows = (await device.listMembers(pool, ctx)) ?? []
+        const rows = (await device.listMembers(pool, ctx))?.rows ?? []
         const now = new Map(rows.map((row) => [memberPath(pool, row.fullPath), row.own]))
         for (const part of open) {
           const own = now.get(part.path)

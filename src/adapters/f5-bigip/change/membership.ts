@@ -114,7 +114,7 @@ async function otherName(
 ): Promise<string | undefined> {
   const node = splitMember(full)?.node
   const at = canonicalAddress(address)
-  const nodes = await device.listNodes(ctx)
+  const { nodes } = await device.listNodes(ctx)
   const isAt = (one: NodeRow): boolean =>
     one.address !== undefined && canonicalAddress(one.address) === at
   const its = nodes.find((one) => isAt(one) && !one.ephemeral)

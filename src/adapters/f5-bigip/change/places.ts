@@ -1,8 +1,7 @@
 import type { AdminState, CallContext, Change, Json } from '../../../provider/contract.js'
-import type { MemberRow } from '../codec/members.js'
+import type { MemberRow, Members } from '../codec/members.js'
 import { isPossible, memberPath, nodePath } from '../codec/names.js'
 import type { Device } from '../session/device.js'
-import { MANY } from '../read/counts.js'
 import { readNodes } from '../read/nodes.js'
 import { readMembers } from '../read/read.js'
 import { lowest } from '../read/reading.js'
@@ -115,7 +114,7 @@ export async function endpointsOf(
   if (target.kind === 'node') {
     const { pools } = await device.overview(0, ctx)
     return pools.flatMap(({ pool, members }) =>
-      membersOfNode(members, target.node)
+      membersOfNode(members.rows, target.node)
         .filter((row) => !row.template)
         .map((row) => ({ pool: pool.fullPath, row })),
     )
@@ -131,8 +130,8 @@ export async function endpointsOf(
 export class Lists {
   readonly #site: Site
   readonly #targets: readonly MemberTarget[]
-  readonly #many: boolean
-  readonly #read = new Map<string, readonly MemberRow[] | undefined>()
+  readonly #read = new Map<string, Members | undefined>()
+  readonly #listed = new Set<Device>()
 
   constructor(site: Site, changes: readonly Change[]) {
     this.#site = site
@@ -140,31 +139,41 @@ export class Lists {
       const target = toTarget(change.ref, site.resolver.partition)
       return target.kind === 'member' ? target : []
     })
-    this.#many = new Set(this.#targets.map(({ pool }) => pool)).size > MANY
   }
 
+  /**
+   * The members of a pool, as far as their rows can be read.
+   *
+   * @throws `MALFORMED_REPLY` where a target is not among them, and a row that can't be read may be it
+   */
   async members(
     device: Device,
     pool: string,
     ctx: CallContext,
   ): Promise<readonly MemberRow[] | undefined> {
-    const key = `${device.host} ${pool}`
-    if (this.#read.has(key)) return this.#read.get(key)
     if (!isPossible(pool)) return undefined
-    if (this.#many && this.#read.size === 0) await this.#readAll(ctx)
+    const found = await this.#find(device, pool, ctx)
+    const [odd] = found?.odd ?? []
+    if (found !== undefined && odd !== undefined && !this.#isWhole(pool, found.rows)) throw odd
+    return found?.rows
+  }
+
+  async #find(device: Device, pool: string, ctx: CallContext): Promise<Members | undefined> {
+    const key = `${device.host} ${pool}`
+    const pools = new Set(this.#targets.map((target) => target.pool)).size
+    if (!this.#listed.has(device) && device.listPays(pools)) await this.#list(device, ctx)
     if (this.#read.has(key)) return this.#read.get(key)
     const members = await readMembers(device, pool, (rows) => this.#isWhole(pool, rows), ctx)
     this.#read.set(key, members)
     return members
   }
 
-  /** One list of each unit; what it lacks is read by itself. */
-  async #readAll(ctx: CallContext): Promise<void> {
-    for (const device of this.#site.devices) {
-      for (const { pool, members } of (await device.overview(0, ctx)).pools) {
-        if (!this.#isWhole(pool.fullPath, members)) continue
-        this.#read.set(`${device.host} ${pool.fullPath}`, members)
-      }
+  /** One list of a unit; what it lacks is read by itself. */
+  async #list(device: Device, ctx: CallContext): Promise<void> {
+    this.#listed.add(device)
+    for (const { pool, members } of await device.listPools(ctx)) {
+      if (!this.#isWhole(pool.fullPath, members.rows)) continue
+      this.#read.set(`${device.host} ${pool.fullPath}`, members)
     }
   }
 

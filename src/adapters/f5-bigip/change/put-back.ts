@@ -62,7 +62,7 @@ async function readStates(
   ctx: CallContext,
 ): Promise<ReadonlyMap<string, AdminState | 'unknown'>> {
   if (pool !== undefined) {
-    const rows = await device.listMembers(pool, ctx)
+    const rows = (await device.listMembers(pool, ctx))?.rows
     if (rows === undefined) throw notThere(pool, device)
     return new Map(rows.map((row) => [memberPath(pool, row.fullPath), row.own]))
   }

@@ -173,7 +173,7 @@ async function shownInLists(
   const shown = new Set<Write>()
   try {
     for (const pool of new Set(writes.flatMap((write) => write.pool ?? []))) {
-      const rows = (await device.listMembers(pool, ctx)) ?? []
+      const rows = (await device.listMembers(pool, ctx))?.rows ?? []
       const own = new Map(rows.map((row) => [memberPath(pool, row.fullPath), row.own]))
       for (const write of writes) {
         const { session, state } = write.words

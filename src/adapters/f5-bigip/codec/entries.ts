@@ -21,6 +21,11 @@ export function count(row: JsonValue, name: string): number | undefined {
   return row.at(name).at('value').count()
 }
 
+/** A cumulative counter; undefined where the device has none. */
+export function counter(row: JsonValue, name: string): bigint | undefined {
+  return row.at(name).at('value').counter()
+}
+
 /** A word or a number as text. */
 export function description(row: JsonValue, name: string): string | undefined {
   const field = row.at(name)

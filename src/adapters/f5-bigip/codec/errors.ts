@@ -7,7 +7,7 @@
  * bad credentials, or rights (`Authorization failed: user=...`), or nothing at all. A 200 may carry
  * an error in its body.
  */
-import { isCut, isObject } from '../../../kit/json.js'
+import { isCut, isObject, parseExact } from '../../../kit/json.js'
 import { quote } from '../../../provider/quote.js'
 
 export type Meaning =
@@ -20,6 +20,8 @@ export type Meaning =
   | { readonly kind: 'open'; readonly message: string }
   /** Credentials or token not taken. */
   | { readonly kind: 'unauthenticated'; readonly message: string }
+  /** Credentials not seen, although they were sent: no word about them. */
+  | { readonly kind: 'unseen'; readonly message: string }
   /** Taken, but without the right to do this. */
   | { readonly kind: 'forbidden'; readonly message: string }
   /** Login refused because the user has too many tokens. */
@@ -39,8 +41,13 @@ const BUSY =
 /** Of the REST framework (400 `java.util.concurrent.TimeoutException`) and of the web server in front of it. */
 const GAVE_UP = /\bTimeoutException\b|AsyncContext timeout/i
 
+const NOT_THERE = /no user authentication header/i
+
+/**
+ * @param change - of what changes something: a web server that restarts may redirect it to the login page
+ */
 // eslint-disable-next-line complexity -- the table of status codes
-export function classify(status: number, text: string): Meaning {
+export function classify(status: number, text: string, change = false): Meaning {
   const json = parse(text)
   const body = isObject(json) ? json : undefined
   const inner = typeof body?.['code'] === 'number' ? body['code'] : undefined
@@ -51,10 +58,14 @@ export function classify(status: number, text: string): Meaning {
     if (json !== undefined || text.trim() === '') return { kind: 'ok', json }
     return { kind: isCut(text) ? 'cut' : 'garbage', message: plain(text) }
   }
-  if (code < 400) return { kind: 'refused', message: `redirects are not followed (${status})` }
+  if (code < 400) {
+    const kind = change ? 'later' : 'refused'
+    return { kind, message: `redirects are not followed (${status})` }
+  }
   if (GAVE_UP.test(text.slice(0, PAGE))) return { kind: 'open', message }
   switch (code) {
     case 401:
+      if (NOT_THERE.test(message)) return { kind: 'unseen', message }
       return { kind: /failed: user=/i.test(message) ? 'forbidden' : 'unauthenticated', message }
     case 403:
       return { kind: 'forbidden', message }
@@ -79,7 +90,7 @@ export function classify(status: number, text: string): Meaning {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown
+    return parseExact(text)
   } catch {
     return undefined
   }

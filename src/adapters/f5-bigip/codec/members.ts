@@ -9,6 +9,8 @@
 import { isIP } from 'node:net'
 import type { AdminState, Health, Json } from '../../../provider/contract.js'
 import { isObject, type JsonValue } from '../../../kit/json.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { quote } from '../../../provider/quote.js'
 import { isPossible, splitMember, type Named } from './names.js'
 
 /** The two words that are written: always both, as each alone leaves a state it cannot leave. */
@@ -89,19 +91,57 @@ export function parseItems(list: JsonValue): readonly JsonValue[] {
 }
 
 /** The members that stand with their pool in a list of pools; undefined where there are more of them on another page. */
-export function parseExpanded(pool: JsonValue): readonly MemberRow[] | undefined {
+export function parseExpanded(pool: JsonValue): Members | undefined {
   const reference = pool.at('membersReference').needed('its members')
   if (reference.at('nextLink').present) return undefined
   return toMembers(reference.at('items').rows())
 }
 
-/** The members that the items of a list are. */
-export function toMembers(items: readonly JsonValue[]): readonly MemberRow[] {
-  return items.map((item) => {
+/** The members of a pool, as far as their rows could be read. */
+export interface Members {
+  readonly rows: readonly MemberRow[]
+  /** What can't be read, with its name: nothing is said of these, nor of what is not among the rows. */
+  readonly odd: readonly DrainableError[]
+}
+
+/** The members that the items of a list are; one that is odd does not hide the others. */
+export function toMembers(
+  items: readonly JsonValue[],
+  odd: readonly DrainableError[] = [],
+): Members {
+  const { read, failed } = each(items, (item) => {
     const member = parseMember(item)
     if (member === undefined) throw item.wrong('a member with its address')
     return member
   })
+  return { rows: read, odd: [...odd, ...failed] }
+}
+
+/** What can be read of some rows, and what is wrong with the others. */
+function each<T>(
+  items: readonly JsonValue[],
+  parse: (item: JsonValue) => T,
+): { readonly read: readonly T[]; readonly failed: readonly DrainableError[] } {
+  const read: T[] = []
+  const failed: DrainableError[] = []
+  for (const item of items) {
+    try {
+      read.push(parse(item))
+    } catch (error) {
+      if (!isDrainableError(error, 'MALFORMED_REPLY')) throw error
+      failed.push(named(item, error))
+    }
+  }
+  return { read, failed }
+}
+
+/** The error of a row with the row's name. */
+function named(item: JsonValue, error: DrainableError): DrainableError {
+  const { fullPath, name } = isObject(item.value) ? item.value : {}
+  const said = typeof fullPath === 'string' ? fullPath : name
+  if (typeof said !== 'string') return error
+  const words = `${quote(said, 120)}: ${error.message}`
+  return new DrainableError('MALFORMED_REPLY', words, { provider: 'f5-bigip' })
 }
 
 /** One member that was asked for; undefined where it is none (11.x answers 200 without an address for a missing one). */
@@ -143,12 +183,16 @@ export function stateOf(item: JsonValue): {
 
 /** The address of a template, whose members DNS finds. */
 const ANY = /^any6?$/
+/** The same of a partition with a default route domain, as far as is known. */
+const ANY_THERE = /^any6?%\d{1,5}$/
 
 /** An address as the device writes it: with its route domain behind it, or `any6` for "by name". */
 function addressOf(item: JsonValue): string | undefined {
   const field = item.at('address')
   const address = field.text()
   if (address === undefined || ANY.test(address)) return address
+  const isTemplate = item.at('fqdn').at('tmName').present && item.at('ephemeral').word() !== 'true'
+  if (isTemplate && ANY_THERE.test(address)) return address.split('%')[0]
   const [ip = '', domain = '0', ...more] = address.split('%')
   if (isIP(ip) !== 0 && /^\d{1,5}$/.test(domain) && more.length === 0) return address
   throw field.wrong('an IP address')
@@ -231,6 +275,15 @@ export function parseNode(item: JsonValue): NodeRow {
     ephemeral: item.at('ephemeral').word() === 'true',
     native: { session: session ?? null, state },
   }
+}
+
+/** The nodes of a list; one that is odd does not hide the others. */
+export function parseNodes(
+  items: readonly JsonValue[],
+  odd: readonly DrainableError[] = [],
+): { readonly nodes: readonly NodeRow[]; readonly odd: readonly DrainableError[] } {
+  const { read, failed } = each(items, parseNode)
+  return { nodes: read, odd: [...odd, ...failed] }
 }
 
 /** What a virtual server says about a pool's clients. */

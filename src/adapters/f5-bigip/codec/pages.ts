@@ -1,19 +1,43 @@
 import type { JsonValue } from '../../../kit/json.js'
+import { isDrainableError, type DrainableError } from '../../../provider/error.js'
+import { quote } from '../../../provider/quote.js'
 import { parseItems, pathOf, stateOf } from './members.js'
 
-/**
- * Takes the items of one page, by path.
- *
- * @throws `MALFORMED_REPLY` where the page has one object twice, in two states: neither is to be believed
- */
-export function takeItems(list: JsonValue, found: Map<string, JsonValue>): void {
-  const page = new Map<string, string>()
-  for (const item of parseItems(list)) {
-    const path = pathOf(item)
-    const state = JSON.stringify(stateOf(item))
-    if ((page.get(path) ?? state) !== state) throw item.wrong('one state for each object')
-    page.set(path, state)
-    found.set(path, item)
+/** The items of a list over its pages. */
+export class Items {
+  readonly #found = new Map<string, JsonValue>() // by path: a list that changes while it is paged repeats items
+  readonly #odd = new Map<string, DrainableError>()
+
+  /** Takes one page. An object that it has twice, in two states, is odd: neither is to be believed. */
+  take(list: JsonValue): void {
+    const page = new Map<string, string>()
+    for (const [i, item] of parseItems(list).entries()) {
+      try {
+        const path = pathOf(item)
+        const state = JSON.stringify(stateOf(item))
+        if ((page.get(path) ?? state) !== state) {
+          this.#odd.set(path, item.wrong(`one state for ${quote(path, 120)}`))
+        }
+        page.set(path, state)
+        this.#found.set(path, item)
+      } catch (error) {
+        if (!isDrainableError(error, 'MALFORMED_REPLY')) throw error
+        this.#odd.set(`${this.count} ${i}`, error)
+      }
+    }
+  }
+
+  /** How many there are, the odd ones too. */
+  get count(): number {
+    return new Set([...this.#found.keys(), ...this.#odd.keys()]).size
+  }
+
+  get items(): readonly JsonValue[] {
+    return [...this.#found].flatMap(([path, item]) => (this.#odd.has(path) ? [] : item))
+  }
+
+  get odd(): readonly DrainableError[] {
+    return [...this.#odd.values()]
   }
 }
 

@@ -3,7 +3,8 @@
  * by release, and their host is always `localhost`. What is missing is unknown, never 0.
  */
 import type { JsonValue } from '../../../kit/json.js'
-import { count, description, rows } from './entries.js'
+import { isDrainableError } from '../../../provider/error.js'
+import { count, counter, description, rows } from './entries.js'
 import { toPort } from './names.js'
 
 /** The counters of one member. */
@@ -20,9 +21,11 @@ export interface MemberStats {
   readonly byParent: boolean
   /** What the traffic processes go by, beside the configuration; undefined: they do not say. */
   readonly enabled: boolean | undefined
+  /** Why there is no number. */
+  readonly wrong?: string
 }
 
-/** All rows of an answer, by node and port. */
+/** All rows of an answer, by node and port. A row that can't be read is none of another member. */
 export type StatsTable = ReadonlyMap<string, MemberStats>
 
 /** The key of a row. */
@@ -38,19 +41,7 @@ export function statsKey(node: string, port: number): string {
  */
 export function parseStats(value: JsonValue, pool: string): StatsTable {
   const table = new Map<string, MemberStats>()
-  for (const row of rows(value)) {
-    const node = description(row, 'nodeName')
-    const service = description(row, 'port')
-    const poolName = description(row, 'poolName')
-    if (node === undefined && service === undefined) continue // the pool's own
-    if (poolName !== undefined && poolName !== pool) continue
-    const port = toPort(service ?? '')
-    if (node === undefined || port === undefined) throw row.wrong('a row with nodeName and port')
-    const key = statsKey(node, port)
-    const stats = toStats(row)
-    if (!isSame(table.get(key) ?? stats, stats)) throw row.wrong('one row for each member')
-    table.set(key, stats)
-  }
+  for (const row of rows(value)) if ((poolOf(row) ?? pool) === pool) enter(table, row)
   return table
 }
 
@@ -61,18 +52,49 @@ export function parseStats(value: JsonValue, pool: string): StatsTable {
 export function parseAllStats(value: JsonValue): ReadonlyMap<string, StatsTable> {
   const tables = new Map<string, Map<string, MemberStats>>()
   for (const row of rows(value)) {
-    const pool = description(row, 'poolName')
-    const node = description(row, 'nodeName')
-    const port = toPort(description(row, 'port') ?? '')
-    if (pool === undefined || node === undefined) continue // the pool's own
-    if (port === undefined) throw row.wrong('a row with nodeName and port')
+    const pool = poolOf(row)
+    if (pool === undefined) continue
     const table = tables.get(pool) ?? new Map<string, MemberStats>()
-    const key = statsKey(node, port)
-    const stats = toStats(row)
-    if (!isSame(table.get(key) ?? stats, stats)) throw row.wrong('one row for each member')
-    tables.set(pool, table.set(key, stats))
+    enter(table, row)
+    if (table.size > 0) tables.set(pool, table)
   }
   return tables
+}
+
+function poolOf(row: JsonValue): string | undefined {
+  return readable(() => description(row, 'poolName'))
+}
+
+/** Enters a row under its member; one that names none that is known (the pool's own, a port as a strange word) is none of ours. */
+function enter(table: Map<string, MemberStats>, row: JsonValue): void {
+  const node = readable(() => description(row, 'nodeName'))
+  const port = toPort(readable(() => description(row, 'port')) ?? '')
+  if (node === undefined || port === undefined) return
+  const key = statsKey(node, port)
+  const stats = readable(() => toStats(row)) ?? UNREADABLE
+  // Of two rows that differ neither is to be believed.
+  const isOne = JSON.stringify(table.get(key) ?? stats) === JSON.stringify(stats)
+  table.set(key, isOne ? stats : UNREADABLE)
+}
+
+const UNREADABLE: MemberStats = {
+  active: undefined,
+  queued: undefined,
+  arrivals: undefined,
+  sessions: undefined,
+  byParent: false,
+  enabled: undefined,
+  wrong: 'its row could not be read',
+}
+
+/** What a damaged field makes of one row it does not make of the others. */
+function readable<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (!isDrainableError(error, 'MALFORMED_REPLY')) throw error
+    return undefined
+  }
 }
 
 /** The counters of a node: of its members in every pool, and of what reaches it past all pools. */
@@ -88,19 +110,20 @@ export function parseNodeStats(value: JsonValue, node: string): NodeStats | unde
   return { active, arrivals, sessions, enabled }
 }
 
-function isSame(a: MemberStats, b: MemberStats): boolean {
-  return JSON.stringify(a) === JSON.stringify(b)
-}
+/** Counters can exceed what a number can hold: their last digits tell whether they moved. */
+const DIGITS = 10n ** 15n
 
 function toStats(row: JsonValue): MemberStats {
-  const connections = count(row, 'serverside.totConns')
-  const requests = count(row, 'totRequests')
+  const connections = counter(row, 'serverside.totConns')
+  const requests = counter(row, 'totRequests')
   const state = description(row, 'status.enabledState')
   return {
     active: count(row, 'serverside.curConns'),
     queued: count(row, 'connq.depth'),
     arrivals:
-      connections === undefined || requests === undefined ? undefined : connections + requests,
+      connections === undefined || requests === undefined
+        ? undefined
+        : Number((connections + requests) % DIGITS),
     sessions: count(row, 'curSessions'),
     byParent: state === 'disabled-by-parent',
     enabled:

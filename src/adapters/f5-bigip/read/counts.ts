@@ -6,8 +6,6 @@ import type { Device } from '../session/device.js'
 import { ownMembers } from './nodes.js'
 import { statsOf, type Listed, type Lists, type NodeLoad, type Wanted } from './view.js'
 
-/** From so many pools on, one list of all pools costs less than one of each. */
-export const MANY = 6
 /** How long a look at everything may take over pools that can only be counted one by one, in milliseconds. */
 const BUDGET = 10_000
 /** So many pools are counted one by one as second evidence, where no answer tells of all. */
@@ -65,7 +63,7 @@ async function countPools(
 ): Promise<void> {
   const open = pools.filter(([pool]) => !tables.has(pool))
   const common = open.filter(([pool]) => partitionOf(pool) === 'Common')
-  if (common.length > MANY) {
+  if (device.statsPay(common.length)) {
     const askedAt = ctx.clock.now()
     const all = await device.readAllStats(ctx)
     for (const [pool, { members }] of common) {

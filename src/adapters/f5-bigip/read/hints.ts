@@ -74,6 +74,7 @@ export class Hints {
         `${row.fullPath} is declared by AS3 or an application service, which puts it back with its next deployment`,
       )
     }
+    hints.push(...view.odd.map(({ message }) => `not read, and not reported: ${message}`))
     if (attributes.minActiveMembers > 0) {
       hints.push(
         `${attributes.fullPath} has minActiveMembers ${attributes.minActiveMembers}: with fewer, a lower priority group takes over`,

@@ -33,7 +33,9 @@ export async function planOf(
   for (const ref of refs) {
     const node = nodes.find(({ fullPath }) => fullPath === ref.member)
     const hit = pools.filter(({ pool, members: rows }) =>
-      ref.pool === NODES ? rows.some((row) => row.node === ref.member) : pool.fullPath === ref.pool,
+      ref.pool === NODES
+        ? rows.rows.some((row) => row.node === ref.member)
+        : pool.fullPath === ref.pool,
     )
     const names = hit.map(({ pool }) => pool.fullPath)
     const partition = partitionOf(node?.fullPath ?? ref.member)

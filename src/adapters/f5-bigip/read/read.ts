@@ -1,11 +1,11 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
-import type { MemberRow, NodeRow } from '../codec/members.js'
+import type { MemberRow, Members, NodeRow } from '../codec/members.js'
 import { isPossible } from '../codec/names.js'
 import { statsKey, type StatsTable } from '../codec/stats.js'
-import type { Device } from '../session/device.js'
+import type { Device, ListedPool } from '../session/device.js'
 import type { Failed } from '../session/units.js'
-import { MANY, readCounts } from './counts.js'
+import { readCounts } from './counts.js'
 import { readNodes } from './nodes.js'
 import type { Lists, PoolView, ReadUnit, Wanted } from './view.js'
 
@@ -75,30 +75,43 @@ async function readLists(
   nodes: Map<string, NodeRow>,
   ctx: CallContext,
 ): Promise<Lists> {
+  const byList = device.listPays(wanted.pools.size)
   const lists: Lists = new Map()
-  if (wanted.all || nodes.size > 0 || wanted.pools.size > MANY) {
-    const { pools, nodes: all } = await device.overview(ageOf(wanted, nodes), ctx)
-    for (const { pool, members } of pools) {
-      const holds = members.some((member) => nodes.has(member.node))
-      if (!wanted.all && !holds && !wanted.pools.has(pool.fullPath)) continue
-      lists.set(pool.fullPath, { attributes: pool, members })
-    }
-    for (const node of all) if (!nodes.has(node.fullPath)) nodes.set(node.fullPath, node)
+  for (const { pool, members } of await readListed(device, wanted, nodes, byList, ctx)) {
+    const isAsked = byList && wanted.pools.has(pool.fullPath)
+    const holds = members.rows.some((member) => wanted.nodes.has(member.node))
+    if (!wanted.all && !isAsked && !holds) continue
+    lists.set(pool.fullPath, { attributes: pool, members: members.rows, odd: members.odd })
   }
   for (const [pool, complete] of wanted.pools) {
-    const listed = lists.get(pool)
+    const listed = byList ? lists.get(pool) : undefined
     if (!isPossible(pool) || (listed !== undefined && complete(listed.members))) continue
     lists.delete(pool)
     const members = await readMembers(device, pool, complete, ctx)
     if (members === undefined) continue
-    lists.set(pool, { attributes: await device.readPool(pool, ctx), members })
+    const attributes = await device.readPool(pool, ctx)
+    lists.set(pool, { attributes, members: members.rows, odd: members.odd })
   }
   return lists
 }
 
+/** The list of all pools, where it is needed; with it nodes that are not known yet. */
+async function readListed(
+  device: Device,
+  wanted: Wanted,
+  nodes: Map<string, NodeRow>,
+  byList: boolean,
+  ctx: CallContext,
+): Promise<readonly ListedPool[]> {
+  if (!wanted.all && nodes.size === 0) return byList ? device.listPools(ctx) : []
+  const overview = await device.overview(ageOf(wanted, nodes, byList), ctx)
+  for (const node of overview.nodes) if (!nodes.has(node.fullPath)) nodes.set(node.fullPath, node)
+  return overview.pools
+}
+
 /** How old the lists may be: those of members tell their states. */
-function ageOf({ all, pools }: Wanted, nodes: ReadonlyMap<string, NodeRow>): number {
-  if (all || pools.size > 0) return 0
+function ageOf({ all }: Wanted, nodes: ReadonlyMap<string, NodeRow>, tellsStates: boolean): number {
+  if (all || tellsStates) return 0
   const held = [...nodes.values()].every(({ own }) => own === 'drain' || own === 'maint')
   return held ? LISTS_FOR : FOUND_FOR
 }
@@ -109,12 +122,15 @@ export async function readMembers(
   pool: string,
   complete: (members: readonly MemberRow[]) => boolean,
   ctx: CallContext,
-): Promise<readonly MemberRow[] | undefined> {
+): Promise<Members | undefined> {
   const first = await device.listMembers(pool, ctx)
-  if (first !== undefined && complete(first)) return first
+  if (first !== undefined && complete(first.rows)) return first
   await device.confirmReady(ctx)
   return device.listMembers(pool, ctx)
 }
+
+/** From so many nodes on their list is read. */
+const FEW_NODES = 8
 
 /** Nodes that switch off a member that is looked at, where no list has told. */
 async function addParents(
@@ -131,5 +147,9 @@ async function addParents(
       if (off && !nodes.has(member.node)) names.add(member.node)
     }
   }
-  for (const [name, row] of await readNodes(device, names, ctx)) nodes.set(name, row)
+  const rows =
+    names.size > FEW_NODES
+      ? (await device.listNodes(ctx)).nodes
+      : (await readNodes(device, names, ctx)).values()
+  for (const row of rows) nodes.set(row.fullPath, row)
 }

@@ -66,7 +66,7 @@ export function readMember(
   const passed: (AdminState | 'unknown')[] = []
   for (const unit of views.filter(isReadUnit)) {
     const view = unit.pools.get(pool)
-    const found = view && composer.resolver.find(view.members, target)
+    const found = view && findIn(view, target, composer)
     if (view === undefined || found === undefined) continue
     scopes.push(...memberScopes(composer, unit, view, found))
     if (unit.active) own.push({ found, view, unit })
@@ -106,6 +106,18 @@ export function readMember(
     ...(composer.unverified === undefined ? {} : { unverified: composer.unverified }),
     ...(hints.length === 0 ? {} : { hints }),
   }
+}
+
+/** @throws `MALFORMED_REPLY` where it is not among the rows, and one that can't be read may be it */
+function findIn(
+  { members, odd }: PoolView,
+  target: MemberTarget,
+  { resolver }: Composer,
+): Found | undefined {
+  const found = resolver.find(members, target)
+  const [doubt] = odd
+  if (found === undefined && doubt !== undefined) throw doubt
+  return found
 }
 
 /** What units that our hold went to, and that pass no traffic now, make of it with the next failover. */
@@ -154,7 +166,13 @@ export function readPoolTotals(
   const [fewest] = counts.sort((a, b) => a.serving - b.serving)
   if (fewest === undefined) return undefined
   const groups = views.some(({ attributes }) => attributes.minActiveMembers > 0)
-  return { pool: asked === '' ? pool : asked, ...fewest, whenNone: groups ? 'spill' : 'refuse' }
+  const [odd] = views.flatMap((view) => view.odd)
+  return {
+    pool: asked === '' ? pool : asked,
+    ...fewest,
+    whenNone: groups ? 'spill' : 'refuse',
+    ...(odd === undefined ? {} : { unknown: `a row of ${pool} can't be read: ${odd.message}` }),
+  }
 }
 
 function memberScopes(
@@ -188,7 +206,7 @@ export function toScope(
   // A template takes no traffic: whatever its statistics call it, what it made tells.
   const enabled = member.template ? undefined : stats?.enabled
   const counts = { ...stats, enabled, askedAt: view.askedAt }
-  const missing = view.uncounted ?? (stats === undefined ? 'no row for this member' : undefined)
+  const missing = view.uncounted ?? (stats === undefined ? 'no row for this member' : stats.wrong)
   return countsToScope(composer, unit, {
     scope,
     admin: highest(member.own, parent),

@@ -1,3 +1,4 @@
+import type { DrainableError } from '../../../provider/error.js'
 import type { RoleReading } from '../codec/device.js'
 import type { MemberRow, NodeRow, PoolAttributes } from '../codec/members.js'
 import { statsKey, type MemberStats, type StatsTable } from '../codec/stats.js'
@@ -9,6 +10,8 @@ import type { Away, Failed } from '../session/units.js'
 export interface PoolView {
   readonly attributes: PoolAttributes
   readonly members: readonly MemberRow[]
+  /** Rows of members that can't be read. */
+  readonly odd: readonly DrainableError[]
   /** Undefined: its counters were not read, for the reason that {@link PoolView.uncounted} gives. */
   readonly stats: StatsTable | undefined
   readonly uncounted?: string
@@ -53,6 +56,7 @@ export interface Wanted {
 export interface Listed {
   readonly attributes: PoolAttributes
   readonly members: readonly MemberRow[]
+  readonly odd: readonly DrainableError[]
 }
 
 export type Lists = Map<string, Listed>

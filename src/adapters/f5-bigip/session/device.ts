@@ -2,6 +2,7 @@ import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { JsonValue } from '../../../kit/json.js'
+import { ListCost, type Spent } from '../../../kit/list-cost.js'
 import {
   parseFailoverStatus,
   parseFailoverText,
@@ -15,16 +16,17 @@ import {
   NODE_SELECT,
   parseExpanded,
   parseNode,
+  parseNodes,
   parsePool,
   POOL_SELECT,
   toMembers,
   unknownPool,
-  type MemberRow,
+  type Members,
   type NodeRow,
   type PoolAttributes,
 } from '../codec/members.js'
 import { membersPath, nodePath, poolPath } from '../codec/names.js'
-import { takeItems, withWords } from '../codec/pages.js'
+import { Items, withWords } from '../codec/pages.js'
 import {
   parseAllStats,
   parseNodeStats,
@@ -57,13 +59,15 @@ interface Aged<T> {
 /** A pool and its members. */
 export interface ListedPool {
   readonly pool: PoolAttributes
-  readonly members: readonly MemberRow[]
+  readonly members: Members
 }
 
 /** Everything that is in the configuration, in two lists. */
 export interface Overview {
   readonly pools: readonly ListedPool[]
   readonly nodes: readonly NodeRow[]
+  /** Nodes whose rows can't be read. */
+  readonly odd: readonly DrainableError[]
 }
 
 /** One unit: reads of its configuration and counters, its role, and what tells one life of it from the next. */
@@ -76,6 +80,10 @@ export class Device {
   everActive = false
   /** When the pools of a node are read beside its own counters. */
   readonly evidence: Evidence
+  readonly #poolList = new ListCost()
+  readonly #statsList = new ListCost()
+  /** Whether it expands members under `$select`. */
+  #selects = true
   readonly #life = new Life()
   /** The role that the last look ended with, where the unit tells how long it has had it. */
   #steady: RoleReading | undefined
@@ -191,37 +199,67 @@ export class Device {
     if (this.isActive(before)) this.everActive = true
   }
 
+  /** Whether so many pools are cheaper to read in the list of all pools. */
+  listPays(pools: number): boolean {
+    return this.#poolList.pays(pools, this.session.leastCost)
+  }
+
+  /** Whether so many pools of `/Common` are cheaper to count in the answer that has all of them. */
+  statsPay(pools: number): boolean {
+    return this.#statsList.pays(pools, this.session.leastCost)
+  }
+
   /** Pools of the device, each with its members in the same answer. */
   async listPools(ctx: CallContext): Promise<readonly ListedPool[]> {
-    const found = await this.#list('/mgmt/tm/ltm/pool', '?expandSubcollections=true', ctx)
-    const listed = (found ?? []).map((item) => ({
+    const read = async (): Promise<readonly ListedPool[]> => {
+      const pools = await this.#readPools(ctx)
+      if (pools.length > 0) return pools
+      await this.confirmReady(ctx) // while it loads, the list is empty
+      return this.#readPools(ctx)
+    }
+    return this.#poolList.of(
+      () => this.session.spent,
+      read,
+      ({ length }) => length,
+    )
+  }
+
+  async #readPools(ctx: CallContext): Promise<readonly ListedPool[]> {
+    const only = this.#selects ? `&$select=${POOL_SELECT},membersReference` : ''
+    const found = await this.#list('/mgmt/tm/ltm/pool', `?expandSubcollections=true${only}`, ctx)
+    const listed = strict(found).map((item) => ({
       pool: parsePool(item),
       members: parseExpanded(item),
     }))
     // A pool without members looks like one whose members were not put in: one that was asked for tells.
     const [first] = listed
-    const told = listed.some(({ members }) => (members?.length ?? 0) > 0)
+    const told = listed.some(({ members }) => sizeOf(members) > 0)
     const asked =
-      told || first === undefined ? [] : await this.listMembers(first.pool.fullPath, ctx)
-    const expands = told || asked === undefined || asked.length === 0
+      told || first === undefined ? undefined : await this.listMembers(first.pool.fullPath, ctx)
+    const expands = sizeOf(asked) === 0
+    if (!expands && this.#selects) {
+      this.#selects = false
+      return this.#readPools(ctx)
+    }
     const pools: ListedPool[] = []
     for (const { pool, members } of listed) {
       const whole = expands ? members : undefined
-      pools.push({ pool, members: whole ?? (await this.listMembers(pool.fullPath, ctx)) ?? [] })
+      const own = whole ?? (await this.listMembers(pool.fullPath, ctx))
+      pools.push({ pool, members: own ?? { rows: [], odd: [] } })
     }
     return pools
   }
 
   /** Members of a pool; undefined where there is no such pool, as far as this one answer goes. */
-  async listMembers(pool: string, ctx: CallContext): Promise<readonly MemberRow[] | undefined> {
+  async listMembers(pool: string, ctx: CallContext): Promise<Members | undefined> {
     const found = await this.#list(membersPath(pool), `?$select=${MEMBER_SELECT}`, ctx)
-    return found === undefined ? undefined : toMembers(found)
+    return found === undefined ? undefined : toMembers(found.items, found.odd)
   }
 
   /** Nodes of the device. */
-  async listNodes(ctx: CallContext): Promise<readonly NodeRow[]> {
+  async listNodes(ctx: CallContext): Promise<Pick<Overview, 'nodes' | 'odd'>> {
     const found = await this.#list('/mgmt/tm/ltm/node', `?$select=${NODE_SELECT}`, ctx)
-    return (found ?? []).map(parseNode)
+    return parseNodes(found?.items ?? [], found?.odd)
   }
 
   /**
@@ -234,12 +272,7 @@ export class Device {
     const known = this.#overview
     if (known !== undefined && ctx.clock.now() <= known.at + age) return known.value
     const at = ctx.clock.now()
-    let pools = await this.listPools(ctx)
-    if (pools.length === 0) {
-      await this.confirmReady(ctx) // while it loads, the list is empty
-      pools = await this.listPools(ctx)
-    }
-    const value = { pools, nodes: await this.listNodes(ctx) }
+    const value = { pools: await this.listPools(ctx), ...(await this.listNodes(ctx)) }
     this.#overview = { at, value }
     return value
   }
@@ -261,8 +294,12 @@ export class Device {
   async readAllStats(ctx: CallContext): Promise<ReadonlyMap<string, StatsTable> | undefined> {
     const { clock } = ctx
     if (clock.now() < this.#noBulkUntil) return undefined
-    const json = await this.#statsOf('/mgmt/tm/ltm/pool/members/stats', ctx)
-    const tables = json === undefined ? undefined : parseAllStats(json)
+    const read = async (): Promise<ReadonlyMap<string, StatsTable> | undefined> => {
+      const json = await this.#statsOf('/mgmt/tm/ltm/pool/members/stats', ctx)
+      return json === undefined ? undefined : parseAllStats(json)
+    }
+    const spent = (): Spent => this.session.spent
+    const tables = await this.#statsList.of(spent, read, (all) => all?.size ?? 0)
     if (tables === undefined || tables.size === 0) this.#noBulkUntil = clock.now() + NO_BULK_FOR
     for (const [pool, table] of tables ?? []) this.#noteTotals(pool, table)
     return tables
@@ -329,12 +366,8 @@ export class Device {
   }
 
   /** A list over all its pages. Of `nextLink` only the query is used: links never lead elsewhere. */
-  async #list(
-    path: string,
-    query: string,
-    ctx: CallContext,
-  ): Promise<readonly JsonValue[] | undefined> {
-    const found = new Map<string, JsonValue>() // by path: a list that changes while it is paged repeats items
+  async #list(path: string, query: string, ctx: CallContext): Promise<Items | undefined> {
+    const found = new Items()
     const seen = new Set<string>()
     let next: string | undefined = query
     let last: JsonValue | undefined
@@ -342,7 +375,7 @@ export class Device {
       seen.add(next)
       const list = await this.session.get(`${path}${next}`, ctx)
       if (list === undefined) return undefined
-      takeItems(list, found)
+      found.take(list)
       last = list
       const link = list.at('nextLink').text()?.slice(0, LONGEST_LINK)
       next = link === undefined ? undefined : withWords(/\?[^#]*/.exec(link)?.[0], query)
@@ -350,9 +383,9 @@ export class Device {
     }
     // What a page has lost would seem not to be there.
     const total = last?.at('totalItems')
-    if (found.size < (total?.count() ?? 0))
-      throw total?.wrong(`as many as were listed: ${found.size}`)
-    return [...found.values()]
+    if (found.count < (total?.count() ?? 0))
+      throw total?.wrong(`as many as were listed: ${found.count}`)
+    return found
   }
 
   /** A cumulative counter that fell: the traffic processes began anew, or a client reset statistics. */
@@ -366,6 +399,17 @@ export class Device {
     }
     if (fell) this.#life.noteReset()
   }
+}
+
+/** The items of a list in which each has to be read. */
+function strict(found: Items | undefined): readonly JsonValue[] {
+  const [odd] = found?.odd ?? []
+  if (odd !== undefined) throw odd
+  return found?.items ?? []
+}
+
+function sizeOf(members: Members | undefined): number {
+  return members === undefined ? 0 : members.rows.length + members.odd.length
 }
 
 /** What answers for another object than the one that was asked for is no answer; `%0` is the route domain of none. */

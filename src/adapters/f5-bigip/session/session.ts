@@ -1,4 +1,4 @@
-import { systemClock } from '../../../provider/clock.js'
+import { pause, systemClock } from '../../../provider/clock.js'
 import { settledWithin } from '../../../provider/abort.js'
 import { closedError } from '../../../provider/thrown.js'
 import type { CallContext } from '../../../provider/contract.js'
@@ -11,6 +11,7 @@ import {
   type LoginContext,
   type SharedTrials,
 } from '../../../kit/login.js'
+import type { Spent } from '../../../kit/list-cost.js'
 import { retried } from '../../../kit/retry.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { parseLogin } from '../codec/device.js'
@@ -29,10 +30,10 @@ const FEW = 8
 const LOGOUT_TIMEOUT = 2_000
 /** For how long a change without an answer keeps other requests waiting, in milliseconds. */
 const LETS_IN_AFTER = 2_000
-/** What a device says of credentials that it did not find, or did not look for. */
-const NOT_THERE = /no user authentication header/i
-/** What is said where credentials were not in the headers, in JSON or as a page; and of those that were looked at. */
-const WANTS_BASIC = /no user authentication|html/i
+/** Waits before what came with credentials that a device did not see is sent again, in milliseconds. */
+const UNSEEN = [0, 250, 500]
+/** What is said where credentials were not in the headers, as a page; and of those that were looked at. */
+const WANTS_BASIC = /html/i
 const REFUSED = /authentication failed|invalid|incorrect|denied|locked/i
 /** Open connections and persistence records are none, nor is a transaction before its end. */
 const NO_CONFIGURATION = /^\/mgmt\/tm\/(?:sys\/connection|ltm\/persistence)\b/
@@ -80,6 +81,8 @@ export class Session {
   changes = 0
   /** What one request took lately, in milliseconds. */
   cost = 0
+  /** What all requests took. */
+  spent: Spent = { requests: 0, ms: 0, bytes: 0 }
   /** What the last few took. */
   #took: readonly number[] = []
   readonly #settings: Settings
@@ -171,6 +174,12 @@ export class Session {
           `${words}, the device gave up waiting for itself and may still do it`,
           data,
         )
+      case 'unseen':
+        return new DrainableError(
+          'CONFLICT',
+          `${words}, although credentials were sent; a device that is busy says so now and then`,
+          data,
+        )
       case 'unauthenticated':
         return new DrainableError('UNAUTHENTICATED', `${words}, check username and password`, data)
       case 'forbidden':
@@ -213,7 +222,7 @@ export class Session {
     this.#closed = true
     const token = await this.#login.end()
     const ctx = { clock: systemClock, signal: new AbortController().signal }
-    if (token !== undefined) await this.#drop(token, ctx)
+    if (token !== undefined) await this.#drop(token, token, ctx)
     await this.#http.close()
   }
 
@@ -234,48 +243,50 @@ export class Session {
       await this.#pace.wait(ctx.clock, ctx.signal)
     }
     if (ask.method !== 'GET' && !NO_CONFIGURATION.test(ask.path)) this.changes += 1
-    let repeated = false
+    return this.#answered(ask, ctx)
+  }
+
+  /** An answer to good credentials, as far as another try or another token makes them good. */
+  async #answered(ask: Ask, ctx: CallContext): Promise<Meaning> {
+    let unseen = 0
     let renewed = false
     for (;;) {
       const token = await this.#token(ctx)
-      const meaning = await this.#sendWith(token.name, ask, ctx, repeated)
-      if (meaning.kind !== 'unauthenticated') return meaning
-      // Good credentials are turned away now and then as if they were not there: they are sent once more
-      if (!repeated && !renewed && NOT_THERE.test(meaning.message)) {
-        repeated = true
-        continue
+      const meaning = await this.#sendWith(token.name, ask, ctx)
+      if (meaning.kind !== 'unauthenticated' && meaning.kind !== 'unseen') return meaning
+      if (meaning.kind === 'unseen') {
+        // Good credentials are turned away now and then as if they were not there: they are sent again.
+        const wait = UNSEEN[unseen]
+        if (wait === undefined) return meaning
+        unseen += 1
+        await pause(ctx.clock, wait, ctx.signal)
+        if (unseen === 1) continue
       }
-      if (token.name === undefined || renewed) return meaning
-      renewed = true
-      this.#login.forget(token)
+      if (token.name !== undefined && !renewed) {
+        renewed = true
+        this.#login.forget(token)
+        if (hasExpired(meaning)) await this.#drop(token, await this.#token(ctx), ctx)
+      } else if (meaning.kind === 'unauthenticated') return meaning
     }
   }
 
-  async #sendWith(
-    token: string | undefined,
-    ask: Ask,
-    ctx: CallContext,
-    repeated: boolean,
-  ): Promise<Meaning> {
+  async #sendWith(token: string | undefined, ask: Ask, ctx: CallContext): Promise<Meaning> {
     const send = async (headers: Readonly<Record<string, string>>): Promise<Meaning> => {
       const before = ctx.clock.now()
       const reply = await this.#send(ask, headers, ctx)
       this.cost = ctx.clock.now() - before
       this.#took = [...this.#took.slice(1 - FEW), this.cost]
-      const meaning = classify(reply.status, reply.text)
+      const { requests, ms, bytes } = this.spent
+      const size = bytes + reply.text.length
+      this.spent = { requests: requests + 1, ms: ms + this.cost, bytes: size }
+      const meaning = classify(reply.status, reply.text, ask.method !== 'GET')
       if (meaning.kind !== 'cut') return meaning
       // As lost as one whose connection broke: whoever sent a change must not take it for an answer.
       throw cutShort(this.#source(`${ask.method} ${ask.path.split('?')[0] ?? ''}`), reply.text)
     }
     if (token !== undefined) return send({ 'x-f5-auth-token': token })
     // Basic credentials that are refused count as failed logins
-    return this.#credentials.use(
-      ctx,
-      (password) => send(this.#basic(password)),
-      // Not seen is not refused, before it was sent once more
-      (meaning) =>
-        NOT_THERE.test(refusalOf(meaning) ?? '') && !repeated ? undefined : refusalOf(meaning),
-    )
+    return this.#credentials.use(ctx, (password) => send(this.#basic(password)), refusalOf)
   }
 
   #source(what: string): Source {
@@ -316,7 +327,7 @@ export class Session {
     if (old === undefined || ctx.clock.now() < old.renewAt) return this.#login.get(ctx)
     this.#login.forget(old)
     const token = await this.#login.get(ctx)
-    await this.#drop(old, ctx)
+    await this.#drop(old, old, ctx)
     return token
   }
 
@@ -337,7 +348,8 @@ export class Session {
     }
     if (meaning.kind === 'too-many-tokens')
       return { name: undefined, renewAt: ctx.clock.now() + BASIC_FOR }
-    throw this.toError(meaning, 'login')
+    // What came with a success may have a token in it.
+    throw this.toError(meaning.kind === 'garbage' ? UNREADABLE_LOGIN : meaning, 'login')
   }
 
   async #postLogin(password: string, ctx: LoginContext): Promise<Meaning> {
@@ -348,9 +360,10 @@ export class Session {
     const reply = await this.#send(ask, headers, ctx)
     const meaning = classify(reply.status, reply.text)
     const wantsBasic =
-      meaning.kind === 'unauthenticated' &&
-      WANTS_BASIC.test(reply.text) &&
-      !REFUSED.test(reply.text)
+      meaning.kind === 'unseen' ||
+      (meaning.kind === 'unauthenticated' &&
+        WANTS_BASIC.test(reply.text) &&
+        !REFUSED.test(reply.text))
     if (!wantsBasic || this.#loginWantsBasic) return meaning
     // 12.0 wanted Basic credentials on the login request too; from now on they go with the first one
     this.#loginWantsBasic = true
@@ -364,14 +377,14 @@ export class Session {
     return { authorization: `Basic ${value}` }
   }
 
-  /** Best effort: an old token runs out by itself. */
-  async #drop({ name }: Token, ctx: Within): Promise<void> {
-    if (name === undefined) return
+  /** Best effort: an old token runs out by itself, and counts among those of its user until then. */
+  async #drop({ name }: Token, by: Token, ctx: Within): Promise<void> {
+    if (name === undefined || by.name === undefined) return
     try {
       await this.#http.call({
         method: 'DELETE',
         path: `/mgmt/shared/authz/tokens/${encodeURIComponent(name)}`,
-        headers: { 'x-f5-auth-token': name },
+        headers: { 'x-f5-auth-token': by.name },
         clock: ctx.clock,
         signal: ctx.signal,
         timeout: LOGOUT_TIMEOUT,
@@ -380,6 +393,12 @@ export class Session {
       // counted until it runs out
     }
   }
+}
+
+const UNREADABLE_LOGIN = { kind: 'garbage', message: '(not shown)' } as const
+
+function hasExpired(meaning: Meaning): boolean {
+  return meaning.kind === 'unauthenticated' && /has expired/i.test(meaning.message)
 }
 
 /** The words of an answer that says that user or password is wrong. */
