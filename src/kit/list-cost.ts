@@ -5,11 +5,39 @@ const REQUEST = 20
 /** As many bytes cost as much as one millisecond. */
 const BYTES = 1_000
 
-/** What a client has spent so far. */
-export interface Spent {
-  readonly requests: number
-  readonly ms: number
-  readonly bytes: number
+/** Of how many requests the quickest tells what one takes. */
+const LATELY = 8
+
+/** What the requests of one client take. */
+export class Spending {
+  /** Milliseconds of the last one. */
+  last = 0
+  #requests = 0
+  #ms = 0
+  #bytes = 0
+  #lately: readonly number[] = []
+
+  note(ms: number, bytes: number): void {
+    this.last = ms
+    this.#lately = [...this.#lately.slice(1 - LATELY), ms]
+    this.#requests += 1
+    this.#ms += ms
+    this.#bytes += bytes
+  }
+
+  /** The least that one of the last few took, in milliseconds. */
+  get least(): number {
+    return this.#lately.length === 0 ? 0 : Math.min(...this.#lately)
+  }
+
+  /** What everything up to now took, as time and bytes in milliseconds. */
+  get price(): number {
+    return Math.max(this.#ms, REQUEST * this.#requests) + this.#bytes / BYTES
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
 }
 
 /**
@@ -17,34 +45,32 @@ export interface Spent {
  * A device can have thousands of objects, of which seven are looked at.
  */
 export class ListCost {
+  readonly #spending: Spending
   #last: { readonly price: number; readonly bytesEach: number } | undefined
 
-  /**
-   * Reads a list, and remembers what it took.
-   *
-   * @param spent - what the client has spent so far
-   * @param read - reads the list
-   * @param count - how many objects it has
-   */
-  async of<T>(spent: () => Spent, read: () => Promise<T>, count: (list: T) => number): Promise<T> {
-    const before = spent()
-    const list = await read()
-    const after = spent()
-    const bytes = after.bytes - before.bytes
-    const ms = Math.max(after.ms - before.ms, REQUEST * (after.requests - before.requests))
-    this.#last = { price: ms + bytes / BYTES, bytesEach: bytes / Math.max(1, count(list)) }
-    return list
+  /** @param spending - of the client that reads the list */
+  constructor(spending: Spending) {
+    this.#spending = spending
   }
 
   /**
-   * Whether the list is the cheaper way to so many objects.
+   * Reads the list, and remembers what it took.
    *
-   * @param count - how many objects are wanted
-   * @param ms - what one request takes
+   * @param read - reads the list
+   * @param count - how many objects it has
    */
-  pays(count: number, ms: number): boolean {
+  async of<T>(read: () => Promise<T>, count: (list: T) => number): Promise<T> {
+    const { price, bytes } = this.#spending
+    const list = await read()
+    const bytesEach = (this.#spending.bytes - bytes) / Math.max(1, count(list))
+    this.#last = { price: this.#spending.price - price, bytesEach }
+    return list
+  }
+
+  /** Whether the list is the cheaper way to so many objects. */
+  pays(count: number): boolean {
     if (this.#last === undefined) return count > FEW
     const { price, bytesEach } = this.#last
-    return price < count * (Math.max(REQUEST, ms) + bytesEach / BYTES)
+    return price < count * (Math.max(REQUEST, this.#spending.least) + bytesEach / BYTES)
   }
 }

@@ -61,16 +61,16 @@ export async function planOf(
 
 /** Without traffic: the changes, then samples as far apart as statistics lag, and the looks between. */
 function timeOf(
-  { session }: Device,
+  { session: { spending } }: Device,
   changes: number,
   { freshness, minInterval }: Settings,
 ): string {
-  const pause = Math.max(minInterval, session.cost * NODE_LOOK * SHARE)
-  const look = session.cost * NODE_LOOK
+  const pause = Math.max(minInterval, spending.last * NODE_LOOK * SHARE)
+  const look = spending.last * NODE_LOOK
   // One to hold each, one to seal it.
-  const writes = (2 * changes + 2) * session.cost
+  const writes = (2 * changes + 2) * spending.last
   const proof = SAMPLES * (Math.max(freshness, pause) + look) + writes
-  return `without traffic it takes about ${formatDuration(Math.ceil(proof / 1_000) * 1_000)} to be proved idle (${2 * changes} changes with the seal, a request ${formatDuration(Math.round(session.cost))}, statistics up to ${formatDuration(freshness)} old)`
+  return `without traffic it takes about ${formatDuration(Math.ceil(proof / 1_000) * 1_000)} to be proved idle (${2 * changes} changes with the seal, a request ${formatDuration(Math.round(spending.last))}, statistics up to ${formatDuration(freshness)} old)`
 }
 
 /** Virtual servers by their default pool; content rules can send to others. */

@@ -134,7 +134,7 @@ export function nativeOf(
 /** A change is one request to each unit that passes traffic, one after the other; in milliseconds. */
 export function changeTimeOf(views: readonly UnitView[]): number {
   const active = views.filter(isReadUnit).filter((unit) => unit.active)
-  return active.reduce((sum, { device }) => sum + device.session.leastCost, 0)
+  return active.reduce((sum, { device }) => sum + device.session.spending.least, 0)
 }
 
 /** A unit that may hold work, and could not be read. */

@@ -2,7 +2,7 @@ import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { JsonValue } from '../../../kit/json.js'
-import { ListCost, type Spent } from '../../../kit/list-cost.js'
+import { ListCost } from '../../../kit/list-cost.js'
 import {
   parseFailoverStatus,
   parseFailoverText,
@@ -80,8 +80,8 @@ export class Device {
   everActive = false
   /** When the pools of a node are read beside its own counters. */
   readonly evidence: Evidence
-  readonly #poolList = new ListCost()
-  readonly #statsList = new ListCost()
+  readonly #poolList: ListCost
+  readonly #statsList: ListCost
   /** Whether it expands members under `$select`. */
   #selects = true
   readonly #life = new Life()
@@ -95,6 +95,8 @@ export class Device {
     this.session = session
     this.#settings = settings
     this.evidence = new Evidence(settings.freshness)
+    this.#poolList = new ListCost(session.spending)
+    this.#statsList = new ListCost(session.spending)
   }
 
   get host(): string {
@@ -201,12 +203,12 @@ export class Device {
 
   /** Whether so many pools are cheaper to read in the list of all pools. */
   listPays(pools: number): boolean {
-    return this.#poolList.pays(pools, this.session.leastCost)
+    return this.#poolList.pays(pools)
   }
 
   /** Whether so many pools of `/Common` are cheaper to count in the answer that has all of them. */
   statsPay(pools: number): boolean {
-    return this.#statsList.pays(pools, this.session.leastCost)
+    return this.#statsList.pays(pools)
   }
 
   /** Pools of the device, each with its members in the same answer. */
@@ -217,11 +219,7 @@ export class Device {
       await this.confirmReady(ctx) // while it loads, the list is empty
       return this.#readPools(ctx)
     }
-    return this.#poolList.of(
-      () => this.session.spent,
-      read,
-      ({ length }) => length,
-    )
+    return this.#poolList.of(read, ({ length }) => length)
   }
 
   async #readPools(ctx: CallContext): Promise<readonly ListedPool[]> {
@@ -298,8 +296,7 @@ export class Device {
       const json = await this.#statsOf('/mgmt/tm/ltm/pool/members/stats', ctx)
       return json === undefined ? undefined : parseAllStats(json)
     }
-    const spent = (): Spent => this.session.spent
-    const tables = await this.#statsList.of(spent, read, (all) => all?.size ?? 0)
+    const tables = await this.#statsList.of(read, (all) => all?.size ?? 0)
     if (tables === undefined || tables.size === 0) this.#noBulkUntil = clock.now() + NO_BULK_FOR
     for (const [pool, table] of tables ?? []) this.#noteTotals(pool, table)
     return tables

@@ -11,7 +11,7 @@ import {
   type LoginContext,
   type SharedTrials,
 } from '../../../kit/login.js'
-import type { Spent } from '../../../kit/list-cost.js'
+import { Spending } from '../../../kit/list-cost.js'
 import { retried } from '../../../kit/retry.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { parseLogin } from '../codec/device.js'
@@ -25,8 +25,6 @@ export const PROVIDER = 'f5-bigip'
 const BACKOFF = [250]
 /** How long the password is sent with each request once the device had no token left. */
 const BASIC_FOR = 300_000
-/** Of how many requests the quickest tells what one takes. */
-const FEW = 8
 const LOGOUT_TIMEOUT = 2_000
 /** For how long a change without an answer keeps other requests waiting, in milliseconds. */
 const LETS_IN_AFTER = 2_000
@@ -79,12 +77,8 @@ export class Session {
   readonly host: string
   /** How many changes of the configuration were sent. */
   changes = 0
-  /** What one request took lately, in milliseconds. */
-  cost = 0
-  /** What all requests took. */
-  spent: Spent = { requests: 0, ms: 0, bytes: 0 }
-  /** What the last few took. */
-  #took: readonly number[] = []
+  /** What its requests take. */
+  readonly spending = new Spending()
   readonly #settings: Settings
   readonly #http: HttpClient
   /** One request at a time: see {@link Pace}. */
@@ -114,11 +108,6 @@ export class Session {
       password: settings.password,
       ...(trials === undefined ? {} : { trials }),
     })
-  }
-
-  /** What a request takes at least: the least of the last few, in milliseconds. */
-  get leastCost(): number {
-    return this.#took.length === 0 ? 0 : Math.min(...this.#took)
   }
 
   /** Sends a request in its turn; every answer but a busy or unauthenticated one is a value. */
@@ -274,11 +263,7 @@ export class Session {
     const send = async (headers: Readonly<Record<string, string>>): Promise<Meaning> => {
       const before = ctx.clock.now()
       const reply = await this.#send(ask, headers, ctx)
-      this.cost = ctx.clock.now() - before
-      this.#took = [...this.#took.slice(1 - FEW), this.cost]
-      const { requests, ms, bytes } = this.spent
-      const size = bytes + reply.text.length
-      this.spent = { requests: requests + 1, ms: ms + this.cost, bytes: size }
+      this.spending.note(ctx.clock.now() - before, reply.text.length)
       const meaning = classify(reply.status, reply.text, ask.method !== 'GET')
       if (meaning.kind !== 'cut') return meaning
       // As lost as one whose connection broke: whoever sent a change must not take it for an answer.
