@@ -62,6 +62,8 @@ export interface CitrixAdcOptions {
    * @default '8s'
    */
   readonly freshness?: Duration | undefined
+  /** The shortest pause between two looks. @default '1s', as often as the appliance looks at its members */
+  readonly minInterval?: Duration | undefined
   /** The time limit for one request, including the connect. @default '10s' */
   readonly callTimeout?: Duration | undefined
   /** How the appliance's certificate is verified. @default the system's authorities */
@@ -83,6 +85,7 @@ const schema = z
     desiredState: z.enum(['refuse', 'try']).default('refuse'),
     persistence: z.enum(['keep', 'forget']).default('keep'),
     freshness: durationOption({ max: 3_600_000 }).default(8_000),
+    minInterval: durationOption({ max: 3_600_000 }).exactOptional(),
     callTimeout: durationOption({ min: 50, max: 600_000 }).default(10_000),
   })
   .refine((options) => options.partition === undefined || options.auth === 'session', {
@@ -90,7 +93,23 @@ const schema = z
     message: "a partition is chosen for a session, expected auth: 'session'",
   })
   .superRefine(refusePlaintext)
+  .superRefine(({ auth, username, password }, context) => {
+    if (auth !== 'headers') return
+    const refuse = (field: string, message: string | undefined): void => {
+      if (message !== undefined) context.addIssue({ code: 'custom', path: [field], message })
+    }
+    refuse('username', whyNoHeader(username))
+    if (typeof password === 'string') refuse('password', whyNoHeader(password))
+  })
   .transform(({ url, ...options }) => ({ ...options, urls: [url].flat() }))
+
+/** Why a text can't be sent in a header as it is; undefined if it can. */
+export function whyNoHeader(text: string): string | undefined {
+  if (text.trim() !== text)
+    return "begins or ends with a space, which a header loses: set auth: 'session', or change it"
+  if (/^[\x20-\x7e\x80-\xff]*$/.test(text)) return undefined
+  return "has a character that no header has: set auth: 'session', or change it"
+}
 
 /** The options as the provider uses them: checked, with every default filled in, durations in milliseconds. */
 export type Settings = Readonly<z.output<typeof schema>>

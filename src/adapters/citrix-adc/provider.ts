@@ -151,7 +151,7 @@ export class CitrixAdcProvider implements DrainableProvider {
       lateBound: 10_000,
       survivesReload: this.#options.save,
       countsAfterRemove: false,
-      minInterval: Math.min(STATE_INTERVAL, this.#options.freshness),
+      minInterval: this.#options.minInterval ?? Math.min(STATE_INTERVAL, this.#options.freshness),
     }
   }
 

@@ -13,7 +13,7 @@ import {
   toCount,
   toCounter,
 } from '../../../src/adapters/citrix-adc/codec/nitro.js'
-import { JsonValue } from '../../../src/kit/json.js'
+import { JsonValue, parseJson } from '../../../src/kit/json.js'
 import { classify, toError } from '../../../src/adapters/citrix-adc/codec/errors.js'
 import {
   StatIndex,
@@ -211,6 +211,8 @@ describe('replies', () => {
     const before = toCounter(json('18446744073709551614'))
     expect(before).toBe(744_073_709_551_614)
     expect(toCounter(json('18446744073709551615'))).not.toBe(before)
+    const number = (text: string): number | undefined => toCounter(parseJson(text, source))
+    expect(number('9007199254740993')! - number('9007199254740992')!).toBe(1)
   })
 })
 

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { HttpResponse } from 'msw'
 import { describe, expect, test } from 'vitest'
 import {
@@ -28,6 +29,15 @@ describe('logging in', () => {
       new Set(['NITRO_AUTH_TOKEN=%23%23A%2BB%2FC']),
     )
     expect(seen.at(-1)).toMatchObject({ line: 'POST config/logout', body: '{"logout":{}}' })
+  })
+
+  test('prints nothing of an answer that is no JSON', async () => {
+    const login = (): Response =>
+      HttpResponse.text('{"sessionid":"##S3CRET", errorcode', { status: 201 })
+    network.use(appliance({ login }))
+    const error: unknown = await look().catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ code: 'MALFORMED_REPLY' })
+    expect(inspect(error, { depth: 9 })).not.toContain('S3CRET')
   })
 
   test('takes the token from the body when there is no cookie', async () => {

@@ -182,7 +182,7 @@ const isAction = ({ line }: { readonly line: string }): boolean => line.includes
 
 describe('a list of bindings', { concurrent: true }, () => {
   test('that leaves a group out makes no member absent', async () => {
-    await using at = await setup(6)
+    await using at = await setup(20)
     const { fake, adc } = at
     const row = {
       servicegroupname: 'sg0',
@@ -193,15 +193,15 @@ describe('a list of bindings', { concurrent: true }, () => {
     }
     const body = { errorcode: 0, servicegroup_servicegroupmember_binding: [row] }
     fake.fail({ match: /bulkbindings/, how: 'status', status: 200, body })
-    const { readings } = await adc.observe(refs(6), context())
-    expect(readings.map(({ present }) => present)).toEqual(Array(6).fill(true))
+    const { readings } = await adc.observe(refs(20), context())
+    expect(readings.map(({ present }) => present)).toEqual(Array(20).fill(true))
   })
 
   test('that has none of the groups is not asked for again', async () => {
-    await using at = await setup(6, {}, { freshness: 0 })
+    await using at = await setup(20, {}, { freshness: 0 })
     const { fake, adc } = at
     fake.fail({ match: /bulkbindings/, how: 'status', status: 200, body: { errorcode: 0 } })
-    for (let i = 0; i < 3; i++) await adc.observe(refs(6), context())
+    for (let i = 0; i < 3; i++) await adc.observe(refs(20), context())
     expect(fake.requests.filter(({ line }) => line.includes('bulkbindings'))).toHaveLength(1)
   })
 })

@@ -11,7 +11,14 @@
  * `args` and `filter` are decoded once, with `:` and `,` as separators. Port `*` is 65535.
  */
 import { isIP } from 'node:net'
-import { isCut, isObject, JsonValue, type JsonObject, type Source } from '../../../kit/json.js'
+import {
+  isCut,
+  isObject,
+  JsonValue,
+  parseExact,
+  type JsonObject,
+  type Source,
+} from '../../../kit/json.js'
 import { DrainableError } from '../../../provider/error.js'
 import { printable, quote } from '../../../provider/quote.js'
 
@@ -92,7 +99,7 @@ function parseBody(status: number, text: string, source: Source): NitroReply {
   }
   let parsed: unknown
   try {
-    parsed = JSON.parse(text)
+    parsed = parseExact(text)
   } catch {
     parsed = undefined
   }
@@ -140,15 +147,10 @@ export function toCount(value: JsonValue): number | undefined {
   throw value.wrong('a whole number from 0 up')
 }
 
-/**
- * A cumulative counter. It may exceed what a number can hold, so only its last digits are kept:
- * what is asked of it is whether it moved.
- */
+/** A cumulative counter: its last digits, as it may exceed what a number can hold. */
 export function toCounter(value: JsonValue): number | undefined {
-  const text = value.word()?.trim()
-  if (text === undefined || text === '') return undefined
-  if (!/^\d{1,40}(\.0{1,16})?$/.test(text)) throw value.wrong('a whole number from 0 up')
-  return Number((text.split('.')[0] ?? '0').slice(-15))
+  const counter = value.counter()
+  return counter === undefined ? undefined : Number(counter % 10n ** 15n)
 }
 
 /** `server:port` in its parts: the last colon counts, brackets batch an address are dropped. */

@@ -1,24 +1,32 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
+import { ListCost } from '../../../kit/list-cost.js'
 import { argsOf, pathOf, type Row, rowsOf } from '../codec/nitro.js'
 import { assertNamed, type Entry } from '../codec/rows.js'
 import type { NitroSession } from '../session/session.js'
 
-/** Up to so many objects are asked for one by one; beyond that the whole list costs less. */
-const ONE_BY_ONE = 4
-
-/** What an appliance was found not to do: it is asked another way from then on. */
+/** What an appliance was found to do, and what its lists cost. */
 export class Abilities {
+  readonly #costs = new Map<NitroSession, Map<string, ListCost>>()
   /** `?bulkbindings=yes`, since 11.1. */
   bulk = true
   /** Members below each group in the list of `stat/servicegroup`: not documented. */
   nested = true
   /** `totalrequests` in the single form of a member's statistics, where the nested form lacks it. */
   totals = true
+
+  /** What the list of one type costs at one address. */
+  cost(session: NitroSession, tree: 'config' | 'stat', type: string): ListCost {
+    const costs = this.#costs.get(session) ?? new Map<string, ListCost>()
+    this.#costs.set(session, costs)
+    const cost = costs.get(`${tree} ${type}`) ?? new ListCost(session.spending)
+    costs.set(`${tree} ${type}`, cost)
+    return cost
+  }
 }
 
 /**
- * Asks for objects of one type: one by one where they are few, else by the whole list. That something is
+ * Asks for objects of one type: one by one, or by the whole list where that costs less. That something is
  * not there is believed only from its own answer, never from a list that leaves it out.
  */
 export class Lists {
@@ -30,6 +38,19 @@ export class Lists {
     this.#session = session
     this.#ctx = ctx
     this.#can = can
+  }
+
+  /** All of a type, told in one list. */
+  all(tree: 'config' | 'stat', type: string, query = ''): Promise<readonly Row[]> {
+    const cost = this.#can.cost(this.#session, tree, type)
+    return cost.of(
+      () => this.rows(tree, type, undefined, query),
+      ({ length }) => length,
+    )
+  }
+
+  #pays(tree: 'config' | 'stat', type: string, count: number): boolean {
+    return this.#can.cost(this.#session, tree, type).pays(count)
   }
 
   /** All of a type, or one of it. */
@@ -50,9 +71,9 @@ export class Lists {
     names: readonly string[],
   ): Promise<ReadonlyMap<string, Row>> {
     const found = new Map<string, Row>()
-    if (names.length > ONE_BY_ONE) {
+    if (this.#pays(tree, type, names.length)) {
       const wanted = new Set(names)
-      for (const row of await this.rows(tree, type)) {
+      for (const row of await this.all(tree, type)) {
         const name = row.at(key).neededText()
         if (wanted.has(name)) found.set(name, row)
       }
@@ -79,7 +100,7 @@ export class Lists {
     names: readonly string[],
     whole: (name: string, rows: readonly Row[]) => boolean = (_, rows) => rows.length > 0,
   ): Promise<ReadonlyMap<string, readonly Row[]>> {
-    const bulk = names.length > ONE_BY_ONE ? await this.#bulk(type, key) : undefined
+    const bulk = this.#pays('config', type, names.length) ? await this.#bulk(type, key) : undefined
     const found = new Map<string, readonly Row[]>()
     await Promise.all(
       names.map(async (name) => {
@@ -95,8 +116,11 @@ export class Lists {
   async #bulk(type: string, key: string): Promise<ReadonlyMap<string, readonly Row[]> | undefined> {
     if (!this.#can.bulk) return undefined
     try {
-      const rows = await this.rows('config', type, undefined, 'bulkbindings=yes')
-      return Map.groupBy(rows, (row) => row.at(key).neededText())
+      const read = async (): Promise<ReadonlyMap<string, readonly Row[]>> => {
+        const rows = await this.rows('config', type, undefined, 'bulkbindings=yes')
+        return Map.groupBy(rows, (row) => row.at(key).neededText())
+      }
+      return await this.#can.cost(this.#session, 'config', type).of(read, ({ size }) => size)
     } catch (error) {
       // One that takes too long over all of them is asked for each.
       const slow = isDrainableError(error, 'CALL_TIMEOUT') && !this.#ctx.signal.aborted
@@ -108,7 +132,8 @@ export class Lists {
 
   /** The members' rows of `stat` by group, as far as the nested form has them. */
   async groupStats(names: readonly string[]): Promise<ReadonlyMap<string, readonly Row[]>> {
-    const nested = names.length > ONE_BY_ONE && this.#can.nested ? await this.#nested() : undefined
+    const pays = this.#can.nested && this.#pays('stat', 'servicegroup', names.length)
+    const nested = pays ? await this.#nested() : undefined
     if (nested !== undefined && names.every((name) => !nested.has(name))) this.#can.nested = false
     const found = new Map<string, readonly Row[]>()
     await Promise.all(
@@ -121,7 +146,7 @@ export class Lists {
 
   async #nested(): Promise<ReadonlyMap<string, readonly Row[]> | undefined> {
     try {
-      const rows = await this.rows('stat', 'servicegroup', undefined, 'statbindings=yes')
+      const rows = await this.all('stat', 'servicegroup', 'statbindings=yes')
       const pairs = rows.map((row) => [row, rowsOf({ body: row }, 'servicegroupmember')] as const)
       return new Map(
         pairs.flatMap(([row, members]) =>
@@ -178,10 +203,9 @@ export class Lists {
     const unique = [...new Set(names)]
     if (unique.length === 0) return new Set()
     try {
-      const rows =
-        unique.length > ONE_BY_ONE
-          ? await this.rows('config', 'server')
-          : (await Promise.all(unique.map((name) => this.rows('config', 'server', name)))).flat()
+      const rows = this.#pays('config', 'server', unique.length)
+        ? await this.all('config', 'server')
+        : (await Promise.all(unique.map((name) => this.rows('config', 'server', name)))).flat()
       const disabled = rows.filter((row) => row.at('state').text()?.toUpperCase() === 'DISABLED')
       return new Set(disabled.map((row) => row.at('name').neededText()))
     } catch (error) {

@@ -42,7 +42,8 @@ export function planOf(
 }
 
 /** Without traffic. */
-function timeOf(changes: number, { cost }: NitroSession, { freshness }: Settings): string {
+function timeOf(changes: number, { spending }: NitroSession, { freshness }: Settings): string {
+  const cost = spending.last
   const lists = Math.ceil(changes / LIST)
   const least = BY_ITSELF + (2 * lists + LOOKS) * cost
   const most = least + SAMPLES * freshness

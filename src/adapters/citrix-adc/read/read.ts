@@ -68,8 +68,8 @@ export class Reader {
   /** Every group, and every virtual server: names with what seldom changes. */
   async everything(): Promise<Map<string, Facts>> {
     const [groups, vservers, bound] = await Promise.all([
-      this.#lists.rows('config', 'servicegroup'),
-      this.#lists.rows('config', 'lbvserver'),
+      this.#lists.all('config', 'servicegroup'),
+      this.#lists.all('config', 'lbvserver'),
       this.#lists.boundGroups(),
     ])
     const found = new Map<string, Facts>()

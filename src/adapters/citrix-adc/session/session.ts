@@ -1,9 +1,10 @@
 import { systemClock, type Clock } from '../../../provider/clock.js'
 import { closedError } from '../../../provider/thrown.js'
 import type { CallContext } from '../../../provider/contract.js'
-import { isDrainableError, type DrainableError } from '../../../provider/error.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
 import { cutShort } from '../../../kit/json.js'
+import { Spending } from '../../../kit/list-cost.js'
 import {
   Credentials,
   SharedLogin,
@@ -13,7 +14,7 @@ import {
 import { Turnstile } from '../../../kit/turnstile.js'
 import { type Command, type NitroReply, parseReply, pathOf } from '../codec/nitro.js'
 import { classify, toError, type ReplyClass } from '../codec/errors.js'
-import type { Settings } from '../options.js'
+import { whyNoHeader, type Settings } from '../options.js'
 import { askedAgain, isBusy } from './busy.js'
 
 /** What a logout may take, in milliseconds. */
@@ -39,8 +40,8 @@ export class NitroSession {
   readonly #credentials: Credentials
   readonly #login = new SharedLogin<string>((ctx) => this.#logIn(ctx))
   #logins = 0
-  /** What one request took lately, in milliseconds. */
-  cost = 0
+  /** What its requests take. */
+  readonly spending = new Spending()
 
   /** @param trials - what the other addresses say of the password */
   constructor(url: string, options: Settings, trials?: SharedTrials) {
@@ -127,6 +128,11 @@ export class NitroSession {
     const reply = await this.#credentials.use(
       ctx,
       (password) => {
+        const wrong = whyNoHeader(password)
+        if (wrong !== undefined) {
+          const words = `password: what the function returned ${wrong}; nothing was sent`
+          throw new DrainableError('INVALID_OPTIONS', words, { provider: 'citrix-adc' })
+        }
         const headers = { 'x-nitro-user': this.#options.username, 'x-nitro-pass': password }
         return this.#call(call, headers, ctx)
       },
@@ -148,7 +154,7 @@ export class NitroSession {
       clock,
       signal,
     })
-    this.cost = clock.now() - before
+    this.spending.note(clock.now() - before, reply.text.length)
     const warning = [reply.headers['x-nitro-warning'] ?? []].flat()[0]
     return this.#parse(call, reply, warning)
   }
@@ -185,7 +191,9 @@ export class NitroSession {
             ? 'unreadable'
             : kind
       const what = `${this.url}: login as '${this.#options.username}'`
-      throw toError(what, this.#clean(reply), refused)
+      // What came with a success may have a token in it.
+      const shown = reply.status < 300 ? { ...reply, message: '' } : this.#clean(reply)
+      throw toError(what, shown, refused)
     }
     this.#logins += 1
     this.#credentials.hide(token)
