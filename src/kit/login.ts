@@ -18,7 +18,7 @@ export interface CredentialsOptions {
   readonly subject: string
   readonly username: string
   readonly password: Secret
-  /** Shared with the logins of the other units, if one user logs in to several units of a pair. */
+  /** Shared with the logins of the other units, if one user logs in to several units of one group. */
   readonly trials?: SharedTrials
 }
 
@@ -28,7 +28,7 @@ const TRIAL_WAIT = 1_000
 const REFUSER_LAST = 30_000
 
 /**
- * Shares the answers of the units of one pair to one user's password. A wrong password is sent to only one of them,
+ * Shares the answers of the units of one pair or group to one user's password. A wrong password is sent to only one of them,
  * because a directory behind them would count a failed login for each. A password that another unit refused is not
  * sent to a unit that was not asked, as long as it is not sent to the other unit again. A unit still gets a password
  * that it accepted itself.

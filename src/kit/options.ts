@@ -33,17 +33,20 @@ export function urlOption(example: string): z.ZodType<string, string> {
     .superRefine((value, context) => tell(context, () => parseHttpUrl(value, 'url')))
 }
 
-/** A schema for one URL, or one for each unit of a pair. */
+/** A schema for one URL, or one for each unit of a pair or a group. */
 export function urlsOption(
   example: string,
 ): z.ZodType<string | string[], string | readonly string[]> {
   const url = urlOption(example)
-  return z.union([url, z.array(url).min(1, 'expected at least one URL').max(8)], {
-    error: (issue) =>
-      Array.isArray(issue.input) || typeof issue.input === 'string'
-        ? undefined
-        : `expected a URL such as ${example}, or a list of those of a pair${asText(issue.input)}`,
-  })
+  return z.union(
+    [url, z.array(url).min(1, 'expected at least one URL').max(8, 'expected at most eight URLs')],
+    {
+      error: (issue) =>
+        Array.isArray(issue.input) || typeof issue.input === 'string'
+          ? undefined
+          : `expected a URL such as ${example}, or a list of those of its units${asText(issue.input)}`,
+    },
+  )
 }
 
 /** The URL of Node is an object: what it is asked for looks like what it was given. */

@@ -1,4 +1,5 @@
 import { instanceOf } from '../../kit/options.js'
+import { Steady } from '../../kit/steady.js'
 import type {
   AddressTarget,
   CallContext,
@@ -46,6 +47,8 @@ export class CitrixAdcProvider implements DrainableProvider {
   readonly #pair: Pair
   readonly #memory = new Memory()
   readonly #looks: Looks
+  readonly #minInterval: number
+  readonly #steady: Steady
   readonly #writer: Writer
   readonly #rights: Rights
   #plan: ReadonlyMap<string, readonly string[]> = new Map()
@@ -55,6 +58,8 @@ export class CitrixAdcProvider implements DrainableProvider {
     this.#pair = new Pair(options)
     this.#rights = new Rights(options)
     this.#looks = new Looks(options.freshness)
+    this.#minInterval = options.minInterval ?? Math.min(STATE_INTERVAL, options.freshness)
+    this.#steady = new Steady(this.#minInterval)
     this.#writer = new Writer(options, this.#pair, this.#memory, this.#looks)
     const partition = options.partition === undefined ? '' : `#${options.partition}`
     this.instance = `${instanceOf(options.urls)}${partition}`
@@ -75,6 +80,15 @@ export class CitrixAdcProvider implements DrainableProvider {
   async observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
     ctx.signal.throwIfAborted()
     if (refs !== 'all' && refs.length === 0) return { readings: [], pools: [] }
+    const known = this.#steady.reuse(refs, ctx.clock)
+    if (known !== undefined) return known
+    const at = ctx.clock.now()
+    const snapshot = await this.#observe(refs, ctx)
+    this.#steady.note(refs, ctx.clock, at, snapshot)
+    return snapshot
+  }
+
+  async #observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
     for (let look = 1; ; look++) {
       const charge = await this.#pair.inCharge(ctx)
       const stamp = this.#memory.stamp()
@@ -112,6 +126,7 @@ export class CitrixAdcProvider implements DrainableProvider {
   /** All that is bound by address is told in few lists: only what has it is counted then. */
   async find({ address, port }: AddressTarget, ctx: CallContext): Promise<readonly MemberRef[]> {
     ctx.signal.throwIfAborted()
+    this.#steady.wake(ctx)
     const { session } = await this.#pair.inCharge(ctx)
     const { pools } = await this.#looks.everything(session, ctx, false)
     await this.#rights.read(session, ctx)
@@ -127,7 +142,13 @@ export class CitrixAdcProvider implements DrainableProvider {
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
     ctx.signal.throwIfAborted()
-    return changes.length === 0 ? [] : this.#writer.apply(changes, ctx)
+    if (changes.length === 0) return []
+    this.#steady.wake(ctx)
+    try {
+      return await this.#writer.apply(changes, ctx)
+    } finally {
+      this.#steady.wake(ctx)
+    }
   }
 
   async close(): Promise<void> {
@@ -151,7 +172,7 @@ export class CitrixAdcProvider implements DrainableProvider {
       lateBound: 10_000,
       survivesReload: this.#options.save,
       countsAfterRemove: false,
-      minInterval: this.#options.minInterval ?? Math.min(STATE_INTERVAL, this.#options.freshness),
+      minInterval: this.#minInterval,
     }
   }
 
@@ -167,7 +188,7 @@ export class CitrixAdcProvider implements DrainableProvider {
         wantedOf(of.map(({ member }) => member)),
       ]),
     )
-    return this.#looks.at(wishes, session, ctx)
+    return this.#looks.at(wishes, session, ctx, { patient: this.#steady.isSteady })
   }
 
   #toReading({ ref, found }: Asked, { standing }: InCharge, stamp: number): Reading {

@@ -27,7 +27,7 @@ import { F5BigipProvider } from './provider.js'
 export type { F5BigipOptions }
 
 /**
- * Makes a provider for a BIG-IP, or for a pair of them.
+ * Makes a provider for a BIG-IP, or for the units of one device group.
  *
  * Members are `{ pool: '/Common/web', member: '/Common/10.0.0.1:80' }`; names without a path are in `partition`, and
  * a member can also be named by address and port, or by its node's name if that is unambiguous. A node, in all of its

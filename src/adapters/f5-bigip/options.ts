@@ -9,7 +9,7 @@ import { parseOptions } from '../../provider/options.js'
 /** Options of {@link f5Bigip}: how to reach the device, and what to do there beside draining. */
 export interface F5BigipOptions {
   /**
-   * The management address of the device, or the addresses of every unit of a pair: only the active unit has
+   * The management address of the device, or the addresses of every unit of its device group, up to eight: only the active unit has
    * connections and counts, so with one address a failover in mid-drain leaves nothing to read.
    */
   readonly url: string | readonly string[]
@@ -43,8 +43,8 @@ export interface F5BigipOptions {
    */
   readonly trafficGroup?: string | undefined
   /**
-   * Pushes each change to the other unit (`config-sync to-group`). A push carries everything that is pending, so a
-   * change is refused while the group is not in sync. Leave it out if autoSync is on, or if the other unit is not to
+   * Pushes each change to the other units (`config-sync to-group`). A push carries everything that is pending, so a
+   * change is refused while the group is not in sync. Leave it out if autoSync is on, or if the other units are not to
    * follow. @default no push
    */
   readonly configSync?: { readonly group: string } | undefined

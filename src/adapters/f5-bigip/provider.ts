@@ -1,5 +1,6 @@
 import { carefulApply } from '../../kit/careful-apply.js'
 import { SharedTrials } from '../../kit/login.js'
+import { Steady } from '../../kit/steady.js'
 import { instanceOf } from '../../kit/options.js'
 import type {
   AddressTarget,
@@ -43,7 +44,7 @@ const LATE_BOUND = 30_000
 /** How old the lists may be that a plan is made of, in milliseconds. */
 const LISTED_FOR = 10_000
 
-/** Members and nodes of one BIG-IP, or of the units of a pair. */
+/** Members and nodes of one BIG-IP, or of the units of a device group. */
 export class F5BigipProvider implements DrainableProvider {
   readonly specVersion = 1
   readonly name = PROVIDER
@@ -57,10 +58,12 @@ export class F5BigipProvider implements DrainableProvider {
   readonly #afterChange: AfterChange
   readonly #vanished: Vanished
   readonly #held = new Held()
+  readonly #steady: Steady
   #info: ProviderInfo | undefined
 
   constructor(settings: Settings) {
     this.#settings = settings
+    this.#steady = new Steady(settings.minInterval)
     this.#rights = new Rights(settings)
     this.#hints = new Hints(this.#rights)
     const trials = settings.urls.length > 1 ? new SharedTrials() : undefined
@@ -93,6 +96,7 @@ export class F5BigipProvider implements DrainableProvider {
         lateBound: LATE_BOUND,
         survivesReload: this.#settings.save,
         countsAfterRemove: false,
+        minTimeout: proofTime(this.#settings),
         minInterval: this.#settings.minInterval,
       },
     }
@@ -102,6 +106,15 @@ export class F5BigipProvider implements DrainableProvider {
   async observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
     ctx.signal.throwIfAborted()
     if (refs.length === 0) return { readings: [], pools: [] }
+    const known = this.#steady.reuse(refs, ctx.clock)
+    if (known !== undefined) return known
+    const at = ctx.clock.now()
+    const snapshot = await this.#observe(refs, ctx)
+    this.#steady.note(refs, ctx.clock, at, snapshot)
+    return snapshot
+  }
+
+  async #observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
     const given = refs === 'all' ? undefined : refs.map((ref) => this.#target(ref))
     const views = await this.#look(given, ctx)
     const active = assertActive(views)
@@ -125,6 +138,7 @@ export class F5BigipProvider implements DrainableProvider {
 
   async find(wanted: AddressTarget, ctx: CallContext): Promise<readonly MemberRef[]> {
     ctx.signal.throwIfAborted()
+    this.#steady.wake(ctx)
     const units = await this.#activeUnits(ctx)
     const found = new Map<string, MemberRef>()
     for (const { device, role } of units) {
@@ -144,6 +158,7 @@ export class F5BigipProvider implements DrainableProvider {
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
     ctx.signal.throwIfAborted()
     if (changes.length === 0) return []
+    this.#steady.wake(ctx)
     const work = new Work({
       settings: this.#settings,
       resolver: this.#resolver,
@@ -172,6 +187,8 @@ export class F5BigipProvider implements DrainableProvider {
       for (const device of work.devices) device.forget()
       if (sent() > before) this.#afterChange.missed()
       throw error
+    } finally {
+      this.#steady.wake(ctx)
     }
   }
 
@@ -183,7 +200,7 @@ export class F5BigipProvider implements DrainableProvider {
     await this.close()
   }
 
-  /** The first unit that answers tells for all: a pair runs one release but for the time of an upgrade. */
+  /** The first unit that answers tells for all: a group runs one release but for the time of an upgrade. */
   async #readVersion(
     ctx: CallContext,
   ): Promise<{ readonly device: Device; readonly version: string }> {
@@ -322,6 +339,14 @@ export class F5BigipProvider implements DrainableProvider {
     })
     await this.#hints.look(first.device, held, ctx)
   }
+}
+
+/**
+ * Numbers are dated back by what they can lag, so a sample from after the hold comes that much later, the second one as much
+ * after it, and so does the one from after the seal.
+ */
+export function proofTime({ freshness, minInterval }: Settings): number {
+  return 3 * Math.max(freshness, minInterval)
 }
 
 /** Whether the next look shows where a change went: a cut, a removal and an addition end with their answer. */

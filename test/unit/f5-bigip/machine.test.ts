@@ -170,7 +170,7 @@ describe('a machine in many pools', () => {
     test('is not refused a timeout because its looks are slow', async () => {
       using clock = ioClock()
       await using it = await slow(clock, 500)
-      const { refused, text } = await clock.run(plan(it.lb, FIRST, { clock, timeout: '7s' }))
+      const { refused, text } = await clock.run(plan(it.lb, FIRST, { clock, timeout: '13s' }))
       expect(refused).toEqual([])
       expect(text).toMatch(/this look took \d.* s: leave time for two more/)
     })

@@ -39,7 +39,7 @@ describe('options of an adapter', () => {
     [{ patience: { whithin: 1 } }, "lb(): patience: expected 'wait' or { within: '30s' }"],
     [{ url: [] }, 'lb(): url: expected at least one URL'],
     [{ url: 7 }, 'lb(): url: expected a URL such as https://lb.example, or a list'],
-    [{ url: new URL('https://lb') }, 'of a pair; found a URL object: give its href'],
+    [{ url: new URL('https://lb') }, 'of its units; found a URL object: give its href'],
     [{ tls: { insecure: false } }, 'lb(): tls.insecure: expected true; leave it out where'],
     [{ url: ['https://a', 'lb'] }, 'lb(): url[1]: expected an http or https URL'],
     [{ url: 'http://10.0.0.1' }, 'lb(): url: credentials would cross the network in the clear'],

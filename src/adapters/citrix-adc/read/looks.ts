@@ -9,6 +9,9 @@ import { type Bound, type Facts, type Numbers, Reader, toPool, type Wishes } fro
 /** Numbers that are from before a change of state are asked for so many times as often. */
 const SOONER = 4
 
+/** So much older counts may be while nothing happens, in milliseconds. */
+const PATIENCE = 24_000
+
 /** What was read last of one pool. */
 interface Kept {
   readonly wish: string
@@ -25,6 +28,8 @@ export interface LookOptions {
   readonly fresh?: boolean
   /** Whether counts are wanted. @default true */
   readonly counts?: boolean
+  /** Nothing has happened for a while, so older counts do. @default false */
+  readonly patient?: boolean
 }
 
 /** What one look saw. */
@@ -81,12 +86,17 @@ export class Looks {
     wishes: Wishes,
     session: NitroSession,
     ctx: CallContext,
-    { fresh = false, counts = true }: LookOptions = {},
+    { fresh = false, counts = true, patient = false }: LookOptions = {},
   ): Promise<Seen> {
     const reader = new Reader(session, ctx, this.#can)
     const all = this.#of(ctx.clock)
     if (!fresh) {
-      const pools = await this.#glance(wishes, reader, all, ctx.clock.now())
+      const pools = await this.#glance(
+        wishes,
+        reader,
+        all,
+        ctx.clock.now() - (patient ? PATIENCE : 0),
+      )
       if (pools !== undefined) return { pools, counted: false }
     }
     const facts = await reader.facts(wishes, all)

@@ -7,7 +7,7 @@ import type { Device } from '../session/device.js'
 import { PROVIDER } from '../session/session.js'
 import type { Settings } from '../options.js'
 
-/** How long the other unit may take to follow, in milliseconds. */
+/** How long the other units may take to follow, in milliseconds. */
 const SYNC_WAIT = 20_000
 const SYNC_LOOK = 500
 
@@ -17,7 +17,7 @@ const STANDALONE_FOR = 600_000
 const SYNC_STATUS = '/mgmt/tm/cm/sync-status'
 
 /**
- * What follows a change where it is asked for: the push to the other unit, then the save.
+ * What follows a change where it is asked for: the push to the other units, then the save.
  *
  * A push carries everything that is pending, so nothing is changed while another client's changes are;
  * and the save comes last, so that what is saved is what both units run. A push that fails takes
@@ -27,7 +27,7 @@ export class AfterChange {
   readonly #settings: Settings
   /** What went wrong the last time, until it went well. */
   fault: string | undefined
-  /** What the other unit does not have yet, where no client pushes. */
+  /** What the other units do not have yet, where no client pushes. */
   pending: string | undefined
   #standaloneUntil = -Infinity
 
@@ -81,7 +81,7 @@ export class AfterChange {
       const standalone = status === 'Standalone' || status === 'unknown'
       if (standalone) this.#standaloneUntil = ctx.clock.now() + STANDALONE_FOR
       if (!/pending|not all devices synced/i.test(status)) return undefined
-      return `the device group is "${quote(status)}" after the change: the other unit does not have it, and a failover undoes it until the next look; set configSync: { group }, turn autoSync on, or push it yourself`
+      return `the device group is "${quote(status)}" after the change: the other units do not have it, and a failover undoes it until the next look; set configSync: { group }, turn autoSync on, or push it yourself`
     } catch (error) {
       if (ctx.signal.aborted || !isDrainableError(error)) throw error
       return undefined

@@ -5,7 +5,7 @@ import type { Device } from './device.js'
 const NONE: ReadonlySet<Device> = new Set()
 
 /**
- * The units that our holds went to. In a pair that does not sync by itself a hold stays on the unit that was
+ * The units that our holds went to. In a group that does not sync by itself a hold stays on the unit that was
  * active then: after a failover its undo would miss it, and the next failover would take the member out again.
  */
 export class Held {

@@ -89,7 +89,7 @@ export class Session {
   #closed = false
   #loginWantsBasic = false
 
-  /** @param trials - what the other units of the pair say of the password */
+  /** @param trials - what the other units of the group say of the password */
   constructor(url: string, settings: Settings, trials?: SharedTrials) {
     this.host = new URL(url).host
     this.#settings = settings

@@ -35,7 +35,7 @@ interface Absence {
 type Answered<V> = V | Failed
 
 /**
- * The units of a pair. A standby whose management hangs, as during an upgrade, is asked apart: with a
+ * The units of a device group, two to eight. A standby whose management hangs, as during an upgrade, is asked apart: with a
  * short limit and less and less often, as long as a unit that passes traffic says that it passes none.
  * A unit that is or was active, or whose role is not known, is waited for.
  */
@@ -185,7 +185,7 @@ export class Units {
       for (const { device } of known) this.#trusts.delete(device)
       throw new DrainableError(
         'INVALID_OPTIONS',
-        `url: ${one.device.host} (${one.self.name}) and ${stranger.device.host} (${stranger.self.name}) are not units of one device group: url lists the units of one pair, make a provider for each and join them with combineProviders()`,
+        `url: ${one.device.host} (${one.self.name}) and ${stranger.device.host} (${stranger.self.name}) are not units of one device group: url lists the units of one group, make a provider for each and join them with combineProviders()`,
         { provider: PROVIDER },
       )
     }

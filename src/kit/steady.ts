@@ -1,0 +1,100 @@
+import type { Clock } from '../provider/clock.js'
+import type { MemberRef, Reading, Snapshot } from '../provider/contract.js'
+import { refKey } from '../provider/member-ref.js'
+
+/** So many looks in a row have to show the same before one is left out. */
+const LOOKS = 5
+/** A watcher that is faster than that wants to see each look, in milliseconds. */
+const SLOW = 1_000
+/** A change by another client is shown after that many milliseconds at the latest. */
+const SHOWN_AFTER = 8_500
+/** For how long each look is taken after something was asked for or changed, in milliseconds. */
+const AWAKE = 60_000
+
+interface Last {
+  readonly clock: Clock
+  readonly key: string
+  readonly snapshot: Snapshot
+  readonly signature: string | undefined
+  /** When it was asked for. */
+  readonly at: number
+  readonly times: number
+}
+
+/**
+ * Leaves looks out where nothing happens: while the same members are looked at again and again, and all of them have been
+ * in service without a change for a while. Then the last look is given once more, with the times of its numbers, and a
+ * new one is taken often enough that a change by another client is shown within ten seconds. Any other call ends that: a
+ * drain that begins, or a change, goes by new looks.
+ */
+export class Steady {
+  readonly #pause: number
+  #last: Last | undefined
+  #calledAt = -Infinity
+  #awakeUntil = -Infinity
+
+  /** @param pause - the shortest between two looks of one watcher, in milliseconds */
+  constructor(pause: number) {
+    this.#pause = pause
+  }
+
+  /** Whether nothing has happened for a while. */
+  get isSteady(): boolean {
+    return (this.#last?.times ?? 0) >= LOOKS
+  }
+
+  /** Something is changed, or asked for: from now on looks are taken. */
+  wake({ clock }: { readonly clock: Clock }): void {
+    this.#last = undefined
+    this.#awakeUntil = clock.now() + AWAKE
+  }
+
+  /** The last look, where it does. Called for each one that is asked for. */
+  reuse(refs: readonly MemberRef[] | 'all', clock: Clock): Snapshot | undefined {
+    const now = clock.now()
+    const since = now - this.#calledAt
+    this.#calledAt = now
+    const last = this.#last
+    if (last === undefined || last.clock !== clock || last.key !== keyOf(refs)) {
+      this.#last = undefined
+      return undefined
+    }
+    // A watcher keeps its pace: what comes between is the first look of somebody else.
+    const pause = this.#pause
+    const isPaced = pause >= SLOW && since >= pause && since <= pause * 1.5
+    if (!isPaced) this.#last = { ...last, times: 0 }
+    const isFresh = now + since - last.at <= SHOWN_AFTER
+    const isAwake = now < this.#awakeUntil && this.#awakeUntil <= now + AWAKE
+    return isPaced && isFresh && !isAwake && this.isSteady ? last.snapshot : undefined
+  }
+
+  /** Takes a new look in, asked for at that moment. */
+  note(refs: readonly MemberRef[] | 'all', clock: Clock, at: number, snapshot: Snapshot): void {
+    const signature = signatureOf(snapshot)
+    const key = keyOf(refs)
+    const before = this.#last
+    const same = signature !== undefined && before?.signature === signature && before.key === key
+    const times = same ? before.times + 1 : 0
+    this.#last = { clock, key, snapshot, signature, at, times }
+  }
+}
+
+function keyOf(refs: readonly MemberRef[] | 'all'): string {
+  return refs === 'all' ? refs : refs.map(refKey).join('\n')
+}
+
+/** Changes with everything but the numbers; undefined where a member is not in service, or not read. */
+function signatureOf({ readings, pools, ended }: Snapshot): string | undefined {
+  if (!readings.every(isInService)) return undefined
+  const states = readings.map(({ scopes, ...reading }) => [
+    reading,
+    scopes.map(({ scope, incarnation, admin, note }) => [scope, incarnation, admin, note]),
+  ])
+  return JSON.stringify([states, pools, ended])
+}
+
+function isInService(reading: Reading): boolean {
+  if (!reading.present || reading.own !== 'ready' || reading.stored !== undefined) return false
+  const isRead = reading.scopes.every(({ state, inForce }) => state === 'read' && inForce !== false)
+  return reading.inherited === undefined && isRead
+}

@@ -1,0 +1,107 @@
+import type { AdminState, Clock, MemberRef, Snapshot } from 'drainable/provider'
+import { describe, expect, test } from 'vitest'
+import { Steady } from '../../../src/kit/steady.js'
+
+const REFS: readonly MemberRef[] = [{ pool: 'web', member: 'web1' }]
+
+function snapshotOf(own: AdminState = 'ready', active = 0): Snapshot {
+  const scope = { scope: 'a', incarnation: '1', state: 'read', sampledAt: 0, active, queued: 0 }
+  return {
+    readings: [
+      {
+        ref: REFS[0]!,
+        present: true,
+        identity: 'web1',
+        own,
+        serves: own === 'ready',
+        health: 'up',
+        scopes: [scope as Snapshot['readings'][number]['scopes'][number]],
+      },
+    ],
+    pools: [],
+  }
+}
+
+/** A watcher that looks every two seconds, and says at which of its looks something was asked. */
+function watcher(pause = 2_000) {
+  const steady = new Steady(pause)
+  const now = { at: 0 }
+  const clock: Clock = { now: () => now.at, setTimeout: () => () => undefined }
+  const look = (snapshot = snapshotOf(), refs: readonly MemberRef[] | 'all' = REFS): boolean => {
+    if (steady.reuse(refs, clock) !== undefined) return false
+    steady.note(refs, clock, now.at, snapshot)
+    return true
+  }
+  const looks = (count: number, of = snapshotOf, step = pause): number[] => {
+    const asked: number[] = []
+    for (let i = 0; i < count; i += 1) {
+      now.at += step
+      if (look(of())) asked.push(now.at)
+    }
+    return asked
+  }
+  return { steady, clock, now, look, looks }
+}
+
+const widest = (asked: readonly number[]): number =>
+  Math.max(...asked.slice(1).map((at, i) => at - asked[i]!))
+
+describe('a look at members that are in service without a change', () => {
+  test.each([1_000, 2_000, 3_000])('every %i ms is taken every 8.5 s at least', (pause) => {
+    const it = watcher(pause)
+    const asked = it.looks(100)
+    expect(asked.length).toBeLessThan(60)
+    expect(widest(asked)).toBeLessThanOrEqual(8_500)
+    expect(widest(asked)).toBeGreaterThan(5_000)
+  })
+
+  test('is left out while only numbers move', () => {
+    let active = 0
+    const it = watcher()
+    expect(it.looks(100, () => snapshotOf('ready', (active += 1))).length).toBeLessThan(40)
+  })
+
+  test('is taken for a caller that comes between', () => {
+    const it = watcher()
+    it.looks(20)
+    it.now.at += 700
+    expect(it.look()).toBe(true)
+    it.now.at += 1_300
+    expect(it.look()).toBe(true)
+    expect(it.looks(3)).toHaveLength(3)
+  })
+
+  test('is taken for other members', () => {
+    const it = watcher()
+    it.looks(20)
+    it.now.at += 2_000
+    expect(it.look(snapshotOf(), [{ pool: 'web', member: 'web2' }])).toBe(true)
+    expect(it.looks(4)).toHaveLength(4)
+  })
+
+  test('is taken for a minute after something was changed', () => {
+    const it = watcher()
+    it.looks(20)
+    it.steady.wake(it)
+    expect(it.looks(29)).toHaveLength(29)
+    expect(it.looks(30).length).toBeLessThan(15)
+  })
+
+  test('of a watcher that is fast by its own wish is taken', () => {
+    expect(watcher(200).looks(50)).toHaveLength(50)
+  })
+})
+
+test.each(['drain', 'maint'] as const)('each look at a member in %s is taken', (own) => {
+  expect(watcher().looks(50, () => snapshotOf(own))).toHaveLength(50)
+})
+
+test('a state that has changed is looked at again at once', () => {
+  const it = watcher()
+  it.looks(20)
+  let own: AdminState = 'drain'
+  const [first] = it.looks(5, () => snapshotOf(own))
+  own = 'ready'
+  expect(first).toBeDefined()
+  expect(it.looks(5, () => snapshotOf(own))).toHaveLength(5)
+})
