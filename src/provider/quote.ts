@@ -20,3 +20,26 @@ export function quote(text: string, most = MOST): string {
   const line = printable(text.slice(0, 4 * most)).trim()
   return line.length > most || text.length > 4 * most ? `${line.slice(0, most)}…` : line
 }
+
+/** The longest hint, in characters: a longer one is cut when it is shown. */
+const LONGEST_HINT = 900
+
+/**
+ * Lists names for people, as hints of limited length: `pools: a, b`, `pools, further: c`.
+ *
+ * @param what - the kind of names
+ * @param names - each is listed once
+ */
+export function listed(what: string, names: readonly string[]): readonly string[] {
+  const texts: string[] = []
+  let text = ''
+  for (const name of new Set(names)) {
+    if (text !== '' && text.length + name.length > LONGEST_HINT) {
+      texts.push(text)
+      text = ''
+    }
+    text = text === '' ? name : `${text}, ${name}`
+  }
+  texts.push(text === '' ? 'none' : text)
+  return texts.map((one, i) => `${what}${i === 0 ? '' : ', further'}: ${one}`)
+}

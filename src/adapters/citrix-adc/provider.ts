@@ -1,5 +1,5 @@
 import { instanceOf } from '../../kit/options.js'
-import { Steady } from '../../kit/steady.js'
+import { Steady } from '../../kit/look-cost.js'
 import type {
   AddressTarget,
   CallContext,

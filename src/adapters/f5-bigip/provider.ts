@@ -1,6 +1,6 @@
 import { carefulApply } from '../../kit/careful-apply.js'
 import { SharedTrials } from '../../kit/login.js'
-import { Steady } from '../../kit/steady.js'
+import { Steady } from '../../kit/look-cost.js'
 import { instanceOf } from '../../kit/options.js'
 import type {
   AddressTarget,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ListCost, Spending } from '../../../src/kit/list-cost.js'
+import { ListCost, Spending } from '../../../src/kit/look-cost.js'
 
 /** After a list of so many objects that took so long and so many bytes, and a request of some milliseconds. */
 async function listed(count: number, ms: number, bytes: number, single = 5): Promise<ListCost> {

@@ -1,6 +1,6 @@
 import type { AdminState, Clock, MemberRef, Snapshot } from 'drainable/provider'
 import { describe, expect, test } from 'vitest'
-import { Steady } from '../../../src/kit/steady.js'
+import { Steady } from '../../../src/kit/look-cost.js'
 
 const REFS: readonly MemberRef[] = [{ pool: 'web', member: 'web1' }]
 

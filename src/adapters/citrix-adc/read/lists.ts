@@ -1,6 +1,6 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
-import { ListCost } from '../../../kit/list-cost.js'
+import { ListCost } from '../../../kit/look-cost.js'
 import { argsOf, pathOf, type Row, rowsOf } from '../codec/nitro.js'
 import { assertNamed, type Entry } from '../codec/rows.js'
 import type { NitroSession } from '../session/session.js'

@@ -1,4 +1,4 @@
-import { listed } from '../../../kit/listed.js'
+import { listed } from '../../../provider/quote.js'
 import type { MemberRef } from '../../../provider/contract.js'
 import { formatDuration } from '../../../provider/duration.js'
 import { refKey } from '../../../provider/member-ref.js'

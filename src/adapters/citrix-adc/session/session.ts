@@ -4,7 +4,7 @@ import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
 import { cutShort } from '../../../kit/json.js'
-import { Spending } from '../../../kit/list-cost.js'
+import { Spending } from '../../../kit/look-cost.js'
 import {
   Credentials,
   SharedLogin,

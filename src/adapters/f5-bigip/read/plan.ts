@@ -6,7 +6,7 @@ import { parseItems, pathOf } from '../codec/members.js'
 import { partitionOf } from '../codec/names.js'
 import type { Settings } from '../options.js'
 import type { Device, Overview } from '../session/device.js'
-import { listed } from '../../../kit/listed.js'
+import { listed } from '../../../provider/quote.js'
 import type { Rights } from './rights.js'
 import { NODES } from './target.js'
 

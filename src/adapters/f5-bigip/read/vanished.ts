@@ -1,5 +1,5 @@
 import type { LoadScope, Reading } from '../../../provider/contract.js'
-import { listed } from '../../../kit/listed.js'
+import { listed } from '../../../provider/quote.js'
 import { refKey } from '../../../provider/member-ref.js'
 
 /** How long what has vanished is remembered of a member that no drain holds, in milliseconds. */

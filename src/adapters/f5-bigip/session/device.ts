@@ -2,7 +2,7 @@ import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { JsonValue } from '../../../kit/json.js'
-import { ListCost } from '../../../kit/list-cost.js'
+import { ListCost } from '../../../kit/look-cost.js'
 import {
   parseFailoverStatus,
   parseFailoverText,

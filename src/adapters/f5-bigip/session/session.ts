@@ -11,7 +11,7 @@ import {
   type LoginContext,
   type SharedTrials,
 } from '../../../kit/login.js'
-import { Spending } from '../../../kit/list-cost.js'
+import { Spending } from '../../../kit/look-cost.js'
 import { retried } from '../../../kit/retry.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { parseLogin } from '../codec/device.js'
