@@ -6,7 +6,14 @@ import type { Tls } from '../provider/contract.js'
 import { DrainableError, isDrainableError, type ErrorCode } from '../provider/error.js'
 import { Connecting, connector, GivenUp } from './connect.js'
 import { toTlsConnect, type TlsConnect } from './tls.js'
-import { isDistrust, isPlainPort } from './tls-words.js'
+import {
+  codeOf,
+  inWords,
+  isLasting,
+  isOtherProtocol,
+  neverSent,
+  withoutReply,
+} from './tls-words.js'
 import { quote } from '../provider/quote.js'
 
 /** Options of {@link HttpClient}. */
@@ -244,11 +251,8 @@ export class HttpClient implements AsyncDisposable {
     }
     const words = `${what}: ${inWords(cause)}`
     if (neverSent(cause)) {
-      const lasting = isDistrust(cause) || isDenied(cause) || isOtherProtocol(cause)
-      return new DrainableError('UNREACHABLE', words, {
-        ...data,
-        ...(lasting ? { retryable: false } : {}),
-      })
+      const lasting = isLasting(cause) ? { retryable: false } : {}
+      return new DrainableError('UNREACHABLE', words, { ...data, ...lasting })
     }
     const code: ErrorCode = isOtherProtocol(cause) ? 'MALFORMED_REPLY' : 'CONNECTION_LOST'
     return new DrainableError(code, words, data)
@@ -373,74 +377,4 @@ export function assertPrivate(url: URL, allowPlaintext: boolean | undefined, fie
     'INVALID_OPTIONS',
     `${field}: credentials would cross the network in the clear to ${url.origin}, use https or set allowPlaintext: true`,
   )
-}
-
-const CONNECT_CODES = new Set([
-  'ECONNREFUSED',
-  'ENOENT',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'EACCES',
-  'UND_ERR_CONNECT_TIMEOUT',
-])
-
-/**
- * Drops the parser's error data: it carries the bytes that could not be read, and could print a password or token
- * that the peer repeated.
- */
-function withoutReply(cause: unknown): unknown {
-  if (!(cause instanceof Error) || !('data' in cause)) return cause
-  const { name, message } = cause
-  return Object.assign(new Error(message), { name, code: codeOf(cause) })
-}
-
-/** What to check, by the reason why no connection was made. */
-const CONNECT_WORDS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens there, check host and port',
-  ENOTFOUND: 'there is no such host, check its name',
-  EHOSTUNREACH: 'no route leads there, check the address and firewalls',
-  ENETUNREACH: 'no route leads there, check the address and firewalls',
-  ERR_TLS_CERT_ALTNAME_INVALID:
-    'reach it by a name of its certificate, or give that name as tls.servername',
-}
-
-/** The HTTP parser's error if the peer speaks another protocol. */
-const NO_HTTP = /does not match the HTTP/i
-
-function codeOf(cause: unknown): string {
-  return cause instanceof Error ? ((cause as NodeJS.ErrnoException).code ?? '') : ''
-}
-
-/** Describes TLS to a plain port, or the other way round. */
-function isOtherProtocol(cause: unknown): boolean {
-  return isPlainPort(cause) || (cause instanceof Error && NO_HTTP.test(cause.message))
-}
-
-function inWords(cause: unknown): string {
-  if (!(cause instanceof Error)) return String(cause)
-  if (isPlainPort(cause)) {
-    return 'what listens there does not speak TLS, expected an https port, or an http:// URL for this one'
-  }
-  if (isOtherProtocol(cause)) {
-    return 'the answer is not HTTP, expected an http port, or an https:// URL for this one'
-  }
-  const where = CONNECT_WORDS[codeOf(cause)]
-  if (where !== undefined) return `${cause.message}, ${where}`
-  return cause.message || codeOf(cause) || cause.name
-}
-
-/** Whether the failure came before a byte of the request was sent: only then is a repeat always safe. */
-function neverSent(cause: unknown): boolean {
-  if (!(cause instanceof Error)) return false
-  const code = codeOf(cause)
-  if (CONNECT_CODES.has(code) || code.startsWith('ERR_TLS_')) return true
-  if (isDistrust(cause) || isPlainPort(cause)) return true
-  return cause instanceof AggregateError && cause.errors.every(neverSent)
-}
-
-/** Whether this user is not allowed to open the socket. */
-function isDenied(cause: unknown): boolean {
-  return codeOf(cause) === 'EACCES'
 }

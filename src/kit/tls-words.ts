@@ -1,4 +1,4 @@
-/** What went wrong in a TLS handshake, told from the errors of node:tls and OpenSSL, in our options' names. */
+/** What went wrong in a connection or its TLS handshake, told from the errors of Node and OpenSSL, in our options' names. */
 
 /** Codes of node:tls for a certificate that no known authority has signed. */
 const UNKNOWN_ISSUER = new Set([
@@ -54,6 +54,72 @@ export function refusedOurs(cause: unknown): string | undefined {
   return cause instanceof Error ? REFUSES_OURS.exec(cause.message)?.[1] : undefined
 }
 
-function codeOf(cause: unknown): string {
+const CONNECT_CODES = new Set([
+  'ECONNREFUSED',
+  'ENOENT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EACCES',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+/**
+ * Drops the parser's error data: it carries the bytes that could not be read, and could print a password or token
+ * that the peer repeated.
+ */
+export function withoutReply(cause: unknown): unknown {
+  if (!(cause instanceof Error) || !('data' in cause)) return cause
+  const { name, message } = cause
+  return Object.assign(new Error(message), { name, code: codeOf(cause) })
+}
+
+/** What to check, by the reason why no connection was made. */
+const CONNECT_WORDS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there, check host and port',
+  ENOTFOUND: 'there is no such host, check its name',
+  EHOSTUNREACH: 'no route leads there, check the address and firewalls',
+  ENETUNREACH: 'no route leads there, check the address and firewalls',
+  ERR_TLS_CERT_ALTNAME_INVALID:
+    'reach it by a name of its certificate, or give that name as tls.servername',
+}
+
+/** The HTTP parser's error if the peer speaks another protocol. */
+const NO_HTTP = /does not match the HTTP/i
+
+export function codeOf(cause: unknown): string {
   return cause instanceof Error ? ((cause as NodeJS.ErrnoException).code ?? '') : ''
+}
+
+/** Describes TLS to a plain port, or the other way round. */
+export function isOtherProtocol(cause: unknown): boolean {
+  return isPlainPort(cause) || (cause instanceof Error && NO_HTTP.test(cause.message))
+}
+
+export function inWords(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause)
+  if (isPlainPort(cause)) {
+    return 'what listens there does not speak TLS, expected an https port, or an http:// URL for this one'
+  }
+  if (isOtherProtocol(cause)) {
+    return 'the answer is not HTTP, expected an http port, or an https:// URL for this one'
+  }
+  const where = CONNECT_WORDS[codeOf(cause)]
+  if (where !== undefined) return `${cause.message}, ${where}`
+  return cause.message || codeOf(cause) || cause.name
+}
+
+/** Whether the failure came before a byte of the request was sent: only then is a repeat always safe. */
+export function neverSent(cause: unknown): boolean {
+  if (!(cause instanceof Error)) return false
+  const code = codeOf(cause)
+  if (CONNECT_CODES.has(code) || code.startsWith('ERR_TLS_')) return true
+  if (isDistrust(cause) || isPlainPort(cause)) return true
+  return cause instanceof AggregateError && cause.errors.every(neverSent)
+}
+
+/** Whether it takes other options, rights or certificates. */
+export function isLasting(cause: unknown): boolean {
+  return isDistrust(cause) || isOtherProtocol(cause) || codeOf(cause) === 'EACCES'
 }

@@ -116,9 +116,7 @@ export interface LoadScope {
    * an appliance: role and boot time).
    */
   readonly incarnation: string
-  /**
-   * `read`: the numbers are valid. `unread`: the process exists but could not be read. `ended`: it is certainly gone.
-   */
+  /** `read`: the numbers are valid. `unread`: it exists but could not be read. `ended`: it is certainly gone. */
   readonly state: 'read' | 'unread' | 'ended'
   /** The earliest moment the numbers can be from, by the call's clock. Readings with the same one are one sample. */
   readonly sampledAt: number
@@ -273,10 +271,7 @@ export interface PoolReading {
   readonly total: number
   /** What the product does when no member serves: refuse, send elsewhere, or use all members. */
   readonly whenNone: 'refuse' | 'spill' | 'all' | 'unknown'
-  /**
-   * Why it is not known how many serve, naming what could not be read: `serving` says nothing then, and `keepReady`
-   * refuses with these words. Default: it is known.
-   */
+  /** Why it is not known how many serve: `keepReady` then refuses with these words. Default: it is known. */
   readonly unknown?: string
 }
 

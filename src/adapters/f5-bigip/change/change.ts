@@ -23,7 +23,7 @@ import { terminate } from './connections.js'
 import { Half } from './half.js'
 import { add, remove } from './membership.js'
 import { forgetRecords } from './persistence.js'
-import { endpointsOf, findPlaces, Lists, type Place, type Site } from './places.js'
+import { endpointsOf, findPlaces, readLists, type Lists, type Place, type Site } from './places.js'
 import { writeAll, type Written } from './writes.js'
 
 /** A member or node on every active unit, as the rules of a change see it. */
@@ -74,7 +74,7 @@ export class Work implements CarefulAdapter<Found, Half> {
       this.devices = await before()
       this.#site = { devices: this.devices, resolver }
     }
-    const lists = (this.#lists = new Lists(this.#site, changes))
+    const lists = (this.#lists = await readLists(this.#site, changes, ctx))
     const found = new Map<Change, Found | undefined>()
     for (const change of changes) found.set(change, await this.#find(change, lists, ctx))
     return (change) => found.get(change)
@@ -105,7 +105,8 @@ export class Work implements CarefulAdapter<Found, Half> {
     for (const device of others) {
       const site = { devices: [device], resolver }
       try {
-        places.push(...(await findPlaces(site, new Lists(site, [change]), target, ctx)))
+        const lists = await readLists(site, [change], ctx)
+        places.push(...(await findPlaces(site, lists, target, ctx)))
       } catch (error) {
         if (ctx.signal.aborted || !isDrainableError(error)) throw error
       }
@@ -218,7 +219,7 @@ export class Work implements CarefulAdapter<Found, Half> {
   ): Promise<ChangeOutcome> {
     const { settings, hints } = this.#options
     const site = this.#known()
-    const lists = this.#lists ?? new Lists(site, [change])
+    const lists = this.#lists ?? (await readLists(site, [change], ctx))
     const places = placesOf(change, found)
     const cuts = await Promise.all(
       places.map(async ({ device }) => ({

@@ -1,9 +1,10 @@
 import type { AdminState, CallContext, Change, Json } from '../../../provider/contract.js'
 import type { MemberRow, Members } from '../codec/members.js'
-import { isPossible, memberPath, nodePath } from '../codec/names.js'
+import { isDrainableError } from '../../../provider/error.js'
+import { memberPath, nodePath } from '../codec/names.js'
 import type { Device } from '../session/device.js'
 import { readNodes } from '../read/nodes.js'
-import { readMembers } from '../read/read.js'
+import { readPools } from '../read/pools.js'
 import { lowest } from '../read/reading.js'
 import {
   identityOf,
@@ -49,6 +50,58 @@ export interface Endpoint {
   readonly row: MemberRow
 }
 
+/** The members of the pools that changes are about, by unit and pool. */
+export type Lists = ReadonlyMap<Device, ReadonlyMap<string, { readonly members: Members }>>
+
+/** Reads them: each pool of each unit once. */
+export async function readLists(
+  { devices, resolver }: Site,
+  changes: readonly Change[],
+  ctx: CallContext,
+): Promise<Lists> {
+  const targets = changes.flatMap((change) => {
+    const target = toTarget(change.ref, resolver.partition)
+    return target.kind === 'member' ? target : []
+  })
+  const wanted = new Map(
+    [...Map.groupBy(targets, ({ pool }) => pool)].map(([pool, own]) => [
+      pool,
+      (rows: readonly MemberRow[]) => own.every((one) => isIn(rows, one, resolver)),
+    ]),
+  )
+  const lists = new Map<Device, ReadonlyMap<string, { readonly members: Members }>>()
+  for (const device of devices) lists.set(device, await readPools(device, wanted, ctx))
+  return lists
+}
+
+/** Whether a target is among these rows; a name that means several is judged by whoever looks it up. */
+function isIn(rows: readonly MemberRow[], target: MemberTarget, resolver: Resolver): boolean {
+  try {
+    return resolver.find(rows, target) !== undefined
+  } catch (error) {
+    if (!isDrainableError(error, 'INVALID_OPTIONS')) throw error
+    return true
+  }
+}
+
+/**
+ * The rows that a target means.
+ *
+ * @throws `MALFORMED_REPLY` where it is not among them, and one that can't be read may be it
+ */
+function findRows(
+  { resolver }: Site,
+  lists: Lists,
+  device: Device,
+  target: MemberTarget,
+): Found | undefined {
+  const members = lists.get(device)?.get(target.pool)?.members
+  const found = members && resolver.find(members.rows, target)
+  const [odd] = members?.odd ?? []
+  if (found === undefined && odd !== undefined) throw odd
+  return found
+}
+
 /** Where a target is, on every active unit that has it. */
 export async function findPlaces(
   site: Site,
@@ -61,22 +114,20 @@ export async function findPlaces(
     const place =
       target.kind === 'node'
         ? await findNode(device, target.node, ctx)
-        : await findMember(site, lists, device, target, ctx)
+        : findMember(site, lists, device, target)
     if (place !== undefined) places.push(place)
   }
   return places
 }
 
-async function findMember(
+function findMember(
   site: Site,
   lists: Lists,
   device: Device,
   target: MemberTarget,
-  ctx: CallContext,
-): Promise<Place | undefined> {
+): Place | undefined {
   const { pool } = target
-  const members = await lists.members(device, pool, ctx)
-  const found: Found | undefined = members && site.resolver.find(members, target)
+  const found = findRows(site, lists, device, target)
   if (found === undefined) return undefined
   const toPart = ({ fullPath, own, native }: MemberRow): Part => ({
     path: memberPath(pool, fullPath),
@@ -105,7 +156,7 @@ async function findNode(
 
 /** Addresses and ports behind a target on one unit. */
 export async function endpointsOf(
-  { resolver }: Site,
+  site: Site,
   lists: Lists,
   device: Device,
   target: Target,
@@ -120,66 +171,7 @@ export async function endpointsOf(
     )
   }
   const { pool } = target
-  const members = await lists.members(device, pool, ctx)
-  const found = members && resolver.find(members, target)
+  const found = findRows(site, lists, device, target)
   if (found === undefined) return []
   return (found.row.template ? found.ephemerals : [found.row]).map((row) => ({ pool, row }))
-}
-
-/** Member lists of one look: each pool of each unit is read once, or many in one list. */
-export class Lists {
-  readonly #site: Site
-  readonly #targets: readonly MemberTarget[]
-  readonly #read = new Map<string, Members | undefined>()
-  readonly #listed = new Set<Device>()
-
-  constructor(site: Site, changes: readonly Change[]) {
-    this.#site = site
-    this.#targets = changes.flatMap((change) => {
-      const target = toTarget(change.ref, site.resolver.partition)
-      return target.kind === 'member' ? target : []
-    })
-  }
-
-  /**
-   * The members of a pool, as far as their rows can be read.
-   *
-   * @throws `MALFORMED_REPLY` where a target is not among them, and a row that can't be read may be it
-   */
-  async members(
-    device: Device,
-    pool: string,
-    ctx: CallContext,
-  ): Promise<readonly MemberRow[] | undefined> {
-    if (!isPossible(pool)) return undefined
-    const found = await this.#find(device, pool, ctx)
-    const [odd] = found?.odd ?? []
-    if (found !== undefined && odd !== undefined && !this.#isWhole(pool, found.rows)) throw odd
-    return found?.rows
-  }
-
-  async #find(device: Device, pool: string, ctx: CallContext): Promise<Members | undefined> {
-    const key = `${device.host} ${pool}`
-    const pools = new Set(this.#targets.map((target) => target.pool)).size
-    if (!this.#listed.has(device) && device.listPays(pools)) await this.#list(device, ctx)
-    if (this.#read.has(key)) return this.#read.get(key)
-    const members = await readMembers(device, pool, (rows) => this.#isWhole(pool, rows), ctx)
-    this.#read.set(key, members)
-    return members
-  }
-
-  /** One list of a unit; what it lacks is read by itself. */
-  async #list(device: Device, ctx: CallContext): Promise<void> {
-    this.#listed.add(device)
-    for (const { pool, members } of await device.listPools(ctx)) {
-      if (!this.#isWhole(pool.fullPath, members.rows)) continue
-      this.#read.set(`${device.host} ${pool.fullPath}`, members)
-    }
-  }
-
-  #isWhole(pool: string, members: readonly MemberRow[]): boolean {
-    return this.#targets
-      .filter((target) => target.pool === pool)
-      .every((target) => this.#site.resolver.find(members, target) !== undefined)
-  }
 }

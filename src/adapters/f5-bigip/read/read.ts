@@ -1,13 +1,13 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
-import type { MemberRow, Members, NodeRow } from '../codec/members.js'
-import { isPossible } from '../codec/names.js'
+import type { Members, NodeRow, PoolAttributes } from '../codec/members.js'
 import { statsKey, type StatsTable } from '../codec/stats.js'
 import type { Device, ListedPool } from '../session/device.js'
 import type { Failed } from '../session/units.js'
 import { readCounts } from './counts.js'
 import { readNodes } from './nodes.js'
-import type { Lists, PoolView, ReadUnit, Wanted } from './view.js'
+import { readPools } from './pools.js'
+import type { Listed, Lists, PoolView, ReadUnit, Wanted } from './view.js'
 
 /** How old the lists may be while a node is held, in milliseconds: they change rarely. */
 const LISTS_FOR = 30_000
@@ -76,37 +76,27 @@ async function readLists(
   ctx: CallContext,
 ): Promise<Lists> {
   const byList = device.listPays(wanted.pools.size)
-  const lists: Lists = new Map()
-  for (const { pool, members } of await readListed(device, wanted, nodes, byList, ctx)) {
-    const isAsked = byList && wanted.pools.has(pool.fullPath)
-    const holds = members.rows.some((member) => wanted.nodes.has(member.node))
-    if (!wanted.all && !isAsked && !holds) continue
-    lists.set(pool.fullPath, { attributes: pool, members: members.rows, odd: members.odd })
+  let listed: readonly ListedPool[] | undefined
+  if (wanted.all || nodes.size > 0) {
+    const overview = await device.overview(ageOf(wanted, nodes, byList), ctx)
+    for (const node of overview.nodes) if (!nodes.has(node.fullPath)) nodes.set(node.fullPath, node)
+    listed = overview.pools
   }
-  for (const [pool, complete] of wanted.pools) {
-    const listed = byList ? lists.get(pool) : undefined
-    if (!isPossible(pool) || (listed !== undefined && complete(listed.members))) continue
-    lists.delete(pool)
-    const members = await readMembers(device, pool, complete, ctx)
-    if (members === undefined) continue
-    const attributes = await device.readPool(pool, ctx)
-    lists.set(pool, { attributes, members: members.rows, odd: members.odd })
+  const whole = (listed ?? []).filter(({ members: { rows } }) => {
+    return wanted.all || rows.some((member) => wanted.nodes.has(member.node))
+  })
+  const lists: Lists = new Map(
+    whole.map(({ pool, members }) => [pool.fullPath, toListed(pool, members)]),
+  )
+  const known = byList ? listed : undefined
+  for (const [pool, { members, attributes }] of await readPools(device, wanted.pools, ctx, known)) {
+    lists.set(pool, toListed(attributes ?? (await device.readPool(pool, ctx)), members))
   }
   return lists
 }
 
-/** The list of all pools, where it is needed; with it nodes that are not known yet. */
-async function readListed(
-  device: Device,
-  wanted: Wanted,
-  nodes: Map<string, NodeRow>,
-  byList: boolean,
-  ctx: CallContext,
-): Promise<readonly ListedPool[]> {
-  if (!wanted.all && nodes.size === 0) return byList ? device.listPools(ctx) : []
-  const overview = await device.overview(ageOf(wanted, nodes, byList), ctx)
-  for (const node of overview.nodes) if (!nodes.has(node.fullPath)) nodes.set(node.fullPath, node)
-  return overview.pools
+function toListed(attributes: PoolAttributes, { rows: members, odd }: Members): Listed {
+  return { attributes, members, odd }
 }
 
 /** How old the lists may be: those of members tell their states. */
@@ -114,19 +104,6 @@ function ageOf({ all }: Wanted, nodes: ReadonlyMap<string, NodeRow>, tellsStates
   if (all || tellsStates) return 0
   const held = [...nodes.values()].every(({ own }) => own === 'drain' || own === 'maint')
   return held ? LISTS_FOR : FOUND_FOR
-}
-
-/** Members of a pool; where one that is looked for is missing, once more after the device said that it is ready. */
-export async function readMembers(
-  device: Device,
-  pool: string,
-  complete: (members: readonly MemberRow[]) => boolean,
-  ctx: CallContext,
-): Promise<Members | undefined> {
-  const first = await device.listMembers(pool, ctx)
-  if (first !== undefined && complete(first.rows)) return first
-  await device.confirmReady(ctx)
-  return device.listMembers(pool, ctx)
 }
 
 /** From so many nodes on their list is read. */
