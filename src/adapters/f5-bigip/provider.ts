@@ -143,7 +143,7 @@ export class F5BigipProvider implements DrainableProvider {
     const found = new Map<string, MemberRef>()
     for (const { device, role } of units) {
       for (const ref of findAt(wanted, await device.overview(0, ctx))) found.set(refKey(ref), ref)
-      device.noteActive(role, ctx) // the look that follows ends with how long it has had it
+      device.role.noteActive(role, ctx) // the look that follows ends with how long it has had it
     }
     const refs = [...found.values()]
     const first = units[0]?.device
@@ -242,13 +242,13 @@ export class F5BigipProvider implements DrainableProvider {
   async #activeUnits(ctx: CallContext, recent = false): Promise<readonly ReadUnit[]> {
     const views = await this.#units.look(async (device, each): Promise<ReadUnit | Failed> => {
       try {
-        const role = await (recent ? device.recentRole(each) : device.readRole(each))
+        const role = await (recent ? device.role.recent(each) : device.role.read(each))
         const empty = { pools: new Map(), nodes: new Map(), loads: new Map() }
         const askedAt = each.clock.now()
-        return { device, role, active: device.isActive(role), ...empty, askedAt }
+        return { device, role, active: device.role.isActive(role), ...empty, askedAt }
       } catch (error) {
         if (each.signal.aborted || !isDrainableError(error)) throw error
-        device.doubt()
+        device.role.doubt()
         return { device, error }
       }
     }, ctx)

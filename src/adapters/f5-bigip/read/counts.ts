@@ -106,7 +106,7 @@ async function countNode(
     ownMembers(members, node).some(({ template }) => template),
   )
   await countPools(device, whole ? [...queueing, ...templated] : pools, tables, {}, ctx)
-  const key = `${row.own} ${device.incarnation} ${stats?.arrivals ?? ''}`
+  const key = `${row.own} ${device.role.incarnation} ${stats?.arrivals ?? ''}`
   const due = whole && stats.active === 0 && isHeld(row) && device.evidence.isDue(node, key, ctx)
   if (due) await countPools(device, pools, tables, { most: FEW }, ctx)
   const ofPools = sumOf(

@@ -22,15 +22,15 @@ export async function readUnit(
 ): Promise<ReadUnit | Failed> {
   try {
     for (let attempt = 1; ; attempt += 1) {
-      const { lives, steadyRole } = device
+      const { lives, steady } = device.role
       try {
         const view = await readOnce(device, wanted, ctx)
         // What was read across a reboot is of two lives: states of the old one, counts of the new.
-        if (lives === 0 || device.lives === lives || attempt === 3) return view
+        if (lives === 0 || device.role.lives === lives || attempt === 3) return view
       } catch (error) {
-        device.doubt()
+        device.role.doubt()
         // The role was taken from the last look, and it is another one now.
-        const known = steadyRole !== undefined && isDrainableError(error, 'CONFLICT')
+        const known = steady !== undefined && isDrainableError(error, 'CONFLICT')
         if (ctx.signal.aborted || !known) throw error
       }
     }
@@ -42,10 +42,10 @@ export async function readUnit(
 
 async function readOnce(device: Device, wanted: Wanted, ctx: CallContext): Promise<ReadUnit> {
   const askedAt = ctx.clock.now()
-  const role = device.steadyRole ?? (await device.readRole(ctx))
-  const active = device.isActive(role)
+  const role = device.role.steady ?? (await device.role.read(ctx))
+  const active = device.role.isActive(role)
   const base = { device, role, active, askedAt }
-  if (!active && !device.everActive)
+  if (!active && !device.role.everActive)
     return { ...base, pools: new Map(), nodes: new Map(), loads: new Map() }
   const held = await readNodes(device, wanted.nodes, ctx)
   const nodes = new Map(held)
@@ -61,7 +61,7 @@ async function readOnce(device: Device, wanted: Wanted, ctx: CallContext): Promi
     const why = stats === undefined ? { uncounted: counts.uncounted } : {}
     pools.set(pool, { ...listed, stats, off, askedAt: at, ...why })
   }
-  await device.confirmRole(role, ctx)
+  await device.role.confirm(role, ctx)
   return { ...base, pools, nodes, loads: counts.loads }
 }
 

@@ -143,7 +143,7 @@ export function unreadScopes(views: readonly UnitView[]): LoadScope[] {
     if (!('error' in view)) return []
     const { device, error } = view
     const zeros = { sampledAt: 0, active: 0, queued: 0, inForce: false }
-    const name = { scope: device.host, incarnation: device.incarnation }
+    const name = { scope: device.host, incarnation: device.role.incarnation }
     return [{ ...name, ...zeros, state: 'unread' as const, note: error.message }]
   })
 }
@@ -248,7 +248,7 @@ export function countsToScope(
     : counts.note
   const base = {
     scope,
-    incarnation: device.incarnation,
+    incarnation: device.role.incarnation,
     sampledAt: askedAt - freshness,
     admin,
     inForce: !isIgnored,

@@ -3,14 +3,7 @@ import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { JsonValue } from '../../../kit/json.js'
 import { ListCost } from '../../../kit/look-cost.js'
-import {
-  parseFailoverStatus,
-  parseFailoverText,
-  parsePeers,
-  parseReady,
-  type PeerRow,
-  type RoleReading,
-} from '../codec/device.js'
+import { parsePeers, parseReady, type PeerRow } from '../codec/device.js'
 import {
   MEMBER_SELECT,
   NODE_SELECT,
@@ -37,13 +30,11 @@ import {
 } from '../codec/stats.js'
 import type { Settings } from '../options.js'
 import { Evidence } from './evidence.js'
-import { Life } from './life.js'
+import { UnitRole } from './role.js'
 import { PROVIDER, type Session } from './session.js'
 
 /** How long a pool's own properties are taken as unchanged, in milliseconds. */
 const ATTRIBUTES_FOR = 30_000
-/** For how long a change goes by the role that a look has read, in milliseconds: the next look tells whether it was right. */
-const ROLE_FOR = 5_000
 /** For how long the list of all counters is not asked for where there is none, in milliseconds. */
 const NO_BULK_FOR = 600_000
 /** Wait before a list is read again where the device cannot say whether it is ready. */
@@ -73,27 +64,21 @@ export interface Overview {
 /** One unit: reads of its configuration and counters, its role, and what tells one life of it from the next. */
 export class Device {
   readonly session: Session
-  readonly #settings: Settings
   readonly #attributes = new Map<string, Aged<PoolAttributes>>()
   readonly #totals = new Map<string, number>()
-  /** Whether it was ever seen active: only then can it hold work. */
-  everActive = false
+  readonly role: UnitRole
   /** When the pools of a node are read beside its own counters. */
   readonly evidence: Evidence
   readonly #poolList: ListCost
   readonly #statsList: ListCost
   /** Whether it expands members under `$select`. */
   #selects = true
-  readonly #life = new Life()
-  /** The role that the last look ended with, where the unit tells how long it has had it. */
-  #steady: RoleReading | undefined
   #overview: Aged<Overview> | undefined
-  #steadyAt = -Infinity
   #noBulkUntil = -Infinity
 
   constructor(session: Session, settings: Settings) {
     this.session = session
-    this.#settings = settings
+    this.role = new UnitRole(session, settings.trafficGroup)
     this.evidence = new Evidence(settings.freshness)
     this.#poolList = new ListCost(session.spending)
     this.#statsList = new ListCost(session.spending)
@@ -101,55 +86,6 @@ export class Device {
 
   get host(): string {
     return this.session.host
-  }
-
-  /** Changes when counters may have been lost, or connections with the role. */
-  get incarnation(): string {
-    return this.#life.incarnation
-  }
-
-  /** How many lives of it were seen: a reboot or a change of role begins another. */
-  get lives(): number {
-    return this.#life.count
-  }
-
-  /** Role and groups, as the unit says now. */
-  async readRole(ctx: CallContext): Promise<RoleReading> {
-    const meaning = await this.session.ask(
-      { method: 'GET', path: '/mgmt/tm/cm/failover-status' },
-      ctx,
-    )
-    if (meaning.kind === 'absent' || meaning.kind === 'forbidden') {
-      return { role: 'unknown', groups: [], text: this.session.clean(meaning.message) }
-    }
-    if (meaning.kind !== 'ok')
-      throw this.session.toError(meaning, 'GET /mgmt/tm/cm/failover-status')
-    return parseFailoverStatus(this.session.value(meaning, 'GET /mgmt/tm/cm/failover-status'))
-  }
-
-  /**
-   * The role that the last look ended with, taken as it is until the end of this one: by then the unit
-   * tells for how long it has had it. Undefined where it must be asked first.
-   */
-  get steadyRole(): RoleReading | undefined {
-    return this.#settings.trafficGroup === undefined ? this.#steady : undefined
-  }
-
-  /** The role as a look has read it, or as the unit says now: once a look, not once a change. */
-  async recentRole(ctx: CallContext): Promise<RoleReading> {
-    const recent = ctx.clock.now() < this.#steadyAt + ROLE_FOR ? this.#steady : undefined
-    return recent ?? this.readRole(ctx)
-  }
-
-  /** A role that was just read, for the look that follows. */
-  noteActive(role: RoleReading, { clock }: CallContext): void {
-    this.#steady = role.role === 'active' ? role : undefined
-    this.#steadyAt = clock.now()
-  }
-
-  /** The unit did not answer as it did before: its role is asked first the next time. */
-  doubt(): void {
-    this.#steady = undefined
   }
 
   /** Every device of the trust domain, as this one knows them; undefined where it does not tell. */
@@ -160,45 +96,6 @@ export class Device {
       return undefined
     if (meaning.kind !== 'ok') throw this.session.toError(meaning, 'GET /mgmt/tm/cm/device')
     return parsePeers(this.session.value(meaning, 'GET /mgmt/tm/cm/device'))
-  }
-
-  /** Whether a unit of that role passes traffic; a device that doesn't tell is taken for one of its own. */
-  isActive(reading: RoleReading): boolean {
-    const { trafficGroup } = this.#settings
-    const active = reading.role === 'active' || reading.role === 'unknown'
-    if (!active || trafficGroup === undefined || reading.groups.length === 0) return active
-    return reading.groups.includes(trafficGroup)
-  }
-
-  /**
-   * Reads how long the role has lasted, after counters were read: a role that began after they were
-   * asked for makes them worthless.
-   *
-   * @throws `CONFLICT` where the role changed since `before`
-   */
-  async confirmRole(before: RoleReading, ctx: CallContext): Promise<void> {
-    const asked = performance.now()
-    this.#steady = undefined
-    const meaning = await this.session.ask(
-      { method: 'GET', path: '/mgmt/tm/sys/failover', patient: false },
-      ctx,
-    )
-    const told =
-      meaning.kind === 'ok'
-        ? parseFailoverText(this.session.value(meaning, 'GET /mgmt/tm/sys/failover'))
-        : undefined
-    const role = told?.role ?? (await this.readRole(ctx)).role
-    if (role !== before.role && role !== 'unknown' && before.role !== 'unknown') {
-      throw new DrainableError(
-        'CONFLICT',
-        `${this.host} changed from ${before.role} to ${role} while it was read`,
-        { provider: PROVIDER },
-      )
-    }
-    this.#life.note(before.role, told?.seconds, asked)
-    this.#steady = told?.role === 'active' && before.role === 'active' ? before : undefined
-    this.#steadyAt = ctx.clock.now()
-    if (this.isActive(before)) this.everActive = true
   }
 
   /** Whether so many pools are cheaper to read in the list of all pools. */
@@ -394,7 +291,7 @@ export class Device {
       if (arrivals < (this.#totals.get(name) ?? 0)) fell = true
       this.#totals.set(name, arrivals)
     }
-    if (fell) this.#life.noteReset()
+    if (fell) this.role.noteReset()
   }
 }
 

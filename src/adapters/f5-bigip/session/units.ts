@@ -122,7 +122,7 @@ export class Units {
     const active = [...answers.values()].filter(isRead).filter(isActive)
     if (silent.size === 0 || active.length === 0) return undefined
     // What was active has held work: it is waited for.
-    if ([...silent].some((device) => device.everActive)) return undefined
+    if ([...silent].some((device) => device.role.everActive)) return undefined
     const lists: (readonly PeerRow[])[] = []
     for (const { device } of active) {
       const peers = await peersOf(device, ctx)
