@@ -226,6 +226,8 @@ function toUnread({ scope, note }: Rival): LoadScope {
   return { scope, incarnation: 'beside the node in charge', ...zeros, state: 'unread', note }
 }
 
-function toPoolReading({ name, serving, total, whenNone }: PoolState): PoolReading {
-  return { pool: name, serving, total, whenNone }
+function toPoolReading({ name, serving, total, whenNone, odd: [odd] }: PoolState): PoolReading {
+  const unknown =
+    odd === undefined ? {} : { unknown: `a row of ${name} can't be read: ${odd.message}` }
+  return { pool: name, serving, total, whenNone, ...unknown }
 }

@@ -72,7 +72,8 @@ export class Writer {
             ctx,
           }),
         )
-        return ({ ref }) => look.of(ref)
+        const found = new Map(changes.map(({ ref }) => [ref, look.of(ref)]))
+        return ({ ref }) => found.get(ref)
       },
       absent: ({ ref }) =>
         `${formatRef(ref)}: neither a service group with that member ('server:port'; 'address:port' where DNS makes several of one server) nor a virtual server with that service`,

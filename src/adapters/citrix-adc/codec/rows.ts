@@ -3,6 +3,7 @@
  * counts for it.
  */
 import { isIP } from 'node:net'
+import { type DrainableError, isDrainableError } from '../../../provider/error.js'
 import { quote } from '../../../provider/quote.js'
 import { formatMember, type Row, type Subject, toCount, toCounter } from './nitro.js'
 
@@ -107,19 +108,37 @@ export function toMember(group: string, row: Row): Entry {
   return toEntry(subject, formatMember(server, port), server, address, port, row)
 }
 
-/** The members of a group. A row that is repeated is one member; two that differ are none. */
-export function toMembers(group: string, rows: readonly Row[]): readonly Entry[] {
+/** The members of a group, as far as their rows can be read. */
+export interface Members {
+  readonly entries: readonly Entry[]
+  /** What can't be read: nothing is said of these, nor of what is not among the entries. */
+  readonly odd: readonly DrainableError[]
+}
+
+/** A row that is odd hides no other one. One that is repeated is one member; two that differ are none. */
+export function toMembers(group: string, rows: readonly Row[]): Members {
   const found = new Map<string, Entry>()
-  for (const row of rows) {
-    const entry = toMember(group, row)
-    const known = found.get(entry.identity)
-    if (known !== undefined && JSON.stringify(known) !== JSON.stringify(entry)) {
-      throw row.wrong('one row for each member')
+  const odd = new Map<string, DrainableError>()
+  for (const [i, row] of rows.entries()) {
+    try {
+      const entry = toMember(group, row)
+      const { identity } = entry
+      const known = found.get(identity) ?? entry
+      if (JSON.stringify(known) !== JSON.stringify(entry)) {
+        odd.set(identity, row.wrong('one row for each member'))
+      }
+      found.set(identity, entry)
+    } catch (error) {
+      if (!isDrainableError(error, 'MALFORMED_REPLY')) throw error
+      odd.set(`row ${i}`, error)
     }
-    found.set(entry.identity, entry)
   }
-  const named = Map.groupBy(found.values(), ({ member }) => member)
-  return [...named.values()].flatMap((same) => (same.length > 1 ? same.map(byAddress) : same))
+  const read = [...found.values()].filter(({ identity }) => !odd.has(identity))
+  const named = Map.groupBy(read, ({ member }) => member)
+  const entries = [...named.values()].flatMap((same) =>
+    same.length > 1 ? same.map(byAddress) : same,
+  )
+  return { entries, odd: [...odd.values()] }
 }
 
 /** Rows that DNS made of one server share its name and port: each is told apart by its address. */

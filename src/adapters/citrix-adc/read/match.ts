@@ -51,8 +51,19 @@ export class Index {
     this.#exact = new Map(pool.entries.map((found) => [found.entry.member, found]))
   }
 
-  /** The member of that name: exactly, by its server and port, or by its server alone where it has one port. */
+  /**
+   * The member of that name: exactly, by its server and port, or by its server alone where it has one port.
+   *
+   * @throws `MALFORMED_REPLY` where none is, and a row that can't be read may be it
+   */
   pick(member: string): Found | undefined {
+    const found = this.#find(member)
+    const [odd] = this.#pool.odd
+    if (found === undefined && odd !== undefined) throw odd
+    return found
+  }
+
+  #find(member: string): Found | undefined {
     const exact = this.#exact.get(member)
     if (exact !== undefined) return exact
     const fits = this.#pool.entries.filter(({ entry }) => isMember(entry, member))

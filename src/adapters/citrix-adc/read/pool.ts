@@ -1,9 +1,12 @@
+import type { DrainableError } from '../../../provider/error.js'
 import type { Counts, Entry, Traits } from '../codec/rows.js'
 
 /** A service group, or the services of a virtual server, as found. */
 export interface PoolState {
   readonly name: string
   readonly entries: readonly Found[]
+  /** Rows of members that can't be read: who serves is not known then. */
+  readonly odd: readonly DrainableError[]
   readonly serving: number
   readonly total: number
   readonly whenNone: 'refuse' | 'spill' | 'unknown'

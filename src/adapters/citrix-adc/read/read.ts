@@ -12,6 +12,7 @@ import {
   toTraits,
   type Traits,
 } from '../codec/rows.js'
+import type { DrainableError } from '../../../provider/error.js'
 import type { NitroSession } from '../session/session.js'
 import { type Abilities, Lists } from './lists.js'
 import type { Found, PoolState, Wanted } from './pool.js'
@@ -35,6 +36,8 @@ interface Vserver {
 /** What changes from moment to moment: who is bound, in which state. */
 export interface Bound {
   readonly members: readonly Entry[]
+  /** Rows of members that can't be read. */
+  readonly odd: readonly DrainableError[]
   readonly services: readonly Service[]
   /** Of the virtual server: those bound, and those of them that serve. */
   readonly total: number
@@ -137,7 +140,7 @@ export class Reader {
         const only = one ?? other
         return only === undefined ? [] : [[name, only]]
       }
-      return [[name, { ...other, members: one.members }]]
+      return [[name, { ...other, members: one.members, odd: one.odd }]]
     })
     return new Map(both)
   }
@@ -149,12 +152,12 @@ export class Reader {
       'servicegroup_servicegroupmember_binding',
       'servicegroupname',
       groups,
-      (name, listed) => wishes.get(name)?.missing(toMembers(name, listed)) === false,
+      (name, listed) => wishes.get(name)?.missing(toMembers(name, listed).entries) === false,
     )
     return new Map(
       groups.map((name) => {
-        const members = toMembers(name, rows.get(name) ?? [])
-        return [name, { members, services: [], total: 0, serving: 0, seenAt }]
+        const { entries: members, odd } = toMembers(name, rows.get(name) ?? [])
+        return [name, { members, odd, services: [], total: 0, serving: 0, seenAt }]
       }),
     )
   }
@@ -190,7 +193,7 @@ export class Reader {
           toBoundService(rows.get(service), binding),
         )
         const serving = all.filter((row) => serves(row.at('curstate').word() ?? '')).length
-        return [name, { members: [], services, total: all.length, serving, seenAt }]
+        return [name, { members: [], odd: [], services, total: all.length, serving, seenAt }]
       }),
     )
   }
@@ -292,7 +295,8 @@ export function toPool(
   const ofVserver = { serving: bound.serving, total: bound.total, whenNone } as const
   // Of a group and a virtual server of one name the one with less left to serve is told.
   const group1st = group !== undefined && (services.length === 0 || serving <= bound.serving)
-  return { name, entries: [...members, ...services], ...(group1st ? ofGroup : ofVserver) }
+  const { odd } = bound
+  return { name, entries: [...members, ...services], odd, ...(group1st ? ofGroup : ofVserver) }
 }
 
 /** A group's name and a virtual server's can be one, a member's and a service's too. */
