@@ -13,6 +13,9 @@ const BYTES = 1_000
 /** Of how many requests the quickest tells what one takes. */
 const LATELY = 8
 
+/** How much of a list's time is remembered each time that it is not read. */
+const FORGETS = 0.98
+
 /** What the requests of one client take. */
 export class Spending {
   /** Milliseconds of the last one. */
@@ -35,9 +38,9 @@ export class Spending {
     return this.#lately.length === 0 ? 0 : Math.min(...this.#lately)
   }
 
-  /** What everything up to now took, as time and bytes in milliseconds. */
-  get price(): number {
-    return Math.max(this.#ms, REQUEST * this.#requests) + this.#bytes / BYTES
+  /** What everything up to now took, in milliseconds. */
+  get time(): number {
+    return Math.max(this.#ms, REQUEST * this.#requests)
   }
 
   get bytes(): number {
@@ -51,7 +54,8 @@ export class Spending {
  */
 export class ListCost {
   readonly #spending: Spending
-  #last: { readonly price: number; readonly bytesEach: number } | undefined
+  /** The time and the bytes of the last one, and how many objects it had. */
+  #last: { readonly time: number; readonly bytes: number; readonly count: number } | undefined
 
   /** @param spending - of the client that reads the list */
   constructor(spending: Spending) {
@@ -65,18 +69,23 @@ export class ListCost {
    * @param count - how many objects it has
    */
   async of<T>(read: () => Promise<T>, count: (list: T) => number): Promise<T> {
-    const { price, bytes } = this.#spending
+    const { time, bytes } = this.#spending
     const list = await read()
-    const bytesEach = (this.#spending.bytes - bytes) / Math.max(1, count(list))
-    this.#last = { price: this.#spending.price - price, bytesEach }
+    const after = this.#spending
+    const took = { time: after.time - time, bytes: after.bytes - bytes }
+    this.#last = { ...took, count: Math.max(1, count(list)) }
     return list
   }
 
   /** Whether the list is the cheaper way to so many objects. */
-  pays(count: number): boolean {
-    if (this.#last === undefined) return count > FEW
-    const { price, bytesEach } = this.#last
-    return price < count * (Math.max(REQUEST, this.#spending.least) + bytesEach / BYTES)
+  pays(wanted: number): boolean {
+    if (this.#last === undefined) return wanted > FEW
+    const { time, bytes, count } = this.#last
+    const each = Math.max(REQUEST, this.#spending.least) + bytes / count / BYTES
+    const pays = time + bytes / BYTES < wanted * each
+    // It may have been slow because the device was busy: the list is tried again after a while. Its bytes stay.
+    if (!pays) this.#last = { ...this.#last, time: time * FORGETS }
+    return pays
   }
 }
 

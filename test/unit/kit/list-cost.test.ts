@@ -36,3 +36,16 @@ test('a slow list is not read, however small', async () => {
   const cost = await listed(40, 9_000, 10_000, 50)
   expect(cost.pays(40)).toBe(false)
 })
+
+test('a list that was slow once is read again after a while', async () => {
+  const cost = await listed(40, 9_000, 10_000, 50)
+  let asked = 0
+  while (!cost.pays(40)) asked += 1
+  expect(asked).toBeGreaterThan(50)
+  expect(asked).toBeLessThan(200)
+})
+
+test('a list that is large is not read for a few, however long it was not read', async () => {
+  const cost = await listed(1_000, 300, 4_000_000)
+  expect(Array.from({ length: 5_000 }, () => cost.pays(7))).not.toContain(true)
+})
