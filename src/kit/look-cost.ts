@@ -1,6 +1,7 @@
 /** Looks at a device that cost less: by a list or one by one, and left out where nothing happens. */
 import type { Clock } from '../provider/clock.js'
 import type { MemberRef, Reading, Snapshot } from '../provider/contract.js'
+import { isDrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
 
 /** So many are asked for one by one for as long as it is not known what their list costs. */
@@ -12,6 +13,9 @@ const BYTES = 1_000
 
 /** Of how many requests the quickest tells what one takes. */
 const LATELY = 8
+
+/** What a list costs that could not be had: too large, or too slow. */
+const FAILED = { time: 60_000, bytes: 0, count: 1 }
 
 /** How much of a list's time is remembered each time that it is not read. */
 const FORGETS = 0.98
@@ -48,6 +52,12 @@ export class Spending {
   }
 }
 
+/** Instead of a list that is too large or too slow: what is wanted of it is asked for one by one. */
+export function tooDear(error: unknown): undefined {
+  if (isDrainableError(error, 'MALFORMED_REPLY', 'CALL_TIMEOUT')) return undefined
+  throw error
+}
+
 /**
  * Decides whether one list of all objects costs less than an answer for each that is wanted, by what the last list took.
  * A device can have thousands of objects, of which seven are looked at.
@@ -70,6 +80,7 @@ export class ListCost {
    */
   async of<T>(read: () => Promise<T>, count: (list: T) => number): Promise<T> {
     const { time, bytes } = this.#spending
+    this.#last = FAILED // until it is there
     const list = await read()
     const after = this.#spending
     const took = { time: after.time - time, bytes: after.bytes - bytes }

@@ -32,3 +32,13 @@ test('looks at five of a thousand groups cost little more than at four', async (
 test('looks at a thousand groups read lists', async () => {
   expect((await looks(1_000)).requests).toBeLessThan(40)
 })
+
+test('a list that can not be had is not waited for: each group is asked for', async () => {
+  const pools = Object.fromEntries(refs(20).map(({ pool }) => [pool, ['10.0.0.1:80']]))
+  await using fake = await startFake({ tls: false, pools })
+  const { url, username, password } = fake
+  await using adc = citrixAdc({ url, username, password })
+  fake.fail({ match: /GET \S+(config|stat)\/servicegroup(\?|$)|bulkbindings/, how: 'garbage' })
+  const { readings } = await adc.observe(refs(20), context())
+  expect(readings.every(({ scopes }) => scopes[0]?.state === 'read')).toBe(true)
+})

@@ -68,3 +68,12 @@ describe('a look at a device with a thousand pools', () => {
     expect(lines(it.fake, before)).not.toContain('GET /mgmt/tm/ltm/pool')
   })
 })
+
+test('a list that can not be had is not waited for: each pool is asked for', async () => {
+  const pools = Object.fromEntries(refs(20).map(({ pool }) => [pool, ['10.0.0.1:80']]))
+  await using it = await rig({ pools, tls: false })
+  const lists = /GET \/mgmt\/tm\/ltm\/pool(\?|\/members\/stats)/
+  it.fake.fail({ match: lists, how: 'garbage' })
+  const { readings } = await it.lb.observe(refs(20), ctx())
+  expect(readings.every(({ scopes }) => scopes[0]?.state === 'read')).toBe(true)
+})

@@ -1,6 +1,6 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
-import { ListCost } from '../../../kit/look-cost.js'
+import { ListCost, tooDear } from '../../../kit/look-cost.js'
 import { argsOf, pathOf, type Row, rowsOf } from '../codec/nitro.js'
 import { assertNamed, type Entry } from '../codec/rows.js'
 import type { NitroSession } from '../session/session.js'
@@ -73,7 +73,7 @@ export class Lists {
     const found = new Map<string, Row>()
     if (this.#pays(tree, type, names.length)) {
       const wanted = new Set(names)
-      for (const row of await this.all(tree, type)) {
+      for (const row of (await this.all(tree, type).catch(tooDear)) ?? []) {
         const name = row.at(key).neededText()
         if (wanted.has(name)) found.set(name, row)
       }
@@ -123,8 +123,7 @@ export class Lists {
       return await this.#can.cost(this.#session, 'config', type).of(read, ({ size }) => size)
     } catch (error) {
       // One that takes too long over all of them is asked for each.
-      const slow = isDrainableError(error, 'CALL_TIMEOUT') && !this.#ctx.signal.aborted
-      if (!slow && !isDrainableError(error, 'REJECTED')) throw error
+      if (!isDrainableError(error, 'REJECTED')) return tooDear(error)
       this.#can.bulk = false
       return undefined
     }
@@ -154,8 +153,7 @@ export class Lists {
         ),
       )
     } catch (error) {
-      if (!isDrainableError(error, 'REJECTED')) throw error
-      return undefined
+      return isDrainableError(error, 'REJECTED') ? undefined : tooDear(error)
     }
   }
 

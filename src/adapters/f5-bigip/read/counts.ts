@@ -1,4 +1,5 @@
 import type { CallContext } from '../../../provider/contract.js'
+import { tooDear } from '../../../kit/look-cost.js'
 import type { NodeRow } from '../codec/members.js'
 import { partitionOf } from '../codec/names.js'
 import type { StatsTable } from '../codec/stats.js'
@@ -65,7 +66,7 @@ async function countPools(
   const common = open.filter(([pool]) => partitionOf(pool) === 'Common')
   if (device.statsPay(common.length)) {
     const askedAt = ctx.clock.now()
-    const all = await device.readAllStats(ctx)
+    const all = await device.readAllStats(ctx).catch(tooDear)
     for (const [pool, { members }] of common) {
       const stats = all?.get(pool)
       const whole = members.every((member) => statsOf(stats, member) !== undefined)

@@ -1,4 +1,5 @@
 import type { CallContext } from '../../../provider/contract.js'
+import { tooDear } from '../../../kit/look-cost.js'
 import type { MemberRow, Members, PoolAttributes } from '../codec/members.js'
 import { isPossible } from '../codec/names.js'
 import type { Device, ListedPool } from '../session/device.js'
@@ -25,8 +26,9 @@ export async function readPools(
   ctx: CallContext,
   known?: readonly ListedPool[],
 ): Promise<ReadonlyMap<string, ReadPool>> {
-  const listed = known ?? (device.listPays(wanted.size) ? await device.listPools(ctx) : [])
-  const byPath = new Map(listed.map((one) => [one.pool.fullPath, one]))
+  const pays = known === undefined && device.listPays(wanted.size)
+  const listed = pays ? await device.listPools(ctx).catch(tooDear) : known
+  const byPath = new Map(listed?.map((one) => [one.pool.fullPath, one]))
   const found = new Map<string, ReadPool>()
   for (const [pool, complete] of wanted) {
     if (!isPossible(pool)) continue
