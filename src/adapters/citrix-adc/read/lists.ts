@@ -123,8 +123,8 @@ export class Lists {
       return await this.#can.cost(this.#session, 'config', type).of(read, ({ size }) => size)
     } catch (error) {
       // One that takes too long over all of them is asked for each.
-      if (!isDrainableError(error, 'REJECTED')) return tooDear(error)
-      this.#can.bulk = false
+      if (isDrainableError(error, 'REJECTED')) this.#can.bulk = false
+      else tooDear(error)
       return undefined
     }
   }
@@ -153,7 +153,8 @@ export class Lists {
         ),
       )
     } catch (error) {
-      return isDrainableError(error, 'REJECTED') ? undefined : tooDear(error)
+      if (!isDrainableError(error, 'REJECTED')) tooDear(error)
+      return undefined
     }
   }
 
