@@ -1,7 +1,9 @@
-/** `npm run build`: an empty `dist`, tsup, the notices of what was bundled, and the schemas. */
+/** `npm run build`: an empty `dist`, tsup, the notices and the list of what was bundled, and the schemas. */
 import '../source.mjs'
 import { spawnSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
+import { writeBom } from './bom.ts'
+import { takeInputs } from './bundled.ts'
 import { entries, present, root } from './entries.ts'
 import { writeNotices } from './notices.ts'
 
@@ -11,7 +13,9 @@ for (const item of entries) {
 rmSync(`${root}dist`, { recursive: true, force: true })
 const { status } = spawnSync('tsup', ['--silent'], { cwd: root, stdio: 'inherit' })
 if (status === 0) {
-  writeNotices()
+  const inputs = takeInputs()
+  writeNotices(inputs)
+  writeBom(inputs)
   // It reads the sources, whose names are resolved by the first import above.
   const { writeSchemas } = await import('./schemas.ts')
   writeSchemas()

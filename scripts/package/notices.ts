@@ -1,48 +1,26 @@
-/** THIRD-PARTY-NOTICES.md: the licence of all that is bundled into the build, found from what was really bundled. */
-import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+/** THIRD-PARTY-NOTICES.md: the licence of all that is bundled into the build. */
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { bundledOf, type Bundled } from './bundled.ts'
 import { root } from './entries.ts'
 
-interface Metafile {
-  readonly inputs: Readonly<Record<string, unknown>>
-}
-
-/** Reads esbuild's list of inputs for both formats, writes the notices and removes the lists. */
-export function writeNotices(): void {
-  const inputs = ['esm', 'cjs'].flatMap((format) => {
-    const path = `${root}dist/metafile-${format}.json`
-    if (!existsSync(path)) return []
-    const metafile = JSON.parse(readFileSync(path, 'utf8')) as Metafile
-    rmSync(path)
-    return Object.keys(metafile.inputs)
-  })
+/** Writes the notices of what the build has bundled. */
+export function writeNotices(inputs: readonly string[]): void {
   writeFileSync(`${root}THIRD-PARTY-NOTICES.md`, noticesOf(inputs, heading))
 }
 
 /** The notices of all packages that some files belong to. */
 export function noticesOf(inputs: readonly string[], title: string): string {
-  const names = new Set<string>()
-  for (const input of inputs) {
-    const name = /.*node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1]
-    if (name !== undefined) names.add(name)
-    if (input.includes('src/adapters/envoy/grpc/gen/')) names.add('@grpc/grpc-js-xds')
-  }
-  return `${[title, ...[...names].sort().map(section)].join('\n\n')}\n`
+  return `${[title, ...bundledOf(inputs).map(section)].join('\n\n')}\n`
 }
 
 const heading = `# Third-party notices
 
 The files in \`dist\` contain code of these packages. The rest of what the package uses is installed beside it.`
 
-function section(name: string): string {
-  const folder = `${root}node_modules/${name}/`
-  const manifest = JSON.parse(readFileSync(`${folder}package.json`, 'utf8')) as {
-    version: string
-    license: string
-  }
-  const title = `## ${name} ${manifest.version} (${manifest.license})`
-  return [title, ...texts(name, folder).map((text) => `\`\`\`\n${text.trim()}\n\`\`\``)].join(
-    '\n\n',
-  )
+function section({ name, version, license, folders: [folder] }: Bundled): string {
+  const title = `## ${name} ${version} (${license})`
+  const all = texts(name, `${root}${folder}/`)
+  return [title, ...all.map((text) => `\`\`\`\n${text.trim()}\n\`\`\``)].join('\n\n')
 }
 
 function texts(name: string, folder: string): string[] {

@@ -92,6 +92,19 @@ describe('the built package', () => {
     expect([...new Set(seen)]).toEqual([])
   })
 
+  it('names the same packages in its SBOM and in its notices', () => {
+    const notices = readFileSync(join(root, 'THIRD-PARTY-NOTICES.md'), 'utf8')
+    const { components } = JSON.parse(readFileSync(join(root, 'sbom.cdx.json'), 'utf8')) as {
+      components: readonly { group?: string; name: string; version?: string }[]
+    }
+    const named = components
+      .filter(({ version }) => version !== undefined)
+      .map(({ group, name, version }) => `${group ? `${group}/` : ''}${name} ${version ?? ''}`)
+    const titles = [...notices.matchAll(/^## (\S+ \S+) \(/gm)].map(([, title]) => title)
+    expect(named.sort()).toEqual(titles.sort())
+    expect(named).toContainEqual(expect.stringMatching(/^zod 4\./))
+  })
+
   it('keeps the licence of everything that it bundles', () => {
     const notices = readFileSync(join(root, 'THIRD-PARTY-NOTICES.md'), 'utf8')
     for (const name of [...esmOnly, ...bundled]) {

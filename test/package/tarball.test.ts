@@ -25,7 +25,10 @@ const node = (name: string) => consumer.nodes.get(name) ?? name
 
 it('holds the build, the documents and nothing else', () => {
   const { files } = consumer
-  const papers = ['LICENSE', 'README.md', 'CHANGELOG.md', 'THIRD-PARTY-NOTICES.md', 'package.json']
+  const papers = [
+    ...['LICENSE', 'README.md', 'CHANGELOG.md', 'SECURITY.md', 'package.json'],
+    ...['THIRD-PARTY-NOTICES.md', 'sbom.cdx.json'],
+  ]
   expect(files.filter((file) => !file.startsWith('dist/')).sort()).toEqual(papers.sort())
   expect(
     files.filter((file) => !/\.(c?js|d\.c?ts)$/.test(file) && file.startsWith('dist/')).sort(),
