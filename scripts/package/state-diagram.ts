@@ -1,10 +1,4 @@
-/**
- * The state diagram of docs/idle.md, made from the table of transitions in src/core/machine/README.md. A test
- * compares the table with the machine, and the page and its picture with the table.
- */
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { root } from './entries.ts'
+/** The table of transitions in src/core/machine/README.md: a test compares it with the machine and with the picture of docs/idle.md. */
 
 /** One way from a phase to another, for one goal. */
 export interface Move {
@@ -16,7 +10,6 @@ export interface Move {
 }
 
 const TABLE = 'src/core/machine/README.md'
-const PAGE = 'docs/idle.md'
 const HEAD = ['goal', 'phase', 'what is seen', 'phase then', 'in the diagram']
 
 /** The moves of the table in a page; a cell may list several goals or phases. */
@@ -48,31 +41,7 @@ function namesIn(cell: string): readonly string[] {
   return [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? '')
 }
 
-/** The diagram: one arrow for each pair of phases, whatever the goal. */
-export function toMermaid(moves: readonly Move[]): string {
-  const arrows = Map.groupBy(moves, ({ from, to }) => `${from} --> ${to}`)
-  const lines = [...arrows].map(([arrow, same]) => {
-    const labels = [...new Set(same.map(({ label }) => label))]
-    return `    ${arrow}: ${labels.join(' or ')}`
-  })
-  return ['stateDiagram-v2', '    [*] --> active', ...lines, '    removed --> [*]'].join('\n')
-}
-
-/** The page with the diagram in place of the one it has. */
-export function withDiagram(page: string, moves: readonly Move[]): string {
-  const fence = /^```mermaid\nstateDiagram-v2\n[\s\S]*?^```$/m
-  if (!fence.test(page)) throw new Error(`${PAGE} has no state diagram`)
-  return page.replace(fence, () => `\`\`\`mermaid\n${toMermaid(moves)}\n\`\`\``)
-}
-
 /** The arrows of the picture, as `from-to`: each path names those it stands for. */
 export function arrowsOf(svg: string): readonly string[] {
   return [...svg.matchAll(/ data-moves="([^"]*)"/g)].flatMap((match) => (match[1] ?? '').split(' '))
-}
-
-/** Writes the diagram into the page. */
-export function writeDiagram(): void {
-  const moves = movesOf(readFileSync(join(root, TABLE), 'utf8'))
-  const page = join(root, PAGE)
-  writeFileSync(page, withDiagram(readFileSync(page, 'utf8'), moves))
 }

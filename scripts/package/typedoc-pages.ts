@@ -48,7 +48,7 @@ function headingOf([first]: readonly CommentDisplayPart[]): string | undefined {
 
 /** A link to what is neither a page nor a picture. */
 function leadToRepository(part: CommentDisplayPart, from: string): void {
-  if (part.kind !== 'relative-link' || /\.(md|svg|png)$/.test(part.text)) return
+  if (part.kind !== 'relative-link' || /\.(md|svg|png)(#.*)?$/.test(part.text)) return
   const url = `${repository}/blob/main/${join(from, part.text)}`
   Object.assign(part, { kind: 'text', text: url })
 }

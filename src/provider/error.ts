@@ -116,7 +116,8 @@ export type ErrorCode =
   /**
    * The member vanished, or its name belongs to another server now.
    *
-   * Nothing is left to drain. `lost` reports the last known work of its processes.
+   * Nothing is left to drain. If the message says that the other server is in drain or maint, open it with `ready()` if it is to
+   * serve: HAProxy keeps that state when an address is changed. `lost` reports the last known work of its processes.
    */
   | 'MEMBER_GONE'
   /**

@@ -47,6 +47,32 @@ interface Message {
   readonly sessionId?: string
 }
 
+/** An open page. */
+export interface Tab {
+  /** A call of the browser's own protocol. */
+  call(method: string, params?: object): Promise<Record<string, unknown>>
+  /** Its next event of this name. */
+  once(name: string): Promise<unknown>
+  /** Evaluates an expression in the page, and waits for a promise; the answer must be JSON. */
+  ask<T>(question: string): Promise<T>
+  /** Types into what has the focus. */
+  type(text: string): Promise<unknown>
+}
+
+function tabOf(call: Tab['call'], events: EventTarget): Tab {
+  return {
+    call,
+    once: (name) => once(events, name),
+    ask: async <T>(expression: string) => {
+      const how = { expression, returnByValue: true, awaitPromise: true }
+      const { result, exceptionDetails } = await call('Runtime.evaluate', how)
+      if (exceptionDetails !== undefined) throw new Error(JSON.stringify(exceptionDetails))
+      return (result as { value: T }).value
+    },
+    type: (text) => call('Input.insertText', { text }),
+  }
+}
+
 /** One browser; each page has a tab of its own. */
 export class Chromium implements AsyncDisposable {
   readonly #socket: WebSocket
@@ -96,16 +122,41 @@ export class Chromium implements AsyncDisposable {
 
   /** Opens a page and asks it something in its own language; the answer must be JSON. */
   async ask<T>(html: string, question: string, screen: ScreenOptions): Promise<T & Seen> {
+    return this.#inTab(screen, async (tab, seen) => {
+      const { frameTree } = await tab.call('Page.getFrameTree')
+      const { id: frameId } = (frameTree as { frame: { id: string } }).frame
+      await tab.call('Page.setDocumentContent', { frameId, html })
+      return { ...(await tab.ask<T>(question)), ...seen }
+    })
+  }
+
+  /** Opens an address and uses the page as a reader does. */
+  async visit<T>(
+    url: string,
+    screen: ScreenOptions,
+    use: (tab: Tab, seen: Seen) => Promise<T>,
+  ): Promise<T> {
+    return this.#inTab(screen, async (tab, seen) => {
+      const loaded = tab.once('Page.loadEventFired')
+      await tab.call('Page.navigate', { url })
+      await loaded
+      return use(tab, seen)
+    })
+  }
+
+  async #inTab<T>(screen: ScreenOptions, use: (tab: Tab, seen: Seen) => Promise<T>): Promise<T> {
     const { targetId } = await this.#call('Target.createTarget', { url: 'about:blank' })
     const { sessionId } = await this.#call('Target.attachToTarget', { targetId, flatten: true })
     const call = (method: string, params: object = {}): Promise<Record<string, unknown>> =>
       this.#call(method, params, String(sessionId))
     const seen = { console: [] as string[], requests: [] as string[] }
-    const hear = ({ method, params, sessionId: of }: Message): void => {
+    const events = new EventTarget()
+    const hear = ({ method = '', params, sessionId: of }: Message): void => {
       if (of !== sessionId) return
+      events.dispatchEvent(new Event(method))
       if (method === 'Network.requestWillBeSent')
         seen.requests.push((params as { request: { url: string } }).request.url)
-      if (/^(Log\.entryAdded|Runtime\.(consoleAPICalled|exceptionThrown))$/.test(method ?? ''))
+      if (/^(Log\.entryAdded|Runtime\.(consoleAPICalled|exceptionThrown))$/.test(method))
         seen.console.push(JSON.stringify(params))
     }
     this.#heard.add(hear)
@@ -116,15 +167,7 @@ export class Chromium implements AsyncDisposable {
       await call('Emulation.setDeviceMetricsOverride', metrics)
       const features = [{ name: 'prefers-color-scheme', value: scheme }]
       await call('Emulation.setEmulatedMedia', { media, features })
-      const { frameTree } = await call('Page.getFrameTree')
-      const { id: frameId } = (frameTree as { frame: { id: string } }).frame
-      await call('Page.setDocumentContent', { frameId, html })
-      const { result, exceptionDetails } = await call('Runtime.evaluate', {
-        expression: question,
-        returnByValue: true,
-      })
-      if (exceptionDetails !== undefined) throw new Error(JSON.stringify(exceptionDetails))
-      return { ...(result as { value: T }).value, ...seen }
+      return await use(tabOf(call, events), seen)
     } finally {
       this.#heard.delete(hear)
       await this.#call('Target.closeTarget', { targetId })

@@ -12,7 +12,7 @@ import {
 } from 'drainable/machine'
 import { DrainableError, type ChangeResult, type Reading } from 'drainable/provider'
 import { root } from '../../../scripts/package/entries.ts'
-import { arrowsOf, movesOf, toMermaid } from '../../../scripts/package/state-diagram.ts'
+import { arrowsOf, movesOf } from '../../../scripts/package/state-diagram.ts'
 
 const read = (path: string): string => readFileSync(`${root}${path}`, 'utf8')
 const moves = movesOf(read('src/core/machine/README.md'))
@@ -141,10 +141,6 @@ describe('the table of transitions in src/core/machine/README.md', () => {
     )
     const known = moves.map(({ goal, from, to }) => `${goal}: ${from} -> ${to}`)
     expect([...seen].sort()).toEqual([...new Set(known)].sort())
-  })
-
-  it('gives the diagram of docs/idle.md (npm run docs)', () => {
-    expect(read('docs/idle.md')).toContain(`\`\`\`mermaid\n${toMermaid(moves)}\n\`\`\``)
   })
 
   it('has the arrows of docs/pictures/states.svg', () => {
