@@ -62,6 +62,16 @@ export type {
   PhaseEvent,
   TerminatedEvent,
 } from './core/events.js'
+export type {
+  BeginEvent,
+  ChangeMessage,
+  DrainMessage,
+  FaultMessage,
+  LookMessage,
+  RollMessage,
+  TelemetryChannels,
+  TelemetrySource,
+} from './core/telemetry.js'
 export type { Lease, LeaseAnswer, LeaseGrant } from './core/lease/lease.js'
 export { natsLease } from './core/lease/nats-lease.js'
 export type { NatsEntryLike, NatsKvLike } from './core/lease/nats-lease.js'

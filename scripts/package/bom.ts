@@ -26,6 +26,12 @@ export interface Component {
   readonly properties: readonly { readonly name: string; readonly value: string }[]
 }
 
+/** The part of the list that is read here. */
+export interface Bom {
+  readonly metadata: object
+  readonly components: readonly Component[]
+}
+
 interface Manifest {
   readonly name: string
   readonly version: string
@@ -49,7 +55,7 @@ export function writeBom(inputs: readonly string[]): void {
 }
 
 /** The list for some files of a build. */
-export function bomOf(inputs: readonly string[]): { readonly components: readonly Component[] } {
+export function bomOf(inputs: readonly string[]): Bom {
   const own = json('package.json') as Manifest
   const lock = json('package-lock.json') as Lock
   const bundled = bundledOf(inputs).map((each) => ofBundled(each, lock))

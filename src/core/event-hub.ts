@@ -60,18 +60,22 @@ export class Hub<E extends Event> {
   readonly #queues = new Set<EventQueue<E>>()
   readonly #onEvent: ((e: E) => void) | undefined
   readonly #last: E['type']
+  readonly #telemetry: { event(event: E): void } | undefined
   #end: E | undefined
 
   /**
    * @param types - the name of every event
    * @param last - the event that ends an iteration
+   * @param telemetry - where every event is published too
    */
   constructor(
     onEvent: ((e: E) => void) | undefined,
     types: Readonly<Record<E['type'], true>>,
     last: E['type'],
+    telemetry?: { event(event: E): void },
   ) {
     this.#onEvent = onEvent
+    this.#telemetry = telemetry
     this.#last = last
     this.listeners = new Listeners(types)
   }
@@ -81,9 +85,15 @@ export class Hub<E extends Event> {
     const ends = event.type === this.#last
     if (this.#end !== undefined && (ends || event.type === 'load')) return
     if (ends) this.#end = event
+    this.#telemetry?.event(event)
     if (this.#onEvent !== undefined) guarded(() => this.#onEvent?.(event))
     this.listeners.emit(event)
     for (const queue of this.#queues) queue.push(event)
+  }
+
+  /** The event that ended it; undefined while it goes on. */
+  get end(): E | undefined {
+    return this.#end
   }
 
   /** Reads the events from now on; after the end, only the end event. */
@@ -124,5 +134,10 @@ export class HubHandle<E extends Event> implements TypedEvents<E>, AsyncIterable
 
   [Symbol.asyncIterator](): AsyncIterator<E> {
     return this.#hub.read()
+  }
+
+  /** Whether it has ended. */
+  protected get hasEnded(): boolean {
+    return this.#hub.end !== undefined
   }
 }

@@ -3,6 +3,7 @@ import type { ResolvedPolicy } from '../core/verbs/policy.js'
 import { openDrain } from '../core/verbs/drain.js'
 import { resumedRun } from '../core/verbs/drain-run.js'
 import { DrainHandle, EventHub } from '../core/runner/handle.js'
+import { startTelemetry } from '../core/telemetry.js'
 import { statusOf, type MemberStatus } from '../core/status.js'
 import type { SeenLook } from '../core/runner/look/look.js'
 import type { Ticket } from '../core/tickets/ticket.js'
@@ -100,11 +101,11 @@ export class MemberDrain {
     { provider, policy, ref, identity, subject }: Omit<OpenSpec, 'look'>,
     ticket: Ticket,
   ): MemberDrain {
-    const hub = new EventHub(policy.onEvent, policy.every)
+    const hub = new EventHub(policy.onEvent, policy.every, startTelemetry(provider, 'drain'))
     const resolved = { ...policy, data: ticket.policy, id: ticket.id }
     const run = resumedRun(provider, ticket, resolved, subject, (event) => hub.emit(event))
     const { hold, until, keepReady, timeout } = ticket.policy
-    const handle = new DrainHandle(hub, run)
+    const handle = new DrainHandle(hub, run, `ticket ${ticket.id}`)
     const shape = { hold, until, keepReady, timeout }
     const drain = new MemberDrain({ ref, identity, policy }, shape, { handle, run })
     drain.since = ticket.startedAt

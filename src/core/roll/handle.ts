@@ -1,7 +1,10 @@
+import { inspect, type InspectOptions } from 'node:util'
+import { formatRef } from '../../provider/member-ref.js'
 import type { RollReport, Why } from '../../provider/report.js'
 import { DrainableError } from '../../provider/error.js'
 import type { TypedEvents } from '../emitter.js'
 import { Hub, HubHandle } from '../event-hub.js'
+import type { RunTelemetry } from '../telemetry.js'
 import type { Ticket } from '../tickets/ticket.js'
 import { ROLL_EVENTS, type RollEvent } from './events.js'
 import type { RollRun } from './run.js'
@@ -31,8 +34,8 @@ export interface Roll extends AsyncDisposable, AsyncIterable<RollEvent>, TypedEv
 
 /** The events of one roll. */
 export class RollHub extends Hub<RollEvent> {
-  constructor(onEvent: ((e: RollEvent) => void) | undefined) {
-    super(onEvent, ROLL_EVENTS, 'roll-end')
+  constructor(onEvent: ((e: RollEvent) => void) | undefined, telemetry: RunTelemetry) {
+    super(onEvent, ROLL_EVENTS, 'roll-end', telemetry)
   }
 }
 
@@ -71,6 +74,18 @@ export class RollHandle extends HubHandle<RollEvent> implements Roll {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  /** What `console.log` shows: each server's outcome so far, and the outcome once there is one. */
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    const { servers, outcome } = this.report()
+    const shown = {
+      servers: Object.fromEntries(
+        servers.map(({ refs, outcome }) => [refs.map(formatRef).join(' '), outcome]),
+      ),
+      outcome: this.hasEnded ? outcome : 'in progress',
+    }
+    return `Roll ${inspect(shown, options)}`
   }
 }
 

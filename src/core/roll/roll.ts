@@ -5,6 +5,7 @@ import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { RollReport } from '../../provider/report.js'
 import { partsOf } from '../combined/parts.js'
+import { startTelemetry } from '../telemetry.js'
 import { askedFirst } from '../tickets/calls.js'
 import type { TicketHead } from '../tickets/writing/keeper.js'
 import { judgeOwner, ownerHere } from '../tickets/owner.js'
@@ -219,7 +220,7 @@ function open(
   onEvent: ((e: RollEvent) => void) | undefined,
   prepare: Prepare,
 ): Roll {
-  const hub = new RollHub(onEvent)
+  const hub = new RollHub(onEvent, startTelemetry(spec.provider, 'roll'))
   const run = new RollRun({ ...spec, prepare, emit: (event) => hub.emit(event) })
   return new RollHandle(hub, run)
 }

@@ -1,8 +1,10 @@
+import { inspect, type InspectOptions } from 'node:util'
 import type { TypedEvents } from '../emitter.js'
 import { Hub, HubHandle } from '../event-hub.js'
 import { DRAIN_EVENTS, type DrainEvent, type LoadEvent } from '../events.js'
-import { refKey } from '../../provider/member-ref.js'
+import { formatRef, refKey } from '../../provider/member-ref.js'
 import type { DrainReport, Why } from '../../provider/report.js'
+import type { RunTelemetry } from '../telemetry.js'
 import type { Ticket } from '../tickets/ticket.js'
 
 /**
@@ -61,9 +63,13 @@ export class EventHub extends Hub<DrainEvent> {
   readonly #said = new Map<string, LoadEvent>()
 
   /** @param every - the shortest time between two loads of one member, in milliseconds */
-  constructor(onEvent: ((e: DrainEvent) => void) | undefined, every = 0) {
-    super(onEvent, DRAIN_EVENTS, 'end')
-    this.#every = every
+  constructor(
+    onEvent: ((e: DrainEvent) => void) | undefined,
+    every: number | undefined,
+    telemetry: RunTelemetry,
+  ) {
+    super(onEvent, DRAIN_EVENTS, 'end', telemetry)
+    this.#every = every ?? 0
   }
 
   override emit(event: DrainEvent): void {
@@ -88,10 +94,13 @@ export class EventHub extends Hub<DrainEvent> {
 /** The implementation of {@link Drain}. */
 export class DrainHandle extends HubHandle<DrainEvent> implements Drain {
   readonly #body: HandleBody
+  readonly #target: string
 
-  constructor(hub: EventHub, body: HandleBody) {
+  /** @param target - what it is about, in words */
+  constructor(hub: EventHub, body: HandleBody, target: string) {
     super(hub)
     this.#body = body
+    this.#target = target
   }
 
   get done(): Promise<DrainReport> {
@@ -130,5 +139,16 @@ export class DrainHandle extends HubHandle<DrainEvent> implements Drain {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.release()
+  }
+
+  /** What `console.log` shows: the target, each member's phase, and the outcome once there is one. */
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    const { members, outcome } = this.report()
+    const shown = {
+      target: this.#target,
+      phase: Object.fromEntries(members.map(({ ref, phase }) => [formatRef(ref), phase])),
+      outcome: this.hasEnded ? outcome : 'in progress',
+    }
+    return `Drain ${inspect(shown, options)}`
   }
 }

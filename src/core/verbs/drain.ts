@@ -9,10 +9,11 @@ import type { DrainEvent } from '../events.js'
 import { DrainHandle, EventHub, type Drain } from '../runner/handle.js'
 import { toError } from '../runner/report.js'
 import type { Run } from '../runner/run.js'
+import { startTelemetry } from '../telemetry.js'
 import { checkProvider, ITS_CALL } from './call.js'
 import { newDrainRun } from './drain-run.js'
 import { parsePolicy, type Policy, type ResolvedPolicy } from './policy.js'
-import { parseTarget, type ResolvedTarget, type Target } from './target.js'
+import { parseTarget, targetWords, type ResolvedTarget, type Target } from './target.js'
 
 /**
  * Starts a drain and returns a handle at once; its `done` always resolves with a report.
@@ -62,9 +63,9 @@ export function openDrain(
   resolved: ResolvedPolicy,
   subject: string,
 ): Opened<Run> {
-  const hub = new EventHub(resolved.onEvent, resolved.every)
+  const hub = new EventHub(resolved.onEvent, resolved.every, startTelemetry(provider, 'drain'))
   const run = newDrainRun(provider, target, resolved, subject, (event) => hub.emit(event))
-  return { handle: new DrainHandle(hub, run), run }
+  return { handle: new DrainHandle(hub, run, targetWords(target)), run }
 }
 
 /** Begins a drain on one balancer or on several. */
@@ -77,10 +78,10 @@ export function openAny(
 ): Opened<Run | CombinedRun> {
   const parts = partsOf(provider)
   if (parts === undefined) return openDrain(provider, parsed, resolved, subject)
-  const hub = new EventHub(resolved.onEvent, resolved.every)
+  const hub = new EventHub(resolved.onEvent, resolved.every, startTelemetry(provider, 'drain'))
   const hear = (event: DrainEvent): void => hub.emit(event)
   const run = drainCombined(provider, parts, target, resolved, subject, hear)
-  return { handle: new DrainHandle(hub, run), run }
+  return { handle: new DrainHandle(hub, run, targetWords(parsed)), run }
 }
 
 /** The second argument of a drain's action. */

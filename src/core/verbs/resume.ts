@@ -5,6 +5,7 @@ import type { DrainEvent } from '../events.js'
 import type { CombinedRun } from '../combined/run.js'
 import { DrainHandle, EventHub, type Drain } from '../runner/handle.js'
 import type { Run } from '../runner/run.js'
+import { startTelemetry } from '../telemetry.js'
 import type { Ticket } from '../tickets/ticket.js'
 import type { Opened } from './drain.js'
 import { resumedRun } from './drain-run.js'
@@ -50,12 +51,12 @@ export function openResumed(
   resolved: ResolvedPolicy,
   subject: string,
 ): Opened<Run | CombinedRun> {
-  const hub = new EventHub(resolved.onEvent, resolved.every)
+  const hub = new EventHub(resolved.onEvent, resolved.every, startTelemetry(provider, 'drain'))
   const emit = (event: DrainEvent): void => hub.emit(event)
   const parts = partsOf(provider)
   const run =
     parts === undefined
       ? resumedRun(provider, ticket, resolved, subject, emit)
       : resumeCombined(provider, parts, ticket, resolved, subject, emit)
-  return { handle: new DrainHandle(hub, run), run }
+  return { handle: new DrainHandle(hub, run, `ticket ${ticket.id}`), run }
 }

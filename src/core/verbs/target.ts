@@ -2,7 +2,7 @@ import * as z from 'zod'
 import type { AddressTarget, MemberRef, Reading, Snapshot } from '../../provider/contract.js'
 import { canonicalAddress } from '../../provider/address.js'
 import { DrainableError } from '../../provider/error.js'
-import { refKey } from '../../provider/member-ref.js'
+import { formatRef, refKey } from '../../provider/member-ref.js'
 import { once } from '../../provider/once.js'
 import { formatPath } from '../../provider/describe-issue.js'
 import { isPromise, type SchemaIssue } from '../../provider/options.js'
@@ -60,6 +60,13 @@ export type ResolvedTarget =
       readonly address?: AddressTarget
       readonly balancer: string | undefined
     }
+
+/** A target as a reader names it. */
+export function targetWords(target: ResolvedTarget): string {
+  if (target.kind === 'members') return target.refs.map(formatRef).join(', ')
+  const { names, address } = target
+  return names.kind === 'pool' ? `pool ${names.pool}` : `address ${address?.address ?? ''}`
+}
 
 /**
  * Checks a target.

@@ -14,12 +14,13 @@ import { DrainHandle, EventHub, type Drain } from '../runner/handle.js'
 import { Run } from '../runner/run.js'
 import type { PartHooks, RunSpec } from '../runner/run-spec.js'
 import { schedulerOf } from '../runner/look/scheduler.js'
+import { startTelemetry } from '../telemetry.js'
 import { callSchema, callShape, checkProvider } from './call.js'
 import { durationOption } from '../../provider/duration-option.js'
 import { firstLook } from './first-look.js'
 import { everyShape, paceShape, parsePolicy, type Policy, type ResolvedPolicy } from './policy.js'
 import { baseSpec, newKeeper } from './spec.js'
-import { parseTarget, type ResolvedTarget, type Target } from './target.js'
+import { parseTarget, targetWords, type ResolvedTarget, type Target } from './target.js'
 import { watchPolicy } from './watch-policy.js'
 import { once } from '../../provider/once.js'
 
@@ -85,14 +86,14 @@ export function watch(
     onEvent: call.onEvent,
     pace,
   }
-  const hub = new EventHub(resolved.onEvent, every)
+  const hub = new EventHub(resolved.onEvent, every, startTelemetry(provider, 'watch'))
   const emit = (event: DrainEvent): void => hub.emit(event)
   const parts = partsOf(provider)
   const run =
     parts === undefined
       ? watchRun(provider, parsed, resolved, emit)
       : watchCombined(provider, parts, target, resolved, emit)
-  return new DrainHandle(hub, run)
+  return new DrainHandle(hub, run, targetWords(parsed))
 }
 
 function watchRun(

@@ -2,6 +2,7 @@ import type { Change, ChangeResult, DrainableProvider } from '../../../provider/
 import type { Clock } from '../../../provider/clock.js'
 import type { DrainableError } from '../../../provider/error.js'
 import type { Permit } from '../../lease/permit.js'
+import { startChanges } from '../../telemetry.js'
 import { bounded, CALL_LIMIT, LINGER } from './call.js'
 import { toDrainableError } from '../../../provider/thrown.js'
 import { checkResult } from './gate.js'
@@ -34,6 +35,7 @@ export class Batch {
   readonly #handed = new Map<number, ChangeResult>()
   readonly #stop = new AbortController()
   readonly #clock: Clock
+  #heard: ReturnType<typeof startChanges>
   #waiting = 0
 
   /** @param closed - called when no more changes can be added */
@@ -90,6 +92,7 @@ export class Batch {
   }
 
   async #call(provider: DrainableProvider): Promise<void> {
+    this.#heard = startChanges(provider)
     // Checked last, because a lease can expire while the call waits.
     for (const part of this.#parts) this.#refuse(part, part.permit?.(), provider.name)
     const sent = [...this.changes.keys()].filter((index) => !this.#handed.has(index))
@@ -142,6 +145,7 @@ export class Batch {
     if (change === undefined || this.#handed.has(index)) return
     const safe = checkResult(change, result, provider)
     this.#handed.set(index, safe)
+    this.#heard?.(change, safe)
     const part = this.#parts.find(({ from, count }) => index >= from && index < from + count)
     part?.onResult(index - part.from, safe)
   }

@@ -13,6 +13,7 @@ import { type DrainableError, isDrainableError } from '../../../provider/error.j
 import { refKey } from '../../../provider/member-ref.js'
 import type { Permit } from '../../lease/permit.js'
 import { Batch, type OnResult, type SendSignals } from './batch.js'
+import { tracedLook } from '../../telemetry.js'
 import { bounded, CALL_LIMIT } from './call.js'
 import { toDrainableError } from '../../../provider/thrown.js'
 import { checkInfo, checkRefs, checkSnapshot } from './gate.js'
@@ -139,7 +140,7 @@ export class Scheduler {
         signals: [signal],
         limit: Math.min(limit, CALL_LIMIT),
       },
-      (context) => provider.observe(refs, context),
+      (context) => tracedLook(provider, refs, () => provider.observe(refs, context)),
     )
     const at = clock.now()
     const safe = checkSnapshot(snapshot, provider.name, at, this.#counts)
