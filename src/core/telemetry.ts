@@ -27,6 +27,8 @@ export interface BeginEvent {
   readonly type: 'begin'
   /** When it happened, ISO 8601. */
   readonly at: string
+  /** The members that the call names; empty if it names a pool, an address or a ticket, or is a roll. */
+  readonly refs: readonly MemberRef[]
 }
 
 /** A message of the channel `drainable:drain`: each event of a drain or a watch, from `begin` to `end`. */
@@ -123,6 +125,7 @@ export interface RunTelemetry {
 export function startTelemetry(
   provider: DrainableProvider,
   verb: 'drain' | 'watch' | 'roll',
+  refs: readonly MemberRef[] = [],
 ): RunTelemetry {
   const run = nextRun()
   const name = verb === 'roll' ? 'drainable:roll' : 'drainable:drain'
@@ -137,7 +140,7 @@ export function startTelemetry(
     const { at, ref, error } = event
     publish('drainable:fault', { ...source, at, ref, error })
   }
-  say({ type: 'begin', at: new Date().toISOString() })
+  say({ type: 'begin', at: new Date().toISOString(), refs })
   return { event: say }
 }
 

@@ -13,7 +13,7 @@ import { startTelemetry } from '../telemetry.js'
 import { checkProvider, ITS_CALL } from './call.js'
 import { newDrainRun } from './drain-run.js'
 import { parsePolicy, type Policy, type ResolvedPolicy } from './policy.js'
-import { parseTarget, targetWords, type ResolvedTarget, type Target } from './target.js'
+import { parseTarget, namedRefs, targetWords, type ResolvedTarget, type Target } from './target.js'
 
 /**
  * Starts a drain and returns a handle at once; its `done` always resolves with a report.
@@ -63,7 +63,11 @@ export function openDrain(
   resolved: ResolvedPolicy,
   subject: string,
 ): Opened<Run> {
-  const hub = new EventHub(resolved.onEvent, resolved.every, startTelemetry(provider, 'drain'))
+  const hub = new EventHub(
+    resolved.onEvent,
+    resolved.every,
+    startTelemetry(provider, 'drain', namedRefs(target)),
+  )
   const run = newDrainRun(provider, target, resolved, subject, (event) => hub.emit(event))
   return { handle: new DrainHandle(hub, run, targetWords(target)), run }
 }
@@ -78,7 +82,11 @@ export function openAny(
 ): Opened<Run | CombinedRun> {
   const parts = partsOf(provider)
   if (parts === undefined) return openDrain(provider, parsed, resolved, subject)
-  const hub = new EventHub(resolved.onEvent, resolved.every, startTelemetry(provider, 'drain'))
+  const hub = new EventHub(
+    resolved.onEvent,
+    resolved.every,
+    startTelemetry(provider, 'drain', namedRefs(parsed)),
+  )
   const hear = (event: DrainEvent): void => hub.emit(event)
   const run = drainCombined(provider, parts, target, resolved, subject, hear)
   return { handle: new DrainHandle(hub, run, targetWords(parsed)), run }

@@ -61,6 +61,11 @@ export type ResolvedTarget =
       readonly balancer: string | undefined
     }
 
+/** The members that a target names by itself. */
+export function namedRefs(target: ResolvedTarget): readonly MemberRef[] {
+  return target.kind === 'members' ? target.refs : []
+}
+
 /** A target as a reader names it. */
 export function targetWords(target: ResolvedTarget): string {
   if (target.kind === 'members') return target.refs.map(formatRef).join(', ')

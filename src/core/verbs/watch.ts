@@ -20,7 +20,7 @@ import { durationOption } from '../../provider/duration-option.js'
 import { firstLook } from './first-look.js'
 import { everyShape, paceShape, parsePolicy, type Policy, type ResolvedPolicy } from './policy.js'
 import { baseSpec, newKeeper } from './spec.js'
-import { parseTarget, targetWords, type ResolvedTarget, type Target } from './target.js'
+import { parseTarget, namedRefs, targetWords, type ResolvedTarget, type Target } from './target.js'
 import { watchPolicy } from './watch-policy.js'
 import { once } from '../../provider/once.js'
 
@@ -86,7 +86,11 @@ export function watch(
     onEvent: call.onEvent,
     pace,
   }
-  const hub = new EventHub(resolved.onEvent, every, startTelemetry(provider, 'watch'))
+  const hub = new EventHub(
+    resolved.onEvent,
+    every,
+    startTelemetry(provider, 'watch', namedRefs(parsed)),
+  )
   const emit = (event: DrainEvent): void => hub.emit(event)
   const parts = partsOf(provider)
   const run =
