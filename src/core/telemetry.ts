@@ -1,5 +1,5 @@
 import { channel } from 'node:diagnostics_channel'
-import { debuglog } from 'node:util'
+import { debuglog, type DebugLogger } from 'node:util'
 import type {
   AdminState,
   Change,
@@ -95,14 +95,19 @@ type Name = keyof TelemetryChannels
 
 /** Whether anybody listens: `NODE_DEBUG=drainable` prints each message. */
 function isHeard(name: Name): boolean {
-  return channel(name).hasSubscribers || debuglog('drainable').enabled
+  return channel(name).hasSubscribers || debug().enabled
+}
+
+let logger: DebugLogger | undefined
+
+function debug(): DebugLogger {
+  return (logger ??= debuglog('drainable'))
 }
 
 /** A subscriber that throws is Node's to report: it ends nothing here. */
 function publish<N extends Name>(name: N, message: TelemetryChannels[N]): void {
   channel(name).publish(message)
-  const debug = debuglog('drainable')
-  if (debug.enabled) debug('%s %s', name, JSON.stringify(message, inShort))
+  if (debug().enabled) debug()('%s %s', name, JSON.stringify(message, inShort))
 }
 
 /** What a line of `NODE_DEBUG=drainable` says of an error or a proof, and what is too long for it. */
