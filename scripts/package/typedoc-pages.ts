@@ -17,7 +17,7 @@ import {
 const GROUPS: readonly (readonly [RegExp, string])[] = [
   [/adapters\//, 'Adapters'],
   [/decisions\//, 'Decisions'],
-  [/CHANGELOG|CONTRIBUTING|SECURITY|development|src\/core/, 'Project'],
+  [/CHANGELOG|CONTRIBUTING|SECURITY|development|change-an-adapter|src\/core/, 'Project'],
   [/./, 'Guides'],
 ]
 
