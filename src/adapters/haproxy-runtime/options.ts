@@ -6,6 +6,7 @@ import { durationOption } from '../../provider/duration-option.js'
 import { parseOptions } from '../../provider/options.js'
 import { type Address, parseAddress, tcpAddress } from './codec/address.js'
 import { once } from '../../provider/once.js'
+import { quote } from '../../provider/quote.js'
 
 /**
  * The address of a socket: the path of a unix socket, or host and port of a TCP socket. A text can also have the form
@@ -88,7 +89,12 @@ const address = z
       z.string().min(1),
       z.strictObject({ host: z.string().min(1), port: z.int().min(1).max(65_535) }),
     ],
-    "expected the path of a unix socket, or { host, port } of a 'stats socket ipv4@...'",
+    {
+      error: ({ input }) =>
+        input instanceof URL
+          ? `is a URL: write its path, '${quote(input.pathname)}'`
+          : "expected the path of a unix socket, or { host, port } of a 'stats socket ipv4@...'",
+    },
   )
   .transform((value, context): Address => {
     const read =
