@@ -12,6 +12,7 @@ import {
   isPort,
   refuse,
 } from './check.js'
+import { DrainableError } from '../provider/error.js'
 import { normaliseConditions, tierOf, type Tier } from './slices/conditions.js'
 import type { Decision, EndpointHealth } from './decision.js'
 import type { EndpointInput, Tri } from './endpoint-input.js'
@@ -64,7 +65,7 @@ export function mapEndpoints(
   options: MapOptions = {},
 ): Decision[] {
   const strategy = checkMapOptions(options)
-  if (!Array.isArray(endpoints)) refuse(SUBJECT, 'endpoints', endpoints, 'a list of endpoints')
+  if (!Array.isArray(endpoints)) refuseEndpoints(endpoints)
   const { unready = 'drain' } = options
   const context: StrategyInput = { ...options.context, unready }
   const decisions = new Array<Decision>(endpoints.length)
@@ -240,6 +241,16 @@ function checkContext(context: StrategyContext): void {
   if (context.policy === 'local' && typeof context.nodeName !== 'string') {
     refuse(SUBJECT, 'context.nodeName', context.nodeName, `a node's name with the policy 'local'`)
   }
+}
+
+/** The older object of Kubernetes has addresses and no conditions, so it can't say which of them are being drained. */
+function refuseEndpoints(found: unknown): never {
+  if (isObject(found) && 'subsets' in found) {
+    const words =
+      'is an Endpoints object, which has no conditions: give those of its EndpointSlices'
+    throw new DrainableError('INVALID_OPTIONS', `${SUBJECT}: endpoints ${words}`)
+  }
+  refuse(SUBJECT, 'endpoints', found, 'a list of endpoints')
 }
 
 /** Written for a hundred thousand endpoints: a path becomes text only where something is wrong. */
