@@ -30,6 +30,7 @@ export interface Component {
 export interface Bom {
   readonly metadata: object
   readonly components: readonly Component[]
+  readonly dependencies: readonly object[]
 }
 
 interface Manifest {

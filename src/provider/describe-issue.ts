@@ -99,7 +99,25 @@ function plain(issue: SchemaIssue): string {
       ? `expected a number up to ${String(maximum)}`
       : `expected at most ${String(maximum)}`
   }
-  return issue.message.replace(/^Invalid input: /, '')
+  return inWords(issue.message)
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  array: 'a list',
+  string: 'a text',
+  number: 'a number',
+  boolean: 'true or false',
+  object: 'an object',
+}
+
+/** Zod's own `expected array, received undefined`. */
+export function inWords(message: string): string {
+  const [, kind = '', found = ''] = /expected (\w+), received (\w+)/.exec(message) ?? []
+  const expected = KINDS[kind]
+  if (expected === undefined) return message.replace(/^Invalid input: /, '')
+  return found === 'undefined'
+    ? `is missing, expected ${expected}`
+    : `expected ${expected}, found ${KINDS[found] ?? found}`
 }
 
 /** The part of a zod schema that is read to list its option names; a caller's zod can be another copy. */

@@ -164,7 +164,11 @@ export function toError(report: DrainReport): DrainableError | undefined {
   // A drain that ran out of time is a DRAIN_TIMEOUT; its message and cause include the last refusal.
   const held = heldOn(report.members)
   if (original !== undefined && code !== 'DRAIN_TIMEOUT')
-    return new DrainableError(original.code, `${original.message}${held}`, data)
+    return new DrainableError(original.code, `${original.message}${held}`, {
+      ...data,
+      // It is that error, with the report: told with the same words as its own cause, it would be read twice.
+      ...(held === '' ? { cause: original.cause } : {}),
+    })
   return new DrainableError(code, `${describe(report, member)}${held}`, data)
 }
 

@@ -98,6 +98,12 @@ export function checkProvider(value: unknown, subject: string): DrainableProvide
     ...['name', 'instance'].filter((field) => typeof given[field] !== 'string'),
   ]
   if (missing.length === 0) return value as DrainableProvider
+  if (value === undefined) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${subject}: provider: is missing; pass what a factory such as haproxyRuntime() gave`,
+    )
+  }
   const remedy =
     instead(value) ??
     `${found(value)} without ${missing.join(', ')}; pass what a factory such as haproxyRuntime() gave`
@@ -112,6 +118,8 @@ function instead(value: unknown): string | undefined {
   if (typeof value === 'function') return 'a function: call it, and pass what it gives'
   if (isPromise(value)) return 'a promise: await it first'
   if (typeof value !== 'object' || value === null) return undefined
+  if (Object.getPrototypeOf(value) === Object.prototype && ('pools' in value || 'drain' in value))
+    return 'options: the provider comes first: reconcile(lb, { ... })'
   const parts: readonly unknown[] = Object.values(value)
   return parts.length > 0 && parts.every(isProvider)
     ? 'several: make one of them, combineProviders({ edgeA, edgeB })'

@@ -107,6 +107,12 @@ function parseFrom(from: unknown, subject: string): Ticket | StepStart {
       `${subject}: from: expected a ticket or { target, policy? }, found a target alone: write { target: ... }`,
     )
   }
+  if (!('target' in from) && 'policy' in from && !('v' in from)) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${subject}: from: target is missing: write { target: { pool, member }, policy }`,
+    )
+  }
   if (!('target' in from)) return parseTicket(from, subject)
   const unknown = Object.keys(from).filter((key) => key !== 'target' && key !== 'policy')
   if (unknown.length === 0) {

@@ -129,7 +129,8 @@ export function parseTarget(target: Target, subject: string): ResolvedTarget {
 const SHAPES = 'expected { pool, member }, a list of those, { address, port? } or { pool }'
 
 function invalid(subject: string, issue: SchemaIssue | undefined, target: unknown): DrainableError {
-  const said = issue === undefined ? 'not understood' : inWords(issue)
+  const said =
+    target === undefined ? 'is missing' : issue === undefined ? 'not understood' : inWords(issue)
   return wrong(subject, meantBy(target) ?? `${said}; ${SHAPES}`)
 }
 

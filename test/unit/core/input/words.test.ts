@@ -1,0 +1,63 @@
+import { drain, reconcile, stepDrain, watch, type DrainableError } from 'drainable'
+import { mapEndpoints } from 'drainable/endpoints'
+import { haproxyRuntime } from 'drainable/haproxy-runtime'
+import { fakeClock, fakeProvider } from 'drainable/testing'
+import { describe, expect, it } from 'vitest'
+import { thrown, web1 } from '../set-up.js'
+
+/** A function, called with what its types refuse. */
+type Loose = (...args: readonly unknown[]) => unknown
+
+const lb = fakeProvider({ pools: { web: ['web1', 'web2'] } })
+const said = async (call: () => unknown): Promise<string> =>
+  ((await thrown(new Promise((resolve) => resolve(call())))) as Error).message
+
+describe('an argument that is not there', () => {
+  it.each<[string, () => unknown, string]>([
+    ['target of watch()', () => (watch as Loose)(lb), 'watch(): target: is missing; expected'],
+    [
+      'target of stepDrain()',
+      () => (stepDrain as Loose)(lb, { policy: { timeout: '1m' } }),
+      'stepDrain(): from: target is missing: write { target: { pool, member }, policy }',
+    ],
+    [
+      'provider of watch()',
+      () => (watch as Loose)(),
+      'watch(): provider: is missing; pass what a factory such as haproxyRuntime() gave',
+    ],
+    [
+      'pools of reconcile()',
+      () => (reconcile as Loose)(lb, {}),
+      'reconcile(): pools is missing, expected a list',
+    ],
+  ])('%s is called missing', async (_, call, words) => {
+    expect(await said(call)).toContain(words)
+  })
+})
+
+it('reconcile() of options alone says that the provider comes first', async () => {
+  const call = (): unknown => (reconcile as Loose)({ pools: ['web'] })
+  expect(await said(call)).toContain('the provider comes first: reconcile(lb, { ... })')
+})
+
+it('a URL as a socket is told its path', async () => {
+  const socket = new URL('unix:/run/haproxy/admin.sock')
+  const words = "is a URL: write its path, '/run/haproxy/admin.sock'"
+  expect(await said(() => haproxyRuntime({ socket } as never))).toContain(words)
+})
+
+it('an Endpoints object is told from EndpointSlices', async () => {
+  const endpoints = { kind: 'Endpoints', subsets: [] }
+  const words = 'is an Endpoints object, which has no conditions: give those of its EndpointSlices'
+  expect(await said(() => (mapEndpoints as Loose)(endpoints))).toContain(words)
+})
+
+it('a drain that ends by an error tells it once', async () => {
+  const clock = fakeClock()
+  await using gone = fakeProvider({ pools: { web: ['web1', 'web2'] }, clock })
+  gone.disconnect()
+  const attempt = drain(gone, web1, { timeout: '10s', clock })
+  const error = (await clock.runUntil(thrown(attempt))) as DrainableError
+  expect(error.code).toBe('UNREACHABLE')
+  expect((error.cause as Error | undefined)?.message).not.toBe(error.message)
+})
