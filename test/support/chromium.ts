@@ -167,6 +167,8 @@ export class Chromium implements AsyncDisposable {
       await call('Emulation.setDeviceMetricsOverride', metrics)
       const features = [{ name: 'prefers-color-scheme', value: scheme }]
       await call('Emulation.setEmulatedMedia', { media, features })
+      // Without it only one tab of the browser has the focus, and the others hear no key.
+      await call('Emulation.setFocusEmulationEnabled', { enabled: true })
       return await use(tabOf(call, events), seen)
     } finally {
       this.#heard.delete(hear)
