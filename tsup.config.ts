@@ -7,8 +7,11 @@ const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as { readonly 
 
 const entry = Object.fromEntries(present.map((item) => [output(item), item.source]))
 
+/** See there; `npm run build` removes it again. */
+const all = { all: 'scripts/package/all.ts' }
+
 const shared: Options = {
-  entry,
+  entry: { ...entry, ...all },
   target: 'node22',
   platform: 'node',
   // Without it each CJS entry would carry classes and module state of its own.
@@ -21,7 +24,7 @@ const program = { cli: 'src/cli/main.ts' }
 export default defineConfig([
   {
     ...shared,
-    entry: { ...entry, ...program },
+    entry: { ...entry, ...all, ...program },
     format: 'esm',
     metafile: true,
     define: { DRAINABLE_VERSION: JSON.stringify(manifest.version) },
@@ -33,5 +36,5 @@ export default defineConfig([
     // ESM only: Node itself can require them, but Jest can't.
     noExternal: ['p-retry', 'is-network-error'],
   },
-  { ...shared, format: ['esm', 'cjs'], dts: { only: true } },
+  { ...shared, entry, format: ['esm', 'cjs'], dts: { only: true } },
 ])

@@ -13,6 +13,7 @@ for (const item of entries) {
 rmSync(`${root}dist`, { recursive: true, force: true })
 const { status } = spawnSync('tsup', ['--silent'], { cwd: root, stdio: 'inherit' })
 if (status === 0) {
+  for (const name of ['all.js', 'all.cjs']) rmSync(`${root}dist/${name}`)
   const inputs = takeInputs()
   writeNotices(inputs)
   writeBom(inputs)

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { entries, output, root, specifier } from '../../scripts/package/entries.ts'
+import { bundledSize, SMALLEST } from '../../bench/package/support/bundled.js'
 import { loadedByBuilt } from './built-graph.js'
 
 const named = entries.map((item) => [specifier(item), item] as const)
@@ -46,6 +47,12 @@ describe.each(named)('%s as built', (_, item) => {
     for (const ending of ['d.ts', 'd.cts']) {
       expect(existsSync(join(root, 'dist', `${output(item)}.${ending}`))).toBe(true)
     }
+  })
+})
+
+describe('a program that is bundled', () => {
+  it('with isDrainableError and toDuration alone has at most 5 kB of the package', async () => {
+    expect(await bundledSize(SMALLEST)).toBeLessThan(5_000)
   })
 })
 
