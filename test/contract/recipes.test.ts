@@ -1,7 +1,8 @@
 /** Every recipe of the docs is run, as it stands there, on balancers in memory. */
 import { once } from 'node:events'
 import { mkdir } from 'node:fs/promises'
-import { createServer } from 'node:http'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import {
   DrainableError,
@@ -205,6 +206,42 @@ describe('the recipes of the docs', () => {
     await drained.release()
     await call(lb, undo)
     expect(lb.state(web1)).toBe(state)
+  })
+
+  it.concurrent('a service that drains for others', async () => {
+    const { lb } = balancer()
+    const end = lb.occupy(web1)
+    const { call } = (await recipe('A service that drains for others: drainService')) as Loaded<
+      (lb: DrainableProvider) => Server
+    >
+    const server = call(lb).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const ask = async (method: string, path: string): Promise<unknown[]> => {
+      const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method })
+      return [answer.status, await answer.json()]
+    }
+    expect(await ask('POST', '/drain/web/web9')).toMatchObject([
+      404,
+      { error: expect.stringContaining('web9') as string },
+    ])
+    expect(await ask('GET', '/status/web/web1')).toMatchObject([404, {}])
+    expect(await ask('POST', '/drain/web/web1')).toEqual([202, { status: '/status/web/web1' }])
+    expect(lb.state(web1)).toBe('drain')
+    const busy = {
+      phase: 'draining',
+      idle: false,
+      why: [expect.stringContaining('1 in flight') as string],
+    }
+    expect(await ask('GET', '/status/web/web1')).toMatchObject([200, busy])
+    end()
+    await eventually(async () =>
+      expect(await ask('GET', '/status/web/web1')).toMatchObject([200, { idle: true }]),
+    )
+    expect(await ask('DELETE', '/drain/web/web1')).toMatchObject([200, {}])
+    expect(lb.state(web1)).toBe('ready')
+    server.close()
+    server.closeAllConnections()
   })
 
   it.concurrent('take drains from a queue of your own', async () => {
