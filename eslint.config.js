@@ -57,7 +57,13 @@ export default tseslint.config(
   },
   {
     files: ['src/**', 'scripts/**', 'test/support/**'],
-    rules: { complexity: ['error', 15] },
+    // ESLint's own limit. At 15 it was switched off for sixty tables of one rule a line.
+    rules: { complexity: ['error', 20] },
+  },
+  {
+    // A fake's method that finds no such member rejects, and does not throw.
+    files: ['src/testing/**'],
+    rules: { '@typescript-eslint/require-await': 'off' },
   },
   {
     files: ['test/**', 'bench/**'],

@@ -61,7 +61,6 @@ function describeAnswer({ status, cut, server, body }: Answer, expected: string)
 }
 
 /** Runs one cell. */
-// eslint-disable-next-line complexity -- one case for each kind of traffic, read side by side
 export async function runCell(bench: Bench, traffic: Traffic, action: Action): Promise<string> {
   const { haproxy, s1 } = bench
   const pool = cellName(traffic, action)

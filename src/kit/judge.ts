@@ -44,7 +44,6 @@ export function judgeKind<F extends Sight>(
  *
  * The conflicts are decided anew from a new reading, so they are not retryable; but a doubt can pass.
  */
-// eslint-disable-next-line complexity -- one rule a line, the first that fits
 export function judge<F extends Sight>(
   change: Change,
   found: F | undefined,

@@ -31,7 +31,6 @@ const LONGEST = 10 * 365 * 24 * 3_600_000
  * @param field - its name, for the message
  * @throws `INVALID_OPTIONS` naming the field, what was expected and what to write instead
  */
-// eslint-disable-next-line complexity -- one refusal after the other
 export function parseDuration(value: unknown, field: string, rule: DurationRule = {}): number {
   const ms = toMs(value)
   const shown = show(value)

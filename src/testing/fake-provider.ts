@@ -323,7 +323,6 @@ class InMemoryProvider implements FakeProvider {
    *
    * @param begin - what is done before a failure that is in the middle of the call
    */
-  // eslint-disable-next-line complexity -- what each planned failure does, in the order of a call
   async #call<T>(
     ctx: CallContext,
     call: FakeCall,

@@ -129,7 +129,6 @@ interface NodeHealth {
   readonly note?: string
 }
 
-// eslint-disable-next-line complexity -- one rule a line, the first that fits
 function healthOf(node: Node, best: ReadonlyMap<string, Conditions> | undefined): NodeHealth {
   const ready = node.status?.conditions?.find(({ type }) => type === 'Ready')
   const ending = ready?.status !== 'True' && isShuttingDown(node)

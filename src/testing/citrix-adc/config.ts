@@ -44,7 +44,6 @@ export class Config {
   retainServiceState = false
   readonly #options: FakeOptions
 
-  // eslint-disable-next-line complexity -- the defaults of each pool and virtual server
   constructor(options: FakeOptions, seed: FakeConfig) {
     this.#options = options
     let index = 0

@@ -25,7 +25,6 @@ export interface Envelope {
  *
  * @returns undefined where the path is not one of NITRO's
  */
-// eslint-disable-next-line complexity -- each part of the request may stand in one of two places
 export function openEnvelope(
   method: string,
   target: string,

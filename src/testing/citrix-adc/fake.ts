@@ -226,7 +226,6 @@ class Fake implements CitrixFake {
     }
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- a member that is not there is a rejection
   async setBehind(ref: MemberRef, to: AdminState | 'gone'): Promise<void> {
     const partition = this.#partition(ref)
     for (const node of this.#nodes) {

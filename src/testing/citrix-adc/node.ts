@@ -175,7 +175,6 @@ export class Node {
     return done(rowsOf(type, rows))
   }
 
-  // eslint-disable-next-line complexity -- one refusal after the other, in the order of the device
   #write(envelope: Envelope, session: Session): Reply {
     const { type, payload, warnings } = envelope
     const verb = verbOf(envelope)

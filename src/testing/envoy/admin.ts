@@ -14,7 +14,6 @@ export interface AdminReply {
 }
 
 /** One request to the admin API: reads are GET, and a path that is not allowed is a 403. */
-// eslint-disable-next-line complexity -- the table of paths
 export function answerAdmin(method: string, target: string, state: AdminState): AdminReply {
   const url = new URL(target, 'http://admin')
   const { allowPaths, version } = state.settings

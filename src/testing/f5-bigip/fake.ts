@@ -214,7 +214,6 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
   }
 
   /** Another client changes a member on the active unit, or takes it out of its pool. */
-  // eslint-disable-next-line @typescript-eslint/require-await -- a member that is not there is a rejection
   async setBehind(ref: BigipFakeRef, to: AdminState | 'gone'): Promise<void> {
     const unit = this.#active()
     const { pool, member } = this.#find(unit, ref)

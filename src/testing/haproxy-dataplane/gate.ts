@@ -46,7 +46,6 @@ export class Gate {
     }
   }
 
-  // eslint-disable-next-line complexity -- one refusal after the other, in the order of the API
   async #route(request: IncomingRequest): Promise<Answer> {
     const { method, path, text } = request
     const { chi } = this.#api.generation

@@ -19,7 +19,6 @@ export async function one(api: Api, call: Call): Promise<Answer> {
 }
 
 /** Sends only what differs from what was read, so 200 is no proof. */
-// eslint-disable-next-line complexity -- one field after the other, in the order of the API
 export async function replace(api: Api, call: Call): Promise<Answer> {
   const { backend, server } = target(api, call)
   const body = readBody(api, call.text)

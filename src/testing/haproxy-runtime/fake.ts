@@ -157,7 +157,6 @@ class Fake implements HaproxyFake {
     })
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- a member that is not there is a rejection
   async setBehind(ref: MemberRef, to: AdminState | 'gone'): Promise<void> {
     this.#group.setBehind(ref, to)
     this.#wire()

@@ -155,7 +155,6 @@ const KNOWN: Readonly<Record<keyof FakeOptions, true>> = {
 }
 
 /** Checks the options as HAProxy checks a configuration: what it would not load is an error here. */
-// eslint-disable-next-line complexity -- a default for each option
 export function readConfig(options: FakeOptions): Config {
   refuseUnknown(options, KNOWN)
   const { pools = { web: ['web1', 'web2'] }, version = '3.2', level = 'admin' } = options
@@ -198,7 +197,6 @@ export function readConfig(options: FakeOptions): Config {
   }
 }
 
-// eslint-disable-next-line complexity -- a default for each option
 function readServer(given: string | FakeServer, freePort: number): ServerConfig {
   const server = typeof given === 'string' ? { name: given } : given
   checkName(server.name, 'server')

@@ -55,7 +55,6 @@ export interface EnvoyOptions {
 }
 
 /** The bootstrap of one proxy: listeners `http` and `tcp`, both to cluster `web`. */
-// eslint-disable-next-line complexity -- each option adds a part of the configuration
 export function bootstrap(
   o: EnvoyOptions,
   ports: { admin: number; http: number; tcp: number },

@@ -23,7 +23,6 @@ export interface CrowdRun {
 }
 
 /** One drain, with a request held on the last proxy until all others are empty. */
-// eslint-disable-next-line complexity -- one drain from its servers to its figures
 export async function drainCrowd({ path }: Engine, count: number): Promise<CrowdRun> {
   const backends = await Promise.all(Array.from({ length: SERVERS }, startBackend))
   const [a] = backends

@@ -163,7 +163,6 @@ export function assertNamed(row: Row, key: string, name: string): void {
   throw row.at(key).wrong(`'${quote(name)}', as was asked for`)
 }
 
-// eslint-disable-next-line complexity -- each field of the row has a default of its own
 function toEntry(
   subject: Subject,
   member: string,
@@ -241,7 +240,6 @@ export function countsRequests(servicetype: string): boolean {
  * A service also knows its transactions, the surge queue among them. Of types that are not HTTP each
  * connection is work, on the client's side too.
  */
-// eslint-disable-next-line complexity -- each counter can be absent by itself, and what stands in for it is another one
 export function toCounts(row: Row, servicetype: string): Counts | undefined {
   const type =
     servicetype === '' ? (row.at('servicetype').word()?.toUpperCase() ?? '') : servicetype

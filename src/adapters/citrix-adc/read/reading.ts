@@ -50,7 +50,6 @@ export interface Own {
  *
  * A parent is the server object, or the group as a whole.
  */
-// eslint-disable-next-line complexity -- one rule a line, the first that fits
 export function ownState(entry: Entry, ours: OwnDisable | undefined, parentDisabled: boolean): Own {
   if (entry.phase === 'unknown') {
     return { own: entry.shut && ours !== undefined ? ours.as : 'unknown' }
@@ -78,7 +77,6 @@ export function isReleased({ entry, traits, ours, serverDisabled }: Findings): b
 }
 
 /** One reading of one member. */
-// eslint-disable-next-line complexity -- each optional field is there or not, nothing else branches
 export function toReading(ref: MemberRef, findings: Findings): PresentReading {
   const { entry, traits, ours, serverDisabled } = findings
   const state = ownState(entry, ours, serverDisabled || traits.disabled)

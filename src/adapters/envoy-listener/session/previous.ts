@@ -42,7 +42,6 @@ export class Parent {
     this.#epoch = epoch
   }
 
-  // eslint-disable-next-line complexity -- the signs of an end, each of which stands alone
   seen({ state, uptime, parentShutdown }: ServerInfo, others: Group): Previous {
     const shown = others.get('server.parent_connections')
     const mergedAt = others.get('server.uptime')

@@ -129,7 +129,6 @@ export class JsonAssignment implements Assignment {
     )
   }
 
-  // eslint-disable-next-line complexity -- each part of the native form may be absent
   withEndpoint(added: NewEndpoint): JsonAssignment {
     const native = added.native
     const raw =

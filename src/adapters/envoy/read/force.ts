@@ -71,7 +71,6 @@ export class Force {
   }
 
   /** By the receipt of the sink, where it has receipts: when the publication was taken. */
-  // eslint-disable-next-line complexity -- one reason a line, the first that holds
   #taken(
     view: ProxyView,
     service: string,

@@ -17,7 +17,6 @@ export interface NodeOptions {
 }
 
 /** The processes that take sets or report loads, and that no view of an admin address stands for. */
-// eslint-disable-next-line complexity -- three sources of one list, joined by name
 export function nodeViews(views: readonly ProxyView[], options: NodeOptions): ProxyView[] {
   const { sink, roster } = options
   // A proxy that never answered may be any of the nodes; it is unread already. Who was seen stays.

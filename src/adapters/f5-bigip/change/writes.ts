@@ -198,7 +198,6 @@ const LEFT_OPEN: ReadonlySet<Meaning['kind']> = new Set(['later', 'open', 'garba
  * One write; what may or may not have happened is read back. Where it shows no effect, it is sent once
  * more if the device answered that it was busy, and never if the answer was lost: it may come late.
  */
-// eslint-disable-next-line complexity -- each meaning of an answer decides whether the write is repeated
 export async function writeOne(write: Write, ctx: CallContext): Promise<Written> {
   const { device, path, words } = write
   const what = `PATCH ${path}`

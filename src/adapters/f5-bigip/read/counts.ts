@@ -89,7 +89,6 @@ async function countPools(
  * counter of a node, so pools that have them are read; and so are others, as second evidence that
  * nothing is left.
  */
-// eslint-disable-next-line complexity -- what the node itself does not count is added up from its pools
 async function countNode(
   device: Device,
   row: NodeRow,

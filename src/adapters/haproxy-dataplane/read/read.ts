@@ -187,7 +187,6 @@ function toServers(
 }
 
 /** Merges statistics and server lists; returns a text if one of them has a server that the other lacks. */
-// eslint-disable-next-line complexity -- each contradiction between two lists ends it
 function merge(
   rows: Rows,
   servers: Servers,

@@ -68,7 +68,6 @@ type StatusCells = Pick<StatsRow, 'status' | 'tracked'>
  * @param row - its row in the statistics
  * @param admin - what `admin_state` says; undefined where it was not asked
  */
-// eslint-disable-next-line complexity -- the table of status words
 export function judge(row: StatusCells, admin: RuntimeServer['admin']): Verdict {
   const { status, tracked } = row
   const said = `status '${status}', admin_state '${admin ?? 'not asked'}'`

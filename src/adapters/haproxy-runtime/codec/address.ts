@@ -26,7 +26,6 @@ const EXPECTED =
  *
  * @returns the address, or a text that says why it is wrong or ambiguous
  */
-// eslint-disable-next-line complexity -- the table of address families
 export function parseAddress(text: string): Address | string {
   if (text.startsWith('\0')) return abstract(text.replace(/\0+$/, '').slice(1))
   if (/[\0\n]/.test(text) || text === '') return EXPECTED

@@ -12,7 +12,6 @@ const PASSED = /^(L4OK|L6OK|L7OK|L7OKC|PROCOK)$/
  * then the adapter also sends `health down` when a server leaves maintenance (see `changes.ts`), and the status shows
  * it.
  */
-// eslint-disable-next-line complexity -- one rule a line, the first that fits
 export function toHealth({ row, state, own, inherited }: Sight): Health {
   // No check runs, and none can run before the inherited state changes: the name, or the server it tracks.
   if (inherited === 'maint' && own !== 'maint') return 'unchecked'

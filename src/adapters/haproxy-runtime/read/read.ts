@@ -271,7 +271,6 @@ export class ProcessView {
     return memory?.status !== row.status || memory.address !== row.address
   }
 
-  // eslint-disable-next-line complexity -- each list may lack a member of the others
   #judge(
     pools: readonly string[],
     plans: readonly { names: string[] }[],

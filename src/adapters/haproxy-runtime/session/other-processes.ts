@@ -243,7 +243,6 @@ export class OtherProcesses {
     return { process, listed, note }
   }
 
-  // eslint-disable-next-line complexity -- a process can end at each of its steps
   async #readWorker(
     pid: number,
     workers: Workers,

@@ -15,7 +15,6 @@ import { memberStats, nodeStats, poolStats } from './stats.js'
 type Item = Readonly<Record<string, unknown>>
 
 /** `/mgmt/tm/ltm/pool...` */
-// eslint-disable-next-line complexity -- one segment of the path after the other
 export function pools(call: Call): Answer | undefined {
   const [, , , poolSegment, sub, memberSegment, last] = call.segments
   if (poolSegment === undefined) return poolCollection(call)

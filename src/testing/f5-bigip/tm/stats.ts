@@ -39,7 +39,6 @@ export function memberStats(
   return ok({ kind, selfLink: link(call, call.path.replace(/^\/mgmt\//, '')), entries: found })
 }
 
-// eslint-disable-next-line complexity -- one word of the device a field
 function memberEntries(call: Call, pool: FakePool, member: FakeMember): object {
   const shown = call.unit.counters(pool.fullPath, member.fullPath).shown
   const node = call.unit.config.nodes.get(member.node)

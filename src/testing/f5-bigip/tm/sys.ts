@@ -5,7 +5,6 @@ import { configError, entries, row, type Answer } from '../rest/replies.js'
 import type { Flow } from '../device/unit.js'
 
 /** `/mgmt/tm/sys...` */
-// eslint-disable-next-line complexity -- the table of paths
 export function sys(call: Call): Answer | undefined {
   const [, , area] = call.segments
   const get = call.method === 'GET'

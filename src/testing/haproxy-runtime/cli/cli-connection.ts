@@ -113,7 +113,6 @@ export class CliConnection {
     if (this.#state.ended.aborted) this.close()
   }
 
-  // eslint-disable-next-line complexity -- what each planned failure does, in the order of a line
   async #runLine(raw: string): Promise<'go' | 'stop' | 'hang'> {
     const line = raw.replace(/\r$/, '')
     const failure = this.#hooks.onLine(line.trim())

@@ -109,7 +109,6 @@ export class MasterConnection {
   }
 
   /** The few commands that the master itself knows. */
-  // eslint-disable-next-line complexity -- the table of commands
   #runHere(command: string, mute: boolean): boolean {
     const { version } = this.#group.config
     switch (command) {

@@ -23,7 +23,6 @@ const HELP = `Usage: wait {-h|<duration>} [condition [args...]]
 `
 
 /** `wait <duration> [srv-removable <backend>/<server>]`: looks again and again, and more seldom the longer it takes. */
-// eslint-disable-next-line complexity -- one refusal after the other, in the words of HAProxy
 export async function waitCommand(
   worker: Worker,
   state: CliState,

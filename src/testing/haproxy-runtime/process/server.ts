@@ -169,7 +169,6 @@ export class Server {
     this.admin = (this.admin & ~(inheritedMaint | inheritedDrain)) | bits
   }
 
-  // eslint-disable-next-line complexity -- the rise and fall of a check, as HAProxy counts them
   checked(passed: boolean): void {
     const { check } = this.config
     if (!check || this.inMaint) return
