@@ -162,23 +162,6 @@ describe('the recipes of the docs', () => {
     expect(await tickets.get('release-42')).toBeUndefined()
   })
 
-  it.concurrent('after a crash', async () => {
-    const { lb } = balancer()
-    const { call, folder: kept } = (await recipe('After a crash: cleanUp')) as Loaded<
-      (lb: DrainableProvider) => Promise<void>
-    >
-    const tickets = fileTickets(kept)
-    await using drained = startDrain(lb, web1, { tickets, id: 'mine' })
-    await drained.done
-    await drained.release()
-    // The process that drained is gone.
-    const ticket = (await tickets.get('mine')) as Ticket
-    const owner = { ...ticket.owner, pid: 2 ** 22 + 1 }
-    await tickets.set('mine', { ...ticket, owner })
-    await call(lb)
-    expect(lb.state(web1)).toBe('ready')
-  })
-
   it.concurrent('scale in', async () => {
     const { lb } = balancer()
     const { address } = await addressOf(lb, 'web1')
