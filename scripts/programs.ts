@@ -1,7 +1,8 @@
 /**
  * Runs the programs of a folder against the sources, one by one: `npm run example haproxy-runtime`, `npm run bench`.
  *
- * Without names all of them run. Each must end by itself, in time, with status 0.
+ * Without names all of them run. Each must end by itself, in time, with status 0. `npm run bench -- all` runs those of
+ * docs/benchmarks.md and writes that page.
  */
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
@@ -11,8 +12,12 @@ const limits: Record<string, number> = { examples: 60_000, bench: 600_000 }
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 const [folder = 'examples', ...words] = process.argv.slice(2).filter((word) => word !== '--')
+if (folder === 'bench' && words[0] === 'all') {
+  const { benchAll } = await import('./bench/all.ts')
+  process.exit(benchAll(words.slice(1)))
+}
 const all = readdirSync(`${root}${folder}`, { recursive: true, encoding: 'utf8' })
-  .filter((name) => name.endsWith('.ts') && !name.split('/').includes('support'))
+  .filter((name) => name.endsWith('.ts') && !/(^|\/)support\//.test(name))
   .map((name) => name.replace(/\.ts$/, ''))
   .sort()
 const chosen = all.filter(

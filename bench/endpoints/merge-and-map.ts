@@ -10,6 +10,7 @@
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { keep } from '../support/tables.js'
 import { mapEndpoints, mergeSlices, planChanges, toDesired } from 'drainable/endpoints'
 import type { Reading, Snapshot } from 'drainable/provider'
 
@@ -189,6 +190,20 @@ if (part !== undefined) {
       ]),
     ),
   )
+  keep({
+    id: 'endpoints',
+    title: 'Endpoint slices into decisions, and a plan',
+    about:
+      'Best of several rounds in a process of its own, beside `JSON.parse` of the same slices.',
+    columns: ['endpoints', 'JSON.parse ms', 'merge and map ms', 'plan ms', 'peak MB'],
+    rows: rows.map((row) => [
+      `${row.endpoints.toLocaleString('en')} ${row.family}`,
+      ...[row.parse, row.mergeAndMap, row.plan, row.peakAll],
+    ]),
+    plot: { column: 'merge and map ms', axis: 'milliseconds to merge and map', log: true },
+    notShown:
+      'What reading the slices from an API server costs, and what carrying out the plan costs.',
+  })
   if (process.argv.includes('--write')) {
     const path = new URL('results.json', import.meta.url)
     const lines = rows.map((row) => `  ${JSON.stringify(row)}`).join(',\n')

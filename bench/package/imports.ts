@@ -9,6 +9,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { keep } from '../support/tables.ts'
 import { output, present, type Entry } from '../../scripts/package/entries.ts'
 
 const ROUNDS = 15
@@ -76,3 +77,21 @@ for (const [name, took] of least) {
       (budget === undefined ? '' : `, at most ${budget}${over ? ': OVER ITS BUDGET' : ''}`),
   )
 }
+keep({
+  id: 'imports',
+  title: 'What an import costs',
+  about: `CPU of a whole process on Node ${process.versions.node} beyond one that imports nothing (${bare.toFixed(0)} ms); the least of ${ROUNDS}.`,
+  columns: ['import', 'ms of CPU'],
+  rows: [...least].flatMap(([name, took]) =>
+    name === 'nothing'
+      ? []
+      : [
+          [
+            name in budgets ? `drainable/${name}`.replace(/\/index$/, '') : name,
+            Math.round(took - bare),
+          ],
+        ],
+  ),
+  notShown:
+    'The first call, which loads what only a call needs: an HTTP client, for most adapters.',
+})

@@ -22,12 +22,12 @@ wheel = zipfile.ZipFile(sys.argv[1])
 wheel.extractall(sys.argv[2], [name for name in wheel.namelist() if name.startswith('${COLLECTION}')])
 `
 
-/** Installs Ansible into an environment of its own, once; gives its program. */
+/** Installs Ansible into an environment of its own, once; gives the Python that has it, which a moved folder still has. */
 export async function installAnsible(): Promise<string> {
   const bin = join(HOME, 'venv', 'bin')
   const stamp = join(HOME, 'installed')
   const wanted = `${CORE}\n${ANSIBLE}`
-  if (existsSync(stamp) && (await readFile(stamp, 'utf8')) === wanted) return join(bin, 'ansible')
+  if (existsSync(stamp) && (await readFile(stamp, 'utf8')) === wanted) return join(bin, 'python')
   await rm(HOME, { recursive: true, force: true })
   await mkdir(HOME, { recursive: true })
   const pip = [join(bin, 'python'), '-m', 'pip'] as const
@@ -39,7 +39,7 @@ export async function installAnsible(): Promise<string> {
   await run(pip[0], ['-c', UNPACK, wheel, join(HOME, 'collections')])
   await rm(wheels, { recursive: true, force: true })
   await writeFile(stamp, wanted)
-  return join(bin, 'ansible')
+  return join(bin, 'python')
 }
 
 /** `socat` of this machine, or of its Debian release, unpacked. */
@@ -47,7 +47,8 @@ export async function installSocat(): Promise<string> {
   if (await hasProgram('socat')) return 'socat'
   const home = join(enginesDirectory, 'socat')
   const program = join(home, 'usr/bin/socat')
-  if (existsSync(join(home, 'installed'))) return program
+  // Its loader is named by its whole path: in a folder that was moved it does not start any more.
+  if (existsSync(join(home, 'installed')) && (await starts(program))) return program
   await mkdir(home, { recursive: true })
   await unpack('bookworm', 'socat', home)
   await relocate(program, home, await patchelf(join(enginesDirectory, 'patchelf')))
@@ -55,11 +56,18 @@ export async function installSocat(): Promise<string> {
   return program
 }
 
+async function starts(socat: string): Promise<boolean> {
+  return run(socat, ['-V']).then(
+    () => true,
+    () => false,
+  )
+}
+
 /** Drains and waits; resolves with the moment in which the program ended. */
 export type Drainer = (socket: string, pool: string, server: string) => Promise<number>
 
 /** `community.general.haproxy`, as a playbook calls it. */
-export function byAnsible(ansible: string, interval: number): Drainer {
+export function byAnsible(python: string, interval: number): Drainer {
   return async (socket, backend, host) => {
     const args = {
       state: 'drain',
@@ -70,8 +78,18 @@ export function byAnsible(ansible: string, interval: number): Drainer {
     }
     const words = Object.entries({ ...args, socket, backend, host }).map(([k, v]) => `${k}=${v}`)
     await run(
-      ansible,
-      ['localhost', '-c', 'local', '-m', 'community.general.haproxy', '-a', words.join(' ')],
+      python,
+      [
+        '-m',
+        'ansible.cli.adhoc',
+        'localhost',
+        '-c',
+        'local',
+        '-m',
+        'community.general.haproxy',
+        '-a',
+        words.join(' '),
+      ],
       { env: { ...process.env, ANSIBLE_COLLECTIONS_PATH: join(HOME, 'collections') } },
     )
     return now()
@@ -85,7 +103,7 @@ export function byShell(socat: string): Drainer {
     const script = `
 echo "set server ${pool}/${server} state drain" | ${ask} > /dev/null
 while [ "$(echo "show stat" | ${ask} | awk -F, '$1 == "${pool}" && $2 == "${server}" { print $3 + $5 }')" != 0 ]; do sleep 1; done`
-    await run('sh', ['-c', script])
+    await run('sh', ['-c', script], { timeout: 120_000 })
     return now()
   }
 }
