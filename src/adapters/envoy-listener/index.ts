@@ -33,10 +33,16 @@ export interface EnvoyListenerCommands {
    * Makes Envoy close its listeners (`POST /drain_listeners?graceful`): for `--drain-time-s` (10 minutes unless set)
    * it asks clients to go (`Connection: close`, GOAWAY), then it accepts nothing any more. It can't be undone.
    *
+   * Once its listeners are closed, no failed health check is waited for; once nobody is connected either, it is sealed.
+   *
    * @param member - one of several. Default: all members
+   * @param call - `skipExit`: only asks clients to go, and goes on accepting afterwards (`skip_exit`)
    * @throws `NOT_FOUND` for a member that is not listed, `FORBIDDEN`, or the error that prevented the call
    */
-  drainListeners(member?: MemberRef, call?: { readonly signal?: AbortSignal }): Promise<void>
+  drainListeners(
+    member?: MemberRef,
+    call?: { readonly signal?: AbortSignal; readonly skipExit?: boolean },
+  ): Promise<void>
   /**
    * Ends the process (`POST /quitquitquit`), with any work left in it.
    *

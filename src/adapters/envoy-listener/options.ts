@@ -30,6 +30,12 @@ export interface EnvoyListenerOptions {
   /** When the load balancer in front has noticed. Until then the Envoy is not idle. @default \{ checks: 1 \} */
   readonly noticed?: Noticed | undefined
   /**
+   * How long the Envoy still passes its health check after a drain was asked for: for a balancer in front that
+   * deregisters it meanwhile, and would cut its connections if it saw it fail. A drain needs at least that long.
+   * @default 0
+   */
+  readonly failAfter?: Duration | undefined
+  /**
    * What the health checks from outside probe: the health check filter of a listener, or `/ready` of the admin API.
    * With `filter`, the drain of a proxy without such a filter is refused before any change, because no check would
    * fail.
@@ -80,6 +86,7 @@ const schema = z
         "expected { checks: 3 } or { after: '10s' }",
       )
       .default({ checks: 1 }),
+    failAfter: durationOption({ bareSeconds: 'refuse' }).default(0),
     probe: z.enum(['filter', 'ready']).default('filter'),
     ignore: z.array(z.string().min(1)).default([]),
   })

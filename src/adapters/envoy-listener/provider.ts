@@ -60,6 +60,7 @@ export class EnvoyListenerProvider implements DrainableProvider {
         lateBound: 1_000,
         survivesReload: false,
         countsAfterRemove: false,
+        minTimeout: this.#settings.failAfter,
         minInterval: 50,
       },
     }
@@ -116,8 +117,12 @@ export class EnvoyListenerProvider implements DrainableProvider {
     )
   }
 
-  async drainListeners(member?: MemberRef, call: { signal?: AbortSignal } = {}): Promise<void> {
-    await this.#command('/drain_listeners?graceful', member, call.signal)
+  async drainListeners(
+    member?: MemberRef,
+    { signal, skipExit = false }: { signal?: AbortSignal; skipExit?: boolean } = {},
+  ): Promise<void> {
+    const path = '/drain_listeners?graceful'
+    await this.#command(skipExit ? `${path}&skip_exit` : path, member, signal)
   }
 
   async quit(member?: MemberRef, call: { signal?: AbortSignal } = {}): Promise<void> {

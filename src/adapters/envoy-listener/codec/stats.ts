@@ -40,6 +40,8 @@ const LISTENERS = [
 const OTHERS = [
   ...LISTENERS,
   'listener_manager.total_listeners_draining',
+  'listener_manager.total_listeners_active',
+  'listener_manager.listener_stopped',
   'server.parent_connections',
   'server.uptime',
 ]
@@ -207,6 +209,18 @@ function inWords(
 export function listenersKey({ others }: Stats): string | undefined {
   const moves = LISTENERS.map((name) => others.get(name))
   return moves.includes(undefined) ? undefined : moves.join('/')
+}
+
+/**
+ * Whether all of its listeners are closed, as `/drain_listeners` leaves them: nothing more is accepted, and those that
+ * LDS hands over later are ignored. A child of a hot restart adds its parent's closed ones to its own: not for it.
+ * Envoy 1.39.3, 1.40.0.
+ */
+export function areClosed({ others }: Stats): boolean {
+  const stopped = others.get('listener_manager.listener_stopped') ?? 0
+  return (
+    stopped > 0 && stopped >= (others.get('listener_manager.total_listeners_active') ?? Infinity)
+  )
 }
 
 /** Whether nothing came, went or ended between two answers: each is then of one moment. */

@@ -16,7 +16,8 @@ export function previousScope(member: string): string {
 
 /** Whether it would get work from what is in front. */
 export function serves({ sample, proxy }: Look): boolean {
-  return sample?.info.state === 'LIVE' && sample.listeners.total > 0 && !proxy.isDrained
+  if (sample?.info.state !== 'LIVE' || sample.isClosed || proxy.isDrained) return false
+  return sample.listeners.total > 0
 }
 
 /** A listed Envoy as a member. @param now - by the caller's clock */
@@ -43,8 +44,15 @@ export function toReading(look: Look, now: number): PresentReading {
     own,
     serves: serves(look),
     scopes: [toScope(look, sample, now), ...parentOf(look, sample)],
+    ...(isLeft(sample) ? { sealed: true } : {}),
     hints: [...(sample.counts?.hints ?? [])],
   }
+}
+
+/** Whether nobody is connected, and nobody can connect. */
+function isLeft({ isClosed, counts }: Sample): boolean {
+  if (!isClosed || counts === undefined) return false
+  return counts.active + counts.queued + counts.pooled === 0
 }
 
 function toScope({ ref, proxy }: Look, sample: Sample, now: number): LoadScope {

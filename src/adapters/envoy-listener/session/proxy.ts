@@ -1,4 +1,4 @@
-import type { Clock } from '../../../provider/clock.js'
+import { pause, type Clock } from '../../../provider/clock.js'
 import { DrainableError } from '../../../provider/error.js'
 import {
   parseListeners,
@@ -11,6 +11,7 @@ import {
 import { blindness } from '../codec/blindness.js'
 import { withoutInner } from '../codec/inner.js'
 import {
+  areClosed,
   failedChecksOf,
   isSame,
   listenersKey,
@@ -36,6 +37,8 @@ export interface Sample {
   readonly listeners: Listeners
   /** Failed health checks so far; undefined: they are not counted. */
   readonly failedChecks: number | undefined
+  /** Its listeners are closed: nobody can connect any more. */
+  readonly isClosed: boolean
   readonly previous: Previous | undefined
 }
 
@@ -49,6 +52,8 @@ interface Counted {
 const ATTEMPTS = 3
 const IGNORED =
   'it has more connections of HTTP than its listeners have that are not ignored: give the stat_prefix of an HTTP connection manager under ignore, not its listener'
+/** How long one call leaves a health check good; a call for a change may take 30 s. */
+const PART = 20_000
 /** How often numbers are read until two answers agree. */
 const AGREEMENT = 4
 
@@ -69,6 +74,8 @@ export class Proxy {
   /** Since when its health check fails, by what was counted and by the monotonic clock. */
   #failing: { readonly checks: number; readonly at: number } | undefined
   #drained = false
+  /** Until when its health check stays good for the drain that is asked for, and until when the last call for it waited. */
+  #good: { readonly due: number; readonly until: number } | undefined
 
   constructor(address: AdminAddress, settings: Settings) {
     this.address = address
@@ -98,10 +105,9 @@ export class Proxy {
    */
   async fail(call: Call): Promise<void> {
     const { clock } = call
+    await this.#stayGood(call)
     await connected(this.address, call, async (link) => {
-      const { listeners, failedChecks } = await this.#look(link, clock)
-      this.#assertSeen(listeners)
-      for (const path of PATHS) if (path.startsWith('/healthcheck/')) await link.mayPost(path)
+      const { failedChecks } = await this.#check(link, clock)
       // What fails from now on is told of this drain: counted from before the change.
       const failing = { checks: failedChecks ?? 0, at: clock.now() }
       await link.post('/healthcheck/fail')
@@ -109,10 +115,42 @@ export class Proxy {
     })
   }
 
+  /**
+   * Leaves its health check good for `failAfter`, counted from the first call for a drain. A call waits for a part of it at
+   * most, and is made again.
+   */
+  async #stayGood(call: Call): Promise<void> {
+    const { clock, signal } = call
+    const { failAfter } = this.#settings
+    if (failAfter === 0) return
+    await connected(this.address, call, (link) => this.#check(link, clock))
+    const begun = clock.now()
+    const isSame = this.#good !== undefined && begun - this.#good.until < PART
+    const due = this.#good !== undefined && isSame ? this.#good.due : begun + failAfter
+    const until = Math.min(due, begun + PART)
+    this.#good = { due, until }
+    await pause(clock, until - begun, signal)
+    if (until < due) {
+      const left = Math.ceil((due - until) / 1_000)
+      const words = `${this.address.member} passes its health checks for ${left} s more (failAfter), so that what is in front can take it out first`
+      throw new DrainableError('CALL_TIMEOUT', words, { provider: PROVIDER })
+    }
+    this.#good = undefined
+  }
+
+  /** @throws where its health check can't be failed, or not be seen to fail */
+  async #check(link: AdminLink, clock: Clock): Promise<Sample> {
+    const sample = await this.#look(link, clock)
+    this.#assertSeen(sample)
+    for (const path of PATHS) if (path.startsWith('/healthcheck/')) await link.mayPost(path)
+    return sample
+  }
+
   /** Undoes it. */
   async pass(call: Call): Promise<void> {
     await connected(this.address, call, (link) => link.post('/healthcheck/ok'))
     this.#failing = undefined
+    this.#good = undefined
   }
 
   /** One of the commands that can't be undone. */
@@ -122,12 +160,13 @@ export class Proxy {
       parseServerInfo(await link.get('/server_info'), link.name)
       await link.post(path)
     })
-    this.#drained ||= path.startsWith('/drain_listeners')
+    this.#drained ||= path.startsWith('/drain_listeners') && !path.endsWith('skip_exit')
   }
 
   /** Why what is in front is not known to send nothing new; undefined: it is. */
-  unnoticed({ info, failedChecks }: Sample, now: number): string | undefined {
-    if (info.state !== 'DRAINING' || this.#failing === undefined) return undefined
+  unnoticed({ info, failedChecks, isClosed }: Sample, now: number): string | undefined {
+    // Through closed listeners no check comes any more, and nothing else.
+    if (isClosed || info.state !== 'DRAINING' || this.#failing === undefined) return undefined
     const { noticed } = this.#settings
     if ('after' in noticed) {
       const left = this.#failing.at + noticed.after - now
@@ -141,8 +180,8 @@ export class Proxy {
     return `${seen} of ${noticed.checks} failed health checks were answered: what is in front may not know yet`
   }
 
-  #assertSeen({ hasHealthCheck }: Listeners): void {
-    if (this.#settings.probe === 'ready' || hasHealthCheck) return
+  #assertSeen({ listeners, isClosed }: Sample): void {
+    if (this.#settings.probe === 'ready' || listeners.hasHealthCheck || isClosed) return
     throw new DrainableError(
       'UNSUPPORTED',
       `${this.address.member} has no health check filter (envoy.filters.http.health_check) on any listener: what is in front would not see its health check fail, so nothing was changed; add the filter to the listener that is probed, or give probe: 'ready' where /ready of the admin API is`,
@@ -179,6 +218,7 @@ export class Proxy {
       note,
       listeners,
       failedChecks: probe === 'ready' ? stats.adminErrors : failedChecksOf(stats),
+      isClosed: info.epoch === 0 && areClosed(stats),
       previous: this.#previous(info, incarnation)?.seen(info, stats.others),
     }
   }
