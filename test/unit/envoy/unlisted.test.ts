@@ -17,7 +17,7 @@ function stats(numbers: Numbers): Stats {
 
 function rowsWith(active: number, connections: number): ClusterRows {
   const row = { member: '10.0.0.2:80', active, connections } as HostRow
-  return { cluster: 'web', service: 'web', hosts: new Map([[row.member, row]]) }
+  return { cluster: 'web', service: 'web', hosts: new Map([[row.member, row]]), plain: new Map() }
 }
 
 /** One look: gauges when they were read, and what had begun before and after. */

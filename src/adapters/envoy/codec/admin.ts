@@ -40,8 +40,14 @@ export interface HostRow {
 export interface ClusterRows {
   readonly cluster: string
   readonly service: string
+  /** All hosts; where only some were asked for, those, and all that are not simply healthy. */
   readonly hosts: ReadonlyMap<string, HostRow>
+  /** How many healthy ones are left out of `hosts`, by priority. */
+  readonly plain: ReadonlyMap<number, number>
 }
+
+/** No host is left out. */
+export const ALL: ClusterRows['plain'] = new Map()
 
 export interface ServerInfo {
   readonly version: Version
@@ -130,7 +136,8 @@ export function parseClustersJson(text: string, from = NOBODY): ClusterRows[] {
       const row = parseHost(host)
       put(hosts, row, () => host.wrong('one row for each host'))
     }
-    return { cluster, service: status.at('eds_service_name').text() ?? cluster, hosts }
+    const service = status.at('eds_service_name').text() ?? cluster
+    return { cluster, service, hosts, plain: ALL }
   })
 }
 
@@ -263,6 +270,7 @@ export class ClustersTextDecoder {
       cluster,
       service: this.#services.get(cluster) ?? cluster,
       hosts,
+      plain: ALL,
     }))
   }
 

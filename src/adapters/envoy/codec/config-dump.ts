@@ -49,9 +49,14 @@ export interface OtherCluster {
   readonly stat: string
   /** Such as `STRICT_DNS`; of a custom type its name. */
   readonly type: string
-  /** The clusters that an aggregate hands its requests on to. */
+  /** The clusters that an aggregate hands its requests on to; none: it is no aggregate. */
   readonly parts: readonly string[]
+  /** As in {@link ClusterConfig.panicThreshold}. */
+  readonly panicThreshold: number
 }
+
+/** A cluster that hands its requests on to others, in their order. */
+export type Aggregate = OtherCluster
 
 /** `/config_dump?resource=static_clusters` or `dynamic_active_clusters`. */
 export function parseClusters(
@@ -81,14 +86,20 @@ function toOtherCluster(cluster: JsonValue): OtherCluster {
     // The default of the enum is left out.
     type: custom.at('name').text() ?? cluster.at('type').word() ?? 'STATIC',
     parts: parts.map((part) => part.text() ?? ''),
+    panicThreshold: panicThresholdOf(cluster),
   }
+}
+
+/** A threshold that is there without a value is 0: proto3 leaves a zero out. */
+function panicThresholdOf(cluster: JsonValue): number {
+  const threshold = cluster.at('common_lb_config').at('healthy_panic_threshold')
+  return threshold.present ? percentOf(threshold.at('value')) : 50
 }
 
 function toClusterConfig(cluster: JsonValue): ClusterConfig {
   const name = cluster.at('name').neededText()
   const service = cluster.at('eds_cluster_config').at('service_name').text() ?? ''
   const common = cluster.at('common_lb_config')
-  const threshold = common.at('healthy_panic_threshold')
   const listed = common.at('override_host_status').at('statuses').list()
   const statuses = new Set(listed.map((status) => status.word()))
   const policies = policiesOf(cluster.at('load_balancing_policy'))
@@ -100,8 +111,7 @@ function toClusterConfig(cluster: JsonValue): ClusterConfig {
     activeChecks: hasChecks(cluster),
     ignoreHealthOnRemoval: cluster.at('ignore_health_on_host_removal').flag() === true,
     closeOnSetChange: common.at('close_connections_on_host_set_change').flag() === true,
-    // A threshold that is there without a value is 0: proto3 leaves a zero out.
-    panicThreshold: threshold.present ? percentOf(threshold.at('value')) : 50,
+    panicThreshold: panicThresholdOf(cluster),
     failOnPanic: failsOnPanic(cluster),
     mergeWindow: seconds(common.at('update_merge_window')) ?? 1_000,
     connectTimeout: seconds(cluster.at('connect_timeout')) ?? 5_000,
@@ -148,6 +158,39 @@ function statOf(cluster: JsonValue, name: string): string {
 /** A cluster's name as its statistics have it: Envoy allows no colon there. */
 export function statName(cluster: string): string {
   return cluster.replace(/:\/{0,2}/g, '_')
+}
+
+/** Where requests are sent to clusters. */
+const ROUTING = ['Listeners', 'Routes', 'ScopedRoutes', 'Ecds'].map((what) => `.${what}ConfigDump`)
+/** Here the request itself, or a plugin, says which cluster it goes to. */
+const OPEN = new Set([
+  'cluster_header',
+  'cluster_specifier_plugin',
+  'inline_cluster_specifier_plugin',
+])
+
+/** Those of the clusters that a listener or a route may send requests to itself, by the whole of `/config_dump`. */
+export function namedClusters(
+  text: string,
+  clusters: readonly string[],
+  from = NOBODY,
+): ReadonlySet<string> {
+  const named = new Set<string>()
+  const visit = (value: unknown): void => {
+    if (typeof value === 'string' && clusters.includes(value)) named.add(value)
+    else if (Array.isArray(value)) for (const inner of value) visit(inner)
+    else if (isObject(value)) {
+      for (const [key, inner] of Object.entries(value)) {
+        if (OPEN.has(key)) for (const cluster of clusters) named.add(cluster)
+        visit(inner)
+      }
+    }
+  }
+  for (const config of configsOf(text, from)) {
+    const type = config.at('@type').text() ?? ''
+    if (ROUTING.some((known) => type.endsWith(known))) visit(config.value)
+  }
+  return named
 }
 
 /** The moment the process read its configuration, as it prints it: it tells one start from another. */

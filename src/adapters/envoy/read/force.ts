@@ -4,6 +4,7 @@ import type { EdsStatus } from '../codec/status.js'
 import type { ProxyView } from '../session/roster.js'
 import type { EndpointSink } from '../sources/sink.js'
 import type { EndpointStore } from '../sources/store.js'
+import { rowsOf } from './hosts.js'
 import { PanicView } from './panic-view.js'
 
 const MERGE_WINDOW = 1_000
@@ -25,7 +26,7 @@ export class Force {
 
   constructor(options: ForceOptions) {
     this.#options = options
-    this.panic = new PanicView(options)
+    this.panic = new PanicView(options.panicThreshold)
   }
 
   /** Why a proxy has not taken the endpoint's state yet; undefined: it has. */
@@ -53,11 +54,11 @@ export class Force {
     const { cluster, hosts } = rows
     const { store, now } = this.#options
     const row = hosts.get(member)
-    if (row === undefined) return 'it does not list the endpoint yet'
     const since = view.tracker.shownSince(cluster, member, shownAs(endpoint.status))
     const window = this.#window(view, service, cluster)
     const { why, at } = this.#taken(view, service, member, 0, cluster)
     if (why !== undefined) return why
+    if (row === undefined) return 'it does not list the endpoint yet'
     if (since === undefined) return `it shows the endpoint as ${row.eds}`
     // A row may have looked like this before: nothing is in force sooner than it was published.
     const published = store.publishedAt(service, store.seqOf(service, member))
@@ -65,9 +66,19 @@ export class Force {
     if (left > 0) {
       return `inside the merge window of cluster ${cluster} for ${Math.ceil(left)} ms more`
     }
-    const stats = view.reading?.stats
-    if (endpoint.status !== 'DRAINING' || stats === undefined) return undefined
-    return this.panic.now(view, rows, stats, store.set(service), member)
+    if (endpoint.status !== 'DRAINING') return undefined
+    return this.panic.now(view, rows, store.set(service), member)
+  }
+
+  /** Whether every proxy refuses the set as it stands: then it is Envoy that says what is wrong with the next one. */
+  isRefused(views: readonly ProxyView[], service: string): boolean {
+    const receipts = this.#options.sink.receipts?.(service) ?? []
+    if (receipts.some(({ state }) => state === 'nacked'))
+      return receipts.every(({ state }) => state !== 'acked')
+    const refusing = views.flatMap((view) =>
+      rowsOf(view, service).map(({ cluster }) => view.tracker.isRefusing(cluster)),
+    )
+    return refusing.length > 0 && refusing.every((is) => is)
   }
 
   /** By the receipt of the sink, where it has receipts: when the publication was taken. */
@@ -80,6 +91,10 @@ export class Force {
   ): { why?: string; at?: number } {
     const { sink, store, now } = this.#options
     const seq = store.seqOf(service, member)
+    const refused =
+      cluster !== undefined && view.tracker.isRefusing(cluster)
+        ? 'it refused the set (update_rejected or update_failure went up), its log says why'
+        : undefined
     if (sink.kind === 'file' && cluster !== undefined) {
       const { versions, at: published } = store.versionsFrom(service, seq)
       const at = view.tracker.takenAt(cluster, versions, published)
@@ -87,24 +102,16 @@ export class Force {
       if (at !== undefined || versions.has('')) return at === undefined ? {} : { at }
       // Nor does a stats_matcher that keeps version_text from being shown.
       if (view.reading?.stats.versionOf(cluster) === undefined) return {}
-      return {
-        why: view.tracker.isRefusing(cluster)
-          ? 'it refused the file (update_rejected or update_failure went up), its log says why'
-          : 'it has not read the file yet',
-      }
+      return { why: refused ?? 'it has not read the file yet' }
     }
     if (sink.receipts === undefined) return {}
     const receipt = sink.receipts(service).find(({ node }) => node === view.node)
-    if (receipt === undefined) return { why: 'it has not asked for this endpoint set' }
+    if (receipt === undefined) return { why: refused ?? 'it has not asked for this endpoint set' }
     const at = receipt.ackedAt(seq)
     if (at === undefined) {
       if (receipt.state === 'nacked') return { why: `it refused the set: "${receipt.error ?? ''}"` }
-      return {
-        why:
-          receipt.state === 'disconnected'
-            ? 'its stream is gone'
-            : 'it has not acknowledged the set',
-      }
+      const isGone = receipt.state === 'disconnected'
+      return { why: isGone ? 'its stream is gone' : (refused ?? 'it has not acknowledged the set') }
     }
     const left = at + window - now()
     return left > 0 ? { why: `inside the merge window for ${Math.ceil(left)} ms more`, at } : { at }

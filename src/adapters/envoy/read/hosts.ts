@@ -1,7 +1,7 @@
 import type { Health, PoolReading } from '../../../provider/contract.js'
 import type { ClusterRows, HostRow } from '../codec/admin.js'
 import type { ClusterConfig } from '../codec/config-dump.js'
-import type { Assignment, Endpoint } from '../codec/assignment.js'
+import type { Assignment } from '../codec/assignment.js'
 import { takesWork, type EdsStatus } from '../codec/status.js'
 import { NO_GONE, type Gone } from '../session/gone-clusters.js'
 import type { ProxyView } from '../session/roster.js'
@@ -18,27 +18,53 @@ export function goneOf(view: ProxyView, service: string): Gone {
   return view.reading?.gone.get(service) ?? NO_GONE
 }
 
-/** @param counted - members without a row that Envoy counts as before, see `EndpointStore.countedAsBefore` */
-export function plannedHost(
-  endpoint: Endpoint,
-  rows: ClusterRows | undefined,
-  counted: ReadonlySet<string>,
-): PanicHost {
-  const row = endpoint.member === undefined ? undefined : rows?.hosts.get(endpoint.member)
-  const failing = row !== undefined && (row.failedCheck || row.ejected)
-  // From not healthy to DRAINING nothing is rebuilt, whether the set or a check said so: Envoy goes on counting it as it
-  // did (1.36.2 to 1.40.0; with a failing active check 1.39.3 and 1.40.0).
-  const isKept =
-    row === undefined
-      ? endpoint.member !== undefined && counted.has(endpoint.member)
-      : row.eds !== 'DRAINING' && (row.eds === 'UNHEALTHY' || failing)
-  return {
-    priority: endpoint.priority,
-    healthy: takesWork(endpoint.status) && !failing,
-    degraded: endpoint.status === 'DEGRADED' || row?.degraded === true,
-    excluded: endpoint.status === 'DRAINING' && !isKept,
-    weight: endpoint.weight ?? 1,
-  }
+/** A host before a set comes, by its row or by the set that stands. */
+interface Before {
+  readonly eds: EdsStatus | undefined
+  readonly failing: boolean
+  readonly degraded: boolean
+}
+
+/**
+ * The hosts of a proxy as a set would have them, and the priorities that Envoy counts anew for it: where a host takes work
+ * that did not, or the other way round. In others one that goes from not healthy to DRAINING goes on counting as it did,
+ * whether its set or a check said so (1.36.2 to 1.40.0; with a failing active check 1.39.3 and 1.40.0).
+ */
+export function plannedHosts(
+  { endpoints }: Assignment,
+  before: (member: string) => Before | undefined,
+): {
+  readonly hosts: readonly (PanicHost & { readonly member: string | undefined })[]
+  readonly anew: ReadonlySet<number>
+} {
+  const anew = new Set<number>()
+  const planned = endpoints.map((endpoint) => {
+    const { member, status, priority, weight = 1 } = endpoint
+    const known = member === undefined ? undefined : before(member)
+    const { eds = 'HEALTHY', failing = false } = known ?? {}
+    const healthy = takesWork(status) && !failing
+    if ((takesWork(eds) && !failing) !== healthy) anew.add(priority)
+    const degraded = status === 'DEGRADED' || known?.degraded === true
+    const isKept = eds !== 'DRAINING' && (!takesWork(eds) || failing)
+    return {
+      member,
+      priority,
+      weight,
+      healthy,
+      degraded,
+      isDraining: status === 'DRAINING',
+      isKept,
+    }
+  })
+  const hosts = planned.map(({ isDraining, isKept, ...host }) => ({
+    ...host,
+    excluded: isDraining && (!isKept || anew.has(host.priority)),
+  }))
+  return { hosts, anew }
+}
+
+export function rowBefore({ eds, failedCheck, ejected, degraded }: HostRow): Before {
+  return { eds, failing: failedCheck || ejected, degraded }
 }
 
 export function rowHost(row: HostRow): PanicHost {

@@ -1,16 +1,24 @@
 import type { ClusterRows } from '../codec/admin.js'
 import type { Assignment, Endpoint } from '../codec/assignment.js'
-import type { ClusterConfig } from '../codec/config-dump.js'
+import type { Aggregate, ClusterConfig } from '../codec/config-dump.js'
 import type { SubsetRules } from '../codec/policies.js'
 import { takesWork } from '../codec/status.js'
 import type { ProxyView } from '../session/roster.js'
-import type { Stats } from '../session/stats.js'
-import type { EndpointStore } from '../sources/store.js'
-import { plannedHost, rowHost, rowsOf } from './hosts.js'
-import { panickedPriorities, type PanicHost, type PanicRules } from './panic.js'
+import { plannedHosts, rowBefore, rowHost, rowsOf } from './hosts.js'
+import {
+  balanceOf,
+  levelsOf,
+  recounted,
+  type Level,
+  type Levels,
+  type PanicHost,
+  type PanicRules,
+} from './panic.js'
 import { subsetsOf, type Subset } from './subsets.js'
 
 const THRESHOLD = 50
+const OVERPROVISIONING = 140
+const MEANS = 'Envoy sends traffic to drained endpoints too'
 
 /** Numbers for a person. */
 export interface PanicVerdict {
@@ -22,51 +30,67 @@ export interface PanicVerdict {
   readonly threshold: number
 }
 
-export interface PanicOptions {
-  readonly store: EndpointStore
-  /** Percent, for proxies whose configuration can't be read. */
-  readonly panicThreshold: number | undefined
-}
-
 /** One part of a cluster that balances by itself: all of it, or a subset. */
 interface Part {
-  readonly subset: Subset | undefined
-  readonly hosts: readonly (PanicHost & { readonly member: string | undefined })[]
+  readonly subset: string | undefined
+  readonly levels: Levels
+}
+
+type Hosts = readonly (PanicHost & { readonly member: string | undefined })[]
+
+/** A cluster of one proxy, as it is or as a set would make it. */
+interface Cluster {
+  readonly view: ProxyView | undefined
+  readonly cluster: string
+  readonly rules: PanicRules
+  readonly parts: readonly Part[]
 }
 
 /** Whether drained hosts get traffic all the same. */
 export class PanicView {
-  readonly #options: PanicOptions
+  readonly #threshold: number | undefined
   /** By set and rules: both are the same objects from look to look. */
   readonly #subsets = new WeakMap<Assignment, Map<string, readonly Subset[]>>()
 
-  constructor(options: PanicOptions) {
-    this.#options = options
+  /** @param threshold - percent, for proxies whose configuration can't be read */
+  constructor(threshold: number | undefined) {
+    this.#threshold = threshold
   }
 
-  /** What a set would do to a member, by what each proxy knows of the hosts. */
-  planned(set: Assignment, views: readonly ProxyView[], member: string): PanicVerdict | undefined {
+  /**
+   * What a set would do to a member, by what each proxy knows of the hosts, or by the set that stands where none tells.
+   *
+   * @param standing - the endpoints of that set
+   */
+  planned(
+    set: Assignment,
+    views: readonly ProxyView[],
+    member: string,
+    standing: (member: string) => Endpoint | undefined,
+  ): PanicVerdict | undefined {
     const read = views.flatMap((view) => rowsOf(view, set.cluster).map((rows) => ({ view, rows })))
-    const tables: { view?: ProxyView; rows: ClusterRows | undefined }[] =
-      read.length === 0 ? [{ rows: undefined }] : read
-    const asBefore = this.#options.store.countedAsBefore(set)
+    const tables: { view?: ProxyView; rows?: ClusterRows }[] = read.length === 0 ? [{}] : read
+    const priority = set.endpoints.find((one) => one.member === member)?.priority ?? 0
     for (const { view, rows } of tables) {
-      const config = view && rows && configOf(view, rows.cluster)
-      const hosts = set.endpoints.map((endpoint) => ({
-        ...plannedHost(endpoint, rows, asBefore),
-        member: endpoint.member,
-      }))
-      const rules = this.#rules(config, set, view)
-      const part = this.#partsOf(hosts, member, config, set).find((one) =>
-        isPanicked(one, member, rules),
-      )
-      if (part === undefined) continue
-      const counted = samePriority(part, member)
+      const cluster = rows?.cluster ?? set.cluster
+      const { hosts, anew } = plannedHosts(set, (name) => {
+        const row = rows?.hosts.get(name)
+        if (row !== undefined) return rowBefore(row)
+        const status = rows === undefined ? standing(name)?.status : undefined
+        return status && { eds: status, failing: false, degraded: false }
+      })
+      const included = view && rows && !anew.has(priority) ? includedIn(view, rows) : 0
+      const parts = this.#partsOf(hosts, levelsOf(hosts), member, configOf(view, cluster), set)
+      const counted = parts.map((part) => withLevel(part, priority, included, 0))
+      const rules = this.#rules(view, cluster, set)
+      const part = reachedIn({ view, cluster, rules, parts: counted }, priority)
+      const sums = part?.levels.get(priority)?.hosts
+      if (part === undefined || sums === undefined) continue
       return {
-        cluster: rows?.cluster ?? set.cluster,
-        subset: part.subset?.name,
-        healthy: counted.filter((host) => host.healthy && !host.excluded).length,
-        total: counted.length,
+        cluster,
+        subset: part.subset,
+        healthy: sums.healthy + sums.degraded,
+        total: sums.total + sums.excluded,
         threshold: rules.threshold,
       }
     }
@@ -77,38 +101,39 @@ export class PanicView {
   now(
     view: ProxyView,
     rows: ClusterRows,
-    stats: Stats,
     set: Assignment | undefined,
     member: string,
   ): string | undefined {
-    const config = configOf(view, rows.cluster)
-    const rules = this.#rules(config, set, view)
-    const what = `cluster ${rows.cluster}`
-    const means = 'Envoy sends traffic to drained endpoints too'
-    for (const part of this.#partsOf(hostsOf(rows), member, config, set)) {
-      if (isPanicked(part, member, rules))
-        return `${inWords(part, what)} is in panic mode: ${means}`
-      const counted = asCounted(part, member, rows, stats) ?? this.#asSeen(part, rows, set)
-      if (isPanicked(counted, member, rules)) {
-        return `${inWords(part, what)} is in panic mode: Envoy has not counted the last changes of health yet (an endpoint that is not healthy is counted as before when it goes to DRAINING), and ${means}`
-      }
+    const { cluster } = rows
+    const priority = rows.hosts.get(member)?.priority ?? 0
+    const config = configOf(view, cluster)
+    const hosts = hostsOf(rows)
+    const levels = levelsOf(hosts, rows.plain)
+    const parts = this.#partsOf(hosts, levels, member, config, set)
+    const included = includedIn(view, rows)
+    const counted = parts.map((part) => withLevel(part, priority, included, illIn(view, rows)))
+    const rules = this.#rules(view, cluster, set)
+    const found = reachedIn({ view, cluster, rules, parts: counted }, priority)
+    if (found !== undefined) {
+      const isShown = reachedIn({ view, cluster, rules, parts }, priority) !== undefined
+      const why = isShown
+        ? ''
+        : ': Envoy has not counted the last changes of health yet (an endpoint that is not healthy is counted as before when it goes to DRAINING)'
+      return `${inWords(found, cluster)} is in panic mode${why}${isShown ? ': ' : ', and '}${MEANS}`
     }
-    const grown = view.tracker.panics(rows.cluster, member)
+    const grown = view.tracker.panics(cluster)
     if (grown === 0 || rules.threshold === 0 || rules.failOnPanic) return undefined
-    if (this.#isElsewhere(rows, member, config, set, rules)) return undefined
-    return `${what} is in panic mode for some requests (lb_healthy_panic, lb_subsets_fallback_panic: ${grown} more): ${means}`
+    const others = this.#all(config?.subsets, set).map((subset) => partOf(hosts, subset).levels)
+    const isElsewhere = [levels, ...others].some((one) => balanceOf(one, rules).panicked.size > 0)
+    if (isElsewhere) return undefined
+    return `cluster ${cluster} is in panic mode for some requests (lb_healthy_panic, lb_subsets_fallback_panic: ${grown} more): ${MEANS}`
   }
 
   /** The same by what was published alone, for proxies whose hosts can't be read. */
   published(set: Assignment, member: string): string | undefined {
-    const asBefore = this.#options.store.countedAsBefore(set)
-    const hosts = set.endpoints.map((endpoint) => ({
-      ...plannedHost(endpoint, undefined, asBefore),
-      member: endpoint.member,
-    }))
-    const part = { subset: undefined, hosts }
-    if (!isPanicked(part, member, this.#rules(undefined, set))) return undefined
-    return 'too few of the published endpoints are healthy, the cluster is in panic mode: Envoy sends traffic to drained endpoints too; give panicThreshold where the clusters have another one'
+    const asItStands = (): undefined => undefined
+    if (this.planned(set, [], member, asItStands) === undefined) return undefined
+    return `too few of the published endpoints are healthy, the cluster is in panic mode: ${MEANS}; give panicThreshold where the clusters have another one`
   }
 
   /**
@@ -133,74 +158,30 @@ export class PanicView {
     return `it can't be read whether '${set.cluster}' balances by subsets, and no healthy endpoint has the labels (envoy.lb) of this one: a subset without a healthy endpoint sends its requests to a drained one; list the admin API, and allow /config_dump`
   }
 
-  #rules(
-    config: ClusterConfig | undefined,
-    set: Assignment | undefined,
-    view?: ProxyView,
-  ): PanicRules {
+  #rules(view: ProxyView | undefined, cluster: string, set: Assignment | undefined): PanicRules {
+    const config = configOf(view, cluster)
     return {
       threshold:
         view?.proxy?.facts?.panicThreshold ??
         config?.panicThreshold ??
-        this.#options.panicThreshold ??
+        this.#threshold ??
         THRESHOLD,
       isWeighted: set?.isWeighted ?? false,
-      overprovisioning: set?.overprovisioning ?? 140,
+      overprovisioning: set?.overprovisioning ?? OVERPROVISIONING,
       failOnPanic: config?.failOnPanic ?? false,
     }
   }
 
   /** The whole cluster, and the subsets that the member is in. */
   #partsOf(
-    hosts: Part['hosts'],
+    hosts: Hosts,
+    levels: Levels,
     member: string,
     config: ClusterConfig | undefined,
     set: Assignment | undefined,
   ): Part[] {
-    const subsets = this.#all(config?.subsets, set)
-    return [
-      { subset: undefined, hosts },
-      ...subsets
-        .filter(({ members }) => members.has(member))
-        .map((subset) => partOf(hosts, subset)),
-    ]
-  }
-
-  /** Whether a part of the cluster without the member panics, which explains what Envoy counted. */
-  #isElsewhere(
-    rows: ClusterRows,
-    member: string,
-    config: ClusterConfig | undefined,
-    set: Assignment | undefined,
-    rules: PanicRules,
-  ): boolean {
-    const hosts = hostsOf(rows)
-    if (panickedPriorities(hosts, rules).size > 0) return true
-    return this.#all(config?.subsets, set)
-      .filter(({ members }) => !members.has(member))
-      .some((subset) => panickedPriorities(partOf(hosts, subset).hosts, rules).size > 0)
-  }
-
-  /**
-   * Where the gauges are hidden: drained hosts that may have been not healthy before, and are then counted as they
-   * were, by what was published and by the checks that fail now.
-   */
-  #asSeen(part: Part, { hosts }: ClusterRows, set: Assignment | undefined): Part {
-    const asBefore = set === undefined ? undefined : this.#options.store.countedAsBefore(set)
-    const mayCount = (member: string | undefined): boolean => {
-      const row = member === undefined ? undefined : hosts.get(member)
-      return (
-        row !== undefined && (asBefore?.has(row.member) === true || row.failedCheck || row.ejected)
-      )
-    }
-    return {
-      ...part,
-      hosts: part.hosts.map((host) =>
-        host.excluded && mayCount(host.member)
-          ? { ...host, excluded: false, healthy: false }
-          : host,
-      ),
-    }
+    const subsets = this.#all(config?.subsets, set).filter(({ members }) => members.has(member))
+    return [{ subset: undefined, levels }, ...subsets.map((subset) => partOf(hosts, subset))]
   }
 
   #all(rules: SubsetRules | undefined, set: Assignment | undefined): readonly Subset[] {
@@ -214,54 +195,89 @@ export class PanicView {
   }
 }
 
-function configOf(view: ProxyView, cluster: string): ClusterConfig | undefined {
-  return view.proxy?.facts?.configs?.get(cluster)
+/** The part of a cluster that sends requests to drained hosts of a priority; undefined: none does. */
+function reachedIn({ view, cluster, rules, parts }: Cluster, priority: number): Part | undefined {
+  const [whole] = parts
+  return parts.find((part) => {
+    const { panicked, loaded } = balanceOf(part.levels, rules)
+    if (!panicked.has(priority)) return false
+    // What an aggregate hands on has its priority already.
+    const above = view?.reading?.above.get(cluster)
+    if (above === undefined || above.isNamed) return loaded.has(priority)
+    return above.aggregates.some((one) =>
+      loadedBy(one, view, cluster, whole?.levels).has(`${cluster} ${priority}`),
+    )
+  })
 }
 
-function hostsOf({ hosts }: ClusterRows): Part['hosts'] {
+/** The priorities, by cluster and number, to which an aggregate sends requests, with one of its clusters as given. */
+function loadedBy(
+  { parts, panicThreshold }: Aggregate,
+  view: ProxyView | undefined,
+  cluster: string,
+  levels: Levels | undefined,
+): ReadonlySet<string> {
+  const shown = view?.reading?.beside ?? []
+  const all = new Map<string, Level>()
+  for (const part of parts) {
+    const rows = shown.find((one) => one.cluster === part)
+    const own = part === cluster ? levels : rows && levelsOf(hostsOf(rows), rows.plain)
+    const sorted = [...(own ?? [])].sort(([one], [other]) => one - other)
+    for (const [priority, level] of sorted) all.set(`${part} ${priority}`, level)
+  }
+  const threshold = view?.proxy?.facts?.panicThreshold ?? panicThreshold
+  const rules = { isWeighted: false, overprovisioning: OVERPROVISIONING, failOnPanic: false }
+  return balanceOf(all, { ...rules, threshold }).loaded
+}
+
+function configOf(view: ProxyView | undefined, cluster: string): ClusterConfig | undefined {
+  return view?.proxy?.facts?.configs?.get(cluster)
+}
+
+function hostsOf({ hosts }: ClusterRows): Hosts {
   return [...hosts.values()].map((row) => ({ ...rowHost(row), member: row.member }))
 }
 
-function partOf(hosts: Part['hosts'], subset: Subset): Part {
-  const mine = hosts.filter(({ member }) => member !== undefined && subset.members.has(member))
-  return { subset, hosts: mine }
+function partOf(hosts: Hosts, { name, members }: Subset): Part {
+  const mine = hosts.filter(({ member }) => member !== undefined && members.has(member))
+  return { subset: name, levels: levelsOf(mine) }
 }
 
-function samePriority({ hosts }: Part, member: string): Part['hosts'] {
-  const mine = hosts.find((host) => host.member === member)
-  return hosts.filter(({ priority }) => priority === (mine?.priority ?? 0))
-}
-
-function isPanicked(part: Part, member: string, rules: PanicRules): boolean {
-  const mine = part.hosts.find((host) => host.member === member)
-  return panickedPriorities(part.hosts, rules).has(mine?.priority ?? 0)
+function withLevel(part: Part, priority: number, included: number, ill: number): Part {
+  const level = part.levels.get(priority)
+  if (level === undefined || (included <= 0 && ill <= 0)) return part
+  return {
+    ...part,
+    levels: new Map([...part.levels, [priority, recounted(level, included, ill)]]),
+  }
 }
 
 function inWords({ subset }: Part, cluster: string): string {
-  return subset === undefined ? cluster : `the subset ${subset.name} of ${cluster}`
+  return subset === undefined ? `cluster ${cluster}` : `the subset ${subset} of cluster ${cluster}`
 }
 
 /**
- * The hosts as Envoy's own gauges count them, `membership_*`: where fewer are healthy, or left out of the
- * sum, than the rows show, they are taken from those of the member's priority. Undefined: the gauges are hidden.
+ * Draining hosts that Envoy still counts as not healthy: from not healthy to DRAINING it counts nothing anew. Its gauge
+ * tells; where that is hidden, what their rows showed before.
  */
-function asCounted(part: Part, member: string, rows: ClusterRows, stats: Stats): Part | undefined {
-  const shown = hostsOf(rows)
-  const gauge = (name: string): number | undefined => stats.of(rows.cluster, `membership_${name}`)
-  const [healthy, degraded, excluded] = [gauge('healthy'), gauge('degraded'), gauge('excluded')]
-  if (healthy === undefined || degraded === undefined || excluded === undefined) return undefined
-  const count = (is: (host: PanicHost) => boolean): number => shown.filter(is).length
-  let included = count((host) => host.excluded) - excluded
-  let ill = count((host) => host.healthy) - (healthy + degraded)
-  if (included <= 0 && ill <= 0) return part
-  const mine = new Set(samePriority(part, member))
-  const hosts = part.hosts.map((host) => {
-    if (!mine.has(host)) return host
-    if (host.excluded && included-- > 0) return { ...host, excluded: false, healthy: false }
-    if (host.healthy && !host.excluded && ill-- > 0) return { ...host, healthy: false }
-    return host
-  })
-  return { ...part, hosts }
+function includedIn({ reading, tracker }: ProxyView, { cluster, hosts }: ClusterRows): number {
+  const left = [...hosts.values()].filter(({ excluded }) => excluded)
+  const counted = reading?.stats.of(cluster, 'membership_excluded')
+  if (counted !== undefined) return left.length - counted
+  return left.filter(
+    ({ member, failedCheck, ejected }) => failedCheck || ejected || tracker.wasIll(cluster, member),
+  ).length
+}
+
+/** Healthy hosts that Envoy's gauges do not count as such yet. */
+function illIn({ reading }: ProxyView, rows: ClusterRows): number {
+  const gauge = (name: string): number | undefined =>
+    reading?.stats.of(rows.cluster, `membership_${name}`)
+  const [healthy, degraded] = [gauge('healthy'), gauge('degraded')]
+  if (healthy === undefined || degraded === undefined) return 0
+  const shown = hostsOf(rows).filter((host) => host.healthy).length
+  const plain = [...rows.plain.values()].reduce((sum, count) => sum + count, 0)
+  return shown + plain - (healthy + degraded)
 }
 
 function hasOther(

@@ -145,7 +145,10 @@ export class MemberReader {
 
   /** Hosts in words a person needs, where this set would put a proxy's cluster into panic. */
   panic(set: Assignment, views: readonly ProxyView[], member: string): PanicVerdict | undefined {
-    return this.#force.panic.planned(set, views, member)
+    if (this.#force.isRefused(views, set.cluster)) return undefined
+    const { store } = this.#options
+    const standing = (name: string): Endpoint | undefined => store.endpoint(set.cluster, name)
+    return this.#force.panic.planned(set, views, member, standing)
   }
 
   #present(

@@ -12,7 +12,14 @@ import {
   type ClusterRows,
   type ServerInfo,
 } from '../codec/admin.js'
-import { adoptable, parseBootStamp, parseEndpointsDump, statName } from '../codec/config-dump.js'
+import {
+  adoptable,
+  namedClusters,
+  parseBootStamp,
+  parseEndpointsDump,
+  statName,
+  type Aggregate,
+} from '../codec/config-dump.js'
 import type { StatsMatcher } from '../codec/stats-matcher.js'
 import {
   decoded,
@@ -45,6 +52,10 @@ export interface ProxyReading {
   readonly incarnation: string
   /** The clusters asked for, by name. */
   readonly clusters: readonly ClusterRows[]
+  /** Other clusters that aggregates have beside those. */
+  readonly beside: readonly ClusterRows[]
+  /** What hands requests on to a cluster, where there is an aggregate of it. */
+  readonly above: ReadonlyMap<string, Above>
   readonly stats: Stats
   /** What hosts that are not listed may hold, by cluster; left out where the proxy does not show it. */
   readonly unlisted: ReadonlyMap<string, Unlisted>
@@ -52,6 +63,13 @@ export interface ProxyReading {
   readonly gone: ReadonlyMap<string, Gone>
   /** After a hot restart: the process before this one. */
   readonly previous: Previous | undefined
+}
+
+/** How requests come to a cluster that is a part of aggregates. */
+export interface Above {
+  readonly aggregates: readonly Aggregate[]
+  /** A route or a listener may name it too. */
+  readonly isNamed: boolean
 }
 
 /** Who is looked for. */
@@ -87,6 +105,11 @@ export class Proxy {
   #proved = new ProvedClusters()
   #gone = new GoneClusters()
   #hosts = 0
+  /** Clusters of aggregates, and whether anything else names them. */
+  #named: { readonly at: number; readonly of: ReadonlyMap<string, boolean> } = {
+    at: -Infinity,
+    of: new Map(),
+  }
   #start: { low: number; high: number; name: string } | undefined
 
   constructor(address: string, now: () => number) {
@@ -174,8 +197,13 @@ export class Proxy {
     const fed = clustersOf(facts, services)
     const sampledAt = clock.now()
     const asked = this.#now()
-    const clusters = await this.#clusters(fed, link)
+    const above = await this.#above(facts, fed ?? [], link)
+    const parts = [...above.values()].flatMap(({ aggregates }) =>
+      aggregates.flatMap((a) => a.parts),
+    )
+    const clusters = await this.#clusters(fed && [...new Set([...fed, ...parts])], link)
     const wanted = clusters.filter((cluster) => services.includes(cluster.service))
+    const beside = clusters.filter((cluster) => parts.includes(cluster.cluster))
     const names = fed ?? [...new Set([...services, ...wanted.map(({ cluster }) => cluster)])]
     // A set that another control plane took away with its cluster is sought all the same.
     const meant = [...new Set([...services, ...sought.map(({ service }) => service)])]
@@ -192,7 +220,34 @@ export class Proxy {
     const at = this.#now()
     const namesOf = (cluster: string): StatNames => this.#namesOf(cluster, facts)
     const gone = this.#gone.seen(meant, wanted, missing, stats, namesOf, at)
-    return { sampledAt, at, incarnation, clusters: wanted, stats, unlisted, gone, previous }
+    const rows = { clusters: wanted, beside, above }
+    return { sampledAt, at, incarnation, ...rows, stats, unlisted, gone, previous }
+  }
+
+  /** Which of the clusters are parts of aggregates, and whether anything else sends requests to them. */
+  async #above(
+    { others }: ProxyFacts,
+    clusters: readonly string[],
+    link: AdminLink,
+  ): Promise<ReadonlyMap<string, Above>> {
+    const found = clusters.flatMap((cluster) => {
+      const aggregates = others.filter(({ parts }) => parts.includes(cluster))
+      return aggregates.length === 0 ? [] : [{ cluster, aggregates }]
+    })
+    if (found.length === 0) return new Map()
+    const names = found.map(({ cluster }) => cluster)
+    if (
+      this.#now() - this.#named.at > CONFIG_AGE ||
+      !names.every((one) => this.#named.of.has(one))
+    ) {
+      const text = await link.allowed('/config_dump')
+      const named = text === undefined ? new Set(names) : namedClusters(text, names, this.name)
+      this.#named = { at: this.#now(), of: new Map(names.map((one) => [one, named.has(one)])) }
+    }
+    const isNamed = (cluster: string): boolean => this.#named.of.get(cluster) !== false
+    return new Map(
+      found.map(({ cluster, aggregates }) => [cluster, { aggregates, isNamed: isNamed(cluster) }]),
+    )
   }
 
   async #unlisted(

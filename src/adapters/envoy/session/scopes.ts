@@ -1,13 +1,35 @@
+import type { ClusterRows } from '../codec/admin.js'
 import type { ProxyReading } from './proxy.js'
 import type { EdsStatus } from '../codec/status.js'
-import { PanicCounts } from './panic-counts.js'
 import { UnlistedBounds, type Unlisted } from './unlisted.js'
 
 /** Since when a proxy shows an endpoint as it does. */
 interface Shown {
   readonly eds: EdsStatus
   readonly since: number
+  /** It was UNHEALTHY before, and DRAINING since. */
+  readonly wasIll: boolean
 }
+
+/** The endpoints of a cluster that are not HEALTHY, or were not. */
+interface ShownCluster {
+  readonly since: number
+  readonly members: Map<string, Shown>
+}
+
+/** Requests in panic mode, and how many came when they did last. */
+interface Panics {
+  readonly count: number
+  readonly grown: number
+  readonly at: number
+}
+
+/** What Envoy counts of requests that were sent in panic mode. */
+const PANICS = ['lb_healthy_panic', 'lb_subsets_fallback_panic'] as const
+/** Looks are shared by drains, so what one of them shows is told for a while; milliseconds. */
+const TOLD = 1_000
+/** Endpoints that are HEALTHY again are remembered for a while, not for ever. */
+const REMEMBERED = 1_000
 
 interface Taken {
   readonly version: string
@@ -17,38 +39,30 @@ interface Taken {
 /** What is remembered of one proxy from look to look. A new start of it begins anew. */
 export class ScopeTracker {
   #incarnation: string | undefined
-  readonly #rows = new Map<string, Map<string, Shown>>()
+  readonly #shown = new Map<string, ShownCluster>()
   readonly #versions = new Map<string, Taken[]>()
   readonly #rejected = new Map<string, { readonly count: number; readonly version: string }>()
   readonly #refusing = new Set<string>()
   readonly #unlisted = new UnlistedBounds()
-  readonly #panics = new PanicCounts()
+  readonly #panics = new Map<string, Panics>()
+  #at = 0
 
   seen(reading: ProxyReading): void {
     if (this.#incarnation !== reading.incarnation) {
       this.#incarnation = reading.incarnation
-      this.#rows.clear()
+      this.#shown.clear()
       this.#versions.clear()
       this.#rejected.clear()
       this.#refusing.clear()
       this.#panics.clear()
       this.#unlisted.clear()
     }
-    for (const { cluster, hosts } of reading.clusters) {
-      const shown = this.#rows.get(cluster) ?? new Map<string, Shown>()
-      this.#rows.set(cluster, shown)
-      for (const { member, eds } of hosts.values()) {
-        if (shown.get(member)?.eds !== eds) shown.set(member, { eds, since: reading.at })
-      }
-      if (shown.size > hosts.size) {
-        for (const member of shown.keys()) {
-          if (hosts.has(member)) continue
-          shown.delete(member)
-          this.#panics.forget(cluster, member)
-        }
-      }
+    this.#at = reading.at
+    for (const rows of reading.clusters) {
+      const { cluster } = rows
+      this.#seenRows(rows, reading.at)
       this.#seenVersion(cluster, reading)
-      this.#panics.seen(cluster, reading)
+      this.#seenPanics(cluster, reading)
       this.#unlisted.seen(cluster, reading.unlisted.get(cluster), reading.at)
     }
   }
@@ -60,8 +74,15 @@ export class ScopeTracker {
 
   /** Since when this proxy shows this status; undefined: it does not. */
   shownSince(cluster: string, member: string, eds: EdsStatus): number | undefined {
-    const shown = this.#rows.get(cluster)?.get(member)
-    return shown?.eds === eds ? shown.since : undefined
+    const known = this.#shown.get(cluster)
+    const shown = known?.members.get(member)
+    if (shown === undefined) return eds === 'HEALTHY' ? known?.since : undefined
+    return shown.eds === eds ? shown.since : undefined
+  }
+
+  /** Whether an endpoint went from UNHEALTHY to DRAINING there: Envoy may count it as before. */
+  wasIll(cluster: string, member: string): boolean {
+    return this.#shown.get(cluster)?.members.get(member)?.wasIll === true
   }
 
   /**
@@ -81,9 +102,36 @@ export class ScopeTracker {
     return this.#refusing.has(cluster)
   }
 
-  /** By how many requests in panic mode a cluster's count grew since that member was last asked about. */
-  panics(cluster: string, member: string): number {
-    return this.#panics.since(cluster, member)
+  /** How many requests in panic mode came lately. */
+  panics(cluster: string): number {
+    const known = this.#panics.get(cluster)
+    return known !== undefined && this.#at - known.at < TOLD ? known.grown : 0
+  }
+
+  #seenRows({ cluster, hosts }: ClusterRows, at: number): void {
+    const known = this.#shown.get(cluster) ?? { since: at, members: new Map<string, Shown>() }
+    this.#shown.set(cluster, known)
+    const { members } = known
+    for (const { member, eds } of hosts.values()) {
+      const before = members.get(member)
+      if (before?.eds === eds || (before === undefined && eds === 'HEALTHY')) continue
+      const wasIll = eds === 'DRAINING' && before?.eds === 'UNHEALTHY'
+      members.set(member, { eds, since: at, wasIll })
+    }
+    // Whoever is not listed by its name is HEALTHY, or gone.
+    for (const [member, { eds }] of members) {
+      if (hosts.has(member)) continue
+      if (eds !== 'HEALTHY') members.set(member, { eds: 'HEALTHY', since: at, wasIll: false })
+      else if (members.size > hosts.size + REMEMBERED) members.delete(member)
+    }
+  }
+
+  #seenPanics(cluster: string, { stats, at }: ProxyReading): void {
+    const count = PANICS.reduce((sum, name) => sum + (stats.of(cluster, name) ?? 0), 0)
+    const known = this.#panics.get(cluster)
+    if (known === undefined) this.#panics.set(cluster, { count, grown: 0, at: -Infinity })
+    else if (count > known.count)
+      this.#panics.set(cluster, { count, grown: count - known.count, at })
   }
 
   #seenVersion(cluster: string, reading: ProxyReading): void {
@@ -100,6 +148,7 @@ export class ScopeTracker {
       0,
     )
     const known = this.#rejected.get(cluster)
+    if (known === undefined && version === '' && count > 0) this.#refusing.add(cluster)
     if (known !== undefined && version !== known.version) this.#refusing.delete(cluster)
     else if (known !== undefined && count > known.count) this.#refusing.add(cluster)
     this.#rejected.set(cluster, { count, version })

@@ -1,6 +1,5 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Assignment, Endpoint } from '../codec/assignment.js'
-import { takesWork } from '../codec/status.js'
 import type { EndpointSink, Published, SinkHost } from './sink.js'
 
 /** One publication, for comparing what a proxy says it has. */
@@ -16,8 +15,6 @@ interface SetState {
   /** The publication that last changed an endpoint's own status, by member. */
   readonly changed: Map<string, number>
   readonly first: number
-  /** Members that Envoy still counts as UNHEALTHY, though they are DRAINING, see {@link rebuilt}. */
-  readonly kept: Set<string>
   byMember: ReadonlyMap<string, Endpoint>
 }
 
@@ -72,24 +69,6 @@ export class EndpointStore {
     return this.#sets.get(service)?.byMember.get(member)
   }
 
-  /**
-   * Members of a set that is published, or would be, that Envoy counts as UNHEALTHY though they are DRAINING
-   * there: as far as we have seen the changes.
-   */
-  countedAsBefore(set: Assignment): ReadonlySet<string> {
-    const state = this.#sets.get(set.cluster)
-    if (state === undefined || state.published.set === set) return state?.kept ?? new Set()
-    const next = index(set)
-    const anew = rebuilt(state.byMember, next)
-    const counted = [...next].filter(
-      ([member, { status, priority }]) =>
-        status === 'DRAINING' &&
-        !anew.has(priority) &&
-        (state.kept.has(member) || isIll(state.byMember.get(member))),
-    )
-    return new Set(counted.map(([member]) => member))
-  }
-
   /** The publication a proxy must have taken for this member to be in force there. */
   seqOf(service: string, member: string): number {
     const state = this.#sets.get(service)
@@ -118,54 +97,23 @@ export class EndpointStore {
         history: [entry],
         changed: new Map(),
         first: published.seq,
-        kept: new Set(),
         byMember,
       })
       return
     }
-    const anew = rebuilt(state.byMember, byMember)
     for (const [member, endpoint] of byMember) {
       const before = state.byMember.get(member)
-      if (anew.has(endpoint.priority) || endpoint.status !== 'DRAINING') state.kept.delete(member)
-      else if (isIll(before)) state.kept.add(member)
       const isSame = before === endpoint || before?.status === endpoint.status
       if (before === undefined || !isSame) state.changed.set(member, published.seq)
     }
     for (const member of state.byMember.keys()) {
-      if (byMember.has(member)) continue
-      state.changed.delete(member)
-      state.kept.delete(member)
+      if (!byMember.has(member)) state.changed.delete(member)
     }
     state.published = published
     state.byMember = byMember
     state.history.push(entry)
     if (state.history.length > KEPT) state.history.shift()
   }
-}
-
-function isIll(endpoint: Endpoint | undefined): boolean {
-  return endpoint?.status === 'UNHEALTHY' || endpoint?.status === 'TIMEOUT'
-}
-
-/**
- * The priorities that Envoy counts anew for a change: where a host comes, goes, or takes work that did not, or the
- * other way round. From UNHEALTHY to DRAINING it counts nothing anew (seen on 1.36.2, 1.38.3, 1.39.3 and 1.40.0), and
- * a drained host goes on weighing on the panic threshold.
- */
-function rebuilt(
-  before: ReadonlyMap<string, Endpoint>,
-  after: ReadonlyMap<string, Endpoint>,
-): ReadonlySet<number> {
-  const anew = new Set<number>()
-  for (const [member, endpoint] of after) {
-    const known = before.get(member)
-    const same =
-      known?.priority === endpoint.priority &&
-      takesWork(known.status) === takesWork(endpoint.status)
-    if (!same) for (const one of [known, endpoint]) if (one !== undefined) anew.add(one.priority)
-  }
-  for (const [member, { priority }] of before) if (!after.has(member)) anew.add(priority)
-  return anew
 }
 
 function index(set: Assignment): ReadonlyMap<string, Endpoint> {
