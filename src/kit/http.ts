@@ -1,3 +1,4 @@
+import { isAscii } from 'node:buffer'
 import type * as Undici from 'undici'
 import type { Agent, Dispatcher } from 'undici'
 import { abortable } from '../provider/abort.js'
@@ -324,7 +325,16 @@ async function inPieces(
       throw new NotTaken(error)
     }
   }
-  for await (const chunk of body) await hand(decoder.decode(chunk, { stream: true }))
+  // A decoder that is fed piece by piece is ten times slower than a copy, and most replies are plain ASCII.
+  let isPlain = true
+  for await (const chunk of body) {
+    isPlain &&= isAscii(chunk)
+    const { buffer, byteOffset, byteLength } = chunk
+    const text = isPlain
+      ? Buffer.from(buffer, byteOffset, byteLength).toString('latin1')
+      : decoder.decode(chunk, { stream: true })
+    await hand(text)
+  }
   await hand(decoder.decode())
 }
 
