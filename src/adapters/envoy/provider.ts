@@ -128,7 +128,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       const services = [...new Set(wanted.map(({ service }) => service))].filter(
         (service) => this.#store.set(service) !== undefined,
       )
-      const views = await this.#read(services, signal, ctx, wanted)
+      const views = await this.#read(services, signal, ctx, { sought: wanted, wanted })
       const at = ctx.clock.now() - systemClock.now()
       const readings = wanted.map((one) => this.#reader.reading(one, views, at, this.#seen))
       const pools = new Map(wanted.map(({ ref, service }) => [ref.pool, service]))
@@ -159,7 +159,8 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
         (service) => this.#store.set(service) !== undefined,
       )
       const reload = (): Promise<void> => this.#store.load(this, signal)
-      const look = (): Promise<readonly ProxyView[]> => this.#read(services, signal, ctx)
+      const look = (): Promise<readonly ProxyView[]> =>
+        this.#read(services, signal, ctx, { wanted })
       const results = await applyChanges(wanted, {
         store: this.#store,
         sink: this.#sink,
@@ -245,10 +246,13 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     services: readonly string[],
     signal: AbortSignal,
     ctx: CallContext,
-    wanted: readonly Wanted[] = [],
+    { sought = [], wanted = [] }: { sought?: readonly Wanted[]; wanted?: readonly Wanted[] } = {},
   ): Promise<readonly ProxyView[]> {
     this.#sink.loads?.demand()
-    return this.#fleet.read(services, this.#sink, signal, ctx.clock, wanted)
+    // Where weights count, those of all hosts do.
+    const isWeighted = services.some((service) => this.#store.set(service)?.isWeighted)
+    const members = isWeighted ? undefined : new Set(wanted.map(({ member }) => member))
+    return this.#fleet.read(services, this.#sink, signal, ctx.clock, { sought, members })
   }
 
   /** Whether another control plane owns the sets. */

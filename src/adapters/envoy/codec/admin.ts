@@ -2,14 +2,12 @@
  * What Envoy's admin API answers, as values.
  *
  * `/clusters` has a JSON form (numbers are texts, a zero is absent, a cluster without hosts has no
- * list) and a text form that is four times cheaper for Envoy's main thread: one line per value,
- * `cluster::address::key::value`. An IPv6 address holds `::` itself, so lines are cut from the right.
+ * list) and a text form, see `clusters-text.ts`.
  */
 import { parseVersion, type Version } from '../../../kit/version.js'
 import { isIP } from 'node:net'
-import { canonicalMember, parseSocket } from './address.js'
 import { AssignmentProblem } from './assignment.js'
-import { cutShort, malformed, type JsonValue, type Source } from '../../../kit/json.js'
+import { cutShort, malformed, type JsonValue } from '../../../kit/json.js'
 import { answer, NOBODY, seconds, sourceOf } from './answer.js'
 import { quote } from '../../../provider/quote.js'
 import { addressOf } from './proto-json.js'
@@ -42,12 +40,34 @@ export interface ClusterRows {
   readonly service: string
   /** All hosts; where only some were asked for, those, and all that are not simply healthy. */
   readonly hosts: ReadonlyMap<string, HostRow>
-  /** How many healthy ones are left out of `hosts`, by priority. */
-  readonly plain: ReadonlyMap<number, number>
+  /** Those that are left out of `hosts`, by priority. */
+  readonly plain: ReadonlyMap<number, PlainHosts>
+}
+
+/** Healthy hosts that nobody asked for, together. */
+export interface PlainHosts {
+  readonly count: number
+  readonly active: number
+  readonly connections: number
 }
 
 /** No host is left out. */
 export const ALL: ClusterRows['plain'] = new Map()
+
+/** A number of all hosts of a cluster. */
+export function sumOf({ hosts, plain }: ClusterRows, of: 'active' | 'connections'): number {
+  let sum = 0
+  for (const row of hosts.values()) sum += row[of]
+  for (const rest of plain.values()) sum += rest[of]
+  return sum
+}
+
+/** How many hosts a cluster has. */
+export function sizeOf({ hosts, plain }: ClusterRows): number {
+  let size = hosts.size
+  for (const { count } of plain.values()) size += count
+  return size
+}
 
 export interface ServerInfo {
   readonly version: Version
@@ -141,7 +161,7 @@ export function parseClustersJson(text: string, from = NOBODY): ClusterRows[] {
   })
 }
 
-function put(hosts: Map<string, HostRow>, row: HostRow, wrong: () => Error): void {
+export function put(hosts: Map<string, HostRow>, row: HostRow, wrong: () => Error): void {
   const known = hosts.get(row.member)
   if (known !== undefined && JSON.stringify(known) !== JSON.stringify(row)) throw wrong()
   hosts.set(row.member, row)
@@ -197,7 +217,7 @@ interface Flags {
   readonly weight: number
 }
 
-function toRow(member: string, stats: ReadonlyMap<string, number>, flags: Flags): HostRow {
+export function toRow(member: string, stats: ReadonlyMap<string, number>, flags: Flags): HostRow {
   const stat = (name: string): number => stats.get(name) ?? 0
   const active = stats.get('rq_active')
   const begun = stats.get('rq_total')
@@ -220,141 +240,6 @@ function toRow(member: string, stats: ReadonlyMap<string, number>, flags: Flags)
     priority: flags.priority,
     weight: flags.weight,
   }
-}
-
-const STATS = new Set([
-  'rq_active',
-  'rq_total',
-  'rq_pending_active',
-  'cx_active',
-  'cx_total',
-  'health_flags',
-  'priority',
-  'weight',
-])
-
-/** Any of these begins the lines of a host; circuit breakers and outlier settings look alike otherwise. */
-const HOST_STATS = new Set([...STATS, 'cx_connect_fail', 'rq_error', 'rq_success', 'rq_timeout'])
-
-/** The text form of `/clusters`, in pieces, for the clusters asked for. */
-export class ClustersTextDecoder {
-  readonly #clusters = new Map<string, Map<string, HostRow>>()
-  readonly #services = new Map<string, string>()
-  readonly #wanted: ReadonlySet<string> | undefined
-  readonly #source: Source
-  #rest = ''
-  /** The host whose lines come in: what they all begin with, and what they said so far. */
-  #head = ''
-  #host: { hosts: Map<string, HostRow>; member: string; values: Map<string, string> } | undefined
-
-  constructor(wanted?: Iterable<string>, from = NOBODY) {
-    this.#source = sourceOf('/clusters', from)
-    this.#wanted = wanted === undefined ? undefined : new Set(wanted)
-  }
-
-  push(chunk: string): void {
-    const text = this.#rest + chunk
-    let start = 0
-    for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
-      this.#line(text, start, end)
-      start = end + 1
-    }
-    this.#rest = text.slice(start)
-  }
-
-  /** @throws `CONNECTION_LOST` where the last line has no end */
-  finish(): ClusterRows[] {
-    if (this.#rest !== '') throw cutShort(this.#source, this.#rest)
-    this.#flush()
-    return [...this.#clusters].map(([cluster, hosts]) => ({
-      cluster,
-      service: this.#services.get(cluster) ?? cluster,
-      hosts,
-      plain: ALL,
-    }))
-  }
-
-  #line(text: string, start: number, end: number): void {
-    if (this.#head === '' || !text.startsWith(this.#head, start)) {
-      if (!this.#begin(text, start, end)) return
-    }
-    if (this.#host === undefined) return
-    const key = start + this.#head.length
-    const value = text.indexOf('::', key)
-    if (value === -1 || value >= end) return
-    const name = text.slice(key, value)
-    if (STATS.has(name)) this.#host.values.set(name, text.slice(value + 2, end))
-  }
-
-  /** A line of another host, or of none. */
-  #begin(text: string, start: number, end: number): boolean {
-    const value = text.lastIndexOf('::', end - 1)
-    const key = value <= start ? -1 : text.lastIndexOf('::', value - 1)
-    if (key === -1 || key < start) return false
-    const name = text.slice(key + 2, value)
-    const subject = text.slice(start, key)
-    if (name === 'eds_service_name' || name === 'added_via_api') {
-      if (name === 'eds_service_name') this.#services.set(subject, text.slice(value + 2, end))
-      this.#hosts(subject)
-      return false
-    }
-    const cut = subject.indexOf('::')
-    if (cut === -1 || !HOST_STATS.has(name)) return false
-    this.#flush()
-    this.#head = `${subject}::`
-    const hosts = this.#hosts(subject.slice(0, cut))
-    const member = canonicalMember(subject.slice(cut + 2))
-    this.#host = hosts === undefined ? undefined : { hosts, member, values: new Map() }
-    return true
-  }
-
-  #flush(): void {
-    if (this.#host === undefined) return
-    const { hosts, member, values } = this.#host
-    put(hosts, toTextRow(member, values, this.#source), () =>
-      malformed(this.#source, 'one row for each host', quote(member)),
-    )
-    this.#host = undefined
-  }
-
-  #hosts(cluster: string): Map<string, HostRow> | undefined {
-    if (this.#wanted?.has(cluster) === false) return undefined
-    let hosts = this.#clusters.get(cluster)
-    if (hosts === undefined) this.#clusters.set(cluster, (hosts = new Map<string, HostRow>()))
-    return hosts
-  }
-}
-
-function toTextRow(member: string, values: ReadonlyMap<string, string>, source: Source): HostRow {
-  if (parseSocket(member) === undefined && !/^(\/|@|envoy:\/\/)/.test(member)) {
-    throw malformed(source, 'the address of a host', `'${quote(member)}'`)
-  }
-  const flags = new Set((values.get('health_flags') ?? '').split('/'))
-  const eds: EdsStatus = flags.has('eds_status_draining')
-    ? 'DRAINING'
-    : flags.has('failed_eds_health')
-      ? 'UNHEALTHY'
-      : flags.has('degraded_eds_health')
-        ? 'DEGRADED'
-        : 'HEALTHY'
-  const stats = new Map<string, number>()
-  for (const [name, value] of values) {
-    if (name === 'health_flags') continue
-    if (!/^\d{1,15}$/.test(value)) {
-      throw malformed(source, `a count in ${member} ${name}`, `'${quote(value)}'`)
-    }
-    stats.set(name, Number(value))
-  }
-  return toRow(member, stats, {
-    eds,
-    failedCheck: flags.has('failed_active_hc'),
-    ejected: flags.has('failed_outlier_check'),
-    degraded: flags.has('degraded_active_hc'),
-    unchecked: flags.has('pending_active_hc') || flags.has('excluded_via_immediate_hc_fail'),
-    pendingRemoval: flags.has('pending_dynamic_removal'),
-    priority: stats.get('priority') ?? 0,
-    weight: stats.get('weight') ?? 1,
-  })
 }
 
 /** `/stats` in its text form: `name: value`, texts in quotes, histograms as texts too. */

@@ -1,4 +1,4 @@
-import type { ClusterRows } from '../codec/admin.js'
+import { sizeOf, type ClusterRows } from '../codec/admin.js'
 import type { Assignment, Endpoint } from '../codec/assignment.js'
 import type { Aggregate, ClusterConfig } from '../codec/config-dump.js'
 import type { SubsetRules } from '../codec/policies.js'
@@ -275,9 +275,8 @@ function illIn({ reading }: ProxyView, rows: ClusterRows): number {
     reading?.stats.of(rows.cluster, `membership_${name}`)
   const [healthy, degraded] = [gauge('healthy'), gauge('degraded')]
   if (healthy === undefined || degraded === undefined) return 0
-  const shown = hostsOf(rows).filter((host) => host.healthy).length
-  const plain = [...rows.plain.values()].reduce((sum, count) => sum + count, 0)
-  return shown + plain - (healthy + degraded)
+  const ill = hostsOf(rows).filter((host) => !host.healthy).length
+  return sizeOf(rows) - ill - (healthy + degraded)
 }
 
 function hasOther(

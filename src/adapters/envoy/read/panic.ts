@@ -47,7 +47,7 @@ export type Levels<K = number> = ReadonlyMap<K, Level>
 /** @param plain - healthy hosts beside the others, by priority */
 export function levelsOf(
   hosts: Iterable<PanicHost>,
-  plain: ReadonlyMap<number, number> = new Map<number, number>(),
+  plain: ReadonlyMap<number, { readonly count: number }> = new Map<number, { count: number }>(),
 ): Map<number, Level> {
   const levels = new Map<number, Level>()
   const at = (priority: number): Level => {
@@ -61,7 +61,7 @@ export function levelsOf(
     add(level.weights, host, host.weight)
   }
   const well = { healthy: true, degraded: false, excluded: false }
-  for (const [priority, count] of plain) {
+  for (const [priority, { count }] of plain) {
     const level = at(priority)
     add(level.hosts, well, count)
     add(level.weights, well, count)

@@ -4,11 +4,13 @@ import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { JsonObject } from '../../../kit/json.js'
 import { AdminClient, type AdminLink } from './admin-client.js'
+import { ClustersTextDecoder } from '../codec/clusters-text.js'
 import {
-  ClustersTextDecoder,
-  parseClustersJson,
   parseAge,
+  parseClustersJson,
   parseServerInfo,
+  sizeOf,
+  sumOf,
   type ClusterRows,
   type ServerInfo,
 } from '../codec/admin.js'
@@ -78,9 +80,13 @@ export interface Sought {
   readonly member: string
 }
 
-/** What is looked for beside the clusters of the sets. */
-interface Search {
+/** What one look is for. */
+export interface Search {
+  /** Where one of them is not listed, what is left of hosts that were removed is read too. */
   readonly sought: readonly Sought[]
+  /** Hosts of which the numbers are needed, and not only whether they are healthy; undefined: all. */
+  readonly members: ReadonlySet<string> | undefined
+  /** What the clusters of a set are called in any proxy. */
   readonly namesakes: (service: string) => readonly Namesake[]
 }
 
@@ -135,23 +141,19 @@ export class Proxy {
    *
    * The process's start is read after the counts: numbers of two processes never mix. Nor do those of
    * two lists of clusters: one that came by CDS is looked at in the same look.
-   *
-   * @param sought - where one of them is not listed, what is left of hosts that were removed is read too
-   * @param namesakes - what clusters of a set are called in any proxy
    */
   async read(
     services: readonly string[],
     signal: AbortSignal,
     clock: Clock,
-    sought: readonly Sought[],
-    namesakes: (service: string) => readonly Namesake[],
+    search: Search,
   ): Promise<ProxyReading> {
     return this.#client.look({ clock, signal }, async (link) => {
       for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
         const known = this.#facts
         const isFresh = attempt === 1 && known !== undefined && !this.#isStale(known)
         const facts = isFresh ? known : await this.#learn(link)
-        const reading = await this.#readOnce(facts, services, { sought, namesakes }, link, clock)
+        const reading = await this.#readOnce(facts, services, search, link, clock)
         if (reading !== undefined) return reading
       }
       const words = `${this.name} restarts, or changes its clusters, again and again`
@@ -190,18 +192,23 @@ export class Proxy {
   async #readOnce(
     facts: ProxyFacts,
     services: readonly string[],
-    { sought, namesakes }: Search,
+    search: Search,
     link: AdminLink,
     clock: Clock,
   ): Promise<ProxyReading | undefined> {
     const fed = clustersOf(facts, services)
     const sampledAt = clock.now()
-    const asked = this.#now()
+    const askedAt = this.#now()
     const above = await this.#above(facts, fed ?? [], link)
     const parts = [...above.values()].flatMap(({ aggregates }) =>
       aggregates.flatMap((a) => a.parts),
     )
-    const clusters = await this.#clusters(fed && [...new Set([...fed, ...parts])], link)
+    const { sought, namesakes } = search
+    // A subset is judged by its own hosts.
+    const isDivided = fed?.some((one) => facts.configs?.get(one)?.subsets !== undefined) !== false
+    const members = isDivided ? undefined : search.members
+    const asked = fed && [...new Set([...fed, ...parts])]
+    const clusters = await this.#clusters(asked, link, members)
     const wanted = clusters.filter((cluster) => services.includes(cluster.service))
     const beside = clusters.filter((cluster) => parts.includes(cluster.cluster))
     const names = fed ?? [...new Set([...services, ...wanted.map(({ cluster }) => cluster)])]
@@ -213,8 +220,8 @@ export class Proxy {
     )
     const stats = await this.#stats([...new Set([...names, ...missing])], facts, link)
     if (stats.clusters !== facts.clusters) return undefined
-    const unlisted = await this.#unlisted(facts, wanted, sought, stats, link)
-    const previous = await this.#previous(facts, wanted, stats, { asked, sampledAt }, link)
+    const unlisted = await this.#unlisted(facts, wanted, { ...search, members }, stats, link)
+    const previous = await this.#previous(facts, wanted, stats, { askedAt, sampledAt }, link)
     const incarnation = await this.#incarnation(link)
     if (incarnation !== facts.incarnation) return undefined
     const at = this.#now()
@@ -253,7 +260,7 @@ export class Proxy {
   async #unlisted(
     facts: ProxyFacts,
     clusters: readonly ClusterRows[],
-    sought: readonly Sought[],
+    { sought, members }: Search,
     before: Stats,
     link: AdminLink,
   ): Promise<ReadonlyMap<string, Unlisted>> {
@@ -270,7 +277,7 @@ export class Proxy {
     if (open.length === 0) return unlisted
     const names = open.map(({ cluster }) => cluster)
     const now = await this.#stats(names, facts, link)
-    const again = await this.#clusters(names, link)
+    const again = await this.#clusters(names, link, members)
     const after = await this.#stats(names, facts, link)
     for (const rows of open) {
       const { cluster } = rows
@@ -326,14 +333,15 @@ export class Proxy {
     { info }: ProxyFacts,
     clusters: readonly ClusterRows[],
     stats: Stats,
-    { asked, sampledAt }: { readonly asked: number; readonly sampledAt: number },
+    { askedAt, sampledAt }: { readonly askedAt: number; readonly sampledAt: number },
     link: AdminLink,
   ): Promise<Previous | undefined> {
     const parent = this.#parent
     if (parent === undefined) return undefined
     const text = await link.get('/server_info')
-    const active = clusters.map(({ cluster, hosts }) => {
-      const own = [...hosts.values()].reduce((sum, host) => sum + host.active, 0)
+    const active = clusters.map((rows) => {
+      const { cluster } = rows
+      const own = sumOf(rows, 'active')
       const all = stats.of(cluster, 'upstream_rq_active')
       return [cluster, Math.max(0, (all ?? Infinity) - own)] as const
     })
@@ -343,7 +351,7 @@ export class Proxy {
       mergedAt: info.mergesParent ? stats.server('uptime') : undefined,
       active: new Map(active),
     }
-    return parent.seen(trace, asked, sampledAt)
+    return parent.seen(trace, askedAt, sampledAt)
   }
 
   /** When this process read its bootstrap, to the millisecond; its uptime where that is not allowed. */
@@ -368,7 +376,11 @@ export class Proxy {
     return this.#start.name
   }
 
-  async #clusters(names: readonly string[] | undefined, link: AdminLink): Promise<ClusterRows[]> {
+  async #clusters(
+    names: readonly string[] | undefined,
+    link: AdminLink,
+    members?: ReadonlySet<string>,
+  ): Promise<ClusterRows[]> {
     if (names?.length === 0) return []
     // Before 1.38.3 the filter is ignored: then everything comes, and is filtered here.
     const filter =
@@ -376,9 +388,9 @@ export class Proxy {
         ? ''
         : `&filter=${encodeURIComponent(`^(?:${names.map(quoted).join('|')})$`)}`
     const rows = await (this.#hosts >= TEXT_FROM
-      ? this.#clustersText(names, filter, link)
+      ? this.#clustersText(names, filter, link, members)
       : this.#clustersJson(names, filter, link))
-    this.#hosts = rows.reduce((sum, row) => sum + row.hosts.size, 0)
+    this.#hosts = rows.reduce((sum, row) => sum + sizeOf(row), 0)
     return rows
   }
 
@@ -396,8 +408,9 @@ export class Proxy {
     names: readonly string[] | undefined,
     filter: string,
     link: AdminLink,
+    members: ReadonlySet<string> | undefined,
   ): Promise<ClusterRows[]> {
-    const decoder = new ClustersTextDecoder(names, this.name)
+    const decoder = new ClustersTextDecoder(names, this.name, members)
     await link.get(`/clusters?format=text${filter}`, async (text) => {
       for (let start = 0; start < text.length; start += SLICE) {
         decoder.push(text.slice(start, start + SLICE))

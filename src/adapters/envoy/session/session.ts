@@ -8,7 +8,7 @@ import { agreed, nothingToAdopt, type Dump } from './adopt.js'
 import type { Namesake } from './gone-clusters.js'
 import { nodeViews } from './nodes.js'
 import type { Previous } from './previous.js'
-import { Proxy, type ProxyReading, type Sought } from './proxy.js'
+import { Proxy, type ProxyReading, type Search } from './proxy.js'
 import { Roster, viewOf, type ProxyView } from './roster.js'
 import type { EndpointSink, Recovered, HeldSets } from '../sources/sink.js'
 import type { JsonObject } from '../../../kit/json.js'
@@ -63,12 +63,12 @@ export class Fleet {
     sink: EndpointSink,
     signal: AbortSignal,
     clock: Clock,
-    sought: readonly Sought[] = [],
+    sought: Pick<Search, 'sought' | 'members'> = { sought: [], members: undefined },
   ): Promise<readonly ProxyView[]> {
     const proxies = await this.#list(signal)
-    const namesakes = namesakesIn(proxies)
+    const search = { ...sought, namesakes: namesakesIn(proxies) }
     const read = (proxy: Proxy): Promise<ProxyReading> =>
-      proxy.read(services, signal, clock, sought, namesakes)
+      proxy.read(services, signal, clock, search)
     const looks = await inBatches(proxies, (proxy) => this.#look(proxy, read, signal))
     const views = looks.flat()
     const failed = views.filter((view) => view.error !== undefined)

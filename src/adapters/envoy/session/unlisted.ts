@@ -1,4 +1,4 @@
-import type { ClusterRows } from '../codec/admin.js'
+import { sumOf, type ClusterRows } from '../codec/admin.js'
 import type { Stats } from './stats.js'
 
 /**
@@ -33,7 +33,6 @@ export interface Readings {
  */
 export function unlistedOf({ before, now, rows, after }: Readings): Unlisted | undefined {
   const { cluster } = rows
-  const hosts = [...rows.hosts.values()]
   const bound = (kind: 'rq' | 'cx', listed: number): Bound | undefined => {
     const active = now.of(cluster, `upstream_${kind}_active`)
     const first = before.of(cluster, `upstream_${kind}_total`)
@@ -45,19 +44,11 @@ export function unlistedOf({ before, now, rows, after }: Readings): Unlisted | u
       isExact: begun === 0 && after.of(cluster, `upstream_${kind}_active`) === active,
     }
   }
-  const sum = (of: (row: (typeof hosts)[number]) => number): number =>
-    hosts.reduce((total, row) => total + of(row), 0)
   const moved = (stats: Stats): number | undefined => stats.of(cluster, 'membership_change')
   const changes = moved(before) === moved(after) ? moved(after) : undefined
-  const connections = bound(
-    'cx',
-    sum(({ connections }) => connections),
-  )
+  const connections = bound('cx', sumOf(rows, 'connections'))
   if (connections?.most === 0) return { most: 0, isExact: true, changes }
-  const requests = bound(
-    'rq',
-    sum(({ active }) => active),
-  )
+  const requests = bound('rq', sumOf(rows, 'active'))
   const waiting = now.of(cluster, 'upstream_rq_pending_active')
   if (requests === undefined || waiting === undefined) return undefined
   const most = requests.most + waiting

@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { ClustersTextDecoder } from '../../../../src/adapters/envoy/codec/clusters-text.js'
 import {
-  ClustersTextDecoder,
   parseClustersJson,
   parseServerInfo,
   parseStats,
+  sizeOf,
+  sumOf,
 } from '../../../../src/adapters/envoy/codec/admin.js'
 import {
   adoptable,
@@ -70,6 +72,51 @@ describe('/clusters', () => {
       pending: undefined,
       eds: 'DRAINING',
       failedCheck: true,
+    })
+  })
+
+  describe('in text form, of many hosts', () => {
+    const address = (i: number) => `10.0.${i >> 8}.${i & 255}:80`
+    const many = Array.from({ length: 300 }, (_, i) => {
+      const flags = i % 100 === 50 ? '/eds_status_draining' : 'healthy'
+      const values = {
+        cx_active: i % 3,
+        rq_active: i % 2,
+        rq_pending_active: 0,
+        rq_total: i,
+        hostname: i === 7 ? 'a::health_flags::healthy' : '',
+        health_flags: flags,
+        weight: 1,
+        priority: i < 200 ? 0 : 1,
+        success_rate: -1,
+      }
+      return Object.entries(values).map(([key, value]) => `web::${address(i)}::${key}::${value}\n`)
+    })
+    const whole = ['web::added_via_api::false\n', ...many.flat()].join('')
+    const some = (size: number) => {
+      const decoder = new ClustersTextDecoder(['web'], 'Envoy', new Set([address(3)]))
+      for (let i = 0; i < whole.length; i += size) decoder.push(whole.slice(i, i + size))
+      return decoder.finish()[0]
+    }
+
+    test('those asked for and those not healthy are read', () => {
+      const hosts = [...(some(whole.length)?.hosts.keys() ?? [])]
+      expect(hosts).toEqual([3, 50, 150, 250].map(address))
+    })
+
+    test('others are counted together, by priority', () => {
+      const sums = some(whole.length)?.plain
+      expect(sums?.get(0)).toEqual({ count: 197, active: 99, connections: 197 })
+      expect(sums?.get(1)).toMatchObject({ count: 99 })
+    })
+
+    test.each([1, 100, 999, 4_096])('no host is lost in pieces of %d', (size) => {
+      const [cut, all] = [some(size), inText(whole)[0]]
+      if (cut === undefined || all === undefined) throw new Error('no cluster')
+      expect(sizeOf(cut)).toBe(300)
+      for (const of of ['active', 'connections'] as const)
+        expect(sumOf(cut, of)).toBe(sumOf(all, of))
+      expect(cut.hosts.get(address(150))).toEqual(all.hosts.get(address(150)))
     })
   })
 

@@ -52,7 +52,11 @@ test.each([
   await using fake = await startFake({ pools: { [cluster]: ['10.0.0.1:80'] } })
   await using server = await renaming(fake.url, cluster, stat, config)
   const proxy = new Proxy(server.url, () => performance.now())
-  const { stats } = await proxy.read([cluster], AbortSignal.timeout(5_000), clock, [], () => [])
+  const { stats } = await proxy.read([cluster], AbortSignal.timeout(5_000), clock, {
+    sought: [],
+    members: undefined,
+    namesakes: () => [],
+  })
   expect(stats.of(cluster, 'membership_total')).toBe(1)
   expect(stats.versionOf(cluster)).toBeDefined()
   await proxy.close()

@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import {
-  ClustersTextDecoder,
-  parseClustersJson,
-} from '../../../../src/adapters/envoy/codec/admin.js'
+import { ClustersTextDecoder } from '../../../../src/adapters/envoy/codec/clusters-text.js'
+import { parseClustersJson } from '../../../../src/adapters/envoy/codec/admin.js'
 import { parseClusterConfigs } from '../../../../src/adapters/envoy/codec/config-dump.js'
 import { damagedLines, holds } from '../../../support/mutations.js'
 
