@@ -23,6 +23,13 @@ export interface EndpointGroup {
 /** One `LbEndpoint` in JSON. */
 export class JsonEndpoint extends BaseEndpoint<JsonObject> {
   #before: JsonEndpoint | undefined
+  #text: string | undefined
+
+  /** Made once: of a set with one change nothing else is made anew. */
+  get text(): string {
+    this.#text ??= JSON.stringify(this.raw)
+    return this.#text
+  }
 
   /** The same endpoint with another status. `UNKNOWN` is written by leaving the field out. */
   to(status: EdsStatus): JsonEndpoint {

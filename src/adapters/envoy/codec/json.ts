@@ -52,6 +52,7 @@ export class JsonAssignment implements Assignment {
   readonly #raw: JsonObject
   readonly #groups: readonly Group[]
   #version: string | undefined
+  #text: string | undefined
 
   private constructor(raw: JsonObject, groups: readonly Group[], cluster: string) {
     this.#raw = raw
@@ -98,11 +99,23 @@ export class JsonAssignment implements Assignment {
   }
 
   get version(): string {
-    this.#version ??= createHash('sha256')
-      .update(JSON.stringify(this.toJson()))
-      .digest('hex')
-      .slice(0, 16)
+    this.#version ??= createHash('sha256').update(this.toText()).digest('hex').slice(0, 16)
     return this.#version
+  }
+
+  /** {@link toJson} as a text. */
+  toText(): string {
+    this.#text ??= this.#print()
+    return this.#text
+  }
+
+  #print(): string {
+    const groups = this.#groups.map(({ raw, endpoints }) => {
+      const list = endpoints.map(({ text }) => text).join(',')
+      return printed(raw, keyOf(raw, 'lb_endpoints'), list)
+    })
+    const rest = withoutKeys(this.#raw, '@type')
+    return printed({ '@type': CLA_TYPE, ...rest }, keyOf(rest, 'endpoints'), groups.join(','))
   }
 
   /** The resource as it goes out, `@type` first. */
@@ -239,11 +252,17 @@ export function formatEdsJson(
   assignments: readonly JsonAssignment[],
   rest: JsonObject = {},
 ): string {
-  return JSON.stringify({
-    version_info: version,
-    ...rest,
-    resources: assignments.map((assignment) => assignment.toJson()),
+  const resources = assignments.map((assignment) => assignment.toText())
+  return printed({ version_info: version, ...rest }, 'resources', resources.join(','))
+}
+
+/** The text of an object whose list under a key is there as a text already. */
+function printed(value: JsonObject, key: string, list: string): string {
+  const fields = Object.entries({ ...value, [key]: null }).map(([name, inner]) => {
+    const text = name === key ? `[${list}]` : JSON.stringify(inner)
+    return `${JSON.stringify(name)}:${text}`
   })
+  return `{${fields.join(',')}}`
 }
 
 function* groupSteps(value: unknown, at: string, index: number): Steps<Group> {

@@ -132,9 +132,10 @@ export class WireAssignment implements Assignment {
   }
 
   toBytes(): Uint8Array {
-    this.#bytes ??= encode(this.#parts, CLA.endpoints, (group) =>
-      encode(group.parts, GROUP.endpoints, (endpoint) => endpoint.raw),
-    )
+    this.#bytes ??= encode(this.#parts, (group) => {
+      const bytes = encode(group.parts, ({ field }) => [field])
+      return [head(CLA.endpoints, bytes.length), bytes]
+    })
     return this.#bytes
   }
 
@@ -282,17 +283,9 @@ function withUnique(parts: readonly Part<Group>[]): readonly Part<Group>[] {
 
 function encode<T>(
   parts: readonly Part<T>[],
-  field: number,
-  bytesOf: (item: T) => Uint8Array,
+  fieldOf: (item: T) => readonly Uint8Array[],
 ): Uint8Array {
-  const pieces: Uint8Array[] = []
-  for (const part of parts) {
-    if ('item' in part) {
-      const bytes = bytesOf(part.item)
-      pieces.push(head(field, bytes.length), bytes)
-    } else pieces.push(part.raw)
-  }
-  return concat(pieces)
+  return concat(parts.flatMap((part) => ('item' in part ? fieldOf(part.item) : [part.raw])))
 }
 
 function groupsOf(parts: readonly Part<Group>[]): Group[] {

@@ -9,7 +9,7 @@ import {
   LbEndpointSchema,
   LocalityLbEndpointsSchema,
 } from './gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
-import { concat, fieldsOf, withVarint } from './wire.js'
+import { concat, fieldsOf, head, withVarint } from './wire.js'
 
 /** Field numbers of a locality. */
 export const GROUP = { locality: 1, endpoints: 2, priority: 5 } as const
@@ -28,6 +28,13 @@ export interface Group {
 /** One `LbEndpoint` in protobuf. */
 export class WireEndpoint extends BaseEndpoint<Uint8Array> {
   #before: WireEndpoint | undefined
+  #field: Uint8Array | undefined
+
+  /** As it stands in its group, tag and length included. */
+  get field(): Uint8Array {
+    this.#field ??= concat([head(GROUP.endpoints, this.raw.length), this.raw])
+    return this.#field
+  }
 
   /** The same endpoint with another status; put back, it has its first bytes again. */
   to(status: EdsStatus): WireEndpoint {
