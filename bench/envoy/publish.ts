@@ -8,6 +8,7 @@
  */
 import { envoy, fileEndpoints } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
+import { systemClock } from '../../src/provider/clock.js'
 import { engines } from '../../test/support/engines.js'
 import { startEnvoy, workDir } from '../../test/support/envoy/proxy.js'
 import { startBackend } from '../../test/support/envoy/backend.js'
@@ -18,7 +19,7 @@ import { figures } from './support/figures.js'
 
 const SIZE = 10_000
 const ROUNDS = 12
-const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+const clock = systemClock
 const engine = engines('envoy').at(-1)
 
 if (engine === undefined) console.log('no Envoy to measure with: run "npm run engines"')
