@@ -24,6 +24,8 @@ export interface EnvoyOptions {
   readonly id?: string
   /** Port of a load report service. */
   readonly loads?: number
+  /** Worker threads. @default 2 */
+  readonly workers?: number
   /** Merged into the cluster. */
   readonly cluster?: Readonly<Record<string, unknown>>
   /** Filters before the router. */
@@ -50,6 +52,8 @@ export interface EnvoyOptions {
   readonly cds?: Readonly<Record<string, unknown>>
   /** Beside `web`. */
   readonly clusters?: readonly unknown[]
+  /** Beside `http` and `tcp`. */
+  readonly listeners?: readonly unknown[]
   /** Merged into the bootstrap. */
   readonly bootstrap?: Readonly<Record<string, unknown>>
 }
@@ -179,6 +183,7 @@ export function bootstrap(
             },
           ],
         },
+        ...(o.listeners ?? []),
       ],
       clusters: [
         {

@@ -109,7 +109,7 @@ async function launch(
             .map(String)),
       ...(options.drainTime === undefined ? [] : ['--drain-time-s', String(options.drainTime)]),
       '--concurrency',
-      '2',
+      String(options.workers ?? 2),
       '-l',
       'warning',
       '--log-path',

@@ -201,7 +201,8 @@ export class MemberReader {
     const sticky = stickyIn(configs)
     if (sticky !== undefined) return sticky
     for (const view of views) {
-      const why = view.state === 'read' ? this.#unseen(view, set, member) : undefined
+      if (view.state !== 'read') continue
+      const why = transactionIn(view, service, member) ?? this.#unseen(view, set, member)
       if (why !== undefined) return why
     }
     return undefined
@@ -362,6 +363,20 @@ function stickyIn(configs: readonly ClusterConfig[]): string | undefined {
   const { cluster, returningAs } = found
   const when = returningAs === 'UNHEALTHY' ? ', once its check fails or it is ejected' : ''
   return `cluster ${cluster} lets sticky sessions come back to a draining endpoint${when}: override_host_status lists ${returningAs}`
+}
+
+/**
+ * What a client of a Redis proxy may be in the middle of: between the commands of a `MULTI` Envoy counts no request, and keeps
+ * a connection for it. A cluster has these statistics where a `redis_proxy` names it. Envoy 1.39.3, 1.40.0.
+ */
+function transactionIn(view: ProxyView, service: string, member: string): string | undefined {
+  for (const { cluster, hosts } of rowsOf(view, service)) {
+    const isRedis = view.reading?.stats.of(cluster, 'redis_cluster.upstream_cx_drained')
+    const open = hosts.get(member)?.connections ?? 0
+    if (isRedis === undefined || open === 0) continue
+    return `a redis_proxy hands commands to cluster ${cluster}, and ${open} of its connections to this endpoint are open in ${view.scope}: a transaction (MULTI) counts as no request between its commands`
+  }
+  return undefined
 }
 
 function noteOf(note: string | undefined): { readonly note?: string } {

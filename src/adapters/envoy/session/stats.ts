@@ -22,6 +22,7 @@ const STATS = [
   'lb_healthy_panic',
   'lb_subsets_active',
   'lb_subsets_fallback_panic',
+  'redis_cluster.upstream_cx_drained',
 ]
 /** They move whenever a cluster comes, goes or is changed by CDS. */
 const CLUSTERS = ['cluster_added', 'cluster_modified', 'cluster_removed']
