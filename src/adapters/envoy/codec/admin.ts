@@ -1,17 +1,11 @@
 /**
- * What Envoy's admin API answers, as values.
- *
- * `/clusters` has a JSON form (numbers are texts, a zero is absent, a cluster without hosts has no
- * list) and a text form, see `clusters-text.ts`.
+ * What Envoy's admin API answers, as values; `/clusters` is read in `clusters-text.ts`.
  */
 import { parseVersion, type Version } from '../../../kit/version.js'
-import { isIP } from 'node:net'
-import { AssignmentProblem } from './assignment.js'
 import { cutShort, malformed, type JsonValue } from '../../../kit/json.js'
 import { answer, NOBODY, seconds, sourceOf } from './answer.js'
 import { quote } from '../../../provider/quote.js'
-import { addressOf } from './proto-json.js'
-import { toEdsStatus, type EdsStatus } from './status.js'
+import type { EdsStatus } from './status.js'
 
 /** One host of one cluster, as a proxy sees it. */
 export interface HostRow {
@@ -141,105 +135,6 @@ export function isSwitchedOff(text: string, feature: string, from = NOBODY): boo
   return entries.some(
     ([key, entry]) => key.endsWith(feature) && entry.at('final_value').word() === 'false',
   )
-}
-
-/** The JSON form of `/clusters`. */
-export function parseClustersJson(text: string, from = NOBODY): ClusterRows[] {
-  const statuses = answer(text, '/clusters', from).at('cluster_statuses').rows()
-  const names = new Set<string>()
-  return statuses.map((status) => {
-    const cluster = status.at('name').neededText()
-    if (names.has(cluster)) throw status.wrong('one row for each cluster')
-    names.add(cluster)
-    const hosts = new Map<string, HostRow>()
-    for (const host of status.at('host_statuses').rows()) {
-      const row = parseHost(host)
-      put(hosts, row, () => host.wrong('one row for each host'))
-    }
-    const service = status.at('eds_service_name').text() ?? cluster
-    return { cluster, service, hosts, plain: ALL }
-  })
-}
-
-export function put(hosts: Map<string, HostRow>, row: HostRow, wrong: () => Error): void {
-  const known = hosts.get(row.member)
-  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(row)) throw wrong()
-  hosts.set(row.member, row)
-}
-
-function parseHost(host: JsonValue): HostRow {
-  const stats = new Map<string, number>()
-  for (const stat of host.at('stats').rows()) {
-    stats.set(stat.at('name').neededText(), stat.at('value').digits() ?? 0)
-  }
-  const health = host.at('health_status')
-  const flag = (name: string): boolean => health.at(name).flag() === true
-  const eds = toEdsStatus(health.at('eds_health_status').text() ?? 'HEALTHY') ?? 'UNKNOWN'
-  return toRow(memberOf(host.at('address')), stats, {
-    eds,
-    failedCheck: flag('failed_active_health_check'),
-    ejected: flag('failed_outlier_check'),
-    degraded: flag('failed_active_degraded_check'),
-    unchecked: flag('pending_active_hc') || flag('excluded_via_immediate_hc_fail'),
-    pendingRemoval: flag('pending_dynamic_removal'),
-    priority: host.at('priority').digits() ?? 0,
-    weight: host.at('weight').digits() ?? 1,
-  })
-}
-
-/** The name of a host, whose address must be one. */
-function memberOf(field: JsonValue): string {
-  const found = named(() => addressOf(field.value))
-  const ip = found?.port === undefined ? undefined : found.address
-  if (found?.member === undefined || (ip !== undefined && isIP(ip) === 0)) {
-    throw field.wrong('the address of a host')
-  }
-  return found.member
-}
-
-function named<T>(read: () => T): T | undefined {
-  try {
-    return read()
-  } catch (problem) {
-    if (problem instanceof AssignmentProblem) return undefined
-    throw problem
-  }
-}
-
-interface Flags {
-  readonly eds: EdsStatus
-  readonly failedCheck: boolean
-  readonly ejected: boolean
-  readonly degraded: boolean
-  readonly unchecked: boolean
-  readonly pendingRemoval: boolean
-  readonly priority: number
-  readonly weight: number
-}
-
-export function toRow(member: string, stats: ReadonlyMap<string, number>, flags: Flags): HostRow {
-  const stat = (name: string): number => stats.get(name) ?? 0
-  const active = stats.get('rq_active')
-  const begun = stats.get('rq_total')
-  if (active === undefined || begun === undefined) {
-    const source = { provider: 'envoy', what: '/clusters' }
-    throw malformed(source, `rq_active and rq_total of ${quote(member)}`, 'none')
-  }
-  return {
-    member,
-    active,
-    pending: stats.get('rq_pending_active'),
-    connections: stat('cx_active'),
-    begun: begun + stat('cx_total'),
-    eds: flags.eds,
-    failedCheck: flags.failedCheck,
-    ejected: flags.ejected,
-    degraded: flags.degraded || flags.eds === 'DEGRADED',
-    excluded: flags.eds === 'DRAINING' || flags.unchecked,
-    pendingRemoval: flags.pendingRemoval,
-    priority: flags.priority,
-    weight: flags.weight,
-  }
 }
 
 /** `/stats` in its text form: `name: value`, texts in quotes, histograms as texts too. */

@@ -8,7 +8,7 @@
 import { cutShort, malformed, type Source } from '../../../kit/json.js'
 import { quote } from '../../../provider/quote.js'
 import { canonicalMember, parseSocket } from './address.js'
-import { ALL, put, toRow, type ClusterRows, type HostRow, type PlainHosts } from './admin.js'
+import { ALL, type ClusterRows, type HostRow, type PlainHosts } from './admin.js'
 import { NOBODY, sourceOf } from './answer.js'
 import type { EdsStatus } from './status.js'
 
@@ -169,9 +169,7 @@ export class ClustersTextDecoder {
   #flush(): void {
     if (this.#host === undefined) return
     const { hosts, member, values } = this.#host
-    put(hosts, toTextRow(member, values, this.#source), () =>
-      malformed(this.#source, 'one row for each host', quote(member)),
-    )
+    put(hosts, toRow(member, values, this.#source), this.#source)
     this.#host = undefined
   }
 
@@ -183,36 +181,50 @@ export class ClustersTextDecoder {
   }
 }
 
-function toTextRow(member: string, values: ReadonlyMap<string, string>, source: Source): HostRow {
+function put(hosts: Map<string, HostRow>, row: HostRow, source: Source): void {
+  const known = hosts.get(row.member)
+  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(row))
+    throw malformed(source, 'one row for each host', quote(row.member))
+  hosts.set(row.member, row)
+}
+
+function toRow(member: string, values: ReadonlyMap<string, string>, source: Source): HostRow {
   if (parseSocket(member) === undefined && !/^(\/|@|envoy:\/\/)/.test(member)) {
     throw malformed(source, 'the address of a host', `'${quote(member)}'`)
   }
-  const flags = new Set((values.get('health_flags') ?? '').split('/'))
-  const eds: EdsStatus = flags.has('eds_status_draining')
-    ? 'DRAINING'
-    : flags.has('failed_eds_health')
-      ? 'UNHEALTHY'
-      : flags.has('degraded_eds_health')
-        ? 'DEGRADED'
-        : 'HEALTHY'
-  const stats = new Map<string, number>()
-  for (const [name, value] of values) {
-    if (name === 'health_flags') continue
-    if (!/^\d{1,15}$/.test(value)) {
-      throw malformed(source, `a count in ${member} ${name}`, `'${quote(value)}'`)
-    }
-    stats.set(name, Number(value))
+  const number = (name: string): number | undefined => {
+    const value = values.get(name)
+    if (value === undefined) return undefined
+    if (/^\d{1,15}$/.test(value)) return Number(value)
+    throw malformed(source, `a count in ${member} ${name}`, `'${quote(value)}'`)
   }
-  return toRow(member, stats, {
+  const [active, requests] = [number('rq_active'), number('rq_total')]
+  if (active === undefined || requests === undefined)
+    throw malformed(source, `rq_active and rq_total of ${quote(member)}`, 'none')
+  const flags = new Set((values.get('health_flags') ?? '').split('/'))
+  const eds = statusOf(flags)
+  const isUnchecked = flags.has('pending_active_hc') || flags.has('excluded_via_immediate_hc_fail')
+  return {
+    member,
+    active,
+    pending: number('rq_pending_active'),
+    connections: number('cx_active') ?? 0,
+    begun: requests + (number('cx_total') ?? 0),
     eds,
     failedCheck: flags.has('failed_active_hc'),
     ejected: flags.has('failed_outlier_check'),
-    degraded: flags.has('degraded_active_hc'),
-    unchecked: flags.has('pending_active_hc') || flags.has('excluded_via_immediate_hc_fail'),
+    degraded: flags.has('degraded_active_hc') || eds === 'DEGRADED',
+    excluded: eds === 'DRAINING' || isUnchecked,
     pendingRemoval: flags.has('pending_dynamic_removal'),
-    priority: stats.get('priority') ?? 0,
-    weight: stats.get('weight') ?? 1,
-  })
+    priority: number('priority') ?? 0,
+    weight: number('weight') ?? 1,
+  }
+}
+
+function statusOf(flags: ReadonlySet<string>): EdsStatus {
+  if (flags.has('eds_status_draining')) return 'DRAINING'
+  if (flags.has('failed_eds_health')) return 'UNHEALTHY'
+  return flags.has('degraded_eds_health') ? 'DEGRADED' : 'HEALTHY'
 }
 
 /** The number after a key, up to the end of its line; -1: there is none. */

@@ -7,9 +7,7 @@ import { AdminClient, type AdminLink } from './admin-client.js'
 import { ClustersTextDecoder } from '../codec/clusters-text.js'
 import {
   parseAge,
-  parseClustersJson,
   parseServerInfo,
-  sizeOf,
   sumOf,
   type ClusterRows,
   type ServerInfo,
@@ -34,11 +32,9 @@ import {
 } from './configuration.js'
 import { GoneClusters, type Gone, type Namesake } from './gone-clusters.js'
 import { Parent, type Previous } from './previous.js'
-import { quoted, readLargest, readStats, type StatNames, type Stats } from './stats.js'
+import { quoted, readStats, type StatNames, type Stats } from './stats.js'
 import { NOTHING, ProvedClusters, unlistedOf, type Unlisted } from './unlisted.js'
 
-/** Hosts from which on the text form is read: four times cheaper for Envoy, and cut into slices here. */
-const TEXT_FROM = 500
 const SLICE = 128 * 1024
 /** Where statistics do not show that clusters came or went by CDS, they are looked for again after this long. */
 const CONFIG_AGE = 1_000
@@ -110,7 +106,6 @@ export class Proxy {
   #parent: Parent | undefined
   #proved = new ProvedClusters()
   #gone = new GoneClusters()
-  #hosts = 0
   /** Clusters of aggregates, and whether anything else names them. */
   #named: { readonly at: number; readonly of: ReadonlyMap<string, boolean> } = {
     at: -Infinity,
@@ -299,8 +294,6 @@ export class Proxy {
     const info = decoded(this.name, () => parseServerInfo(text, this.name))
     const { clusters } = await readStats(link, this.name)
     const { configs, others } = await readConfigs(link, this.name)
-    // So that not even the first look parses a large cluster at once.
-    this.#hosts = Math.max(this.#hosts, await readLargest(link, this.name))
     const runtime = await readRuntime(info, link, this.name)
     const shows = await readStatsMatcher(link, this.name)
     const readAt = this.#now()
@@ -387,29 +380,6 @@ export class Proxy {
       names === undefined
         ? ''
         : `&filter=${encodeURIComponent(`^(?:${names.map(quoted).join('|')})$`)}`
-    const rows = await (this.#hosts >= TEXT_FROM
-      ? this.#clustersText(names, filter, link, members)
-      : this.#clustersJson(names, filter, link))
-    this.#hosts = rows.reduce((sum, row) => sum + sizeOf(row), 0)
-    return rows
-  }
-
-  async #clustersJson(
-    names: readonly string[] | undefined,
-    filter: string,
-    link: AdminLink,
-  ): Promise<ClusterRows[]> {
-    const text = await link.get(`/clusters?format=json${filter}`)
-    const rows = decoded(this.name, () => parseClustersJson(text, this.name))
-    return names === undefined ? rows : rows.filter((row) => names.includes(row.cluster))
-  }
-
-  async #clustersText(
-    names: readonly string[] | undefined,
-    filter: string,
-    link: AdminLink,
-    members: ReadonlySet<string> | undefined,
-  ): Promise<ClusterRows[]> {
     const decoder = new ClustersTextDecoder(names, this.name, members)
     await link.get(`/clusters?format=text${filter}`, async (text) => {
       for (let start = 0; start < text.length; start += SLICE) {
@@ -423,12 +393,7 @@ export class Proxy {
 
   async #stats(names: readonly string[], facts: ProxyFacts, link: AdminLink): Promise<Stats> {
     const own = new Map(names.map((name) => [name, this.#namesOf(name, facts)]))
-    const stats = await readStats(link, this.name, own)
-    for (const name of names) {
-      const total = stats.of(name, 'membership_total') ?? 0
-      if (total >= TEXT_FROM) this.#hosts = Math.max(this.#hosts, total)
-    }
-    return stats
+    return await readStats(link, this.name, own)
   }
 
   #namesOf(cluster: string, { configs, shows }: ProxyFacts): StatNames {

@@ -87,14 +87,6 @@ export async function readStats(
   return toStats(found, own)
 }
 
-/** The hosts of the largest cluster; 0 where the proxy does not show it. */
-export async function readLargest(link: AdminLink, from: string): Promise<number> {
-  const filter = encodeURIComponent('^cluster\\..*\\.membership_total$')
-  const text = await link.allowed(`/stats?filter=${filter}`)
-  const counts = text === undefined ? [] : [...parseStats(text, from).values()]
-  return Math.max(0, ...counts.map(Number).filter(Number.isSafeInteger))
-}
-
 /** The clusters that have requests in flight, by what their statistics go by. */
 export async function readBusy(link: AdminLink, from: string): Promise<readonly string[]> {
   const filter = encodeURIComponent('^cluster\\..*\\.upstream_rq_(?:pending_)?active$')

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { ClustersTextDecoder } from '../../../../src/adapters/envoy/codec/clusters-text.js'
 import {
-  parseClustersJson,
   parseServerInfo,
   parseStats,
   sizeOf,
@@ -15,6 +14,7 @@ import {
 } from '../../../../src/adapters/envoy/codec/config-dump.js'
 import { JsonAssignment } from '../../../../src/adapters/envoy/codec/json.js'
 import type { JsonObject } from '../../../../src/kit/json.js'
+import { textForm } from '../../../support/envoy/text-form.js'
 
 const fixture = (name: string): string =>
   readFileSync(new URL(`../../../fixtures/envoy/${name}`, import.meta.url), 'utf8')
@@ -28,11 +28,9 @@ function inText(text: string, size = text.length) {
 describe('/clusters', () => {
   const text = fixture('clusters-draining.txt')
 
-  test('reads both forms of one moment alike', () => {
-    const [json] = parseClustersJson(fixture('clusters-draining.json'))
-    const [plain] = inText(text)
-    expect(plain).toEqual(json)
-    expect([...(json?.hosts.values() ?? [])]).toMatchObject([
+  test('reads the rows of every host', () => {
+    const [rows] = inText(text)
+    expect([...(rows?.hosts.values() ?? [])]).toMatchObject([
       {
         member: '127.0.0.1:24302',
         eds: 'DRAINING',
@@ -122,15 +120,10 @@ describe('/clusters', () => {
 
   test('does not read a host without counts as zero', () => {
     expect(() => inText('web::10.0.0.1:80::cx_active::1\n')).toThrow()
-    expect(() =>
-      parseClustersJson(
-        '{"cluster_statuses":[{"name":"web","host_statuses":[{"address":{"pipe":{"path":"/x"}}}]}]}',
-      ),
-    ).toThrow()
   })
 
   test('reads flags: failed checks, pending removal, other statuses', () => {
-    const rows = (name: string) => [...(parseClustersJson(fixture(name))[0]?.hosts.values() ?? [])]
+    const rows = (name: string) => [...(inText(textForm(fixture(name)))[0]?.hosts.values() ?? [])]
     expect(rows('clusters-failed-active-hc.json').some(({ failedCheck }) => failedCheck)).toBe(true)
     expect(
       rows('clusters-pending-dynamic-removal.json').some(({ pendingRemoval }) => pendingRemoval),
@@ -151,28 +144,15 @@ describe('/clusters', () => {
     )
   })
 
-  test.each([
-    ['a list that is a text', '{"cluster_statuses":"none"}'],
-    ['a cluster without a name', '{"cluster_statuses":[{}]}'],
-    ['hosts that are a text', '{"cluster_statuses":[{"name":"web","host_statuses":"none"}]}'],
-    ['a host without an address', '{"cluster_statuses":[{"name":"web","host_statuses":[{}]}]}'],
-    [
-      'any text for an address',
-      '{"cluster_statuses":[{"name":"web","host_statuses":[{"address":{"socket_address":{"address":"web1","port_value":80}},"stats":[{"name":"rq_active"},{"name":"rq_total"}]}]}]}',
-    ],
-    [
-      'a count below 0',
-      '{"cluster_statuses":[{"name":"web","host_statuses":[{"address":{"pipe":{"path":"/x"}},"stats":[{"name":"rq_active","value":"-1"},{"name":"rq_total"}]}]}]}',
-    ],
-  ])('%s is malformed', (_, reply) => {
-    expect(() => parseClustersJson(reply)).toThrow(
-      expect.objectContaining({ code: 'MALFORMED_REPLY' }),
-    )
-  })
+  const lines = (address: string, active: string): string =>
+    `web::${address}::rq_active::${active}\nweb::${address}::rq_total::0\n`
 
-  test('is told apart if it is empty or garbage', () => {
-    expect(parseClustersJson('{}')).toEqual([])
-    expect(() => parseClustersJson('<html>')).toThrow()
+  test.each([
+    ['any text for an address', lines('web1', '0')],
+    ['a count below 0', lines('10.0.0.1:80', '-1')],
+    ['a count that is no number', lines('10.0.0.1:80', 'many')],
+  ])('%s is malformed', (_, reply) => {
+    expect(() => inText(reply)).toThrow(expect.objectContaining({ code: 'MALFORMED_REPLY' }))
   })
 })
 
@@ -248,6 +228,7 @@ describe('versions and settings', () => {
 })
 
 describe('adoption', () => {
+  const text = fixture('clusters-draining.txt')
   const dump = (
     JSON.parse(fixture('config_dump-endpoints.json')) as {
       static_endpoint_configs: { endpoint_config: JsonObject }[]
@@ -255,7 +236,7 @@ describe('adoption', () => {
   ).static_endpoint_configs[0]!.endpoint_config
 
   test('takes statuses from /clusters, because the dump reports drained as ill', () => {
-    const rows = parseClustersJson(fixture('clusters-draining.json'))[0]!.hosts
+    const rows = inText(text)[0]!.hosts
     const set = JsonAssignment.parse(adoptable(dump, rows))
     expect(set.endpoints.map(({ status }) => status)).toEqual(['DRAINING', 'HEALTHY', 'HEALTHY'])
     expect(set.endpoints.map(({ priority }) => priority)).toEqual([0, 0, 1])
@@ -263,7 +244,7 @@ describe('adoption', () => {
   })
 
   test('leaves removed hosts out', () => {
-    const rows = parseClustersJson(fixture('clusters-pending-dynamic-removal.json'))[0]!.hosts
+    const rows = inText(textForm(fixture('clusters-pending-dynamic-removal.json')))[0]!.hosts
     const set = JsonAssignment.parse(adoptable(dump, rows))
     expect(set.endpoints.map(({ member }) => member)).not.toContain('127.0.0.1:24302')
     expect(set.endpoints).toHaveLength(2)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { parseClustersJson, runtimeThreshold } from '../../../../src/adapters/envoy/codec/admin.js'
+import { runtimeThreshold } from '../../../../src/adapters/envoy/codec/admin.js'
+import { ClustersTextDecoder } from '../../../../src/adapters/envoy/codec/clusters-text.js'
 import { parseClusterConfigs } from '../../../../src/adapters/envoy/codec/config-dump.js'
 import { JsonAssignment } from '../../../../src/adapters/envoy/codec/json.js'
 import { WireAssignment } from '../../../../src/adapters/envoy/grpc/wire-assignment.js'
@@ -119,11 +120,10 @@ describe('the settings for a panic', () => {
     const wire = await WireAssignment.fromJson(set)
     expect(wire.isWeighted).toBe(true)
     expect(wire.withStatus(new Map()).isWeighted).toBe(true)
-    const address = { socket_address: { address: '10.0.0.1', port_value: 80 } }
-    const stats = [{ name: 'rq_active' }, { name: 'rq_total' }]
-    const host_statuses = [{ address, stats, weight: 7 }]
-    const reply = { cluster_statuses: [{ name: 'web', host_statuses }] }
-    const [rows] = parseClustersJson(JSON.stringify(reply))
+    const decoder = new ClustersTextDecoder()
+    for (const line of ['rq_active::0', 'rq_total::0', 'weight::7'])
+      decoder.push(`web::10.0.0.1:80::${line}\n`)
+    const [rows] = decoder.finish()
     expect(rows?.hosts.get('10.0.0.1:80')?.weight).toBe(7)
   })
 })
