@@ -329,11 +329,9 @@ async function inPieces(
   let isPlain = true
   for await (const chunk of body) {
     isPlain &&= isAscii(chunk)
-    const { buffer, byteOffset, byteLength } = chunk
-    const text = isPlain
-      ? Buffer.from(buffer, byteOffset, byteLength).toString('latin1')
-      : decoder.decode(chunk, { stream: true })
-    await hand(text)
+    const { buffer, byteOffset: at, byteLength } = chunk
+    const copy = (): string => Buffer.from(buffer, at, byteLength).toString('latin1')
+    await hand(isPlain ? copy() : decoder.decode(chunk, { stream: true }))
   }
   await hand(decoder.decode())
 }

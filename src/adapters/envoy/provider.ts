@@ -24,7 +24,7 @@ import type { Bounds } from './read/removed.js'
 import type { Wanted } from './read/wanted.js'
 import type { EndpointSink, Recovered, SinkHost } from './sources/sink.js'
 import { withLoads } from './sources/with-loads.js'
-import { EndpointStore } from './sources/store.js'
+import { EndpointStore } from './session/store.js'
 
 /** Within that many milliseconds every proxy comes back to a server of ours: 30 s is its longest pause. */
 const RECONNECT = 35_000

@@ -5,7 +5,7 @@ import { startFake } from 'drainable/testing/envoy'
 import { startFake as startListener } from 'drainable/testing/envoy-listener'
 import { JsonAssignment } from '../../../src/adapters/envoy/codec/json.js'
 import type { EndpointSink, Published } from '../../../src/adapters/envoy/sources/sink.js'
-import { EndpointStore } from '../../../src/adapters/envoy/sources/store.js'
+import { EndpointStore } from '../../../src/adapters/envoy/session/store.js'
 import { systemClock } from '../../../src/provider/clock.js'
 
 const MINUTE = 60_000

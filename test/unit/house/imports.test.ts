@@ -69,6 +69,19 @@ describe('the direction of imports', () => {
     expect(lost).toEqual([])
   })
 
+  it('of control planes and of the reading of proxies meets in sink.ts alone, in Envoy', () => {
+    const room = (file: string): string | undefined =>
+      /^src\/adapters\/envoy\/(\w+)\//.exec(file)?.[1]
+    const planes = ['sources', 'grpc']
+    const proxies = ['session', 'read', 'change']
+    const across = [...graph].flatMap(([file, imports]) => {
+      const from = room(file) ?? ''
+      const others = planes.includes(from) ? proxies : proxies.includes(from) ? planes : []
+      return imports.flatMap(({ to }) => (others.includes(room(to) ?? '') ? [to] : []))
+    })
+    expect([...new Set(across)]).toEqual(['src/adapters/envoy/sources/sink.ts'])
+  })
+
   it('has no circle', () => {
     expect(findCycle()).toBeUndefined()
   })

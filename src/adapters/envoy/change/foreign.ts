@@ -1,6 +1,6 @@
 import type { CallContext, Change, ChangeResult } from '../../../provider/contract.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import { notOurs } from '../sources/observed-endpoints.js'
+import { quote } from '../../../provider/quote.js'
 import { refusal } from '../../../kit/errors.js'
 
 /**
@@ -15,8 +15,8 @@ export function refuseChanges(
   return changes.map((change, i) => {
     const { ref, kind } = change
     const isSo = kind === 'hold' && change.to === 'drain' && isDrained(change)
-    const { message } = notOurs(formatRef(ref))
-    const error = refusal('UNSUPPORTED', message, { provider: 'envoy', ref }, false)
+    const words = `${quote(formatRef(ref))}: observedEndpoints() only looks, another control plane owns the endpoints: drain there and watch() here, or hand its own way over with callbackEndpoints()`
+    const error = refusal('UNSUPPORTED', words, { provider: 'envoy', ref }, false)
     const result: ChangeResult = isSo
       ? { ref, status: 'unchanged' }
       : { ref, status: 'rejected', error }

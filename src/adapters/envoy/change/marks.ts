@@ -2,7 +2,7 @@ import { isDrainableError } from '../../../provider/error.js'
 import type { Assignment } from '../codec/assignment.js'
 import { NotPublished, Superseded } from '../sources/sink.js'
 import type { EdsStatus } from '../codec/status.js'
-import type { EndpointStore } from '../sources/store.js'
+import type { EndpointStore } from '../session/store.js'
 
 /** Endpoints that we marked UNHEALTHY so that they can leave, with their statuses before. */
 export type Marks = Map<string, EdsStatus | undefined>

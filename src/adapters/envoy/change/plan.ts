@@ -15,7 +15,7 @@ import type { ProxyView } from '../session/roster.js'
 import type { MemberReader } from '../read/read.js'
 import type { Wanted } from '../read/wanted.js'
 import { toAdminState, toEdsStatus, type EdsStatus } from '../codec/status.js'
-import type { EndpointStore } from '../sources/store.js'
+import type { EndpointStore } from '../session/store.js'
 
 /** One change with the member it means. */
 export interface WantedChange extends Wanted {

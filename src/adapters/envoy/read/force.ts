@@ -3,7 +3,7 @@ import type { Endpoint } from '../codec/assignment.js'
 import type { EdsStatus } from '../codec/status.js'
 import type { ProxyView } from '../session/roster.js'
 import type { EndpointSink } from '../sources/sink.js'
-import type { EndpointStore } from '../sources/store.js'
+import type { EndpointStore } from '../session/store.js'
 import { rowsOf } from './hosts.js'
 import { PanicView } from './panic-view.js'
 

@@ -4,6 +4,7 @@ import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { JsonObject } from '../../../kit/json.js'
 import { AdminClient, type AdminLink } from './admin-client.js'
+import { Aggregates, type Above } from './aggregates.js'
 import { ClustersTextDecoder } from '../codec/clusters-text.js'
 import {
   parseAge,
@@ -12,14 +13,7 @@ import {
   type ClusterRows,
   type ServerInfo,
 } from '../codec/admin.js'
-import {
-  adoptable,
-  namedClusters,
-  parseBootStamp,
-  parseEndpointsDump,
-  statName,
-  type Aggregate,
-} from '../codec/config-dump.js'
+import { adoptable, parseBootStamp, parseEndpointsDump, statName } from '../codec/config-dump.js'
 import type { StatsMatcher } from '../codec/stats-matcher.js'
 import {
   decoded,
@@ -63,13 +57,6 @@ export interface ProxyReading {
   readonly previous: Previous | undefined
 }
 
-/** How requests come to a cluster that is a part of aggregates. */
-export interface Above {
-  readonly aggregates: readonly Aggregate[]
-  /** A route or a listener may name it too. */
-  readonly isNamed: boolean
-}
-
 /** Who is looked for. */
 export interface Sought {
   readonly service: string
@@ -106,17 +93,14 @@ export class Proxy {
   #parent: Parent | undefined
   #proved = new ProvedClusters()
   #gone = new GoneClusters()
-  /** Clusters of aggregates, and whether anything else names them. */
-  #named: { readonly at: number; readonly of: ReadonlyMap<string, boolean> } = {
-    at: -Infinity,
-    of: new Map(),
-  }
+  readonly #aggregates: Aggregates
   #start: { low: number; high: number; name: string } | undefined
 
   constructor(address: string, now: () => number) {
     this.#client = new AdminClient(address)
     this.name = this.#client.name
     this.#now = now
+    this.#aggregates = new Aggregates(this.name, now)
   }
 
   /** What the last look showed; undefined before the first. */
@@ -194,7 +178,7 @@ export class Proxy {
     const fed = clustersOf(facts, services)
     const sampledAt = clock.now()
     const askedAt = this.#now()
-    const above = await this.#above(facts, fed ?? [], link)
+    const above = await this.#aggregates.above(facts, fed ?? [], link)
     const parts = [...above.values()].flatMap(({ aggregates }) =>
       aggregates.flatMap((a) => a.parts),
     )
@@ -224,32 +208,6 @@ export class Proxy {
     const gone = this.#gone.seen(meant, wanted, missing, stats, namesOf, at)
     const rows = { clusters: wanted, beside, above }
     return { sampledAt, at, incarnation, ...rows, stats, unlisted, gone, previous }
-  }
-
-  /** Which of the clusters are parts of aggregates, and whether anything else sends requests to them. */
-  async #above(
-    { others }: ProxyFacts,
-    clusters: readonly string[],
-    link: AdminLink,
-  ): Promise<ReadonlyMap<string, Above>> {
-    const found = clusters.flatMap((cluster) => {
-      const aggregates = others.filter(({ parts }) => parts.includes(cluster))
-      return aggregates.length === 0 ? [] : [{ cluster, aggregates }]
-    })
-    if (found.length === 0) return new Map()
-    const names = found.map(({ cluster }) => cluster)
-    if (
-      this.#now() - this.#named.at > CONFIG_AGE ||
-      !names.every((one) => this.#named.of.has(one))
-    ) {
-      const text = await link.allowed('/config_dump')
-      const named = text === undefined ? new Set(names) : namedClusters(text, names, this.name)
-      this.#named = { at: this.#now(), of: new Map(names.map((one) => [one, named.has(one)])) }
-    }
-    const isNamed = (cluster: string): boolean => this.#named.of.get(cluster) !== false
-    return new Map(
-      found.map(({ cluster, aggregates }) => [cluster, { aggregates, isNamed: isNamed(cluster) }]),
-    )
   }
 
   async #unlisted(

@@ -1,7 +1,6 @@
 import * as z from 'zod'
 import { DrainableError } from '../../../provider/error.js'
 import { parseOptions } from '../../../provider/options.js'
-import { quote } from '../../../provider/quote.js'
 import { AssignmentProblem } from '../codec/assignment.js'
 import { JsonAssignment } from '../codec/json.js'
 import { union } from '../codec/union.js'
@@ -72,7 +71,10 @@ class ObservedEndpoints implements EndpointSink {
   }
 
   publish(): Promise<Published> {
-    return Promise.reject(notOurs('the endpoint sets'))
+    const words = 'observedEndpoints() only looks, another control plane owns the endpoints'
+    return Promise.reject(
+      new DrainableError('UNSUPPORTED', words, { provider: 'envoy', retryable: false }),
+    )
   }
 
   close(): Promise<void> {
@@ -90,13 +92,4 @@ class ObservedEndpoints implements EndpointSink {
       }
     })
   }
-}
-
-/** The refusal of every change of what belongs to another control plane. */
-export function notOurs(what: string): DrainableError {
-  return new DrainableError(
-    'UNSUPPORTED',
-    `${quote(what)}: observedEndpoints() only looks, another control plane owns the endpoints: drain there and watch() here, or hand its own way over with callbackEndpoints()`,
-    { provider: 'envoy', retryable: false },
-  )
 }

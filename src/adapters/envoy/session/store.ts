@@ -1,6 +1,6 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Assignment, Endpoint } from '../codec/assignment.js'
-import type { EndpointSink, Published, SinkHost } from './sink.js'
+import type { EndpointSink, Published, SinkHost } from '../sources/sink.js'
 
 /** One publication, for comparing what a proxy says it has. */
 interface Publication {
