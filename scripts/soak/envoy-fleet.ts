@@ -1,16 +1,30 @@
 import { engines } from '../../test/support/engines.ts'
+import type { FleetSink } from '../../test/support/envoy/fleet-child.ts'
 import { startFleet } from '../../test/support/envoy/fleet-kills.ts'
 
+const SINKS: readonly FleetSink[] = ['grpc', 'rest', 'file', 'callback']
+
 /**
- * Kills the controller of a fleet of the newest Envoy at every point, with proxies that go on and with new ones.
+ * Kills the controller of a fleet of the newest Envoy at every point, by every sink, with proxies that go on and with new
+ * ones.
  *
+ * @param only - one of the sinks; empty: all
  * @returns whether no member that was said idle saw a request, and each drain came to its end
  */
-export async function killFleet(say: (line: string) => void): Promise<boolean> {
+export async function killFleet(only: string, say: (line: string) => void): Promise<boolean> {
+  let isWhole = true
+  for (const sink of SINKS) {
+    if (only !== '' && only !== sink) continue
+    isWhole = (await killBy(sink, say)) && isWhole
+  }
+  return isWhole
+}
+
+async function killBy(sink: FleetSink, say: (line: string) => void): Promise<boolean> {
   const engine = engines('envoy').at(-1)
   if (engine === undefined) throw new Error('no Envoy is installed')
   const startedAt = performance.now()
-  await using fleet = await startFleet(engine.path, 3)
+  await using fleet = await startFleet(engine.path, 3, sink)
   const whole = await fleet.play(0)
   let kills = 0
   let broken = whole.faults.length
@@ -26,6 +40,6 @@ export async function killFleet(say: (line: string) => void): Promise<boolean> {
     }
   }
   const took = ((performance.now() - startedAt) / 1_000).toFixed(1)
-  say(`Envoy ${engine.version}: ${kills} kills in ${took} s; ${broken} stories broken`)
+  say(`Envoy ${engine.version}, ${sink}: ${kills} kills in ${took} s; ${broken} stories broken`)
   return broken === 0
 }

@@ -11,7 +11,7 @@
  *     npm run soak -- haproxy [--runs 1000] [--seed 1] [--only roll]
  *     npm run soak -- envoy [--runs 1000] [--seed 1]
  *     npm run soak -- envoy-shapes [--runs 1000] [--seed 1]
- *     npm run soak -- envoy-fleet
+ *     npm run soak -- envoy-fleet [--only rest]
  *     npm run soak -- envoy-crowd
  *
  * `model` plays scenarios (`test/model`) over the public verbs; one seed is one story. It prints progress,
@@ -128,7 +128,7 @@ else if (what === 'search' && Number.isInteger(depth)) {
 } else if (what === 'envoy-shapes' && Number.isInteger(runs)) {
   if (!(await drainAll('envoy', drainShapes, { seed, runs }, say))) process.exitCode = 1
 } else if (what === 'envoy-fleet') {
-  if (!(await killFleet(say))) process.exitCode = 1
+  if (!(await killFleet(values.only, say))) process.exitCode = 1
 } else if (what === 'envoy-crowd') {
   if (!(await drainCrowds(say))) process.exitCode = 1
 } else {
@@ -142,7 +142,7 @@ else if (what === 'search' && Number.isInteger(depth)) {
   say('       npm run soak -- haproxy [--runs 1000] [--seed 1] [--only drains|reloads|pauses|roll]')
   say('       npm run soak -- envoy [--runs 1000] [--seed 1]')
   say('       npm run soak -- envoy-shapes [--runs 1000] [--seed 1]')
-  say('       npm run soak -- envoy-fleet')
+  say('       npm run soak -- envoy-fleet [--only grpc|rest|file|callback]')
   say('       npm run soak -- envoy-crowd')
   process.exitCode = 2
 }

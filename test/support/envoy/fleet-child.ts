@@ -15,15 +15,23 @@ import {
   type MemberRef,
   type TicketStore,
 } from 'drainable'
-import { envoy } from 'drainable/envoy'
+import { callbackEndpoints, envoy, fileEndpoints, restEndpoints } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
+import { readFile } from 'node:fs/promises'
 import { systemClock } from '../../../src/provider/clock.js'
+import { writeEds } from './sets.js'
 
 /** The number of a point (0: none), or the label of the first one that has it. */
 export type KillAt = number | string
 
+/** How the sets reach the proxies. `callback`: a control plane that is not ours writes the file that they watch. */
+export type FleetSink = 'grpc' | 'rest' | 'file' | 'callback'
+
 export interface FleetChildOptions {
+  readonly sink: FleetSink
   readonly port: number
+  /** That the proxies watch, with a file or a callback. */
+  readonly file: string
   readonly admin: readonly string[]
   readonly tickets: string
   readonly sets: readonly unknown[]
@@ -32,7 +40,9 @@ export interface FleetChildOptions {
 }
 
 const {
+  sink: kind,
   port,
+  file,
   admin,
   tickets: folder,
   sets,
@@ -60,10 +70,25 @@ const tickets: TicketStore = {
   set: (key, value) => around('a write', () => files.set(key, value)),
   delete: (key) => around('a delete', () => files.delete(key)),
 }
-const sink = grpcEndpoints({
-  port,
-  initial: { adopt: true, else: sets, held: (instance) => heldMembers(files, { instance }) },
-})
+const initial = {
+  adopt: true,
+  else: sets,
+  held: (instance: string) => heldMembers(files, { instance }),
+} as const
+const served = kind === 'grpc' ? grpcEndpoints({ port, initial }) : restEndpoints({ port, initial })
+const sink =
+  kind === 'file'
+    ? fileEndpoints({ cluster: 'web', path: file })
+    : kind === 'callback'
+      ? callbackEndpoints({
+          load: async () => JSON.parse(await readFile(file, 'utf8')) as unknown,
+          publish: (set) => write([set]),
+        })
+      : served
+
+async function write(written: readonly unknown[]): Promise<void> {
+  await writeEds(file, written, String(performance.now()))
+}
 const publish = sink.publish.bind(sink)
 sink.publish = (...args) => around('a publication', () => publish(...args))
 await using lb = envoy({ endpoints: sink, admin })
@@ -89,8 +114,12 @@ for (const drained of drains) {
 process.stdout.write('done\n')
 await new Promise((resolve) => process.stdin.once('data', resolve))
 // The next story begins with everybody ready.
-await sink.set(sets)
-while (sink.receipts?.('web').some(({ state }) => state !== 'acked') !== false) {
+if (sink === served) await served.set(sets)
+else await write(sets)
+for (;;) {
+  const { readings: now } = await lb.observe([ref], { signal, clock: systemClock })
+  const [one] = now
+  if (one?.present === true && one.own === 'ready' && one.scopes.every((at) => at.inForce)) break
   await new Promise((resolve) => setTimeout(resolve, 10))
 }
 process.stdout.write('ready\n')

@@ -4,10 +4,11 @@ import { fileURLToPath } from 'node:url'
 import { freePort } from '../haproxy.js'
 import { until } from '../wait.js'
 import { startBackend, type Backend } from './backend.js'
+import type { EdsSource } from './bootstrap.js'
 import { ask, startTraffic } from './client.js'
-import type { FleetChildOptions, KillAt } from './fleet-child.js'
+import type { FleetChildOptions, FleetSink, KillAt } from './fleet-child.js'
 import { startEnvoy, workDir, type RunningEnvoy } from './proxy.js'
-import { setOf } from './sets.js'
+import { setOf, writeEds } from './sets.js'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const CHILD = fileURLToPath(new URL('fleet-child.ts', import.meta.url))
@@ -35,17 +36,28 @@ export interface Fleet extends AsyncDisposable {
   play(killAt: KillAt, isFresh?: boolean): Promise<FleetStory>
 }
 
-export async function startFleet(path: string, count = 2): Promise<Fleet> {
+export async function startFleet(
+  path: string,
+  count = 2,
+  sink: FleetSink = 'grpc',
+): Promise<Fleet> {
   const dir = await workDir()
   const backends = await Promise.all(Array.from({ length: 3 }, startBackend))
   const [a] = backends
   if (a === undefined) throw new Error('no server')
   const port = await freePort()
+  const file = `${dir.path}/web.json`
+  const sets = [setOf(backends.map((backend) => backend.port))]
+  await writeEds(file, sets)
+  const edsOf = (i: number): EdsSource => {
+    if (sink === 'grpc') return { grpc: port, delta: i % 2 === 1 }
+    return sink === 'rest' ? { rest: port } : { file }
+  }
   const proxies = await Promise.all(
     Array.from({ length: count }, (_, i) =>
       startEnvoy({
         path,
-        eds: { grpc: port, delta: i % 2 === 1 },
+        eds: edsOf(i),
         id: `envoy-${i + 1}`,
         reconnect: '0.5s',
       }),
@@ -57,9 +69,11 @@ export async function startFleet(path: string, count = 2): Promise<Fleet> {
     for (const backend of backends) backend.releaseOne()
   }, WORK)
   const options = {
+    sink,
     port,
+    file,
     admin: proxies.map(({ admin }) => admin),
-    sets: [setOf(backends.map((backend) => backend.port))],
+    sets,
     ref: { pool: 'web', member: a.member },
   }
   let stories = 0
