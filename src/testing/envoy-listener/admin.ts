@@ -42,16 +42,26 @@ export function answerAdmin(
     case '/drain_listeners':
     case '/quitquitquit':
       return method === 'POST'
-        ? command(url.pathname, process)
+        ? command(url, settings, process)
         : { status: 405, text: `Method ${method} not allowed, POST required.` }
     default:
       return { status: 404, text: 'invalid path. admin commands are:\n' }
   }
 }
 
-function command(path: string, process: Process): AdminReply {
+function command(
+  { pathname: path, searchParams: query }: URL,
+  { drainTime }: Settings,
+  process: Process,
+): AdminReply {
   if (path.startsWith('/healthcheck/')) process.setFailing(path.endsWith('/fail'))
-  else if (path === '/drain_listeners') process.draining = true
+  else if (path === '/drain_listeners') {
+    const isGraceful = query.has('graceful')
+    const wait = query.has('skip_exit') ? Infinity : isGraceful ? drainTime : 0
+    if (query.has('skip_exit') && !isGraceful)
+      return { status: 400, text: 'skip_exit requires graceful\n' }
+    process.closesAt ??= performance.now() + wait
+  }
   return { status: 200, text: 'OK\n', quits: path === '/quitquitquit' }
 }
 
@@ -96,6 +106,7 @@ function stats({ hiddenStats }: Settings, process: Process, filter: string | nul
     'listener.0.0.0.0_9000.downstream_cx_total': begun.tcp,
     'listener.0.0.0.0_9000.downstream_pre_cx_active': 0,
     'listener.admin.downstream_cx_active': 1,
+    'listener_manager.listener_stopped': process.closed ? 2 : 0,
     'listener_manager.total_listeners_active': 2,
     'listener_manager.total_listeners_draining': 0,
     'server.parent_connections': merged?.connections ?? 0,

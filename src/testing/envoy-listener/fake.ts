@@ -92,7 +92,7 @@ class Fake implements EnvoyListenerFake {
   }
 
   get told(): { readonly drain: boolean; readonly quit: boolean } {
-    return { drain: this.#process.draining, quit: this.#quit }
+    return { drain: this.#process.closesAt !== undefined, quit: this.#quit }
   }
 
   get sockets(): number {

@@ -21,6 +21,8 @@ export interface FakeOptions {
   readonly allowPaths?: readonly string[]
   /** What `stats_matcher` keeps from being shown: patterns of names. @default none */
   readonly hiddenStats?: readonly RegExp[]
+  /** `--drain-time-s`, in ms: how long after `/drain_listeners?graceful` its listeners close. @default 600000 */
+  readonly drainTime?: number
   /** `--parent-shutdown-time-s`, in ms. @default 900000 */
   readonly parentShutdown?: number
   /** `stats_flush_interval`, ms: how old the figures of the process before a hot restart are. @default 5000 */
@@ -42,6 +44,7 @@ const schema = z.strictObject({
   checkInterval: ms.default(20),
   allowPaths: z.array(z.string()).exactOptional(),
   hiddenStats: z.array(z.instanceof(RegExp)).default([]),
+  drainTime: ms.default(600_000),
   parentShutdown: ms.default(900_000),
   statsFlush: ms.default(5_000),
 })

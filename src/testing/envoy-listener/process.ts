@@ -13,7 +13,8 @@ export class Process {
   readonly bootAt: Date
   readonly begun = { requests: 0, connections: 0, tcp: 0 }
   failing = false
-  draining = false
+  /** When its listeners close, or have; undefined: they were not told to. */
+  closesAt: number | undefined
   /** Requests in flight, idle connections of HTTP, connections of the TCP proxy, clients that do not read. */
   readonly open = { requests: 0, upgrades: 0, idle: 0, tcp: 0, slow: 0 }
   readonly #settings: Settings
@@ -43,6 +44,11 @@ export class Process {
   /** Another one takes over. */
   succeed(child: Process): void {
     this.#child = child
+  }
+
+  /** Whether its listeners are closed: it accepts no connection any more. */
+  get closed(): boolean {
+    return this.closesAt !== undefined && performance.now() >= this.closesAt
   }
 
   /** Milliseconds since it started. */
@@ -94,6 +100,7 @@ export class Process {
 
   /** Something begins; the returned function ends it, once. */
   begin(what: 'requests' | 'idle' | 'tcp' | 'slow', upgrade = false): () => void {
+    if (this.closed) throw new Error('connect ECONNREFUSED: the listeners of the fake are closed')
     this.open[what] += 1
     if (upgrade) this.open.upgrades += 1
     if (what === 'requests' || what === 'slow') this.begun.requests += 1
@@ -119,7 +126,8 @@ export class Process {
     if (checkInterval > 0) {
       const due = Math.floor((performance.now() - this.#checkedAt) / checkInterval)
       this.#checkedAt += due * checkInterval
-      this.#checks[this.failing ? 'failed' : 'passed'] += due
+      // Through closed listeners no check comes.
+      if (!this.closed) this.#checks[this.failing ? 'failed' : 'passed'] += due
     }
   }
 }

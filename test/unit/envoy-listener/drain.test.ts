@@ -297,3 +297,60 @@ function later(end: () => void): () => Promise<void> {
     return Promise.resolve()
   }
 }
+
+describe('closed listeners', () => {
+  test('are waited for no failed check, and no client behind them is a seal', async () => {
+    await using fake = await startFake({ checkInterval: 0, drainTime: 0 })
+    await using lb = envoyListener({ admin: fake.url, noticed: { checks: 3 } })
+    const client = fake.connect('idle')
+    await lb.drainListeners()
+    const first = await drain(lb, TARGET, POLICY)
+    expect(first.members[0]).toMatchObject({ verifiedIdle: true, sealed: false })
+    client()
+    const second = await drain(lb, TARGET, POLICY)
+    expect(second.members[0]).toMatchObject({ verifiedIdle: true, sealed: true })
+    expect(() => fake.connect('tcp')).toThrow('ECONNREFUSED')
+  })
+
+  test('of a parent say nothing of its child', async () => {
+    await using fake = await startFake({ checkInterval: 0, drainTime: 0 })
+    await using lb = envoyListener({ admin: fake.url, noticed: { checks: 3 } })
+    await lb.drainListeners()
+    fake.hotRestart()
+    const run = startDrain(lb, TARGET, POLICY)
+    await expect
+      .poll(() =>
+        run
+          .why()
+          .map(({ text }) => text)
+          .join(),
+      )
+      .toContain('0 of 3 failed health checks')
+    await run.close()
+  })
+})
+
+describe('failAfter', () => {
+  test('is the least that a drain takes', async () => {
+    await using fake = await startFake()
+    await using lb = envoyListener({ admin: fake.url, failAfter: '60s' })
+    await expect(drain(lb, TARGET, { ...POLICY, timeout: '30s' })).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+    })
+    expect(fake.failing).toBe(false)
+  })
+
+  test('given up in its time changes nothing', async () => {
+    await using fake = await startFake()
+    await using lb = envoyListener({ admin: fake.url, failAfter: '20s' })
+    const abort = new AbortController()
+    const run = startDrain(lb, TARGET, { ...POLICY, timeout: '60s', signal: abort.signal })
+    const isAsked = () => fake.requests.some(({ line }) => line.startsWith('GET /healthcheck/ok'))
+    await expect.poll(isAsked).toBe(true)
+    abort.abort()
+    await run.done.catch(() => undefined)
+    expect(fake.failing).toBe(false)
+    expect(posts(fake)).toEqual([])
+    await run.close()
+  })
+})

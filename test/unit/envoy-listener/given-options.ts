@@ -5,7 +5,7 @@ export const given: readonly GivenOptions[] = [
   [
     'envoyListener',
     { admin: 'http://127.0.0.1:1' },
-    ['pool', 'noticed', 'probe', 'ignore'],
+    ['pool', 'noticed', 'failAfter', 'probe', 'ignore'],
     envoyListener,
   ],
 ]
