@@ -91,6 +91,7 @@ describe.each(engines('envoy'))('an aggregate cluster of Envoy $version', ({ pat
     await using stage = await stageOf(path)
     const { a, b, proxy, lb, ref } = stage
     expect((await ask(proxy.http)).port).toBe(a.port)
+    await expect(drain(lb, ref, { timeout: '15s' })).rejects.toThrow(/its work then goes elsewhere/)
     const report = await drain(lb, ref, POLICY)
     expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
     for (let i = 0; i < 10; i += 1) expect((await ask(proxy.http)).port).toBe(b.port)

@@ -94,8 +94,8 @@ sink.publish = (...args) => around('a publication', () => publish(...args))
 await using lb = envoy({ endpoints: sink, admin })
 
 const orphans = await findOrphans(files, lb)
-const signal = AbortSignal.timeout(30_000)
-const { readings } = await lb.observe([ref], { signal, clock: systemClock })
+const look = () => lb.observe([ref], { signal: AbortSignal.timeout(30_000), clock: systemClock })
+const { readings } = await look()
 const drains: Drain[] = orphans.map(({ ticket }) => resumeDrain(lb, ticket, { tickets }))
 if (drains.length === 0 && readings[0]?.present === true) {
   drains.push(startDrain(lb, ref, { timeout: '60s', until: 'removed', tickets, id: 'drain-1' }))
@@ -117,8 +117,7 @@ await new Promise((resolve) => process.stdin.once('data', resolve))
 if (sink === served) await served.set(sets)
 else await write(sets)
 for (;;) {
-  const { readings: now } = await lb.observe([ref], { signal, clock: systemClock })
-  const [one] = now
+  const [one] = (await look()).readings
   if (one?.present === true && one.own === 'ready' && one.scopes.every((at) => at.inForce)) break
   await new Promise((resolve) => setTimeout(resolve, 10))
 }

@@ -71,11 +71,6 @@ export function parseClusters(
   }
 }
 
-/** The clusters that are fed by EDS. */
-export function parseClusterConfigs(text: string, from = NOBODY): ClusterConfig[] {
-  return parseClusters(text, from).eds
-}
-
 function toOtherCluster(cluster: JsonValue): OtherCluster {
   const custom = cluster.at('cluster_type')
   const parts = custom.at('typed_config').at('clusters').list()

@@ -99,13 +99,17 @@ export function downMembers(views: readonly ProxyView[], service: string): Reado
   return down
 }
 
-export function whenNone(
-  set: Assignment,
-  configs: readonly ClusterConfig[],
-): PoolReading['whenNone'] {
-  if (configs.length === 0) return 'unknown'
+/** What becomes of requests where no endpoint of a set serves: the same in all clusters that it feeds, or it is not known. */
+export function whenNone(views: readonly ProxyView[], service: string): PoolReading['whenNone'] {
   const kinds = new Set(
-    configs.map((config) => (config.panicThreshold === 0 || config.failOnPanic ? 'refuse' : 'all')),
+    views.flatMap(({ proxy, reading }) =>
+      [...(proxy?.facts?.configs?.values() ?? [])]
+        .filter((config) => config.service === service)
+        .map(({ cluster, panicThreshold, failOnPanic }) => {
+          if (reading?.above.get(cluster)?.isNamed === false) return 'spill'
+          return panicThreshold === 0 || failOnPanic ? 'refuse' : 'all'
+        }),
+    ),
   )
   const [only] = kinds
   return kinds.size === 1 && only !== undefined ? only : 'unknown'

@@ -132,7 +132,7 @@ export class MemberReader {
       pool,
       serving: serving.length,
       total: set.endpoints.length,
-      whenNone: whenNone(set, this.configs(views, service)),
+      whenNone: whenNone(views, service),
     }
   }
 

@@ -10,7 +10,7 @@ import {
 import {
   adoptable,
   parseBootStamp,
-  parseClusterConfigs,
+  parseClusters,
 } from '../../../../src/adapters/envoy/codec/config-dump.js'
 import { JsonAssignment } from '../../../../src/adapters/envoy/codec/json.js'
 import type { JsonObject } from '../../../../src/kit/json.js'
@@ -182,7 +182,7 @@ describe('versions and settings', () => {
     const text = JSON.stringify({
       configs: configs.map((cluster) => ({ cluster, last_updated: '2026-01-01T00:00:00.123Z' })),
     })
-    expect(parseClusterConfigs(text)).toMatchObject([
+    expect(parseClusters(text).eds).toMatchObject([
       {
         cluster: 'web',
         service: 'svc',
@@ -215,7 +215,7 @@ describe('versions and settings', () => {
   ])('reads whom sessions come back to: %j, %j', (statuses, more, returningAs, unhealthy) => {
     const common_lb_config = { override_host_status: { statuses } }
     const cluster = { name: 'web', type: 'EDS', common_lb_config, ...more }
-    const [config] = parseClusterConfigs(JSON.stringify({ configs: [{ cluster }] }))
+    const [config] = parseClusters(JSON.stringify({ configs: [{ cluster }] })).eds
     expect(config?.returningAs).toBe(returningAs)
     expect(config?.stickyWhileUnhealthy).toBe(unhealthy)
   })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { ClustersTextDecoder } from '../../../../src/adapters/envoy/codec/clusters-text.js'
-import { parseClusterConfigs } from '../../../../src/adapters/envoy/codec/config-dump.js'
+import { parseClusters } from '../../../../src/adapters/envoy/codec/config-dump.js'
 import { damagedLines, holds } from '../../../support/mutations.js'
 
 const fixture = (name: string): string =>
@@ -47,7 +47,7 @@ describe('a damaged reply of an admin API', () => {
     })
     holds(
       configs,
-      (text) => parseClusterConfigs(text),
+      (text) => parseClusters(text).eds,
       ([before], after, text) => {
         if (!text.includes('"type":"EDS"') || !text.includes('"configs":[{')) return
         expect(after[0]?.cluster).toBe('web')

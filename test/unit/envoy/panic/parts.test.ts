@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { callbackEndpoints, envoy, type EnvoyOptions } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { startFake, type FakeOptions } from 'drainable/testing/envoy'
-import { parseClusterConfigs } from '../../../../src/adapters/envoy/codec/config-dump.js'
+import { parseClusters } from '../../../../src/adapters/envoy/codec/config-dump.js'
 import { JsonAssignment } from '../../../../src/adapters/envoy/codec/json.js'
 import { subsetsOf } from '../../../../src/adapters/envoy/read/subsets.js'
 import { systemClock } from '../../../../src/provider/clock.js'
@@ -170,7 +170,7 @@ describe('subsets by their rules', () => {
     const [plain, nested] = [
       { lb_subset_config: { subset_selectors: [{ keys: ['v'], fallback_keys_subset: ['w'] }] } },
       { load_balancing_policy: policy },
-    ].map((more) => parseClusterConfigs(JSON.stringify({ configs: [cluster(more)] }))[0])
+    ].map((more) => parseClusters(JSON.stringify({ configs: [cluster(more)] })).eds[0])
     expect(plain?.subsets?.selectors).toEqual([['v'], ['w']])
     expect(nested?.subsets?.selectors).toEqual([['z']])
   })

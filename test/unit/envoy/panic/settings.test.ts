@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { runtimeThreshold } from '../../../../src/adapters/envoy/codec/admin.js'
 import { ClustersTextDecoder } from '../../../../src/adapters/envoy/codec/clusters-text.js'
-import { parseClusterConfigs } from '../../../../src/adapters/envoy/codec/config-dump.js'
+import { parseClusters } from '../../../../src/adapters/envoy/codec/config-dump.js'
 import { JsonAssignment } from '../../../../src/adapters/envoy/codec/json.js'
 import { WireAssignment } from '../../../../src/adapters/envoy/grpc/wire-assignment.js'
 
 const configOf = (cluster: object) =>
-  parseClusterConfigs(
+  parseClusters(
     JSON.stringify({ configs: [{ cluster: { name: 'web', type: 'EDS', ...cluster } }] }),
-  )[0]
+  ).eds[0]
 
 describe('the settings for a panic', () => {
   test.each([
