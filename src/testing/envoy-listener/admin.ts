@@ -106,7 +106,8 @@ function stats({ hiddenStats }: Settings, process: Process, filter: string | nul
     'listener.0.0.0.0_9000.downstream_cx_total': begun.tcp,
     'listener.0.0.0.0_9000.downstream_pre_cx_active': 0,
     'listener.admin.downstream_cx_active': 1,
-    'listener_manager.listener_stopped': process.closed ? 2 : 0,
+    // A child adds what its parent counted, and a parent has closed its own.
+    'listener_manager.listener_stopped': process.closed || merged !== undefined ? 2 : 0,
     'listener_manager.total_listeners_active': 2,
     'listener_manager.total_listeners_draining': 0,
     'server.parent_connections': merged?.connections ?? 0,
