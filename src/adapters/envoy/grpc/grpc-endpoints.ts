@@ -3,14 +3,12 @@ import { setImmediate as breathe } from 'node:timers/promises'
 import { systemClock } from '../../../provider/clock.js'
 import { DrainableError } from '../../../provider/error.js'
 import { AssignmentProblem, type Assignment } from '../codec/assignment.js'
-import { adoptInBackground } from '../sources/background-adoption.js'
-import { listeningAt } from '../sources/listening-at.js'
 import type { JsonObject } from '../../../kit/json.js'
 import { JsonAssignment } from '../codec/json.js'
 import type { Initial } from '../sources/initial.js'
 import { ReceiptBook, type NodeReceipt } from '../sources/receipts.js'
 import type { ServedEndpoints } from '../sources/rest-endpoints.js'
-import { ServedSets } from '../sources/served-sets.js'
+import { listeningAt, ServedSets } from '../sources/served-sets.js'
 import { checkSets } from '../codec/sets.js'
 import type { Published, SinkHost } from '../sources/sink.js'
 import { LoadBook } from './load-book.js'
@@ -158,7 +156,7 @@ export class GrpcEndpoints implements ServedEndpoints {
       'grpcEndpoints()',
     )
     if (this.#closing.signal.aborted) await this.close()
-    void adoptInBackground(this.#sets, host, this.#closing.signal)
+    void this.#sets.adoptInBackground(host, this.#closing.signal)
   }
 
   /** To every stream, one after another: a large set for a large fleet must not stop everything else. */

@@ -4,16 +4,14 @@ import { systemClock } from '../../../provider/clock.js'
 import { DrainableError } from '../../../provider/error.js'
 import { parseOptions } from '../../../provider/options.js'
 import { AssignmentProblem, type Assignment } from '../codec/assignment.js'
-import { adoptInBackground } from './background-adoption.js'
 import type { Version } from '../../../kit/version.js'
 import { isCount, isObject, type JsonObject } from '../../../kit/json.js'
 import { CLA_TYPE, JsonAssignment } from '../codec/json.js'
 import { initialOption, readInitial, type HeldMembers, type InitialEndpoints } from './initial.js'
 import { ReceiptBook, type NodeReceipt } from './receipts.js'
 import { MAX_POLLERS, Pollers } from './rest-pollers.js'
-import { listeningAt } from './listening-at.js'
 import { listenRest, type Answer, type RestServer } from './rest-server.js'
-import { ServedSets } from './served-sets.js'
+import { listeningAt, ServedSets } from './served-sets.js'
 import { checkSets, parseSets } from '../codec/sets.js'
 import type { EndpointSink, Published, SinkHost } from './sink.js'
 
@@ -106,7 +104,7 @@ class RestEndpoints implements ServedEndpoints {
 
   open(host: SinkHost): Promise<void> {
     this.#opening ??= this.#listen().then(() => {
-      void adoptInBackground(this.#sets, host, this.#closing.signal)
+      void this.#sets.adoptInBackground(host, this.#closing.signal)
     })
     return this.#opening
   }

@@ -1,4 +1,5 @@
 import { abortable } from '../../../provider/abort.js'
+import { pause, systemClock } from '../../../provider/clock.js'
 import type { MemberRef } from '../../../provider/contract.js'
 import type { JsonObject } from '../../../kit/json.js'
 import { canonicalMember } from '../codec/address.js'
@@ -10,6 +11,8 @@ import { Superseded, type Published, type Recovered, type SinkHost } from './sin
 /** An assignment whose edits are of its own kind. */
 type Edited<A> = { withStatus(edits: ReadonlyMap<string, EdsStatus>): A } & Assignment
 
+/** A failed adoption is tried again after this long, in milliseconds. */
+const AGAIN = 1_000
 const NOTHING: Recovered = { sets: [], draining: new Map(), services: new Map() }
 
 /** How the first sets come about. */
@@ -39,10 +42,6 @@ export class ServedSets<A extends Edited<A>> {
     this.#options = options
   }
 
-  get loaded(): boolean {
-    return this.#loaded
-  }
-
   get(cluster: string): (Published & { readonly set: A }) | undefined {
     return this.#sets.get(cluster)
   }
@@ -61,6 +60,18 @@ export class ServedSets<A extends Edited<A>> {
       this.#loading.catch(() => undefined)
     }
     await abortable(this.#loading, signal)
+  }
+
+  /** Adopts from the start on, until it is done: proxies that come up wait for their sets, whoever drains or not. */
+  async adoptInBackground(host: SinkHost, signal: AbortSignal): Promise<void> {
+    while (!this.#loaded && !signal.aborted) {
+      try {
+        await this.adopt(host, signal)
+      } catch {
+        // Who needs the sets gets the error from load(); here it is only tried again.
+        await pause(systemClock, AGAIN, signal).catch(() => undefined)
+      }
+    }
   }
 
   /** @throws Superseded where another set than `expected` stands */
@@ -153,4 +164,16 @@ function withHeld<A extends Edited<A>>(
       : [],
   )
   return edits.length === 0 ? set : set.withStatus(new Map(edits))
+}
+
+let ephemeral = 0
+
+/**
+ * The name of a server for proxies. With port 0 the system chooses a port for each: they are told apart by their order
+ * in this process, because drains of one name share their floor.
+ */
+export function listeningAt(kind: 'grpc' | 'rest', host: string, port: number): string {
+  if (port !== 0) return `${kind}:${host}:${port}`
+  ephemeral += 1
+  return `${kind}:${host}:0#${ephemeral}`
 }
