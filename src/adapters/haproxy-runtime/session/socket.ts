@@ -59,7 +59,7 @@ export function socketError(
     case 'ECONNREFUSED':
       return say(
         'UNREACHABLE',
-        `nothing listens there: HAProxy is not running, or this is not ${it}`,
+        `nothing listens there: HAProxy is not running, or finishes its work (SIGUSR1), or this is not ${it}`,
       )
     case 'EAGAIN':
       return say(
