@@ -10,6 +10,8 @@ interface Front extends AsyncDisposable {
   readonly address: { readonly host: string; readonly port: number }
   /** Ends every connection in good order, as a tunnel does that is restarted. */
   restart(): Promise<void>
+  /** Listens again, after its end. */
+  open(): Promise<void>
 }
 
 /** @param answer - what it says itself to a line; nothing: the line goes on */
@@ -39,8 +41,13 @@ async function before(to: unknown, answer: (line: string) => string | undefined)
       for (const socket of open) socket.end()
       await Promise.all(ends)
     },
+    async open() {
+      server.listen(port, '127.0.0.1')
+      await once(server, 'listening')
+    },
     async [Symbol.asyncDispose]() {
       for (const socket of open) socket.destroy()
+      if (!server.listening) return
       server.close()
       await once(server, 'close')
     },
@@ -140,6 +147,24 @@ test('a worker not listed by its master yet does not mean a wrong master', async
   )
   await using lb = haproxyRuntime({ socket: fake.socket, master: master.address })
   expect((await lb.observe([WEB1], context())).readings[0]).toMatchObject({ present: true })
+})
+
+// Seen on a loaded machine: more than a second.
+test('a master that re-executes itself for 4 s is waited for', async () => {
+  await using fake = await withMaster()
+  await using master = await before(fake.master, () => undefined)
+  await master[Symbol.asyncDispose]() // nothing listens
+  let now = 0
+  const clock = {
+    ...context().clock,
+    now: () => {
+      if ((now += 100) === 4_000) void master.open()
+      return now
+    },
+  }
+  await using lb = haproxyRuntime({ socket: fake.socket, master: master.address })
+  const { readings } = await lb.observe([WEB1], { ...context(), clock })
+  expect(readings[0]).toMatchObject({ present: true })
 })
 
 // A master executes itself again at a reload, which takes half a second: the worker's socket answers first.

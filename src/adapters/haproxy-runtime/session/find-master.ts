@@ -13,6 +13,8 @@ export const HAND_OVER = 1_000
 export const HAND_OVER_LOOK = 10
 /** A younger process can be unknown to its master, ms. */
 const YOUNG = 3_000
+/** A master that executes itself anew (at a start, at a reload) does not listen for up to this long, ms. */
+const EXECUTES = 5_000
 
 /** The process whose master is wanted. */
 interface Worker {
@@ -34,7 +36,7 @@ export async function findMaster(
   let failure: unknown
   let moved = false as boolean // set in a closure, which the compiler does not see
   const from = ctx.clock.now()
-  const found = await until(ctx, { every: HAND_OVER_LOOK, within: YOUNG }, async () => {
+  const found = await until(ctx, { every: HAND_OVER_LOOK, within: EXECUTES }, async () => {
     const patient = ctx.clock.now() - from < HAND_OVER
     failure = undefined
     try {
@@ -49,11 +51,10 @@ export async function findMaster(
       return moved || patient ? undefined : 'another'
     } catch (error) {
       if (ctx.signal.aborted || !isDrainableError(error)) throw error
-      // A master that re-executes itself (at a start, at a reload) does not listen for a moment.
       const refused = (error.cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED'
       failure = error
-      const passes = refused || error.code === 'CONNECTION_LOST'
-      return passes && patient ? undefined : 'failed'
+      // The stats socket has just answered, so HAProxy is there.
+      return refused || (error.code === 'CONNECTION_LOST' && patient) ? undefined : 'failed'
     }
   })
   if (typeof found === 'object') return found
