@@ -42,6 +42,7 @@ backend unresolved
   server s2 127.0.0.1:${port('s2')}
 ${web('agent', { s1: `agent-check agent-port ${port('agentcheck')} agent-inter 200` })}
 ${web('drained', { s1: `agent-check agent-port ${port('agentdrains')} agent-inter 200` })}
+${web('again', { s1: `agent-check agent-port ${port('agentagain')} agent-inter 200` })}
 ${web('alone', { s1: `agent-check agent-port ${port('agentalone')} agent-inter 200` })}`
       },
     })
@@ -183,6 +184,17 @@ ${web('alone', { s1: `agent-check agent-port ${port('agentalone')} agent-inter 2
     await ready(lb, ref, { timeout: '5s' })
     await until(async () => (await look(lb, 'drained')).own === 'drain', 'drained once more')
     await agent.stop()
+  })
+
+  // HAProxy does not tell what the agent said, nor when it asks it again.
+  it.concurrent('ready() says that an agent may drain the server again', async ({ expect }) => {
+    await using agent = await Agent.start(haproxy.port('agentagain'), 'drain')
+    await using lb = all.provider()
+    await until(async () => (await look(lb, 'again')).own === 'drain', 'drained by its agent')
+    const opened = await ready(lb, { pool: 'again', member: 's1' }, { timeout: '5s' })
+    await agent.stop()
+    const words = `its agent at 127.0.0.1:${haproxy.port('agentagain')} sets its state at each check`
+    expect(String(opened.members[0]?.hints)).toContain(words)
   })
 
   it.concurrent(

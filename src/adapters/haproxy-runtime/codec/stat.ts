@@ -33,8 +33,19 @@ export interface StatRow {
   /** `address:port`; empty at level user. */
   readonly address: string
   readonly check: CheckColumns | undefined
-  /** The last word of its agent, as HAProxy reports it; undefined if it has none. */
-  readonly agent: string | undefined
+  /** What HAProxy reports of its agent; undefined if it has none. */
+  readonly agent: AgentColumns | undefined
+}
+
+/** The agent of a server, as the row shows it. */
+export interface AgentColumns {
+  /** `via agent : up` or the like; empty if it said no word of health last. */
+  readonly said: string
+  /**
+   * Whether it was asked, and its last word was none of health: `ready`, `drain`, `maint` or a weight. Which one is not
+   * told (2.6, 3.0, 3.2 and 3.4).
+   */
+  readonly setsState: boolean
 }
 
 /** The health check of a server, as far as the row shows it (not in maintenance). */
@@ -143,7 +154,10 @@ function toRow(cells: readonly string[], { at, width }: Header): StatRow {
     if (counted) needed(name)
     return number(name)
   }
-  const agent = text('agent_status') === '' ? undefined : text('last_agt')
+  const agent =
+    text('agent_status') === ''
+      ? undefined
+      : { said: text('last_agt'), setsState: text('agent_status') === 'CHECKED' }
   const checked = text('check_rise') !== '' && text('check_status') !== ''
   return {
     pool: needed('pxname'),

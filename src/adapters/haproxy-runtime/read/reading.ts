@@ -289,18 +289,27 @@ export function toPools(sight: ProcessSight, balancer: string | undefined): Pool
  */
 function agentOf({ row, state }: Sight): string | undefined {
   if (row.agent === undefined) return undefined
-  const at = state.agent === undefined ? '' : ` at ${state.agent}`
-  const said =
-    row.agent === '' ? '' : `, which said '${row.agent.replace(/^via agent : /, '')}' last`
+  const at = atOf(state)
+  const { said: word } = row.agent
+  const said = word === '' ? '' : `, which said '${word.replace(/^via agent : /, '')}' last`
   return `its agent${at} (agent-check${said})`
 }
 
+function atOf({ agent }: Sight['state']): string {
+  return agent === undefined ? '' : ` at ${agent}`
+}
+
 function toHints(
-  { row, inherited }: Sight,
+  { row, state, inherited }: Sight,
   followers: readonly MemberRef[],
   strays: number,
 ): string[] {
   const hints: string[] = []
+  if (row.agent?.setsState === true) {
+    hints.push(
+      `its agent${atOf(state)} sets its state at each check (ready, drain, maint or a weight; HAProxy does not tell which): that can undo what is set here`,
+    )
+  }
   if (strays > 0) {
     hints.push(
       `${strays} in flight to its address ${strays === 1 ? 'belongs' : 'belong'} to a server that had this address before`,
