@@ -126,7 +126,7 @@ ${config((name) => this.port(name), this.dir)}
     const { engine, mode = 'master' } = this.#options
     const args = ['-f', join(this.dir, 'haproxy.cfg'), ...more]
     if (mode !== 'plain') args.push('-W')
-    if (mode === 'master') args.push('-S', `${this.master},level,admin`)
+    if (mode === 'master') args.push('-S', this.master)
     const child = spawn(engine.path, args, { stdio: ['ignore', 'pipe', 'pipe'] })
     const keep = (chunk: Buffer): void => {
       this.#log = (this.#log + chunk.toString()).slice(-4_000)
