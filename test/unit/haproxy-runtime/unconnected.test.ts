@@ -160,6 +160,7 @@ describe('streams without a connection', () => {
     ['connects to another server', line('web2', 5), 0],
     ['is with another server', line('web2', 8), 0],
     ['is over', '', 0],
+    ['waits for any server', line('<none>', 2), 0],
     ['is with this server, after its row was read', line('web1', 8), 1],
   ])('that left the queue of the backend: one %s in the next list', async (_, then, count) => {
     const unconnected = new Unconnected()
@@ -171,6 +172,22 @@ describe('streams without a connection', () => {
     await unconnected.note(servers, false, channel as unknown as Channel, context())
     expect(unconnected.of(WEB1, row)).toBe(count)
     expect(unconnected.mayHide(WEB1, row)).toBe(false)
+  })
+
+  // In a saturated backend there is one in each list; a pointer goes to the next stream.
+  test('that left the queue of the backend count if they are in each list', async () => {
+    const unconnected = new Unconnected()
+    const row = { active: 0, queued: 0, arrivals: 1, mayHide: true } as StatRow
+    const sight = { ref: WEB1, row, own: 'drain' } as Sight
+    const stays = line('<none>', 2, '2004', '0x7f90')
+    const slot = line('<none>', 2, '2004')
+    let asked = 0
+    const reply = (): string => stays + ((asked += 1) === 2 ? line('<none>', 2) : slot)
+    const channel = { run: () => Promise.resolve({ replies: [reply()] }) }
+    const servers = [{ sight, names: [WEB1] }]
+    await unconnected.note(servers, false, channel as unknown as Channel, context())
+    expect(asked).toBeGreaterThan(2)
+    expect(unconnected.of(WEB1, row)).toBe(1)
   })
 
   test('a refusal is no list', () => {

@@ -75,16 +75,18 @@ export function isStreamList(reply: string): boolean {
  * `scb=[2,` is the state of the server's side, alike on 2.6, 3.0, 3.2 and 3.4: 2 in the queue, 3 before a retry, 5
  * connecting, 8 connected.
  *
- * @param slots - the pointers of streams that count in any state, also while their server is not named: see
- *   {@link slotsOf}
+ * @param slots - the pointers of streams that count in any state once their server is named: see {@link slotsOf}
+ * @param unnamed - of these, the ones that count while it is not
  */
 export function countUnconnected(
   reply: string,
   slots: ReadonlySet<string> = new Set(),
+  unnamed: ReadonlySet<string> = slots,
 ): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
   for (const { pointer, pool, member, state } of statesOf(reply)) {
-    const waits = slots.has(pointer) || (member !== NO_SERVER && state < CONNECTED)
+    const waits =
+      member === NO_SERVER ? unnamed.has(pointer) : slots.has(pointer) || state < CONNECTED
     const key = refKey({ pool, member })
     if (waits) counts.set(key, (counts.get(key) ?? 0) + 1)
   }

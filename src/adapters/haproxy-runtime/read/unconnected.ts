@@ -132,13 +132,14 @@ export class Unconnected {
     let reply = await this.#list(pools, channel, ctx)
     const slots = slotsOf(reply ?? '', pools)
     const end = clock.now() + SLOT_LASTS
+    // One that is in each list: its pointer goes to the next stream once it is over.
     let unnamed = slots
-    while (reply !== undefined && clock.now() < end && [...slots].some((one) => unnamed.has(one))) {
+    while (reply !== undefined && unnamed.size > 0 && clock.now() < end) {
       await pause(clock, SLOT_LOOK, signal)
       reply = await this.#list(pools, channel, ctx)
-      unnamed = slotsOf(reply ?? '', pools)
+      unnamed = unnamed.intersection(slotsOf(reply ?? '', pools))
     }
-    return reply === undefined ? undefined : countUnconnected(reply, slots)
+    return reply === undefined ? undefined : countUnconnected(reply, slots, unnamed)
   }
 
   /** The list of streams, undefined if it could not be had. */
