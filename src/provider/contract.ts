@@ -81,10 +81,7 @@ export interface Capabilities {
   readonly blind: number
   /** How long the product can still execute a call after it was given up, in milliseconds. */
   readonly lateBound: number
-  /**
-   * Whether admin states survive a reload of the product. The core does not use it; the contract suite tests it.
-   * Default: not stated.
-   */
+  /** Whether admin states survive a reload of the product: for the contract suite alone. Default: not stated. */
   readonly survivesReload?: boolean
   /**
    * Whether load can still be read after the member is removed. If `true`, the provider lists every process for an
@@ -105,6 +102,8 @@ export interface ProviderInfo {
   readonly product: string
   readonly version: string
   readonly capabilities: Capabilities
+  /** What a person should know of this balancer before a member is taken out, each in one sentence: `plan()` says it. */
+  readonly hints?: readonly string[]
 }
 
 /** The work that one process holds for one member. */

@@ -1,6 +1,6 @@
 import type { DrainableProvider, MemberRef, PresentReading } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
-import { refKey } from '../../provider/member-ref.js'
+import { formatRef, refKey } from '../../provider/member-ref.js'
 import { toDrainableError } from '../../provider/thrown.js'
 import { tagError, tagReading } from '../combined/tag.js'
 import type { MachinePolicy } from '../machine/policy.js'
@@ -36,6 +36,8 @@ export interface Judged {
   readonly least: number
   /** How long the look took, in milliseconds. */
   readonly took: number
+  /** What the balancer says for people, of itself and of the members. */
+  readonly hints: readonly string[]
 }
 
 /** The input of a judgement. */
@@ -61,7 +63,7 @@ export async function judge(
   const scheduler = schedulerOf(provider, clock)
   const signal = resolved.signal ?? new AbortController().signal
   const limit = (): number => Math.min(CALL_LIMIT, data.timeout ?? Infinity)
-  const { capabilities } = await scheduler.describe(signal, limit())
+  const { capabilities, hints = [] } = await scheduler.describe(signal, limit())
   const { look, readings } = await firstLook(scheduler, target, { signal, limit })
   const changes = changeTimeOf(readings, { ...data, maint: capabilities.maint })
   const maint = maintOf(readings, capabilities)
@@ -95,7 +97,12 @@ export async function judge(
     short,
     least: proofTime(data, capabilities, changes),
     took: look.took,
+    hints: [...hints, ...present.flatMap(hintsOf)],
   }
+}
+
+function hintsOf({ ref, hints = [] }: PresentReading): readonly string[] {
+  return hints.map((hint) => `${formatRef(ref)}: ${hint}`)
 }
 
 function askAll(
@@ -127,6 +134,7 @@ export function tagJudged(judged: Judged, key: string): Judged {
     readings,
     short,
     lacks: judged.lacks.map((lack) => `${key}: ${lack}`),
+    hints: judged.hints.map((hint) => `${key}: ${hint}`),
     refused: judged.refused.map((error) => tagError(error, key)),
   }
 }

@@ -60,6 +60,7 @@ export function notesOf(
     ...away.map(({ message }) => `not read now, the drain waits for it: ${message}`),
     ...slowOf(judged),
     ...lacks.map((lack) => `left out: ${lack}`),
+    ...judged.flatMap((one) => one.hints),
     ...(blind ? ['idle can never be verified on a balancer that does not count work'] : []),
   ]
 }

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { carryOut, plan, startDrain, startRoll } from 'drainable'
 import type { AdminState, Policy, RollOptions } from 'drainable'
 import { formatPlan } from 'drainable/endpoints'
+import { callContext, type DrainableProvider } from 'drainable/provider'
 import { fakeClock, fakeProvider, type FakeProvider } from 'drainable/testing'
 import { jsonStore, setUp as setUpTwo } from '../combined/set-up.js'
 import { thrown } from '../core/set-up.js'
@@ -32,6 +33,23 @@ describe('a plan of a drain', () => {
     expect(found.text).toMatch(/note: idle is expected after .* at least, 2 m at most$/)
     expect(applies(lb)).toBe(0)
     expect(lb.state(web1)).toBe('ready')
+  })
+
+  test('says what the balancer tells of itself and of the member', async () => {
+    const { clock, lb } = setUp(3)
+    const info = await lb.describe(callContext())
+    const told: DrainableProvider = Object.assign(Object.create(lb) as FakeProvider, {
+      describe: () => Promise.resolve({ ...info, hints: ['a reload opens it'] }),
+      observe: async (...args: Parameters<FakeProvider['observe']>) => {
+        const seen = await lb.observe(...args)
+        return {
+          ...seen,
+          readings: seen.readings.map((one) => ({ ...one, hints: ['it tracks a/b'] })),
+        }
+      },
+    })
+    const { notes } = await clock.runUntil(plan(told, web1, { clock }))
+    expect(notes?.slice(0, 2)).toEqual(['a reload opens it', 'web/web1: it tracks a/b'])
   })
 
   test('says when a member is raised, cut and removed', async () => {
