@@ -80,7 +80,6 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
         return { ref, present: false, scopes: this.#readings.scopes(ref, seen) }
       return this.#readings.present(ref, sight, seen, tracked.get(keyOf(ref)) ?? [])
     })
-    if (targeted) this.#readings.note(refs, seen, ctx.clock.now())
     const pools = toPools(seen.sight, targeted ? refs[0]?.balancer : undefined)
     return { readings, pools, ended: this.#readings.ended(seen) }
   }
@@ -151,7 +150,6 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     const facts = await this.#point.connect(ctx)
     const found = await this.#point.states(new Set(changes.map(({ ref }) => ref.pool)), ctx)
     const { process, states } = found
-    if (changes.some(({ kind }) => kind === 'hold')) await this.#point.keepFirst(process, ctx)
     const held = changes.flatMap(({ kind, ref }) =>
       kind === 'hold' && !this.#held.has(keyOf(ref))
         ? (states.get(ref.pool)?.get(ref.member) ?? [])

@@ -1,22 +1,22 @@
 /** HAProxy without a master: nothing on its socket says that it replaced another process. */
 import { setTimeout as pass } from 'node:timers/promises'
-import { drain, select, startDrain } from 'drainable'
-import { haproxyRuntime } from 'drainable/haproxy-runtime'
+import { drain, ready, select, startDrain } from 'drainable'
 import { describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { until } from '../../support/haproxy.js'
-import { Client, lab, member, web1 } from '../../support/haproxy-lab.js'
+import { busyAtIdle, lab, member, SEALED_IDLE, web1, work } from '../../support/haproxy-lab.js'
 import { request } from '../../support/haproxy-traffic.js'
 
 describe.each(engines('haproxy'))('plain HAProxy $version', (engine) => {
-  it.concurrent('a process started alone proves idle by its arguments', async ({ expect }) => {
+  it.concurrent('idle is verified once it has run for longer than within', async ({ expect }) => {
     await using it = await lab({ engine, mode: 'plain' })
     await using lb = it.provider()
-    expect(member(await drain(lb, web1, { timeout: '20s' }))).toMatchObject({
-      outcome: 'idle',
-      verifiedIdle: true,
-      sealed: true,
-    })
+    const seen = member(await drain(lb, web1, { timeout: '20s' }))
+    expect(seen).toMatchObject({ outcome: 'idle', verifiedIdle: false, sealed: true })
+    expect(String(seen.why.map(({ text }) => text))).toContain('runs without a master')
+    await ready(lb, web1)
+    await using patient = it.provider({ oldWorkers: { within: '10ms' } })
+    expect(member(await drain(patient, web1, { timeout: '20s' }))).toMatchObject(SEALED_IDLE)
   })
 
   it.concurrent.for([{}, { oldWorkers: 'accept' }] as const)(
@@ -37,57 +37,40 @@ describe.each(engines('haproxy'))('plain HAProxy $version', (engine) => {
     },
   )
 
-  // No connection was kept to it, so it can't be asked; the system shows it, and its end.
-  it.concurrent('a process seen only by select() is waited for', async ({ expect }) => {
-    await using it = await lab({ engine, mode: 'plain' })
-    const { haproxy, s1 } = it
-    using client = new Client(haproxy.port('web'), 's1')
-    const answer = client.ask('/stream')
-    await until(() => s1.active === 1, 'in flight')
-    await using lb = it.provider()
-    await select(lb, 'all')
-    await haproxy.reload()
-    await using drained = startDrain(lb, web1, { timeout: '60s' })
-    let busyAtIdle = -1
-    drained.on('idle', () => (busyAtIdle = s1.active))
-    const unread = (): boolean => drained.why().some(({ code }) => code === 'unreadable')
-    await until(unread, 'the process of before is named')
-    await pass(2_000) // longer than the quiet time
-    expect(busyAtIdle).toBe(-1)
-    s1.release()
-    expect((await answer).cut).toBe(false)
-    client[Symbol.dispose]()
-    expect(member(await drained.done)).toMatchObject({ outcome: 'idle', verifiedIdle: false })
-    expect(busyAtIdle).toBe(0)
-  })
+  it.concurrent.for(['before', 'in'] as const)(
+    'a process that is replaced %s a drain is unread, and never idle',
+    async (when, { expect }) => {
+      await using it = await lab({ engine, mode: 'plain' })
+      const working = await work(it)
+      await using lb = it.provider()
+      await select(lb, web1)
+      if (when === 'before') await it.haproxy.reload()
+      await using drained = startDrain(lb, web1, { timeout: '4s' })
+      const busy = busyAtIdle(drained, it.s1)
+      await until(async () => (await it.haproxy.stat('web', 's1', 'status')) === 'DRAIN', 'drained')
+      if (when === 'in') await it.haproxy.reload()
+      const unread = (): boolean =>
+        drained
+          .why()
+          .some(
+            ({ code, text }) => code === 'unreadable' && text.includes('give the master socket'),
+          )
+      await until(unread, 'the process of before is named')
+      expect(member(await drained.done)).toMatchObject({ outcome: 'timeout', verifiedIdle: false })
+      expect(busy()).toBe(-1)
+      await working.end()
+    },
+  )
 
-  it.concurrent('an unknown process beside it leaves idle unverified', async ({ expect }) => {
+  it.concurrent('a process that finishes its work beside it is not seen', async ({ expect }) => {
     await using it = await lab({ engine, mode: 'plain' })
-    const { haproxy, s1 } = it
-    using client = new Client(haproxy.port('web'), 's1')
-    const answer = client.ask('/stream')
-    await until(() => s1.active === 1, 'in flight')
-    await haproxy.succeed()
+    const working = await work(it)
+    await it.haproxy.succeed()
     await using lb = it.provider()
-    await using drained = startDrain(lb, web1, { timeout: '60s' })
-    const seen = member(await drained.done)
+    const seen = member(await drain(lb, web1, { timeout: '60s' }))
     expect(seen).toMatchObject({ outcome: 'idle', verifiedIdle: false })
-    expect(seen.why.map(({ text }) => text).join()).toContain('another haproxy')
-    s1.release()
-    expect((await answer).cut).toBe(false)
-    client[Symbol.dispose]()
-    await drained.restore()
-    // Once that has ended the next drain is proved.
-    await until(
-      async () => {
-        await using next = startDrain(lb, web1, { timeout: '60s' })
-        const { verifiedIdle } = member(await next.done)
-        await next.restore()
-        return verifiedIdle
-      },
-      'verified',
-      20_000,
-    )
+    expect(String(seen.why.map(({ text }) => text))).toContain('runs without a master')
+    await working.end()
   })
 
   it.concurrent(
@@ -126,37 +109,5 @@ describe.each(engines('haproxy'))('plain HAProxy $version', (engine) => {
     expect(member(await drained.done)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
     expect(busyAtIdle).toBe(0)
     expect((await answer).cut).toBe(true)
-  })
-
-  // Nothing shows it there: neither the system, nor a connection that was kept to it.
-  it.concurrent('over TCP a process that was only met is unread', async ({ expect }) => {
-    const global = `  stats socket ipv4@127.0.0.1:\${CLI} level admin`
-    await using it = await lab({ engine, mode: 'plain', global })
-    const { haproxy, s1 } = it
-    const answer = request(haproxy.port('web'), '/stream', { cookie: 's1' })
-    await until(() => s1.active === 1, 'in flight')
-    await using lb = haproxyRuntime({ socket: { host: '127.0.0.1', port: haproxy.cliPort } })
-    await select(lb, 'all')
-    await haproxy.reload()
-    await select(lb, 'all') // whoever looks first after the reload
-    await using drained = startDrain(lb, web1, { timeout: '60s' })
-    let busyAtIdle = -1
-    drained.on('idle', () => (busyAtIdle = s1.active))
-    const unread = (): boolean => drained.why().some(({ code }) => code === 'unreadable')
-    await until(unread, 'the process of before is named')
-    await pass(2_000) // longer than the quiet time
-    expect(busyAtIdle).toBe(-1)
-    s1.release()
-    await answer
-  })
-
-  it.concurrent('over TCP nothing proves that a process was started alone', async ({ expect }) => {
-    const global = `  stats socket ipv4@127.0.0.1:\${CLI} level admin`
-    await using it = await lab({ engine, mode: 'plain', global })
-    await using lb = haproxyRuntime({ socket: { host: '127.0.0.1', port: it.haproxy.cliPort } })
-    expect(member(await drain(lb, web1, { timeout: '20s' }))).toMatchObject({
-      outcome: 'idle',
-      verifiedIdle: false,
-    })
   })
 })

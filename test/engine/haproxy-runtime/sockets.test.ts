@@ -15,7 +15,6 @@ describe.each(engines('haproxy'))('sockets of HAProxy $version', (engine) => {
   it.concurrent('backends whose names are the ids of others are told apart', async ({ expect }) => {
     await using haproxy = await Haproxy.start({
       engine,
-      mode: 'plain',
       config: (port) =>
         [5, 4, 3, 2, 1, 6]
           .map(
@@ -28,7 +27,7 @@ ${Array.from({ length: 20 }, (_, index) => `  server ${index} 127.0.0.1:${port('
           )
           .join('\n'),
     })
-    await using lb = haproxyRuntime({ socket: haproxy.socket })
+    await using lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })
     const refs = ['1', '2', '3', '4', '5', '6'].map((pool) => ({ pool, member: '7' }))
     const report = await drain(lb, refs, { timeout: '10s', seal: false })
     expect(report.members.every(({ verifiedIdle }) => verifiedIdle)).toBe(true)
@@ -79,11 +78,14 @@ ${Array.from({ length: 20 }, (_, index) => `  server ${index} 127.0.0.1:${port('
     await using haproxy = await Haproxy.start({
       engine,
       config,
-      mode: 'plain',
       global: '  stats timeout 200ms\n  stats maxconn 2',
     })
     await using backend = await Backend.start(haproxy.port('s1'), 's1')
-    await using lb = haproxyRuntime({ socket: haproxy.socket, maxConnections: 1 })
+    await using lb = haproxyRuntime({
+      socket: haproxy.socket,
+      master: haproxy.master,
+      maxConnections: 1,
+    })
     const answer = request(haproxy.port('web'), '/hold', { cookie: 's1' })
     await until(() => backend.active === 1, 'in flight')
     const drained = startDrain(lb, web1, { timeout: '20s', until: 'removed' })

@@ -4,7 +4,6 @@ import { describe, expect, it } from 'vitest'
 import {
   isLineTooLong,
   isWorkerGone,
-  PromptSplitter,
   ReplySplitter,
   splitChange,
   splitReplies,
@@ -92,14 +91,6 @@ describe('framing of replies', () => {
       }),
     )
     expect(() => splitReplies('', 1)).toThrow(expect.objectContaining({ code: 'CONNECTION_LOST' }))
-  })
-
-  it('splits prompt mode alike, by prompts after a reply or each line', () => {
-    const text = '\n> admin\n\n> No such server.\n> a\nb\n\n> \n> '
-    const expected = ['', 'admin', 'No such server.', 'a\nb', '']
-    expect(new PromptSplitter().push(text)).toEqual(expected)
-    const slow = new PromptSplitter()
-    expect(Array.from(text).flatMap((byte) => slow.push(byte))).toEqual(expected)
   })
 
   it('knows the two replies that end a conversation early', () => {

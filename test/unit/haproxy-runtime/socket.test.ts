@@ -4,10 +4,10 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fakeClock } from 'drainable/testing'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Address } from '../../../src/adapters/haproxy-runtime/codec/address.js'
 import { StatsChannel } from '../../../src/adapters/haproxy-runtime/session/channel.js'
-import { KeptConnection } from '../../../src/adapters/haproxy-runtime/session/kept-connection.js'
+import { Stay } from '../../../src/adapters/haproxy-runtime/session/stay.js'
 import { MasterSocket } from '../../../src/adapters/haproxy-runtime/session/master.js'
 import { RuntimeSocket, socketError } from '../../../src/adapters/haproxy-runtime/session/socket.js'
 import { systemClock, type Clock } from '../../../src/provider/clock.js'
@@ -203,32 +203,37 @@ describe('channels', () => {
   })
 })
 
-describe('a kept connection', () => {
-  it('does not take a late reply for that of the next command', async () => {
-    const late: (() => void)[] = []
+describe('a connection that stays with its process', () => {
+  /** The reply to its first line, cut into two pieces. */
+  const GREETING = [
+    '\n> \n> Name: HAProxy\nVersion: 3.0\nPid: 7\nnode: n\nUptime_se',
+    'c: 1.5\n\n> ',
+  ]
+
+  it('tells which process it leads to, and when that has ended', async () => {
     await listen((socket, line) => {
-      const answer = (): void => void socket.write(line === 'prompt' ? '\n> ' : `${line}!\n\n> `)
-      if (line === 'slow') late.push(answer)
-      else if (late.length > 0) late.push(answer)
-      else answer()
+      if (line.startsWith('prompt;')) for (const piece of GREETING) socket.write(piece)
     })
-    const { replyTimeout } = LIMITS
-    const socket = new RuntimeSocket(at(path), LIMITS)
-    const kept = await KeptConnection.open(socket, replyTimeout, forever)
-    const clock = fakeClock()
-    const slow = kept.run('slow', within(forever.signal, clock))
-    slow.catch(() => undefined)
-    while (late.length < 1) await new Promise((resolve) => setImmediate(resolve))
-    await clock.advance(replyTimeout)
-    await expect(slow).rejects.toEqual(code('CALL_TIMEOUT'))
-    const next = kept.run('next', forever)
-    while (late.length < 2) await new Promise((resolve) => setImmediate(resolve))
-    for (const answer of late) answer()
-    expect(await next).toBe('next!')
-    expect(kept.state).toBe('open')
+    const { stay, info } = await Stay.open(new RuntimeSocket(at(path), LIMITS), 1_000, forever)
+    expect(info).toMatchObject({ pid: 7, lived: 1_500 })
+    expect(stay.state).toBe('open')
     for (const socket of sockets) socket.end()
-    await expect(kept.run('more', forever)).rejects.toEqual(code('CONNECTION_LOST'))
-    expect(kept.state).toBe('ended')
+    await vi.waitFor(() => expect(stay.state).toBe('ended'))
+  })
+
+  it('leaves no socket behind if the process does not answer', async () => {
+    await listen(() => undefined)
+    const clock = fakeClock()
+    const opened = Stay.open(
+      new RuntimeSocket(at(path), LIMITS),
+      1_000,
+      within(forever.signal, clock),
+    )
+    opened.catch(() => undefined)
+    await vi.waitFor(() => expect(sockets.size).toBe(1))
+    await clock.advance(1_000)
+    await expect(opened).rejects.toEqual(code('CALL_TIMEOUT'))
+    await vi.waitFor(() => expect(sockets.size).toBe(0))
   })
 })
 

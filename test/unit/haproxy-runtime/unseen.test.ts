@@ -6,7 +6,6 @@ import { noteStandstill, toProcess } from '../../../src/adapters/haproxy-runtime
 import { Standstill } from '../../../src/adapters/haproxy-runtime/session/standstill.js'
 import { Unseen } from '../../../src/adapters/haproxy-runtime/session/unseen.js'
 
-/** Over TCP, where no /proc tells anything. */
 const SOCKET = { host: '192.0.2.1', port: 9_999 }
 
 const infoOf = (pid: number, lived: number): ProcessInfo => ({
@@ -20,26 +19,26 @@ const infoOf = (pid: number, lived: number): ProcessInfo => ({
 })
 
 /** One that has looked at a process without a master, started at 0, at 100 ms. */
-async function looked(oldWorkers: 'wait' | { within: '1s' }) {
+function looked(oldWorkers: 'wait' | { within: '1s' }) {
   const unseen = new Unseen(readOptions({ socket: SOCKET, oldWorkers }), 'it')
   const info = infoOf(1, 100)
   const facts = { info, level: 'admin', mworker: false, neverReloaded: false } as Facts
-  await unseen.learn(facts, false, 100)
+  unseen.learn(facts, false, 100)
   unseen.note(100, 0)
   return { unseen, first: toProcess(info, 100) }
 }
 
 describe('a process replaced before the first look', () => {
-  test('has ended by hard-stop-after, and a margin', async () => {
-    const { unseen } = await looked({ within: '1s' })
+  test('has ended by hard-stop-after, and a margin', () => {
+    const { unseen } = looked({ within: '1s' })
     unseen.note(2_900, 0)
     expect(unseen.blindness()).toMatchObject({ refuses: true })
     unseen.note(3_000, 0)
     expect(unseen.blindness()).toBeUndefined()
   })
 
-  test('ends later by the time for which HAProxy stood still', async () => {
-    const { unseen, first } = await looked({ within: '1s' })
+  test('ends later by the time for which HAProxy stood still', () => {
+    const { unseen, first } = looked({ within: '1s' })
     const stood = noteStandstill(first, 7_100, 100, 0)
     expect(stood).toBe(7_000)
     unseen.note(7_100, stood)
@@ -47,18 +46,6 @@ describe('a process replaced before the first look', () => {
     // Counted once.
     expect(noteStandstill(first, 10_000, 3_000, 0)).toBe(0)
     unseen.note(10_000, 0)
-    expect(unseen.blindness()).toBeUndefined()
-  })
-})
-
-describe('a process whose successor took long to read its configuration', () => {
-  test('has ended so long after the successor was met, not after its start', async () => {
-    const { unseen } = await looked({ within: '1s' })
-    // Started at 1 s; it told the other one to stop only before its first answer, at 16 s.
-    await unseen.lose(infoOf(2, 15_000), 16_000)
-    unseen.note(16_500, 0)
-    expect(unseen.blindness()).toMatchObject({ refuses: true })
-    unseen.note(19_000, 0)
     expect(unseen.blindness()).toBeUndefined()
   })
 })
@@ -83,34 +70,16 @@ describe('a silent process', () => {
   })
 })
 
-describe('two reloads between two looks', () => {
-  /** One of them was seen: another process, 300 ms old, answers at `at`. */
-  async function reloaded(oldWorkers: Parameters<typeof looked>[0], at: number, before = 0) {
-    const { unseen, first } = await looked(oldWorkers)
-    if (before > 0) unseen.note(before, 0)
-    const next = infoOf(2, 300)
-    await unseen.succeed(first, toProcess(next, at), { info: next, known: [], now: at })
-    return unseen
-  }
-
-  test('leave no doubt if the first still served when the last began', async () => {
-    const unseen = await reloaded('wait', 700, 500)
-    expect(unseen.doubt).toBeUndefined()
-  })
-
-  test('leave a doubt, even once the first has ended', async () => {
-    const unseen = await reloaded('wait', 700)
-    expect(unseen.doubt).toContain('perhaps twice between two looks')
-    unseen.note(60_000, 0)
-    expect(unseen.doubt).toContain('Give the master socket')
-  })
-
-  test('leave no doubt beyond hard-stop-after', async () => {
-    const unseen = await reloaded({ within: '1s' }, 10_000)
-    unseen.note(12_600, 0)
+describe('a process that a reload has replaced', () => {
+  test('has ended so long after its successor was met, not after its start', () => {
+    const { unseen } = looked({ within: '1s' })
+    // Started at 1 s; it told the other one to stop only before its first answer, at 16 s.
+    unseen.succeed(16_000)
+    unseen.note(18_999, 0)
     expect(unseen.blindness()).toMatchObject({ refuses: true })
-    unseen.note(12_700, 0)
-    expect(unseen.doubt).toBeUndefined()
+    expect(unseen.knowsAll).toBe(false)
+    unseen.note(19_000, 0)
     expect(unseen.blindness()).toBeUndefined()
+    expect(unseen.knowsAll).toBe(true)
   })
 })

@@ -6,8 +6,6 @@
  * - A reply ends with an empty line; a silent success is a single `\n`.
  * - HAProxy 2.6 ends every reply of `del server`, some of `add server` and weight errors with one `
  * ` and no empty line: these commands are sent alone on a connection that is read to its close, never in a batch.
- * - In `prompt` mode (kept-open connections) each reply is followed by `> ` at the start of a line;
- *   3.2 prints one prompt a line, 2.6 and 3.0 one a command: one command a line is the same on all.
  * - An empty reply never means zero: a `show stat` whose filter matches nothing answers only the header.
  */
 import { quote } from '../../../provider/quote.js'
@@ -112,41 +110,6 @@ export function splitChange(
     )
   }
   return { info: text.slice(0, end), reply: rest.replace(/^\n+|\n+$/g, '') } // silent successes before it are empty lines
-}
-
-/** Splits the stream of a connection in `prompt` mode into replies: each is followed by a prompt. */
-export class PromptSplitter {
-  #rest = ''
-  /** The position up to which no prompt was found. */
-  #seen = 0
-
-  /** Returns the replies that are complete now. */
-  push(chunk: string): string[] {
-    this.#rest += chunk
-    const replies: string[] = []
-    for (;;) {
-      const prompt = this.#rest.startsWith('> ')
-        ? 0
-        : this.#rest.indexOf('\n> ', Math.max(0, this.#seen - 2))
-      this.#seen = prompt === -1 ? this.#rest.length : 0
-      if (prompt === -1) return replies
-      replies.push(withoutEmptyEnds(this.#rest, prompt))
-      this.#rest = this.#rest.slice(this.#rest.indexOf('> ', prompt) + 2)
-    }
-  }
-
-  /** How many characters came since the last prompt. */
-  get size(): number {
-    return this.#rest.length
-  }
-}
-
-/** The text before `end` without the line ends around it. Every look does this: a pattern would search all of it. */
-function withoutEmptyEnds(text: string, end: number): string {
-  let [from, to] = [0, end]
-  while (from < to && text[from] === '\n') from += 1
-  while (to > from && text[to - 1] === '\n') to -= 1
-  return text.slice(from, to)
 }
 
 const GONE_WITHIN = 500

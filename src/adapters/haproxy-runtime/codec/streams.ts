@@ -152,15 +152,6 @@ export function streamsTo(
 const STREAM_BACKEND = /^(0x[0-9a-f]+): [^]*?^ {2}backend=(\S+) /m
 const STREAM_SERVER = /^ {2}server=(\S+) \(id=-?\d+\) addr=(\S+):(\d+)$/m
 
-/** Whether the only client stream in this process comes from that port. */
-export function isOnlyFrom(reply: string, port: number): boolean {
-  const clients = reply
-    .split(/^(?=0x[0-9a-f]+: )/m)
-    .filter((stream) => /^0x/.test(stream) && !stream.includes('frontend=GLOBAL '))
-  const source = /^0x[0-9a-f]+: .* source=\S+:(\d+)$/m.exec(clients[0] ?? '')
-  return clients.length === 1 && Number(source?.[1]) === port
-}
-
 /** The client's connection, by its pointer, if this stream is an established tunnel. */
 function tunnelOf(
   stream: string,

@@ -10,7 +10,7 @@ import { identityOf } from '../codec/state.js'
 import type { ControlPoint, EverySight } from '../session/session.js'
 import { toHealth } from './health.js'
 import type { Settings } from '../options.js'
-import { noteWork, type Process } from '../session/process.js'
+import type { Process } from '../session/process.js'
 import { whyReused } from '../session/strays.js'
 import { type ProcessSight, type Sight, wouldServe } from './read.js'
 
@@ -27,15 +27,6 @@ export class Readings {
   constructor(settings: Settings, point: ControlPoint) {
     this.#settings = settings
     this.#point = point
-  }
-
-  /** Notes the work in the readings of a look, process by process. */
-  note(refs: readonly MemberRef[], { process, sight, others }: EverySight, now: number): void {
-    for (const ref of refs) {
-      const key = keyOf(ref)
-      for (const { process: of, sight: there } of [{ process, sight }, ...others.read])
-        noteWork(of, key, workIn(of, ref, there.members.get(key)), now)
-    }
   }
 
   /** Lists every process that holds work for a member, or may. */
@@ -193,8 +184,7 @@ export class Readings {
     if (given !== undefined) {
       return `${given.process.scope} is ${given.note}, and was given up by the option oldWorkers`
     }
-    if (others.blind !== undefined) return others.blind
-    return unseen.doubt
+    return others.blind
   }
 }
 
@@ -213,17 +203,6 @@ export function keyOf(ref: MemberRef): string {
 function sharedOf(count: number): string {
   if (count === 0) return ''
   return ` (${count} by HTTP/2 beside a tunnel, such as a WebSocket, for as long as that lasts)`
-}
-
-/** Everything that a process is known to hold for a member. */
-function workIn(
-  { strays, unconnected }: Process,
-  ref: MemberRef,
-  sight: Sight | undefined,
-): number {
-  if (sight === undefined) return strays.of(ref)
-  const { row } = sight
-  return row.active + row.queued + unconnected.of(ref, row) + strays.of(ref)
 }
 
 /** The scope of a worker that takes no changes over this socket yet: it can't be proved idle. */

@@ -7,7 +7,6 @@ import {
   splitReplies,
 } from '../codec/replies.js'
 import { incarnationOf, parseInfo, type ProcessInfo } from '../codec/info.js'
-import type { KeptConnection } from './kept-connection.js'
 import type { RuntimeSocket, Within } from './socket.js'
 
 /** The answer of one process. */
@@ -146,36 +145,4 @@ export class StatsChannel {
     if (this.#limit < SHORTEST_LINE) throw malformed('room for a command line', text)
     return this.#run(commands, ctx, expected)
   }
-}
-
-/** The most commands at once over a kept connection: they stay well below HAProxy's `tune.bufsize`. */
-const AT_ONCE = 100
-
-/**
- * A channel over a connection kept to one process.
- *
- * @param limit - the time for the replies to a hundred commands, ms; by default that of the connection
- */
-export function keptChannel(kept: KeptConnection, limit?: number): Channel {
-  return {
-    async run(commands, ctx) {
-      const lines = [SHOW_INFO, ...commands]
-      const replies: string[] = []
-      while (replies.length < lines.length) {
-        const next = lines.slice(replies.length, replies.length + AT_ONCE)
-        try {
-          replies.push(...(await kept.runAll(next, ctx, limit)))
-        } catch (error) {
-          if (hasEnded(kept)) throw new WorkerGone()
-          throw error
-        }
-      }
-      const [said = '', ...rest] = replies
-      return { info: parseInfo(said), replies: rest }
-    },
-  }
-}
-
-function hasEnded(kept: KeptConnection): boolean {
-  return kept.state === 'ended'
 }

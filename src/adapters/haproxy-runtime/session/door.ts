@@ -1,9 +1,8 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { SHOW_STREAMS } from '../codec/commands.js'
-import { countTunnels, isOnlyFrom } from '../codec/streams.js'
+import { countTunnels } from '../codec/streams.js'
 import type { ProcessSight } from '../read/read.js'
 import type { Channel } from './channel.js'
-import type { KeptConnection } from './kept-connection.js'
 import type { Process } from './process.js'
 
 /** The shortest time between two lists of streams, ms, and the part of the time that lists can take. */
@@ -48,23 +47,4 @@ export async function checkDoor(
   door.left = Math.max(0, then.connections - alone)
   door.shared = shared
   door.closed = door.left === 0
-}
-
-/**
- * Whether we are the only client of an old process. If a frontend of the same HAProxy is in front of the stats socket
- * (for TLS), our kept connection is one of its clients, and would keep the process alive for ever.
- */
-export async function isLeftToUs(
-  kept: KeptConnection,
-  connections: number,
-  channel: Channel,
-  ctx: CallContext,
-): Promise<boolean> {
-  if (connections === 0) return true
-  const { localPort } = kept
-  const now = ctx.clock.now()
-  if (connections > 1 || localPort === undefined || now < kept.soughtAt + DOOR_LOOK) return false
-  kept.soughtAt = now
-  const { info, replies } = await channel.run([SHOW_STREAMS], ctx)
-  return info.connections <= 1 && isOnlyFrom(replies[0] ?? '', localPort)
 }

@@ -26,7 +26,6 @@ export async function look(
   const { view, renamed } = process
   const sight =
     wanted === 'all' ? await view.readAll(channel, ctx) : await view.read(wanted, channel, ctx)
-  process.seenAt = ctx.clock.now()
   if (!old) return sight
   const serves = { scope: current.scope, view: current.view, channel: way }
   return renamed.follow(sight, watched, { view, channel }, serves, ctx)
@@ -47,4 +46,10 @@ export async function checkOld(
 /** Whether nothing is in flight or queued there. */
 export function isEmpty(sight: ProcessSight): boolean {
   return [...sight.members.values()].every(({ row }) => row.active + row.queued === 0)
+}
+
+/** Whether every member that was looked at has work. */
+export function isBusy({ members }: ProcessSight): boolean {
+  const rows = [...members.values()].map(({ row }) => row)
+  return rows.length > 0 && rows.every(({ active, queued }) => active + queued > 0)
 }

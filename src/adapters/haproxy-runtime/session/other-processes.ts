@@ -1,12 +1,10 @@
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
 import type { MasterSocket } from './master.js'
-import { type Channel, keptChannel, WorkerGone } from './channel.js'
+import { type Channel, WorkerGone } from './channel.js'
 import { parseProc, type Workers } from '../codec/info.js'
-import type { LocalProcesses } from './local-processes.js'
-import { isLeftToUs } from './door.js'
 import { checkOld, isEmpty, look, type Question } from './look-beside.js'
-import { isSettled, type Process, toProcess, unreadProcess } from './process.js'
+import { type Process, toProcess, unreadProcess } from './process.js'
 import type { ProcessSight } from '../read/read.js'
 import type { Unseen } from './unseen.js'
 
@@ -32,7 +30,7 @@ export interface OtherSight {
   readonly unread: readonly UnreadProcess[]
   /** Why the master could not be asked: there can be processes that are not known at all. */
   readonly blind: string | undefined
-  /** Whether the master listed every process, and each was read: a process not among them has ended. */
+  /** Whether every process is known, and each was read: a process not among them has ended. */
   readonly complete: boolean
 }
 
@@ -49,8 +47,6 @@ interface Other {
 
 /** Names of ended processes that are still said to have ended, where nothing lists all of them. */
 const ENDED_SAID = 200
-/** How long a process that can't be reached is still reported after its last answer, ms. */
-const NO_WAY_KEPT = 60_000
 const OF_ANOTHER_MASTER =
   'not readable: another master runs HAProxy now, which does not know it; it ends with its last connection, or by hard-stop-after, see the option oldWorkers'
 const NO_WAY =
@@ -62,17 +58,9 @@ export class OtherProcesses {
   /** The names of the processes that have ended. */
   #ended: readonly string[] = []
   readonly #unseen: Pick<Unseen, 'isGivenUp' | 'knowsAll'>
-  readonly #local: LocalProcesses
-  /**
-   * Whether a process is no longer reported that was never seen to end: then an unlisted process need not have ended.
-   */
-  #hasForgotten = false
-  /** The process id of the master that answered last. */
-  #master: number | undefined
 
-  constructor(unseen: Pick<Unseen, 'isGivenUp' | 'knowsAll'>, local: LocalProcesses) {
+  constructor(unseen: Pick<Unseen, 'isGivenUp' | 'knowsAll'>) {
     this.#unseen = unseen
-    this.#local = local
   }
 
   /** The names of ended processes. */
@@ -83,11 +71,6 @@ export class OtherProcesses {
   /** Whether no process is known beside the current one. */
   get none(): boolean {
     return this.#others.size === 0
-  }
-
-  /** Process ids of those that are known. */
-  get pids(): number[] {
-    return this.#alive().map(({ pid }) => pid)
   }
 
   hasStrays(ref: MemberRef): boolean {
@@ -106,9 +89,8 @@ export class OtherProcesses {
    */
   delay(stood: number): void {
     if (stood === 0) return
-    for (const { process } of this.#others.values()) {
+    for (const process of this.#alive())
       if (process.replacedAt !== undefined) process.replacedAt += stood
-    }
   }
 
   /** Whether that scope belongs to a replaced process that may still exist. */
@@ -130,37 +112,18 @@ export class OtherProcesses {
     return { read: [], unread, blind: undefined, complete: false }
   }
 
-  async read(
-    question: Question,
-    master: MasterSocket | undefined,
-    ctx: CallContext,
-  ): Promise<OtherSight> {
-    return master === undefined
-      ? this.#readKept(question, ctx)
-      : this.#readListed(question, master, ctx)
+  /**
+   * Without a master, nothing leads to a process that was replaced: it is unread until the option oldWorkers gives it up.
+   */
+  unreachable(): OtherSight {
+    for (const process of this.#alive()) if (this.#unseen.isGivenUp(process)) this.#end(process)
+    const unread = this.#alive().map((process) => ({ process, listed: false, note: NO_WAY }))
+    const complete = unread.length === 0 && this.#unseen.knowsAll
+    return { read: [], unread, blind: undefined, complete }
   }
 
-  /** Channels to those that can be reached. */
-  channels(master: MasterSocket | undefined): OldChannel[] {
-    const channels: OldChannel[] = []
-    for (const process of this.#alive()) {
-      const namesOf = (ref: MemberRef): readonly MemberRef[] => process.renamed.namesOf(ref)
-      if (master !== undefined) channels.push({ channel: toWorker(master, process), namesOf })
-      else if (process.kept?.state === 'open')
-        channels.push({ channel: keptChannel(process.kept), namesOf })
-    }
-    return channels
-  }
-
-  close(): void {
-    for (const { process } of this.#others.values()) process.kept?.close()
-  }
-
-  async #readListed(
-    question: Question,
-    master: MasterSocket,
-    ctx: CallContext,
-  ): Promise<OtherSight> {
+  /** Reads all that the master lists. */
+  async read(question: Question, master: MasterSocket, ctx: CallContext): Promise<OtherSight> {
     const { current } = question
     let workers: Workers
     try {
@@ -174,82 +137,61 @@ export class OtherProcesses {
     const listed = [...workers.current, ...workers.old]
     if (listed.includes(current.pid)) current.master = workers.master
     const pids = listed.filter((pid) => pid !== current.pid)
-    await this.#meetMaster(workers, current, ctx)
     const orphans = this.#endUnlisted(pids, workers.master)
-    const looks = await Promise.all([
-      ...pids.map((pid) => this.#readWorker(pid, workers, question, master, ctx)),
-      ...orphans.map((process) => this.#readOrphan(process, OF_ANOTHER_MASTER, question, ctx)),
-    ])
-    const unread = looks.flatMap((look) => ('note' in look ? [look] : []))
+    const looks = await Promise.all(
+      pids.map((pid) => this.#readWorker(pid, workers, question, master, ctx)),
+    )
+    const unread = [
+      ...looks.flatMap((look) => (look !== undefined && 'note' in look ? [look] : [])),
+      ...orphans.map((process) => ({ process, listed: false, note: OF_ANOTHER_MASTER })),
+    ]
     return {
-      read: looks.flatMap((look) => ('sight' in look ? [look] : [])),
+      read: looks.flatMap((look) => (look !== undefined && 'sight' in look ? [look] : [])),
       unread,
       blind: undefined,
-      complete: unread.length === 0 && !this.#hasForgotten,
+      complete: unread.length === 0,
     }
   }
 
-  /** Handles a new master: it may have taken over from another one whose workers are still busy. */
-  async #meetMaster({ master }: Workers, current: Process, { clock }: CallContext): Promise<void> {
-    if (master === this.#master) return
-    this.#master = master
-    const known = [current, ...this.#alive()].map(({ pid }) => pid)
-    for (const pid of await this.#local.unlisted(master, current)) {
-      if (known.includes(pid)) continue
-      const process = unreadProcess(pid, clock.now())
-      process.master = 0 // none that lists it
-      process.replacedAt = clock.now()
-      this.#others.set(process.scope, { process, old: true })
-    }
+  /** Channels to those that can be reached. */
+  channels(master: MasterSocket | undefined): OldChannel[] {
+    if (master === undefined) return []
+    return this.#alive().map((process) => ({
+      channel: toWorker(master, process),
+      namesOf: (ref) => process.renamed.namesOf(ref),
+    }))
+  }
+
+  close(): void {
+    for (const { stay } of this.#alive()) stay?.close()
   }
 
   /**
-   * Ends processes that their own master does not list.
+   * Ends processes that their own master does not list, and those whose end was seen.
    *
    * @returns the processes that another master listed: a new master (`haproxy -W -sf`, or a start while the previous
    *   one still finishes its work) knows only its own workers
    */
   #endUnlisted(pids: readonly number[], master: number): Process[] {
     const unlisted = this.#alive().filter(({ pid }) => !pids.includes(pid))
-    const isOrphan = (process: Process): boolean =>
-      process.master !== undefined && process.master !== master
-    for (const process of unlisted) if (!isOrphan(process)) this.#end(process)
+    const isOrphan = ({ master: of, stay }: Process): boolean =>
+      of !== undefined && of !== master && stay?.state !== 'ended'
+    for (const process of unlisted) {
+      if (isOrphan(process))
+        process.stay?.close() // nothing can be read in it, so let it end
+      else this.#end(process)
+    }
     return unlisted.filter(isOrphan)
   }
 
-  /**
-   * Reads a process that no master knows over its kept connection. Without one, the operating system shows whether it
-   * still exists.
-   */
-  async #readOrphan(
-    process: Process,
-    note: string,
-    question: Question,
-    ctx: CallContext,
-  ): Promise<ReadProcess | UnreadProcess | { readonly gone: true }> {
-    const seen = await this.#readOld(process, question, ctx)
-    if (seen === undefined) return this.#gone(process)
-    if (!('note' in seen) || isOpen(process)) return seen
-    const fate = await this.#local.fate(process, question.current)
-    if (fate === 'ended') return this.#gone(process)
-    const now = ctx.clock.now()
-    if (fate === 'there') process.seenAt = now
-    else if (now - process.seenAt > NO_WAY_KEPT) {
-      this.#others.delete(process.scope)
-      this.#hasForgotten = true
-    }
-    // Where it is known to be there it is so for every member, until it is given up.
-    const listed = fate === 'there' && !this.#unseen.isGivenUp(process)
-    return { process, listed, note }
-  }
-
+  /** @returns undefined if it has gone */
   async #readWorker(
     pid: number,
     workers: Workers,
     question: Question,
     master: MasterSocket,
     ctx: CallContext,
-  ): Promise<ReadProcess | UnreadProcess | { readonly gone: true }> {
+  ): Promise<ReadProcess | UnreadProcess | undefined> {
     const old = workers.old.includes(pid)
     let process = this.#alive().find((candidate) => candidate.pid === pid)
     try {
@@ -262,18 +204,18 @@ export class OtherProcesses {
       process.master = workers.master
       this.#others.set(process.scope, { process, old })
       if (old) process.replacedAt ??= ctx.clock.now()
-      if (process.kept?.state === 'open') {
-        const seen = await this.#readOld(process, question, ctx)
-        // Where the connection broke, the master leads to it all the same.
-        const isBroken = seen !== undefined && 'note' in seen && !isOpen(process)
-        if (seen !== undefined && !isBroken) return seen
-      }
       const channel = toWorker(master, process)
       const sight = await look(process, channel, question, old, ctx)
-      if (old) await checkOld(process, sight, question, channel, ctx)
+      if (old) {
+        await checkOld(process, sight, question, channel, ctx)
+        letGo(process, sight)
+      }
       return { process, sight, old }
     } catch (error) {
-      if (error instanceof WorkerGone) return this.#gone(process)
+      if (error instanceof WorkerGone) {
+        if (process !== undefined) this.#end(process)
+        return undefined
+      }
       const note = `not readable: ${words(error, ctx)}`
       process ??= unreadProcess(pid, ctx.clock.now())
       this.#others.set(process.scope, { process, old })
@@ -281,75 +223,28 @@ export class OtherProcesses {
     }
   }
 
-  async #readKept(question: Question, ctx: CallContext): Promise<OtherSight> {
-    for (const process of this.#alive())
-      if (!isOpen(process) && this.#unseen.isGivenUp(process)) this.#end(process)
-    const looks = await Promise.all(
-      this.#alive().map((process) => this.#readOrphan(process, NO_WAY, question, ctx)),
-    )
-    const unread = looks.flatMap((look) => ('note' in look ? [look] : []))
-    return {
-      read: looks.flatMap((look) => ('sight' in look ? [look] : [])),
-      unread,
-      blind: undefined,
-      complete: unread.length === 0 && !this.#hasForgotten && this.#unseen.knowsAll,
-    }
-  }
-
-  /**
-   * Reads a process over its kept connection.
-   *
-   * @returns undefined if the connection has ended, as it does with its process. A master knows better, because a
-   *   proxy in front of the socket (TLS, a tunnel) can close a connection too
-   */
-  async #readOld(
-    process: Process,
-    question: Question,
-    ctx: CallContext,
-  ): Promise<ReadProcess | UnreadProcess | { readonly gone: true } | undefined> {
-    const { kept } = process
-    if (kept?.state !== 'open')
-      return kept?.state === 'ended' ? undefined : { process, listed: false, note: NO_WAY }
-    try {
-      const settled = isSettled(process, question.watched, ctx.clock.now())
-      const channel = keptChannel(kept)
-      const sight = await look(process, channel, question, this.isOld(process.scope), ctx)
-      const { stopping, connections } = sight.info
-      // The connection keeps the process alive: it is given up once no other client is connected there,
-      // and its zero was reported, so that its end is no loss.
-      // As for the door, what was accepted in the moment in which it was told to stop is counted by the next look.
-      const idle = settled && stopping && process.door.stopping && isEmpty(sight)
-      if (idle && (await isLeftToUs(kept, connections, channel, ctx))) {
-        kept.close()
-        return this.#gone(process)
-      }
-      await checkOld(process, sight, question, channel, ctx)
-      return { process, sight, old: this.isOld(process.scope) }
-    } catch (error) {
-      if (error instanceof WorkerGone) return undefined
-      return { process, listed: false, note: `not readable: ${words(error, ctx)}` }
-    }
-  }
-
-  #gone(process: Process | undefined): { readonly gone: true } {
-    if (process !== undefined) this.#end(process)
-    return { gone: true }
-  }
-
   #end(process: Process): void {
-    process.ended = true
+    process.stay?.close()
     this.#others.delete(process.scope)
     this.#ended = [...this.#ended, process.scope].slice(-ENDED_SAID)
   }
 
   #alive(): Process[] {
-    return [...this.#others.values()].map(({ process }) => process).filter(({ ended }) => !ended)
+    return [...this.#others.values()].map(({ process }) => process)
   }
 }
 
-/** A function, because the connection can break during a look. */
-function isOpen({ kept }: Process): boolean {
-  return kept?.state === 'open'
+/**
+ * Closes the connection that keeps an old worker alive, once its zero was reported and no client is left in it. Over
+ * TCP the connection can be one of its own clients (a frontend before the stats socket).
+ */
+function letGo(process: Process, sight: ProcessSight): void {
+  const { stay, isQuiet, door } = process
+  process.isQuiet = isEmpty(sight)
+  const ours = stay?.unix === true ? 0 : 1
+  // As for the door, what was accepted in the moment in which it was told to stop is counted by the next look.
+  const isLast = door.stopping && sight.info.connections <= ours
+  if (isQuiet && process.isQuiet && isLast) stay?.close()
 }
 
 function toWorker(master: MasterSocket, process: Process): Channel {

@@ -1,13 +1,9 @@
 import { incarnationOf, type ProcessInfo } from '../codec/info.js'
-import { ProcessView, type Wanted } from '../read/read.js'
-import { refKey } from '../../../provider/member-ref.js'
-import { refsOf, Renamed } from '../read/renamed.js'
+import { ProcessView } from '../read/read.js'
+import { Renamed } from '../read/renamed.js'
 import { Unconnected } from '../read/unconnected.js'
-import { DrainableError } from '../../../provider/error.js'
-import type { CallContext } from '../../../provider/contract.js'
 import { Ages } from './ages.js'
-import { AnotherProcess, keptChannel } from './channel.js'
-import type { KeptConnection } from './kept-connection.js'
+import type { Stay } from './stay.js'
 import { Strays } from './strays.js'
 
 /** A HAProxy process that holds work, or may. */
@@ -15,8 +11,6 @@ export interface Process {
   /** The name of its scope: stable, and never used for another process, even if pids repeat (containers). */
   readonly scope: string
   readonly pid: number
-  /** When it started, in whole seconds since 1970, as text; empty if not known. */
-  readonly start: string
   /** The process id of the master that listed it; undefined until one has. */
   master: number | undefined
   /** Its incarnation; undefined until it was read once. */
@@ -24,19 +18,17 @@ export interface Process {
   readonly view: ProcessView
   /** What its servers are called in the one that has replaced it. */
   readonly renamed: Renamed
-  /** A connection that stays with it through a reload. */
-  kept: KeptConnection | undefined
-  /** When it last answered, by the clock of the calls. */
-  seenAt: number
+  /** A connection that keeps it alive until its last request was seen to end. */
+  stay: Stay | undefined
+  /** Whether its last look showed no work of any member that it was for. */
+  isQuiet: boolean
   /**
    * The latest time when it can have started, by the clock of the calls; moved by the time for which it stood still
    * since.
    */
   startedAt: number
-  /** The same for the process that replaced it. */
+  /** When it was seen to be replaced, in the same way; undefined while it serves. */
   replacedAt: number | undefined
-  /** Whether it was seen to end. */
-  ended: boolean
   /** Whether clients can still come through it once it was replaced. */
   readonly door: Door
   /** The ages of its work. */
@@ -45,8 +37,6 @@ export interface Process {
   readonly strays: Strays
   /** Requests that wait for their connection and are in no count. */
   readonly unconnected: Unconnected
-  /** When a reading with its work was last returned, by the member's key. */
-  readonly busy: Map<string, number>
 }
 
 /** Whether a client can still send a request through an old process. */
@@ -68,7 +58,6 @@ export function toProcess(info: ProcessInfo, now: number): Process {
   return {
     ...unreadProcess(info.pid, now),
     scope: `process ${info.pid}@${info.start}`,
-    start: info.start,
     incarnation: incarnationOf(info),
     startedAt: now - info.lived,
   }
@@ -79,21 +68,18 @@ export function unreadProcess(pid: number, now: number): Process {
   return {
     scope: `process ${pid}`,
     pid,
-    start: '',
     master: undefined,
     incarnation: undefined,
     view: new ProcessView(),
     renamed: new Renamed(),
-    kept: undefined,
-    seenAt: now,
+    stay: undefined,
+    isQuiet: false,
     startedAt: now,
     replacedAt: undefined,
-    ended: false,
     door: { closed: false, stopping: false, left: 0, shared: 0, askedAt: -Infinity, cost: 0 },
     ages: new Ages(),
     strays: new Strays(),
     unconnected: new Unconnected(),
-    busy: new Map(),
   }
 }
 
@@ -114,43 +100,4 @@ export function noteStandstill(
   const stood = Math.max(told, silent)
   process.startedAt += stood
   return stood
-}
-
-/** Notes the work in a returned reading. */
-export function noteWork(process: Process, key: string, work: number, now: number): void {
-  if (work > 0) process.busy.set(key, now)
-  else process.busy.delete(key)
-}
-
-/** For so long after its last look the work of a member counts that this look is not for, ms. */
-const LOOKED_AT = 10_000
-
-/**
- * Whether the last reading of every watched member shows no work there. A member that is no longer looked at (its
- * drain is over, it serves again) does not count.
- *
- * @param watched - the members that this look is for: their next reading tells of their zero, however late it is
- */
-export function isSettled(process: Process, watched: Wanted, now: number): boolean {
-  const own = new Set(refsOf(watched).map((ref) => refKey(ref)))
-  return [...process.busy].every(([key, at]) => !own.has(key) && at < now - LOOKED_AT)
-}
-
-/** Makes it the connection that is kept to that process. @throws `CONFLICT` if it leads to another one */
-export async function keep(
-  process: Process,
-  kept: KeptConnection,
-  label: string,
-  ctx: CallContext,
-): Promise<void> {
-  try {
-    const { info } = await keptChannel(kept).run([], ctx)
-    if (toProcess(info, 0).scope !== process.scope) throw new AnotherProcess(info)
-    process.kept = kept
-  } catch (error) {
-    kept.close()
-    if (!(error instanceof AnotherProcess)) throw error
-    const data = { provider: 'haproxy-runtime', cause: error }
-    throw new DrainableError('CONFLICT', `${label} is being reloaded`, data)
-  }
 }

@@ -1,30 +1,20 @@
 import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
-import {
-  AnotherProcess,
-  type Channel,
-  keptChannel,
-  NoWorker,
-  StatsChannel,
-  WorkerGone,
-} from './channel.js'
-import { BusyLooks, GLANCE, isBusy, readyOf } from './busy-looks.js'
 import { incarnationOf } from '../codec/info.js'
+import { AnotherProcess, type Channel, NoWorker, StatsChannel } from './channel.js'
 import type { ServerState } from '../codec/state.js'
 import { type Facts, readFacts, whatIsIt } from './facts.js'
 import { findMaster, HAND_OVER, HAND_OVER_LOOK } from './find-master.js'
-import { KeptConnection } from './kept-connection.js'
-import type { Question } from './look-beside.js'
+import { isBusy, type Question } from './look-beside.js'
 import type { MasterSocket } from './master.js'
 import type { Settings } from '../options.js'
-import { localProcesses, NOT_LOCAL } from './local-processes.js'
 import { type OldChannel, type OtherSight, OtherProcesses } from './other-processes.js'
-import { keep, noteStandstill, type Process, toProcess } from './process.js'
+import { noteStandstill, type Process, toProcess } from './process.js'
 import type { ProcessSight, Wanted } from '../read/read.js'
-import { Room } from './room.js'
 import { RuntimeSocket } from './socket.js'
 import { Standstill } from './standstill.js'
+import { Stay } from './stay.js'
 import { noteStreams } from './strays.js'
 import { Unseen } from './unseen.js'
 import { Watched } from './watched.js'
@@ -32,6 +22,12 @@ import { Watched } from './watched.js'
 const PROVIDER = 'haproxy-runtime'
 /** How often to check, while the master is silent, whether a reload has replaced the process that serves, ms. */
 const REPLACED_LOOK = 10
+/** While every member is at work and no old worker is known, the master lists its workers this often, ms. */
+const LIST_AGAIN = 250
+/** How long no connection is kept to a process if HAProxy has no room for it, ms. */
+const CROWDED = 300_000
+/** A process that was looked at within this time is followed when it is replaced: a drain may be under way, ms. */
+const FOLLOWED = 60_000
 const JUST_REPLACED = 'a reload has just replaced it, it is read at the next look'
 /**
  * The abort reason for the rest of a look that has its answer; shared, because a new error costs a stack trace at
@@ -63,20 +59,20 @@ export class ControlPoint {
   #facts: Facts | undefined
   #master: MasterSocket | undefined
   #masterAsked = false
-  readonly #busy = new BusyLooks()
+  /** When the master last listed its workers, and nothing was changed since. */
+  #listedAt = -Infinity
+  /** Until when no connection is kept: by the clock of the calls. */
+  #crowdedUntil = -Infinity
   readonly #watched = new Watched()
   #current: Process | undefined
-  readonly #room = new Room()
 
   constructor(settings: Settings) {
     this.#settings = settings
     this.#socket = new RuntimeSocket(settings.socket, settings, { tls: settings.tls })
     this.#stats = new StatsChannel(this.#socket)
     this.label = this.#socket.label
-    // Over TCP the process can be on another machine.
-    const local = this.#socket.unix ? localProcesses() : NOT_LOCAL
-    this.unseen = new Unseen(settings, this.label, local)
-    this.others = new OtherProcesses(this.unseen, local)
+    this.unseen = new Unseen(settings, this.label)
+    this.others = new OtherProcesses(this.unseen)
   }
 
   /** The channel to a process that serves the socket. */
@@ -86,7 +82,7 @@ export class ControlPoint {
 
   /** Changes something in that process; see {@link StatsChannel.change}. The next look is a whole one. */
   change(process: Process, line: string, ctx: CallContext): Promise<string> {
-    this.#busy.reset()
+    this.#listedAt = -Infinity
     return this.#stats.change(line, process.incarnation ?? '', ctx)
   }
 
@@ -96,7 +92,7 @@ export class ControlPoint {
   }
 
   close(): void {
-    this.#current?.kept?.close()
+    this.#current?.stay?.close()
     this.others.close()
     this.#socket.close()
     this.#master?.socket.close()
@@ -104,34 +100,27 @@ export class ControlPoint {
 
   /** Reads the process that serves, then the others; again if a reload is just handing the socket over. */
   async readEvery(wanted: Wanted | 'all', ctx: CallContext): Promise<EverySight> {
-    const glance = wanted === 'all' ? undefined : await this.#glance(wanted, ctx)
-    if (glance !== undefined) return glance
     const end = ctx.clock.now() + HAND_OVER
     const watched = this.#watched.of(wanted, ctx.clock.now())
     for (;;) {
-      const before = this.#current?.scope
+      const before = this.#current
       const { process, sight } = await this.#readCurrent(wanted, ctx)
-      await this.unseen.lookAround(ctx.clock.now())
       if (wanted !== 'all') {
         // A drain lost in a reload must be put back at once: the next look can read the rest.
-        if (before !== undefined && before !== process.scope) {
+        if (before !== undefined && before !== process) {
           const others = this.others.unasked(JUST_REPLACED)
           return { process, sight, others, replaced: true }
         }
-        await this.#keep(process, sight, ctx)
+        await this.#ensureStay(process, ctx)
       }
       const asked = { watched, serves: process.view }
       await noteStreams(process, sight, asked, this.channel(process), ctx)
-      if (wanted !== 'all') {
-        this.#busy.note(sight)
-        if (this.#mayWait && this.#busy.mayLeaveMaster(sight, ctx.clock.now())) {
-          return { process, sight, others: this.others.unasked(''), replaced: false }
-        }
-      }
+      const mayLeave = wanted !== 'all' && this.#master !== undefined && this.others.none
+      if (mayLeave && isBusy(sight) && ctx.clock.now() < this.#listedAt + LIST_AGAIN)
+        return { process, sight, others: this.others.unasked(''), replaced: false }
       const others = await this.#readOthers({ wanted, watched }, process, ctx)
       if (others === undefined) continue
-      if (others.blind === undefined) this.#busy.listed(sight.sampledAt)
-      else this.#busy.reset()
+      this.#listedAt = others.blind === undefined ? sight.sampledAt : -Infinity
       const coming = others.read.some(({ old }) => !old)
       if (!coming || ctx.clock.now() >= end) return { process, sight, others, replaced: false }
       await pause(ctx.clock, HAND_OVER_LOOK, ctx.signal)
@@ -150,7 +139,7 @@ export class ControlPoint {
     ctx: CallContext,
   ): Promise<OtherSight | undefined> {
     const question = { ...asked, current: process, channel: this.channel(process) }
-    if (this.#master === undefined) return this.others.read(question, undefined, ctx)
+    if (this.#master === undefined) return this.others.unreachable()
     const over = new AbortController()
     // Cheaper than AbortSignal.any(), because this runs at every look.
     const onAbort = (): void => over.abort(ctx.signal.reason)
@@ -183,37 +172,6 @@ export class ControlPoint {
     }
   }
 
-  /** Whether a master tells of other processes, and none is known. */
-  get #mayWait(): boolean {
-    return this.#master !== undefined && this.others.none
-  }
-
-  /**
-   * Looks over the connection kept to the process that serves, which costs half as much, while no decision can depend
-   * on the look: every member was at work at the last whole look, and still is.
-   *
-   * @returns undefined where the whole look is needed: because it is due, because some member is at zero, or because
-   *   the process was told to stop, which a reload does
-   */
-  async #glance(wanted: Wanted, ctx: CallContext): Promise<EverySight | undefined> {
-    const process = this.#current
-    if (!this.#mayWait || !this.#busy.mayGlance(wanted, ctx.clock.now())) return undefined
-    const kept = readyOf(process?.kept)
-    if (process === undefined || kept === undefined) return undefined
-    try {
-      const sight = await this.#readIn(process, keptChannel(kept, GLANCE), wanted, ctx)
-      const same = incarnationOf(sight.info) === process.incarnation && !sight.info.stopping
-      // Another call can have met a successor meanwhile.
-      const serves = this.#current === process && this.#mayWait
-      if (!same || !serves || !isBusy(sight)) return undefined
-      return { process, sight, others: this.others.unasked(''), replaced: false }
-    } catch (error) {
-      const passes = error instanceof WorkerGone || isDrainableError(error)
-      if (ctx.signal.aborted || !passes) throw error
-      return undefined
-    }
-  }
-
   /** Reads the facts once, and finds the master. */
   async connect(ctx: CallContext): Promise<Facts> {
     ctx.signal.throwIfAborted()
@@ -224,7 +182,7 @@ export class ControlPoint {
     }
     if (!this.#masterAsked) {
       await this.#findMaster(this.#facts, ctx)
-      await this.unseen.learn(this.#facts, this.#master !== undefined, ctx.clock.now())
+      this.unseen.learn(this.#facts, this.#master !== undefined, ctx.clock.now())
       this.#masterAsked = true
     }
     return this.#facts
@@ -259,7 +217,7 @@ export class ControlPoint {
         const sight = await this.#readIn(process, this.channel(process), wanted, ctx)
         return { process, sight }
       } catch (error) {
-        await this.#room.make(process.kept, error, ctx)
+        if (isUnanswered(error)) this.#makeRoom(process, ctx)
         throw error
       }
     })
@@ -278,8 +236,7 @@ export class ControlPoint {
         wanted === 'all'
           ? await process.view.readAll(channel, { clock, signal })
           : await process.view.read(wanted, channel, { clock, signal })
-      process.seenAt = clock.now()
-      const silent = this.#standstill.answer(process.seenAt)
+      const silent = this.#standstill.answer(clock.now())
       const stood = noteStandstill(process, sight.sampledAt, sight.info.lived, silent)
       this.unseen.note(sight.sampledAt, stood)
       this.others.delay(stood)
@@ -315,7 +272,7 @@ export class ControlPoint {
         if (!(error instanceof AnotherProcess)) throw error
         const next = toProcess(error.info, ctx.clock.now())
         if (!this.others.isOld(next.scope)) {
-          await this.#replace(process, this.others.take(next.scope) ?? next, error, ctx)
+          this.#replace(process, this.others.take(next.scope) ?? next, ctx)
           continue
         }
         // The predecessor answered: the reload is handing the socket over.
@@ -331,65 +288,47 @@ export class ControlPoint {
     }
   }
 
-  async #replace(
-    before: Process,
-    next: Process,
-    { info }: AnotherProcess,
-    { clock }: CallContext,
-  ): Promise<void> {
+  #replace(before: Process, next: Process, { clock }: CallContext): void {
     if (this.#current !== before) return // another call was first
-    this.others.demote(before, clock.now())
-    this.#current = next
-    if (this.#master !== undefined) return
     const now = clock.now()
-    await this.unseen.succeed(before, next, { info, known: this.others.pids, now })
-    const kept = before.kept?.state
-    if (kept !== 'open' && kept !== 'ended') await this.unseen.lose(info, now)
+    if (now - this.unseen.lookedAt < FOLLOWED) this.others.demote(before, now)
+    else before.stay?.close()
+    this.unseen.succeed(now)
+    this.#current = next
   }
 
   /**
-   * Keeps a connection before the first change: after a reload it still answers for the old process, and shows the
-   * end of its last request. Without a master, nothing else reaches that process. For a process that has just
-   * replaced another one, the next look opens the connection, because the lost drain is put back first.
+   * Keeps a connection to the process that serves, from the first look at a member on. Without one, an old worker can
+   * end between two looks, and the end of a process of another master is not seen: a drain then is not verified, so a
+   * failure is no reason to fail the look.
    */
-  async keepFirst(process: Process, ctx: CallContext): Promise<void> {
-    if (!this.others.none) return
-    try {
-      await this.#ensureKept(process, ctx)
-    } catch (error) {
-      if (ctx.signal.aborted || this.#master === undefined || !isDrainableError(error)) throw error
-    }
-  }
-
-  /**
-   * Keeps a connection while any member is held, also by an earlier run of ours or by another client. Without a
-   * master it keeps one from the first look on: otherwise a reload before the first change would leave a process that
-   * can't be reached.
-   */
-  async #keep(process: Process, sight: ProcessSight, ctx: CallContext): Promise<void> {
-    const held = [...sight.members.values()].some(({ own }) => own !== 'ready')
-    if (!held && process.kept === undefined && this.#master !== undefined) return
-    try {
-      await this.#ensureKept(process, ctx)
-    } catch (error) {
-      // The look itself succeeded. The next one tries again.
-      if (ctx.signal.aborted || !isDrainableError(error)) throw error
-    }
-  }
-
-  async #ensureKept(process: Process, ctx: CallContext): Promise<void> {
-    if (this.#room.isCrowded(ctx.clock.now())) return
-    if (process.kept?.state === 'open') {
-      if (process.kept.stale) await process.kept.run('show cli level', ctx)
+  async #ensureStay(process: Process, ctx: CallContext): Promise<void> {
+    // Without a master, the work of an old process can't be read anyhow.
+    if (this.#master === undefined || ctx.clock.now() < this.#crowdedUntil) return
+    if (process.stay?.state === 'open') {
+      process.stay.refresh()
       return
     }
-    const { replyTimeout } = this.#settings
-    const kept = await KeptConnection.open(this.#socket, replyTimeout, ctx).catch(
-      (error: unknown) => {
-        this.#room.refuse(error, ctx.clock.now())
-        throw error
-      },
-    )
-    await keep(process, kept, this.label, ctx)
+    try {
+      const { stay, info } = await Stay.open(this.#socket, this.#settings.replyTimeout, ctx)
+      if (incarnationOf(info) === process.incarnation) process.stay = stay
+      else stay.close()
+    } catch (error) {
+      if (ctx.signal.aborted || !isDrainableError(error)) throw error
+      if (isUnanswered(error)) this.#makeRoom(process, ctx)
+    }
   }
+
+  /** Ten providers that each keep a connection take all that `stats maxconn` allows: then nobody gets an answer. */
+  #makeRoom({ stay }: Process, { clock }: CallContext): void {
+    this.#crowdedUntil = clock.now() + CROWDED
+    stay?.close()
+  }
+}
+
+/** Whether no answer came: the process is frozen, or takes no more connections. */
+function isUnanswered(error: unknown): boolean {
+  if (!isDrainableError(error)) return false
+  const { code } = (error.cause ?? {}) as NodeJS.ErrnoException
+  return error.code === 'CALL_TIMEOUT' || code === 'EAGAIN'
 }
