@@ -20,7 +20,7 @@ import { Followers, mayLead } from './read/followers.js'
 import type { Settings } from './options.js'
 import { type Process, toProcess } from './session/process.js'
 import type { Wanted } from './read/read.js'
-import { keyOf, Readings, toPools } from './read/reading.js'
+import { keyOf, Readings, STATE_FILE_UNKNOWN, toPools } from './read/reading.js'
 import type { Workshop } from './change/workshop.js'
 
 /** How long no counter includes a request in turn-around after a refused connect (a little over 1,000 ms), ms. */
@@ -65,6 +65,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
         survivesReload: false,
         countsAfterRemove: false,
       },
+      hints: [STATE_FILE_UNKNOWN],
     }
   }
 

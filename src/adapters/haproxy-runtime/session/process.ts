@@ -1,5 +1,6 @@
 import { incarnationOf, type ProcessInfo } from '../codec/info.js'
-import { ProcessView } from '../read/read.js'
+import { ownState } from '../codec/state.js'
+import { type ProcessSight, ProcessView } from '../read/read.js'
 import { Renamed } from '../read/renamed.js'
 import { Unconnected } from '../read/unconnected.js'
 import { Ages } from './ages.js'
@@ -29,6 +30,8 @@ export interface Process {
   startedAt: number
   /** When it was seen to be replaced, in the same way; undefined while it serves. */
   replacedAt: number | undefined
+  /** Whether it took over the states of the one before, as by a state file; undefined if that was not seen. */
+  keptStates: boolean | undefined
   /** Whether clients can still come through it once it was replaced. */
   readonly door: Door
   /** The ages of its work. */
@@ -76,6 +79,7 @@ export function unreadProcess(pid: number, now: number): Process {
     isQuiet: false,
     startedAt: now,
     replacedAt: undefined,
+    keptStates: undefined,
     door: { closed: false, stopping: false, left: 0, shared: 0, askedAt: -Infinity, cost: 0 },
     ages: new Ages(),
     strays: new Strays(),
@@ -100,4 +104,13 @@ export function noteStandstill(
   const stood = Math.max(told, silent)
   process.startedAt += stood
   return stood
+}
+
+/** Notes whether a process has the states that were set in the one that it replaced. */
+export function noteStates(process: Process, before: Process, { members }: ProcessSight): void {
+  for (const { ref, own } of members.values()) {
+    const was = before.view.known(ref)
+    if (was === undefined || ownState(was.admin) === 'ready') continue
+    process.keptStates = (process.keptStates ?? true) && own !== 'ready'
+  }
 }

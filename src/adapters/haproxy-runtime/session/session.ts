@@ -10,7 +10,7 @@ import { isBusy, type Question } from './look-beside.js'
 import type { MasterSocket } from './master.js'
 import type { Settings } from '../options.js'
 import { type OldChannel, type OtherSight, OtherProcesses } from './other-processes.js'
-import { noteStandstill, type Process, toProcess } from './process.js'
+import { noteStandstill, noteStates, type Process, toProcess } from './process.js'
 import type { ProcessSight, Wanted } from '../read/read.js'
 import { RuntimeSocket } from './socket.js'
 import { Standstill } from './standstill.js'
@@ -108,6 +108,7 @@ export class ControlPoint {
       if (wanted !== 'all') {
         // A drain lost in a reload must be put back at once: the next look can read the rest.
         if (before !== undefined && before !== process) {
+          noteStates(process, before, sight)
           const others = this.others.unasked(JUST_REPLACED)
           return { process, sight, others, replaced: true }
         }
