@@ -38,13 +38,9 @@ ${Array.from({ length: SERVERS }, (__, index) => `  server s${index} 127.0.0.1:$
     connections += 1
     const behind = createConnection({ path: haproxy.socket })
     behind.on('data', (chunk: Buffer) => (bytes += chunk.length))
-    for (const socket of [client, behind]) {
-      socket.on('error', () => undefined)
-      socket.on('close', () => {
-        client.destroy()
-        behind.destroy()
-      })
-    }
+    client.on('error', () => undefined).on('close', () => behind.destroy())
+    // Its end is piped: what is on its way to the client must not be cut.
+    behind.on('error', () => client.destroy())
     client.pipe(behind).pipe(client)
   }).listen(path)
   await once(counter, 'listening')

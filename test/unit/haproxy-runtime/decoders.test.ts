@@ -33,6 +33,15 @@ describe.each(VERSIONS)('decoders on HAProxy %s', (version) => {
     expect(rows.at(-1)).toMatchObject({ kind: 'backend' })
   })
 
+  it('reads the wanted rows of a dump as it does all of them', () => {
+    const text = fixture(version, 'show-stat-queue')
+    const all = parseStat(text)
+    const wanted = all.filter(({ kind, name }) => kind === 'backend' || name === 's2')
+    expect(wanted.length).toBeLessThan(all.length)
+    expect(parseStat(text, { pool: 'b_q', names: new Set(['s2']) })).toEqual(wanted)
+    expect(parseStat(text, { pool: 'b', names: new Set(['s2']) })).toEqual([])
+  })
+
   it('counts a TCP connection and h2 requests as active', () => {
     expect(parseStat(fixture(version, 'show-stat-tcp-open'))[0]).toMatchObject({ active: 1 })
     expect(parseStat(fixture(version, 'show-stat-h2-inflight'))[0]).toMatchObject({ active: 3 })

@@ -55,6 +55,11 @@ interface Layout {
   by: 'iid' | 'name' | 'filter'
 }
 
+/** The rows of one backend by name: its own, and those of the servers that were asked for. */
+type Rows = ReadonlyMap<string, StatRow>
+/** The name of a backend's own row: none, because a server may be called BACKEND as well. */
+const OWN = ''
+
 /** The memory of a server between two looks, to know when its mask must be read again. */
 interface Memory {
   status: string
@@ -92,10 +97,14 @@ export class ProcessView {
     return this.#layouts.get(ref.pool)?.servers.get(ref.member)
   }
 
-  /** The servers of a backend as last seen, and how often some were seen to lose their address. */
-  backend(pool: string): { readonly servers: readonly ServerState[]; readonly moves: number } {
-    const servers = [...(this.#layouts.get(pool)?.servers.values() ?? [])]
-    return { servers, moves: this.#moves.get(pool) ?? 0 }
+  /** The servers of a backend as last seen. */
+  servers(pool: string): readonly ServerState[] {
+    return [...(this.#layouts.get(pool)?.servers.values() ?? [])]
+  }
+
+  /** How often servers of a backend were seen to lose their address. */
+  moves(pool: string): number {
+    return this.#moves.get(pool) ?? 0
   }
 
   /** Whether that server tracks another; undefined where its row was not read, or before a change of ours. */
@@ -187,20 +196,19 @@ export class ProcessView {
     )
     masks.forEach((pool, index) => this.#learn(pool, replies[stat.length + index] ?? ''))
     const masked = new Set([...masks, ...fresh])
-    const rows = new Map<string, StatRow[]>()
+    const rows = new Map<string, Rows>()
     let at = 0
     for (const [index, pool] of pools.entries()) {
-      const count = plans[index]?.commands.length ?? 0
-      const own = replies.slice(at, at + count).flatMap((reply) => parseStat(reply))
-      at += count
-      rows.set(
-        pool,
-        own.filter((row) => row.pool === pool && row.kind !== 'frontend'),
-      )
+      const { names = [], commands = [] } = plans[index] ?? {}
+      const only = { pool, names: new Set(names) }
+      const own = replies
+        .slice(at, at + commands.length)
+        .flatMap((reply) => parseStat(reply, only))
+        .filter((row) => row.pool === pool && row.kind !== 'frontend')
+      at += commands.length
+      rows.set(pool, new Map(own.map((row) => [row.kind === 'backend' ? OWN : row.name, row])))
     }
-    const lost = pools.filter(
-      (pool, index) => !this.#found(pool, rows.get(pool) ?? [], plans[index]),
-    )
+    const lost = pools.filter((pool, index) => !this.#found(pool, rows.get(pool), plans[index]))
     if (lost.length > 0) {
       await this.states(lost, channel, ctx)
       lost.forEach((pool) => fresh.add(pool))
@@ -209,9 +217,7 @@ export class ProcessView {
     const late = pools.filter(
       (pool, index) =>
         !masked.has(pool) &&
-        (plans[index]?.names ?? []).some((name) =>
-          this.#surprises(pool, name, rows.get(pool) ?? []),
-        ),
+        (plans[index]?.names ?? []).some((name) => this.#surprises(pool, name, rows.get(pool))),
     )
     if (late.length > 0) {
       await this.states(late, channel, ctx)
@@ -241,15 +247,14 @@ export class ProcessView {
   }
 
   /** Whether the rows are the requested ones; otherwise their positions are learnt anew. */
-  #found(pool: string, rows: readonly StatRow[], plan: { names: string[] } | undefined): boolean {
+  #found(pool: string, rows: Rows | undefined, plan: { names: string[] } | undefined): boolean {
     const layout = this.#layouts.get(pool)
     if (layout?.iid === undefined || plan === undefined) return true
-    if (!rows.some((row) => row.kind === 'backend')) {
+    if (rows?.has(OWN) !== true) {
       layout.by = layout.by === 'iid' ? 'name' : 'filter'
       return false
     }
-    const seen = new Set(rows.map((row) => row.name))
-    return plan.names.every((name) => seen.has(name) || !layout.servers.has(name))
+    return plan.names.every((name) => rows.has(name) || !layout.servers.has(name))
   }
 
   /** Whether this look needs the mask. */
@@ -264,9 +269,9 @@ export class ProcessView {
   }
 
   /** Whether a row contradicts the last mask. */
-  #surprises(pool: string, name: string, rows: readonly StatRow[]): boolean {
+  #surprises(pool: string, name: string, rows: Rows | undefined): boolean {
     const memory = this.#memory.get(refKey({ pool, member: name }))
-    const row = rows.find((candidate) => candidate.name === name)
+    const row = rows?.get(name)
     if (row === undefined) return false
     return memory?.status !== row.status || memory.address !== row.address
   }
@@ -274,7 +279,7 @@ export class ProcessView {
   #judge(
     pools: readonly string[],
     plans: readonly { names: string[] }[],
-    rows: ReadonlyMap<string, StatRow[]>,
+    rows: ReadonlyMap<string, Rows>,
     masked: ReadonlySet<string>,
     attempt: number,
     sampledAt: number,
@@ -283,15 +288,13 @@ export class ProcessView {
     const members = new Map<string, Sight>()
     const sums = new Map<string, PoolSight>()
     for (const [index, pool] of pools.entries()) {
-      const own = new Map((rows.get(pool) ?? []).map((row) => [row.name, row]))
+      const own = rows.get(pool)
       const layout = this.#layouts.get(pool)
       const total = layout?.servers.size ?? 0
-      const backend = (rows.get(pool) ?? []).find((row) => row.kind === 'backend')
-      if (backend !== undefined) {
-        sums.set(pool, toPoolSight(backend, total))
-      }
+      const backend = own?.get(OWN)
+      if (backend !== undefined) sums.set(pool, toPoolSight(backend, total))
       for (const name of plans[index]?.names ?? []) {
-        const row = own.get(name)
+        const row = own?.get(name)
         const state = layout?.servers.get(name)
         if (row === undefined || state === undefined) continue
         const fits = statusFitsMask(row.status, state.admin)

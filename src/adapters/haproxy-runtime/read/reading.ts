@@ -169,7 +169,7 @@ export class Readings {
     const { unseen } = this.#point
     if (row.mode === 'syslog')
       return `HAProxy does not count the messages that it sends to the servers of a backend in mode log`
-    const reused = whyReused(sight, state, process.view.backend(ref.pool))
+    const reused = whyReused(sight, state, process.view)
     if (reused !== undefined) return reused
     if (process.strays.isBlind(ref))
       return 'work at its address may stand in the row of a server that had this address before: a socket of level user does not list it'

@@ -49,6 +49,17 @@ export class NoWorker extends Error {
 const LINE_LIMIT = 12_000
 const SHORTEST_LINE = 500
 
+/**
+ * A longer answer has begun with something else, because the list of commands that can follow is shorter: to compare
+ * each piece would copy all that came before.
+ */
+const UNKNOWN_WITHIN = 20_000
+
+/** Whether it is the master that answers: it does not know `show info`, and does not close. */
+function isNotKnown(text: string): boolean {
+  return text.length < UNKNOWN_WITHIN && isUnknownCommand(text)
+}
+
 /** Joins commands into lines of at most `limit` characters, each beginning with {@link SHOW_INFO}. */
 export function toLines(commands: readonly string[], limit = LINE_LIMIT): string[][] {
   const lines: string[][] = []
@@ -117,8 +128,7 @@ export class StatsChannel {
     let process = expected
     let first: ProcessInfo | undefined
     const answers = await Promise.all(
-      // The master answers with this, and does not close.
-      lines.map((line) => this.#socket.exchange(line.join(';'), ctx, isUnknownCommand)),
+      lines.map((line) => this.#socket.exchange(line.join(';'), ctx, isNotKnown)),
     )
     const replies: string[] = []
     for (const [index, text] of answers.entries()) {

@@ -77,7 +77,7 @@ export class Strays {
   ): Promise<void> {
     for (const ref of refs) {
       const server = this.#lastPlaced(ref, serves.known(ref))
-      const { moves } = view.backend(ref.pool)
+      const moves = view.moves(ref.pool)
       if (server === undefined) continue
       // Another address there, or another name: HAProxy was reloaded with other servers.
       const isMoved = moves > 0 || addressOf(view.known(ref)) !== addressOf(serves.known(ref))
@@ -176,13 +176,14 @@ function namesAt(states: string, server: ServerState): Set<string> {
 export function whyReused(
   { info }: ProcessSight,
   { pool, name, source }: ServerState,
-  { servers, moves }: ReturnType<ProcessView['backend']>,
+  view: ProcessView,
 ): string | undefined {
   const version = parseVersion(info.version)
   if (version === undefined || isAtLeast(version, 3, 0)) return undefined
   const isShared =
-    source !== undefined && servers.some((other) => other.name !== name && other.source === source)
-  if (!isShared && moves === 0) return undefined
+    source !== undefined &&
+    view.servers(pool).some((other) => other.name !== name && other.source === source)
+  if (!isShared && view.moves(pool) === 0) return undefined
   return `HAProxy ${info.version} does not close a server's connections to its address of before, and still sends requests over them: another server of ${pool} can have had this address${isShared ? ` (both are ${source})` : ''}; 3.0 and later close them`
 }
 
