@@ -19,8 +19,9 @@ export type SocketAddress = string | { readonly host: string; readonly port: num
  * still reach a drained server (an old worker takes no more changes, so a seal does not reach it).
  *
  * - `wait`: they prevent idle. A drain waits until they have ended, or until no connection is left in them that could
- *   bring another request, at the longest until its deadline. If it is known at the start that old workers of a
- *   master can't be seen, and an earlier reload can't be excluded, the drain is refused before any change.
+ *   bring another request, at the longest until its deadline. A process that was seen to be replaced and can't be read
+ *   prevents idle for as long as the provider lives. If it is known at the start that old workers of a master can't be
+ *   seen, and an earlier reload can't be excluded, the drain is refused before any change.
  * - `{ within }`: the `hard-stop-after` of your configuration: they count as ended that long after the process that
  *   replaced them started. A process that can still be seen does not count as ended: idle is then reported with
  *   `sealed: false` and `verifiedIdle: false`.
@@ -37,8 +38,9 @@ export interface HaproxyRuntimeOptions {
    */
   readonly socket: SocketAddress
   /**
-   * The master socket (`haproxy -W -S /path,level,admin`): it reaches the old workers, which a reload leaves behind
-   * with their connections. On 2.6 and 3.0 the provider finds it by itself, because the process reports it.
+   * The master socket (`haproxy -W -S /path`; no level is needed): it reaches the old workers, which a reload leaves
+   * behind with their connections. On 2.6 and 3.0 the provider finds it by itself, because the process reports it.
+   * Without it, idle is not verified, unless the process has run for longer than `oldWorkers.within`.
    */
   readonly master?: SocketAddress | undefined
   /**
@@ -75,8 +77,8 @@ export interface HaproxyRuntimeOptions {
    */
   readonly replyTimeout?: Duration | undefined
   /**
-   * The most connections at once; `stats maxconn` allows 10 by default. Without a master socket, one more is kept
-   * open during a drain.
+   * The most connections at once; `stats maxconn` allows 10 by default. With a master socket, one more is kept open
+   * from the first look at a member.
    *
    * @default 4
    */
