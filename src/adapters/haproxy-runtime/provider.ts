@@ -9,19 +9,13 @@ import type {
   Snapshot,
 } from '../../provider/contract.js'
 import { carefulApply } from '../../kit/careful-apply.js'
-import type { CarefulAdapter } from '../../kit/change.js'
-import { type Found, sends, toFound } from './change/change.js'
+import { changesOf } from './change/change.js'
 import { isName } from './codec/commands.js'
-import { parseVersion } from '../../kit/version.js'
 import { ControlPoint, type EverySight } from './session/session.js'
-import type { Blindness } from './session/unseen.js'
-import type { Facts } from './session/facts.js'
 import { Followers, mayLead } from './read/followers.js'
 import type { Settings } from './options.js'
-import { type Process, toProcess } from './session/process.js'
 import type { Wanted } from './read/read.js'
 import { keyOf, Readings, STATE_FILE_UNKNOWN, toPools } from './read/reading.js'
-import type { Workshop } from './change/workshop.js'
 
 /** How long no counter includes a request in turn-around after a refused connect (a little over 1,000 ms), ms. */
 const BLIND = 1_100
@@ -104,32 +98,18 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
-    let shop: Workshop | undefined
-    const made = (): Workshop => {
-      if (shop === undefined) throw new TypeError('a change without a look')
-      return shop
-    }
-    const adapter: CarefulAdapter<Found> = {
-      ...sends(made, this.instance),
-      provider: this.name,
-      look: async (of, ctx) => {
-        const seen = await this.#look(of, ctx)
-        shop = seen.shop
-        return (change) => {
-          const state = seen.states.get(change.ref.pool)?.get(change.ref.member)
-          return state && toFound(state)
-        }
-      },
-    }
-    const before = new Set(this.#held)
-    const results = await carefulApply(adapter, changes, ctx)
+    const made = changesOf({
+      point: this.#point,
+      settings: this.#settings,
+      followers: this.#followers,
+      held: this.#held,
+    })
+    const results = await carefulApply(made, changes, ctx)
     for (const [index, { kind, ref }] of changes.entries()) {
       const status = results[index]?.status
-      const key = keyOf(ref)
-      if (kind === 'hold' && status === 'unchanged') this.#held.add(key)
-      else if (kind === 'hold' && status === 'rejected' && !before.has(key)) this.#held.delete(key)
-      else if (kind !== 'hold' && kind !== 'terminate' && status !== 'rejected')
-        this.#held.delete(key)
+      if (kind === 'hold' && status === 'unchanged') this.#held.add(keyOf(ref))
+      if (kind !== 'hold' && kind !== 'terminate' && status !== 'rejected')
+        this.#held.delete(keyOf(ref))
     }
     return results
   }
@@ -141,51 +121,6 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
-  }
-
-  /** Reads the servers concerned in the process to change, and prepares the workshop for changes. */
-  async #look(
-    changes: readonly Change[],
-    ctx: CallContext,
-  ): Promise<Awaited<ReturnType<ControlPoint['states']>> & { readonly shop: Workshop }> {
-    const facts = await this.#point.connect(ctx)
-    const found = await this.#point.states(new Set(changes.map(({ ref }) => ref.pool)), ctx)
-    const { process, states } = found
-    const held = changes.flatMap(({ kind, ref }) =>
-      kind === 'hold' && !this.#held.has(keyOf(ref))
-        ? (states.get(ref.pool)?.get(ref.member) ?? [])
-        : [],
-    )
-    const leads = held.some((state) =>
-      mayLead(state, process.view.tracks({ pool: state.pool, member: state.name })),
-    )
-    await this.#followers.read(process.scope, leads, this.#point.channel(process), ctx)
-    const blindness = this.#point.unseen.blindness()
-    return { ...found, shop: this.#workshop(facts, process, changes, blindness) }
-  }
-
-  #workshop(
-    facts: Facts,
-    process: Process,
-    changes: readonly Change[],
-    blindness: Blindness | undefined,
-  ): Workshop {
-    const version = parseVersion(facts.info.version)
-    return {
-      send: (line, then) => this.#point.change(process, line, then),
-      isPredecessor: ({ info }) => this.#point.others.isOld(toProcess(info, 0).scope),
-      view: process.view,
-      channel: this.#point.channel(process),
-      others: changes.some(({ kind }) => kind === 'terminate') ? this.#point.oldChannels() : [],
-      isHeld: (ref) => this.#held.has(keyOf(ref)),
-      passed: (ref) => void this.#held.add(keyOf(ref)),
-      hasStrays: (ref) => process.strays.of(ref) > 0 || this.#point.others.hasStrays(ref),
-      followers: (ref) => this.#followers.of(ref),
-      keepFollowers: this.#settings.keepFollowers,
-      unseen:
-        this.#settings.oldWorkers === 'wait' && blindness?.refuses ? blindness.why : undefined,
-      canWait: version !== undefined && version.major >= 3,
-    }
   }
 }
 

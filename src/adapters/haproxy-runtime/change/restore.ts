@@ -1,51 +1,46 @@
-import type {
-  AdminState,
-  CallContext,
-  ChangeResult,
-  MemberRef,
-} from '../../../provider/contract.js'
-import type { DrainableError } from '../../../provider/error.js'
+import type { AdminState, CallContext, MemberRef } from '../../../provider/contract.js'
+import { type DrainableError, isDrainableError } from '../../../provider/error.js'
+import { isSameIdentity } from '../../../provider/member-ref.js'
 import { refusal, setHealthDown, setState, setWeight } from '../codec/commands.js'
 import { identityOf, ownState, type ServerState } from '../codec/state.js'
-import { leftBehind, readState, rejected, tell, type Of, type Workshop } from './workshop.js'
-import { isSameIdentity } from '../../../provider/member-ref.js'
+import type { ProcessSight } from '../read/read.js'
+import { channelOf, Half, type Of, readState, tell, type Tools } from './tools.js'
 
 /** Undoes a hold, if the expected state is found. */
 export function restore(
-  shop: Workshop,
-  change: Of<'restore'>,
+  tools: Tools,
+  { ref, to }: Of<'restore'>,
   found: ServerState,
   ctx: CallContext,
-): Promise<ChangeResult> {
-  return move(shop, change.ref, found, change.to, ctx)
+): Promise<void> {
+  return move(tools, ref, found, to, ctx)
 }
 
 /** Sets the state by commands that cut nothing. */
 async function move(
-  shop: Workshop,
+  tools: Tools,
   ref: MemberRef,
   from: ServerState,
   to: AdminState,
   ctx: CallContext,
-): Promise<ChangeResult> {
+): Promise<void> {
   const own = ownState(from.admin)
-  const line = own === 'maint' ? await leaveMaint(shop, ref, to, from, ctx) : setState(ref, to)
-  const reply = await tell(shop, ref, line, ctx)
+  const line = own === 'maint' ? await leaveMaint(tools, ref, to, from, ctx) : setState(ref, to)
+  const reply = await tell(tools, ref, line, ctx)
   if (reply !== '') {
     const error = refusal(ref, 'set server', reply)
-    if (!line.includes(';')) return rejected(ref, error)
+    if (!line.includes(';')) throw error
     // HAProxy runs the commands of a line one by one, even after a refused one.
-    const now = await readState(shop, ref, ctx)
+    const now = await readState(tools, ref, ctx)
     const is = (state: AdminState): boolean =>
       now !== undefined && ownState(now.admin) === state && now.weight === from.weight
-    if (now === undefined || is(own)) return rejected(ref, error)
+    if (now === undefined || is(own)) throw error
     if (!is(to)) {
       const left = `it is '${ownState(now.admin)}' with weight ${now.weight} now, it had ${from.weight}`
-      return leftBehind(ref, error, left)
+      throw new Half(error, left)
     }
   }
-  if (own === 'maint' && to === 'drain') await distrustHealth(shop, ref, from, ctx)
-  return { ref, status: 'applied' }
+  if (own === 'maint' && to === 'drain') await distrustHealth(tools, ref, from, ctx)
 }
 
 /**
@@ -53,25 +48,28 @@ async function move(
  * meanwhile is left alone.
  *
  * @param before - the state as it was found
- * @returns the refusal; `unknown` if the server stays in maintenance
+ * @throws `Half` if the server stays in maintenance
  */
 export async function putBack(
-  shop: Workshop,
+  tools: Tools,
   ref: MemberRef,
   before: ServerState,
   refused: DrainableError,
   ctx: CallContext,
-): Promise<ChangeResult> {
-  const now = await readState(shop, ref, ctx)
+): Promise<void> {
+  const now = await readState(tools, ref, ctx)
   const ours = now !== undefined && ownState(now.admin) === 'maint'
-  if (!ours || !isSameIdentity(identityOf(before), identityOf(now))) return rejected(ref, refused)
-  const result = await move(shop, ref, now, ownState(before.admin), ctx)
-  if (!('error' in result)) return rejected(ref, refused)
-  return leftBehind(
-    ref,
-    refused,
-    `it was put into maintenance for it and could not be put back: ${result.error.message}`,
-  )
+  if (!ours || !isSameIdentity(identityOf(before), identityOf(now))) return
+  try {
+    await move(tools, ref, now, ownState(before.admin), ctx)
+  } catch (error) {
+    const why = error instanceof Half ? error.error : error
+    if (!isDrainableError(why)) throw error
+    throw new Half(
+      refused,
+      `it was put into maintenance for it and could not be put back: ${why.message}`,
+    )
+  }
 }
 
 /**
@@ -80,17 +78,13 @@ export async function putBack(
  * the backend has a backup server with work.
  */
 async function leaveMaint(
-  shop: Workshop,
+  tools: Tools,
   ref: MemberRef,
   to: AdminState,
   found: ServerState,
   ctx: CallContext,
 ): Promise<string> {
-  const sight = await shop.view.read(
-    new Map([[ref.pool, new Set([ref.member])]]),
-    shop.channel,
-    ctx,
-  )
+  const sight = await lookAt(tools, ref, ctx)
   const backups = sight.pools.get(ref.pool)?.backups ?? 0
   if (backups === 0 || found.weight === 0) return setState(ref, to)
   // A static balance algorithm refuses absolute weights, but not percentages of the configured one.
@@ -105,26 +99,25 @@ async function leaveMaint(
  * not show whether a check has passed since maintenance.
  */
 async function distrustHealth(
-  shop: Workshop,
+  tools: Tools,
   ref: MemberRef,
   found: ServerState,
   ctx: CallContext,
 ): Promise<void> {
   if (!found.checks) return
-  const sight = await shop.view.read(
-    new Map([[ref.pool, new Set([ref.member])]]),
-    shop.channel,
-    ctx,
-  )
-  const seen = [...sight.members.values()][0]
+  const seen = [...(await lookAt(tools, ref, ctx)).members.values()][0]
   if (seen?.own !== 'drain' || seen.row.check?.fall !== 1) return
-  if (await backupsWork(shop, ref, ctx)) return // coming up would cut them, see leaveMaint()
-  await tell(shop, ref, setHealthDown(ref), ctx)
+  // Coming up would cut what a backup server holds, see leaveMaint().
+  const all = (await lookAt(tools, ref, ctx, 'all')).members.values()
+  if ([...all].some(({ row }) => row.backupServers > 0 && row.active > 0)) return
+  await tell(tools, ref, setHealthDown(ref), ctx)
 }
 
-/** Whether a backup server of that backend holds work. */
-async function backupsWork(shop: Workshop, ref: MemberRef, ctx: CallContext): Promise<boolean> {
-  const whole = new Map([[ref.pool, 'all' as const]])
-  const sight = await shop.view.read(whole, shop.channel, ctx)
-  return [...sight.members.values()].some(({ row }) => row.backupServers > 0 && row.active > 0)
+function lookAt(
+  tools: Tools,
+  { pool, member }: MemberRef,
+  ctx: CallContext,
+  names: ReadonlySet<string> | 'all' = new Set([member]),
+): Promise<ProcessSight> {
+  return tools.process.view.read(new Map([[pool, names]]), channelOf(tools), ctx)
 }
