@@ -70,6 +70,17 @@ describe('a silent process', () => {
   })
 })
 
+describe('a master whose socket is not known', () => {
+  test('refuses a drain unless HAProxy tells that it never reloaded', () => {
+    const unseen = new Unseen(readOptions({ socket: SOCKET }), 'it')
+    const facts = { info: infoOf(1, 100), level: 'admin', mworker: true, neverReloaded: true }
+    unseen.learn(facts as Facts, false, 100)
+    expect(unseen.blindness()).toMatchObject({ refuses: false })
+    unseen.succeed(200)
+    expect(unseen.blindness()).toMatchObject({ refuses: true })
+  })
+})
+
 describe('a process that a reload has replaced', () => {
   test('has ended so long after its successor was met, not after its start', () => {
     const { unseen } = looked({ within: '1s' })

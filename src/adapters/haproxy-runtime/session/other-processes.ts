@@ -47,6 +47,8 @@ interface Other {
 
 /** Names of ended processes that are still said to have ended, where nothing lists all of them. */
 const ENDED_SAID = 200
+/** The most processes that are known beside the current one. */
+const MOST = 200
 const OF_ANOTHER_MASTER =
   'not readable: another master runs HAProxy now, which does not know it; it ends with its last connection, or by hard-stop-after, see the option oldWorkers'
 const NO_WAY =
@@ -82,6 +84,9 @@ export class OtherProcesses {
     // Not when its successor was started: it reads its configuration before it tells this one to stop.
     process.replacedAt = now
     this.#others.set(process.scope, { process, old: true })
+    // Without a master nothing ends them. Any of them keeps a new drain from idle, and a drain remembers its own.
+    const [oldest] = this.#others.keys()
+    if (this.#others.size > MOST && oldest !== undefined) this.#others.delete(oldest)
   }
 
   /**

@@ -42,6 +42,7 @@ export class Unseen {
   /** The process that serves was replaced. Two reloads may lie between two looks, and what was in between is unknown. */
   succeed(now: number): void {
     this.#replacedAt = now
+    if (this.#facts !== undefined) this.#facts = { ...this.#facts, neverReloaded: false }
   }
 
   /**
