@@ -38,7 +38,7 @@ export type Done = Promise<ChangeOutcome | void>
  * How often, and for how long, to retry: a process that is being replaced refuses, and the next connection reaches
  * the new one.
  */
-const REPLACED = { every: 20, within: 500 }
+const REPLACED = { every: 5, within: 500 }
 
 export function channelOf({ point, process }: Tools): Channel {
   return point.channel(process)

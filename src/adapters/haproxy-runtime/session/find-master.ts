@@ -10,7 +10,7 @@ import type { MasterSocket } from './master.js'
 
 /** How long either process can answer while a reload hands the socket over, ms. */
 export const HAND_OVER = 1_000
-export const HAND_OVER_LOOK = 10
+export const HAND_OVER_LOOK = 5
 /** A younger process can be unknown to its master, ms. */
 const YOUNG = 3_000
 /** A master that executes itself anew (at a start, at a reload) does not listen for up to this long, ms. */
