@@ -14,8 +14,8 @@ import { isName } from './codec/commands.js'
 import { ControlPoint, type EverySight } from './session/session.js'
 import { Followers, mayLead } from './read/followers.js'
 import type { Settings } from './options.js'
-import type { Wanted } from './read/read.js'
-import { keyOf, Readings, STATE_FILE_UNKNOWN, toPools } from './read/reading.js'
+import { keyOf, type Wanted } from './read/read.js'
+import { Readings, STATE_FILE_UNKNOWN, toPools } from './read/reading.js'
 
 /** How long no counter includes a request in turn-around after a refused connect (a little over 1,000 ms), ms. */
 const BLIND = 1_100

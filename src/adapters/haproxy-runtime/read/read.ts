@@ -24,6 +24,11 @@ export interface Sight {
   readonly inherited: AdminState | undefined
 }
 
+/** A member's key, also behind a combined provider. */
+export function keyOf({ pool, member }: MemberRef): string {
+  return refKey({ pool, member })
+}
+
 /** What one process tells of a backend: how many of its servers would get work. */
 export interface PoolSight {
   readonly serving: number

@@ -5,14 +5,13 @@ import type {
   PresentReading,
   Snapshot,
 } from '../../../provider/contract.js'
-import { refKey } from '../../../provider/member-ref.js'
 import { identityOf } from '../codec/state.js'
 import type { ControlPoint, EverySight } from '../session/session.js'
 import { toHealth } from './health.js'
 import type { Settings } from '../options.js'
 import type { Process } from '../session/process.js'
 import { whyReused } from '../session/strays.js'
-import { type ProcessSight, type Sight, wouldServe } from './read.js'
+import { keyOf, type ProcessSight, type Sight, wouldServe } from './read.js'
 
 /** The scope of processes that are not known one by one, because the master could not be asked. */
 const UNLISTED = 'old processes'
@@ -199,11 +198,6 @@ export class Readings {
 function givenUp({ scope, incarnation = '' }: Process, sampledAt: number): LoadScope {
   const note = "given up by oldWorkers: 'accept'"
   return { scope, incarnation, state: 'ended', sampledAt, active: 0, queued: 0, old: true, note }
-}
-
-/** A member's key, also behind a combined provider. */
-export function keyOf(ref: MemberRef): string {
-  return refKey({ pool: ref.pool, member: ref.member })
 }
 
 /** Words for tunnels that no request timeout ends, and whose connections can bring further requests. */

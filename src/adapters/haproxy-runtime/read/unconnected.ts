@@ -8,7 +8,7 @@ import type { StatRow } from '../codec/stat.js'
 import { countUnconnected, isStreamList, NO_SERVER, slotsOf } from '../codec/streams.js'
 import { AnotherProcess, type Channel, WorkerGone } from '../session/channel.js'
 import type { Within } from '../session/socket.js'
-import type { Sight } from './read.js'
+import { keyOf, type Sight } from './read.js'
 
 /** No verdict comes sooner after an arrival that was seen, ms: until then the streams are not listed. */
 const QUIET = 900
@@ -175,10 +175,6 @@ export class Unconnected {
 function countOf(counts: ReadonlyMap<string, number>, name: MemberRef): number {
   const anybody = counts.get(refKey({ pool: name.pool, member: NO_SERVER })) ?? 0
   return (counts.get(keyOf(name)) ?? 0) + anybody
-}
-
-function keyOf({ pool, member }: MemberRef): string {
-  return refKey({ pool, member })
 }
 
 function within(least: number, value: number, most: number): number {

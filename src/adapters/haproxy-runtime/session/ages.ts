@@ -1,9 +1,8 @@
 import type { MemberRef } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
-import { refKey } from '../../../provider/member-ref.js'
 import { showStreamsOf, SHOW_STREAM_LINES } from '../codec/commands.js'
 import { oldestStreams } from '../codec/streams.js'
-import type { Sight } from '../read/read.js'
+import { keyOf, type Sight } from '../read/read.js'
 import { AnotherProcess, type Channel, WorkerGone } from './channel.js'
 import type { Within } from './socket.js'
 
@@ -108,8 +107,4 @@ async function listed(
   } finally {
     cancel()
   }
-}
-
-function keyOf({ pool, member }: MemberRef): string {
-  return refKey({ pool, member })
 }

@@ -5,7 +5,7 @@ import { refKey } from '../../../provider/member-ref.js'
 import { showServersState, SHOW_STREAMS } from '../codec/commands.js'
 import { addressOf, parseServersState, type ServerState } from '../codec/state.js'
 import { streamsTo } from '../codec/streams.js'
-import type { ProcessSight, ProcessView, Wanted } from '../read/read.js'
+import { keyOf, type ProcessSight, type ProcessView, type Wanted } from '../read/read.js'
 import { refsOf } from '../read/renamed.js'
 import { AnotherProcess, type Channel } from './channel.js'
 import type { Process } from './process.js'
@@ -213,8 +213,4 @@ export async function noteStreams(
       ? undefined
       : (ref: MemberRef): Replaced => ({ names: renamed.namesOf(ref), serves: replacedBy })
   await process.strays.note(refs, sight, { view, serves, channel, replaced }, ctx)
-}
-
-function keyOf({ pool, member }: MemberRef): string {
-  return refKey({ pool, member })
 }
