@@ -221,6 +221,23 @@ describe('a connection that stays with its process', () => {
     await vi.waitFor(() => expect(stay.state).toBe('ended'))
   })
 
+  it('tells a frozen process from one that answers', async () => {
+    let frozen = false
+    await listen((socket, line) => {
+      if (line.startsWith('prompt;')) for (const piece of GREETING) socket.write(piece)
+      else if (!frozen) socket.write('admin\n\n> ')
+    })
+    const { stay } = await Stay.open(new RuntimeSocket(at(path), LIMITS), 1_000, forever)
+    expect(await stay.answers(10_000, forever)).toBe(true)
+    frozen = true
+    const clock = fakeClock()
+    const asked = stay.answers(1_000, within(forever.signal, clock))
+    await clock.advance(1_000)
+    expect(await asked).toBe(false)
+    expect(stay.state).toBe('open')
+    stay.close()
+  })
+
   it('leaves no socket behind if the process does not answer', async () => {
     await listen(() => undefined)
     const clock = fakeClock()

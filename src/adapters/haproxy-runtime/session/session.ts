@@ -26,6 +26,8 @@ const REPLACED_LOOK = 10
 const LIST_AGAIN = 250
 /** How long no connection is kept to a process if HAProxy has no room for it, ms. */
 const CROWDED = 300_000
+/** A process that only takes no more connections answers over the one that is kept within this time, ms. */
+const ALIVE = 1_000
 /** A process that was looked at within this time is followed when it is replaced: a drain may be under way, ms. */
 const FOLLOWED = 60_000
 const JUST_REPLACED = 'a reload has just replaced it, it is read at the next look'
@@ -218,7 +220,7 @@ export class ControlPoint {
         const sight = await this.#readIn(process, this.channel(process), wanted, ctx)
         return { process, sight }
       } catch (error) {
-        if (isUnanswered(error)) this.#makeRoom(process, ctx)
+        if (isUnanswered(error)) await this.#makeRoom(process, ctx)
         throw error
       }
     })
@@ -316,14 +318,18 @@ export class ControlPoint {
       else stay.close()
     } catch (error) {
       if (ctx.signal.aborted || !isDrainableError(error)) throw error
-      if (isUnanswered(error)) this.#makeRoom(process, ctx)
+      if (isUnanswered(error)) this.#crowdedUntil = ctx.clock.now() + CROWDED
     }
   }
 
-  /** Ten providers that each keep a connection take all that `stats maxconn` allows: then nobody gets an answer. */
-  #makeRoom({ stay }: Process, { clock }: CallContext): void {
-    this.#crowdedUntil = clock.now() + CROWDED
-    stay?.close()
+  /**
+   * Ten providers that each keep a connection take all that `stats maxconn` allows: then nobody gets an answer, but over
+   * what is kept. A frozen process does not answer there either.
+   */
+  async #makeRoom({ stay }: Process, ctx: CallContext): Promise<void> {
+    if (stay === undefined || !(await stay.answers(ALIVE, ctx))) return
+    this.#crowdedUntil = ctx.clock.now() + CROWDED
+    stay.close()
   }
 }
 

@@ -55,6 +55,26 @@ export class Stay {
     this.#socket.write('show cli level\n')
   }
 
+  /** Whether the process answers over it within that time, ms: a frozen one does not. */
+  answers(limit: number, { clock, signal }: Within): Promise<boolean> {
+    if (this.state !== 'open' || signal.aborted) return Promise.resolve(false)
+    return new Promise((resolve) => {
+      const socket = this.#socket
+      const end = (answered: boolean): void => {
+        cancel()
+        signal.removeEventListener('abort', onOver)
+        socket.off('data', onData).off('close', onOver).unref()
+        resolve(answered)
+      }
+      const onData = (): void => end(true)
+      const onOver = (): void => end(false)
+      const cancel = clock.setTimeout(onOver, limit)
+      signal.addEventListener('abort', onOver, { once: true })
+      socket.on('data', onData).on('close', onOver).ref()
+      socket.write('show cli level\n')
+    })
+  }
+
   close(): void {
     this.#finish('lost')
   }
