@@ -12,6 +12,8 @@ export interface CadenceInput {
   readonly fastest?: number
   /** How many balancers this process looks at now, including this one. Default: 1. */
   readonly lanes?: number
+  /** How long the pause before the last look was. Default: 0. */
+  readonly rested?: number
 }
 
 /** The shortest pause between two looks, in milliseconds. */
@@ -36,8 +38,11 @@ const PACE = 30
  * and slow looks the pause long.
  */
 const WAKE = 0.3
-/** Looks take at most one part in this many of the time, even if something is due. */
-const SHARE = 5
+/**
+ * The pause after a look, as a multiple of what it takes. Where that is longer than {@link SLOWEST}, a look that is due
+ * may come sooner, if there was such a pause before the last one: looks then take at most a third of the time.
+ */
+const SHARE = 4
 
 /** The pause by a balancer's share of a process's looks: 8 ms with two balancers, 200 ms with fifty. */
 export function sharedPause(lanes: number, looks = LOOKS): number {
@@ -52,11 +57,14 @@ export function sharedPause(lanes: number, looks = LOOKS): number {
  * A due time gets its look exactly then: a look shortly before, which would delay it, is left out.
  */
 export function nextPause(input: CadenceInput): number {
-  const { due, cost, floor, failures, fastest = FASTEST, lanes = 1 } = input
-  const least = Math.max(floor, cost * SHARE)
+  const { due, cost, floor, failures, fastest = FASTEST, lanes = 1, rested = 0 } = input
+  const share = cost * SHARE
+  const least = Math.max(floor, share)
   if (failures > 0) return Math.max(least, fastest, Math.min(SLOWEST, 100 * 2 ** (failures - 1)))
   const asked = Math.max((cost - WAKE) * PACE, sharedPause(lanes))
   const paced = Math.max(fastest, Math.min(SLOWEST, asked))
-  const pause = Math.max(least, Math.min(paced, Math.max(1, due ?? Infinity)))
+  const soonest = Math.max(1, due ?? Infinity)
+  const pause = Math.max(least, Math.min(paced, soonest))
+  if (share > SLOWEST && soonest < pause && rested >= share) return Math.max(floor, soonest)
   return due !== null && due > pause && due < pause + cost + least ? due : pause
 }

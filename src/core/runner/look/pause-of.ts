@@ -25,7 +25,7 @@ const ACTION_LOOKS = 1_000
 export interface PauseInput {
   readonly states: readonly DrainState[]
   readonly policy: MachinePolicy | undefined
-  readonly scheduler: Pick<Scheduler, 'cost' | 'floor' | 'lanes'>
+  readonly scheduler: Pick<Scheduler, 'cost' | 'floor' | 'lanes' | 'rested'>
   readonly now: number
   /** Looks that failed in a row. */
   readonly failures: number
@@ -40,7 +40,7 @@ export interface PauseInput {
 /** How long a run waits before its next look. */
 export function pauseOf(input: PauseInput): number {
   const { states, policy, now, failures, pace = 0 } = input
-  const { cost, floor, lanes } = input.scheduler
+  const { cost, floor, lanes, rested } = input.scheduler
   if (policy === undefined) return HOLD_PAUSE
   if (input.acting)
     return Math.max(ACTION_PAUSE, floor, cost * ACTION_SHARE, sharedPause(lanes, ACTION_LOOKS))
@@ -58,6 +58,7 @@ export function pauseOf(input: PauseInput): number {
       floor,
       failures,
       lanes,
+      rested,
       fastest: Math.max(fastest, pace),
     })
   })

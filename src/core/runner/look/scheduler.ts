@@ -55,6 +55,8 @@ export class Scheduler {
   #floor = 0
   #counts: Capabilities['counts'] | undefined
   #lastLook = -Infinity
+  #lastEnd = -Infinity
+  #rested = Infinity
   #batch: Batch | undefined
   /** Aborts the pending look once no caller waits for it any more. */
   #stopLook = new AbortController()
@@ -73,6 +75,11 @@ export class Scheduler {
   /** The provider's shortest pause between two looks. */
   get floor(): number {
     return this.#floor
+  }
+
+  /** How long the pause before the last look was, in milliseconds. */
+  get rested(): number {
+    return this.#rested
   }
 
   /** How many balancers this process looks at by this clock. */
@@ -284,10 +291,12 @@ export class Scheduler {
     this.#looking = true
     this.#stopLook = new AbortController()
     this.#lastLook = askedAt
+    this.#rested = askedAt - this.#lastEnd
     for (const seat of seats) seat.due = Infinity
     const refs = union(seats)
     const present = [...this.#seats]
     const look = await this.#observe(refs, askedAt)
+    this.#lastEnd = look.at
     // A look that failed shows how long its limit is, not what a look takes.
     if (look.error === undefined) this.#costs.add(look.at, look.at - askedAt)
     // A look at everything goes to all subscribers, also to those with a long wait after failures.
