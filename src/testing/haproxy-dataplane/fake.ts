@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { systemClock, type Clock } from '../../provider/clock.js'
 import type { MemberRef } from '../../provider/contract.js'
 import { refuseUnknown } from '../check-options.js'
 import { HttpFront } from '../http/front.js'
@@ -75,8 +76,14 @@ export async function openFake(options: FakeOptions): Promise<DataplaneFake> {
     host: options.host ?? '127.0.0.1',
     port: options.port ?? 0,
     tls,
-    latency: 0,
-    answer: (request) => gate.answer(request),
+    latency: options.latency ?? 0,
+    ...(options.clock === undefined ? {} : { clock: options.clock }),
+    answer: async (request) => {
+      const servers = store.text.match(/^\s*server\s/gm)?.length ?? 0
+      const cost = request.path.includes('/stats/') ? (options.statsCost ?? 0) * servers : 0
+      if (cost > 0) await passed(options.clock ?? systemClock, cost)
+      return gate.answer(request)
+    },
   })
   await front.open()
 
@@ -168,6 +175,10 @@ export async function openFake(options: FakeOptions): Promise<DataplaneFake> {
     close,
     [Symbol.asyncDispose]: close,
   }
+}
+
+function passed(clock: Pick<Clock, 'setTimeout'>, ms: number): Promise<void> {
+  return new Promise((resolve) => void clock.setTimeout(resolve, ms))
 }
 
 function printConfig(pools: Readonly<Record<string, readonly (string | FakeServer)[]>>): string {

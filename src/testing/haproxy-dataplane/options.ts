@@ -1,3 +1,4 @@
+import type { Clock } from '../../provider/clock.js'
 import type { MemberRef } from '../../provider/contract.js'
 import type { HttpFake, HttpFakeFailure } from '../http/request.js'
 import type { FakeTls } from '../http/tls.js'
@@ -62,6 +63,15 @@ export interface FakeOptions {
   readonly configVersion?: number
   /** How long the HAProxy in memory has run, in seconds. @default 0 */
   readonly uptime?: number
+  /** Milliseconds before every answer. @default 0 */
+  readonly latency?: number
+  /**
+   * Milliseconds that a call of the statistics takes for each server of the process, whatever it asks for: 0.17 to 0.3
+   * over the real API. @default 0
+   */
+  readonly statsCost?: number
+  /** The clock of both: a test can let it run faster than the real one. @default the real one */
+  readonly clock?: Pick<Clock, 'setTimeout'>
 }
 
 /** Every option by its name. */
@@ -80,6 +90,9 @@ export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, true>> = {
   maxTransactions: true,
   configVersion: true,
   uptime: true,
+  latency: true,
+  statsCost: true,
+  clock: true,
 }
 
 /** A running fake. */
