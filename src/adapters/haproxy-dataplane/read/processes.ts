@@ -138,10 +138,13 @@ export class ProcessMemory {
       seen = new Map()
       this.#members.set(key, seen)
     }
+    // A drain goes on over a reload that forgot it: a process that opened the member meanwhile is part of it.
+    const drained = held || [...seen.values()].some((one) => one.held && one.endedAt === undefined)
     for (const [scope, { incarnation, at }] of this.#replaced)
-      if (!seen.has(scope)) seen.set(scope, { scope: unread({ scope, incarnation }, at), held })
-    for (const entry of seen.values()) entry.held ||= held
-    for (const scope of read) seen.set(scope.scope, { scope, held })
+      if (!seen.has(scope))
+        seen.set(scope, { scope: unread({ scope, incarnation }, at), held: drained })
+    for (const entry of seen.values()) entry.held ||= drained
+    for (const scope of read) seen.set(scope.scope, { scope, held: drained })
     const present = new Set(processes.map((process) => process.scope))
     for (const [name, entry] of seen) {
       if (present.has(name)) {
