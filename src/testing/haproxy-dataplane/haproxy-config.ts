@@ -9,7 +9,7 @@ export type ServerLine = Readonly<Record<string, string | number>> & { readonly 
 const NUMBERS = new Set(['weight', 'rise', 'fall', 'maxconn', 'minconn', 'maxqueue', 'id'])
 const TIMES = new Set(['inter', 'fastinter', 'downinter', 'slowstart'])
 const WORDS = new Set(['cookie', 'track', 'on-marked-down', 'on-marked-up', 'init-addr', 'observe'])
-const FLAGS = new Set(['check', 'backup'])
+const FLAGS = new Set(['check', 'agent-check', 'backup'])
 /** What the API calls otherwise than HAProxy. */
 const OTHER_NAMES: Readonly<Record<string, string>> = { port: 'health_check_port' }
 
