@@ -17,7 +17,6 @@ import { Changer } from './change/change.js'
 import { LastGood } from './change/last-good.js'
 import { Configuration, type Configured } from './session/config.js'
 import { HardStopFile } from './session/hard-stop-file.js'
-import { PollGate } from './session/gate.js'
 import {
   configStamp,
   everyMember,
@@ -37,7 +36,7 @@ import { MovedAddresses } from './read/moved.js'
 import { Retries } from './read/retries.js'
 import { ProcessMemory, type Process } from './read/processes.js'
 import { Reloads } from './read/reloads.js'
-import { readProcesses, readRuntime, type Found, type RuntimeView } from './read/read.js'
+import { Reader, type Found, type RuntimeView } from './read/read.js'
 import { RuntimeEyes } from './read/runtime-eyes.js'
 import { held, taken } from './read/state.js'
 
@@ -57,7 +56,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly instance: string
   readonly #settings: Settings
   readonly #api: DataplaneApi
-  readonly #gate = new PollGate()
+  readonly #reader: Reader
   readonly #memory: ProcessMemory
   readonly #followers = new Followers()
   readonly #reloads = new Reloads()
@@ -73,6 +72,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     this.#settings = settings
     this.#api = new DataplaneApi(settings)
     this.instance = this.#api.instance
+    this.#reader = new Reader(this.#api, this.#followers)
     this.#memory = new ProcessMemory(settings.oldWorkers)
     this.#configuration = new Configuration(this.#api)
     this.#eyes = settings.runtime && new RuntimeEyes(settings.runtime)
@@ -81,7 +81,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     this.#changer = new Changer({
       api: this.#api,
       settings,
-      gate: this.#gate,
+      reader: this.#reader,
       memory: this.#memory,
       followers: this.#followers,
       configuration: this.#configuration,
@@ -91,7 +91,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
 
   async describe(ctx: CallContext): Promise<ProviderInfo> {
     const served = await this.#api.served(ctx)
-    const [info] = await readProcesses(this.#api, ctx)
+    const [info] = await this.#reader.processes(ctx)
     const { maintCuts } = this.#settings
     const capabilities: Capabilities = {
       ladder: ['ready', 'drain', 'maint'],
@@ -124,11 +124,8 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   }
 
   async #see(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot | undefined> {
-    const pools =
-      refs === 'all' ? refs : new Set(refs.map((ref) => ref.pool).filter((pool) => isName(pool)))
-    const view = await this.#gate.run(ctx, false, () =>
-      readRuntime(this.#api, pools, ctx, { learn: this.#followers, now: false }),
-    )
+    const named = refs === 'all' ? refs : refs.filter(({ pool }) => isName(pool))
+    const view = await this.#reader.view(named, ctx)
     const processes = this.#memory.note(view, ctx.clock.now())
     this.#moved.note(view)
     this.#retries.note(view, ctx.clock.now())
@@ -216,7 +213,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       ...(verdict.inherited === undefined ? {} : { inherited: verdict.inherited }),
       ...(stored === undefined ? {} : { stored }),
       serves: serves(found, view.pools.get(ref.pool)),
-      health: healthOfAll(found),
+      health: healthOfAll(found, config),
       scopes,
       ...(config === undefined || this.#settings.maintCuts !== undefined
         ? {}

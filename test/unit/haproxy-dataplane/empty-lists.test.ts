@@ -105,7 +105,7 @@ describe.concurrent('a check of a change that could not be made', () => {
     await using r = await rig({ pools: { web, api } })
     await present(r.lb, WEB1)
     const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const
-    const lift = r.fake.fail({ match: /backends.api.servers/, ...failure })
+    const lift = r.fake.fail({ match: /stats.*parent=api/, ...failure })
     for (let tries = 0; tries < 2; tries++) {
       const held = await change(r.lb, hold)
       expect(held).toMatchObject({ status: 'rejected', error: { retryable: true } })

@@ -85,7 +85,7 @@ const stats = (stats: unknown) =>
   http.get(`${API}/stats/native`, () => HttpResponse.json({ runtimeAPI: 'x@1', stats } as object))
 
 describe('malformed replies', () => {
-  test.each<[string, HttpHandler, string]>([
+  test.each<[string, HttpHandler | readonly HttpHandler[], string]>([
     ['a row without scur', stats([row({ ...ROW, scur: undefined })]), 'MALFORMED_REPLY'],
     ['a row without qcur', stats([row({ ...ROW, qcur: undefined })]), 'MALFORMED_REPLY'],
     ['a count that is a text', stats([row({ ...ROW, scur: '0' })]), 'MALFORMED_REPLY'],
@@ -137,7 +137,10 @@ describe('malformed replies', () => {
     ],
     [
       'a server list cut in the middle',
-      http.get(`${API}/runtime/backends/web/servers`, () => new HttpResponse('[{"name":"web')),
+      [
+        stats([row({ ...ROW, status: 'DOWN' })]),
+        http.get(`${API}/runtime/backends/web/servers`, () => new HttpResponse('[{"name":"web')),
+      ],
       'CONNECTION_LOST',
     ],
     [
@@ -169,7 +172,8 @@ describe('malformed replies', () => {
       'CONNECTION_LOST',
     ],
   ])('%s', async (_what, handler, code) => {
-    await using lb = play(handler)
+    const handlers = [handler].flat()
+    await using lb = play(...handlers)
     expect(await codeOf(lb.observe([WEB1], context()))).toBe(code)
   })
 
@@ -222,6 +226,21 @@ describe('odd but valid replies', () => {
     )
     const { readings } = await lb.observe([WEB1], context())
     expect(readings).toEqual([{ ref: WEB1, present: false, scopes: [] }])
+  })
+
+  test.each([
+    ['of the statistics', ROW.addr, { address: '10.0.0.1', port: 80, identity: '10.0.0.1:80' }],
+    ['of none', undefined, { address: '10.0.0.1', identity: '10.0.0.1' }],
+  ])('have no port 0 where a row is without its port: that %s', async (_, addr, is) => {
+    await using lb = play(
+      stats([row({ ...ROW, status: 'DOWN', addr })]),
+      http.get(`${API}/runtime/backends/web/servers`, () =>
+        HttpResponse.json([{ ...server('ready'), port: undefined }]),
+      ),
+    )
+    const reading = await present(lb, WEB1)
+    const { address, port, identity } = reading
+    expect({ address, ...(port === undefined ? {} : { port }), identity }).toEqual(is)
   })
 
   test('have several scopes for several processes', async () => {

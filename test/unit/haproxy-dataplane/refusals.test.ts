@@ -61,6 +61,7 @@ const ROWS: readonly Row[] = [
   {
     of: 'a restore of a state that contradicts itself',
     change: restore,
+    fake: { pools: { web: [{ name: 'web1', track: 'web/web2' }, 'web2'] } },
     before: (fake) => fake.setMask(WEB1, 80),
     is: ['rejected', 'CONFLICT', true],
   },

@@ -5,9 +5,10 @@ import {
   serving,
   splitAddress,
 } from '../../../src/adapters/haproxy-dataplane/read/state.js'
-import { look, present, rig } from '../../support/dataplane.js'
+import { change, look, present, rig } from '../../support/dataplane.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
+const WEB2 = { pool: 'web', member: 'web2' }
 
 /** What the API makes of HAProxy's mask: the decimal text, read as if it were hexadecimal. */
 function misread(mask: number): 'ready' | 'drain' | 'maint' {
@@ -51,6 +52,17 @@ describe('own state', () => {
         const both = (mask & 0x12) === 0x12 && truth(mask) === 'ready'
         const is = said.hidden === true ? inForce(mask) : both ? 'drain' : truth(mask)
         expect(`${mask} ${said.own}`).toBe(`${mask} ${is}`)
+      }
+    }
+  })
+
+  test('is true by the status alone, or not told, for any mask', () => {
+    for (const mask of masks) {
+      for (const down of [false, true]) {
+        const tracked = (mask & 0x12) !== 0 ? 'web/parent' : undefined
+        const said = judge({ status: status(mask, down), tracked }, undefined)
+        if (said.doubt !== undefined) continue
+        expect(`${mask} ${said.own}`).toBe(`${mask} ${truth(mask)}`)
       }
     }
   })
@@ -123,11 +135,22 @@ describe('own state', () => {
   })
 
   test('is never in force if it is unknown', async () => {
+    await using r = await rig({ pools: { web: ['web1', { name: 'web2', track: 'web/web1' }] } })
+    r.fake.setMask(WEB2, 80)
+    const reading = await look(r.lb, WEB2)
+    expect(reading).toMatchObject({ own: 'unknown', serves: false })
+    expect(reading.scopes.every((scope) => !scope.inForce)).toBe(true)
+  })
+
+  test('is ready with a name from the command line, which the API misreads', async () => {
     await using r = await rig()
     r.fake.setMask(WEB1, 64)
-    const reading = await look(r.lb, WEB1)
-    expect(reading).toMatchObject({ own: 'unknown', serves: true })
-    expect(reading.scopes.every((scope) => !scope.inForce)).toBe(true)
+    expect(await present(r.lb, WEB1)).toMatchObject({ own: 'ready', serves: true })
+    const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const
+    expect((await change(r.lb, hold)).status).toBe('applied')
+    const back = { kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready' } as const
+    expect((await change(r.lb, back)).status).toBe('applied')
+    expect(await present(r.lb, WEB1)).toMatchObject({ own: 'ready', serves: true })
   })
 })
 
@@ -173,7 +196,10 @@ test('the status text tells who serves', () => {
 test.each([
   ['127.0.0.1:80', '127.0.0.1', 80],
   ['[2001:db8::1]:8080', '2001:db8::1', 8080],
-  ['/run/app.sock', '/run/app.sock', 0],
 ])('an address is split into host and port: %s', (text, address, port) => {
   expect(splitAddress(text)).toEqual({ address, port })
+})
+
+test.each(['/run/app.sock', 'unix', '10.0.0.1', ''])('no port is made up for %j', (text) => {
+  expect(splitAddress(text)).toBeUndefined()
 })

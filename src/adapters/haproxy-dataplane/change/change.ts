@@ -26,7 +26,7 @@ import { PutBack } from './put-back.js'
 import { askServer } from './put-server.js'
 import { nameOf } from '../read/followers.js'
 import { Restorer } from './restore.js'
-import { readRuntime, type Found, type RuntimeView } from '../read/read.js'
+import type { Found, RuntimeView } from '../read/read.js'
 import { about, isDone, wishOf } from './settle.js'
 import { held, serving } from '../read/state.js'
 import { rejected, type Sent, type Step } from './step.js'
@@ -131,12 +131,10 @@ class Work implements CarefulAdapter<Seen, Sent> {
   ): Promise<(change: Change) => Seen | undefined> {
     const named = changes.filter(({ ref }) => isName(ref.pool) && isName(ref.member))
     if (named.length === 0) return () => undefined
-    const pools = new Set(named.map(({ ref }) => ref.pool))
-    const { api, gate, memory, followers } = this.#tools
     const now = named.some(({ kind, ref }) => kind === 'hold' && !this.#held.has(refKey(ref)))
-    const view = await gate.run(ctx, true, () =>
-      readRuntime(api, pools, ctx, { learn: followers, now }),
-    )
+    const { memory, reader } = this.#tools
+    const refs = named.map(({ ref }) => ref)
+    const view = await reader.view(refs, ctx, now)
     memory.note(view, ctx.clock.now())
     this.#view = view
     const stored = new Map<Change, 'drain' | 'maint' | undefined>()

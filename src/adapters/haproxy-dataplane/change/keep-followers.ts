@@ -2,7 +2,6 @@ import { refusal } from '../../../kit/errors.js'
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { serves, toPoolReading } from '../read/reading.js'
-import { readRuntime } from '../read/read.js'
 import { PROVIDER } from '../session/session.js'
 import type { Tools } from './tools.js'
 
@@ -12,14 +11,14 @@ import type { Tools } from './tools.js'
  * @throws `POOL_AT_MINIMUM` where that would leave too few in their backends
  */
 export async function keepFollowers(
-  { api, gate, settings, followers }: Tools,
+  { reader, settings, followers }: Tools,
   ref: MemberRef,
   ctx: CallContext,
 ): Promise<void> {
   const along = followers.of(ref)
   if (along.length === 0 || settings.keepFollowers === 0) return
   const pools = new Set(along.map(({ pool }) => pool))
-  const view = await gate.run(ctx, true, () => readRuntime(api, pools, ctx))
+  const view = await reader.view(along, ctx)
   for (const pool of pools) {
     const members = view.pools.get(pool)
     const { serving } = toPoolReading(pool, view)

@@ -9,7 +9,7 @@ import { configStamp, identify } from '../read/reading.js'
 import { askServer } from './put-server.js'
 import { isInFile } from '../session/in-file.js'
 import { followReload } from '../session/reload.js'
-import { readRuntime, type Found, type RuntimeView } from '../read/read.js'
+import type { Found, RuntimeView } from '../read/read.js'
 import { rejected } from './step.js'
 import type { Tools } from './tools.js'
 
@@ -214,9 +214,7 @@ export class Membership {
   }
 
   async #look(ref: MemberRef, ctx: CallContext): Promise<{ readonly found: Found | undefined }> {
-    const pools = new Set([ref.pool])
-    const { api, gate } = this.#tools
-    const view = await gate.run(ctx, true, () => readRuntime(api, pools, ctx))
+    const view = await this.#tools.reader.view([ref], ctx)
     return { found: view.pools.get(ref.pool)?.get(ref.member) }
   }
 }

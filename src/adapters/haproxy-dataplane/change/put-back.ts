@@ -2,7 +2,7 @@ import type { CallContext, ChangeResult, MemberRef } from '../../../provider/con
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { PROVIDER } from '../session/session.js'
 import type { Restorer } from './restore.js'
-import { readRuntime, type Found, type RuntimeView } from '../read/read.js'
+import type { Found, RuntimeView } from '../read/read.js'
 import type { Tools } from './tools.js'
 import type { Undo } from './undo.js'
 
@@ -57,8 +57,7 @@ export class PutBack {
   }
 
   #look(ref: MemberRef, ctx: CallContext): Promise<RuntimeView> {
-    const { api, gate } = this.#tools
-    return gate.run(ctx, true, () => readRuntime(api, new Set([ref.pool]), ctx))
+    return this.#tools.reader.view([ref], ctx)
   }
 }
 

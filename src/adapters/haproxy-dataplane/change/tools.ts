@@ -1,6 +1,6 @@
 import type { DataplaneApi } from '../session/session.js'
 import type { Configuration } from '../session/config.js'
-import type { PollGate } from '../session/gate.js'
+import type { Reader } from '../read/read.js'
 import type { Settings } from '../options.js'
 import type { Followers } from '../read/followers.js'
 import type { LastGood } from './last-good.js'
@@ -10,7 +10,7 @@ import type { ProcessMemory } from '../read/processes.js'
 export interface Tools {
   readonly api: DataplaneApi
   readonly settings: Settings
-  readonly gate: PollGate
+  readonly reader: Reader
   readonly memory: ProcessMemory
   readonly followers: Followers
   readonly configuration: Configuration

@@ -1,7 +1,7 @@
 import type { CallContext, ChangeResult } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
 import { nameOf } from '../read/followers.js'
-import { readRuntime, type RuntimeView } from '../read/read.js'
+import type { RuntimeView } from '../read/read.js'
 import type { DurableMarks } from './durable.js'
 import { Lasting } from './lasting.js'
 import type { PutBack } from './put-back.js'
@@ -120,8 +120,8 @@ export class Verifier {
   }
 
   #look(sent: readonly Sent[], ctx: CallContext): Promise<RuntimeView> {
-    const pools = new Set(sent.map(({ ref }) => ref.pool))
-    return this.#tools.gate.run(ctx, true, () => readRuntime(this.#tools.api, pools, ctx))
+    const refs = sent.map(({ ref }) => ref)
+    return this.#tools.reader.view(refs, ctx)
   }
 
   #settle(sent: Sent, before: RuntimeView, after: RuntimeView): ChangeResult {

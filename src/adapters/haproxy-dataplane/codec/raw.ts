@@ -8,6 +8,8 @@ import { isObject } from '../../../kit/json.js'
 export interface RawServer {
   /** `line`: in a line of its own in a backend, which the API would list. */
   readonly place: 'line' | 'listen' | 'template'
+  /** Whether HAProxy checks its health. */
+  readonly checked: boolean
   /** Whether its address is a name. */
   readonly named: boolean
   /** `on-marked-down shutdown-sessions`: maint cuts. */
@@ -33,6 +35,8 @@ const SECTIONS = new Set(
   ).split(' '),
 )
 
+const CHECKS: ReadonlySet<string> = new Set(['check', 'agent-check', 'track'])
+
 /** The text in a reply: v2 wraps it, v3 answers it bare; undefined where there is none. */
 export function parseRaw(text: string): RawServers | undefined {
   const config = textOf(text)
@@ -53,6 +57,7 @@ export function parseRaw(text: string): RawServers | undefined {
         settings.some((words) => words.some((word, i) => word === key && words[i + 1] === value))
       return {
         place: isTemplate ? 'template' : section.kind === 'listen' ? 'listen' : 'line',
+        checked: settings.some((words) => words.some((word) => CHECKS.has(word))),
         named: isNamed(line[isTemplate ? 3 : 2]?.replace(/:[^:]*$/, '')),
         cuts: has('on-marked-down', 'shutdown-sessions'),
         cutsBackups: has('on-marked-up', 'shutdown-backup-sessions'),

@@ -49,6 +49,8 @@ export interface StatsRow {
   /** `http`, `tcp`, `syslog`; undefined if the release does not tell. */
   readonly mode: string | undefined
   readonly weight: number
+  /** In its slow start (`throttle`): its weight is less than the one it was given. */
+  readonly startsSlowly: boolean
   readonly backup: boolean
   readonly address: string | undefined
   /** `backend/server` whose checks and state this one follows. */
@@ -84,7 +86,8 @@ export interface Tracking {
 export interface RuntimeServer {
   readonly name: string
   readonly address: string
-  readonly port: number
+  /** Absent where the row does not tell it: that is not port 0. */
+  readonly port?: number
   /** A lossy digest of HAProxy's mask: one source, not reliable alone. */
   readonly admin: 'ready' | 'drain' | 'maint' | undefined
   readonly weight: number | undefined
@@ -168,6 +171,7 @@ const rowSchema = z.looseObject({
   qmax: count.exactOptional(),
   mode: z.string().exactOptional(),
   weight: count,
+  throttle: count.exactOptional(),
   bck: count.exactOptional(),
   addr: z.string().exactOptional(),
   tracked: z.string().exactOptional(),
@@ -229,6 +233,7 @@ function toRow(pool: string, member: string, stats: unknown): StatsRow {
     mayHide: (row.slim ?? 0) + (row.qmax ?? 0) > 0,
     mode: row.mode,
     weight: row.weight,
+    startsSlowly: row.throttle !== undefined && row.throttle < 100,
     backup: row.bck === 1,
     address: row.addr,
     tracked: row.tracked === '' ? undefined : row.tracked,
@@ -276,7 +281,7 @@ function toRuntimeServer(server: z.output<typeof serverSchema>): RuntimeServer {
   return {
     name: server.name,
     address: server.address,
-    port: server.port ?? 0,
+    ...(typeof server.port === 'number' ? { port: server.port } : {}),
     admin: admin === 'ready' || admin === 'drain' || admin === 'maint' ? admin : undefined,
     weight: server.uweight,
   }

@@ -1,4 +1,5 @@
-import type { CallContext } from '../../../provider/contract.js'
+import { Turnstile } from '../../../kit/turnstile.js'
+import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { PROVIDER, type DataplaneApi, type Reply, type Served } from '../session/session.js'
 import {
@@ -13,10 +14,7 @@ import {
 import { isName } from '../codec/paths.js'
 import type { Unresolved } from '../session/unresolved.js'
 import { type Followers, nameOf } from './followers.js'
-import { isUnresolved, judge, type Verdict } from './state.js'
-
-/** Up to so many backends every one is asked for its `admin_state`; beyond, only where it decides. */
-const ASK_ALL = 32
+import { isUnresolved, judge, splitAddress, type Verdict } from './state.js'
 
 /** One server in one view: its row in the statistics, and its admin state. */
 export interface Found {
@@ -26,7 +24,7 @@ export interface Found {
   readonly verdict: Verdict
 }
 
-/** Everything read between two equal answers of `runtime/info`. */
+/** Everything read between two answers of the same process to `runtime/info`. */
 export interface RuntimeView {
   readonly served: Served
   /** Before the first count was asked for. */
@@ -38,59 +36,100 @@ export interface RuntimeView {
   readonly configVersion: string | undefined
 }
 
-/**
- * Reads servers: process info, statistics, `admin_state`, process info again. What was read counts only
- * where HAProxy was there at both ends and was the same process; a reload in between gets one more
- * try.
- *
- * @param pools - which backends
- * @param followers - learns from the rows of all backends: once a process, or now
- * @throws `UNREACHABLE` where the API can't reach HAProxy: its 404s and empty lists prove nothing then
- */
-export async function readRuntime(
-  api: DataplaneApi,
-  pools: ReadonlySet<string> | 'all',
-  ctx: CallContext,
-  followers?: { readonly learn: Followers; readonly now: boolean },
-): Promise<RuntimeView> {
-  const view = await attempt(api, pools, ctx, followers)
-  if (typeof view !== 'string') return view
-  const again = await attempt(api, pools, ctx, followers)
-  if (typeof again !== 'string') return again
-  throw new DrainableError('CONFLICT', `${api.instance}: ${again}; read again`, {
-    provider: PROVIDER,
-  })
-}
+/** How often it is read again because HAProxy was reloaded meanwhile: twice, and once where that was before the look. */
+const ATTEMPTS = 3
 
-async function attempt(
-  api: DataplaneApi,
-  pools: ReadonlySet<string> | 'all',
-  ctx: CallContext,
-  followers: { readonly learn: Followers; readonly now: boolean } | undefined,
-): Promise<RuntimeView | string> {
-  const served = await api.served(ctx)
-  const before = await readProcesses(api, ctx)
-  const sampledAt = ctx.clock.now()
-  const wanted = followers !== undefined && (followers.now || !followers.learn.know(before))
-  const only = !wanted && pools !== 'all' && pools.size === 1 ? [...pools][0] : undefined
-  const stats = await api.read(served.paths.stats(only), ctx)
-  const perProcess = api.parse(stats, (text) =>
-    parseStats(text, (pool) => pools === 'all' || pools.has(pool)),
-  )
-  const rows = byServer(perProcess.flatMap((process) => process.rows))
-  const servers = await readServers(api, served, pools, rows, ctx)
-  const after = await readProcesses(api, ctx)
-  if (!sameProcesses(before, after)) return 'HAProxy was reloaded while its servers were read'
-  if (perProcess.length !== after.length) {
-    return `statistics of ${perProcess.length} processes, but ${after.length} processes answer`
+/**
+ * Reads servers: statistics, where they don't decide `admin_state`, and process info. What was read counts only where
+ * the process that answers at its end answered before it too: at its beginning, or at the end of the look before.
+ *
+ * Each look makes the API dump and decode the statistics of the whole process, behind the lock that the writes of all
+ * clients need. So looks never overlap; the pause after one is the caller's.
+ */
+export class Reader {
+  readonly #api: DataplaneApi
+  readonly #followers: Followers
+  readonly #turn = new Turnstile()
+  /** The processes that answered last. */
+  #last: readonly ProcessInfo[] | undefined
+
+  constructor(api: DataplaneApi, followers: Followers) {
+    this.#api = api
+    this.#followers = followers
   }
-  if (only === undefined) {
-    const tracking = perProcess.flatMap((process) => process.tracking)
-    followers?.learn.learn(after, tracking)
+
+  /**
+   * One look.
+   *
+   * @param refs - the servers of interest; what is in their backends besides is told by the statistics alone
+   * @param everywhere - learns again which servers track which, from the rows of all backends: else once a process
+   * @throws `UNREACHABLE` where the API can't reach HAProxy: its 404s and empty lists prove nothing then
+   */
+  view(
+    refs: readonly MemberRef[] | 'all',
+    ctx: CallContext,
+    everywhere = false,
+  ): Promise<RuntimeView> {
+    return this.#turn.run(ctx.signal, async () => {
+      let failure = ''
+      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+        const view = await this.#attempt(refs, ctx, everywhere)
+        if (typeof view !== 'string') return view
+        failure = view
+      }
+      throw new DrainableError('CONFLICT', `${this.#api.instance}: ${failure}; read again`, {
+        provider: PROVIDER,
+      })
+    })
   }
-  const merged = merge(rows, servers, after, api.unresolved)
-  if (typeof merged === 'string') return merged
-  return { served, sampledAt, infos: after, pools: merged, configVersion: stats.configVersion }
+
+  /** The processes that answer at this moment. */
+  async processes(ctx: CallContext): Promise<readonly ProcessInfo[]> {
+    this.#last = await readProcesses(this.#api, ctx)
+    return this.#last
+  }
+
+  async #attempt(
+    refs: readonly MemberRef[] | 'all',
+    ctx: CallContext,
+    everywhere: boolean,
+  ): Promise<RuntimeView | string> {
+    const api = this.#api
+    const served = await api.served(ctx)
+    const before = this.#last ?? (await this.processes(ctx))
+    const sampledAt = ctx.clock.now()
+    const pools = refs === 'all' ? refs : new Set(refs.map(({ pool }) => pool))
+    const wanted = everywhere || !this.#followers.know(before)
+    const only = !wanted && pools !== 'all' && pools.size === 1 ? [...pools][0] : undefined
+    const stats = await this.#stats(served.paths.stats(only), ctx)
+    const perProcess = api.parse(stats, (text) =>
+      parseStats(text, (pool) => pools === 'all' || pools.has(pool)),
+    )
+    const rows = byServer(perProcess.flatMap((process) => process.rows))
+    const servers = await readServers(api, served, refs, rows, ctx)
+    const after = await this.processes(ctx)
+    if (!sameProcesses(before, after)) return 'HAProxy was reloaded while its servers were read'
+    if (perProcess.length !== after.length) {
+      return `statistics of ${perProcess.length} processes, but ${after.length} processes answer`
+    }
+    if (only === undefined) {
+      this.#followers.learn(
+        after,
+        perProcess.flatMap((process) => process.tracking),
+      )
+    }
+    const merged = merge(rows, servers, after, api.unresolved)
+    if (typeof merged === 'string') return merged
+    return { served, sampledAt, infos: after, pools: merged, configVersion: stats.configVersion }
+  }
+
+  /** Process info says in words that HAProxy does not answer. */
+  async #stats(path: string, ctx: CallContext): Promise<Reply> {
+    const reply = await this.#api.get(path, ctx)
+    if (reply.status >= 500) await this.processes(ctx)
+    if (reply.status === 200) return reply
+    throw this.#api.toError(`GET ${path}`, reply)
+  }
 }
 
 /** The processes that answer at this moment. */
@@ -149,19 +188,22 @@ function byServer(rows: readonly StatsRow[]): Rows {
 /** By backend: its servers; `missing` where the answer was that there is no such backend. */
 type Servers = Map<string, ReadonlyMap<string, RuntimeServer> | 'missing'>
 
+/** The lists of those backends in which the statistics alone do not tell enough of a server. */
 async function readServers(
   api: DataplaneApi,
   served: Served,
-  pools: ReadonlySet<string> | 'all',
+  refs: readonly MemberRef[] | 'all',
   rows: Rows,
   ctx: CallContext,
 ): Promise<Servers> {
-  // Of a name that can't be asked for the statistics alone tell.
-  const all = (pools === 'all' ? [...rows.keys()] : [...pools]).filter((pool) => isName(pool))
-  const asked = all.length <= ASK_ALL ? all : all.filter((pool) => needsServerList(rows, pool))
+  const asked = new Set(
+    refs === 'all'
+      ? [...rows].flatMap(([pool, members]) => ([...members.values()].every(isTold) ? [] : [pool]))
+      : refs.flatMap(({ pool, member }) => (isTold(rows.get(pool)?.get(member)) ? [] : [pool])),
+  )
   const servers: Servers = new Map()
   // one after the other: the API works them off one by one anyway
-  for (const pool of asked) {
+  for (const pool of [...asked].filter((name) => isName(name))) {
     const reply = await api.get(served.paths.servers(pool), ctx)
     const list = toServers(api, reply, pool)
     const named = list?.map((server) => [server.name, server] as const)
@@ -170,10 +212,19 @@ async function readServers(
   return servers
 }
 
-function needsServerList(rows: Rows, pool: string): boolean {
-  const members = rows.get(pool)
-  if (members === undefined) return true
-  return [...members.values()].flat().some((row) => judge(row, undefined).doubt !== undefined)
+/**
+ * Whether its rows tell all of a server: its own state, an address, and the weight that it was given, which a slow start
+ * lowers. A row that is missing proves nothing: an answer that was cut reads as a shorter one.
+ */
+function isTold(rows: readonly StatsRow[] | undefined): boolean {
+  return (
+    rows?.every(
+      (row) =>
+        judge(row, undefined).doubt === undefined &&
+        splitAddress(row.address ?? '') !== undefined &&
+        !row.startsSlowly,
+    ) === true
+  )
 }
 
 function toServers(

@@ -21,30 +21,39 @@ import { healthOf, held, isUnresolved, isWeightless, serving, splitAddress } fro
 export interface Identified {
   readonly identity: string
   readonly address: string
-  readonly port: number
+  /** Undefined where neither source tells it. */
+  readonly port?: number
 }
 
 /** Where a server is, as far as it has an address, and who it is. */
 export function placeOf(found: Found): Pick<Identified, 'identity'> & Partial<Identified> {
-  const { identity, address, port } = identify(found)
-  return { identity, ...(isNoAddress(address) ? {} : { address, port }) }
+  const who = identify(found)
+  return isNoAddress(who.address) ? { identity: who.identity } : who
 }
 
 /** Who the server is that was found. */
 export function identify(found: Found): Identified {
-  const { address, port } = found.server ?? splitAddress(found.rows[0]?.address ?? '')
-  const identity = hasNoAddress(found, address, port) ? '' : formatSocket(address, port)
-  return { identity, address, port }
+  const { address, port } = addressOf(found)
+  // A UNIX socket is `-` too, and has no port.
+  if (isNoAddress(address) && (isNowhere(found) || (port ?? 0) !== 0))
+    return { identity: '', address }
+  if (port === undefined) return { identity: address, address }
+  return { identity: formatSocket(address, port), address, port }
+}
+
+/** By the list of servers, where it was asked, and the statistics. */
+function addressOf({ server, rows: [row] }: Found): Omit<Identified, 'identity'> {
+  const told = splitAddress(row?.address ?? '') ?? { address: row?.address ?? '' }
+  return { ...told, ...server }
+}
+
+/** Its name does not resolve. */
+function isNowhere({ rows }: Found): boolean {
+  return rows.some(({ status }) => isUnresolved(status))
 }
 
 function isNoAddress(text: string): boolean {
   return text === '-' || text === ''
-}
-
-/** A UNIX socket is `-` too, and has no port. */
-function hasNoAddress({ rows }: Found, address: string, port: number): boolean {
-  if (!isNoAddress(address)) return false
-  return port !== 0 || rows.some(({ status }) => isUnresolved(status))
 }
 
 /** The weight it was given, as far as this API says it. */
@@ -62,12 +71,15 @@ export function serves(found: Found, pool: ReadonlyMap<string, Found> | undefine
  * What HAProxy's checks say of it: the worst, where several processes check. No check runs before an inherited
  * maintenance ends (of its name, or of the server that it tracks), so none is waited for.
  */
-export function healthOfAll(found: Found): Health {
+export function healthOfAll(found: Found, config: Configured | undefined): Health {
   const { own, inherited, hidden } = found.verdict
   if (inherited === 'maint' && own !== 'maint' && hidden !== true) return 'unchecked'
   const all = found.rows.map(healthOf)
   const order: readonly Health[] = ['down', 'unknown', 'up', 'unchecked']
-  return order.find((health) => all.includes(health)) ?? 'unknown'
+  const health = order.find((one) => all.includes(one)) ?? 'unknown'
+  // Under maint HAProxy does not tell whether there is a check.
+  const isTold = config?.checked !== false || found.rows.some(({ check }) => check !== undefined)
+  return health === 'unknown' && !isTold ? 'unchecked' : health
 }
 
 /** How many of a backend would get new work. Backup servers do only when no other is left. */

@@ -25,6 +25,7 @@
 // A state that is hidden is taken for the one that hides it: nothing but that is in force, so a drain is
 // judged by the counts at once, and nothing is sent that could lower what can't be seen. It is not
 // called sealed, and an undo waits until the own state shows.
+import { isIP } from 'node:net'
 import { atLeast } from '../../../provider/admin-state.js'
 import type { AdminState, Health } from '../../../provider/contract.js'
 import type { RuntimeServer, StatsRow } from '../codec/replies.js'
@@ -160,10 +161,10 @@ export function healthOf(row: Pick<StatsRow, 'status' | 'check' | 'lastChange'>)
   return check.fall === 1 && (row.lastChange ?? 0) >= 60 ? 'up' : 'unknown'
 }
 
-/** Address and port out of the statistics' `addr`, such as `127.0.0.1:80` or `[::1]:80`. */
-export function splitAddress(text: string): { readonly address: string; readonly port: number } {
-  const colon = text.lastIndexOf(':')
-  const port = Number(text.slice(colon + 1))
-  if (colon < 0 || !Number.isInteger(port)) return { address: text, port: 0 }
-  return { address: text.slice(0, colon).replace(/^\[(.*)\]$/, '$1'), port }
+/** Address and port out of the statistics' `addr`, such as `127.0.0.1:80` or `[::1]:80`; undefined for anything else. */
+export function splitAddress(
+  text: string,
+): { readonly address: string; readonly port: number } | undefined {
+  const [, v6, v4 = v6, port] = /^(?:\[(.+)\]|(.+)):(\d+)$/.exec(text) ?? []
+  return v4 === undefined || isIP(v4) === 0 ? undefined : { address: v4, port: Number(port) }
 }

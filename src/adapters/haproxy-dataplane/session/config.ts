@@ -28,6 +28,8 @@ export interface Configured {
    * the file at all (`run time`); it can't be told (`unknown`), or not just now (`unread`).
    */
   readonly place: 'line' | 'listen' | 'template' | 'run time' | 'unknown' | 'unread'
+  /** Whether HAProxy checks its health, by a check or an agent, its own or that of a server that it tracks. */
+  readonly checked: boolean | 'unknown'
   /** Whether its address comes from a name: then it can move to another server. */
   readonly named: boolean | 'unknown'
   readonly weight: number | null
@@ -39,6 +41,7 @@ const UNKNOWN: Configured = {
   cutsBackups: 'unknown',
   known: false,
   place: 'unknown',
+  checked: 'unknown',
   named: 'unknown',
   weight: null,
   maintenance: null,
@@ -357,6 +360,9 @@ export class Configuration {
 function configured(line: ConfigServer, backend: Sections, defaults: Sections): Configured {
   const down = option('on-marked-down', 'shutdown-sessions', line, backend, defaults)
   const up = option('on-marked-up', 'shutdown-backup-sessions', line, backend, defaults)
+  const kinds = ['check', 'agent-check'].map((key) =>
+    option(key, 'enabled', line, backend, defaults),
+  )
   const weight = line['weight']
   const maintenance = line['maintenance']
   return {
@@ -364,6 +370,12 @@ function configured(line: ConfigServer, backend: Sections, defaults: Sections): 
     cutsBackups: up,
     known: true,
     place: 'line',
+    checked:
+      line['track'] !== undefined || kinds.includes(true)
+        ? true
+        : kinds.every((kind) => kind === false)
+          ? false
+          : 'unknown',
     named: isNamed(line['address']),
     weight: typeof weight === 'number' ? weight : null,
     maintenance: typeof maintenance === 'string' ? maintenance : null,

@@ -6,7 +6,7 @@ import type { ToldHardStop } from '../read/hard-stop.js'
 import { WITHHELD } from './config.js'
 import type { DataplaneApi } from './session.js'
 
-/** The list of reloads takes a millisecond, unless a reload is running. */
+/** The list of reloads takes no longer than any other answer, unless a reload is running: at least so long is waited. */
 const RELOADS_TIMEOUT = 500
 
 /** What the configuration says of how long a replaced process lives: read again when it may have changed. */
@@ -31,6 +31,7 @@ export class HardStopFile {
   ): Promise<ToldHardStop | undefined> {
     if (this.#readAt === stamp && !asksReloads) return undefined
     const { paths, tree } = await this.#api.served(ctx)
+    const from = ctx.clock.now()
     const reply = await this.#api.get(paths.configGlobal, ctx)
     const isWithheld = WITHHELD.has(reply.status)
     if (!isWithheld && reply.status !== 200) return { value: 'unread', settled: false }
@@ -38,14 +39,15 @@ export class HardStopFile {
       ? 'unknown'
       : (this.#api.parse(reply, (text) => parseHardStopAfter(tree, text)) ?? 'unset')
     this.#readAt = stamp
-    return { value, settled: asksReloads ? await this.#isSettled(ctx) : undefined }
+    const patience = Math.max(RELOADS_TIMEOUT, 2 * (ctx.clock.now() - from))
+    return { value, settled: asksReloads ? await this.#isSettled(patience, ctx) : undefined }
   }
 
   /** While a reload runs the list hangs under the API's lock: that is an answer too, and no look waits for more. */
-  async #isSettled(ctx: CallContext): Promise<ToldHardStop['settled']> {
+  async #isSettled(patience: number, ctx: CallContext): Promise<ToldHardStop['settled']> {
     const { paths } = await this.#api.served(ctx)
     try {
-      const reply = await this.#api.get(paths.reloads, ctx, RELOADS_TIMEOUT)
+      const reply = await this.#api.get(paths.reloads, ctx, patience)
       if (WITHHELD.has(reply.status)) return 'withheld'
       if (reply.status !== 200) return false
       const { pending, lastFailed } = this.#api.parse(reply, parseReloads)

@@ -1,7 +1,7 @@
 import { startFake } from 'drainable/testing/haproxy-dataplane'
 import { describe, expect, test } from 'vitest'
 import { change, connect, present, rig } from '../../../support/dataplane.js'
-import { WEB1, errorOf } from './set-up.js'
+import { WEB1, WEB2, errorOf } from './set-up.js'
 
 test('a 200 is no proof, since the API skips what it believes to be so', async () => {
   await using r = await rig()
@@ -13,12 +13,12 @@ test('a 200 is no proof, since the API skips what it believes to be so', async (
 })
 
 test('an inherited drain that the API misreads is named, and left alone', async () => {
-  await using r = await rig()
-  r.fake.setMask(WEB1, 80)
-  const reading = await present(r.lb, WEB1)
+  await using r = await rig({ pools: { web: ['web1', { name: 'web2', track: 'web/web1' }] } })
+  r.fake.setMask(WEB2, 80)
+  const reading = await present(r.lb, WEB2)
   expect(reading.own).toBe('unknown')
   expect(reading.hints?.join()).toContain("status 'DRAIN', admin_state 'ready'")
-  const back = await change(r.lb, { kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready' })
+  const back = await change(r.lb, { kind: 'restore', ref: WEB2, expect: 'drain', to: 'ready' })
   expect(errorOf(back)).toMatchObject({ code: 'CONFLICT' })
   expect(r.fake.requests.some(({ method }) => method === 'PUT')).toBe(false)
 })

@@ -15,20 +15,42 @@ describe.concurrent('the cost of a look', () => {
     const paths = r.fake.requests
       .slice(before)
       .map(({ path }) => path.replace('/v3/services/haproxy', ''))
-    expect(paths).toEqual([
-      '/runtime/info',
-      '/stats/native?type=server',
-      '/runtime/backends/a/servers',
-      '/runtime/backends/b/servers',
-      '/runtime/info',
-    ])
+    expect(paths).toEqual(['/stats/native?type=server', '/runtime/info'])
     const from = r.fake.requests.length
     await Promise.all([1, 2, 3].map(() => r.lb.observe(refs, context())))
     const kinds = r.fake.requests
       .slice(from)
       .map(({ path }) => path.split('/').at(-1)!.split('?')[0])
-    const one = ['info', 'native', 'servers', 'servers', 'info']
+    const one = ['native', 'info']
     expect(kinds).toEqual([...one, ...one, ...one])
+  })
+
+  test('is a server list more where the statistics do not tell a state', async () => {
+    await using r = await rig({ pools: { web: ['web1', 'web2'] } }, { maintCuts: false })
+    await r.lb.observe([WEB1], context())
+    r.fake.setMask(WEB2, 0x20)
+    const lists = async (ref: typeof WEB1): Promise<number> => {
+      const from = r.fake.requests.length
+      await r.lb.observe([ref], context())
+      const sent = r.fake.requests.slice(from)
+      return sent.filter(({ path }) => /runtime\/backends\/web\/servers$/.test(path)).length
+    }
+    expect(await lists(WEB1)).toBe(0)
+    expect(await lists(WEB2)).toBe(1)
+    expect(await lists({ pool: 'web', member: 'none' })).toBe(1)
+  })
+
+  test('is read again by a reload since the look before', async () => {
+    await using r = await rig({}, { maintCuts: false })
+    const end = await r.fake.occupy(WEB1)
+    expect((await present(r.lb, WEB1)).scopes[0]).toMatchObject({ active: 1 })
+    await r.fake.reload()
+    const { scopes } = await present(r.lb, WEB1)
+    expect(scopes.map(({ state, active }) => [state, active])).toEqual([
+      ['read', 0],
+      ['unread', 1],
+    ])
+    await end()
   })
 
   test('includes the configuration once, and again after a new version', async () => {

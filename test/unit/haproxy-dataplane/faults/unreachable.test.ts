@@ -69,6 +69,7 @@ describe.concurrent('a member of an unreachable product is never absent', () => 
     async (version) => {
       await using r = await rig({ version })
       await present(r.lb, WEB1)
+      r.fake.setMask(WEB1, 0x20) // a state that the statistics alone do not tell
       // the list of servers is then empty, or a 404: the same as "no such backend"
       r.fake.fail({
         match: /runtime\/(backends|servers)/,
