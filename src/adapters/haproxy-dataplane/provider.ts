@@ -200,9 +200,10 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const blind = this.#eyes === undefined && this.#settings.oldWorkers === 'wait'
     const busy = blind ? this.#reloads.hint(ctx.clock.now()) : undefined
     const left = own === 'ready' ? this.#lastGood.hint(ref, view.infos) : undefined
+    const unsealed = own === 'drain' ? this.#changer.unsealed(ref) : undefined
     const hints = [
       ...hintsOf(found, config, this.#settings, followers),
-      ...[busy, left].filter((hint) => hint !== undefined),
+      ...[unsealed, busy, left].filter((hint) => hint !== undefined),
     ]
     return {
       ref,

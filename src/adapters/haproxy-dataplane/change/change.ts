@@ -49,6 +49,8 @@ export class Changer {
   readonly #turn = new Turnstile()
   /** What was held through this provider and not given back, past all checks: a hold of it takes nothing more. */
   readonly #held = new Set<string>()
+  /** Why what is drained was not raised to maint, for good. */
+  readonly #unsealed = new Map<string, string>()
 
   constructor(tools: Tools) {
     this.#tools = tools
@@ -82,10 +84,21 @@ export class Changer {
     return all
   }
 
+  /** Why a drained server is not sealed; undefined where that was not refused. */
+  unsealed(ref: MemberRef): string | undefined {
+    const why = this.#unsealed.get(refKey(ref))
+    return why === undefined ? undefined : `it is not sealed: ${why}`
+  }
+
   /** What is held no longer is to pass the checks again: one that was given back, and a first hold that was refused. */
-  #note(change: Change | undefined, { status }: ChangeResult, before: ReadonlySet<string>): void {
+  #note(change: Change | undefined, result: ChangeResult, before: ReadonlySet<string>): void {
     if (change === undefined || change.kind === 'terminate') return
     const key = refKey(change.ref)
+    const { status } = result
+    this.#unsealed.delete(key)
+    const isSeal = change.kind === 'hold' && change.to === 'maint' && before.has(key)
+    if (isSeal && status === 'rejected' && !result.error.retryable)
+      this.#unsealed.set(key, result.error.message)
     const kept =
       change.kind === 'hold' ? status !== 'rejected' || before.has(key) : status === 'rejected'
     if (!kept) this.#held.delete(key)
@@ -272,7 +285,9 @@ class Work implements CarefulAdapter<Seen, Sent> {
     ctx: CallContext,
   ): Promise<Step> {
     this.#tools.memory.holding(ref, ctx.clock.now())
-    const rewrite = await this.#mark(ref, to, found, view, undo, ctx)
+    const rewrite = await this.#mark(ref, to, found, view, undo, ctx).catch((error: unknown) => {
+      throw to === 'maint' && found.verdict.own === 'drain' ? unsealable(ref, error) : error
+    })
     const answer = await askServer(this.#tools.api, ref, to, ctx)
     const sent = { ref, wished: to, exactly: false, before: found, view, undo, rewrite, ...answer }
     // Looked at now: once the server that it tracks is drained, its own drain can't be seen.
@@ -348,6 +363,17 @@ class Work implements CarefulAdapter<Seen, Sent> {
 /** Whether a change asks for what a ready server still has in the file to be taken back. */
 function takesMarksBack(change: Change): boolean {
   return change.kind === 'restore' && change.expect === 'ready' && change.to === 'ready'
+}
+
+/**
+ * Other clients write all the time: what is drained stays so, and is not raised. The tries were made, and an idle that
+ * waits for more of them waits for its timeout.
+ */
+function unsealable(ref: MemberRef, error: unknown): unknown {
+  if (!isDrainableError(error, 'CONFLICT') || !error.retryable) return error
+  const words = `${error.message}; it stays drained, and is not raised to maint`
+  const data = { provider: PROVIDER, ref, retryable: false, cause: error }
+  return new DrainableError('CONFLICT', words, data)
 }
 
 /** Refused by a check; or the check could not be made, and is made again. */
