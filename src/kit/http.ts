@@ -13,6 +13,9 @@ import {
   isLasting,
   isOtherProtocol,
   neverSent,
+  refusedOurs,
+  wantsOurs,
+  whyClosed,
   withoutReply,
 } from './tls-words.js'
 import { quote } from '../provider/quote.js'
@@ -250,13 +253,19 @@ export class HttpClient implements AsyncDisposable {
         data,
       )
     }
+    const refused = refusedOurs(cause)
+    if (refused !== undefined) {
+      const words = `${what}: ${wantsOurs(refused)}`
+      return new DrainableError('UNAUTHENTICATED', words, { ...data, retryable: false })
+    }
     const words = `${what}: ${inWords(cause)}`
     if (neverSent(cause)) {
       const lasting = isLasting(cause) ? { retryable: false } : {}
       return new DrainableError('UNREACHABLE', words, { ...data, ...lasting })
     }
     const code: ErrorCode = isOtherProtocol(cause) ? 'MALFORMED_REPLY' : 'CONNECTION_LOST'
-    return new DrainableError(code, words, data)
+    const isTls = this.origin.startsWith('https:')
+    return new DrainableError(code, `${words}${isTls ? whyClosed(cause, this.#options) : ''}`, data)
   }
 
   #agent(): Promise<Agent> {

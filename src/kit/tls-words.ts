@@ -1,3 +1,5 @@
+import type { Tls } from '../provider/contract.js'
+
 /** What went wrong in a connection or its TLS handshake, told from the errors of Node and OpenSSL, in our options' names. */
 
 /** Codes of node:tls for a certificate that no known authority has signed. */
@@ -52,6 +54,22 @@ export function isPlainPort(cause: unknown): boolean {
 /** In which words the other end refused our client certificate, or that there is none; undefined where it did not. */
 export function refusedOurs(cause: unknown): string | undefined {
   return cause instanceof Error ? REFUSES_OURS.exec(cause.message)?.[1] : undefined
+}
+
+/** What to do about {@link refusedOurs}. */
+export function wantsOurs(refused: string): string {
+  return `it refuses the client certificate, or that there is none ('${refused}'): give one that it trusts as tls.cert and tls.key`
+}
+
+/**
+ * What to say of a connection that the other end closed before it answered anything; empty for any other failure. With
+ * TLS 1.3 it refuses a client certificate when the connection is open already, and undici does not tell its alert.
+ */
+export function whyClosed(cause: unknown, { tls }: { readonly tls?: Tls | undefined }): string {
+  const { socket } = cause as { readonly socket?: { readonly bytesRead?: number } }
+  if (codeOf(cause) !== 'UND_ERR_SOCKET' || socket?.bytesRead !== 0) return ''
+  const given = tls?.cert === undefined ? 'there is none' : 'not the given one'
+  return `; it was closed before it answered: if a client certificate is wanted (${given}), give one that it trusts as tls.cert and tls.key`
 }
 
 const CONNECT_CODES = new Set([

@@ -22,6 +22,7 @@ import {
   everyMember,
   healthOfAll,
   hintsOf,
+  hintsOfAbsent,
   placeOf,
   serves,
   storedHold,
@@ -131,17 +132,18 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     this.#retries.note(view, ctx.clock.now())
     this.#reloads.note(view.infos, view.configVersion, ctx.clock.now())
     await this.#readHardStop(view, ctx)
-    const names = [...view.pools.keys()]
-    const configured = await this.#configured(names, view, ctx)
+    const names = refs === 'all' ? [...view.pools.keys()] : refs.map(({ pool }) => pool)
+    const configured = await this.#configured([...new Set(names)], view, ctx)
     const readings: Reading[] = []
     for (const ref of refs === 'all' ? everyMember(view) : refs) {
       const found = view.pools.get(ref.pool)?.get(ref.member)
+      const config = configured.get(ref.pool)?.(ref.member)
       if (found === undefined) {
         const now = ctx.clock.now()
         const scopes = this.#memory.scopes(ref, processes, [], false, now)
-        readings.push({ ref, present: false, scopes })
+        const hints = hintsOfAbsent(config)
+        readings.push({ ref, present: false, scopes, ...(hints.length > 0 && { hints }) })
       } else {
-        const config = configured.get(ref.pool)?.(ref.member)
         readings.push(this.#toReading(ref, found, config, view, processes, ctx))
       }
     }
@@ -202,7 +204,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const left = own === 'ready' ? this.#lastGood.hint(ref, view.infos) : undefined
     const unsealed = own === 'drain' ? this.#changer.unsealed(ref) : undefined
     const hints = [
-      ...hintsOf(found, config, this.#settings, followers),
+      ...hintsOf(found, config, this.#settings),
       ...[unsealed, busy, left].filter((hint) => hint !== undefined),
     ]
     return {

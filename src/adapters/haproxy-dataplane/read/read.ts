@@ -1,6 +1,6 @@
 import { Turnstile } from '../../../kit/turnstile.js'
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
-import { DrainableError } from '../../../provider/error.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { PROVIDER, type DataplaneApi, type Reply, type Served } from '../session/session.js'
 import {
   parseProcessInfo,
@@ -125,11 +125,18 @@ export class Reader {
 
   /** Process info says in words that HAProxy does not answer. */
   async #stats(path: string, ctx: CallContext): Promise<Reply> {
-    const reply = await this.#api.get(path, ctx)
+    const reply = await this.#api.get(path, ctx).catch((error: unknown) => {
+      throw isDrainableError(error, 'CALL_TIMEOUT') ? tooLarge(error) : error
+    })
     if (reply.status >= 500) await this.processes(ctx)
     if (reply.status === 200) return reply
     throw this.#api.toError(`GET ${path}`, reply)
   }
+}
+
+function tooLarge({ message }: DrainableError): DrainableError {
+  const words = `${message}: the API reads the statistics of every server of HAProxy for it, about 0.3 ms for each; if there are thousands, raise callTimeout`
+  return new DrainableError('CALL_TIMEOUT', words, { provider: PROVIDER })
 }
 
 /** The processes that answer at this moment. */

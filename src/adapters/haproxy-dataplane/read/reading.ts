@@ -178,16 +178,10 @@ export function hintsOf(
   found: Found,
   config: Configured | undefined,
   settings: Settings,
-  followers: readonly MemberRef[],
 ): readonly string[] {
   const { own, doubt } = found.verdict
   const hints: string[] = []
   if (doubt !== undefined) hints.push(doubt)
-  if (followers.length > 0) {
-    const names = followers.map(({ pool, member }) => `${pool}/${member}`).join(', ')
-    const take = followers.length === 1 ? 'tracks it and takes' : 'track it and take'
-    hints.push(`${names} ${take} its state too`)
-  }
   const weightless = isWeightless(found.rows)
   const marks = marksOf(config)
   if (weightless) {
@@ -207,6 +201,13 @@ export function hintsOf(
     )
   }
   return hints
+}
+
+/** What a person should know of a server that HAProxy has not. */
+export function hintsOfAbsent(config: Configured | undefined): readonly string[] {
+  return config?.known === true
+    ? ['the configuration has it, HAProxy was not reloaded since, or it was removed at run time']
+    : []
 }
 
 /** Why a drain of a server that the API has not in its configuration can't be made durable. */

@@ -1,0 +1,37 @@
+import { drain } from 'drainable'
+import { startFake } from 'drainable/testing/haproxy-dataplane'
+import { expect, test } from 'vitest'
+import { connect, context } from '../../support/dataplane.js'
+import { failing } from './faults/set-up.js'
+import { addServer } from '../../support/dataplane-writer.js'
+
+/** A backend with a `default-server`: each new line needs a reload. */
+const CONFIG = 'backend web\n  default-server weight 5\n  server web1 127.0.0.1:8001\n'
+
+test.each(['2.9', '3.2', '3.4'])(
+  'a server that is only in the file is told so: %s',
+  async (version) => {
+    await using fake = await startFake({ version, config: CONFIG, reloadDelay: Infinity })
+    await using lb = connect(fake)
+    await addServer(fake, 'web', 'web9')
+    const call = drain(lb, { pool: 'web', member: 'web9' }, { timeout: '10s' })
+    const { code, message } = await failing(call)
+    expect(code).toBe('NOT_FOUND')
+    expect(message).toContain('the configuration has it, HAProxy was not reloaded')
+  },
+)
+
+test('a server that is nowhere is not said to be in the file', async () => {
+  await using fake = await startFake()
+  await using lb = connect(fake)
+  const call = drain(lb, { pool: 'web', member: 'web9' }, { timeout: '10s' })
+  expect((await failing(call)).message).not.toContain('the configuration has it')
+})
+
+test('a call that is given up for the size of HAProxy names callTimeout', async () => {
+  await using fake = await startFake({ statsCost: 200 })
+  await using lb = connect(fake, { callTimeout: '100ms' })
+  const error = await failing(lb.observe([{ pool: 'web', member: 'web1' }], context()))
+  expect(error.code).toBe('CALL_TIMEOUT')
+  expect(error.message).toContain('raise callTimeout')
+})
