@@ -4,6 +4,7 @@
  * adds about 0.2 ms for each server of the process.
  */
 import { systemClock } from '../../src/provider/clock.js'
+import { drain } from 'drainable'
 import { haproxyDataplane } from 'drainable/haproxy-dataplane'
 import { startFake } from 'drainable/testing/haproxy-dataplane'
 
@@ -28,9 +29,7 @@ for (const servers of [10, 100, 1_000, 5_000]) {
     for (let i = 0; i < ROUNDS; i++) {
       const from = performance.now()
       await lb.observe(refs, ctx)
-      // the pause that follows a poll is part of the next look: leave it out
       times.push(performance.now() - from)
-      await new Promise((resolve) => setTimeout(resolve, (times.at(-1) ?? 0) * 4.2))
     }
     const requests = (fake.requests.length - before) / ROUNDS
     const from = performance.now()
@@ -48,6 +47,26 @@ for (const servers of [10, 100, 1_000, 5_000]) {
   }
 }
 console.table(rows)
+console.table(await Promise.all([5, 100].map(idleDrain)))
+
+/** All that the drain of an idle server asks, at an API whose statistics take that long, ms. */
+async function idleDrain(statsCost: number): Promise<Record<string, number>> {
+  await using fake = await startFake({ pools: { web: ['s1', 's2'] }, statsCost })
+  await using lb = haproxyDataplane({
+    url: fake.url,
+    username: 'admin',
+    password: 'secret',
+    oldWorkers: 'accept',
+  })
+  const from = performance.now()
+  await drain(lb, { pool: 'web', member: 's1' }, { timeout: '60s' })
+  return {
+    'statistics ms': statsCost,
+    'an idle drain ms': Math.round(performance.now() - from),
+    requests: fake.requests.length,
+    looks: fake.requests.filter(({ path }) => path.includes('/stats/')).length,
+  }
+}
 
 function median(times: number[]): number {
   return Number((times.sort((a, b) => a - b)[Math.floor(times.length / 2)] ?? 0).toFixed(1))
