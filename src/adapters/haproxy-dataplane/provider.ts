@@ -14,8 +14,9 @@ import type {
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { DataplaneApi, PROVIDER } from './session/session.js'
 import { Changer } from './change/change.js'
+import { ConfigWriter } from './change/config-writer.js'
 import { LastGood } from './change/last-good.js'
-import { Configuration, type Configured } from './session/config.js'
+import { Configuration, type Configured } from './read/configured.js'
 import { HardStopFile } from './session/hard-stop-file.js'
 import {
   configStamp,
@@ -86,6 +87,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       memory: this.#memory,
       followers: this.#followers,
       configuration: this.#configuration,
+      writer: new ConfigWriter(this.#api, this.#configuration),
       lastGood: this.#lastGood,
     })
   }

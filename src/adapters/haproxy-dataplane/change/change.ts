@@ -9,7 +9,6 @@ import type {
   Send,
   Sight,
 } from '../../../kit/change.js'
-import { refusal } from '../../../kit/errors.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { abortable } from '../../../provider/abort.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
@@ -17,22 +16,17 @@ import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { isLost, PROVIDER } from '../session/session.js'
 import { DurableMarks } from './durable.js'
-import { weightOf, configStamp, identify, NOT_DURABLE, storedHold } from '../read/reading.js'
-import { keepFollowers } from './keep-followers.js'
+import { configStamp, identify, storedHold } from '../read/reading.js'
+import { keepFollowers, orderOf } from './followers.js'
 import { Membership } from './membership.js'
-import { orderOf } from './order.js'
 import { isName } from '../codec/paths.js'
 import { PutBack } from './put-back.js'
 import { askServer } from './put-server.js'
-import { nameOf } from '../read/followers.js'
 import { Restorer } from './restore.js'
 import type { Found, RuntimeView } from '../read/read.js'
-import { about, isDone, wishOf } from './settle.js'
 import { held, serving } from '../read/state.js'
-import { rejected, type Sent, type Step } from './step.js'
-import type { Tools } from './tools.js'
-import { Undo } from './undo.js'
 import { Verifier } from './verify.js'
+import { type Sent, type Step, type Tools, Undo, about, isDone, rejected, wishOf } from './sent.js'
 
 /** A server as found, as the rules of a change see it. */
 export interface Seen extends Sight {
@@ -54,7 +48,7 @@ export class Changer {
 
   constructor(tools: Tools) {
     this.#tools = tools
-    const marks = new DurableMarks(tools.configuration)
+    const marks = new DurableMarks(tools)
     const restorer = new Restorer(tools, marks)
     const putBack = new PutBack(tools, restorer)
     const verifier = new Verifier(tools, marks, restorer, putBack)
@@ -197,7 +191,7 @@ class Work implements CarefulAdapter<Seen, Sent> {
   /** What stands against a first hold. Nothing is sent before it is known, and it is asked for again until it is. */
   async #check(ref: MemberRef, { found, view }: Seen, ctx: CallContext): Promise<void> {
     if (found.verdict.own === 'ready') await keepFollowers(this.#tools, ref, ctx)
-    await this.#assertDurable(ref, view, ctx)
+    await this.#parts.marks.assertPossible(ref, view, ctx)
   }
 
   restore(change: ChangeOf<'restore'>, seen: Seen, ctx: CallContext): Promise<Step> {
@@ -285,48 +279,12 @@ class Work implements CarefulAdapter<Seen, Sent> {
     ctx: CallContext,
   ): Promise<Step> {
     this.#tools.memory.holding(ref, ctx.clock.now())
-    const rewrite = await this.#mark(ref, to, found, view, undo, ctx).catch((error: unknown) => {
-      throw to === 'maint' && found.verdict.own === 'drain' ? unsealable(ref, error) : error
-    })
+    const rewrite = await this.#parts.marks.hold(ref, to, found, view, undo, ctx)
     const answer = await askServer(this.#tools.api, ref, to, ctx)
     const sent = { ref, wished: to, exactly: false, before: found, view, undo, rewrite, ...answer }
     // Looked at now: once the server that it tracks is drained, its own drain can't be seen.
     const tracks = found.rows.some(({ tracked }) => tracked !== undefined)
     return tracks ? this.#parts.verifier.one(sent, ctx) : begin(sent)
-  }
-
-  /** @throws `UNSUPPORTED` where a durable drain could not be one: nothing was sent */
-  async #assertDurable(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
-    const { settings, configuration } = this.#tools
-    if (!settings.durable) return
-    const configured = await configuration.servers(ref.pool, [ref.member], configStamp(view), ctx)
-    const { place } = configured(ref.member)
-    if (place === 'line' || place === 'run time') return
-    const words = `${formatRef(ref)} can't be drained durably: ${NOT_DURABLE[place] ?? ''}`
-    if (place === 'unread') throw refusal('CONFLICT', words, { provider: PROVIDER, ref }, true)
-    const help = 'use durable: false for it'
-    throw refusal('UNSUPPORTED', `${words}; ${help}`, { provider: PROVIDER, ref })
-  }
-
-  async #mark(
-    ref: MemberRef,
-    to: 'drain' | 'maint',
-    found: Found,
-    { infos }: RuntimeView,
-    undo: Undo,
-    ctx: CallContext,
-  ): Promise<Sent['rewrite']> {
-    if (!this.#tools.settings.durable) return undefined
-    const { marks } = this.#parts
-    const processes = nameOf(infos)
-    // It runs with a weight: what the API tells of a mark may be its memory alone, after a reload that failed.
-    const told = await marks.set(ref, to, found, ctx, { processes })
-    const doubtful = told === undefined && weightOf(found) > 0
-    const before = doubtful ? await marks.set(ref, to, found, ctx, { anew: true, processes }) : told
-    if (before === undefined) return undefined
-    undo.first(() => marks.putBack(ref, before, ctx))
-    undo.last(() => marks.weigh(ref, before, found, ctx))
-    return (anew) => marks.set(ref, to, found, ctx, { anew, processes })
   }
 
   /**
@@ -363,17 +321,6 @@ class Work implements CarefulAdapter<Seen, Sent> {
 /** Whether a change asks for what a ready server still has in the file to be taken back. */
 function takesMarksBack(change: Change): boolean {
   return change.kind === 'restore' && change.expect === 'ready' && change.to === 'ready'
-}
-
-/**
- * Other clients write all the time: what is drained stays so, and is not raised. The tries were made, and an idle that
- * waits for more of them waits for its timeout.
- */
-function unsealable(ref: MemberRef, error: unknown): unknown {
-  if (!isDrainableError(error, 'CONFLICT') || !error.retryable) return error
-  const words = `${error.message}; it stays drained, and is not raised to maint`
-  const data = { provider: PROVIDER, ref, retryable: false, cause: error }
-  return new DrainableError('CONFLICT', words, data)
 }
 
 /** Refused by a check; or the check could not be made, and is made again. */

@@ -1,12 +1,14 @@
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
-import { DrainableError } from '../../../provider/error.js'
+import { refusal } from '../../../kit/errors.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { PROVIDER } from '../session/session.js'
 import type { ConfigServer } from '../codec/configuration.js'
-import type { Configuration } from '../session/config.js'
-import { readNative, weightOf, type Native } from '../read/reading.js'
-import type { Found } from '../read/read.js'
+import { configStamp, NOT_DURABLE, readNative, weightOf, type Native } from '../read/reading.js'
+import { nameOf } from '../read/followers.js'
+import type { Found, RuntimeView } from '../read/read.js'
 import type { Json } from '../../../provider/contract.js'
+import type { Sent, Tools, Undo } from './sent.js'
 
 /** What of a server's configured line is ours to change, as it was before a change. */
 export interface Marks {
@@ -19,12 +21,65 @@ export interface Marks {
  * the seal. The API applies both at run time without a reload; after a reload they still hold.
  */
 export class DurableMarks {
-  readonly #configuration: Configuration
+  readonly #tools: Pick<Tools, 'configuration' | 'settings' | 'writer'>
   /** As the lines were before our first mark, for a restore that comes without a ticket. */
   readonly #before = new Map<string, Native>()
 
-  constructor(configuration: Configuration) {
-    this.#configuration = configuration
+  constructor(tools: Pick<Tools, 'configuration' | 'settings' | 'writer'>) {
+    this.#tools = tools
+  }
+
+  /** @throws `UNSUPPORTED` where a durable drain could not be one: nothing was sent */
+  async assertPossible(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
+    const { settings, configuration } = this.#tools
+    if (!settings.durable) return
+    const configured = await configuration.servers(ref.pool, [ref.member], configStamp(view), ctx)
+    const { place } = configured(ref.member)
+    if (place === 'line' || place === 'run time') return
+    const words = `${formatRef(ref)} can't be drained durably: ${NOT_DURABLE[place] ?? ''}`
+    if (place === 'unread') throw refusal('CONFLICT', words, { provider: PROVIDER, ref }, true)
+    const help = 'use durable: false for it'
+    throw refusal('UNSUPPORTED', `${words}; ${help}`, { provider: PROVIDER, ref })
+  }
+
+  /**
+   * The marks that come with a hold.
+   *
+   * @returns what writes them again, where they were written
+   */
+  async hold(
+    ref: MemberRef,
+    to: 'drain' | 'maint',
+    found: Found,
+    view: RuntimeView,
+    undo: Undo,
+    ctx: CallContext,
+  ): Promise<Sent['rewrite']> {
+    if (!this.#tools.settings.durable) return undefined
+    try {
+      return await this.#mark(ref, to, found, view, undo, ctx)
+    } catch (error) {
+      throw to === 'maint' && found.verdict.own === 'drain' ? unsealable(ref, error) : error
+    }
+  }
+
+  async #mark(
+    ref: MemberRef,
+    to: 'drain' | 'maint',
+    found: Found,
+    { infos }: RuntimeView,
+    undo: Undo,
+    ctx: CallContext,
+  ): Promise<Sent['rewrite']> {
+    const processes = nameOf(infos)
+    // It runs with a weight: what the API tells of a mark may be its memory alone, after a reload that failed.
+    const told = await this.set(ref, to, found, ctx, { processes })
+    const doubtful = told === undefined && weightOf(found) > 0
+    const before = doubtful ? await this.set(ref, to, found, ctx, { anew: true, processes }) : told
+    if (before === undefined) return undefined
+    undo.first(() => this.putBack(ref, before, ctx))
+    undo.last(() => this.weigh(ref, before, found, ctx))
+    return (anew) => this.set(ref, to, found, ctx, { anew, processes })
   }
 
   /**
@@ -40,7 +95,7 @@ export class DurableMarks {
     ctx: CallContext,
     { anew = false, processes }: { readonly anew?: boolean; readonly processes: string },
   ): Promise<Marks | undefined> {
-    const line = await this.#configuration.edit(
+    const line = await this.#tools.writer.edit(
       ref,
       (old) => {
         const { weight, maintenance } = marksOf(old)
@@ -70,7 +125,7 @@ export class DurableMarks {
   ): Promise<Marks | undefined> {
     const before = readNative(native) ?? this.#before.get(refKey(ref))
     if (before?.configured?.maintenance === 'enabled') return undefined // it was not ours
-    const line = await this.#configuration.edit(
+    const line = await this.#tools.writer.edit(
       ref,
       (old) =>
         old['maintenance'] === 'enabled'
@@ -97,7 +152,7 @@ export class DurableMarks {
     ctx: CallContext,
   ): Promise<Marks | undefined> {
     const before = readNative(native) ?? this.#before.get(refKey(ref))
-    const line = await this.#configuration.edit(
+    const line = await this.#tools.writer.edit(
       ref,
       (old) => undo(ref, old, before, found, siblings) ?? (anew ? { ...old } : undefined),
       ctx,
@@ -120,7 +175,7 @@ export class DurableMarks {
    * applies a maintenance that is taken back as "ready". See {@link DurableMarks.weigh}.
    */
   async putBack(ref: MemberRef, marks: Marks, ctx: CallContext): Promise<void> {
-    await this.#configuration.edit(
+    await this.#tools.writer.edit(
       ref,
       (line) => {
         const now = marksOf(line)
@@ -137,13 +192,24 @@ export class DurableMarks {
   async weigh(ref: MemberRef, marks: Marks, found: Found, ctx: CallContext): Promise<void> {
     if (marks.weight === 0) return
     const weight = marks.weight ?? weightOf(found)
-    await this.#configuration.edit(
+    await this.#tools.writer.edit(
       ref,
       (line) => (line['weight'] === 0 ? { ...line, weight } : undefined),
       ctx,
     )
     this.forget(ref)
   }
+}
+
+/**
+ * Other clients write all the time: what is drained stays so, and is not raised. The tries were made, and an idle that
+ * waits for more of them waits for its timeout.
+ */
+function unsealable(ref: MemberRef, error: unknown): unknown {
+  if (!isDrainableError(error, 'CONFLICT') || !error.retryable) return error
+  const words = `${error.message}; it stays drained, and is not raised to maint`
+  const data = { provider: PROVIDER, ref, retryable: false, cause: error }
+  return new DrainableError('CONFLICT', words, data)
 }
 
 function marksOf(line: ConfigServer): Marks {

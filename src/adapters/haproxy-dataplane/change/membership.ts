@@ -7,11 +7,9 @@ import { saysNotFound } from '../codec/replies.js'
 import { isObject } from '../../../kit/json.js'
 import { configStamp, identify } from '../read/reading.js'
 import { askServer } from './put-server.js'
-import { isInFile } from '../session/in-file.js'
 import { followReload } from '../session/reload.js'
 import type { Found, RuntimeView } from '../read/read.js'
-import { rejected } from './step.js'
-import type { Tools } from './tools.js'
+import { type Tools, rejected } from './sent.js'
 
 const WHERE = {
   listen: 'it is in a listen section',
@@ -31,7 +29,7 @@ export class Membership {
   /** Removes. The API puts the server into maint first, and leaves it there where it refuses. */
   async remove(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<ChangeResult> {
     if (this.#tools.settings.membership === 'configuration') {
-      const removed = await this.#tools.configuration.remove(ref, ctx)
+      const removed = await this.#tools.writer.remove(ref, ctx)
       if (removed !== undefined) return this.#untilGone(ref, removed.reloadId, view, ctx)
       const { configuration } = this.#tools
       const of = await configuration.servers(ref.pool, [ref.member], configStamp(view), ctx)
@@ -92,7 +90,7 @@ export class Membership {
     const { found } = await this.#look(ref, ctx)
     if (refused !== undefined) {
       // the API rolls the file back, and what others changed within the same reload too
-      const kept = await isInFile(this.#tools.api, this.#tools.configuration, ref, ctx)
+      const kept = await this.#tools.writer.isInFile(ref, ctx)
       if (!kept && found === undefined) return { ref, status: 'applied' }
       const error = saying(refused, ref, kept ? rolledBack(found) : WITHOUT_LINE)
       return { ref, status: kept ? 'rejected' : 'unknown', error }
@@ -137,14 +135,14 @@ export class Membership {
     }
     const added =
       this.#tools.settings.membership === 'configuration'
-        ? await this.#tools.configuration.add(ref, line, ctx)
+        ? await this.#tools.writer.add(ref, line, ctx)
         : 'there'
     let ours = false
     if (added === 'there') ours = await this.#addAtRuntime(change, line, ctx)
     else if (added.reloadId !== undefined) {
       const refused = await this.#reload(added.reloadId, view, ctx)
       if (refused !== undefined) {
-        const kept = await isInFile(this.#tools.api, this.#tools.configuration, ref, ctx)
+        const kept = await this.#tools.writer.isInFile(ref, ctx)
         const what = kept ? WITH_LINE : 'the API rolled the file back, it was not added'
         const error = saying(refused, ref, what)
         return { ref, status: kept ? 'unknown' : 'rejected', error }

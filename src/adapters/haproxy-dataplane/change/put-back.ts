@@ -3,8 +3,7 @@ import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { PROVIDER } from '../session/session.js'
 import type { Restorer } from './restore.js'
 import type { Found, RuntimeView } from '../read/read.js'
-import type { Tools } from './tools.js'
-import type { Undo } from './undo.js'
+import type { Tools, Undo } from './sent.js'
 
 /** Takes back what was done of a change that was then refused: a refusal says that nothing was changed. */
 export class PutBack {

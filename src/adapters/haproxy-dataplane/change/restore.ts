@@ -14,9 +14,7 @@ import { nameOf } from '../read/followers.js'
 import { askServer, putServer } from './put-server.js'
 import type { Found, RuntimeView } from '../read/read.js'
 import { isWeightless } from '../read/state.js'
-import { rejected, type Sent, type Step } from './step.js'
-import type { Tools } from './tools.js'
-import { Undo } from './undo.js'
+import { type Sent, type Step, type Tools, Undo, rejected } from './sent.js'
 
 type Restore = Change & { readonly kind: 'restore' }
 

@@ -8,9 +8,7 @@ import type { PutBack } from './put-back.js'
 import { followReload } from '../session/reload.js'
 import { putServer } from './put-server.js'
 import type { Restorer } from './restore.js'
-import { about, isFinal, settle } from './settle.js'
-import type { Sent } from './step.js'
-import type { Tools } from './tools.js'
+import { type Sent, type Tools, about, isFinal, settle } from './sent.js'
 
 /** One change that was sent, and what became of it. */
 export type Settled = readonly [sent: Sent, result: ChangeResult]
@@ -89,12 +87,12 @@ export class Verifier {
     view: RuntimeView,
     ctx: CallContext,
   ): AsyncGenerator<Settled> {
-    const { api, configuration, lastGood, settings } = this.#tools
+    const { api, writer, lastGood, settings } = this.#tools
     let failure: string | undefined
     try {
       const [first] = open
       if (first === undefined) return
-      const id = await configuration.reload(first[0].ref, ctx)
+      const id = await writer.reload(first[0].ref, ctx)
       await followReload(api, id, view.infos, settings.reloadTimeout, ctx)
     } catch (error) {
       ctx.signal.throwIfAborted()

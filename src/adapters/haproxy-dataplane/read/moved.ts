@@ -1,6 +1,6 @@
 import { isAtLeast, parseVersion } from '../../../kit/version.js'
 import type { MemberRef } from '../../../provider/contract.js'
-import type { Configured } from '../session/config.js'
+import type { Configured } from './configured.js'
 import { identify } from './reading.js'
 import type { RuntimeView } from './read.js'
 

@@ -8,7 +8,7 @@ import type {
   PoolReading,
 } from '../../../provider/contract.js'
 import type { ProcessInfo } from '../codec/replies.js'
-import type { Configured } from '../session/config.js'
+import type { Configured } from './configured.js'
 import type { Settings } from '../options.js'
 import { nameOf } from './followers.js'
 import type { Found, RuntimeView } from './read.js'

@@ -3,11 +3,11 @@ import { isDrainableError } from '../../../provider/error.js'
 import { parseHardStopAfter } from '../codec/configuration.js'
 import { parseReloads } from '../codec/replies.js'
 import type { ToldHardStop } from '../read/hard-stop.js'
-import { WITHHELD } from './config.js'
+import { WITHHELD } from '../read/configured.js'
 import type { DataplaneApi } from './session.js'
 
 /** The list of reloads takes no longer than any other answer, unless a reload is running: at least so long is waited. */
-const RELOADS_TIMEOUT = 500
+const RELOADS_TIMEOUT = 1_500
 
 /** What the configuration says of how long a replaced process lives: read again when it may have changed. */
 export class HardStopFile {

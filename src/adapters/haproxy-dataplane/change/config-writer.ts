@@ -1,53 +1,18 @@
 import { doubling, retried } from '../../../kit/retry.js'
-import type { CallContext, MaintEffect, MemberRef } from '../../../provider/contract.js'
+import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import { appliesTo, option, type Sections } from './inherited.js'
-import { PROVIDER, type DataplaneApi } from './session.js'
 import {
   parseConfigServer,
   parseConfigServers,
-  parseSections,
   parseConfigVersion,
   type ConfigServer,
   type Versioned,
 } from '../codec/configuration.js'
-import { isNamed, parseRaw, type RawServers } from '../codec/raw.js'
+import { parseRawLines } from '../codec/raw.js'
 import { parseTransaction } from '../codec/replies.js'
-
-/** What the configuration says about one server. */
-export interface Configured {
-  /** What maint does to its established work. */
-  readonly maint: MaintEffect
-  /** Whether leaving maint cuts the sessions on the backend's backup servers. */
-  readonly cutsBackups: boolean | 'unknown'
-  /** Whether the API has it in its configuration, and can write it. */
-  readonly known: boolean
-  /**
-   * Where else it stands: in a `listen` section or a `server-template`, which this API can't write; not in
-   * the file at all (`run time`); it can't be told (`unknown`), or not just now (`unread`).
-   */
-  readonly place: 'line' | 'listen' | 'template' | 'run time' | 'unknown' | 'unread'
-  /** Whether HAProxy checks its health, by a check or an agent, its own or that of a server that it tracks. */
-  readonly checked: boolean | 'unknown'
-  /** Whether its address comes from a name: then it can move to another server. */
-  readonly named: boolean | 'unknown'
-  readonly weight: number | null
-  readonly maintenance: string | null
-}
-
-const UNKNOWN: Configured = {
-  maint: 'unknown',
-  cutsBackups: 'unknown',
-  known: false,
-  place: 'unknown',
-  checked: 'unknown',
-  named: 'unknown',
-  weight: null,
-  maintenance: null,
-}
-
-const UNREAD: Configured = { ...UNKNOWN, place: 'unread' }
+import type { Configuration } from '../read/configured.js'
+import { PROVIDER, type DataplaneApi } from '../session/session.js'
 
 /**
  * How often a write that met another one is tried again, each time from a fresh read. There is no queue for writers, so
@@ -60,79 +25,14 @@ const WRITE_ATTEMPTS = 24
 /** A configuration write may run HAProxy's own check over a large file. */
 const WRITE_TIMEOUT = 30_000
 
-/** So this API says that a section is kept from this user, or that it has no such path. */
-export const WITHHELD: ReadonlySet<number> = new Set([403, 404, 405, 501])
-
-/**
- * HAProxy's configuration as the API keeps it. Read once per backend, and again when the version
- * that every reply carries has changed, or HAProxy was reloaded.
- */
-export class Configuration {
+/** Writes HAProxy's configuration, each time under the version that it was read at. */
+export class ConfigWriter {
   readonly #api: DataplaneApi
-  readonly #pools = new Map<
-    string,
-    { readonly stamp: string; readonly servers: Map<string, Configured> }
-  >()
+  readonly #configuration: Configuration
 
-  #raw: { readonly stamp: string; readonly servers: RawServers | undefined } | undefined
-  #defaults: { readonly stamp: string; readonly sections: Sections } | undefined
-
-  constructor(api: DataplaneApi) {
+  constructor(api: DataplaneApi, configuration: Configuration) {
     this.#api = api
-  }
-
-  /**
-   * What the configuration says about the servers of a backend.
-   *
-   * @param members - those of interest: one that the API does not have is looked for in the text
-   * @param stamp - changes when the configuration may have changed
-   */
-  async servers(
-    pool: string,
-    members: Iterable<string>,
-    stamp: string,
-    ctx: CallContext,
-  ): Promise<(member: string) => Configured> {
-    const cached = this.#pools.get(pool)
-    const servers = cached?.stamp === stamp ? cached.servers : await this.#read(pool, stamp, ctx)
-    if (servers === 'unknown' || servers === 'unread')
-      return () => (servers === 'unknown' ? UNKNOWN : UNREAD)
-    this.#pools.set(pool, { stamp, servers })
-    for (const member of members) {
-      if (servers.has(member)) continue
-      const found = await this.#elsewhere(pool, member, stamp, ctx)
-      if (found !== undefined) servers.set(member, found)
-      else this.#pools.delete(pool) // asked for again at the next look
-    }
-    return (member) => servers.get(member) ?? UNREAD
-  }
-
-  /** A server that the API does not list in its configuration; undefined where that can't be told just now. */
-  async #elsewhere(
-    pool: string,
-    member: string,
-    stamp: string,
-    ctx: CallContext,
-  ): Promise<Configured | undefined> {
-    if (this.#raw?.stamp !== stamp) {
-      const { paths } = await this.#api.served(ctx)
-      const reply = await this.#api.get(paths.configRaw, ctx)
-      if (reply.status !== 200 && !WITHHELD.has(reply.status)) return undefined
-      this.#raw = { stamp, servers: reply.status === 200 ? parseRaw(reply.text) : undefined }
-    }
-    const { servers } = this.#raw
-    if (servers === undefined) return UNKNOWN
-    const found = servers(pool, member)
-    if (found === undefined) return { ...UNKNOWN, place: 'run time', named: false }
-    const { cuts, place, ...said } = found
-    // The file has its line: the list was cut short, or is not of the file.
-    if (place === 'line') return undefined
-    return { ...UNKNOWN, ...said, place, maint: cuts ? 'cuts' : 'gentle' }
-  }
-
-  /** Forgets what was read of a backend. */
-  forget(pool: string): void {
-    this.#pools.delete(pool)
+    this.#configuration = configuration
   }
 
   /**
@@ -147,7 +47,7 @@ export class Configuration {
     change: (line: ConfigServer) => Record<string, unknown> | undefined,
     ctx: CallContext,
   ): Promise<ConfigServer | undefined> {
-    this.forget(ref.pool)
+    this.#configuration.forget(ref.pool)
     let lost: ConfigServer | undefined
     return this.#retried(ref, ctx, async () => {
       const line = await this.line(ref, ctx)
@@ -229,7 +129,7 @@ export class Configuration {
     line: Record<string, unknown>,
     ctx: CallContext,
   ): Promise<{ readonly reloadId: string | undefined } | 'there'> {
-    this.forget(ref.pool)
+    this.#configuration.forget(ref.pool)
     return this.#retried(ref, ctx, async () => {
       const version = await this.#version(ref.pool, ctx)
       const found = await this.line(ref, ctx)
@@ -259,7 +159,7 @@ export class Configuration {
     ref: MemberRef,
     ctx: CallContext,
   ): Promise<{ readonly reloadId: string | undefined } | undefined> {
-    this.forget(ref.pool)
+    this.#configuration.forget(ref.pool)
     let sent = false
     return this.#retried(ref, ctx, async () => {
       const line = await this.line(ref, ctx)
@@ -329,63 +229,16 @@ export class Configuration {
     return version ?? this.#askVersion(ctx)
   }
 
-  /** A reply other than a good one means "not known", and "not known" is never read as gentle. */
-  async #read(
-    pool: string,
-    stamp: string,
-    ctx: CallContext,
-  ): Promise<Map<string, Configured> | 'unknown' | 'unread'> {
-    const { paths, tree } = await this.#api.served(ctx)
-    const lines = await this.#api.get(paths.configServers(pool), ctx)
-    // 3.2 and later say so of a `listen` section, earlier ones list nothing
-    if (lines.status === 404) return new Map()
-    if (lines.status !== 200) return WITHHELD.has(lines.status) ? 'unknown' : 'unread'
-    const { data } = this.#api.parse(lines, (text) =>
-      parseConfigServers(tree, text, lines.configVersion),
-    )
-    const backend = await this.#sections([paths.configBackend(pool)], ctx)
-    if (this.#defaults?.stamp !== stamp) {
-      const sections = await this.#sections(paths.configDefaults, ctx)
-      this.#defaults = { stamp, sections }
-    }
-    const defaults = appliesTo(backend, this.#defaults.sections)
-    return new Map(data.map((line) => [line.name, configured(line, backend, defaults)]))
-  }
-
-  async #sections(paths: readonly string[], ctx: CallContext): Promise<Sections> {
-    const { tree } = await this.#api.served(ctx)
-    for (const path of paths) {
-      const reply = await this.#api.get(path, ctx)
-      if (reply.status === 200) {
-        return this.#api.parse(reply, (text) => parseSections(tree, text))
-      }
-    }
-    return 'unknown'
-  }
-}
-
-function configured(line: ConfigServer, backend: Sections, defaults: Sections): Configured {
-  const down = option('on-marked-down', 'shutdown-sessions', line, backend, defaults)
-  const up = option('on-marked-up', 'shutdown-backup-sessions', line, backend, defaults)
-  const kinds = ['check', 'agent-check'].map((key) =>
-    option(key, 'enabled', line, backend, defaults),
-  )
-  const weight = line['weight']
-  const maintenance = line['maintenance']
-  return {
-    maint: down === true ? 'cuts' : down === false ? 'gentle' : 'unknown',
-    cutsBackups: up,
-    known: true,
-    place: 'line',
-    checked:
-      line['track'] !== undefined || kinds.includes(true)
-        ? true
-        : kinds.every((kind) => kind === false)
-          ? false
-          : 'unknown',
-    named: isNamed(line['address']),
-    weight: typeof weight === 'number' ? weight : null,
-    maintenance: typeof maintenance === 'string' ? maintenance : null,
+  /**
+   * Whether the file has a server's line. Right after a failed reload the API's own configuration is not the
+   * file: it rolls the file back, and goes on telling what it had in memory (2.9.25, 3.0.21, 3.2.13). Where
+   * the text is kept from this user, that is all there is.
+   */
+  async isInFile(ref: MemberRef, ctx: CallContext): Promise<boolean> {
+    const { paths } = await this.#api.served(ctx)
+    const reply = await this.#api.get(paths.configRaw, ctx)
+    const lines = reply.status === 200 ? parseRawLines(reply.text) : undefined
+    return lines?.(ref.pool, ref.member) ?? (await this.line(ref, ctx)) !== undefined
   }
 }
 

@@ -1,11 +1,97 @@
+import type { ChangeOf, Later } from '../../../kit/change.js'
+import { refusal } from '../../../kit/errors.js'
 import { atLeast } from '../../../provider/admin-state.js'
-import type { ChangeOf } from '../../../kit/change.js'
 import type { AdminState, ChangeResult, MemberRef } from '../../../provider/contract.js'
-import { DrainableError } from '../../../provider/error.js'
+import { DrainableError, type ErrorCode } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import { PROVIDER } from '../session/session.js'
-import type { RuntimeView } from '../read/read.js'
-import type { Sent } from './step.js'
+import type { Settings } from '../options.js'
+import type { Followers } from '../read/followers.js'
+import type { ProcessMemory } from '../read/processes.js'
+import type { Found, Reader, RuntimeView } from '../read/read.js'
+import type { Configuration } from '../read/configured.js'
+import { PROVIDER, type DataplaneApi } from '../session/session.js'
+import type { ConfigWriter } from './config-writer.js'
+import type { LastGood } from './last-good.js'
+
+/** What changes are made with. */
+export interface Tools {
+  readonly api: DataplaneApi
+  readonly settings: Settings
+  readonly reader: Reader
+  readonly memory: ProcessMemory
+  readonly followers: Followers
+  readonly configuration: Configuration
+  readonly writer: ConfigWriter
+  readonly lastGood: LastGood
+}
+
+/** A change that was sent: what the next look at the server must show. */
+export interface Sent {
+  readonly ref: MemberRef
+  readonly wished: AdminState
+  /** `exactly` for a restore, `at least` for a hold. */
+  readonly exactly: boolean
+  /** The answer was lost: it may have been executed, or may still be. */
+  readonly lost?: DrainableError
+  /** The answer was a refusal that may be none: see `askServer`. */
+  readonly refused?: DrainableError
+  /** The member before it, and the look that showed it so. */
+  readonly before: Found
+  readonly view: RuntimeView
+  /** What takes back the writes that came with it. */
+  readonly undo: Undo
+  /** What is left to be done once it is seen to be carried out. */
+  readonly after?: () => Promise<unknown>
+  /** Writes of the file that came with it, made again where they are missing, or in any case (`anew`). */
+  readonly rewrite?: ((anew: boolean) => Promise<unknown>) | undefined
+  /** How many it has cut by now. */
+  readonly terminated?: number
+}
+
+/** What became of one change so far. */
+export type Step = ChangeResult | Later<Sent>
+
+/** A refusal. */
+export function rejected(
+  ref: MemberRef,
+  code: ErrorCode,
+  message: string,
+  retryable?: boolean,
+): ChangeResult {
+  const subject = { provider: PROVIDER, ref }
+  return { ref, status: 'rejected', error: refusal(code, message, subject, retryable) }
+}
+
+/**
+ * What takes back the writes of one change, should it be refused in the middle: first what closes
+ * the server, in reverse order, then, once its state is back, what opens it.
+ */
+export class Undo {
+  readonly #closing: (() => Promise<unknown>)[] = []
+  readonly #opening: (() => Promise<unknown>)[] = []
+
+  get isEmpty(): boolean {
+    return this.#closing.length + this.#opening.length === 0
+  }
+
+  /** Before the state is put back. */
+  first(step: () => Promise<unknown>): void {
+    this.#closing.unshift(step)
+  }
+
+  /** After the state is back. */
+  last(step: () => Promise<unknown>): void {
+    this.#opening.push(step)
+  }
+
+  async close(): Promise<void> {
+    for (const step of this.#closing) await step()
+  }
+
+  async open(): Promise<void> {
+    for (const step of this.#opening) await step()
+  }
+}
 
 /** The state that a change asks for. */
 export function wishOf(change: ChangeOf<'hold' | 'restore'>): Pick<Sent, 'wished' | 'exactly'> {
