@@ -37,7 +37,6 @@ import { Followers } from './read/followers.js'
 import { MovedAddresses } from './read/moved.js'
 import { Retries } from './read/retries.js'
 import { ProcessMemory, type Process } from './read/processes.js'
-import { Reloads } from './read/reloads.js'
 import { Reader, type Found, type RuntimeView } from './read/read.js'
 import { RuntimeEyes } from './read/runtime-eyes.js'
 import { held, taken } from './read/state.js'
@@ -61,7 +60,6 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly #reader: Reader
   readonly #memory: ProcessMemory
   readonly #followers = new Followers()
-  readonly #reloads = new Reloads()
   readonly #moved = new MovedAddresses()
   readonly #retries = new Retries()
   readonly #configuration: Configuration
@@ -132,7 +130,6 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const processes = this.#memory.note(view, ctx.clock.now())
     this.#moved.note(view)
     this.#retries.note(view, ctx.clock.now())
-    this.#reloads.note(view.infos, view.configVersion, ctx.clock.now())
     await this.#readHardStop(view, ctx)
     const names = refs === 'all' ? [...view.pools.keys()] : refs.map(({ pool }) => pool)
     const configured = await this.#configured([...new Set(names)], view, ctx)
@@ -201,13 +198,11 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
           this.#retries.why(ref, ctx.clock.now()))
         : undefined // else it says so
     const followers = this.#followers.of(ref)
-    const blind = this.#eyes === undefined && this.#settings.oldWorkers === 'wait'
-    const busy = blind ? this.#reloads.hint(ctx.clock.now()) : undefined
     const left = own === 'ready' ? this.#lastGood.hint(ref, view.infos) : undefined
     const unsealed = own === 'drain' ? this.#changer.unsealed(ref) : undefined
     const hints = [
       ...hintsOf(found, config, this.#settings),
-      ...[unsealed, busy, left].filter((hint) => hint !== undefined),
+      ...[unsealed, left].filter((hint) => hint !== undefined),
     ]
     return {
       ref,
