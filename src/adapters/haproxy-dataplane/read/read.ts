@@ -52,6 +52,8 @@ export class Reader {
   readonly #turn = new Turnstile()
   /** The processes that answered last. */
   #last: readonly ProcessInfo[] | undefined
+  /** How many servers each backend was seen to have, in these processes. */
+  #sizes = { processes: '', of: new Map<string, number>() }
 
   constructor(api: DataplaneApi, followers: Followers) {
     this.#api = api
@@ -106,7 +108,9 @@ export class Reader {
       parseStats(text, (pool) => pools === 'all' || pools.has(pool)),
     )
     const rows = byServer(perProcess.flatMap((process) => process.rows))
-    const servers = await readServers(api, served, refs, rows, ctx)
+    const sizes =
+      this.#sizes.processes === nameOf(before) ? this.#sizes.of : new Map<string, number>()
+    const servers = await readServers(api, served, { refs, rows, sizes }, ctx)
     const after = await this.processes(ctx)
     if (!sameProcesses(before, after)) return 'HAProxy was reloaded while its servers were read'
     if (perProcess.length !== after.length) {
@@ -120,6 +124,8 @@ export class Reader {
     }
     const merged = merge(rows, servers, after, api.unresolved)
     if (typeof merged === 'string') return merged
+    for (const [pool, members] of rows) sizes.set(pool, members.size)
+    this.#sizes = { processes: nameOf(after), of: sizes }
     return { served, sampledAt, infos: after, pools: merged, configVersion: stats.configVersion }
   }
 
@@ -162,6 +168,12 @@ function sameProcesses(a: readonly ProcessInfo[], b: readonly ProcessInfo[]): bo
   )
 }
 
+/** By its statistics where they tell it: the API misreads states, and reads them at another moment. */
+function verdictOf(row: StatsRow, server: RuntimeServer | undefined): Verdict {
+  const told = judge(row, undefined)
+  return told.doubt === undefined ? told : judge(row, server?.admin)
+}
+
 /** What is known of the own state of a server whose name does not resolve, where that is not shown. */
 function known(
   verdict: Verdict,
@@ -195,18 +207,36 @@ function byServer(rows: readonly StatsRow[]): Rows {
 /** By backend: its servers; `missing` where the answer was that there is no such backend. */
 type Servers = Map<string, ReadonlyMap<string, RuntimeServer> | 'missing'>
 
-/** The lists of those backends in which the statistics alone do not tell enough of a server. */
+/** Up to so many backends of a look at everything are asked for their lists. */
+const MOST_LISTS = 32
+
+/**
+ * The lists of those backends in which the statistics alone do not tell enough of a server, or have another number of
+ * servers than before: an answer that was cut reads as a shorter one.
+ */
 async function readServers(
   api: DataplaneApi,
   served: Served,
-  refs: readonly MemberRef[] | 'all',
-  rows: Rows,
+  known: {
+    readonly refs: readonly MemberRef[] | 'all'
+    readonly rows: Rows
+    readonly sizes: ReadonlyMap<string, number>
+  },
   ctx: CallContext,
 ): Promise<Servers> {
-  const asked = new Set(
+  const { refs, rows, sizes } = known
+  const isKnown = (pool: string): boolean =>
+    sizes.get(pool) === rows.get(pool)?.size || (refs === 'all' && rows.size > MOST_LISTS)
+  const wanted =
     refs === 'all'
-      ? [...rows].flatMap(([pool, members]) => ([...members.values()].every(isTold) ? [] : [pool]))
-      : refs.flatMap(({ pool, member }) => (isTold(rows.get(pool)?.get(member)) ? [] : [pool])),
+      ? [...rows].flatMap(([pool, members]) =>
+          [...members.keys()].map((member) => ({ pool, member })),
+        )
+      : refs
+  const asked = new Set(
+    wanted.flatMap(({ pool, member }) =>
+      isKnown(pool) && isTold(rows.get(pool)?.get(member)) ? [] : [pool],
+    ),
   )
   const servers: Servers = new Map()
   // one after the other: the API works them off one by one anyway
@@ -269,9 +299,7 @@ function merge(
       if (list.length !== infos.length) {
         return `${list.length} rows for ${pool}/${member}, but ${infos.length} processes answer`
       }
-      const verdicts = list.map((row) =>
-        known(judge(row, server?.admin), row, processes, unresolved),
-      )
+      const verdicts = list.map((row) => known(verdictOf(row, server), row, processes, unresolved))
       const [verdict] = verdicts
       if (verdict === undefined) continue
       const agreed = verdicts.every((other) => other.own === verdict.own)

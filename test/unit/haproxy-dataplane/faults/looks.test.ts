@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { context, present, rig } from '../../../support/dataplane.js'
-import { WEB1, WEB2 } from './set-up.js'
+import { WEB1, WEB2, failing } from './set-up.js'
 
 describe.concurrent('the cost of a look', () => {
   test('is one poll of the statistics for all members, never two at once', async () => {
@@ -38,6 +38,23 @@ describe.concurrent('the cost of a look', () => {
     expect(await lists(WEB1)).toBe(0)
     expect(await lists(WEB2)).toBe(1)
     expect(await lists({ pool: 'web', member: 'none' })).toBe(1)
+  })
+
+  test('is a server list more where a backend has fewer rows than before', async () => {
+    await using r = await rig({}, { maintCuts: false })
+    await present(r.lb, WEB1)
+    const before = await r.lb.observe([WEB1], context())
+    expect(before.pools).toMatchObject([{ serving: 2, total: 2 }])
+    // an answer of HAProxy that was cut: its last row is missing
+    const row = { scur: 0, qcur: 0, stot: 0, wretr: 0, weight: 1, bck: 0 }
+    const web1 = { ...row, status: 'no check', addr: '127.0.0.1:8001' }
+    const stats = [{ type: 'server', backend_name: 'web', name: 'web1', stats: web1 }]
+    const body = { runtimeAPI: '/run/lb/master.sock@1', stats }
+    const lift = r.fake.fail({ match: /stats/, how: 'status', status: 200, body })
+    const error = await failing(r.lb.observe([WEB1], context()))
+    expect(error.message).toContain('web/web2 is among the servers, but not in the statistics')
+    await lift()
+    expect((await r.lb.observe([WEB1], context())).pools).toEqual(before.pools)
   })
 
   test('is read again by a reload since the look before', async () => {
