@@ -50,7 +50,7 @@ export class Changer {
     this.#tools = tools
     const marks = new DurableMarks(tools)
     const restorer = new Restorer(tools, marks)
-    const putBack = new PutBack(tools, restorer)
+    const putBack = new PutBack(tools, marks, restorer)
     const verifier = new Verifier(tools, marks, restorer, putBack)
     this.#parts = { marks, restorer, putBack, verifier, membership: new Membership(tools) }
   }

@@ -77,8 +77,7 @@ export class DurableMarks {
     const doubtful = told === undefined && weightOf(found) > 0
     const before = doubtful ? await this.set(ref, to, found, ctx, { anew: true, processes }) : told
     if (before === undefined) return undefined
-    undo.first(() => this.putBack(ref, before, ctx))
-    undo.last(() => this.weigh(ref, before, found, ctx))
+    undo.note(before)
     return (anew) => this.set(ref, to, found, ctx, { anew, processes })
   }
 

@@ -1,6 +1,7 @@
 import type { CallContext, ChangeResult, MemberRef } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { PROVIDER } from '../session/session.js'
+import type { DurableMarks, Marks } from './durable.js'
 import type { Restorer } from './restore.js'
 import type { Found, RuntimeView } from '../read/read.js'
 import type { Tools, Undo } from './sent.js'
@@ -8,10 +9,12 @@ import type { Tools, Undo } from './sent.js'
 /** Takes back what was done of a change that was then refused: a refusal says that nothing was changed. */
 export class PutBack {
   readonly #tools: Tools
+  readonly #marks: DurableMarks
   readonly #restorer: Restorer
 
-  constructor(tools: Tools, restorer: Restorer) {
+  constructor(tools: Tools, marks: DurableMarks, restorer: Restorer) {
     this.#tools = tools
+    this.#marks = marks
     this.#restorer = restorer
   }
 
@@ -38,7 +41,8 @@ export class PutBack {
     ctx: CallContext,
   ): Promise<string | undefined> {
     try {
-      await undo.close()
+      const { marks } = undo
+      if (marks !== undefined) await this.#mark(ref, marks, ctx)
       let view = await this.#look(ref, ctx)
       if (!isAsBefore(before, find(view, ref))) {
         await this.#restorer.moveBack(ref, before, view, ctx)
@@ -46,13 +50,22 @@ export class PutBack {
       }
       const now = find(view, ref)
       if (!isAsBefore(before, now)) return `its status is '${now?.rows[0]?.status ?? 'gone'}'`
-      await undo.open()
+      // What opens it comes last, once its state is back.
+      if (marks !== undefined) await this.#marks.weigh(ref, marks, before, ctx)
+      if (undo.isWeighed) await this.#restorer.weightBack(ref, ctx)
       return undefined
     } catch (error) {
       ctx.signal.throwIfAborted()
       if (!isDrainableError(error)) throw error
       return error.message
     }
+  }
+
+  /** Closes it by its marks again; the API applies `maintenance` at once. */
+  async #mark(ref: MemberRef, marks: Marks, ctx: CallContext): Promise<void> {
+    if (marks.maintenance === 'enabled')
+      await this.#restorer.assertGentle(ref, await this.#look(ref, ctx), ctx)
+    await this.#marks.putBack(ref, marks, ctx)
   }
 
   #look(ref: MemberRef, ctx: CallContext): Promise<RuntimeView> {

@@ -50,8 +50,7 @@ export class Restorer {
     // to ready too: weight and maintenance in one write could open it with its weight, and cut backups
     const marked = isWeightless(found.rows)
     if (durable && own === 'maint' && (to === 'drain' || marked)) {
-      const marks = await this.#marks.leaveMaintenance(ref, change.native, ctx)
-      if (marks !== undefined) undo.first(() => this.#remark(ref, marks, view, ctx))
+      undo.note(await this.#marks.leaveMaintenance(ref, change.native, ctx))
     }
     let rewrite: Sent['rewrite']
     if (durable && to === 'ready') {
@@ -100,7 +99,7 @@ export class Restorer {
       throw new DrainableError('REJECTED', what, { provider: PROVIDER, ref })
     }
     if (to === 'maint') {
-      await this.#assertGentle(ref, view, ctx)
+      await this.assertGentle(ref, view, ctx)
     } else {
       const kept = await this.#keepBackupSessions(ref, undefined, found, view, new Undo(), ctx)
       if (kept !== undefined) throw kept
@@ -120,7 +119,7 @@ export class Restorer {
     const siblings = siblingsOf(ref, view)
     const marks = await this.#marks.clear(ref, native, found, { siblings }, ctx)
     if (marks === undefined) return undefined
-    undo.first(() => this.#remark(ref, marks, view, ctx))
+    undo.note(marks)
     const writtenIn = this.#marks.writtenIn(ref, native)
     await this.#tools.lastGood.cleared(ref, writtenIn, view.infos, ctx)
     return marks
@@ -138,14 +137,7 @@ export class Restorer {
     ctx: CallContext,
   ): Promise<void> {
     const processes = nameOf(infos)
-    const before = await this.#marks.set(ref, 'drain', found, ctx, { processes })
-    if (before !== undefined) undo.last(() => this.#marks.weigh(ref, before, found, ctx))
-  }
-
-  /** Marks again; the API applies `maintenance` at once. */
-  async #remark(ref: MemberRef, marks: Marks, view: RuntimeView, ctx: CallContext): Promise<void> {
-    if (marks.maintenance === 'enabled') await this.#assertGentle(ref, view, ctx)
-    await this.#marks.putBack(ref, marks, ctx)
+    undo.note(await this.#marks.set(ref, 'drain', found, ctx, { processes }))
   }
 
   /**
@@ -182,7 +174,7 @@ export class Restorer {
     }
     this.#weights.set(refKey(ref), readNative(native)?.weight ?? weightOf(found))
     await putServer(this.#tools.api, ref, { weight: 0 }, ctx)
-    undo.last(() => this.weightBack(ref, ctx))
+    undo.isWeighed = true
     await putServer(this.#tools.api, ref, { admin_state: 'ready' }, ctx)
     return undefined
   }
@@ -206,12 +198,12 @@ export class Restorer {
 
   /** Sets maint, where that cuts nothing: what the API misreads as ready already, it then sends. */
   async throughMaint(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
-    await this.#assertGentle(ref, view, ctx)
+    await this.assertGentle(ref, view, ctx)
     await putServer(this.#tools.api, ref, { admin_state: 'maint' }, ctx)
   }
 
   /** @throws `REJECTED` where maint may cut */
-  async #assertGentle(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
+  async assertGentle(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
     const { settings, configuration } = this.#tools
     const stamp = configStamp(view)
     const gentle =

@@ -11,6 +11,7 @@ import type { Found, Reader, RuntimeView } from '../read/read.js'
 import type { Configuration } from '../read/configured.js'
 import { PROVIDER, type DataplaneApi } from '../session/session.js'
 import type { ConfigWriter } from './config-writer.js'
+import type { Marks } from './durable.js'
 import type { LastGood } from './last-good.js'
 
 /** What changes are made with. */
@@ -62,34 +63,19 @@ export function rejected(
   return { ref, status: 'rejected', error: refusal(code, message, subject, retryable) }
 }
 
-/**
- * What takes back the writes of one change, should it be refused in the middle: first what closes
- * the server, in reverse order, then, once its state is back, what opens it.
- */
+/** What a change has written besides the state, as it was before: it is taken back, should the change be refused. */
 export class Undo {
-  readonly #closing: (() => Promise<unknown>)[] = []
-  readonly #opening: (() => Promise<unknown>)[] = []
+  /** The marks of its line, before the first write. */
+  marks: Marks | undefined
+  /** Whether its weight at run time was set to 0. */
+  isWeighed = false
 
   get isEmpty(): boolean {
-    return this.#closing.length + this.#opening.length === 0
+    return this.marks === undefined && !this.isWeighed
   }
 
-  /** Before the state is put back. */
-  first(step: () => Promise<unknown>): void {
-    this.#closing.unshift(step)
-  }
-
-  /** After the state is back. */
-  last(step: () => Promise<unknown>): void {
-    this.#opening.push(step)
-  }
-
-  async close(): Promise<void> {
-    for (const step of this.#closing) await step()
-  }
-
-  async open(): Promise<void> {
-    for (const step of this.#opening) await step()
+  note(marks: Marks | undefined): void {
+    this.marks ??= marks
   }
 }
 
