@@ -3,6 +3,7 @@ import { DrainableError } from '../../provider/error.js'
 import { missingMethods } from '../../provider/options.js'
 import { keyOf } from './redis-lease.js'
 import type { Lease, LeaseGrant } from './lease.js'
+import { Unchanged } from './unchanged.js'
 
 /** One entry of a bucket, as `@nats-io/kv` returns it. */
 export interface NatsEntryLike {
@@ -77,8 +78,7 @@ class NatsLease implements Lease {
   readonly name: string
   readonly #bucket: NatsKvLike
   readonly #key: string
-  /** The revision seen last, and since when it is unchanged. */
-  #seen: { readonly revision: number; readonly since: number } | undefined
+  readonly #unchanged = new Unchanged()
 
   constructor(bucket: NatsKvLike, key: string) {
     this.name = `nats '${key}'`
@@ -93,8 +93,9 @@ class NatsLease implements Lease {
       const renewed = await this.renew({ holder, fence }, ttl, ctx)
       return renewed ? { granted: true, fence } : this.#heldBy()
     }
-    if (found !== undefined && found.holder !== null && !this.#isOver(found, ctx)) {
-      return { granted: false, holder: found.holder }
+    if (found !== undefined && found.holder !== null) {
+      const isOver = this.#unchanged.isOver(found.revision, found.ttl, ctx.clock)
+      if (!isOver) return { granted: false, holder: found.holder }
     }
     // A call that was given up must not acquire the lease for a contender that does not know of it.
     ctx.signal.throwIfAborted()
@@ -127,12 +128,6 @@ class NatsLease implements Lease {
   /** Reads the entry to tell whether another contender was faster or our answer was lost. */
   async #heldBy(): ReturnType<Lease['acquire']> {
     return { granted: false, holder: (await this.#read())?.holder ?? null }
-  }
-
-  #isOver({ revision, ttl }: Seen, { clock }: CallContext): boolean {
-    const now = clock.now()
-    if (this.#seen?.revision !== revision) this.#seen = { revision, since: now }
-    return now - this.#seen.since >= ttl
   }
 
   /** Reads the entry; undefined if there is none. */
