@@ -80,6 +80,10 @@ export const entries: readonly Entry[] = [
     about: 'Kubernetes endpoint conditions to drains, as a pure function',
     page: 'docs/endpoint-conditions.md',
   }),
+  entry('kubernetes', 'src/kubernetes/index.ts', [], 400, {
+    about: 'Services, leases and tickets of Kubernetes, for a controller',
+    page: 'docs/kubernetes.md',
+  }),
   entry('provider', 'src/provider/index.ts', [], 7, {
     about: 'the contract, for an adapter of your own',
     page: 'docs/testing.md',

@@ -21,7 +21,8 @@ export interface NodeEnd {
   readonly cordon?: 'ignore' | 'drain'
 }
 
-const TAINTS = ['ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted']
+/** Taints of autoscalers. */
+export const TAINTS = ['ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted']
 const SHUTDOWN = 'GracefulNodeShutdownInProgress'
 const CONDITIONS = ['DrainInProgress', 'Drained', SHUTDOWN]
 

@@ -1,0 +1,120 @@
+import * as z from 'zod'
+import type { MapOptions } from '../endpoints/map-endpoints.js'
+import type { Decision } from '../endpoints/decision.js'
+import type { EndpointInput } from '../endpoints/endpoint-input.js'
+import type { NodeEnd } from '../endpoints/nodes/node-end.js'
+import { systemClock, type Clock } from '../provider/clock.js'
+import { DrainableError } from '../provider/error.js'
+import { once } from '../provider/once.js'
+import { missingMethods, parseOptions } from '../provider/options.js'
+
+/** A Service, and the pool that has its endpoints. */
+export interface FollowedService {
+  readonly namespace: string
+  /** The Service's name. */
+  readonly service: string
+  /** The pool of the balancer. */
+  readonly pool: string
+  /** The Service's port that the balancer sends to: its name, or the number that the pods listen on. */
+  readonly port: string | number
+}
+
+/** Options of {@link followService}. */
+export interface FollowOptions {
+  /**
+   * Whether to read Nodes, so that endpoints leave before their node does. An account without that right works without
+   * them: a `problem` says once which rule is missing. @defaultValue `true`
+   */
+  readonly nodes?: boolean | undefined
+  /**
+   * The signs that a Node is leaving. @defaultValue those of `markByNodes`, with {@link spotTaints} beside its taints
+   */
+  readonly nodeEnd?: NodeEnd | undefined
+  /** How endpoints are judged. @defaultValue as `mapEndpoints` does by itself */
+  readonly map?: MapOptions | undefined
+  /**
+   * The name of a member to add. Of two members that want one name the plan gives the later one another name that
+   * begins the same. @defaultValue `pod-` and the pod's name, or the address if there is none
+   */
+  readonly name?: ((decision: Decision) => string) | undefined
+  /**
+   * Changes the endpoints of a Service before they are judged, such as by something that only you know of a pod.
+   * {@link ServiceFollower.refresh} calls it again.
+   */
+  readonly adjust?:
+    | ((endpoints: readonly EndpointInput[], service: FollowedService) => readonly EndpointInput[])
+    | undefined
+  /** Ends it, as {@link ServiceFollower.close} does. */
+  readonly signal?: AbortSignal | undefined
+  /** The clock of limits and waits. @defaultValue the system's */
+  readonly clock?: Clock | undefined
+}
+
+const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
+const A_NAME = "expected a name of Kubernetes, such as 'shop': small letters, digits and -"
+const A_PORT = "expected a port's name or number, such as 'http' or 8080"
+
+/** A namespace, or the name of a Service. */
+export const kubeName = once(() => z.string(A_NAME).regex(NAME, A_NAME))
+
+const serviceSchema = once(() =>
+  z.strictObject({
+    namespace: kubeName(),
+    service: kubeName(),
+    pool: z.string().min(1, 'is empty'),
+    port: z.union([z.string().min(1), z.number().int().min(1).max(65_535)], A_PORT),
+  }),
+)
+
+function isFunction(value: unknown): boolean {
+  return typeof value === 'function'
+}
+
+const optionsSchema = once(() => ({
+  nodes: z.boolean().default(true),
+  nodeEnd: z.custom<NodeEnd>((value) => typeof value === 'object').exactOptional(),
+  map: z.custom<MapOptions>((value) => typeof value === 'object').exactOptional(),
+  name: z
+    .custom<NonNullable<FollowOptions['name']>>(isFunction, 'expected a function')
+    .default(() => podName),
+  adjust: z
+    .custom<NonNullable<FollowOptions['adjust']>>(isFunction, 'expected a function')
+    .exactOptional(),
+  clock: z
+    .custom<Clock>(
+      (value) => missingMethods(value, ['now', 'setTimeout']).length === 0,
+      'expected a clock',
+    )
+    .default(() => systemClock),
+  signal: z.instanceof(AbortSignal, { error: 'expected an AbortSignal' }).exactOptional(),
+}))
+
+/** The checked options with their defaults. */
+export type ResolvedFollow = ReturnType<typeof parseFollow>
+
+/** @throws `INVALID_OPTIONS` naming every wrong field */
+export function parseFollow(given: FollowOptions, subject: string) {
+  return parseOptions(z.strictObject(optionsSchema()), given, subject)
+}
+
+/** @throws `INVALID_OPTIONS` naming the Service and every wrong field */
+export function parseServices(
+  given: FollowedService | readonly FollowedService[],
+  subject: string,
+): readonly FollowedService[] {
+  if (!Array.isArray(given)) return [parseOptions(serviceSchema(), given, `${subject}: services`)]
+  if (given.length === 0)
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${subject}: services: expected one Service or more`,
+    )
+  return given.map((one, i) => parseOptions(serviceSchema(), one, `${subject}: services[${i}]`))
+}
+
+/**
+ * A name that only this controller gives. A pod of a StatefulSet comes back under its name: the plan then gives another
+ * one that begins the same.
+ */
+function podName({ endpoint, address }: Decision): string {
+  return `pod-${endpoint.targetRef?.name ?? address}`
+}

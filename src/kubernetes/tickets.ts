@@ -1,0 +1,265 @@
+import { createHash } from 'node:crypto'
+import * as z from 'zod'
+import type { TicketStore } from '../core/tickets/store.js'
+import { DrainableError } from '../provider/error.js'
+import { once } from '../provider/once.js'
+import { parseOptions } from '../provider/options.js'
+import { quote } from '../provider/quote.js'
+import { isOk, KubeApi, malformed, refused, type KubeConfigLike, type KubeObject } from './api.js'
+import { kubeName } from './follow-options.js'
+
+/** Options of {@link kubernetesTickets}. */
+export interface KubernetesTicketsOptions {
+  /** The namespace of the ConfigMaps: best one of its own, because a right is for all ConfigMaps of a namespace. */
+  readonly namespace: string
+}
+
+/** A store for tickets that lists its keys. */
+export interface KubernetesTickets extends TicketStore {
+  /** Lists every stored key, from any process. */
+  keys(): Promise<readonly string[]>
+}
+
+const schema = once(() => z.strictObject({ namespace: kubeName() }))
+
+/** Marks a ticket; lists go by it. */
+const LABEL = 'drainable/ticket'
+/** Holds the key: names of objects have no room for all of it. */
+const ANNOTATION = 'drainable/key'
+const FIELD = 'ticket.json'
+const PAGE = 500
+/** Only names and annotations of what is listed: a ticket has several kilobytes. */
+const METADATA_ONLY = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'
+
+/**
+ * Makes a store for tickets in ConfigMaps, one a ticket, so that every replica of a controller finds them.
+ *
+ * A ticket that this store has read or written is written again only if nobody else did meanwhile (`resourceVersion`);
+ * otherwise `set` and `delete` reject with `CONFLICT` once, and the next call goes by what is there then. A change whose
+ * answer was lost is recognised by its content.
+ *
+ * The account needs `get`, `list`, `create`, `update` and `delete` of `configmaps` in the namespace. A ticket holds no
+ * secret; a ConfigMap takes about 1 MiB.
+ *
+ * @param config - a `KubeConfig` of `@kubernetes/client-node`
+ * @throws `INVALID_OPTIONS`; each call of the store rejects with the error of the API
+ *
+ * @example
+ * ```ts
+ * import type { TicketStore } from 'drainable'
+ * import { kubernetesTickets, type KubeConfigLike } from 'drainable/kubernetes'
+ *
+ * export function storeOf(config: KubeConfigLike): TicketStore {
+ *   return kubernetesTickets(config, { namespace: 'edge' })
+ * }
+ * ```
+ */
+export function kubernetesTickets(
+  config: KubeConfigLike,
+  options: KubernetesTicketsOptions,
+): KubernetesTickets {
+  const subject = 'kubernetesTickets()'
+  const api = new KubeApi(config, subject)
+  return new ConfigMapTickets(api, parseOptions(schema(), options, subject).namespace)
+}
+
+/** What this store knows of one key. */
+interface Known {
+  /** The version that was read or written last; undefined if the key was not there. */
+  readonly version: string | undefined
+  /** Texts whose writing got no answer: one of them may be there. */
+  readonly unanswered: readonly string[]
+}
+
+class ConfigMapTickets implements KubernetesTickets {
+  readonly #api: KubeApi
+  readonly #namespace: string
+  readonly #path: string
+  readonly #known = new Map<string, Known>()
+  /** The last change of each key: changes of one key go one after another. */
+  readonly #turns = new Map<string, Promise<unknown>>()
+  /** No call of a store takes a signal: each ends by its limit. */
+  readonly #never = new AbortController().signal
+
+  constructor(api: KubeApi, namespace: string) {
+    this.#api = api
+    this.#namespace = namespace
+    this.#path = `/api/v1/namespaces/${namespace}/configmaps`
+  }
+
+  get(key: string): Promise<unknown> {
+    return this.#inTurn(key, async () => {
+      const found = await this.#read(key)
+      const known = this.#known.get(key)
+      // A writing without an answer can still arrive as long as the version that it stands on is there.
+      const mayArrive = known !== undefined && known.version === found?.version
+      const unanswered = mayArrive ? known.unanswered : []
+      this.#note(key, { version: found?.version, unanswered })
+      return found === undefined ? undefined : parseTicket(found.text)
+    })
+  }
+
+  set(key: string, value: unknown): Promise<void> {
+    const text = JSON.stringify(value)
+    return this.#inTurn(key, () => this.#write(key, text))
+  }
+
+  delete(key: string): Promise<void> {
+    return this.#inTurn(key, () => this.#remove(key))
+  }
+
+  async keys(): Promise<readonly string[]> {
+    const found: string[] = []
+    let next: string | undefined
+    do {
+      const query = { labelSelector: LABEL, limit: String(PAGE), continue: next }
+      const what = `list tickets in ${this.#namespace}`
+      const call = { what, path: this.#path, query, accept: METADATA_ONLY }
+      const list = await this.#api.get(call, this.#never)
+      const { items = [] } = list as { readonly items?: unknown }
+      if (!Array.isArray(items)) throw malformed(call, 'a list without items')
+      for (const { metadata } of items as KubeObject[]) {
+        const key = metadata?.annotations?.[ANNOTATION]
+        if (key !== undefined) found.push(key)
+      }
+      next = list.metadata?.continue
+    } while (next !== undefined && next !== '')
+    return found
+  }
+
+  async #inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#turns.get(key) ?? Promise.resolve()
+    const turn = before.then(work, work)
+    const settled = turn.catch(() => undefined)
+    this.#turns.set(key, settled)
+    try {
+      return await turn
+    } finally {
+      if (this.#turns.get(key) === settled) this.#turns.delete(key)
+    }
+  }
+
+  #note(key: string, known: Known): void {
+    if (known.version === undefined && known.unanswered.length === 0) this.#known.delete(key)
+    else this.#known.set(key, known)
+  }
+
+  async #write(key: string, text: string): Promise<void> {
+    const known = this.#known.get(key) ?? (await this.#look(key))
+    const reply = await this.#put(key, text, known)
+    if (reply.isWritten) return
+    // Somebody else was faster, or this is what our own lost writing left there.
+    const found = await this.#read(key)
+    const isOurs = found !== undefined && [...known.unanswered, text].includes(found.text)
+    const wasDeleted = found === undefined && known.version === undefined
+    if (!isOurs && !wasDeleted) throw this.#conflict(key, found === undefined)
+    const again = await this.#put(key, text, { ...known, version: found?.version })
+    if (!again.isWritten) throw this.#conflict(key, false)
+  }
+
+  async #put(
+    key: string,
+    text: string,
+    { version, unanswered }: Known,
+  ): Promise<{ readonly isWritten: boolean }> {
+    const name = nameOf(key)
+    const metadata = {
+      name,
+      labels: { [LABEL]: 'true' },
+      annotations: { [ANNOTATION]: key },
+      ...(version === undefined ? {} : { resourceVersion: version }),
+    }
+    const call = {
+      what: `write ticket '${quote(key)}' in ${this.#namespace}`,
+      method: version === undefined ? ('POST' as const) : ('PUT' as const),
+      path: version === undefined ? this.#path : `${this.#path}/${name}`,
+      body: { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { [FIELD]: text } },
+    }
+    // Whatever becomes of the call, this text may be there from now on.
+    this.#note(key, { version, unanswered: [...unanswered, text] })
+    const reply = await this.#api.call(call, this.#never)
+    if (isOk(reply)) {
+      this.#note(key, { version: reply.object.metadata?.resourceVersion, unanswered: [] })
+      return { isWritten: true }
+    }
+    this.#note(key, { version, unanswered })
+    if (reply.status === 409 || (reply.status === 404 && version !== undefined))
+      return { isWritten: false }
+    throw refused(call, reply)
+  }
+
+  async #remove(key: string): Promise<void> {
+    const known = this.#known.get(key) ?? (await this.#look(key))
+    if (await this.#erase(key, known.version)) return
+    const found = await this.#read(key)
+    if (found !== undefined && !known.unanswered.includes(found.text))
+      throw this.#conflict(key, false)
+    if (found !== undefined && !(await this.#erase(key, found.version)))
+      throw this.#conflict(key, false)
+    this.#known.delete(key)
+  }
+
+  /** @returns whether it is not there any more; `false` if it has another version */
+  async #erase(key: string, version: string | undefined): Promise<boolean> {
+    const preconditions = version === undefined ? {} : { resourceVersion: version }
+    const call = {
+      what: `delete ticket '${quote(key)}' in ${this.#namespace}`,
+      method: 'DELETE' as const,
+      path: `${this.#path}/${nameOf(key)}`,
+      body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions },
+    }
+    const reply = await this.#api.call(call, this.#never)
+    if (reply.status === 409) return false
+    if (!isOk(reply) && reply.status !== 404) throw refused(call, reply)
+    this.#known.delete(key)
+    return true
+  }
+
+  async #look(key: string): Promise<Known> {
+    return { version: (await this.#read(key))?.version, unanswered: [] }
+  }
+
+  async #read(
+    key: string,
+  ): Promise<{ readonly version: string | undefined; readonly text: string } | undefined> {
+    const what = `read ticket '${quote(key)}' in ${this.#namespace}`
+    const call = { what, path: `${this.#path}/${nameOf(key)}` }
+    const reply = await this.#api.call(call, this.#never)
+    if (reply.status === 404) return undefined
+    if (!isOk(reply)) throw refused(call, reply)
+    const { metadata, data } = reply.object
+    const text = (data as Readonly<Record<string, unknown>> | undefined)?.[FIELD]
+    const owner = metadata?.annotations?.[ANNOTATION]
+    if (typeof text === 'string' && owner === key)
+      return { version: metadata?.resourceVersion, text }
+    const words = `${what}: ConfigMap ${nameOf(key)} is no ticket of that key, use a namespace that nothing else writes to`
+    throw new DrainableError('MALFORMED_REPLY', words)
+  }
+
+  #conflict(key: string, isGone: boolean): DrainableError {
+    // What is known of it is out of date: the next call reads it anew.
+    this.#known.delete(key)
+    const how = isGone ? 'was deleted' : 'was written'
+    const words = `ticket '${quote(key)}' in ${this.#namespace} ${how} by another process meanwhile, read it again`
+    return new DrainableError('CONFLICT', words)
+  }
+}
+
+/** Of a key: what of it a name can have, for people, and a hash of all of it. */
+function nameOf(key: string): string {
+  const readable = key
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .slice(0, 60)
+  const hash = createHash('sha256').update(key).digest('hex').slice(0, 20)
+  return `drainable-${readable.replaceAll(/^-+|-+$/g, '')}-${hash}`.replace('--', '-')
+}
+
+/** A damaged text is no ticket: whoever reads it says so. */
+function parseTicket(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return text
+  }
+}
