@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { isDrainableError } from '../../provider/error.js'
 import type { DrainableProvider, Reading } from '../../provider/contract.js'
 import { systemClock, type Clock } from '../../provider/clock.js'
 import { parseOptions } from '../../provider/options.js'
@@ -175,9 +176,10 @@ function watchCombined(
 export type SelectOptions = Pick<Policy, 'signal' | 'clock' | 'onEvent'>
 
 /**
- * Lists the members that a target matches; `'all'` lists every member there is, possibly none.
+ * Lists the members that a target matches; `'all'` lists every member there is, possibly none, and an address that no
+ * member has gives an empty list.
  *
- * @throws `NOT_FOUND` if nothing matches, `UNREACHABLE`, `CALL_TIMEOUT`
+ * @throws `NOT_FOUND` if there is no member or pool of that name, `UNREACHABLE`, `CALL_TIMEOUT`
  *
  * @example
  * ```ts
@@ -203,8 +205,14 @@ export async function select(
   const scheduler = schedulerOf(provider, clock)
   if (target === 'all') return (await scheduler.look('all', signal, CALL_LIMIT)).snapshot.readings
   const parsed = parseTarget(target, subject)
-  const { readings } = await firstLook(scheduler, parsed, { signal, limit: () => CALL_LIMIT })
-  return readings
+  try {
+    return (await firstLook(scheduler, parsed, { signal, limit: () => CALL_LIMIT })).readings
+  } catch (error) {
+    // To ask what has an address is no mistake where nothing has it; a name that is not there is one.
+    const isByAddress = parsed.kind === 'filter' && parsed.address !== undefined
+    if (isByAddress && isDrainableError(error, 'NOT_FOUND')) return []
+    throw error
+  }
 }
 
 async function selectOnParts(

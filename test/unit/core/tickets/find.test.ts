@@ -38,7 +38,6 @@ test('a member found at another address is left out', async () => {
 })
 
 test.each([
-  ['nothing', [], 'NOT_FOUND'],
   ['no list', {}, 'MALFORMED_REPLY'],
   ['a list of no members', [{ pool: 'web' }], 'MALFORMED_REPLY'],
 ])('a provider that finds %s makes select() fail', async (_what, found, code) => {
@@ -81,6 +80,22 @@ test.each(['2001:db8::1', '[2001:db8::1]', '10.0.0.1%1', '/run/app.sock', 'unix@
   'an address without a port is looked for: %s',
   async (address) => {
     const lb = fakeProvider({ pools: { web: ['web1'] } })
-    await expect(select(lb, { address })).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    expect(await select(lb, { address })).toEqual([])
+    await expect(drain(lb, { address })).rejects.toMatchObject({ code: 'NOT_FOUND' })
   },
 )
+
+test('an address that nothing has gives an empty list, a name an error', async () => {
+  const a = fakeProvider({ pools: { web: ['web1'] } })
+  const b = fakeProvider({ pools: { web: ['web1'] } })
+  for (const onMissing of ['skip', 'fail'] as const) {
+    const lb = combineProviders({ a, b }, { onMissing })
+    expect(await select(lb, { address: '10.9.9.9' })).toEqual([])
+    await expect(select(lb, { pool: 'wbe' })).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await expect(drain(lb, { address: '10.9.9.9' })).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  }
+  expect(await select(finder(() => []).lb, { address: '10.0.0.1' })).toEqual([])
+  await expect(select(a, { pool: 'web', member: 'web9' })).rejects.toMatchObject({
+    code: 'NOT_FOUND',
+  })
+})
