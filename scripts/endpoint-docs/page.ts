@@ -275,8 +275,10 @@ naming them, unless \`service: 'namespace/name'\` says which one is meant.
 While endpoints move, several slices can have the same address and port. That is one endpoint, in whatever order the slices come:
 
 1. A record that says terminating beats its stale twin of the same pod.
-2. Then the better tier counts, so an address that a new pod took over belongs to the live one.
-3. Then the smaller slice name.
+2. Of several records of one pod, the one in the slice with the higher \`resourceVersion\` is newer and counts. Versions of one
+   type are numbers that can be compared (KEP-5504, stable in Kubernetes 1.35); others say nothing.
+3. Then the better tier counts, so an address that a new pod took over belongs to the live one.
+4. Then the smaller slice name.
 
 \`mapNodes\` is for balancers that send to node ports. These mark a node \`soft\`:
 

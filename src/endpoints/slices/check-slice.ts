@@ -18,6 +18,7 @@ export function checkSlice(subject: string, slice: unknown, path: string): Place
     if (!isObject(metadata)) refuse(subject, `${path}.metadata`, metadata, 'an object')
     checkText(subject, `${path}.metadata.name`, metadata.name)
     checkText(subject, `${path}.metadata.namespace`, metadata.namespace)
+    checkText(subject, `${path}.metadata.resourceVersion`, metadata.resourceVersion)
     if (metadata.labels !== undefined && metadata.labels !== null && !isObject(metadata.labels)) {
       refuse(subject, `${path}.metadata.labels`, metadata.labels, 'an object')
     }

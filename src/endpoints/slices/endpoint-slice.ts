@@ -5,10 +5,14 @@ import type { EndpointConditions, TargetRef } from '../endpoint-input.js'
  * JSON of the API; other fields are ignored.
  */
 export interface EndpointSlice {
-  /** Name and namespace: they decide between two equally good records. */
+  /**
+   * Name and namespace: they decide between two equally good records. The `resourceVersion` tells which of two records
+   * of one pod is newer.
+   */
   readonly metadata?: {
     readonly name?: string | null
     readonly namespace?: string | null
+    readonly resourceVersion?: string | null
     readonly labels?: Readonly<Record<string, string>> | null
   } | null
   /** The same as `metadata.name`, for slices that were never in an API server. */

@@ -34,8 +34,10 @@ const SUBJECT = 'mergeSlices()'
  *
  * 1. If one record of the same pod (`targetRef.uid`) is terminating, only that one counts, because a deletion can't
  * be undone.
- * 2. Otherwise the better tier counts: an address that a new pod took over belongs to the live one.
- * 3. Otherwise the smaller slice name.
+ * 2. Of several records of the same pod, the one in the slice with the higher `resourceVersion` counts, if both are
+ * numbers: they can be compared within one type (KEP-5504, stable in Kubernetes 1.35).
+ * 3. Otherwise the better tier counts: an address that a new pod took over belongs to the live one.
+ * 4. Otherwise the smaller slice name.
  *
  * Call it only once the cache behind it is synced: with an empty list, every endpoint seems gone.
  *
@@ -77,7 +79,7 @@ export function mergeSlices(
     .sort(compareSlices)
   const merged = new Merged()
   for (const one of wanted) addSlice(merged, one, options)
-  return merged.list()
+  return merged.list(() => versionsOf(wanted))
 }
 
 /** What is known of one family, port and protocol. */
@@ -118,13 +120,15 @@ class Merged {
     else again.set(address, [record])
   }
 
-  list(): EndpointInput[] {
+  /** @param versions - made only if they are needed: few addresses are in several slices */
+  list(versions: () => Versions): EndpointInput[] {
     if ([...this.#places.values()].every(({ again }) => again.size === 0)) return this.#records
+    const known = versions()
     return this.#records.map((first) => {
       const { addresses, addressType = '', port = 0, protocol = '' } = first
       const places = this.#places.get(suffixOf(addressType, port, protocol))
       const others = places?.again.get(canonicalAddress(addresses[0] ?? ''))
-      return others === undefined ? first : winner([first, ...others])
+      return others === undefined ? first : winner([first, ...others], known)
     })
   }
 }
@@ -201,7 +205,7 @@ function hintsOf({ hints }: SliceEndpoint): EndpointHints | null {
 }
 
 /** Which record of one address and port counts; `mergeSlices` says by which rules. */
-function winner(records: readonly EndpointInput[]): EndpointInput {
+function winner(records: readonly EndpointInput[], versions: Versions): EndpointInput {
   const deleted = new Set<string>()
   for (const { targetRef, conditions } of records) {
     if (targetRef?.uid && conditions?.terminating === true) deleted.add(targetRef.uid)
@@ -209,9 +213,32 @@ function winner(records: readonly EndpointInput[]): EndpointInput {
   const stale = ({ targetRef, conditions }: EndpointInput): boolean =>
     conditions?.terminating !== true && deleted.has(targetRef?.uid ?? '')
   const tier = ({ conditions }: EndpointInput): number => tierOf(normaliseConditions(conditions))
-  return records
-    .filter((one) => !stale(one))
+  const left = records.filter((one) => !stale(one))
+  const isOlder = (one: EndpointInput): boolean => {
+    const { uid } = one.targetRef ?? {}
+    const version = versions.get(one.fromSlice ?? '')
+    return left.some(({ targetRef, fromSlice }) => {
+      if (!uid || targetRef?.uid !== uid || version === undefined) return false
+      return (versions.get(fromSlice ?? '') ?? version) > version
+    })
+  }
+  return left
+    .filter((one) => !isOlder(one))
     .reduce((best, one) => (tier(one) < tier(best) ? one : best))
+}
+
+/** The version of each slice, by its name, where it is a number and the name is only there once. */
+type Versions = ReadonlyMap<string, bigint | undefined>
+
+function versionsOf(slices: readonly PlacedSlice[]): Versions {
+  const versions = new Map<string, bigint | undefined>()
+  for (const { slice } of slices) {
+    const name = nameOf(slice)
+    const version = slice.metadata?.resourceVersion ?? ''
+    const isTold = /^[1-9]\d*$/.test(version) && !versions.has(name)
+    versions.set(name, isTold ? BigInt(version) : undefined)
+  }
+  return versions
 }
 
 function isOf(slice: EndpointSlice, service: string | undefined): boolean {
@@ -267,6 +294,7 @@ function contentOf(placed: PlacedSlice): string {
   checkEndpointsOf(SUBJECT, placed)
   const { addressType, ports, endpoints } = placed.slice
   return JSON.stringify([
+    placed.slice.metadata?.resourceVersion,
     addressType,
     ports?.map(({ name, port, protocol }) => [name, port, protocol]),
     endpoints?.map((one) => [

@@ -191,6 +191,52 @@ describe('records of one address and port', () => {
   })
 })
 
+describe('one pod in two slices', () => {
+  const UP = { ready: true, serving: true, terminating: false }
+  const DOWN = { ready: false, serving: false, terminating: false }
+  const LEAVING = { ready: false, serving: true, terminating: true }
+  type Said = readonly [string, string | null, typeof UP, string?]
+
+  /** What counts of slices that each say: name, version, conditions, pod. */
+  const ready = (...said: readonly Said[]) => {
+    const slices = said.map(([name, resourceVersion, conditions, uid = 'p1']) =>
+      slice(name, [{ addresses: ['10.0.0.1'], conditions, targetRef: { uid } }], {
+        metadata: { name, resourceVersion },
+      }),
+    )
+    const [one, ...more] = mergeSlices(slices)
+    expect(more).toEqual([])
+    expect(mergeSlices([...slices].reverse())).toEqual([one])
+    return one?.conditions
+  }
+
+  test('is as the newer one says, whatever their names', () => {
+    expect(ready(['a', '9', UP], ['b', '10', DOWN])).toEqual(DOWN)
+    expect(ready(['a', '10', DOWN], ['b', '9', UP])).toEqual(DOWN)
+    expect(ready(['a', '10', UP], ['b', '9', DOWN])).toEqual(UP)
+    const long = '123456789012345678901234567890'
+    expect(ready(['a', `${long}1`, UP], ['b', `${long}2`, DOWN])).toEqual(DOWN)
+  })
+
+  test('stays terminating although a newer one says otherwise', () => {
+    expect(ready(['a', '9', LEAVING], ['b', '10', UP])).toEqual(LEAVING)
+  })
+
+  test.each([
+    ['no versions', null, null],
+    ['one version', '9', null],
+    ['versions that are no numbers', 'x9', 'x10'],
+    ['versions with zeros before them', '09', '010'],
+    ['one version twice', '9', '9'],
+  ])('is as the better one says with %s', (_, a, b) => {
+    expect(ready(['a', a, UP], ['b', b, DOWN])).toEqual(UP)
+  })
+
+  test('is not the same as another pod at its address', () => {
+    expect(ready(['a', '9', UP, 'p1'], ['b', '10', DOWN, 'p2'])).toEqual(UP)
+  })
+})
+
 describe('the order of slices', () => {
   const tri = fc.constantFrom(true, false, null)
   const endpoint = fc.record({
