@@ -43,7 +43,7 @@ if (kube === undefined || haproxy === undefined) {
   console.log('needs kube and haproxy-3.2: npm run engines -- haproxy-3.2 kube')
 } else {
   await using stage = await KubernetesStage.open({ kube, haproxy }, PODS)
-  stage.startController()
+  await stage.startController()
   const times = await measure(stage)
   const row = (of: 'slice' | 'hold') => {
     const all = times.map((one) => one[of])

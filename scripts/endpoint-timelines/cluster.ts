@@ -35,15 +35,21 @@ export class Cluster implements AsyncDisposable {
   static async open(plane: ControlPlane): Promise<Cluster> {
     const cluster = new Cluster(plane)
     await plane.call('POST', '/api/v1/namespaces', named('v1', 'Namespace', NAMESPACE))
-    cluster.#watches.push(
-      await plane.watch(SLICES, (event) => cluster.#see(cluster.#slices, event)),
-      await plane.watch(NODES, (event) => cluster.#see(cluster.#nodes, event)),
-    )
+    await cluster.watch()
     await plane.call('POST', `/api/v1/namespaces/${NAMESPACE}/services`, {
       ...named('v1', 'Service', 'web'),
       spec: { selector: { app: 'web' }, ports: [{ name: 'http', port: 80, targetPort: 8080 }] },
     })
     return cluster
+  }
+
+  /** Watches from now on: after a restart of the API server, too. */
+  async watch(): Promise<void> {
+    for (const watch of this.#watches.splice(0)) await watch[Symbol.asyncDispose]()
+    this.#watches.push(
+      await this.#plane.watch(SLICES, (event) => this.#see(this.#slices, event)),
+      await this.#plane.watch(NODES, (event) => this.#see(this.#nodes, event)),
+    )
   }
 
   /** From here on it is recorded; the first frame is what there is. */
@@ -78,6 +84,12 @@ export class Cluster implements AsyncDisposable {
     await this.#plane.call('PATCH', `${NODES}/${name}`, { spec })
   }
 
+  async untaintNode(name: string): Promise<void> {
+    await this.#plane.call('PATCH', `${NODES}/${name}`, {
+      spec: { unschedulable: null, taints: [] },
+    })
+  }
+
   /** What a kubelet or a tool that drains writes: these conditions, and no other one of the Node. */
   async setConditions(name: string, conditions: Readonly<Record<string, boolean>>): Promise<void> {
     const now = new Date().toISOString()
@@ -105,7 +117,12 @@ export class Cluster implements AsyncDisposable {
   }
 
   /** A pod that is bound, running and has its address, and whose probe has not passed yet. */
-  async addPod(name: string, nodeName: string, address: string): Promise<void> {
+  async addPod(
+    name: string,
+    nodeName: string,
+    address: string,
+    more: Readonly<Record<string, unknown>> = {},
+  ): Promise<void> {
     this.#addresses.set(name, address)
     await this.#plane.call('POST', PODS, {
       ...named('v1', 'Pod', name),
@@ -113,6 +130,7 @@ export class Cluster implements AsyncDisposable {
       spec: {
         nodeName,
         terminationGracePeriodSeconds: 60,
+        ...more,
         containers: [{ name: 'web', image: 'web.example.test/web:1' }],
       },
     })
@@ -134,6 +152,12 @@ export class Cluster implements AsyncDisposable {
         ],
       },
     })
+  }
+
+  /** What the kubelet writes when the probes pass, and a readiness gate has not. */
+  async setContainersReady(name: string): Promise<void> {
+    const conditions = [{ type: 'ContainersReady', status: 'True' }]
+    await this.#plane.call('MERGE', `${PODS}/${name}/status`, { status: { conditions } })
   }
 
   /** Asks a pod to go: its preStop hook would start now. */

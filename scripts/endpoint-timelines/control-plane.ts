@@ -1,6 +1,6 @@
 /** A Kubernetes control plane of one's own on loopback, and the few calls that the recordings need. */
 import { generateKeyPairSync } from 'node:crypto'
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
@@ -42,8 +42,14 @@ export interface ControlPlane extends AsyncDisposable {
   readonly version: string
   /** On 127.0.0.1. */
   readonly port: number
-  /** A kubeconfig for it; `port` for one by way of a relay. */
-  kubeconfig(port?: number): string
+  /** A kubeconfig for it; `port` for one by way of a relay, `token` for another account than the administrator's. */
+  kubeconfig(port?: number, token?: string): string
+  /** Kills it, etcd and controllers with it: every connection is reset. */
+  kill(): Promise<void>
+  /** Starts it again at the same port, with what it had stored. */
+  restart(): Promise<void>
+  /** Every request that an account made and that was answered, as `verb group/resource`; `refused` before what it had no right to. */
+  requestsOf(user: string): ReadonlySet<string>
   /** A call that must succeed; the reply's JSON. */
   call(method: Method, path: string, body?: unknown): Promise<KubeObject>
   /** Everything that happens to the objects of this path from now on. */
@@ -64,6 +70,7 @@ export async function startControlPlane(program: string): Promise<ControlPlane> 
     writeFileSync(path, text, { mode: 0o600 })
     return path
   }
+  const audit = join(directory, 'audit.log')
   const etcd = `http://127.0.0.1:${etcdClient}`
   const args = [
     `--etcd-servers=${etcd}`,
@@ -79,33 +86,44 @@ export async function startControlPlane(program: string): Promise<ControlPlane> 
     `--token-auth-file=${file('tokens.csv', `${TOKEN},recorder,recorder,"system:masters"\n`)}`,
     '--disable-admission-plugins=ServiceAccount',
     '--endpoint-reconciler-type=none',
+    `--audit-policy-file=${file('audit.json', JSON.stringify(AUDIT))}`,
+    `--audit-log-path=${audit}`,
     // Of 1.37: node conditions of KEP-5683, eviction requests of KEP-4563. Both are alpha.
     '--feature-gates=NodeLifecycleConditions=true,EvictionRequestAPI=true',
     '--runtime-config=lifecycle.k8s.io/v1alpha1=true',
   ]
-  const child = spawn(program, args, {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env: {
-      ...process.env,
-      TEST_ETCD_DIR: join(directory, 'etcd'),
-      TEST_ETCD_CLIENT_URL: etcd,
-      TEST_ETCD_PEER_URL: `http://127.0.0.1:${etcdPeer}`,
-      TEST_ENDPOINTSLICE_CONTROLLER: `https://127.0.0.1:${api}`,
-      TEST_TOKEN: TOKEN,
-    },
-  })
+  let child: ChildProcess
   let said = ''
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-2_000)
-  })
+  let ended: Promise<void>
+  const start = (): void => {
+    child = spawn(program, args, {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: {
+        ...process.env,
+        TEST_ETCD_DIR: join(directory, 'etcd'),
+        TEST_ETCD_CLIENT_URL: etcd,
+        TEST_ETCD_PEER_URL: `http://127.0.0.1:${etcdPeer}`,
+        TEST_ENDPOINTSLICE_CONTROLLER: `https://127.0.0.1:${api}`,
+        TEST_TOKEN: TOKEN,
+      },
+    })
+    const { stderr } = child
+    stderr?.setEncoding('utf8').on('data', (text: string) => {
+      said = (said + text).slice(-2_000)
+    })
+    ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  }
+  start()
   const checkAlive = (): void => {
     if (child.exitCode === null) return
     throw new Error(`the control plane ended with ${child.exitCode}: ${said}`)
   }
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  const stop = async (): Promise<void> => {
+  const kill = async (): Promise<void> => {
     child.kill('SIGKILL')
     await ended
+  }
+  const stop = async (): Promise<void> => {
+    await kill()
     rmSync(directory, { recursive: true, force: true })
   }
   try {
@@ -119,19 +137,27 @@ export async function startControlPlane(program: string): Promise<ControlPlane> 
       'the certificate of the API server',
     )
     const client = new Client(api, readFileSync(certificate, 'utf8'))
-    await until(
-      () => {
-        checkAlive()
-        return client.isReady()
-      },
-      60_000,
-      'the API server answers /readyz',
-    )
+    const ready = (): Promise<void> =>
+      until(
+        () => {
+          checkAlive()
+          return client.isReady()
+        },
+        60_000,
+        'the API server answers /readyz',
+      )
+    await ready()
     const { gitVersion } = await client.call('GET', '/version')
     return {
       version: String(gitVersion),
       port: api,
-      kubeconfig: (port = api) => kubeconfig(port, readFileSync(certificate)),
+      kubeconfig: (port = api, token = TOKEN) => kubeconfig(port, readFileSync(certificate), token),
+      kill,
+      restart: async () => {
+        start()
+        await ready()
+      },
+      requestsOf: (user) => requestsOf(user, readFileSync(audit, 'utf8')),
       call: (method, path, body) => client.call(method, path, body),
       watch: (path, onEvent) => client.watch(path, onEvent),
       [Symbol.asyncDispose]: async () => {
@@ -145,8 +171,39 @@ export async function startControlPlane(program: string): Promise<ControlPlane> 
   }
 }
 
+/** What accounts ask for, and no more of it: the requests of the cluster's own parts are not noted. */
+const AUDIT = {
+  apiVersion: 'audit.k8s.io/v1',
+  kind: 'Policy',
+  omitStages: ['RequestReceived'], // of a watch the beginning says all
+  rules: [{ level: 'Metadata', userGroups: ['system:serviceaccounts'] }, { level: 'None' }],
+}
+
+interface AuditEvent {
+  readonly verb: string
+  readonly user: { readonly username: string }
+  readonly objectRef?: Readonly<
+    Partial<Record<'apiGroup' | 'resource' | 'subresource' | 'name', string>>
+  >
+  readonly responseStatus?: { readonly code?: number }
+}
+
+function requestsOf(user: string, log: string): ReadonlySet<string> {
+  const events = log
+    .split('\n')
+    .flatMap((line) => (line === '' ? [] : [JSON.parse(line) as AuditEvent]))
+  return new Set(
+    events.flatMap(({ verb, user: { username }, objectRef = {}, responseStatus }) => {
+      if (username !== user || responseStatus?.code === undefined) return []
+      const { apiGroup = '', resource = '', subresource } = objectRef
+      const full = subresource === undefined ? resource : `${resource}/${subresource}`
+      return [`${responseStatus.code === 403 ? 'refused ' : ''}${verb} ${apiGroup}/${full}`]
+    }),
+  )
+}
+
 /** JSON is YAML. */
-function kubeconfig(port: number, ca: Buffer): string {
+function kubeconfig(port: number, ca: Buffer, token: string): string {
   const cluster = {
     server: `https://127.0.0.1:${port}`,
     'certificate-authority-data': ca.toString('base64'),
@@ -154,7 +211,7 @@ function kubeconfig(port: number, ca: Buffer): string {
   return JSON.stringify({
     ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'test' },
     clusters: [{ name: 'test', cluster }],
-    users: [{ name: 'test', user: { token: TOKEN } }],
+    users: [{ name: 'test', user: { token } }],
     contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
   })
 }
@@ -190,7 +247,8 @@ class Client {
     const reply = await this.#send('GET', `${path}?watch=1&resourceVersion=${from}`)
     const lines = createInterface({ input: reply })
     lines.on('line', (line) => onEvent(JSON.parse(line) as WatchEvent))
-    reply.on('error', () => lines.close())
+    // Of a server that was killed: readline hands the stream's error on.
+    for (const part of [reply, lines]) part.on('error', () => lines.close())
     return {
       [Symbol.asyncDispose]: () => {
         lines.close()

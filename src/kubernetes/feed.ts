@@ -154,7 +154,7 @@ export class Feed {
       const query = { labelSelector, fieldSelector, limit: String(PAGE), continue: next }
       const call = { what: `list ${what}`, path, query }
       const list = await this.#api.get(call, this.#signal)
-      const { items = [] } = list as { readonly items?: unknown }
+      const items = list['items'] ?? [] // null: none
       if (!Array.isArray(items)) throw malformed(call, 'a list without items')
       for (const one of items as KubeObject[]) found.set(keyOf(one), slim(one))
       next = list.metadata?.continue

@@ -3,10 +3,11 @@ import type { MapOptions } from '../endpoints/map-endpoints.js'
 import type { Decision } from '../endpoints/decision.js'
 import type { EndpointInput } from '../endpoints/endpoint-input.js'
 import type { NodeEnd } from '../endpoints/nodes/node-end.js'
-import { systemClock, type Clock } from '../provider/clock.js'
+import type { Clock } from '../provider/clock.js'
 import { DrainableError } from '../provider/error.js'
 import { once } from '../provider/once.js'
-import { missingMethods, parseOptions } from '../provider/options.js'
+import { parseOptions } from '../provider/options.js'
+import { clockOption } from './follow-objects.js'
 
 /** A Service, and the pool that has its endpoints. */
 export interface FollowedService {
@@ -80,12 +81,7 @@ const optionsSchema = once(() => ({
   adjust: z
     .custom<NonNullable<FollowOptions['adjust']>>(isFunction, 'expected a function')
     .exactOptional(),
-  clock: z
-    .custom<Clock>(
-      (value) => missingMethods(value, ['now', 'setTimeout']).length === 0,
-      'expected a clock',
-    )
-    .default(() => systemClock),
+  clock: clockOption(),
   signal: z.instanceof(AbortSignal, { error: 'expected an AbortSignal' }).exactOptional(),
 }))
 

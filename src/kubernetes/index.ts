@@ -25,7 +25,9 @@
  *
  * @module drainable/kubernetes
  */
-export type { KubeConfigLike } from './api.js'
+export type { KubeConfigLike, KubeObject } from './api.js'
+export { followObjects } from './follow-objects.js'
+export type { ObjectFollower, ObjectsOptions } from './follow-objects.js'
 export { followService } from './follow-service.js'
 export type { FollowEvents, ServiceFollower, SetTaker } from './follow-service.js'
 export type { FollowedService, FollowOptions } from './follow-options.js'

@@ -116,7 +116,7 @@ class ConfigMapTickets implements KubernetesTickets {
       const what = `list tickets in ${this.#namespace}`
       const call = { what, path: this.#path, query, accept: METADATA_ONLY }
       const list = await this.#api.get(call, this.#never)
-      const { items = [] } = list as { readonly items?: unknown }
+      const items = list['items'] ?? [] // null: none
       if (!Array.isArray(items)) throw malformed(call, 'a list without items')
       for (const { metadata } of items as KubeObject[]) {
         const key = metadata?.annotations?.[ANNOTATION]

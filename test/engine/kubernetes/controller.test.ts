@@ -3,30 +3,11 @@ import { describe, expect, test } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { eventually } from '../../support/eventually.js'
 import { request } from '../../support/haproxy-traffic.js'
+import { traffic } from '../../support/kube-stage/load.js'
 import { KubernetesStage } from '../../support/kube-stage/stage.js'
 
 const haproxy = engines('haproxy', '3.2').at(-1)
 const pairs = engines('kube').flatMap((kube) => (haproxy === undefined ? [] : [{ kube, haproxy }]))
-
-/** Requests without a pause, until it is disposed. */
-function traffic(port: number): AsyncDisposable & { readonly statuses: Map<number, number> } {
-  const statuses = new Map<number, number>()
-  let goesOn = true
-  const one = async (): Promise<void> => {
-    while (goesOn) {
-      const { status } = await request(port, '/')
-      statuses.set(status, (statuses.get(status) ?? 0) + 1)
-    }
-  }
-  const all = Promise.all([one(), one()])
-  return {
-    statuses,
-    async [Symbol.asyncDispose]() {
-      goesOn = false
-      await all
-    },
-  }
-}
 
 /** Until the controller has given a set of so many endpoints, after what it had said by then. */
 async function told(stage: KubernetesStage, endpoints: number, from = 0): Promise<void> {
@@ -54,7 +35,7 @@ describe.each(pairs)('a controller of Kubernetes $kube.version', (pair) => {
     await using stage = await KubernetesStage.open(pair, 3)
     const { cluster, pods } = stage
     const port = stage.haproxy.port('web')
-    stage.startController()
+    const controller = await stage.startController()
     await told(stage, 3)
     const long = await heldOnEach(stage)
     const load = traffic(port)
@@ -78,20 +59,20 @@ describe.each(pairs)('a controller of Kubernetes $kube.version', (pair) => {
       await load[Symbol.asyncDispose]()
     }
     expect([...load.statuses.keys()]).toEqual([200])
-    expect(await stage.stopController()).toBe(0)
+    expect(await controller.stop()).toBe(0)
   })
 
   test('changes nothing while its watch is cut, and catches up after', async () => {
     await using stage = await KubernetesStage.open(pair, 3)
     const { cluster } = stage
-    stage.startController()
+    await stage.startController()
     await told(stage, 3)
     stage.cut()
-    const failures = (): number => stage.said.filter(({ event }) => event === 'watch failed').length
-    await eventually(() => expect(failures()).toBeGreaterThanOrEqual(2)) // slices and Nodes
+    const problems = (): number => stage.said.filter(({ event }) => event === 'problem').length
+    await eventually(() => expect(problems()).toBeGreaterThanOrEqual(3)) // slices, Services, Nodes
     await cluster.deletePod('web-1')
     await cluster.seen('web-1', 'FTT')
-    await eventually(() => expect(failures()).toBeGreaterThanOrEqual(4)) // tried again, in vain
+    expect(stage.said.findLast(({ event }) => event === 'synced')).toMatchObject({ synced: false })
     expect(await stage.statusOf('web-1')).toBe('no check')
     const from = stage.said.length
     stage.mend()
@@ -103,7 +84,7 @@ describe.each(pairs)('a controller of Kubernetes $kube.version', (pair) => {
   test('an empty list from a wrong selector changes nothing', async () => {
     await using stage = await KubernetesStage.open(pair, 2)
     const { cluster } = stage
-    stage.startController()
+    await stage.startController()
     await told(stage, 2)
     await cluster.select('nobody')
     await cluster.seen('web-1', 'gone')
@@ -132,7 +113,7 @@ describe.each(pairs)('a controller of Kubernetes $kube.version', (pair) => {
     await using stage = await KubernetesStage.open(pair, 1)
     const { cluster, pods } = stage
     const port = stage.haproxy.port('web')
-    stage.startController()
+    await stage.startController()
     await told(stage, 1)
     await pods[0]?.[Symbol.asyncDispose]()
     await cluster.deletePod('web-1')
@@ -153,7 +134,7 @@ describe.each(pairs)('a controller of Kubernetes $kube.version', (pair) => {
     await using stage = await KubernetesStage.open(pair, 3)
     const { cluster } = stage
     const port = stage.haproxy.port('web')
-    stage.startController()
+    await stage.startController()
     await told(stage, 3)
     // Its node is gone: it answers nothing, and its connections do not end.
     const long = await heldOnEach(stage)

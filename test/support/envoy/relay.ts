@@ -4,11 +4,15 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 /** What lies between the proxies and their management server: it can be cut. */
 export interface Relay extends AsyncDisposable {
   readonly port: number
+  /** How many connections were taken and never answered. */
+  readonly taken: number
   /** Ends every connection; new ones are taken. */
   cut(): void
 }
 
-export async function startRelay(target: () => number | undefined): Promise<Relay> {
+/** @param target - where a connection goes; `silent`: it is taken and never answered; undefined: it is refused */
+export async function startRelay(target: () => number | 'silent' | undefined): Promise<Relay> {
+  let taken = 0
   const sockets = new Set<Socket>()
   const keep = (socket: Socket): Socket => {
     sockets.add(socket)
@@ -19,6 +23,10 @@ export async function startRelay(target: () => number | undefined): Promise<Rela
   const server = createServer((client) => {
     keep(client)
     const port = target()
+    if (port === 'silent') {
+      taken += 1
+      return
+    }
     if (port === undefined) {
       client.destroy()
       return
@@ -36,6 +44,9 @@ export async function startRelay(target: () => number | undefined): Promise<Rela
   return {
     port: (server.address() as AddressInfo).port,
     cut,
+    get taken() {
+      return taken
+    },
     [Symbol.asyncDispose]: async () => {
       server.close()
       cut()

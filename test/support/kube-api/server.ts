@@ -261,7 +261,7 @@ export class FakeKube implements AsyncDisposable {
       {
         kind: partial ? 'PartialObjectMetadataList' : 'List',
         metadata: { resourceVersion: version, ...next },
-        items: partial ? items.map(({ metadata }) => ({ metadata })) : items,
+        items: partial ? partly(items) : items,
       },
     ]
   }
@@ -359,6 +359,11 @@ function tell({ path, query, response }: Watcher, event: Event): void {
 
 function send(response: ServerResponse, event: unknown): void {
   response.write(`${JSON.stringify(event)}\n`)
+}
+
+/** Metadata alone; nothing is `null` there, and no empty list (seen on 1.37.0). */
+function partly(items: readonly Stored[]): readonly object[] | null {
+  return items.length === 0 ? null : items.map(({ metadata }) => ({ metadata }))
 }
 
 /** As the API tells a time: in whole seconds. */

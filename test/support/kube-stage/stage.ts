@@ -1,20 +1,19 @@
 /** A Kubernetes API server, a HAProxy whose servers are pods, and the controller of the examples between them. */
-import { spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { Cluster } from '../../../scripts/endpoint-timelines/cluster.ts'
-import { startControlPlane } from '../../../scripts/endpoint-timelines/control-plane.ts'
+import {
+  startControlPlane,
+  type ControlPlane,
+} from '../../../scripts/endpoint-timelines/control-plane.ts'
 import type { Engine } from '../engines.js'
 import { startRelay, type Relay } from '../envoy/relay.js'
 import { Haproxy } from '../haproxy.js'
 import { Backend } from '../haproxy-traffic.js'
 import { relayCli, type Nets } from './address-relay.js'
+import { apply, manifest, tokenOf } from './manifests.js'
+import { Program, type Said } from './program.js'
 import { startSocks } from './socks4.js'
-
-const root = fileURLToPath(new URL('../../../', import.meta.url))
 
 export interface Engines {
   readonly kube: Engine
@@ -26,26 +25,28 @@ export class KubernetesStage implements AsyncDisposable {
   readonly cluster: Cluster
   readonly haproxy: Haproxy
   readonly pods: readonly Backend[]
-  /** What the controller has said, oldest first. */
-  readonly said: Said[] = []
+  readonly plane: ControlPlane
   readonly #stack: AsyncDisposableStack
   readonly #relay: Relay
   readonly #nets: Nets
   #isCut = false
-  #controller: ChildProcess | undefined
+  #isFrozen = false
+  #programs = 0
+  #controller: Program | undefined
 
   private constructor(parts: {
     readonly cluster: Cluster
     readonly haproxy: Haproxy
     readonly pods: readonly Backend[]
     readonly stack: AsyncDisposableStack
-    readonly port: number
+    readonly plane: ControlPlane
     readonly relay: Relay
     readonly nets: Nets
   }) {
     this.cluster = parts.cluster
     this.haproxy = parts.haproxy
     this.pods = parts.pods
+    this.plane = parts.plane
     this.#stack = parts.stack
     this.#relay = parts.relay
     this.#nets = parts.nets
@@ -68,7 +69,11 @@ frontend f_web
 backend web
   balance roundrobin
   default-server socks4 127.0.0.1:${socks.port}
-${names.map((name, i) => `  server pod-${name} ${addressOf(i)}:8080 # ${port(name)}`).join('\n')}`,
+${names.map((name, i) => `  server pod-${name} ${addressOf(i)}:8080 # ${port(name)}`).join('\n')}
+backend nodes
+  balance roundrobin
+  server node-n1 192.0.2.1:30080
+  server node-n2 192.0.2.2:30080`,
       }),
     )
     const pods: Backend[] = []
@@ -83,21 +88,27 @@ ${names.map((name, i) => `  server pod-${name} ${addressOf(i)}:8080 # ${port(nam
       await cluster.seen(name, 'TTF')
     }
     let stage: KubernetesStage | undefined = undefined
-    const target = (): number | undefined => (stage?.isCut === true ? undefined : plane.port)
+    const target = (): number | 'silent' | undefined => {
+      if (stage?.isFrozen === true) return 'silent'
+      return stage?.isCut === true ? undefined : plane.port
+    }
     const relay = stack.use(await startRelay(target))
-    writeFileSync(join(haproxy.dir, 'kubeconfig'), plane.kubeconfig(relay.port), { mode: 0o600 })
-    const { port } = plane
+    await apply(plane, manifest('controller.yaml'))
     const web = haproxy.port('web') // nobody else has it now, so nobody has this net
     const nets = { pods: NET, loopback: `127.${web >> 8}.${web & 255}.` }
     for (const path of [haproxy.socket, haproxy.master])
       stack.use(await relayCli(`${path}.pods`, path, nets))
-    stage = new KubernetesStage({ cluster, haproxy, pods, stack: stack.move(), port, relay, nets })
+    stage = new KubernetesStage({ cluster, haproxy, pods, stack: stack.move(), plane, relay, nets })
     return stage
   }
 
   /** Whether the controller can't reach the API server. */
   get isCut(): boolean {
     return this.#isCut
+  }
+
+  get isFrozen(): boolean {
+    return this.#isFrozen
   }
 
   /** Every connection to the API server ends, and no new one is taken. */
@@ -108,48 +119,74 @@ ${names.map((name, i) => `  server pod-${name} ${addressOf(i)}:8080 # ${port(nam
 
   mend(): void {
     this.#isCut = false
+    this.#isFrozen = false
   }
 
   /** A pod that was not there at the beginning, at 10.1.0.n; it serves once its slice says so. */
-  async addPod(name: string, n: number): Promise<Backend> {
+  async addPod(name: string, n: number, { isReady = true, spec = {} } = {}): Promise<Backend> {
     const { pods, loopback } = this.#nets
     const backend = this.#stack.use(await Backend.start(8080, name, `${loopback}${n}`))
-    await this.cluster.addPod(name, 'n1', `${pods}${n}`)
+    await this.cluster.addPod(name, 'n1', `${pods}${n}`, spec)
+    if (!isReady) return backend
     await this.cluster.setReady(name, true)
     await this.cluster.seen(name, 'TTF')
     return backend
   }
 
-  /** Runs `examples/controller.ts` as a user would; what it says is kept. */
-  startController(): void {
-    const { dir, socket, master } = this.haproxy
-    const args = ['--import', `${root}scripts/source.mjs`, `${root}examples/controller.ts`]
-    const child = spawn(process.execPath, args, {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: {
-        PATH: process.env['PATH'],
-        KUBECONFIG: join(dir, 'kubeconfig'),
-        HAPROXY_SOCKET: `${socket}.pods`,
-        HAPROXY_MASTER: `${master}.pods`,
-        SERVICE: 'shop/web',
-        TICKETS: join(dir, 'tickets'),
-      },
-    })
-    const keep = (line: string): void => void this.said.push(toSaid(line))
-    createInterface(child.stdout).on('line', keep)
-    createInterface(child.stderr).on('line', keep)
-    this.#controller = child
+  /** What the controller has said, oldest first. */
+  get said(): readonly Said[] {
+    return this.#controller?.said ?? []
   }
 
-  /** @returns its status */
-  async stopController(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
-    const child = this.#controller
-    this.#controller = undefined
-    if (child === undefined || child.exitCode !== null) return child?.exitCode ?? null
-    const ended = once(child, 'exit')
-    child.kill(signal)
-    const [status] = (await ended) as [number | null]
-    return status
+  /** Runs the controller of the examples as a user would, with the account of its manifest. */
+  async startController(env: Readonly<Record<string, string>> = {}): Promise<Program> {
+    const account = { namespace: 'drainable', name: 'drainable' }
+    this.#controller = await this.start('controller', account, env)
+    return this.#controller
+  }
+
+  /** Runs a program of `examples/kubernetes` with the rights of an account. */
+  async start(
+    name: string,
+    account: { readonly namespace: string; readonly name: string },
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<Program> {
+    const token = await tokenOf(this.plane, account.namespace, account.name)
+    const { dir, socket, master } = this.haproxy
+    this.#programs += 1
+    const kubeconfig = join(dir, `kubeconfig-${this.#programs}`)
+    writeFileSync(kubeconfig, this.plane.kubeconfig(this.#relay.port, token), { mode: 0o600 })
+    const program = new Program(`examples/kubernetes/${name}.ts`, {
+      KUBECONFIG: kubeconfig,
+      HAPROXY: `${socket}.pods`,
+      HAPROXY_MASTER: `${master}.pods`,
+      SERVICE: 'shop/web',
+      POOL: 'web',
+      PORT: 'http',
+      ...env,
+    })
+    return this.#stack.use(program)
+  }
+
+  /** Runs the preStop hook of the examples: it has no account. */
+  startHook(env: Readonly<Record<string, string>>): Program {
+    const { socket, master } = this.haproxy
+    const sockets = { HAPROXY: `${socket}.pods`, HAPROXY_MASTER: `${master}.pods` }
+    return this.#stack.use(new Program('examples/kubernetes/pre-stop.ts', { ...sockets, ...env }))
+  }
+
+  /** From now on the API server takes connections and says nothing. */
+  freeze(): void {
+    this.#isFrozen = true
+  }
+
+  /** How many connections were taken by a frozen one. */
+  get taken(): number {
+    return this.#relay.taken
+  }
+
+  async nodeStatusOf(node: string): Promise<string> {
+    return this.haproxy.stat('nodes', `node-${node}`, 'status')
   }
 
   /** What HAProxy says of each pod's server: `UP`-like words for one that serves; '' for one that is not there. */
@@ -158,22 +195,7 @@ ${names.map((name, i) => `  server pod-${name} ${addressOf(i)}:8080 # ${port(nam
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.stopController('SIGKILL')
     await this.#stack.disposeAsync()
-  }
-}
-
-/** One line of the controller. */
-export interface Said {
-  readonly event: string
-  readonly [key: string]: unknown
-}
-
-function toSaid(line: string): Said {
-  try {
-    return JSON.parse(line) as Said
-  } catch {
-    return { event: 'raw', line }
   }
 }
 

@@ -1,0 +1,35 @@
+/** The balancers that the environment names: one HAProxy, or several as one. */
+import { combineProviders, type DrainableProvider } from 'drainable'
+import { haproxyRuntime } from 'drainable/haproxy-runtime'
+
+/** `HAPROXY=10.0.0.2:9999,10.0.0.3:9999`, and `HAPROXY_MASTER` with their master sockets in the same order. */
+export function balancerOf(env: NodeJS.ProcessEnv): DrainableProvider & AsyncDisposable {
+  const list = (text = ''): string[] => text.split(',').filter((part) => part !== '')
+  const masters = list(env['HAPROXY_MASTER'])
+  const all = list(env['HAPROXY']).map((socket, i) => {
+    const master = masters[i]
+    return [socket, haproxyRuntime({ socket, master })] as const
+  })
+  const [first, ...more] = all
+  if (first === undefined) throw new Error('HAPROXY names no balancer: give one socket or more')
+  return more.length === 0 ? first[1] : combineProviders(Object.fromEntries(all))
+}
+
+/** One line of JSON for each thing that happened. */
+export function say(event: string, more: object = {}): void {
+  console.log(JSON.stringify({ at: new Date().toISOString(), event, ...more }))
+}
+
+/** Whether the program is to run; without a balancer it says what it needs. */
+export function isSetUp(needs: string): boolean {
+  if (process.env['HAPROXY'] !== undefined) return true
+  console.log(`it needs a balancer and a cluster: ${needs}; see docs/kubernetes.md`)
+  return false
+}
+
+/** Fires when the program is asked to end. */
+export function untilAsked(): AbortSignal {
+  const stop = new AbortController()
+  for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => stop.abort())
+  return stop.signal
+}

@@ -1,0 +1,74 @@
+/** The gates of the examples, with the accounts of their manifests, on a real API server and a real HAProxy. */
+import { describe, expect, test } from 'vitest'
+import { engines } from '../../support/engines.js'
+import { eventually } from '../../support/eventually.js'
+import { apply, manifest, rightsIn } from '../../support/kube-stage/manifests.js'
+import { KubernetesStage } from '../../support/kube-stage/stage.js'
+
+const haproxy = engines('haproxy', '3.2').at(-1)
+const pairs = engines('kube').flatMap((kube) => (haproxy === undefined ? [] : [{ kube, haproxy }]))
+
+const GATE = 'drainable.example/in-rotation'
+
+describe.each(pairs)('on Kubernetes $kube.version', (pair) => {
+  test('a pod passes its readiness gate once the balancer gives it work', async () => {
+    await using stage = await KubernetesStage.open(pair, 1)
+    const { cluster, plane } = stage
+    await apply(plane, manifest('readiness-gate.yaml'))
+    const account = { namespace: 'shop', name: 'drainable-gate' }
+    const program = await stage.start('readiness-gate', account, { PODS: 'app=web' })
+    const spec = { readinessGates: [{ conditionType: GATE }] }
+    await stage.addPod('web-2', 9, { isReady: false, spec })
+    expect(await stage.statusOf('web-2')).toBe('')
+    await cluster.setContainersReady('web-2')
+    await eventually(async () => expect(await stage.statusOf('web-2')).toBe('no check'))
+    await eventually(() => expect(program.last('in rotation')).toMatchObject({ pod: 'web-2' }))
+    // What the kubelet does once every gate has passed.
+    await cluster.setReady('web-2', true)
+    await cluster.seen('web-2', 'TTF')
+    expect(await stage.statusOf('web-2')).toBe('no check')
+    const used = plane.requestsOf('system:serviceaccount:shop:drainable-gate')
+    expect([...used].sort()).toEqual([...rightsIn(manifest('readiness-gate.yaml'))].sort())
+    expect(await program.stop()).toBe(0)
+  })
+
+  test('a Node that is asked to go says when the balancer has no work on it', async () => {
+    await using stage = await KubernetesStage.open(pair, 0)
+    const { cluster, plane } = stage
+    await apply(plane, manifest('node-gate.yaml'))
+    await cluster.addNode('n2', '192.0.2.2')
+    const account = { namespace: 'drainable', name: 'drainable-nodes' }
+    const program = await stage.start('node-gate', account, { POOL: 'nodes', NODE_PORT: '30080' })
+    await eventually(async () => expect(await stage.nodeStatusOf('n2')).toBe('no check'))
+    await cluster.taintNode('n2', 'drainable.example/leave')
+    await eventually(() => expect(program.last('condition')).toMatchObject({ status: 'True' }))
+    const { status } = await plane.call('GET', '/api/v1/nodes/n2')
+    expect(status).toMatchObject({
+      conditions: expect.arrayContaining([
+        expect.objectContaining({ type: 'DrainableIdle', status: 'True' }),
+      ]) as unknown,
+    })
+    expect(await stage.nodeStatusOf('n2')).toMatch(/DRAIN|MAINT/)
+    await cluster.untaintNode('n2')
+    await eventually(() => expect(program.last('condition')).toMatchObject({ status: 'False' }))
+    await eventually(async () => expect(await stage.nodeStatusOf('n2')).toBe('no check'))
+    const used = plane.requestsOf('system:serviceaccount:drainable:drainable-nodes')
+    expect([...used].sort()).toEqual([...rightsIn(manifest('node-gate.yaml'))].sort())
+    expect(await program.stop()).toBe(0)
+  })
+
+  test('a preStop hook ends when its pod is idle, and at once for the last of a set', async () => {
+    await using stage = await KubernetesStage.open(pair, 2)
+    const env = { POD_IP: '10.1.0.1', GRACE_SECONDS: '60' }
+    const first = stage.startHook(env)
+    expect(await first.ended()).toBe(0)
+    expect(first.last('left')).toMatchObject({ member: 'pod-web-1', verifiedIdle: true })
+    expect(await stage.statusOf('web-1')).toMatch(/DRAIN|MAINT/)
+    const began = performance.now()
+    const last = stage.startHook({ ...env, POD_IP: '10.1.0.2', STATEFULSET_POD: 'web-2' })
+    expect(await last.ended()).toBe(0)
+    expect(last.last('last of its StatefulSet')).toBeDefined()
+    expect(performance.now() - began).toBeLessThan(15_000)
+    expect(await stage.statusOf('web-2')).toBe('no check')
+  })
+})
