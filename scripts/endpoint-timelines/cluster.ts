@@ -160,6 +160,11 @@ export class Cluster implements AsyncDisposable {
     await this.#plane.call('MERGE', `${PODS}/${name}/status`, { status: { conditions } })
   }
 
+  /** Gives a pod another label: whoever selects `web` selects it no more. */
+  async label(name: string, app: string): Promise<void> {
+    await this.#plane.call('PATCH', `${PODS}/${name}`, { metadata: { labels: { app } } })
+  }
+
   /** Asks a pod to go: its preStop hook would start now. */
   async deletePod(name: string): Promise<void> {
     await this.#plane.call('DELETE', `${PODS}/${name}`)

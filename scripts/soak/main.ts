@@ -13,6 +13,7 @@
  *     npm run soak -- envoy-shapes [--runs 1000] [--seed 1]
  *     npm run soak -- envoy-fleet [--only rest]
  *     npm run soak -- envoy-crowd
+ *     npm run soak -- kube [--only flap]
  *
  * `model` plays scenarios (`test/model`) over the public verbs; one seed is one story. It prints progress,
  * the seeds that failed, and what was reached. `rolls` does the same with rolls over two balancers, and
@@ -24,7 +25,8 @@
  * `haproxy` also reloads fifty times in one drain, pauses HAProxy at every moment of a retry, and rolls over three servers for two minutes with a reload every 5 s.
  * `envoy-shapes` drains members of clusters of any shape (priorities, localities, subsets, panic) in the same way.
  * `envoy-fleet` kills the controller of three Envoys at every point and goes on from its ticket. `envoy-crowd` drains
- * over thirty Envoys at once. All end with 1 where anything failed.
+ * over thirty Envoys at once. `kube` plays what happens in clusters between a real API server and HAProxy, with the
+ * controller of the examples and with a plain loop beside it, and counts the requests that fail. All end with 1 where anything failed.
  */
 import { parseArgs } from 'node:util'
 import { Figures } from '../../test/model/figures.ts'
@@ -37,6 +39,7 @@ import { soakHaproxy } from './haproxy.ts'
 import { drainAll } from './random-drains.ts'
 import { heapStaysFlat } from './heap.ts'
 import { killAll } from './kills.ts'
+import { soakKube } from './kube.ts'
 import { reconcileAtRandom } from './reconcile.ts'
 import { rollAtRandom } from './rolls.ts'
 import { searchDeep, searchPairs } from './search.ts'
@@ -131,6 +134,8 @@ else if (what === 'search' && Number.isInteger(depth)) {
   if (!(await killFleet(values.only, say))) process.exitCode = 1
 } else if (what === 'envoy-crowd') {
   if (!(await drainCrowds(say))) process.exitCode = 1
+} else if (what === 'kube') {
+  if (!(await soakKube(values.only, say))) process.exitCode = 1
 } else {
   say('usage: npm run soak -- model [--runs 100000] [--seed 1] [--trace]')
   say('       npm run soak -- rolls [--runs 1000] [--seed 1]')
@@ -144,5 +149,6 @@ else if (what === 'search' && Number.isInteger(depth)) {
   say('       npm run soak -- envoy-shapes [--runs 1000] [--seed 1]')
   say('       npm run soak -- envoy-fleet [--only grpc|rest|file|callback]')
   say('       npm run soak -- envoy-crowd')
+  say('       npm run soak -- kube [--only <case>]')
   process.exitCode = 2
 }

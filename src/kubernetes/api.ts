@@ -5,7 +5,7 @@
  * is accepted and never answered ends after 315 s. A watch is a reply without an end, one JSON object a line.
  */
 import { STATUS_CODES, request as requestHttp, type IncomingMessage } from 'node:http'
-import { request as requestHttps, type RequestOptions } from 'node:https'
+import { Agent, request as requestHttps, type RequestOptions } from 'node:https'
 import { abortable, within } from '../provider/abort.js'
 import { systemClock, type Clock } from '../provider/clock.js'
 import { DrainableError, isDrainableError, type ErrorCode } from '../provider/error.js'
@@ -57,15 +57,22 @@ export interface KubeReply {
 export const CALL_LIMIT = 30_000
 /** The longest time for a connection and its TLS: a frozen API server still accepts connections, its kernel does. */
 const CONNECT_LIMIT = 5_000
+/** How long a connection is kept for the next call, in milliseconds. The API server keeps it for 90 s. */
+const KEPT = 20_000
 /** The longest answer that is read, in bytes. A page of 500 Nodes has about ten million. */
 const MOST_BYTES = 128 * 1024 * 1024
 
 export class KubeApi {
   readonly #config: KubeConfigLike
   readonly #clock: Clock
+  readonly #kept: Agent | undefined
 
-  /** @throws `INVALID_OPTIONS` if it is no kubeconfig */
-  constructor(config: KubeConfigLike, subject: string, clock: Clock = systemClock) {
+  /**
+   * @param kept - whether connections are kept for the next call: for many short ones. A list or a watch takes a new
+   *   one, because after an outage a kept one may be dead without a word
+   * @throws `INVALID_OPTIONS` if it is no kubeconfig
+   */
+  constructor(config: KubeConfigLike, subject: string, { clock = systemClock, kept = false } = {}) {
     const missing = missingMethods(config, ['getCurrentCluster', 'applyToHTTPSOptions'])
     if (missing.length > 0) {
       const words = `${subject}: config: expected a KubeConfig of @kubernetes/client-node, with ${missing.join(', ')}`
@@ -73,6 +80,7 @@ export class KubeApi {
     }
     this.#config = config
     this.#clock = clock
+    this.#kept = kept ? new Agent({ keepAlive: true, timeout: KEPT }) : undefined
   }
 
   /**
@@ -132,25 +140,39 @@ export class KubeApi {
   }
 
   async #send(call: KubeCall, signal: AbortSignal): Promise<IncomingMessage> {
-    const { what, method = 'GET', path, query = {}, body, accept = 'application/json' } = call
+    const { method = 'GET', path, query = {}, body, accept = 'application/json' } = call
     const options: RequestOptions = { method, headers: { accept }, signal }
     const url = await this.#urlFor(path, query, options, call)
+    // An agent of another class leads through a proxy.
+    const isPlain = options.agent === undefined || isExactly(options.agent, Agent)
+    if (this.#kept !== undefined && url.protocol === 'https:' && isPlain) options.agent = this.#kept
     const text = body === undefined ? undefined : JSON.stringify(body)
     const headers = {
       ...(options.headers as Readonly<Record<string, string>>),
       ...(text === undefined ? {} : { 'content-type': 'application/json' }),
       'content-length': Buffer.byteLength(text ?? ''),
     }
+    return this.#sendOn({ url, options: { ...options, headers }, text, call, signal })
+  }
+
+  #sendOn(sent: Sent): Promise<IncomingMessage> {
+    const { url, options, text, call, signal } = sent
     return new Promise((resolve, reject) => {
       const send = url.protocol === 'http:' ? requestHttp : requestHttps
-      const request = send(url, { ...options, headers }, resolve)
+      const request = send(url, options, resolve)
       const tooLate = (): void => {
-        request.destroy(new DrainableError('UNREACHABLE', `${what}: no connection within 5 s`))
+        const words = `${call.what}: no connection within 5 s`
+        request.destroy(new DrainableError('UNREACHABLE', words))
       }
       const cancel = this.#clock.setTimeout(tooLate, CONNECT_LIMIT)
       request.once('finish', cancel) // sent: it is connected
       request.once('close', cancel)
-      request.on('error', (error) => reject(signal.aborted ? reasonOf(signal) : lost(call, error)))
+      request.on('error', (error) => {
+        // The API server had just closed a kept connection: it has not seen the request.
+        if (request.reusedSocket && codesOf(error).includes('ECONNRESET') && !signal.aborted)
+          this.#sendOn({ ...sent, options: { ...options, agent: false } }).then(resolve, reject)
+        else reject(signal.aborted ? reasonOf(signal) : lost(call, error))
+      })
       request.end(text)
     })
   }
@@ -192,6 +214,19 @@ export class KubeApi {
     }
     return Buffer.concat(parts).toString('utf8')
   }
+}
+
+/** A request as it is sent. */
+interface Sent {
+  readonly url: URL
+  readonly options: RequestOptions
+  readonly text: string | undefined
+  readonly call: KubeCall
+  readonly signal: AbortSignal
+}
+
+function isExactly(value: object | boolean, kind: typeof Agent): boolean {
+  return typeof value === 'object' && Object.getPrototypeOf(value) === kind.prototype
 }
 
 export function isOk({ status }: KubeReply): boolean {

@@ -98,7 +98,7 @@ export function followObjects(config: KubeConfigLike, options: ObjectsOptions): 
     listed: tell,
     failed: (error?: DrainableError) => problem?.(error),
   }
-  const feed = new Feed(new KubeApi(config, subject, clock), spec, listener, stop.signal, clock)
+  const feed = new Feed(new KubeApi(config, subject, { clock }), spec, listener, stop.signal, clock)
   const close = async (): Promise<void> => {
     signal?.removeEventListener('abort', abort)
     cancel?.()

@@ -125,7 +125,7 @@ export function followService(
     )
   const parsed = parseServices(services, SUBJECT)
   const resolved = parseFollow(options, SUBJECT)
-  const api = new KubeApi(config, SUBJECT, resolved.clock)
+  const api = new KubeApi(config, SUBJECT, { clock: resolved.clock })
   if (followed.has(loop)) {
     const words = `${SUBJECT}: loop: is followed already, name all Services in one call: a set is always whole`
     throw new DrainableError('INVALID_OPTIONS', words)

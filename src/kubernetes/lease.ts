@@ -53,7 +53,7 @@ const schema = once(() => z.strictObject({ namespace: kubeName(), name: kubeName
  */
 export function kubernetesLease(config: KubeConfigLike, options: KubernetesLeaseOptions): Lease {
   const subject = 'kubernetesLease()'
-  const api = new KubeApi(config, subject)
+  const api = new KubeApi(config, subject, { kept: true })
   return new KubernetesLease(api, parseOptions(schema(), options, subject))
 }
 

@@ -59,7 +59,7 @@ export function kubernetesTickets(
   options: KubernetesTicketsOptions,
 ): KubernetesTickets {
   const subject = 'kubernetesTickets()'
-  const api = new KubeApi(config, subject)
+  const api = new KubeApi(config, subject, { kept: true })
   return new ConfigMapTickets(api, parseOptions(schema(), options, subject).namespace)
 }
 

@@ -8,8 +8,8 @@ import {
 } from '../../../scripts/endpoint-timelines/control-plane.ts'
 import type { Engine } from '../engines.js'
 import { startRelay, type Relay } from '../envoy/relay.js'
-import { Haproxy } from '../haproxy.js'
-import { Backend } from '../haproxy-traffic.js'
+import { cli, Haproxy } from '../haproxy.js'
+import { Backend, request } from '../haproxy-traffic.js'
 import { relayCli, type Nets } from './address-relay.js'
 import { apply, manifest, tokenOf } from './manifests.js'
 import { Program, type Said } from './program.js'
@@ -123,10 +123,14 @@ backend nodes
   }
 
   /** A pod that was not there at the beginning, at 10.1.0.n; it serves once its slice says so. */
-  async addPod(name: string, n: number, { isReady = true, spec = {} } = {}): Promise<Backend> {
+  async addPod(
+    name: string,
+    n: number,
+    { isReady = true, spec = {}, node = 'n1' } = {},
+  ): Promise<Backend> {
     const { pods, loopback } = this.#nets
     const backend = this.#stack.use(await Backend.start(8080, name, `${loopback}${n}`))
-    await this.cluster.addPod(name, 'n1', `${pods}${n}`, spec)
+    await this.cluster.addPod(name, node, `${pods}${n}`, spec)
     if (!isReady) return backend
     await this.cluster.setReady(name, true)
     await this.cluster.seen(name, 'TTF')
@@ -136,6 +140,35 @@ backend nodes
   /** What the controller has said, oldest first. */
   get said(): readonly Said[] {
     return this.#controller?.said ?? []
+  }
+
+  /** The controller that was started last. */
+  get controller(): Program | undefined {
+    return this.#controller
+  }
+
+  async killController(): Promise<void> {
+    await this.#controller?.stop('SIGKILL')
+  }
+
+  /** Ends every connection to the API server; new ones are taken. */
+  breakConnections(): void {
+    this.#relay.cut()
+  }
+
+  /** Whether a client of HAProxy is served. */
+  async answers(): Promise<boolean> {
+    const { status } = await request(this.haproxy.port('web'), '/')
+    return status === 200
+  }
+
+  /** The status of the server at 10.1.0.n that was added at run time. */
+  async stateAt(n: number): Promise<string> {
+    const rows = (await cli(this.haproxy.socket, 'show servers state web')).split('\n').slice(2)
+    const name = rows
+      .find((row) => row.split(' ')[4] === `${this.#nets.loopback}${n}`)
+      ?.split(' ')[3]
+    return name === undefined ? '' : this.haproxy.stat('web', name, 'status')
   }
 
   /** Runs the controller of the examples as a user would, with the account of its manifest. */

@@ -1,0 +1,56 @@
+/**
+ * What people write without this library, to set beside it: once a second each ready endpoint becomes a server, and every
+ * other server is taken out.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { cli } from '../haproxy.js'
+import type { KubernetesStage } from './stage.js'
+
+const SLICES = '/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices'
+
+interface Endpoint {
+  readonly addresses: readonly string[]
+  readonly conditions: { readonly ready?: boolean }
+  readonly targetRef?: { readonly name: string }
+}
+
+export function startPlainLoop(stage: KubernetesStage): AsyncDisposable {
+  const stop = new AbortController()
+  const socket = `${stage.haproxy.socket}.pods`
+  const step = async (): Promise<void> => {
+    const { items } = await stage.plane.call('GET', SLICES)
+    const endpoints = (items as { endpoints?: Endpoint[] }[]).flatMap((one) => one.endpoints ?? [])
+    const ready = new Map<string, string>(
+      endpoints.flatMap(({ conditions, targetRef, addresses }) =>
+        conditions.ready === true
+          ? [[`pod-${targetRef?.name ?? ''}`, addresses[0] ?? ''] as const]
+          : [],
+      ),
+    )
+    const rows = (await cli(socket, 'show servers state web')).split('\n').slice(2)
+    const there = rows.map((row) => row.split(' ')[3]).filter((name) => name !== undefined)
+    for (const name of there)
+      if (!ready.has(name)) {
+        await cli(socket, `set server web/${name} state maint`)
+        await cli(socket, `shutdown sessions server web/${name}`)
+        await cli(socket, `del server web/${name}`)
+      }
+    for (const [name, address] of ready) {
+      if (!there.includes(name)) await cli(socket, `add server web/${name} ${address}:8080`)
+      await cli(socket, `set server web/${name} state ready`)
+      await cli(socket, `enable server web/${name}`)
+    }
+  }
+  const run = (async () => {
+    while (!stop.signal.aborted) {
+      await step().catch(() => undefined)
+      await pause(1_000)
+    }
+  })()
+  return {
+    async [Symbol.asyncDispose]() {
+      stop.abort()
+      await run
+    },
+  }
+}
