@@ -143,7 +143,7 @@ export async function startControlPlane(program: string): Promise<ControlPlane> 
           checkAlive()
           return client.isReady()
         },
-        60_000,
+        120_000, // a busy machine: 3 s on an idle one
         'the API server answers /readyz',
       )
     await ready()

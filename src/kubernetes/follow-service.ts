@@ -70,8 +70,10 @@ const SUBJECT = 'followService()'
 const EVENTS = ['set', 'problem', 'synced']
 /** How long the first set waits for Nodes once the slices are whole, in milliseconds. */
 const NODES_LIMIT = 30_000
-/** After a set the next one waits that many times as long as it took, so sets cost a fifth of a core at most. */
+/** After a set the next one waits that many times as long as it took, so sets cost a fifth of a core at most... */
 const REST = 4
+/** ... but no longer than this, in milliseconds. */
+const MOST_REST = 100
 
 /** A reconciler takes whole sets, so a second follower would take out what the first one put in. */
 const followed = new WeakSet()
@@ -350,7 +352,8 @@ class Follower implements ServiceFollower {
     }
     this.#given = true
     this.#say('set', undefined)
-    this.#mayPushAt = this.#clock.now() + REST * (this.#clock.now() - began)
+    const ended = this.#clock.now()
+    this.#mayPushAt = ended + Math.min(MOST_REST, REST * (ended - began))
     this.#emitter.emit('set', set)
   }
 

@@ -9,6 +9,8 @@ import { startFake as startBigip } from 'drainable/testing/f5-bigip'
 import { startFake as startDataplane } from 'drainable/testing/haproxy-dataplane'
 import { startFake as startHaproxy } from 'drainable/testing/haproxy-runtime'
 import { describe, expect, it, vi } from 'vitest'
+import { service, SERVICES, slice as kubeSlice, SLICES } from '../support/kube-api/objects.js'
+import { FakeKube } from '../support/kube-api/server.js'
 import { PagePrograms, quoted, tlsOf } from '../support/page-programs.js'
 
 /** Run by tests of their own: recipes one by one, and the pages of some products. */
@@ -135,6 +137,23 @@ describe('the programs on the pages', () => {
     expect(lb.state({ pool: 'web', member: 'web1' })).toBe('ready')
   })
 
+  it.concurrent('docs/kubernetes.md 1', async () => {
+    await using kube = await FakeKube.start()
+    for (const name of ['web', 'api']) kube.put(SERVICES, service(name))
+    kube.put(SLICES, kubeSlice({ '10.0.0.9': 'TTF' }))
+    const api = kubeSlice({ '10.0.0.8': 'TTF' }, { of: 'api' })
+    kube.put(SLICES, { ...api, ports: [{ name: 'grpc', port: 9090, protocol: 'TCP' }] } as never)
+    const lb = fakeProvider({ pools: { web: ['web1'], api: ['api1'] } })
+    const stop = new AbortController()
+    const { run } = await programs.run('docs/kubernetes.md 1', {})
+    const running = (run as unknown as Follow)(lb, kube.config, stop.signal)
+    const added = { pool: 'api', member: 'pod-p-10-0-0-8' }
+    await vi.waitFor(() => expect(lb.state(added)).toBe('ready'), 10_000)
+    stop.abort()
+    await running.catch(() => undefined)
+    expect(lb.state({ pool: 'web', member: 'web1' })).toBe('ready')
+  })
+
   it.concurrent('docs/several-controllers.md 1', async () => {
     const lb = fakeProvider({ pools: { web: ['web1', 'web2'] } })
     const { start } = await programs.run('docs/several-controllers.md 1', {})
@@ -166,6 +185,7 @@ describe('the programs on the pages', () => {
 type Replace = (address: string, password: string, work: () => Promise<void>) => Promise<void>
 type DryRun = (...args: unknown[]) => Promise<string>
 type Step = (lb: DrainableProvider, desired: unknown, signal: AbortSignal) => Promise<void>
+type Follow = (lb: DrainableProvider, config: unknown, signal: AbortSignal) => Promise<void>
 type Loop = (
   lb: DrainableProvider,
   watch: (changed: (slices: readonly unknown[], synced: boolean) => void) => void,

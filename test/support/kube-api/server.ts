@@ -122,12 +122,15 @@ export class FakeKube implements AsyncDisposable {
 
   /** Ends every watch in order, as when its time is over; with a bookmark of the newest version first. */
   endWatches({ bookmark = true } = {}): void {
-    for (const { response } of this.#watchers) {
-      const metadata = { resourceVersion: String(this.#version) }
-      if (bookmark) send(response, { type: 'BOOKMARK', object: { metadata } })
-      response.end()
-    }
-    this.#watchers.clear()
+    for (const watcher of this.#watchers) this.#end(watcher, bookmark)
+  }
+
+  #end(watcher: Watcher, bookmark = true): void {
+    // One that was forgotten says nothing, and does not end.
+    if (!this.#watchers.delete(watcher)) return
+    const metadata = { resourceVersion: String(this.#version) }
+    if (bookmark) send(watcher.response, { type: 'BOOKMARK', object: { metadata } })
+    watcher.response.end()
   }
 
   /** Tells every watch something else than an event. */
@@ -282,7 +285,12 @@ export class FakeKube implements AsyncDisposable {
     const watcher = { path, query, response }
     for (const event of this.#events) if (event.version > from) tell(watcher, event)
     this.#watchers.add(watcher)
-    response.on('close', () => this.#watchers.delete(watcher))
+    const seconds = Number(query.get('timeoutSeconds') ?? 1_800)
+    const over = setTimeout(() => this.#end(watcher), seconds * 1_000)
+    response.on('close', () => {
+      clearTimeout(over)
+      this.#watchers.delete(watcher)
+    })
   }
 
   #store(collection: string, given: Stored): Stored {
