@@ -4,7 +4,7 @@
  * - A watch is asked for 25 s and given up after 30 s without a byte, so no silence is longer than that. A watch that
  *   ends in order goes on from the newest version, of an object or a bookmark.
  * - `410 Gone`, as a reply or inside the watch, means that this version is forgotten: a new list is due.
- * - After any other failure the watch is tried again from where it was, and the list only if there was none.
+ * - After any other failure the watch is tried again from where it was, and after three in a row a new list is due.
  */
 import type { IncomingMessage } from 'node:http'
 import { StringDecoder } from 'node:string_decoder'
@@ -38,13 +38,12 @@ const WATCH_SECONDS = 25
 /** Waits between two attempts, in milliseconds: doubled each time, and up to a half of each is left to chance. */
 const RETRY_FROM = 500
 const RETRY_TO = 5_000
+/** So many failures in a row make a new list due. */
+const MOST_FAILURES = 3
 /** A watch that ends sooner than this counts as a failure for the next wait, or it would be asked without a pause. */
 const SHORT_WATCH = 1_000
 /** The longest line of a watch, in characters. etcd takes objects up to about 1.5 MiB. */
 const MOST_CHARACTERS = 16 * 1024 * 1024
-
-/** A version that the API server has forgotten. */
-const GONE = 'gone'
 
 export class Feed {
   /** Settles when its signal has fired. */
@@ -55,6 +54,8 @@ export class Feed {
   readonly #signal: AbortSignal
   readonly #clock: Clock
   #items = new Map<string, KubeObject>()
+  /** Up to which the items are known: of the list, an object or a bookmark. Undefined: a list is due. */
+  #version: string | undefined
   #known = false
   #synced = false
   #error: DrainableError | undefined
@@ -96,19 +97,19 @@ export class Feed {
   }
 
   async #run(): Promise<void> {
-    let version: string | undefined
     while (!this.#isOver()) {
       const began = this.#clock.now()
       try {
-        version ??= await this.#list()
-        const next = await this.#watch(version)
+        this.#version ??= await this.#list()
+        await this.#watch(this.#version)
         const wasShort = this.#clock.now() - began < SHORT_WATCH
-        if (!wasShort) this.#failures = 0
-        version = next === GONE ? undefined : next
-        if (wasShort || next === GONE) await this.#pause(wasShort ? SHORT_WATCH : 0)
+        if (wasShort) await this.#pause(SHORT_WATCH)
+        else this.#failures = 0
       } catch (error) {
         if (this.#isOver()) return
         this.#fail(error)
+        // Of a server that was set up anew from a backup the version never comes: it is behind.
+        if (this.#failures >= MOST_FAILURES) this.#version = undefined
         await this.#pause(this.#waitAfter(error))
       }
     }
@@ -170,8 +171,8 @@ export class Feed {
     }
   }
 
-  /** Watches until the API server ends it, and returns the version to go on from. */
-  async #watch(from: string): Promise<string> {
+  /** Watches until the API server ends it. */
+  async #watch(from: string): Promise<void> {
     const { what, path, labelSelector, fieldSelector } = this.#spec
     const query = {
       ...{ labelSelector, fieldSelector, resourceVersion: from },
@@ -180,22 +181,23 @@ export class Feed {
     const call = { what: `watch ${what}`, path, query }
     const stream = await this.#api.watch(call, this.#signal)
     if ('status' in stream) {
-      if (stream.status === 410) return GONE
-      throw refused(call, stream)
+      if (stream.status !== 410) throw refused(call, stream)
+      this.#version = undefined
+      return
     }
     this.#mended()
-    let version = from
     for await (const line of this.#linesOf(stream, call.what)) {
       const event = parseEvent(line, call.what)
       if (event.type === 'ERROR') {
         const status = Number(event.object['code'] ?? 0)
-        if (status === 410) return GONE
-        throw refused(call, { status, object: event.object })
+        if (status !== 410) throw refused(call, { status, object: event.object })
+        this.#version = undefined
+        return
       }
-      version = event.object.metadata?.resourceVersion ?? version
       if (event.type !== 'BOOKMARK') this.#take(event)
+      // At once: a watch that breaks off would otherwise tell of older states again.
+      this.#version = event.object.metadata?.resourceVersion ?? this.#version
     }
-    return version
   }
 
   #take({ type, object }: WatchEvent): void {

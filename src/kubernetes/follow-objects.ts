@@ -96,7 +96,7 @@ export function followObjects(config: KubeConfigLike, options: ObjectsOptions): 
   const listener = {
     changed: tell,
     listed: tell,
-    failed: (error?: DrainableError) => problem?.(error),
+    failed: (error?: DrainableError) => queueMicrotask(() => problem?.(error)),
   }
   const feed = new Feed(new KubeApi(config, subject, { clock }), spec, listener, stop.signal, clock)
   const close = async (): Promise<void> => {

@@ -192,9 +192,9 @@ class Follower implements ServiceFollower {
     )
     this.#nodeFeed = options.nodes ? feed(NODES, this.#nodeListener()) : undefined
     const abort = (): void => void this.close()
+    this.#unlisten = () => signal?.removeEventListener('abort', abort)
     if (signal?.aborted === true) abort()
     else signal?.addEventListener('abort', abort, { once: true })
-    this.#unlisten = () => signal?.removeEventListener('abort', abort)
   }
 
   get synced(): boolean {
@@ -309,16 +309,20 @@ class Follower implements ServiceFollower {
     const known = this.#problems.get(key)
     if (error === undefined) this.#problems.delete(key)
     else this.#problems.set(key, error)
-    if (error !== undefined && known?.message !== error.message)
-      this.#emitter.emit('problem', error)
+    if (error !== undefined && known?.message !== error.message) this.#tell('problem', error)
     this.#tellSynced()
+  }
+
+  /** A listener that throws is an uncaught error of the process, and ends no watch. */
+  #tell<K extends keyof FollowEvents>(event: K, value: FollowEvents[K]): void {
+    queueMicrotask(() => void this.#emitter.emit(event, value))
   }
 
   #tellSynced(): void {
     const { synced } = this
     if (synced === this.#wasSynced) return
     this.#wasSynced = synced
-    this.#emitter.emit('synced', synced)
+    this.#tell('synced', synced)
   }
 
   /** One set for all that came at once, and with a rest after each. */
@@ -354,7 +358,7 @@ class Follower implements ServiceFollower {
     this.#say('set', undefined)
     const ended = this.#clock.now()
     this.#mayPushAt = ended + Math.min(MOST_REST, REST * (ended - began))
-    this.#emitter.emit('set', set)
+    this.#tell('set', set)
   }
 
   /** Whether the first set may be made: Nodes were read, can't be read, or took too long. */

@@ -220,6 +220,57 @@ describe('a follower', () => {
     }
   })
 
+  it('never goes back to an older state after a watch broke off', async () => {
+    await using kube = await cluster()
+    await using run = follow(kube.config)
+    await eventually(() => expect(run.taker.newest).toEqual(BOTH))
+    await eventually(() => expect(kube.watches).toBe(3))
+    kube.put(SLICES, slice({ '10.0.0.1': 'FTT', '10.0.0.2': 'TTF' }))
+    const leaving = ['10.0.0.1 drain', '10.0.0.2 serve']
+    await eventually(() => expect(run.taker.newest).toEqual(leaving))
+    kube.put(SLICES, slice({ '10.0.0.2': 'TTF' }))
+    await eventually(() => expect(run.taker.newest).toEqual(['10.0.0.2 serve']))
+    const up = await kube.down()
+    await eventually(() => expect(run.follower.synced).toBe(false))
+    await up()
+    await eventually(() => expect(run.follower.synced).toBe(true))
+    const [last] = kube.calls('endpointslices', 'watch').slice(-1)
+    const newest = kube.get(SLICES, 'web-x1')?.metadata.resourceVersion
+    expect(last?.query.get('resourceVersion')).toBe(newest)
+  })
+
+  it('goes on although a listener throws, and the error is not swallowed', async () => {
+    await using kube = await cluster()
+    const thrown: unknown[] = []
+    const keep = (error: unknown): void => void thrown.push(error)
+    const before = process.listeners('uncaughtException')
+    process.removeAllListeners('uncaughtException')
+    process.on('uncaughtException', keep)
+    try {
+      await using run = follow(kube.config)
+      run.follower.on('problem', () => {
+        throw new Error('of a listener')
+      })
+      await eventually(() => expect(run.taker.newest).toEqual(BOTH))
+      await eventually(() => expect(kube.watches).toBe(3))
+      const up = await kube.down()
+      await eventually(() => expect(thrown.length).toBeGreaterThan(0))
+      await up()
+      kube.put(SLICES, slice({ '10.0.0.2': 'TTF' }))
+      await eventually(() => expect(run.taker.newest).toEqual(['10.0.0.2 serve']))
+    } finally {
+      process.removeListener('uncaughtException', keep)
+      for (const one of before) process.on('uncaughtException', one)
+    }
+  })
+
+  it('of a signal that has fired asks nothing', async () => {
+    await using kube = await cluster()
+    const follower = followService(new Taker(), kube.config, WEB, { signal: AbortSignal.abort() })
+    await follower.close()
+    expect(kube.asked).toEqual([])
+  })
+
   it('survives words in a watch that are no event', async () => {
     await using kube = await cluster()
     await using run = follow(kube.config)
