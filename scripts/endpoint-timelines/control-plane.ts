@@ -131,7 +131,11 @@ export async function startControlPlane(program: string): Promise<ControlPlane> 
     await until(
       () => {
         checkAlive()
-        return existsSync(certificate)
+        // Seen empty between its making and its writing: no certificate would then ever be trusted.
+        return (
+          existsSync(certificate) &&
+          /END CERTIFICATE-----\s*$/.test(readFileSync(certificate, 'utf8'))
+        )
       },
       30_000,
       'the certificate of the API server',
@@ -143,7 +147,7 @@ export async function startControlPlane(program: string): Promise<ControlPlane> 
           checkAlive()
           return client.isReady()
         },
-        120_000, // a busy machine: 3 s on an idle one
+        60_000,
         'the API server answers /readyz',
       )
     await ready()

@@ -80,7 +80,7 @@ export const entries: readonly Entry[] = [
     about: 'Kubernetes endpoint conditions to drains, as a pure function',
     page: 'docs/endpoint-conditions.md',
   }),
-  entry('kubernetes', 'src/kubernetes/index.ts', [], 400, {
+  entry('kubernetes', 'src/kubernetes/index.ts', [], 330, {
     about: 'Services, leases and tickets of Kubernetes, for a controller',
     page: 'docs/kubernetes.md',
   }),
