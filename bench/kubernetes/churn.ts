@@ -59,15 +59,34 @@ const asked = new Map<string, number>()
 const waits: number[] = []
 cluster.on('message', ({ left, at }: { left: string; at: number }) => void asked.set(left, at))
 
-const loop = reconcile(lb, { pools: names, owns: () => true, timeout: '1m' })
-loop.on('fault', (error) => console.error(error.message))
+/** A share of one core, in percent, while it waits. */
+async function costs(ms: number): Promise<number> {
+  const from = { cpu: process.cpuUsage(), at: performance.now() }
+  await pause(ms)
+  const { user, system } = process.cpuUsage(from.cpu)
+  return Math.round((user + system) / 10 / (performance.now() - from.at))
+}
+
+const config = configFor(`http://127.0.0.1:${port}`, () => 'secret-token')
 const services = names.map((service) => ({
   namespace: 'shop',
   service,
   port: 'http',
   pool: service,
 }))
-const config = configFor(`http://127.0.0.1:${port}`, () => 'secret-token')
+let alone: number
+{
+  let given = 0
+  const taker = { set: () => void (given += 1) }
+  await using follower = followService(taker, config, services)
+  while (given === 0 || !follower.synced) await pause(20)
+  cluster.send('go')
+  alone = await costs(MEASURED / 2)
+}
+asked.clear()
+
+const loop = reconcile(lb, { pools: names, owns: () => true, timeout: '1m' })
+loop.on('fault', (error) => console.error(error.message))
 const follower = followService(loop, config, services)
 let sets = 0
 follower.on('problem', (error) => console.error(error.message))
@@ -85,22 +104,20 @@ function noteHolds(): void {
 }
 
 while (sets === 0) await pause(20)
-await loop.settled()
-cluster.send('go')
 const watch = setInterval(noteHolds, 5)
 await pause(WARM_UP)
 collect()
-const from = { cpu: process.cpuUsage(), at: performance.now(), looking, sets }
+const from = { at: performance.now(), looking, sets }
 waits.length = 0
-await pause(MEASURED)
-const { user, system } = process.cpuUsage(from.cpu)
+const share = await costs(MEASURED)
 const passed = performance.now() - from.at
 clearInterval(watch)
 collect()
 const sorted = waits.sort((a, b) => a - b)
 const at = (share: number): number => sorted[Math.floor((sorted.length - 1) * share)] ?? NaN
 console.table({
-  'CPU, % of a core': Math.round((user + system) / 10 / passed),
+  'CPU of followService alone, % of a core': alone,
+  'CPU with reconcile': share,
   'of which the balancer in memory': Math.round(((looking - from.looking) * 100) / passed),
   'sets a second': Math.round(((sets - from.sets) * 1_000) / passed),
   holds: sorted.length,
