@@ -1,4 +1,5 @@
 import { EventEmitter } from 'eventemitter3'
+import { mapEndpoints } from '../endpoints/map-endpoints.js'
 import { TAINTS } from '../endpoints/nodes/node-end.js'
 import { SERVICE_LABEL } from '../endpoints/slices/check-slice.js'
 import type { Clock } from '../provider/clock.js'
@@ -132,7 +133,7 @@ export function followService(
     const words = `${SUBJECT}: loop: is followed already, name all Services in one call: a set is always whole`
     throw new DrainableError('INVALID_OPTIONS', words)
   }
-  followed.add(loop)
+  mapEndpoints([], resolved.map) // checks it
   return new Follower(loop, api, parsed, resolved)
 }
 
@@ -173,7 +174,8 @@ class Follower implements ServiceFollower {
     this.#clock = options.clock
     const { nodeEnd = {}, signal } = options
     const end = { taints: [...TAINTS, ...spotTaints], ...nodeEnd }
-    this.#nodes = new KnownNodes(end)
+    this.#nodes = new KnownNodes(end) // checks it
+    followed.add(loop)
     this.#parts = services.map((service) => new ServicePart(service, options, this.#nodes))
     for (const part of this.#parts) {
       const same = this.#byService.get(part.key)

@@ -266,9 +266,11 @@ describe('a follower', () => {
 
   it('of a signal that has fired asks nothing', async () => {
     await using kube = await cluster()
-    const follower = followService(new Taker(), kube.config, WEB, { signal: AbortSignal.abort() })
+    const taker = new Taker()
+    const follower = followService(taker, kube.config, WEB, { signal: AbortSignal.abort() })
     await follower.close()
     expect(kube.asked).toEqual([])
+    await followService(taker, kube.config, WEB).close()
   })
 
   it('survives words in a watch that are no event', async () => {
@@ -485,11 +487,20 @@ describe('followService()', () => {
     [{}, [], /one Service or more/],
     [{ node: true }, WEB, /unknown option 'node'|node/],
     [{ nodeEnd: { taint: [] } }, WEB, /taint/],
+    [{ map: { strategy: 'kube-prox' } }, WEB, /kube-prox/],
     [{ signal: 1 }, WEB, /signal/],
   ])('refuses %j with %j', (options, services, words) => {
     const config = configFor('http://127.0.0.1:1', () => '')
     const run = () => followService(new Taker(), config, services, options as never)
     expect(run).toThrow(words)
+  })
+
+  it('can be called again for a loop after it was refused', async () => {
+    await using kube = await cluster()
+    const taker = new Taker()
+    const wrong = { nodeEnd: { taint: [] } } as never
+    expect(() => followService(taker, kube.config, WEB, wrong)).toThrow(/taint/)
+    await followService(taker, kube.config, WEB).close()
   })
 
   it('refuses what is no kubeconfig and what is no loop', () => {
