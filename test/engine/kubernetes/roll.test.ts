@@ -9,8 +9,8 @@ import { KubernetesStage } from '../../support/kube-stage/stage.js'
 const haproxy = engines('haproxy', '3.2').at(-1)
 const pairs = engines('kube').flatMap((kube) => (haproxy === undefined ? [] : [{ kube, haproxy }]))
 
-/** How long a pod serves after its deletion, as `preStop: { sleep: { seconds: 1 } }` makes it. */
-const PRE_STOP = 1_000
+/** How long a pod serves after its deletion, as `preStop: { sleep: { seconds: 3 } }` makes it. */
+const PRE_STOP = 3_000
 
 describe.each(pairs)('a rolling update on Kubernetes $kube.version', (pair) => {
   test('of ten pods loses no request', async () => {
