@@ -85,7 +85,7 @@ async function hold(
   { ref, to }: Of<'hold'>,
   found: ServerState,
   ctx: CallContext,
-): Promise<void> {
+): Promise<undefined> {
   const { held, settings, point } = tools
   const isFirst = !held.has(keyOf(ref))
   const blindness = point.unseen.blindness()

@@ -18,7 +18,7 @@ export async function remove(
   { ref }: Of<'remove'>,
   found: ServerState,
   ctx: CallContext,
-): Promise<void> {
+): Promise<undefined> {
   // HAProxy removes a server only from maintenance, and the change to maintenance closes its pooled connections. A
   // member that is in maintenance already is never opened to close them: HAProxy purges them by itself.
   const raised = ownState(found.admin) !== 'maint'
@@ -42,7 +42,7 @@ export async function remove(
 const addSchema = once(() => z.looseObject({ keywords: z.string().exactOptional() }))
 
 /** Adds a server to its backend and opens it; after a refusal, the server is not there. */
-export async function add(tools: Tools, change: Of<'add'>, ctx: CallContext): Promise<void> {
+export async function add(tools: Tools, change: Of<'add'>, ctx: CallContext): Promise<undefined> {
   const { ref, address, port, weight, native } = change
   const { keywords } = addSchema().safeParse(native ?? {}).data ?? {}
   const command = addServer(ref, {

@@ -12,7 +12,7 @@ export function restore(
   { ref, to }: Of<'restore'>,
   found: ServerState,
   ctx: CallContext,
-): Promise<void> {
+): Promise<undefined> {
   return move(tools, ref, found, to, ctx)
 }
 
@@ -23,7 +23,7 @@ async function move(
   from: ServerState,
   to: AdminState,
   ctx: CallContext,
-): Promise<void> {
+): Promise<undefined> {
   const own = ownState(from.admin)
   const line = own === 'maint' ? await leaveMaint(tools, ref, to, from, ctx) : setState(ref, to)
   const reply = await tell(tools, ref, line, ctx)

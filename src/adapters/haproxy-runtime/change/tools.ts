@@ -31,8 +31,7 @@ export interface Tools {
 export type Of<K extends Change['kind']> = ChangeOf<K>
 
 /** What came of it; nothing: it is applied. A refusal is thrown. */
-// eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- as kit's Send
-export type Done = Promise<ChangeOutcome | void>
+export type Done = Promise<ChangeOutcome | undefined>
 
 /**
  * How often, and for how long, to retry: a process that is being replaced refuses, and the next connection reaches
