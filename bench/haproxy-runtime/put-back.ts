@@ -16,7 +16,7 @@ import { spread } from './support/figures.js'
 import type { Witness } from './support/witness.js'
 import { request } from '../../test/support/haproxy-traffic.js'
 
-const RELOADS = 15
+const RELOADS = 50
 
 await using backends = new Child<Backends>('./backends.ts')
 await using witness = new Child<Witness>('./witness.ts')
