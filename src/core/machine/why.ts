@@ -174,7 +174,7 @@ function explainUnread(scope: LoadScope, say: Say): void {
   })
 }
 
-// eslint-disable-next-line complexity -- one reason after the other
+ 
 function explainScope(track: ScopeTrack, state: DrainState, now: number, say: Say): void {
   const scope = track.last
   const where = { scope: scope.scope }

@@ -323,7 +323,7 @@ export function proofTime(
   return Math.ceil(Math.max(proof, minTimeout))
 }
 
-// eslint-disable-next-line complexity -- one option after the other: what the product lacks
+ 
 function fitLadder(
   data: PolicyData,
   capabilities: Capabilities,

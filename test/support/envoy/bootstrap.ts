@@ -58,35 +58,38 @@ export interface EnvoyOptions {
   readonly bootstrap?: Readonly<Record<string, unknown>>
 }
 
+/** Where the proxy gets a part of its configuration from: a control plane over gRPC. */
+function configSource({ reconnect }: EnvoyOptions, delta: boolean): unknown {
+  const retry =
+    reconnect === undefined
+      ? {}
+      : { retry_policy: { retry_back_off: { base_interval: '0.1s', max_interval: reconnect } } }
+  return {
+    api_type: delta ? 'DELTA_GRPC' : 'GRPC',
+    transport_api_version: 'V3',
+    set_node_on_first_message_only: true,
+    grpc_services: [{ envoy_grpc: { cluster_name: 'xds', ...retry } }],
+  }
+}
+
+function local(port: number): unknown {
+  return { socket_address: { address: '127.0.0.1', port_value: port } }
+}
+
+function adminAddress({ adminSocket }: EnvoyOptions, port: number): unknown {
+  return adminSocket === undefined
+    ? local(port)
+    : { pipe: { path: adminSocket.replace('unix:', '') } }
+}
+
 /** The bootstrap of one proxy: listeners `http` and `tcp`, both to cluster `web`. */
 export function bootstrap(
   o: EnvoyOptions,
   ports: { admin: number; http: number; tcp: number },
 ): unknown {
-  const local = (port: number): unknown => ({
-    socket_address: { address: '127.0.0.1', port_value: port },
-  })
   const xds = 'grpc' in o.eds ? o.eds.grpc : o.loads
   const loads = o.loads === xds ? 'xds' : 'loads'
-  const api = (delta: boolean): unknown => ({
-    api_type: delta ? 'DELTA_GRPC' : 'GRPC',
-    transport_api_version: 'V3',
-    set_node_on_first_message_only: true,
-    grpc_services: [
-      {
-        envoy_grpc: {
-          cluster_name: 'xds',
-          ...(o.reconnect === undefined
-            ? {}
-            : {
-                retry_policy: {
-                  retry_back_off: { base_interval: '0.1s', max_interval: o.reconnect },
-                },
-              }),
-        },
-      },
-    ],
-  })
+  const api = (delta: boolean): unknown => configSource(o, delta)
   return {
     ...o.bootstrap,
     node: { id: o.id ?? 'envoy-1', cluster: 'test' },
@@ -94,10 +97,7 @@ export function bootstrap(
       ...(o.allowPaths === undefined
         ? {}
         : { allow_paths: o.allowPaths.map((prefix) => ({ prefix })) }),
-      address:
-        o.adminSocket === undefined
-          ? local(ports.admin)
-          : { pipe: { path: o.adminSocket.replace('unix:', '') } },
+      address: adminAddress(o, ports.admin),
     },
     ...(o.runtime === undefined
       ? {}

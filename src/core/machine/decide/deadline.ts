@@ -50,7 +50,7 @@ function isSilent({ state, input }: Draft): boolean {
   return state.unread !== null || (input.type === 'overdue' && input.silent)
 }
 
-// eslint-disable-next-line complexity -- one outcome a line, the first that fits
+ 
 function outcomeAtDeadline(draft: Draft): readonly [Outcome, DrainableError | null] {
   const { state, policy, input } = draft
   const { hold, unread } = state
