@@ -4,8 +4,8 @@
  * `@kubernetes/client-node` 2.0.1 is not used for calls: its list takes neither a time limit nor a signal, and one that
  * is accepted and never answered ends after 315 s. A watch is a reply without an end, one JSON object a line.
  */
-import { STATUS_CODES, request as requestHttp, type IncomingMessage } from 'node:http'
-import { Agent, request as requestHttps, type RequestOptions } from 'node:https'
+import type { IncomingMessage } from 'node:http'
+import type { Agent, RequestOptions } from 'node:https'
 import { abortable, within } from '../provider/abort.js'
 import { systemClock, type Clock } from '../provider/clock.js'
 import { DrainableError, isDrainableError, type ErrorCode } from '../provider/error.js'
@@ -62,6 +62,10 @@ const KEPT = 20_000
 /** The longest answer that is read, in bytes. A page of 500 Nodes has about ten million. */
 const MOST_BYTES = 128 * 1024 * 1024
 
+/** Loaded with the first call: an import of Node's HTTP reads all its names, one of which loads 20 ms of more. */
+const nodeHttp = () => process.getBuiltinModule('node:http')
+const nodeHttps = () => process.getBuiltinModule('node:https')
+
 export class KubeApi {
   readonly #config: KubeConfigLike
   readonly #clock: Clock
@@ -80,7 +84,7 @@ export class KubeApi {
     }
     this.#config = config
     this.#clock = clock
-    this.#kept = kept ? new Agent({ keepAlive: true, timeout: KEPT }) : undefined
+    this.#kept = kept ? new (nodeHttps().Agent)({ keepAlive: true, timeout: KEPT }) : undefined
   }
 
   /**
@@ -144,7 +148,7 @@ export class KubeApi {
     const options: RequestOptions = { method, headers: { accept }, signal }
     const url = await this.#urlFor(path, query, options, call)
     // An agent of another class leads through a proxy.
-    const isPlain = options.agent === undefined || isExactly(options.agent, Agent)
+    const isPlain = options.agent === undefined || isExactly(options.agent, nodeHttps().Agent)
     if (this.#kept !== undefined && url.protocol === 'https:' && isPlain) options.agent = this.#kept
     const text = body === undefined ? undefined : JSON.stringify(body)
     const headers = {
@@ -158,7 +162,7 @@ export class KubeApi {
   #sendOn(sent: Sent): Promise<IncomingMessage> {
     const { url, options, text, call, signal } = sent
     return new Promise((resolve, reject) => {
-      const send = url.protocol === 'http:' ? requestHttp : requestHttps
+      const send = url.protocol === 'http:' ? nodeHttp().request : nodeHttps().request
       const request = send(url, options, resolve)
       const tooLate = (): void => {
         const words = `${call.what}: no connection within 5 s`
@@ -237,7 +241,7 @@ export function isOk({ status }: KubeReply): boolean {
 export function refused({ what }: KubeCall, { status, object }: KubeReply): DrainableError {
   const { message } = object
   const said = typeof message === 'string' && message !== '' ? `: ${quote(message)}` : ''
-  const words = `${what}: ${status} ${STATUS_CODES[status] ?? 'answered'}${said}`
+  const words = `${what}: ${status} ${nodeHttp().STATUS_CODES[status] ?? 'answered'}${said}`
   const retryable = status === 429 || status >= 500
   return new DrainableError(retryable ? 'UNREACHABLE' : (CODES[status] ?? 'REJECTED'), words, {
     retryable: retryable || status === 409,

@@ -11,9 +11,10 @@ import { buildStandalone, ownPlatform } from '../../scripts/standalone/build.ts'
 const run = promisify(execFile)
 const platform = ownPlatform()
 
-function urlOf({ socket }: HaproxyFake): string {
+function urlOf({ socket, master }: HaproxyFake): string {
+  const query = typeof master === 'string' ? `?master=${master}` : ''
   return typeof socket === 'string'
-    ? `haproxy:${socket}`
+    ? `haproxy:${socket}${query}`
     : `haproxy://${socket.host}:${socket.port}`
 }
 
@@ -49,6 +50,7 @@ describe.skipIf(platform === undefined)('the executable for hosts without Node',
     await using fake = await startFake({
       pools: { web: ['web1', 'web2'] },
       path: join(folder, 'b'),
+      master: true,
     })
     const socket = urlOf(fake)
     const report = join(folder, 'report.html')

@@ -4,8 +4,8 @@ const { startFake } = require('drainable/testing/haproxy-runtime')
 
 async function main() {
   const web1 = { pool: 'web', member: 'web1' }
-  const fake = await startFake({ pools: { web: ['web1', 'web2'] } })
-  const balancer = haproxyRuntime({ socket: fake.socket })
+  const fake = await startFake({ pools: { web: ['web1', 'web2'] }, master: true })
+  const balancer = haproxyRuntime({ socket: fake.socket, master: fake.master })
   try {
     const report = await drain(balancer, web1, { timeout: '20s' })
     if (report.members[0]?.verifiedIdle !== true) throw new Error(JSON.stringify(report))
