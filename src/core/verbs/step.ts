@@ -107,7 +107,8 @@ function parseFrom(from: unknown, subject: string): Ticket | StepStart {
       `${subject}: from: expected a ticket or { target, policy? }, found a target alone: write { target: ... }`,
     )
   }
-  if (!('target' in from) && 'policy' in from && !('v' in from)) {
+  const isStart = 'policy' in from && !('v' in from) && !('members' in from)
+  if (!('target' in from) && isStart) {
     throw new DrainableError(
       'INVALID_OPTIONS',
       `${subject}: from: target is missing: write { target: { pool, member }, policy }`,

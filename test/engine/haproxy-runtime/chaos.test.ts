@@ -58,7 +58,8 @@ ${SERVERS.map((name) => `  server ${name} 127.0.0.1:${port(name)} cookie ${name}
       const clients = Array.from({ length: 12 }, (_, index) => client(index))
       await using lb = haproxyRuntime({
         socket: haproxy.socket,
-        ...(mode === 'master' ? { master: haproxy.master } : {}),
+        // Without a master a process that was replaced can't be read: the operator's word ends the wait for it.
+        ...(mode === 'master' ? { master: haproxy.master } : { oldWorkers: 'accept' as const }),
       })
       for (let count = 0; count < DRAINS; count += 1) {
         const member = SERVERS[count % SERVERS.length]!
@@ -70,7 +71,7 @@ ${SERVERS.map((name) => `  server ${name} 127.0.0.1:${port(name)} cookie ${name}
         if (count % 2 === 0) {
           await new Promise((resolve) => setTimeout(resolve, Math.random() * 1_500))
           await haproxy.reload()
-          isLate = busyAtIdle !== -1
+          isLate = busyAtIdle !== -1 || mode === 'plain'
         }
         // Sticky clients keep the member busy under drain: the test sets maint, and again after a reload.
         const sticky = setInterval(
