@@ -1,7 +1,7 @@
 /** The programs that stand on the other pages of the docs are run, as they stand there, on stand-ins of the balancers. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DrainableProvider } from 'drainable'
+import { drain, type DrainableProvider } from 'drainable'
 import { callContext } from 'drainable/provider'
 import { fakeProvider } from 'drainable/testing'
 import { startFake as startEnvoy } from 'drainable/testing/envoy'
@@ -22,6 +22,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/adapters/your-own.md 1': 'examples/elb, test/contract/elb-example.test.ts',
   'docs/adapters/your-own.md 2': 'examples/elb, test/contract/elb-example.test.ts',
   'docs/adapters/your-own.md 3': 'examples/elb, test/contract/elb-example.test.ts',
+  'docs/change-an-adapter.md 1':
+    'a test of Vitest, which does not run inside this runner; test/unit/haproxy-runtime',
   'docs/testing.md 1': 'node:test, which does not run inside this runner; test/unit/testing',
   'docs/testing.md 5': 'the contract suite, with a balancer of the reader; test/contract',
 }
@@ -42,6 +44,13 @@ describe('the programs on the pages', () => {
     const sent = fake.requests.map(({ line }) => line).join('\n')
     expect(sent).toContain('set server web/web1 state drain')
     expect(fake.adminMask({ pool: 'web', member: 'web1' })).toBe(0)
+  })
+
+  it.concurrent('docs/telemetry.md 1', async () => {
+    await programs.run('docs/telemetry.md 1', {})
+    await using lb = fakeProvider({ pools: { web: ['web1', 'web2'] }, instance: 'told' })
+    await drain(lb, { pool: 'web', member: 'web1' }, { settle: '0s' })
+    expect(programs.said.join('\n')).toMatch(/^told web\/web1: hold applied in \d+ ms$/m)
   })
 
   it.concurrent('docs/adapters/haproxy-dataplane.md 1', async () => {

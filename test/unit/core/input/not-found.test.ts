@@ -11,7 +11,7 @@ async function said(call: Promise<unknown>): Promise<{ code: string; message: st
   )
 }
 
-const missed = (lb: DrainableProvider, target: unknown) => said(select(lb, target as Target))
+const missed = (lb: DrainableProvider, target: unknown) => said(drain(lb, target as Target))
 
 describe('a target that matches nothing', () => {
   test.each<[Target, string]>([
