@@ -63,7 +63,7 @@ const HITS = `new Promise((resolve) => {
   look()
 })`
 
-describe.skipIf(program === undefined)('the search in Chromium', { timeout: 20_000 }, () => {
+describe.skipIf(program === undefined)('the search in Chromium', { timeout: 60_000 }, () => {
   let chromium: Chromium
 
   beforeAll(async () => {

@@ -174,7 +174,6 @@ function explainUnread(scope: LoadScope, say: Say): void {
   })
 }
 
- 
 function explainScope(track: ScopeTrack, state: DrainState, now: number, say: Say): void {
   const scope = track.last
   const where = { scope: scope.scope }

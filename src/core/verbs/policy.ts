@@ -323,7 +323,6 @@ export function proofTime(
   return Math.ceil(Math.max(proof, minTimeout))
 }
 
- 
 function fitLadder(
   data: PolicyData,
   capabilities: Capabilities,

@@ -50,7 +50,6 @@ function isSilent({ state, input }: Draft): boolean {
   return state.unread !== null || (input.type === 'overdue' && input.silent)
 }
 
- 
 function outcomeAtDeadline(draft: Draft): readonly [Outcome, DrainableError | null] {
   const { state, policy, input } = draft
   const { hold, unread } = state

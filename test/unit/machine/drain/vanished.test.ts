@@ -193,6 +193,7 @@ describe('a member with another identity', () => {
       .look({ after: 20 })
     expect(run.outcome).toBe('gone')
     expect(run.error?.message).toContain('another member now')
+    expect(run.error?.message).not.toContain('ready()')
     expect(run.sentSoFar).toEqual(['hold drain'])
   })
 

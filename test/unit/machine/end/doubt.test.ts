@@ -46,8 +46,14 @@ describe('an idle in doubt, because other balancers were idle later', () => {
 })
 
 test('why() tells an unsent change from a refused one', () => {
-  const textOf = (code: 'TICKET_INVALID' | 'REJECTED') =>
-    started().look().refuse(failure(code, true)).why[0]?.text
-  expect(textOf('TICKET_INVALID')).toContain("'hold' was not sent")
-  expect(textOf('REJECTED')).toContain("'hold' was refused by the balancer")
+  const whyOf = (code: 'TICKET_INVALID' | 'REJECTED') =>
+    started().look().refuse(failure(code, true)).why[0]
+  expect(whyOf('TICKET_INVALID')).toMatchObject({
+    text: expect.stringContaining("'hold' was not sent") as string,
+    hint: 'it is not tried again',
+  })
+  expect(whyOf('REJECTED')).toMatchObject({
+    text: expect.stringContaining("'hold' was refused by the balancer") as string,
+    hint: 'it is tried again',
+  })
 })
