@@ -147,8 +147,22 @@ export class Steady {
     this.#awakeUntil = clock.now() + AWAKE
   }
 
-  /** The last look, where it does. Called for each one that is asked for. */
-  reuse(refs: readonly MemberRef[] | 'all', clock: Clock): Snapshot | undefined {
+  /** One look: a new one by `observe`, or the last one where nothing happens. */
+  async look(
+    refs: readonly MemberRef[] | 'all',
+    { clock }: { readonly clock: Clock },
+    observe: () => Promise<Snapshot>,
+  ): Promise<Snapshot> {
+    const known = this.#reuse(refs, clock)
+    if (known !== undefined) return known
+    const at = clock.now()
+    const snapshot = await observe()
+    this.#note(refs, clock, at, snapshot)
+    return snapshot
+  }
+
+  /** The last look, where nothing happens. Called for each one that is asked for. */
+  #reuse(refs: readonly MemberRef[] | 'all', clock: Clock): Snapshot | undefined {
     const now = clock.now()
     const since = now - this.#calledAt
     this.#calledAt = now
@@ -167,7 +181,7 @@ export class Steady {
   }
 
   /** Takes a new look in, asked for at that moment. */
-  note(refs: readonly MemberRef[] | 'all', clock: Clock, at: number, snapshot: Snapshot): void {
+  #note(refs: readonly MemberRef[] | 'all', clock: Clock, at: number, snapshot: Snapshot): void {
     const signature = signatureOf(snapshot)
     const key = keyOf(refs)
     const before = this.#last

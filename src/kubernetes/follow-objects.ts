@@ -1,8 +1,9 @@
 import * as z from 'zod'
+import { clockOption, fn, signalOption } from '../provider/option-schemas.js'
 import { systemClock, type Clock } from '../provider/clock.js'
 import { DrainableError } from '../provider/error.js'
 import { once } from '../provider/once.js'
-import { missingMethods, parseOptions } from '../provider/options.js'
+import { parseOptions } from '../provider/options.js'
 import { KubeApi, type KubeConfigLike, type KubeObject } from './api.js'
 import { Feed } from './feed.js'
 
@@ -32,28 +33,17 @@ export interface ObjectFollower extends AsyncDisposable {
   close(): Promise<void>
 }
 
-const A_FUNCTION = 'expected a function'
-
 const schema = once(() =>
   z.strictObject({
     path: z.string().regex(/^\/api/, "expected a path of the API, such as '/api/v1/nodes'"),
     labelSelector: z.string().exactOptional(),
     fieldSelector: z.string().exactOptional(),
-    changed: z.custom<ObjectsOptions['changed']>(isFunction, A_FUNCTION),
-    problem: z
-      .custom<NonNullable<ObjectsOptions['problem']>>(isFunction, A_FUNCTION)
-      .exactOptional(),
-    signal: z.instanceof(AbortSignal, { error: 'expected an AbortSignal' }).exactOptional(),
-    clock: clockOption(),
+    changed: fn() as unknown as z.ZodType<ObjectsOptions['changed']>,
+    problem: fn().exactOptional() as unknown as z.ZodType<ObjectsOptions['problem']>,
+    signal: signalOption().exactOptional(),
+    clock: clockOption().default(() => systemClock),
   }),
 )
-
-/** A clock of the caller. */
-export function clockOption() {
-  const isClock = (value: unknown): boolean =>
-    missingMethods(value, ['now', 'setTimeout']).length === 0
-  return z.custom<Clock>(isClock, 'expected a clock').default(() => systemClock)
-}
 
 /**
  * Keeps a list of objects whole for as long as it runs, with the limits and the patience of `followService`: for Pods,
@@ -118,8 +108,4 @@ export function followObjects(config: KubeConfigLike, options: ObjectsOptions): 
     close,
     [Symbol.asyncDispose]: close,
   }
-}
-
-function isFunction(value: unknown): boolean {
-  return typeof value === 'function'
 }

@@ -3,11 +3,11 @@ import type { MapOptions } from '../endpoints/map-endpoints.js'
 import type { Decision } from '../endpoints/decision.js'
 import type { EndpointInput } from '../endpoints/endpoint-input.js'
 import type { NodeEnd } from '../endpoints/nodes/node-end.js'
-import type { Clock } from '../provider/clock.js'
+import { clockOption, fn, signalOption } from '../provider/option-schemas.js'
+import { systemClock, type Clock } from '../provider/clock.js'
 import { DrainableError } from '../provider/error.js'
 import { once } from '../provider/once.js'
 import { parseOptions } from '../provider/options.js'
-import { clockOption } from './follow-objects.js'
 
 /** A Service, and the pool that has its endpoints. */
 export interface FollowedService {
@@ -67,22 +67,14 @@ const serviceSchema = once(() =>
   }),
 )
 
-function isFunction(value: unknown): boolean {
-  return typeof value === 'function'
-}
-
 const optionsSchema = once(() => ({
   nodes: z.boolean().default(true),
   nodeEnd: z.custom<NodeEnd>((value) => typeof value === 'object').exactOptional(),
   map: z.custom<MapOptions>((value) => typeof value === 'object').exactOptional(),
-  name: z
-    .custom<NonNullable<FollowOptions['name']>>(isFunction, 'expected a function')
-    .default(() => podName),
-  adjust: z
-    .custom<NonNullable<FollowOptions['adjust']>>(isFunction, 'expected a function')
-    .exactOptional(),
-  clock: clockOption(),
-  signal: z.instanceof(AbortSignal, { error: 'expected an AbortSignal' }).exactOptional(),
+  name: (fn() as unknown as z.ZodType<NonNullable<FollowOptions['name']>>).default(() => podName),
+  adjust: fn().exactOptional() as unknown as z.ZodType<FollowOptions['adjust']>,
+  clock: clockOption().default(() => systemClock),
+  signal: signalOption().exactOptional(),
 }))
 
 /** The checked options with their defaults. */

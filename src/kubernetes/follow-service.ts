@@ -151,7 +151,7 @@ class Follower implements ServiceFollower {
   readonly #problems = new Map<string, DrainableError>()
   readonly #parts: readonly ServicePart[]
   /** The parts of each Service, by `namespace/name`: a Service can be in several pools. */
-  readonly #byService = new Map<string, ServicePart[]>()
+  readonly #byService: ReadonlyMap<string, readonly ServicePart[]>
   readonly #nodes: KnownNodes
   readonly #namespaces: ReadonlyMap<string, NamespaceFeeds>
   readonly #nodeFeed: Feed | undefined
@@ -177,11 +177,7 @@ class Follower implements ServiceFollower {
     this.#nodes = new KnownNodes(end) // checks it
     followed.add(loop)
     this.#parts = services.map((service) => new ServicePart(service, options, this.#nodes))
-    for (const part of this.#parts) {
-      const same = this.#byService.get(part.key)
-      if (same === undefined) this.#byService.set(part.key, [part])
-      else same.push(part)
-    }
+    this.#byService = Map.groupBy(this.#parts, ({ key }) => key)
     const feed = (spec: FeedSpec, listener: FeedListener): Feed =>
       new Feed(api, spec, listener, this.#stop.signal, options.clock)
     const byNamespace = Map.groupBy(services, ({ namespace }) => namespace)

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { leaseSchema, leaseTtlOption } from '../core/lease/lease-option.js'
 import type { Lease } from '../core/lease/lease.js'
-import { fn } from '../core/verbs/call.js'
+import { fn } from '../provider/option-schemas.js'
 import { parsePolicy, policyNames, type Policy, type ResolvedPolicy } from '../core/verbs/policy.js'
 import type { Reading } from '../provider/contract.js'
 import type { Duration } from '../provider/duration.js'

@@ -80,12 +80,7 @@ export class CitrixAdcProvider implements DrainableProvider {
   async observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
     ctx.signal.throwIfAborted()
     if (refs !== 'all' && refs.length === 0) return { readings: [], pools: [] }
-    const known = this.#steady.reuse(refs, ctx.clock)
-    if (known !== undefined) return known
-    const at = ctx.clock.now()
-    const snapshot = await this.#observe(refs, ctx)
-    this.#steady.note(refs, ctx.clock, at, snapshot)
-    return snapshot
+    return this.#steady.look(refs, ctx, () => this.#observe(refs, ctx))
   }
 
   async #observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { Duration } from '../../provider/duration.js'
-import { durationOption } from '../../provider/duration-option.js'
+import { durationOption } from '../../provider/option-schemas.js'
 import { isDrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
 import { parseAdminAddress } from './session/admin-client.js'

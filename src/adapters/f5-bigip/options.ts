@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { loginOptions, refusePlaintext, urlsOption } from '../../kit/options.js'
 import type { Secret, Tls } from '../../provider/contract.js'
 import type { Duration } from '../../provider/duration.js'
-import { durationOption } from '../../provider/duration-option.js'
+import { durationOption } from '../../provider/option-schemas.js'
 import { parseOptions } from '../../provider/options.js'
 
 /** Options of {@link f5Bigip}: how to reach the device, and what to do there beside draining. */

@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { loginOptions, pathOption, refusePlaintext, urlOption } from '../../kit/options.js'
 import type { DrainableProvider, Secret, Tls } from '../../provider/contract.js'
 import type { Duration } from '../../provider/duration.js'
-import { durationOption } from '../../provider/duration-option.js'
+import { durationOption } from '../../provider/option-schemas.js'
 import { parseOptions } from '../../provider/options.js'
 
 /**

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { durationOption } from '../../provider/duration-option.js'
+import { durationOption } from '../../provider/option-schemas.js'
 import { LEASE_TTL } from './leadership.js'
 import type { Lease } from './lease.js'
 import { missingMethods } from '../../provider/options.js'

@@ -39,7 +39,6 @@ export interface ScopeLook {
  * A scope stays until its end is certain; then it is counted as ended and dropped, so that scopes of reloads do not
  * pile up. A scope that is no longer listed is unread, because nothing shows that it has ended.
  */
-
 export function trackScopes(proof: ProofState, look: ScopeLook): TrackedScopes {
   const scopes = new Map(proof.scopes)
   const lost: LostScope[] = []

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { fn } from '../../provider/option-schemas.js'
 import type { MemberRef, PresentReading } from '../../provider/contract.js'
 import { parseDuration, type Duration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
@@ -8,7 +9,7 @@ import type { Lease } from '../lease/lease.js'
 import { leaseSchema, leaseTtlOption } from '../lease/lease-option.js'
 import type { OwnHealthCheck } from '../runner/run-spec.js'
 import type { RollData } from '../tickets/ticket.js'
-import { callShape, fn } from '../verbs/call.js'
+import { callShape } from '../verbs/call.js'
 import {
   parsePolicy,
   policyNames,

@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { DrainableProvider } from '../../provider/contract.js'
 import type { Clock } from '../../provider/clock.js'
+import { clockOption, fn, signalOption } from '../../provider/option-schemas.js'
 import { DrainableError } from '../../provider/error.js'
 import type { DrainEvent } from '../events.js'
 import { once } from '../../provider/once.js'
@@ -18,48 +19,10 @@ export interface Call {
   readonly onEvent?: ((event: DrainEvent) => void) | undefined
 }
 
-/** What was given in place of a function that does work: `act: install()` begins it before anything is drained. */
-export const ITS_CALL =
-  'expected a function, found a promise: pass the function, not its call (`install`, not `install()`)'
-
-/** A schema for a function option. */
-export const fn = once(() =>
-  z.custom<(...args: never[]) => unknown>((value) => typeof value === 'function', {
-    error: ({ input }) => (isPromise(input) ? ITS_CALL : 'expected a function'),
-  }),
-)
-
-const CLOCK = 'expected a clock with now() and setTimeout(), and wall() or none'
-
-/** What is wrong with a clock. `setTimeout` of Node gives no function, and would fail once the work is done. */
-function lackOf(value: unknown): string | undefined {
-  const clock = Object(value) as Clock
-  if (missingMethods(value, ['now', 'setTimeout']).length > 0) return CLOCK
-  if (clock.wall !== undefined && typeof clock.wall !== 'function') return CLOCK
-  const now: unknown = clock.now()
-  if (!Number.isFinite(now)) return 'expected now() to give milliseconds as a finite number'
-  const cancel = clock.setTimeout(() => undefined, 0)
-  if (typeof (cancel as unknown) !== 'function')
-    return 'expected setTimeout() to give a function that cancels it, such as systemClock of drainable/provider does'
-  cancel()
-  return undefined
-}
-
 /** The fields of {@link Call}. */
 export const callShape = once(() => ({
-  signal: z
-    .custom<AbortSignal>((value) => value instanceof AbortSignal, {
-      error: ({ input }) =>
-        input instanceof AbortController
-          ? 'expected an AbortSignal, found its controller: give controller.signal'
-          : 'expected an AbortSignal',
-    })
-    .exactOptional(),
-  clock: z
-    .custom<Clock>((value) => lackOf(value) === undefined, {
-      error: ({ input }) => lackOf(input) ?? CLOCK,
-    })
-    .exactOptional(),
+  signal: signalOption().exactOptional(),
+  clock: clockOption().exactOptional(),
   onEvent: fn().exactOptional() as unknown as z.ZodType<Call['onEvent']>,
 }))
 

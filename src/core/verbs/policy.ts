@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { durationOption, fn } from '../../provider/option-schemas.js'
 import type { Capabilities, MaintEffect } from '../../provider/contract.js'
 import { systemClock, type Clock } from '../../provider/clock.js'
 import { formatDuration, type Duration } from '../../provider/duration.js'
@@ -11,8 +12,7 @@ import { storeSchema } from '../tickets/check-store.js'
 import type { TicketStore } from '../tickets/store.js'
 import type { PolicyData, Ticket } from '../tickets/ticket.js'
 import type { WholeTicket } from '../tickets/writing/writer.js'
-import { callShape, fn, type Call } from './call.js'
-import { durationOption } from '../../provider/duration-option.js'
+import { callShape, type Call } from './call.js'
 import { once } from '../../provider/once.js'
 
 /** The options of a drain. Every field has a safe default. */

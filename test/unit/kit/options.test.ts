@@ -2,7 +2,7 @@ import { Agent } from 'undici'
 import { afterAll, describe, expect, test } from 'vitest'
 import * as z from 'zod'
 import { loginOptions, refusePlaintext, urlsOption } from '../../../src/kit/options.js'
-import { durationOption } from '../../../src/provider/duration-option.js'
+import { durationOption } from '../../../src/provider/option-schemas.js'
 import { parseOptions } from '../../../src/provider/options.js'
 
 const schema = z

@@ -27,16 +27,22 @@ function watcher(pause = 2_000) {
   const steady = new Steady(pause)
   const now = { at: 0 }
   const clock: Clock = { now: () => now.at, setTimeout: () => () => undefined }
-  const look = (snapshot = snapshotOf(), refs: readonly MemberRef[] | 'all' = REFS): boolean => {
-    if (steady.reuse(refs, clock) !== undefined) return false
-    steady.note(refs, clock, now.at, snapshot)
-    return true
+  const look = async (
+    snapshot = snapshotOf(),
+    refs: readonly MemberRef[] | 'all' = REFS,
+  ): Promise<boolean> => {
+    let isAsked = false
+    await steady.look(refs, { clock }, () => {
+      isAsked = true
+      return Promise.resolve(snapshot)
+    })
+    return isAsked
   }
-  const looks = (count: number, of = snapshotOf, step = pause): number[] => {
+  const looks = async (count: number, of = snapshotOf, step = pause): Promise<number[]> => {
     const asked: number[] = []
     for (let i = 0; i < count; i += 1) {
       now.at += step
-      if (look(of())) asked.push(now.at)
+      if (await look(of())) asked.push(now.at)
     }
     return asked
   }
@@ -47,61 +53,61 @@ const widest = (asked: readonly number[]): number =>
   Math.max(...asked.slice(1).map((at, i) => at - asked[i]!))
 
 describe('a look at members that are in service without a change', () => {
-  test.each([1_000, 2_000, 3_000])('every %i ms is taken every 8.5 s at least', (pause) => {
+  test.each([1_000, 2_000, 3_000])('every %i ms is taken every 8.5 s at least', async (pause) => {
     const it = watcher(pause)
-    const asked = it.looks(100)
+    const asked = await it.looks(100)
     expect(asked.length).toBeLessThan(60)
     expect(widest(asked)).toBeLessThanOrEqual(8_500)
     expect(widest(asked)).toBeGreaterThan(5_000)
   })
 
-  test('is left out while only numbers move', () => {
+  test('is left out while only numbers move', async () => {
     let active = 0
     const it = watcher()
-    expect(it.looks(100, () => snapshotOf('ready', (active += 1))).length).toBeLessThan(40)
+    expect((await it.looks(100, () => snapshotOf('ready', (active += 1)))).length).toBeLessThan(40)
   })
 
-  test('is taken for a caller that comes between', () => {
+  test('is taken for a caller that comes between', async () => {
     const it = watcher()
-    it.looks(20)
+    await it.looks(20)
     it.now.at += 700
-    expect(it.look()).toBe(true)
+    expect(await it.look()).toBe(true)
     it.now.at += 1_300
-    expect(it.look()).toBe(true)
-    expect(it.looks(3)).toHaveLength(3)
+    expect(await it.look()).toBe(true)
+    expect(await it.looks(3)).toHaveLength(3)
   })
 
-  test('is taken for other members', () => {
+  test('is taken for other members', async () => {
     const it = watcher()
-    it.looks(20)
+    await it.looks(20)
     it.now.at += 2_000
-    expect(it.look(snapshotOf(), [{ pool: 'web', member: 'web2' }])).toBe(true)
-    expect(it.looks(4)).toHaveLength(4)
+    expect(await it.look(snapshotOf(), [{ pool: 'web', member: 'web2' }])).toBe(true)
+    expect(await it.looks(4)).toHaveLength(4)
   })
 
-  test('is taken for a minute after something was changed', () => {
+  test('is taken for a minute after something was changed', async () => {
     const it = watcher()
-    it.looks(20)
+    await it.looks(20)
     it.steady.wake(it)
-    expect(it.looks(29)).toHaveLength(29)
-    expect(it.looks(30).length).toBeLessThan(15)
+    expect(await it.looks(29)).toHaveLength(29)
+    expect((await it.looks(30)).length).toBeLessThan(15)
   })
 
-  test('of a watcher that is fast by its own wish is taken', () => {
-    expect(watcher(200).looks(50)).toHaveLength(50)
+  test('of a watcher that is fast by its own wish is taken', async () => {
+    expect(await watcher(200).looks(50)).toHaveLength(50)
   })
 })
 
-test.each(['drain', 'maint'] as const)('each look at a member in %s is taken', (own) => {
-  expect(watcher().looks(50, () => snapshotOf(own))).toHaveLength(50)
+test.each(['drain', 'maint'] as const)('each look at a member in %s is taken', async (own) => {
+  expect(await watcher().looks(50, () => snapshotOf(own))).toHaveLength(50)
 })
 
-test('a state that has changed is looked at again at once', () => {
+test('a state that has changed is looked at again at once', async () => {
   const it = watcher()
-  it.looks(20)
+  await it.looks(20)
   let own: AdminState = 'drain'
-  const [first] = it.looks(5, () => snapshotOf(own))
+  const [first] = await it.looks(5, () => snapshotOf(own))
   own = 'ready'
   expect(first).toBeDefined()
-  expect(it.looks(5, () => snapshotOf(own))).toHaveLength(5)
+  expect(await it.looks(5, () => snapshotOf(own))).toHaveLength(5)
 })

@@ -17,7 +17,7 @@
  */
 import * as z from 'zod'
 import type { Duration } from '../../../provider/duration.js'
-import { durationOption } from '../../../provider/duration-option.js'
+import { durationOption } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
 import { initialOption, readInitial, type InitialEndpoints } from '../sources/initial.js'
 import type { ServedEndpoints } from '../sources/rest-endpoints.js'

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { systemClock } from '../../../provider/clock.js'
 import type { Duration } from '../../../provider/duration.js'
-import { durationOption } from '../../../provider/duration-option.js'
+import { durationOption } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
 import type { LoadReportSource } from '../sources/with-loads.js'
 import { LoadBook } from './load-book.js'

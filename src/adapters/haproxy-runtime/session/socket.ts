@@ -7,6 +7,7 @@ import {
   isPlainPort,
   isUnknownIssuer,
   refusedOurs,
+  wantsOurs,
   withAdvice,
 } from '../../../kit/tls-words.js'
 import { Turnstile } from '../../../kit/turnstile.js'
@@ -83,8 +84,7 @@ export function socketError(
 /** Why a handshake can never succeed; undefined for any other failure. */
 function tlsWords(cause: unknown): string | undefined {
   const refused = refusedOurs(cause)
-  if (refused !== undefined)
-    return `it refuses the client certificate, or that there is none ('${refused}'): give one that it trusts as tls.cert and tls.key`
+  if (refused !== undefined) return wantsOurs(refused)
   if (isPlainPort(cause))
     return "the server there does not speak TLS: HAProxy ignores 'ssl' on a 'stats socket', so leave out tls, or put a frontend with 'ssl crt' before the socket"
   return isDistrust(cause) && cause instanceof Error ? cause.message : undefined

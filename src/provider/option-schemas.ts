@@ -1,0 +1,65 @@
+/** Schemas of options that more than one layer takes: functions, signals, clocks, durations. */
+import * as z from 'zod'
+import type { Clock } from './clock.js'
+import { parseDuration, type Duration, type DurationRule } from './duration.js'
+import { once } from './once.js'
+import { isPromise, missingMethods } from './options.js'
+
+/** What was given in place of a function that does work: `act: install()` begins it before anything is drained. */
+export const ITS_CALL =
+  'expected a function, found a promise: pass the function, not its call (`install`, not `install()`)'
+
+/** A schema for a function option. */
+export const fn = once(() =>
+  z.custom<(...args: never[]) => unknown>((value) => typeof value === 'function', {
+    error: ({ input }) => (isPromise(input) ? ITS_CALL : 'expected a function'),
+  }),
+)
+
+const CLOCK = 'expected a clock with now() and setTimeout(), and wall() or none'
+
+/** What is wrong with a clock. `setTimeout` of Node gives no function, and would fail once the work is done. */
+function lackOf(value: unknown): string | undefined {
+  const clock = Object(value) as Clock
+  if (missingMethods(value, ['now', 'setTimeout']).length > 0) return CLOCK
+  if (clock.wall !== undefined && typeof clock.wall !== 'function') return CLOCK
+  const now: unknown = clock.now()
+  if (!Number.isFinite(now)) return 'expected now() to give milliseconds as a finite number'
+  const cancel = clock.setTimeout(() => undefined, 0)
+  if (typeof (cancel as unknown) !== 'function')
+    return 'expected setTimeout() to give a function that cancels it, such as systemClock of drainable/provider does'
+  cancel()
+  return undefined
+}
+
+/** A schema for a signal that ends something. */
+export const signalOption = once(() =>
+  z.custom<AbortSignal>((value) => value instanceof AbortSignal, {
+    error: ({ input }) =>
+      input instanceof AbortController
+        ? 'expected an AbortSignal, found its controller: give controller.signal'
+        : 'expected an AbortSignal',
+  }),
+)
+
+/** A schema for the clock to measure by. */
+export const clockOption = once(() =>
+  z.custom<Clock>((value) => lackOf(value) === undefined, {
+    error: ({ input }) => lackOf(input) ?? CLOCK,
+  }),
+)
+
+/** A schema for a duration option: written as a {@link Duration}, read in milliseconds. */
+export function durationOption(rule: DurationRule = {}): z.ZodType<number, Duration> {
+  return z.custom<Duration>().transform((value, context) => {
+    try {
+      return parseDuration(value, 'it', rule)
+    } catch (error) {
+      context.addIssue({
+        code: 'custom',
+        message: (error as Error).message.replace(/^it is /, 'is '),
+      })
+      return z.NEVER
+    }
+  })
+}
