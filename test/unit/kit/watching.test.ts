@@ -1,0 +1,68 @@
+/** What a watch of an appliance costs where nothing happens, and how soon it tells of a change: the rule is kit/look-cost's. */
+import { watch, type DrainableProvider } from 'drainable'
+import { citrixAdc } from 'drainable/citrix-adc'
+import { f5Bigip } from 'drainable/f5-bigip'
+import { startFake as startCitrix } from 'drainable/testing/citrix-adc'
+import { startFake as startBigip } from 'drainable/testing/f5-bigip'
+import { expect, test } from 'vitest'
+import { ioClock, type IoClock } from '../../support/io-clock.js'
+
+const MEMBERS = Array.from({ length: 50 }, (_, i) => `10.0.0.${i + 1}:80`)
+
+interface Device {
+  readonly pool: string
+  readonly member: string
+  readonly start: typeof startBigip | typeof startCitrix
+  readonly connect: (options: {
+    url: string
+    username: string
+    password: string
+  }) => DrainableProvider
+}
+
+const DEVICES: readonly (readonly [string, Device])[] = [
+  [
+    'BIG-IP',
+    { pool: '/Common/web', member: '/Common/10.0.0.7:80', start: startBigip, connect: f5Bigip },
+  ],
+  ['Citrix ADC', { pool: 'web', member: '10.0.0.7:80', start: startCitrix, connect: citrixAdc }],
+]
+
+const pass = (clock: IoClock, ms: number): Promise<void> =>
+  clock.run(new Promise<void>((resolve) => clock.setTimeout(resolve, ms)))
+
+test.each(DEVICES)(
+  'a watch of 50 members of a %s costs little where nothing happens, and tells soon',
+  async (_, { pool, member, start, connect }) => {
+    using clock = ioClock()
+    const pools = { [pool]: MEMBERS }
+    await using fake = await start({ pools, tls: false, latency: 30, clock: clock.latency })
+    const { url, username, password } = fake
+    await using lb = connect({ url, username, password })
+    const end = new AbortController()
+    const told: number[] = []
+    const view = watch(
+      lb,
+      { pool },
+      {
+        clock,
+        signal: end.signal,
+        onEvent: (event) => {
+          if (event.type === 'phase') told.push(clock.now())
+        },
+      },
+    )
+    await pass(clock, 600_000)
+    const quiet = fake.requests.length
+    expect(quiet).toBeLessThan(270)
+    const changed = clock.now()
+    await fake.setBehind({ pool, member }, 'drain')
+    await pass(clock, 10_000)
+    expect(told[0]! - changed).toBeLessThanOrEqual(10_000)
+    const before = fake.requests.length
+    await pass(clock, 20_000)
+    expect(fake.requests.length - before).toBeGreaterThan(20)
+    end.abort()
+    await clock.run(Promise.resolve(view.done).catch(() => undefined))
+  },
+)
