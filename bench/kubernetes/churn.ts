@@ -10,48 +10,21 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { reconcile } from 'drainable'
-import { callContext } from 'drainable/provider'
 import { followService } from 'drainable/kubernetes'
-import { fakeProvider } from 'drainable/testing'
 import { configFor } from '../../test/support/kube-api/server.ts'
+import { collect, lb, looks, members, names, noteHolds, places } from '../support/many-services.js'
 
-const SERVICES = 500
-const EACH = 20
 const WARM_UP = 10_000
 const MEASURED = 20_000
-
-setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
-
-const names = Array.from({ length: SERVICES }, (_, s) => `svc${s}`)
-const members = (name: string): string[] => Array.from({ length: EACH }, (_, e) => `${name}-${e}`)
-const lb = fakeProvider({ pools: Object.fromEntries(names.map((name) => [name, members(name)])) })
-const first = await lb.observe('all', callContext())
-const byMember = new Map(first.readings.map((one) => [one.ref.member, one]))
-const observe = lb.observe.bind(lb)
-let looking = 0
-// It notes every call, which is not what is measured.
-lb.observe = (refs, ctx) => {
-  ;(lb.requests as unknown[]).length = 0
-  const from = performance.now()
-  const snapshot = observe(refs, ctx)
-  looking += performance.now() - from
-  return snapshot
-}
 
 const cluster = fork(new URL('./support/cluster.ts', import.meta.url), {
   execArgv: ['--import', new URL('../../scripts/source.mjs', import.meta.url).pathname],
 })
 cluster.send(
   names.map((name) => {
-    const all = members(name).flatMap((member) => {
-      const one = byMember.get(member)
-      return one?.present === true ? [one] : []
-    })
-    return { port: all[0]?.port, addresses: all.map(({ address }) => address) }
+    const all = members(name).map((member) => places.get(member))
+    return { port: all[0]?.port, addresses: all.map((one) => one?.address) }
   }),
 )
 const [{ port }] = (await once(cluster, 'message')) as [{ port: number }]
@@ -94,20 +67,11 @@ follower.on('set', () => {
   sets += 1
 })
 
-function noteHolds(): void {
-  for (const [member, at] of asked) {
-    const pool = member.slice(0, member.lastIndexOf('-'))
-    if (lb.state({ pool, member }) === 'ready') continue
-    waits.push(Date.now() - at)
-    asked.delete(member)
-  }
-}
-
 while (sets === 0) await pause(20)
-const watch = setInterval(noteHolds, 5)
+const watch = setInterval(() => noteHolds(asked, waits, Date.now), 5)
 await pause(WARM_UP)
 collect()
-const from = { at: performance.now(), looking, sets }
+const from = { at: performance.now(), took: looks.took, sets }
 waits.length = 0
 const share = await costs(MEASURED)
 const passed = performance.now() - from.at
@@ -118,7 +82,7 @@ const at = (share: number): number => sorted[Math.floor((sorted.length - 1) * sh
 console.table({
   'CPU of followService alone, % of a core': alone,
   'CPU with reconcile': share,
-  'of which the balancer in memory': Math.round(((looking - from.looking) * 100) / passed),
+  'of which the balancer in memory': Math.round(((looks.took - from.took) * 100) / passed),
   'sets a second': Math.round(((sets - from.sets) * 1_000) / passed),
   holds: sorted.length,
   'change to hold, median ms': Math.round(at(0.5)),

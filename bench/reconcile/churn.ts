@@ -9,46 +9,24 @@
  * Ends with status 1 where half of the holds take more than a second, or all of it more than one core.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { reconcile } from 'drainable'
 import { mapEndpoints, mergeSlices, toDesired, type DesiredMember } from 'drainable/endpoints'
-import { callContext } from 'drainable/provider'
-import { fakeProvider } from 'drainable/testing'
+import {
+  collect,
+  EACH,
+  lb,
+  looks,
+  names,
+  noteHolds,
+  places,
+  SERVICES,
+} from '../support/many-services.js'
 
-const SERVICES = 500
-const EACH = 20
 const CHANGES = 100
 /** Each endpoint leaves for that long, then comes back, in milliseconds. */
 const AWAY = 2_000
 const WARM_UP = 10_000
 const MEASURED = 20_000
-
-setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
-
-const names = Array.from({ length: SERVICES }, (_, s) => `svc${s}`)
-const members = (name: string): string[] => Array.from({ length: EACH }, (_, e) => `${name}-${e}`)
-const lb = fakeProvider({ pools: Object.fromEntries(names.map((name) => [name, members(name)])) })
-const first = await lb.observe('all', callContext())
-const places = new Map(
-  first.readings.map((one) => [
-    one.ref.member,
-    one.present ? { address: one.address, port: one.port } : {},
-  ]),
-)
-let looking = 0
-let looks = 0
-const observe = lb.observe.bind(lb)
-// It notes every call, which is not what is measured.
-lb.observe = (refs, ctx) => {
-  ;(lb.requests as unknown[]).length = 0
-  const from = performance.now()
-  const snapshot = observe(refs, ctx)
-  looking += performance.now() - from
-  looks += 1
-  return snapshot
-}
 
 /** The endpoints that are leaving, by Service. */
 const leaving = names.map(() => new Set<number>())
@@ -85,6 +63,7 @@ const loop = reconcile(lb, { pools: names, owns: () => true, timeout: '1m' })
 /** When endpoints were said to leave, by member. */
 const asked = new Map<string, number>()
 const waits: number[] = []
+const now = (): number => performance.now()
 let told = 0
 loop.on('fault', (error) => console.error(error.message))
 loop.on('status', () => {
@@ -102,18 +81,9 @@ function change(s: number, e: number, goes: boolean): void {
   loop.set(desired.flat())
 }
 
-function noteHolds(): void {
-  for (const [member, at] of asked) {
-    const pool = member.slice(0, member.lastIndexOf('-'))
-    if (lb.state({ pool, member }) === 'ready') continue
-    waits.push(performance.now() - at)
-    asked.delete(member)
-  }
-}
-
 let next = 0
 function tick(): void {
-  noteHolds()
+  noteHolds(asked, waits, now)
   // Half of the changes let an endpoint leave, the other half bring back those that left before.
   for (let i = 0; i < CHANGES / 20; i += 1) {
     const n = (next += 1)
@@ -126,10 +96,16 @@ function tick(): void {
 loop.set(desired.flat())
 await loop.settled()
 const timer = setInterval(tick, 100)
-const watch = setInterval(noteHolds, 5)
+const watch = setInterval(() => noteHolds(asked, waits, now), 5)
 await pause(WARM_UP)
 collect()
-const from = { cpu: process.cpuUsage(), at: performance.now(), looking, looks, told }
+const from = {
+  cpu: process.cpuUsage(),
+  at: performance.now(),
+  took: looks.took,
+  looks: looks.count,
+  told,
+}
 waits.length = 0
 let peak = 0
 const heap = setInterval(() => {
@@ -143,11 +119,11 @@ collect()
 const sorted = waits.sort((a, b) => a - b)
 const at = (share: number): number => sorted[Math.floor((sorted.length - 1) * share)] ?? NaN
 const share = (user + system) / 1_000 / passed
-const ofLooks = (looking - from.looking) / passed
+const ofLooks = (looks.took - from.took) / passed
 console.table({
   'CPU, % of a core': Math.round(share * 100),
   'of which the balancer in memory': Math.round(ofLooks * 100),
-  'looks a second': Number((((looks - from.looks) * 1_000) / passed).toPrecision(3)),
+  'looks a second': Number((((looks.count - from.looks) * 1_000) / passed).toPrecision(3)),
   'status events a second': Number((((told - from.told) * 1_000) / passed).toPrecision(3)),
   holds: sorted.length,
   'change to hold, median ms': Math.round(at(0.5)),

@@ -8,6 +8,17 @@ import { until } from '../../support/wait.js'
 
 const POLICY = { timeout: '30s', keepReady: 0 } as const
 
+/** Waits until nobody listens there. */
+const closed = (port: number): Promise<unknown> =>
+  until(
+    () =>
+      ask(port).then(
+        () => false,
+        () => true,
+      ),
+    'closed listeners',
+  )
+
 describe.each(engines('envoy'))('listeners of Envoy $version', ({ path }) => {
   test('once they are closed, no failed check is waited for', async () => {
     await using gateway = await startGateway(path, {
@@ -29,14 +40,7 @@ describe.each(engines('envoy'))('listeners of Envoy $version', ({ path }) => {
     const client = await idleClient(proxy.http)
     await provider.drainListeners()
     const sealed = async () => (await drain(provider, TARGET, POLICY)).members[0]?.sealed
-    await until(
-      () =>
-        ask(proxy.http).then(
-          () => false,
-          () => true,
-        ),
-      'closed listeners',
-    )
+    await closed(proxy.http)
     expect(await sealed()).toBe(false) // the client may come again
     client.destroy()
     await until(async () => (await sealed()) === true, 'a seal')
@@ -46,14 +50,7 @@ describe.each(engines('envoy'))('listeners of Envoy $version', ({ path }) => {
     await using gateway = await startGateway(path, { envoy: { httpFilters: [], drainTime: 1 } })
     const { provider, proxy } = gateway
     await provider.drainListeners()
-    await until(
-      () =>
-        ask(proxy.http).then(
-          () => false,
-          () => true,
-        ),
-      'closed listeners',
-    )
+    await closed(proxy.http)
     expect((await drain(provider, TARGET, POLICY)).outcome).toBe('idle')
   })
 
