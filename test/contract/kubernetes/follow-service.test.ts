@@ -489,6 +489,9 @@ describe('followService()', () => {
     [{ nodeEnd: { taint: [] } }, WEB, /taint/],
     [{ map: { strategy: 'kube-prox' } }, WEB, /kube-prox/],
     [{ signal: 1 }, WEB, /signal/],
+    [{ signal: new AbortController() }, WEB, /give controller\.signal/],
+    [{ name: Promise.resolve() }, WEB, /name: expected a function, found a promise/],
+    [{ clock: { now: Date.now, setTimeout } }, WEB, /a function that cancels it/],
   ])('refuses %j with %j', (options, services, words) => {
     const config = configFor('http://127.0.0.1:1', () => '')
     const run = () => followService(new Taker(), config, services, options as never)
