@@ -51,7 +51,7 @@ describe.each(named)('%s as built', (_, item) => {
 })
 
 describe('a program that is bundled', () => {
-  it('with isDrainableError and toDuration alone has at most 5 kB of the package', async () => {
+  it('of two small helpers has at most 5 kB of the package', async () => {
     expect(await bundledSize(SMALLEST)).toBeLessThan(5_000)
   })
 })

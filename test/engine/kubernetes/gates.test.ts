@@ -57,7 +57,7 @@ describe.each(pairs)('on Kubernetes $kube.version', (pair) => {
     expect(await program.stop()).toBe(0)
   })
 
-  test('a preStop hook ends when its pod is idle, and at once for the last of a set', async () => {
+  test('a preStop hook ends when nothing is left to wait for', async () => {
     await using stage = await KubernetesStage.open(pair, 2)
     const env = { POD_IP: '10.1.0.1', GRACE_SECONDS: '60' }
     const first = stage.startHook(env)

@@ -22,7 +22,7 @@ describe.each(pairs)('on Kubernetes $kube.version', (pair) => {
     expect([...used].sort()).toEqual([...rightsIn(manifest('controller.yaml'))].sort())
   })
 
-  test('without the right to Nodes the controller works, and says what is missing', async () => {
+  test('a controller without the right to Nodes works, and names the rule', async () => {
     await using stage = await KubernetesStage.open(pair, 2)
     const { cluster, plane } = stage
     const path = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/drainable-nodes'

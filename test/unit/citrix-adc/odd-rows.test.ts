@@ -1,11 +1,8 @@
 import { drain } from 'drainable'
-import { citrixAdc } from 'drainable/citrix-adc'
 import type { Change } from 'drainable/provider'
-import { startFake, type CitrixFake } from 'drainable/testing/citrix-adc'
 import { describe, expect, test } from 'vitest'
-import { context } from './rig.js'
+import { context, rig, WEB1, type Rig } from './rig.js'
 
-const WEB1 = { pool: 'web', member: '10.0.0.1:80' }
 const TYPE = 'servicegroup_servicegroupmember_binding'
 
 const row = (more: object): object => ({
@@ -19,27 +16,15 @@ const row = (more: object): object => ({
 const PLAIN = [row({}), row({ ip: '10.0.0.2', servername: '10.0.0.2' })]
 
 /** A group with an odd row beside two plain ones. */
-async function withRow(odd: object) {
-  const fake: CitrixFake = await startFake({
-    tls: false,
-    pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] },
-  })
-  fake.fail({
+async function withRow(odd: object): Promise<Rig> {
+  const at = await rig({ tls: false, tick: 100 }, { freshness: 0 })
+  at.fake.fail({
     match: /config\/servicegroup_servicegroupmember_binding/,
     how: 'status',
     status: 200,
     body: { errorcode: 0, message: 'Done', [TYPE]: [...PLAIN, odd] },
   })
-  const { url, username, password } = fake
-  const adc = citrixAdc({ url, username, password, freshness: 0 })
-  return {
-    fake,
-    adc,
-    async [Symbol.asyncDispose]() {
-      await adc.close()
-      await fake.close()
-    },
-  }
+  return at
 }
 
 describe.each([

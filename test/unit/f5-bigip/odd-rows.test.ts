@@ -72,7 +72,7 @@ test('a template in a partition with a route domain is one by its DNS name', asy
   expect(pools[0]).not.toHaveProperty('unknown')
 })
 
-test('a node that can not be read hides no other one, and none is called absent', async () => {
+test('an unreadable node hides no other, nor makes it absent', async () => {
   await using it = await rig()
   const nodes = [item('10.0.0.1', { address: '10.0.0.1' }), item('site', { address: 'any6%1' })]
   it.fake.fail({

@@ -9,6 +9,22 @@ import { systemClock } from '../../../src/provider/clock.js'
 const failure = (message: string, code?: string): Error =>
   Object.assign(new Error(message), code === undefined ? {} : { code })
 
+/** A client whose only call fails like that. */
+function failing(error: Error) {
+  const dispatcher = new MockAgent()
+  dispatcher.disableNetConnect()
+  dispatcher.get('https://lb.test').intercept({ path: '/' }).replyWithError(error)
+  const client = new HttpClient({ provider: 'test', url: 'https://lb.test', dispatcher })
+  const { signal } = new AbortController()
+  return {
+    call: () => client.call({ method: 'GET', path: '/', clock: systemClock, signal }),
+    async [Symbol.asyncDispose]() {
+      await client.close()
+      await dispatcher.close()
+    },
+  }
+}
+
 /** `retryable`: the same call can succeed later without any change of options or certificates. */
 test.each([
   [failure('connect ECONNREFUSED 10.0.0.1:443', 'ECONNREFUSED'), 'UNREACHABLE', true],
@@ -19,36 +35,18 @@ test.each([
   [failure('certificate has expired', 'CERT_HAS_EXPIRED'), 'UNREACHABLE', false],
   [failure('the server has another fingerprint'), 'UNREACHABLE', false],
 ])('%s', async (error, code, retryable) => {
-  const dispatcher = new MockAgent()
-  dispatcher.disableNetConnect()
-  dispatcher.get('https://lb.test').intercept({ path: '/' }).replyWithError(error)
-  await using client = new HttpClient({ provider: 'test', url: 'https://lb.test', dispatcher })
-  const { signal } = new AbortController()
-  await expect(
-    client.call({ method: 'GET', path: '/', clock: systemClock, signal }),
-  ).rejects.toMatchObject({
-    code,
-    retryable,
-  })
-  await dispatcher.close()
+  await using lb = failing(error)
+  await expect(lb.call()).rejects.toMatchObject({ code, retryable })
 })
 
 test('a certificate of another name is told with what to do', async () => {
   const words = "Hostname/IP does not match certificate's altnames: Host: 10.0.0.1. is not cert's"
-  const dispatcher = new MockAgent()
-  dispatcher.disableNetConnect()
-  const error = failure(words, 'ERR_TLS_CERT_ALTNAME_INVALID')
-  dispatcher.get('https://lb.test').intercept({ path: '/' }).replyWithError(error)
-  await using client = new HttpClient({ provider: 'test', url: 'https://lb.test', dispatcher })
-  const { signal } = new AbortController()
-  await expect(
-    client.call({ method: 'GET', path: '/', clock: systemClock, signal }),
-  ).rejects.toMatchObject({
+  await using lb = failing(failure(words, 'ERR_TLS_CERT_ALTNAME_INVALID'))
+  await expect(lb.call()).rejects.toMatchObject({
     code: 'UNREACHABLE',
     retryable: false,
     message: expect.stringContaining('tls.servername') as string,
   })
-  await dispatcher.close()
 })
 
 /** A server without HTTP, which sends back what it was sent. */
