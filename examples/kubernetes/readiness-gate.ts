@@ -26,11 +26,14 @@ function holds(pod: Pod, type: string): boolean {
   return pod.status?.conditions?.some((one) => one.type === type && one.status === 'True') === true
 }
 
-/** Whether a pod is ready but for this gate. */
-function waits(pod: Pod): boolean {
+/**
+ * Whether a pod is ready, whatever this gate says of it. So it stays in rotation after its gate is passed, too, until
+ * the kubelet calls it ready and its EndpointSlice says so.
+ */
+function isReadyButForGate(pod: Pod): boolean {
   const gates = (pod.spec?.readinessGates ?? []).map(({ conditionType }) => conditionType)
   const isLeaving = Object.hasOwn(pod.metadata ?? {}, 'deletionTimestamp')
-  if (isLeaving || !gates.includes(GATE) || holds(pod, GATE)) return false
+  if (isLeaving || !gates.includes(GATE)) return false
   return gates.every((gate) => gate === GATE || holds(pod, gate)) && holds(pod, 'ContainersReady')
 }
 
@@ -41,7 +44,7 @@ async function run(env: NodeJS.ProcessEnv): Promise<void> {
   config.loadFromDefault()
   const core = config.makeApiClient(CoreV1Api)
   const signal = untilAsked()
-  const waiting = new Map<string, Pod>() // by address
+  const ready = new Map<string, Pod>() // by address: ready but for this gate
 
   await using lb = balancerOf(env)
   const owns = ({ ref }: { ref: { member: string } }) => ref.member.startsWith('pod-')
@@ -55,7 +58,9 @@ async function run(env: NodeJS.ProcessEnv): Promise<void> {
       signal,
       adjust: (endpoints) =>
         endpoints.map((one) =>
-          waiting.has(one.addresses[0] ?? '') ? { ...one, conditions: { ready: true } } : one,
+          ready.has(one.addresses[0] ?? '') && one.conditions?.terminating !== true
+            ? { ...one, conditions: { ready: true } }
+            : one,
         ),
     },
   )
@@ -64,7 +69,8 @@ async function run(env: NodeJS.ProcessEnv): Promise<void> {
   /** Opens the gate of each pod to which the balancer gives work. */
   const open = async (): Promise<void> => {
     await loop.settled({ signal })
-    for (const [address, pod] of waiting) {
+    for (const [address, pod] of ready) {
+      if (holds(pod, GATE)) continue
       const found = await select(lb, { address }, { signal })
       const inRotation = found.some((one) => one.present && one.ref.pool === pool && one.serves)
       if (inRotation) await pass(core, namespace, pod)
@@ -82,9 +88,9 @@ async function run(env: NodeJS.ProcessEnv): Promise<void> {
     labelSelector,
     signal,
     changed: (all) => {
-      waiting.clear()
+      ready.clear()
       for (const pod of all as readonly Pod[])
-        if (waits(pod)) waiting.set(pod.status?.podIP ?? '', pod)
+        if (isReadyButForGate(pod)) ready.set(pod.status?.podIP ?? '', pod)
       follower.refresh()
     },
     problem: (error) => say('problem', { message: error?.message ?? 'pods can be read again' }),

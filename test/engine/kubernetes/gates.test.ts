@@ -23,6 +23,10 @@ describe.each(pairs)('on Kubernetes $kube.version', (pair) => {
     await cluster.setContainersReady('web-2')
     await eventually(async () => expect(await stage.statusOf('web-2')).toBe('no check'))
     await eventually(() => expect(program.last('in rotation')).toMatchObject({ pod: 'web-2' }))
+    // Until the kubelet calls it ready, which may be long after, it stays: another pod's way in shows that it was looked at.
+    await stage.addPod('web-3', 10)
+    await eventually(async () => expect(await stage.statusOf('web-3')).toBe('no check'))
+    expect(await stage.statusOf('web-2')).toBe('no check')
     // What the kubelet does once every gate has passed.
     await cluster.setReady('web-2', true)
     await cluster.seen('web-2', 'TTF')
