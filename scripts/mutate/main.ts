@@ -1,8 +1,8 @@
 /**
- * Changes src/core/machine in one small place after the other, and asks test/unit/machine, and then the histories, whether
+ * Changes src/core/member in one small place after the other, and asks its tests, and then the histories, whether
  * they notice: a rule that can be deleted unnoticed is a rule without a test.
  *
- *     npm run mutate [-- --only decide/open] [--again] [--jobs 2] [--write] [--histories] [--sample 10]
+ *     npm run mutate [-- --only open] [--again] [--jobs 2] [--write] [--histories] [--sample 10]
  *
  * All mutants are in one bundle, each behind a switch; a child process runs the tests that come to it,
  * the one that noticed it the last time first. `--again` runs those only that survived then.
@@ -58,10 +58,10 @@ function openPool(bundled: string, histories: boolean): Pool {
 
 function inWords({ file, line, from, to }: Mutant): string {
   const what = to === '' ? 'left out' : `-> ${to}`
-  return `${relative('src/core/machine', file)}:${line}  ${from.slice(0, 90)}  ${what.slice(0, 90)}`
+  return `${relative('src/core/member', file)}:${line}  ${from.slice(0, 90)}  ${what.slice(0, 90)}`
 }
 
-/** Tests by the public names that hold rules of the machine alone: they are written so that a new core keeps them. */
+/** Tests by the public names that hold rules of a record alone: they are written so that a new core keeps them. */
 const BY_PUBLIC_NAMES = [
   'core/endings/action-signal',
   'core/floor/floor-during-a-look',
@@ -75,10 +75,10 @@ const BY_PUBLIC_NAMES = [
 const startedAt = performance.now()
 const folder = mkdtempSync(join(tmpdir(), 'drainable-mutate-'))
 try {
-  const sources = filesUnder('src/core/machine', '.ts')
-  const folderOfTests = values.histories ? 'test/histories' : 'test/unit/machine'
-  const all = testsIn(folderOfTests)
-  const tests = values.histories ? all : [...all, ...BY_PUBLIC_NAMES]
+  const sources = filesUnder('src/core/member', '.ts')
+  const tests = values.histories
+    ? testsIn('test/histories')
+    : [...testsIn('test/unit/core/member'), ...BY_PUBLIC_NAMES]
   const { path, mutants } = await bundle(root, sources, tests, folder)
   const kept = values.histories ? 'mutants-histories.json' : 'mutants.json'
   const memory = new Memory(join(root, 'node_modules', '.cache', kept))
@@ -102,7 +102,7 @@ try {
   const list = join(import.meta.dirname, 'survivors.json')
   const known = JSON.parse(readFileSync(list, 'utf8')) as readonly Explanation[]
   const ofThese = (one: Mutant): boolean => killers.get(one) === null
-  // What the tests of the machine let through and nobody has explained is asked of the histories: they take longer.
+  // What the tests of the room let through and nobody has explained is asked of the histories: they take longer.
   const open = explainSurvivors(wanted.filter(ofThese), known, () => false).unexplained
   if (!values.histories && open.length > 0) {
     say(`the histories are asked about ${open.length}`)

@@ -4,7 +4,7 @@ import type { Mutant } from './mutants.ts'
 export interface Explanation {
   /** Empty: not said yet. */
   readonly why: string
-  /** Below src/core/machine. */
+  /** Below src/core/member. */
   readonly file: string
   /** The function, and the line of code in it. */
   readonly within: string
@@ -33,7 +33,7 @@ export function keyOf({ file, within, code, from, to }: Omit<Mutant, 'id' | 'lin
 }
 
 function nameOf(file: string): string {
-  return file.replace('src/core/machine/', '')
+  return file.replace('src/core/member/', '')
 }
 
 /**

@@ -92,10 +92,6 @@ export const entries: readonly Entry[] = [
     about: 'what an adapter of your own is built with',
     page: 'docs/adapters/your-own.md',
   }),
-  entry('machine', 'src/machine.ts', [], 134, {
-    about: 'the state machine alone',
-    page: 'src/core/README.md',
-  }),
   entry('testing', 'src/testing/index.ts', [], 117, {
     about: 'fakes, a clock, the contract suite',
     page: 'docs/testing.md',

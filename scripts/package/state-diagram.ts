@@ -1,4 +1,4 @@
-/** The table of transitions in src/core/machine/README.md: a test compares it with the machine and with the picture of docs/idle.md. */
+/** The table of transitions in src/core/member/README.md: a test compares it with the machine and with the picture of docs/idle.md. */
 
 /** One way from a phase to another, for one goal. */
 export interface Move {
@@ -9,7 +9,7 @@ export interface Move {
   readonly label: string
 }
 
-const TABLE = 'src/core/machine/README.md'
+const TABLE = 'src/core/member/README.md'
 const HEAD = ['goal', 'phase', 'what is seen', 'phase then', 'in the diagram']
 
 /** The moves of the table in a page; a cell may list several goals or phases. */

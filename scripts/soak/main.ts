@@ -4,8 +4,6 @@
  *     npm run soak -- model [--runs 100000] [--seed 1] [--trace]
  *     npm run soak -- rolls [--runs 1000] [--seed 1]
  *     npm run soak -- reconcile [--runs 1000] [--seed 1] [--only 'under a lease']
- *     npm run soak -- search [--depth 5] [--only undo]
- *     npm run soak -- pairs [--depth 3] [--seed 1] [--only 17]
  *     npm run soak -- kills [--only group]
  *     npm run soak -- heap [--runs 100000]
  *     npm run soak -- haproxy [--runs 1000] [--seed 1] [--only roll]
@@ -17,9 +15,7 @@
  *
  * `model` plays scenarios (`test/model`) over the public verbs; one seed is one story. It prints progress,
  * the seeds that failed, and what was reached. `rolls` does the same with rolls over two balancers, and
- * `reconcile` with controllers in a random world: one process, two under a lease and two without in turn. `search` visits every state of the machine that can be
- * reached in so many moves, and prints how many that were. `pairs` does so for cases in which every two values of two
- * switches of the policy, the product and the world stand together, also from places deep inside. `kills` ends a process at every point at which it
+ * `reconcile` with controllers in a random world: one process, two under a lease and two without in turn. `kills` ends a process at every point at which it
  * touches the world, and goes on from its ticket. `heap` looks so often, and says by how much the heap has
  * grown. `haproxy` and `envoy` drain servers of every installed version at random, and judge by what its backends know;
  * `haproxy` also reloads fifty times in one drain, pauses HAProxy at every moment of a retry, and rolls over three servers for two minutes with a reload every 5 s.
@@ -42,7 +38,6 @@ import { killAll } from './kills.ts'
 import { soakKube } from './kube.ts'
 import { reconcileAtRandom } from './reconcile.ts'
 import { rollAtRandom } from './rolls.ts'
-import { searchDeep, searchPairs } from './search.ts'
 
 const PROGRESS = 10_000
 const MOST_SHOWN = 200
@@ -53,7 +48,6 @@ const { values, positionals } = parseArgs({
     runs: { type: 'string', default: '100000' },
     seed: { type: 'string', default: '1' },
     trace: { type: 'boolean', default: false },
-    depth: { type: 'string', default: '5' },
     only: { type: 'string', default: '' },
   },
 })
@@ -107,16 +101,9 @@ async function soak(first: number, runs: number, trace: boolean): Promise<void> 
 const [what = 'model'] = positionals
 const runs = Number(values.runs)
 const seed = Number(values.seed)
-const depth = Number(values.depth)
 if (what === 'model' && Number.isInteger(runs) && Number.isInteger(seed))
   await soak(seed, runs, values.trace)
-else if (what === 'search' && Number.isInteger(depth)) {
-  if (!searchDeep(depth, values.only, say)) process.exitCode = 1
-} else if (what === 'pairs' && Number.isInteger(seed)) {
-  const row = values.only === '' ? undefined : Number(values.only)
-  if (!searchPairs({ seed, depth: values.depth === '5' ? 3 : depth, row }, say))
-    process.exitCode = 1
-} else if (what === 'rolls' && Number.isInteger(runs) && Number.isInteger(seed)) {
+else if (what === 'rolls' && Number.isInteger(runs) && Number.isInteger(seed)) {
   if (!(await rollAtRandom({ seed, runs }, say))) process.exitCode = 1
 } else if (what === 'reconcile' && Number.isInteger(runs) && Number.isInteger(seed)) {
   if (!(await reconcileAtRandom(values.only, { seed, runs }, say))) process.exitCode = 1
@@ -140,8 +127,6 @@ else if (what === 'search' && Number.isInteger(depth)) {
   say('usage: npm run soak -- model [--runs 100000] [--seed 1] [--trace]')
   say('       npm run soak -- rolls [--runs 1000] [--seed 1]')
   say("       npm run soak -- reconcile [--runs 1000] [--seed 1] [--only 'under a lease']")
-  say('       npm run soak -- search [--depth 5] [--only <case>]')
-  say('       npm run soak -- pairs [--depth 3] [--seed 1] [--only <row>]')
   say('       npm run soak -- kills [--only <story>]')
   say('       npm run soak -- heap [--runs 100000]')
   say('       npm run soak -- haproxy [--runs 1000] [--seed 1] [--only drains|reloads|pauses|roll]')

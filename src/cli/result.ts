@@ -1,6 +1,6 @@
 import type { DrainPlan } from '../core/plan/assemble.js'
-import type { Orphan } from '../core/verbs/orphans.js'
-import type { ReadyReport } from '../core/verbs/ready.js'
+import type { Orphan } from '../core/calls/orphans.js'
+import type { ReadyReport } from '../core/calls/ready.js'
 import type { Reading } from '../provider/contract.js'
 import type { DrainReport, RollReport } from '../provider/report.js'
 import type { Ended } from './child.js'

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import type { MemberRef } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 import { quote } from '../provider/quote.js'
-import type { Target } from '../core/verbs/target.js'
+import type { Target } from '../core/calls/target.js'
 
 const FORMS =
   "'pool/member', 'pool/' for a whole pool, or an address such as 10.0.0.7 or 10.0.0.7:8080"

@@ -1,8 +1,7 @@
 import type { MemberRef } from '../provider/contract.js'
 import type { Phase, Why } from '../provider/report.js'
-import type { MachinePolicy } from './machine/policy.js'
-import { readScopes, type DrainState } from './machine/state.js'
-import { explain } from './machine/why.js'
+import { readScopes, type Sight } from './member/sight.js'
+import { explain } from './member/said/why.js'
 
 /** The status of a member, for a live view or the status of a custom resource. Plain JSON. */
 export interface MemberStatus {
@@ -22,8 +21,7 @@ export interface MemberStatus {
 
 /** The status of a member by its newest reading. */
 export function statusOf(
-  state: DrainState,
-  policy: MachinePolicy,
+  sight: Sight,
   times: {
     readonly since: string
     readonly deadline: string | null
@@ -31,17 +29,19 @@ export function statusOf(
     readonly wallOffset: number
   },
 ): MemberStatus {
+  const { ref, claim, facts } = sight
   const { since, deadline, now, wallOffset } = times
-  const read = readScopes(state)
-  const whole = state.unread === null && read.length === state.proof.scopes.size && read.length > 0
+  const read = readScopes(sight)
+  const isWhole =
+    facts.unread === null && read.length === claim.proof.scopes.size && read.length > 0
   const sum = (key: 'active' | 'queued'): number => read.reduce((all, each) => all + each[key], 0)
   return {
-    ref: state.ref,
-    phase: state.phase,
+    ref,
+    phase: claim.phase,
     since,
     deadline,
-    active: whole ? sum('active') : null,
-    queued: whole ? sum('queued') : null,
-    why: explain(state, policy, now, wallOffset),
+    active: isWhole ? sum('active') : null,
+    queued: isWhole ? sum('queued') : null,
+    why: explain(sight, now, wallOffset),
   }
 }

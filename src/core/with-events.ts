@@ -1,9 +1,9 @@
 import type { DrainableProvider } from '../provider/contract.js'
 import type { Listeners, TypedEvents } from './emitter.js'
 import type { DrainEvent } from './events.js'
-import { listenersOf } from './runner/balancer/emitters.js'
-import { checkProvider } from './verbs/call.js'
-import { Discovery } from './verbs/discovery.js'
+import { listenersOf } from './balancer/emitters.js'
+import { checkProvider } from './calls/call-options.js'
+import { Discovery } from './calls/discovery.js'
 
 /**
  * The events of every drain and watch on a provider, and of members that other clients drain. Every provider from our

@@ -8,8 +8,8 @@ export interface Clock {
   /** Calls `fn` once after `ms`; the returned function cancels it. */
   setTimeout(fn: () => void, ms: number): () => void
   /**
-   * Epoch milliseconds that advance with `now()`. If a clock has it, the times in a ticket and the time between two
-   * steps of `stepDrain` come from this clock. Default: the machine's wall time and uptime.
+   * Epoch milliseconds that advance with `now()`. If a clock has it, the times in a ticket come from this clock, its deadline
+   * too. Default: the machine's wall time.
    */
   wall?(): number
 }
@@ -19,8 +19,10 @@ export function wallOf(clock: Clock): number {
   return clock.wall?.() ?? Date.now()
 }
 
+const SYSTEM = Symbol.for('drainable.system-clock.1')
+
 /** The real clock: `performance.now()` and the process's timers. */
-export const systemClock: Clock = {
+export const systemClock: Clock = oneInProcess(() => ({
   now: () => performance.now(),
   setTimeout: (fn, ms) => {
     // Node waits a millisecond at least.
@@ -31,6 +33,12 @@ export const systemClock: Clock = {
     const timer = setTimeout(fn, ms)
     return () => clearTimeout(timer)
   },
+}))
+
+/** Copies of this module share it, so that they count time by one clock. */
+function oneInProcess(make: () => Clock): Clock {
+  const holder = globalThis as unknown as Record<symbol, Clock | undefined>
+  return (holder[SYSTEM] ??= make())
 }
 
 /** Resolves after `ms` on that clock; rejects with `signal.reason` at once when the signal fires. */

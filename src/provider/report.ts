@@ -135,6 +135,12 @@ export type WhyCode =
    * held.
    */
   | 'ticket'
+  /**
+   * Another drain of this process still holds the member that was undone.
+   *
+   * It opens with the last of them: restore or release that drain.
+   */
+  | 'held'
 
 /** One reason why a member is not idle, with a step that can help. */
 export interface Why {

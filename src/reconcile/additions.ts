@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import type { SeenLook } from '../core/runner/look/look.js'
+import type { SeenLook } from '../core/balancer/look/look.js'
 import type { LeaseTerm } from '../core/lease/permit.js'
 import { askedFirst, askStore, FIRST_ANSWER, StoreCalls } from '../core/tickets/calls.js'
 import { parseStored, type TicketStore } from '../core/tickets/store.js'

@@ -1,11 +1,11 @@
-import type { Run } from '../core/runner/run.js'
-import type { ResolvedPolicy } from '../core/verbs/policy.js'
-import { openDrain } from '../core/verbs/drain.js'
-import { resumedRun } from '../core/verbs/drain-run.js'
-import { DrainHandle, EventHub } from '../core/runner/handle.js'
+import type { Run } from '../core/calls/run/run.js'
+import type { ResolvedPolicy } from '../core/calls/policy.js'
+import { openDrain } from '../core/calls/drain.js'
+import { resumedRun } from '../core/calls/drain-run.js'
+import { DrainHandle, EventHub } from '../core/calls/handle.js'
 import { startTelemetry } from '../core/telemetry.js'
 import { statusOf, type MemberStatus } from '../core/status.js'
-import type { SeenLook } from '../core/runner/look/look.js'
+import type { SeenLook } from '../core/balancer/look/look.js'
 import type { Ticket } from '../core/tickets/ticket.js'
 import { wallOf } from '../provider/clock.js'
 import type { DrainableProvider, MemberRef, PresentReading, Reading } from '../provider/contract.js'
@@ -140,23 +140,25 @@ export class MemberDrain {
 
   /** Whether the member is still held up by its run; a drain that was overruled is not. */
   get isHeld(): boolean {
-    const state = this.#run.parts?.members.all[0]
-    return state === undefined ? this.state === 'running' : state.ending.holding
+    const sight = this.#run.sights[0]
+    return sight === undefined ? this.state === 'running' : sight.claim.ending.holding
   }
 
   /** Why its hold could not be put back, where the balancer refused that for good; undefined otherwise. */
   get refusal(): DrainableError | undefined {
-    const { hold, ending } = this.#run.parts?.members.all[0] ?? {}
-    if (hold?.refusal == null || ending?.holding !== false || hold.overruled) return undefined
-    const { change, error } = hold.refusal
-    const isPutBack = change.kind === 'hold' && change.to === hold.confirmed
-    return isPutBack && !error.retryable ? error : undefined
+    const sight = this.#run.sights[0]
+    const refusal = sight?.ledger.refusal ?? null
+    if (sight === undefined || refusal === null) return undefined
+    const { claim } = sight
+    const { change, error } = refusal
+    if (claim.ending.holding || claim.overruled) return undefined
+    return change.kind === 'hold' && claim.held && !error.retryable ? error : undefined
   }
 
   /** Nothing says yet that its hold is in place. What was, and is put back, takes no place of another. */
   get isToBegin(): boolean {
-    const hold = this.#run.parts?.members.all[0]?.hold
-    return this.state === 'running' && !this.restoring && (hold?.confirmed ?? 'none') === 'none'
+    const isInPlace = this.#run.sights[0]?.claim.held === true
+    return this.state === 'running' && !this.restoring && !isInPlace
   }
 
   get deadline(): number | null {
@@ -171,7 +173,7 @@ export class MemberDrain {
 
   /** Its run may not look any more: a ticket that could not be written is written again at the loop's looks. */
   saveAgain(): void {
-    this.#run.parts?.sender.saveAgain()
+    this.#run.saveAgain()
   }
 
   /** Another drain goes on with its ticket. */
@@ -191,13 +193,12 @@ export class MemberDrain {
 
   /** As it is now; undefined while it is not known yet. */
   status(): MemberStatus | undefined {
-    const { members } = this.#run.parts ?? {}
-    const state = members?.all[0]
-    if (members === undefined || state === undefined) return undefined
+    const sight = this.#run.sights[0]
+    if (sight === undefined) return undefined
     const now = this.#clock.now()
     const wallOffset = wallOf(this.#clock) - now
     const { since } = this
-    return statusOf(state, members.policy, { since, deadline: this.#deadline, now, wallOffset })
+    return statusOf(sight, { since, deadline: this.#deadline, now, wallOffset })
   }
 }
 

@@ -2,8 +2,9 @@ import * as z from 'zod'
 import { leaseSchema, leaseTtlOption } from '../core/lease/lease-option.js'
 import type { Lease } from '../core/lease/lease.js'
 import { fn } from '../provider/option-schemas.js'
-import { parsePolicy, policyNames, type Policy, type ResolvedPolicy } from '../core/verbs/policy.js'
+import { parsePolicy, policyNames, type Policy, type ResolvedPolicy } from '../core/calls/policy.js'
 import type { Reading } from '../provider/contract.js'
+import { checkLists } from '../core/tickets/saved.js'
 import type { Duration } from '../provider/duration.js'
 import { DrainableError } from '../provider/error.js'
 import { parseOptions } from '../provider/options.js'
@@ -88,7 +89,7 @@ const anyOptions = once(() => z.looseObject({}))
 /**
  * Checks options.
  *
- * @throws `INVALID_OPTIONS` naming every wrong field
+ * @throws `INVALID_OPTIONS` naming every wrong field, `UNSUPPORTED` for a store that can't list its tickets
  */
 export function parseReconcile(given: ReconcileOptions, subject: string): ResolvedReconcile {
   const all = Object.entries(parseOptions(anyOptions(), given, subject, names()))
@@ -101,6 +102,7 @@ export function parseReconcile(given: ReconcileOptions, subject: string): Resolv
     Object.fromEntries(all.filter(([name]) => ownNames().includes(name) === mine)),
   )
   const policy = parsePolicy(rest ?? {}, subject, names())
+  if (policy.tickets !== undefined) checkLists(policy.tickets, subject)
   const { pools, ...parsed } = parseOptions(ownSchema(), own, subject, names())
   return { ...parsed, pools: [...new Set(pools)], policy, keepReady: given.keepReady }
 }

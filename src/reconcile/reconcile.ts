@@ -5,7 +5,7 @@ import { tagError, tagReading, tagRef, tagWhy } from '../core/combined/tag.js'
 import type { DesiredMember } from '../provider/desired.js'
 import { guarded } from '../core/emitter.js'
 import { Leadership, Term } from '../core/lease/leadership.js'
-import { callShape, checkProvider, type Call } from '../core/verbs/call.js'
+import { callShape, checkProvider, type Call } from '../core/calls/call-options.js'
 import type { TicketStore } from '../core/tickets/store.js'
 import { checkDesiredList } from '../endpoints/plan/check-plan.js'
 import { abortable, settledWithin } from '../provider/abort.js'
@@ -84,7 +84,7 @@ const TERM_END = 2_000
  * only if it drained it itself: a member that an operator holds stays held. With `tickets`, it remembers this after a
  * crash.
  *
- * @throws `INVALID_OPTIONS` at once; everything else is an event, or ends {@link Reconciler.done}
+ * @throws `INVALID_OPTIONS`, or `UNSUPPORTED` for a store that can't list its tickets, at once; everything else is an event, or ends {@link Reconciler.done}
  *
  * @example
  * ```ts

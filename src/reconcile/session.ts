@@ -1,9 +1,9 @@
 import type { DesiredMember, HeldBack } from '../provider/desired.js'
+import { balancerOf } from '../core/balancer/balancer.js'
 import type { Term } from '../core/lease/leadership.js'
-import { tellLedgers } from '../core/runner/balancer/ledgers.js'
-import type { Look, SeenLook } from '../core/runner/look/look.js'
-import { readingsOf } from '../core/runner/look/readings.js'
-import { schedulerOf, type Scheduler, type Subscription } from '../core/runner/look/scheduler.js'
+import type { Look, SeenLook } from '../core/balancer/look/look.js'
+import { readingsOf } from '../core/balancer/look/readings.js'
+import { schedulerOf, type Scheduler, type Subscription } from '../core/balancer/look/scheduler.js'
 import { askedFirst } from '../core/tickets/calls.js'
 import type { TicketStore } from '../core/tickets/store.js'
 import type { Ticket } from '../core/tickets/ticket.js'
@@ -238,7 +238,7 @@ export class Session {
     this.#retryAt = -Infinity
     this.#lastCost = look.took
     const { provider, options } = this.#spec
-    tellLedgers(provider, look, options.policy.clock)
+    balancerOf(provider, options.policy.clock).tell(provider, look)
     try {
       this.#plan(look, work)
     } catch (thrown) {

@@ -1,5 +1,5 @@
 import type { PlannedChange } from '../provider/desired.js'
-import type { ResolvedPolicy } from '../core/verbs/policy.js'
+import type { ResolvedPolicy } from '../core/calls/policy.js'
 import type { Wish } from '../endpoints/plan/wish.js'
 import { wallOf } from '../provider/clock.js'
 import type { Capabilities } from '../provider/contract.js'

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Scheduler } from '../core/runner/look/scheduler.js'
-import type { ResolvedPolicy } from '../core/verbs/policy.js'
+import type { Scheduler } from '../core/balancer/look/scheduler.js'
+import type { ResolvedPolicy } from '../core/calls/policy.js'
 import { wallOf } from '../provider/clock.js'
 import type { Change, ChangeResult, DrainableProvider, MemberRef } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'

@@ -1,4 +1,4 @@
-import type { SeenLook } from '../core/runner/look/look.js'
+import type { SeenLook } from '../core/balancer/look/look.js'
 import type { Wanted } from './wanted.js'
 
 /** When something of ours ended, by member: a look from before that does not show it. */

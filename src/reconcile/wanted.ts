@@ -1,5 +1,5 @@
 import type { PlannedChange } from '../provider/desired.js'
-import type { SeenLook } from '../core/runner/look/look.js'
+import type { SeenLook } from '../core/balancer/look/look.js'
 import type { Wish } from '../endpoints/plan/wish.js'
 import type { PresentReading } from '../provider/contract.js'
 

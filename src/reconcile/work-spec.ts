@@ -1,6 +1,6 @@
-import type { Scheduler } from '../core/runner/look/scheduler.js'
+import type { Scheduler } from '../core/balancer/look/scheduler.js'
 import type { TicketStore } from '../core/tickets/store.js'
-import type { ResolvedPolicy } from '../core/verbs/policy.js'
+import type { ResolvedPolicy } from '../core/calls/policy.js'
 import type { Capabilities, DrainableProvider } from '../provider/contract.js'
 import type { DrainableError } from '../provider/error.js'
 import type { Additions } from './additions.js'

@@ -310,6 +310,7 @@ describe.concurrent('the programs users would write', { timeout: 180_000 }, () =
           get: async (k) => kept.get(k),
           set: async (k, v) => void kept.set(k, v),
           delete: async (k) => kept.delete(k),
+          keys: async () => [...kept.keys()],
         },
         patchStatus: ({ drainingMembers: [one] }) => {
           if (one === undefined || stop.signal.aborted) return

@@ -17,9 +17,12 @@ type Checked = Frozen<z.infer<ReturnType<typeof ticketSchema>>>
 type Optional<T extends Checked | Ticket> = [
   keyof T,
   keyof T['parts'][number],
-  keyof T['members'][number]['changes'][number],
-  keyof T['members'][number]['state']['hold']['late'][number],
-  keyof T['members'][number]['state']['proof']['scopes'][number]['last'],
+  keyof T['members'][number],
+  keyof T['members'][number]['ref'],
+  keyof T['members'][number]['late'][number],
+  keyof Extract<T['members'][number]['late'][number], { readonly kind: 'hold' }>,
+  keyof Extract<T['members'][number]['late'][number], { readonly kind: 'restore' }>,
+  keyof T['members'][number]['lost'][number],
 ]
 
 test('a ticket is what its schema checks, field by field', () => {

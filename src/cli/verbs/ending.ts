@@ -1,5 +1,5 @@
 import { partsOf } from '../../core/combined/parts.js'
-import type { Target } from '../../core/verbs/target.js'
+import type { Target } from '../../core/calls/target.js'
 import type { Reading } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { exitOfError } from '../exit-code.js'
@@ -53,7 +53,7 @@ export async function checkExpected(
   expected: string | undefined,
 ): Promise<void> {
   if (expected === undefined) return
-  const { select } = await import('../../core/verbs/watch.js')
+  const { select } = await import('../../core/calls/watch.js')
   const wanted = toCount(expected)
   const found: readonly Reading[] = await select(provider, target, { signal })
   if (found.length === wanted) return

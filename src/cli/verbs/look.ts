@@ -45,7 +45,7 @@ export async function statusVerb(
   const balancer = balancerOf(session)
   try {
     // Not by way of the whole package: a status is asked for often, and begins in half the time.
-    const { select } = await import('../../core/verbs/watch.js')
+    const { select } = await import('../../core/calls/watch.js')
     const target = targets.length === 0 ? 'all' : targetOf(session, targets)
     if (target !== 'all') await checkExpected(session, target, expect)
     const members = await select(session.provider, target, { signal: session.signal })
@@ -66,7 +66,7 @@ export async function watchVerb(
   const balancer = balancerOf(session)
   let report: DrainReport | undefined
   try {
-    const { watch } = await import('../../core/verbs/watch.js')
+    const { watch } = await import('../../core/calls/watch.js')
     const enough = new AbortController()
     const limit = AbortSignal.any([signal, enough.signal])
     // Nobody reads on: there is nobody to watch for.

@@ -1,4 +1,4 @@
-import type { Policy } from '../../core/verbs/policy.js'
+import type { Policy } from '../../core/calls/policy.js'
 import type { Duration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
 import { quote } from '../../provider/quote.js'

@@ -1,18 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import { Waits } from '../../provider/abort.js'
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
+import { sightsOf } from './sights-of.js'
+import { mayOwe } from '../tickets/owed.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
 import type { DrainEvent } from '../events.js'
-import { CALL_LIMIT } from '../runner/look/call.js'
+import { CALL_LIMIT } from '../balancer/look/call.js'
 import { askedFirst, type Asked } from '../tickets/calls.js'
 import { keptTicket } from '../tickets/read-tickets.js'
 import { belongsTo, refuseRoll, type Ticket } from '../tickets/ticket.js'
-import { deadlineOf, newDrainRun, resumedRun } from '../verbs/drain-run.js'
-import type { ResolvedPolicy } from '../verbs/policy.js'
-import { newKeeper } from '../verbs/spec.js'
-import { parseTarget, type Target } from '../verbs/target.js'
+import { deadlineOf, newDrainRun, resumedRun } from '../calls/drain-run.js'
+import type { ResolvedPolicy } from '../calls/policy.js'
+import { newKeeper } from '../calls/spec.js'
+import { parseTarget, type Target } from '../calls/target.js'
 import { checkKeys, divide, type Divided } from './divide.js'
 import type { Parts } from './parts.js'
 import { CombinedRun } from './run.js'
@@ -64,8 +66,9 @@ export function drainCombined(
       const resolved = partPolicy(policy, id, shared, key, part)
       return newDrainRun(part, parseTarget(of, subject), resolved, subject, hooks.emit, hooks)
     },
-    seed: (key, { keeper, states }) => {
-      if (keeper !== undefined) shared?.seed(key, keeper.ticket(states))
+    seed: (key, prepared) => {
+      if (prepared.keeper !== undefined)
+        shared?.seed(key, prepared.keeper.ticket(sightsOf(prepared)))
     },
     without: (key) => shared?.without(key),
     join: (tickets) =>
@@ -127,8 +130,10 @@ export function resumeCombined(
       const fresh = { ...resolved, data }
       return newDrainRun(part, parseTarget(of, subject), fresh, subject, hooks.emit, hooks)
     },
-    seed: (key, { keeper, states }) => {
-      if (keeper !== undefined && unread.has(key)) shared.seed(key, keeper.ticket(states))
+    seed: (key, prepared) => {
+      const { keeper } = prepared
+      if (keeper !== undefined && unread.has(key))
+        shared.seed(key, keeper.ticket(sightsOf(prepared)))
     },
     without: (key) => shared.without(key),
     join: (tickets) => (tickets.size === 0 ? ticket : shared.join(tickets)),
@@ -172,7 +177,7 @@ export async function checkEarlier(
   const old = await keptTicket(store, id, asked)
   if (old === undefined) return
   const left = old.members.find(
-    ({ ref, changes }) => changes.length > 0 && !divided.has(ref.balancer ?? ''),
+    (member) => mayOwe(member) && !divided.has(member.ref.balancer ?? ''),
   )
   if (!belongsTo(old, provider)) {
     throw new DrainableError(

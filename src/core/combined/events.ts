@@ -1,6 +1,6 @@
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DRAIN_EVENTS, type DrainEvent } from '../events.js'
-import { listenersOf } from '../runner/balancer/emitters.js'
+import { listenersOf } from '../balancer/emitters.js'
 import { withEvents, type ProviderEvents } from '../with-events.js'
 import type { Parts } from './parts.js'
 import { tagEvent } from './tag.js'

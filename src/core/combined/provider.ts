@@ -14,7 +14,7 @@ import type {
 import { DrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
 import { quote } from '../../provider/quote.js'
-import { checkProvider } from '../verbs/call.js'
+import { checkProvider } from '../calls/call-options.js'
 import type { ProviderEvents } from '../with-events.js'
 import { withPartEvents } from './events.js'
 import { partsOf, withParts, type Parts } from './parts.js'

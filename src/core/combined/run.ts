@@ -4,14 +4,14 @@ import { DrainableError, isDrainableError } from '../../provider/error.js'
 import type { DrainReport, Why } from '../../provider/report.js'
 import { isUnreachable, toDrainableError } from '../../provider/thrown.js'
 import type { DrainEvent } from '../events.js'
-import { emitOn } from '../runner/balancer/emitters.js'
-import { Company } from '../runner/company.js'
-import type { HandleBody } from '../runner/handle.js'
-import { unread, withTicket, worst } from '../runner/report.js'
-import type { Run } from '../runner/run.js'
-import type { PartHooks, Prepared, RunContext, RunSpec } from '../runner/run-spec.js'
+import { emitOn } from '../balancer/emitters.js'
+import { Company } from '../calls/run/company.js'
+import type { HandleBody } from '../calls/handle.js'
+import { unread, withTicket, worst } from '../member/said/report.js'
+import type { Run } from '../calls/run/run.js'
+import type { PartHooks, Prepared, RunContext, RunSpec } from '../calls/run/run-spec.js'
 import type { Ticket } from '../tickets/ticket.js'
-import type { Target } from '../verbs/target.js'
+import type { Target } from '../calls/target.js'
 import { isLeftOut, whyUnread, type Divided, type FindOptions } from './divide.js'
 import { Muster } from './muster.js'
 import type { Parts } from './parts.js'
@@ -239,8 +239,8 @@ export class CombinedRun implements HandleBody {
     await muster?.arrive(key)
     if (clock.now() === before) return prepared
     // The others took their time: what was seen then is too old to be changed by.
-    const { policy, states, keeper } = prepared
-    return { policy, states, keeper }
+    const { claims, keeper, last } = prepared
+    return { claims, keeper, ...(last === undefined ? {} : { last }) }
   }
 
   /** One has refused: none begins. */

@@ -7,7 +7,7 @@ import type { Asked } from '../tickets/calls.js'
 import { keptTicket } from '../tickets/read-tickets.js'
 import { TicketWriter, type TicketTargets, type WholeTicket } from '../tickets/writing/writer.js'
 import type { Ticket } from '../tickets/ticket.js'
-import type { Target } from '../verbs/target.js'
+import type { Target } from '../calls/target.js'
 import type { Parts } from './parts.js'
 import { bareRef, tagRef } from './tag.js'
 
@@ -31,16 +31,13 @@ export function joinTickets(
   waiting: ReadonlyMap<string, Target>,
   { all }: Parts,
 ): Ticket {
-  const [first, ...more] = tickets.values()
+  const [first] = tickets.values()
   if (first === undefined)
     throw new DrainableError('TICKET_INVALID', 'the ticket names no balancer')
-  // The newest: time that one of them has not seen pass counts for none.
-  const saved = more.reduce((a, { saved: b }) => (b.wall > a.wall ? b : a), first.saved)
   const keys = [...all.keys()].filter((key) => tickets.has(key) || waiting.has(key))
   return {
     ...first,
     ...head,
-    saved,
     parts: keys.map((key) => {
       const { name = '', instance = '' } = all.get(key) ?? {}
       const target = tickets.has(key) ? undefined : waiting.get(key)

@@ -6,7 +6,7 @@ import type { CallContext } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { quote } from '../../provider/quote.js'
 import { wordsOf } from '../../provider/thrown.js'
-import { bounded } from '../runner/look/call.js'
+import { bounded } from '../balancer/look/call.js'
 import type { Lease, LeaseAnswer, LeaseGrant } from './lease.js'
 import type { LeaseTerm } from './permit.js'
 

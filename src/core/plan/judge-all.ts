@@ -8,8 +8,8 @@ import { tagError, tagRef } from '../combined/tag.js'
 import { SharedTicket } from '../combined/ticket.js'
 import { askedFirst } from '../tickets/calls.js'
 import type { WholeTicket } from '../tickets/writing/writer.js'
-import type { ResolvedPolicy } from '../verbs/policy.js'
-import { parseTarget, type Target } from '../verbs/target.js'
+import type { ResolvedPolicy } from '../calls/policy.js'
+import { parseTarget, type Target } from '../calls/target.js'
 import { judge, tagJudged, type Judged, type Question } from './judge.js'
 
 /** What is known about a target on the balancers it concerns. */

@@ -3,23 +3,20 @@ import type { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { toDrainableError } from '../../provider/thrown.js'
 import { tagError, tagReading } from '../combined/tag.js'
-import type { MachinePolicy } from '../machine/policy.js'
-import { comingOn, othersOn } from '../runner/balancer/balancer.js'
-import { Floor } from '../runner/balancer/floor.js'
-import { CALL_LIMIT } from '../runner/look/call.js'
-import type { SeenLook } from '../runner/look/look.js'
-import { readingsOf } from '../runner/look/readings.js'
-import { schedulerOf } from '../runner/look/scheduler.js'
-import { firstLook } from '../verbs/first-look.js'
+import type { MachinePolicy } from '../member/policy.js'
+import { balancerOf } from '../balancer/balancer.js'
+import { CALL_LIMIT } from '../balancer/look/call.js'
+import { schedulerOf } from '../balancer/look/scheduler.js'
+import { firstLook } from '../calls/first-look.js'
 import {
   checkTimeout,
   lacksOf,
   proofTime,
   toMachinePolicy,
   type ResolvedPolicy,
-} from '../verbs/policy.js'
-import { changeTimeOf, inheritTicket, maintOf, seeCompanions } from '../verbs/prepare-drain.js'
-import type { ResolvedTarget } from '../verbs/target.js'
+} from '../calls/policy.js'
+import { changeTimeOf, inheritTicket, maintOf, seeCompanions } from '../calls/prepare-drain.js'
+import type { ResolvedTarget } from '../calls/target.js'
 
 /** The judgement of the members of one balancer. */
 export interface Judged {
@@ -79,15 +76,15 @@ export async function judge(
   await attempt(() => checkTimeout(data, capabilities, subject, changes))
   await attempt(() => toMachinePolicy(data, capabilities, maint, subject))
   const peek = { scheduler, provider, signal, limit }
+  const balancer = balancerOf(provider, scheduler.clock)
   await attempt(() => inheritTicket(peek, resolved, readings))
   const present = readings.filter((reading) => reading.present)
   const short = new Map<string, DrainableError>()
   for (const group of Map.groupBy(present, ({ ref }) => groupOf(ref)).values()) {
-    const others = (): ReturnType<typeof othersOn> => othersOn(provider)
-    const coming = (): ReturnType<typeof comingOn> => comingOn(provider)
-    const floor = new Floor({ others, coming }, new Map(), data.keepReady)
-    const seen = await seeCompanions({ ...peek, floor }, look, group)
-    askAll(floor, seen, group, short)
+    const refs = group.map(({ ref }) => ref)
+    const seen = await seeCompanions({ ...peek, balancer }, look, refs)
+    for (const { ref, error } of balancer.shortOf(refs, seen, data.keepReady))
+      short.set(refKey(ref), error)
   }
   return {
     readings: present,
@@ -103,20 +100,6 @@ export async function judge(
 
 function hintsOf({ ref, hints = [] }: PresentReading): readonly string[] {
   return hints.map((hint) => `${formatRef(ref)}: ${hint}`)
-}
-
-function askAll(
-  floor: Floor,
-  look: SeenLook,
-  group: readonly PresentReading[],
-  short: Map<string, DrainableError>,
-): void {
-  const newest = readingsOf(look.snapshot)
-  for (const { ref } of group) {
-    const reading = newest.get(refKey(ref))
-    const denied = reading === undefined ? undefined : floor.ask(reading, look)
-    if (denied !== undefined) short.set(refKey(ref), denied.error)
-  }
 }
 
 /** The judgement with the balancer's key, as seen behind a combined provider. */

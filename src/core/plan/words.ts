@@ -1,7 +1,7 @@
 import type { PresentReading } from '../../provider/contract.js'
 import { formatDuration } from '../../provider/duration.js'
 import type { DrainableError } from '../../provider/error.js'
-import { maintEffect } from '../machine/policy.js'
+import { maintEffect } from '../member/policy.js'
 import type { PolicyData } from '../tickets/ticket.js'
 import type { Judged } from './judge.js'
 import type { Verdicts } from './judge-all.js'

@@ -1,7 +1,7 @@
-import type { DrainHandle } from '../runner/handle.js'
+import type { DrainHandle } from '../calls/handle.js'
 import type { PolicyData, Ticket } from '../tickets/ticket.js'
-import type { ResolvedPolicy } from '../verbs/policy.js'
-import { openResumed } from '../verbs/resume.js'
+import type { ResolvedPolicy } from '../calls/policy.js'
+import { openResumed } from '../calls/resume.js'
 import type { ServerState } from './ledger.js'
 import type { RollContext } from './roll-context.js'
 

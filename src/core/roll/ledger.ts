@@ -4,10 +4,12 @@ import type { MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { Why } from '../../provider/report.js'
 import { LATER_ANSWER } from '../tickets/calls.js'
-import { stampOf } from '../tickets/host.js'
 import type { TicketHead } from '../tickets/writing/keeper.js'
 import type { RollData, RolledServer, Ticket } from '../tickets/ticket.js'
 import { TicketWriter, type TicketTargets, type WholeTicket } from '../tickets/writing/writer.js'
+
+/** How much of a roll's id is in those of its servers: an id has 200 characters at most. */
+const ID_LENGTH = 190
 
 /** One server of a roll, as the roll knows it now. */
 export interface ServerState {
@@ -27,7 +29,6 @@ export class RollLedger {
   readonly servers: readonly ServerState[]
   readonly head: TicketHead
   readonly #writer: TicketWriter
-  readonly #clock: Clock
 
   constructor(
     head: TicketHead,
@@ -43,7 +44,6 @@ export class RollLedger {
     this.servers = servers
     this.head = head
     this.#writer = new TicketWriter(head.id, targets, clock, head.lease, waits)
-    this.#clock = clock
   }
 
   /** See {@link TicketWriter.why}. */
@@ -56,10 +56,14 @@ export class RollLedger {
     return {
       v: 1,
       ...this.head,
-      saved: stampOf(this.#clock),
       members: [],
       roll: { v: 1, plan: this.plan, servers: this.servers.map(toRolled) },
     }
+  }
+
+  /** The id of a server's own ticket: one call lives per id, and several servers are out at once. */
+  idOf(server: ServerState): string {
+    return `${this.head.id.slice(0, ID_LENGTH)}:${this.servers.indexOf(server)}`
   }
 
   /** Writes the ticket; rejects where the store or `onTicket` failed, or did not answer. */

@@ -1,32 +1,28 @@
 import type { MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
+import { mayOwe } from '../tickets/owed.js'
 import type { Ticket, TicketMember } from '../tickets/ticket.js'
 import type { RollLedger, ServerState } from './ledger.js'
 
 /** Whether it was open when its drain began. */
-export function wasReady({ wasAdmin }: TicketMember): boolean {
-  return wasAdmin === 'ready'
-}
-
-/** Whether a change of ours has been, or may have been, carried out. */
-export function changed({ changes }: TicketMember): boolean {
-  return changes.some(({ state }) => state !== 'unchanged')
+export function wasReady({ found }: TicketMember): boolean {
+  return found?.own === 'ready'
 }
 
 /** Whether something of ours may be left on what a drain was about. */
 export function holdsAnything({ members }: Ticket): boolean {
-  return members.some(changed)
+  return members.some(mayOwe)
 }
 
 /** The members that a roll has left drained: open when it began, and not opened again. */
 export function leftDrained({ drain }: ServerState): readonly MemberRef[] {
   if (drain === null) return []
-  return drain.members.filter((member) => changed(member)).map(({ ref }) => ref)
+  return drain.members.filter(mayOwe).map(({ ref }) => ref)
 }
 
 /** Whether a server is out by the roll: one of its members served before, and may not since. */
 export function isOut({ drain }: ServerState): boolean {
-  return drain !== null && drain.members.some((member) => wasReady(member) && changed(member))
+  return drain !== null && drain.members.some((member) => wasReady(member) && mayOwe(member))
 }
 
 /** Failed servers have taken every place: `maxUnavailable` is a promise about what is left to serve. */

@@ -1,15 +1,11 @@
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
+import { homeOf } from '../balancer/home.js'
 import { partsOf } from '../combined/parts.js'
 
-/** What is under way in this process, and by which roll: ESM and CJS copies of this module meet here. */
-const LIVE = Symbol.for('drainable.rolls.1')
-
-function live(): Map<string, string> {
-  const shared = globalThis as unknown as Record<symbol, Map<string, string> | undefined>
-  return (shared[LIVE] ??= new Map<string, string>())
-}
+/** What is under way in this process, and by which roll. */
+const live = (): Map<string, string> => homeOf('rolls', () => new Map<string, string>())
 
 /** A roll that is under way in this process. */
 export interface LiveRoll {

@@ -9,14 +9,14 @@ import { quote } from '../../provider/quote.js'
 import type { DrainReport, Outcome, Why } from '../../provider/report.js'
 import { toDrainableError, wordsOf } from '../../provider/thrown.js'
 import { partsOf } from '../combined/parts.js'
-import type { DrainHandle } from '../runner/handle.js'
-import { toError } from '../runner/report.js'
+import type { DrainHandle } from '../calls/handle.js'
+import { toError } from '../member/said/report.js'
 import { notKept } from '../tickets/calls.js'
 import type { Ticket } from '../tickets/ticket.js'
-import { openAny } from '../verbs/drain.js'
-import type { ResolvedPolicy } from '../verbs/policy.js'
-import { openResumed } from '../verbs/resume.js'
-import { parseTarget } from '../verbs/target.js'
+import { openAny } from '../calls/drain.js'
+import type { ResolvedPolicy } from '../calls/policy.js'
+import { openResumed } from '../calls/resume.js'
+import { parseTarget } from '../calls/target.js'
 import type { ServerEvent } from './events.js'
 import type { KeptOut } from './kept-out.js'
 import { holdsAnything } from './left.js'
@@ -157,6 +157,7 @@ export class OneServer {
       onEvent: emit,
       tickets: undefined,
       onTicket: undefined,
+      id: ledger.idOf(server),
       whole: ledger.part((ticket, limit) => this.#keep(ticket, limit)),
     }
     const { drain } = server

@@ -6,10 +6,11 @@ import type { Why } from '../../provider/report.js'
 import { isUnreachable } from '../../provider/thrown.js'
 import type { DrainEvent } from '../events.js'
 import type { TicketMember } from '../tickets/ticket.js'
-import { readyUnder } from '../verbs/ready.js'
-import { restoreUnder } from '../verbs/restore.js'
-import { select } from '../verbs/watch.js'
-import { changed, wasReady } from './left.js'
+import { readyUnder } from '../calls/ready.js'
+import { restoreUnder } from '../calls/restore.js'
+import { select } from '../calls/watch.js'
+import { mayOwe } from '../tickets/owed.js'
+import { wasReady } from './left.js'
 import type { ServerState } from './ledger.js'
 import type { RollContext } from './roll-context.js'
 
@@ -78,10 +79,8 @@ export class Opening {
     const { provider, policy, signal } = this.#context
     const { clock } = policy
     const known = new Map(
-      members.flatMap(({ ref, identity, outcome, state }) =>
-        identity === null || outcome === 'gone' || state.vanished !== null
-          ? []
-          : [[refKey(ref), identity] as const],
+      members.flatMap(({ ref, found, outcome }) =>
+        found === null || outcome === 'gone' ? [] : [[refKey(ref), found.identity] as const],
       ),
     )
     if (known.size === 0) return
@@ -120,7 +119,7 @@ export class Opening {
   async #backAsFound(members: readonly TicketMember[]): Promise<void> {
     const { provider, policy, signal } = this.#context
     const { drain } = this.#server
-    if (drain === null || !members.some(changed)) return
+    if (drain === null || !members.some(mayOwe)) return
     const own = { ...policy, data: drain.policy, tickets: undefined, onTicket: undefined, signal }
     const report = await restoreUnder(provider, { ...drain, members }, own)
     const error = report.members.find((member) => member.error !== undefined)?.error

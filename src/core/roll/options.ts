@@ -7,16 +7,16 @@ import { parseOptions } from '../../provider/options.js'
 import type { DrainReport } from '../../provider/report.js'
 import type { Lease } from '../lease/lease.js'
 import { leaseSchema, leaseTtlOption } from '../lease/lease-option.js'
-import type { OwnHealthCheck } from '../runner/run-spec.js'
+import type { OwnHealthCheck } from '../calls/run/run-spec.js'
 import type { RollData } from '../tickets/ticket.js'
-import { callShape } from '../verbs/call.js'
+import { callShape } from '../calls/call-options.js'
 import {
   parsePolicy,
   policyNames,
   ticketShape,
   type Policy,
   type ResolvedPolicy,
-} from '../verbs/policy.js'
+} from '../calls/policy.js'
 import type { RollEvent } from './events.js'
 import { once } from '../../provider/once.js'
 

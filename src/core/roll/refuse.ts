@@ -6,8 +6,8 @@ import { partsOf } from '../combined/parts.js'
 import type { Asked } from '../tickets/calls.js'
 import { keptTicket } from '../tickets/read-tickets.js'
 import type { RollData } from '../tickets/ticket.js'
-import type { ResolvedPolicy } from '../verbs/policy.js'
-import { parseTarget, type Target } from '../verbs/target.js'
+import type { ResolvedPolicy } from '../calls/policy.js'
+import { parseTarget, type Target } from '../calls/target.js'
 import { splitTarget, type RollTarget, type Server } from './servers.js'
 
 /** Checks a target part by part; what it hits is seen later. */

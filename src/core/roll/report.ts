@@ -2,8 +2,9 @@ import type { MemberRef } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
 import type { MemberReport, RollReport, ServerReport } from '../../provider/report.js'
 import type { DrainableError } from '../../provider/error.js'
-import { unread } from '../runner/report.js'
+import { unread } from '../member/said/report.js'
 import { mayOwe } from '../tickets/owed.js'
+import type { TicketMember } from '../tickets/ticket.js'
 import type { ServerState } from './ledger.js'
 import { leftDrained } from './left.js'
 import type { OneServer } from './one-server.js'
@@ -81,8 +82,13 @@ function reportMembers(
   return refs.map((ref) => ({
     ...unread(ref, state === 'done' ? 'idle' : 'aborted', 0),
     phase: state === 'done' ? 'active' : 'draining',
-    wasAdmin: kept.get(refKey(ref))?.wasAdmin ?? 'ready',
+    wasAdmin: foundAs(kept.get(refKey(ref))),
     held: held(ref),
     ...failure,
   }))
+}
+
+function foundAs(member: TicketMember | undefined): MemberReport['wasAdmin'] {
+  const own = member?.found?.own ?? 'ready'
+  return own === 'unknown' ? 'ready' : own
 }

@@ -1,8 +1,8 @@
 import type { DrainableProvider } from '../../provider/contract.js'
-import type { ResolvedPolicy } from '../verbs/policy.js'
+import type { ResolvedPolicy } from '../calls/policy.js'
 import type { RollEvent } from './events.js'
 import type { RollLedger } from './ledger.js'
-import type { OwnHealthCheck } from '../runner/run-spec.js'
+import type { OwnHealthCheck } from '../calls/run/run-spec.js'
 import type { RollOptions } from './options.js'
 
 /** What one server of a roll needs of the roll. */

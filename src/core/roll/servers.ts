@@ -11,8 +11,8 @@ import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
 import { wordsOf } from '../../provider/thrown.js'
-import type { Target } from '../verbs/target.js'
-import { select } from '../verbs/watch.js'
+import type { Target } from '../calls/target.js'
+import { select } from '../calls/watch.js'
 import type { RollSettings } from './options.js'
 
 /** The target of a roll: a target of a drain, or several of them. */

@@ -4,7 +4,7 @@ import type { DrainableProvider, MemberRef, PresentReading } from '../../provide
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, poolKey } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
-import { select } from '../verbs/watch.js'
+import { select } from '../calls/watch.js'
 import type { ServerState } from './ledger.js'
 
 /** The address and the members of a server. */

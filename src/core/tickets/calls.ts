@@ -53,6 +53,11 @@ interface KeyvLike {
   iterator?(namespace?: string): AsyncIterable<unknown>
 }
 
+/** Whether a store lists what it holds. */
+export function canList(store: TicketStore): boolean {
+  return typeof store.keys === 'function' || typeof (store as KeyvLike).iterator === 'function'
+}
+
 /**
  * The calls of a caller's store. Each has its limit; when a signal fires, the present one is given up and no other one
  * begins. A change that was given up may still be carried out: see {@link TicketLine.change}.
@@ -83,7 +88,7 @@ export class StoreCalls {
     const store = this.#store
     if (typeof store.keys === 'function') return { keys: this.#each(() => store.keys?.() ?? []) }
     const keyv = store as KeyvLike
-    if (typeof keyv.iterator !== 'function') return undefined
+    if (!canList(store)) return undefined
     return { entries: this.#each(() => keyv.iterator?.(keyv.namespace) ?? []) }
   }
 

@@ -1,9 +1,5 @@
-import { within } from '../../provider/abort.js'
-import { isDamaged, storeBound, type Asked, type StoreCalls } from './calls.js'
+import { isDamaged, type StoreCalls } from './calls.js'
 import { isTicketId, parseStored } from './store.js'
-
-/** How long a store may take to show a ticket in its own list, in milliseconds: the drain waits for it. */
-const SHOW_LIMIT = 1_000
 
 /**
  * Ids that a store lists by itself, some of them perhaps of other things; `undefined` where it lists nothing. Keyv 5 has no
@@ -31,29 +27,6 @@ async function* fromEntries(
     const id = typeof key === 'string' ? idIn(key, value) : undefined
     if (id !== undefined && isTicketId(id)) yield id
   }
-}
-
-/**
- * Whether a ticket that was just written is in the store's own list. It need not be: an iterator of
- * Keyv 6 yields nothing where its adapter has none, `@keyv/redis` without a namespace leaves out keys with
- * `::`, and of unstorage's drivers vercel-runtime-cache lists nothing, cloudflare-r2 the first thousand.
- */
-export async function shows(calls: StoreCalls, id: string, { clock }: Asked): Promise<boolean> {
-  const listed = listing(calls)
-  if (listed === undefined) return false
-  const look = async (signal: AbortSignal): Promise<boolean> => {
-    for await (const shown of listed) {
-      if (shown === id) return true
-      if (signal.aborted) return false
-    }
-    return false
-  }
-  return within(storeBound({ clock, limit: SHOW_LIMIT }), look).catch(() => false)
-}
-
-/** Whether a ticket is stored under that id. One that can't be read counts: its member may be drained. */
-export async function holdsTicket(calls: Pick<StoreCalls, 'get'>, id: string): Promise<boolean> {
-  return (await ticketAt(calls, id)) === id
 }
 
 /**

@@ -1,37 +1,22 @@
 import { isDeepStrictEqual } from 'node:util'
 import { DrainableError } from '../../provider/error.js'
 import { quote } from '../../provider/quote.js'
-import { askStore, StoreCalls, type Asked } from './calls.js'
+import { askStore, canList, StoreCalls, type Asked } from './calls.js'
 import type { Ticket } from './ticket.js'
-import { listing, readTicket, shows, ticketAt } from './listing.js'
+import { listing, readTicket, ticketAt } from './listing.js'
 import { isTicketId, parseStored, type TicketStore } from './store.js'
-import { IndexWriter, TicketIndex } from './ticket-index.js'
 
-/** What this process has written to a store. */
-interface Writer {
-  readonly listed: IndexWriter
-  /** Ids that the store has shown in its own list, so they need no other. */
-  readonly shown: Set<string>
-}
+/** The ids that this process has written to each store. */
+const written = new WeakMap<TicketStore, Set<string>>()
 
-const writers = new WeakMap<TicketStore, Writer>()
-
-function writerOf(store: TicketStore): Writer {
-  let writer = writers.get(store)
-  if (writer === undefined) {
-    writer = { listed: new IndexWriter(), shown: new Set() }
-    writers.set(store, writer)
-  }
-  return writer
-}
-
-function indexOf(calls: StoreCalls, listed: IndexWriter): TicketIndex {
-  return new TicketIndex(calls, undefined, undefined, listed)
+function writtenTo(store: TicketStore): Set<string> {
+  const ids = written.get(store) ?? new Set<string>()
+  written.set(store, ids)
+  return ids
 }
 
 /**
- * Writes a ticket and reads it back: some stores report a failed write by nothing at all. When it
- * resolves, {@link listTickets} finds the ticket.
+ * Writes a ticket and reads it back: some stores report a failed write by nothing at all.
  *
  * @throws what the store threw, or `TICKET_INVALID` where it did not answer or keep what it was given
  */
@@ -43,10 +28,9 @@ export async function saveTicket(store: TicketStore, ticket: Ticket, asked: Aske
       `'${id}' can't be a ticket's id: expected 1 to 200 letters, digits or _ . : @ -`,
     )
   }
-  const { listed, shown } = writerOf(store)
+  const known = writtenTo(store)
   await askStore(store, asked, async (calls) => {
-    const known = shown.has(id) || listed.ids.has(id)
-    if (!known) await refuseOther(calls, id)
+    if (!known.has(id)) await refuseOther(calls, id)
     if (ticket.lease !== undefined) await refuseOutdated(calls, id, ticket.lease)
     const plain: unknown = JSON.parse(JSON.stringify(ticket))
     await calls.set(id, plain)
@@ -56,8 +40,7 @@ export async function saveTicket(store: TicketStore, ticket: Ticket, asked: Aske
         `the ticket store did not keep ticket '${id}', check that it can write`,
       )
     }
-    if (!known && (await shows(calls, id, asked))) shown.add(id)
-    if (!shown.has(id)) await indexOf(calls, listed).add(id)
+    known.add(id)
   })
 }
 
@@ -87,15 +70,10 @@ export async function dropTicket(
   lease?: Ticket['lease'],
 ): Promise<void> {
   if (!isTicketId(id)) return // it was never saved, and may be a key of our own
-  const { listed, shown } = writerOf(store)
   await askStore(store, asked, async (calls) => {
     if (lease !== undefined && (await laterHolder(calls, id, lease)) !== undefined) return
     await calls.delete(id)
-    shown.delete(id)
-    // an id without a ticket is not listed, so it may stay in the index
-    await indexOf(calls, listed)
-      .remove(id)
-      .catch(() => undefined)
+    writtenTo(store).delete(id)
   })
 }
 
@@ -141,7 +119,7 @@ export interface StoredTicket {
  * All tickets in the store, sorted by id. One that can't be read is among them; other things are not. The limit is for each
  * call: a store may hold any number of tickets.
  *
- * @throws what the store threw, or `TICKET_INVALID` where it did not answer
+ * @throws what the store threw, `TICKET_INVALID` where it did not answer, `UNSUPPORTED` where it lists nothing
  */
 export async function storedTickets(
   store: TicketStore,
@@ -160,11 +138,28 @@ export async function storedTickets(
   return found.sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-/** Ids that the store lists, and those that we list for it. */
+/** Ids that the store lists. */
 async function idsOf(calls: StoreCalls): Promise<Set<string>> {
-  const ids = await new TicketIndex(calls).ids()
-  for await (const id of listing(calls) ?? []) ids.add(id)
+  const listed = listing(calls)
+  if (listed === undefined) throw listsNothing()
+  const ids = new Set<string>()
+  for await (const id of listed) ids.add(id)
   return ids
+}
+
+function listsNothing(subject?: string): DrainableError {
+  const words =
+    'the ticket store lists nothing: give it keys(), as Keyv, unstorage and fileTickets() have'
+  return new DrainableError('UNSUPPORTED', subject === undefined ? words : `${subject}: ${words}`)
+}
+
+/**
+ * Checks that a store can list its tickets.
+ *
+ * @throws `UNSUPPORTED`
+ */
+export function checkLists(store: TicketStore, subject: string): void {
+  if (!canList(store)) throw listsNothing(subject)
 }
 
 /** Ids of all tickets in the store, sorted; see {@link storedTickets}. */

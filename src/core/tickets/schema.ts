@@ -1,6 +1,5 @@
 import * as z from 'zod'
 import type { ErrorCode } from '../../provider/error.js'
-import { epoch, moment } from './moments.js'
 import { once } from '../../provider/once.js'
 
 const text = once(() => z.string())
@@ -72,19 +71,6 @@ export const outcomeSchema = once(() =>
   ]),
 )
 
-/** One change of one member. */
-const changeSchema = once(() =>
-  z.strictObject({
-    kind: z.enum(['hold', 'restore', 'terminate', 'remove']),
-    /** The state it leads to; of a hold or a restore. */
-    to: admin().exactOptional(),
-    /** `unchanged`: it was so before us, so an undo leaves it alone. `intended`: not known yet. */
-    state: z.enum(['intended', 'applied', 'unchanged']),
-    /** ISO 8601. */
-    at: z.iso.datetime(),
-  }),
-)
-
 const identity = once(() => text().exactOptional())
 const sentSchema = once(() =>
   z.discriminatedUnion('kind', [
@@ -141,157 +127,60 @@ const errorSchema = once(() =>
   }),
 )
 
-const scopeSchema = once(() =>
-  z.strictObject({
-    scope: text(),
-    incarnation: text(),
-    state: z.enum(['read', 'unread', 'ended']),
-    sampledAt: moment(),
-    active: count(),
-    oldest: ms().exactOptional(),
-    queued: count(),
-    mayHide: z.boolean().exactOptional(),
-    pooled: z.number().exactOptional(),
-    arrivals: count().exactOptional(),
-    countersFrom: text().exactOptional(),
-    inForce: z.boolean().exactOptional(),
-    admin: z.enum(['ready', 'drain', 'maint', 'unknown']).exactOptional(),
-    open: z.boolean().exactOptional(),
-    lived: z.number().exactOptional(),
-    released: z.boolean().exactOptional(),
-    note: z.string().exactOptional(),
-    old: z.boolean().exactOptional(),
-  }),
-)
-
-const trackSchema = once(() =>
-  z.strictObject({
-    last: scopeSchema(),
-    read: scopeSchema().nullable(),
-    quietFrom: moment(),
-    livedFrom: z.number().nullable(),
-    stalled: ms(),
-    zeros: z.strictObject({ first: scopeSchema(), last: scopeSchema() }).nullable(),
-    arrivalsAtEffect: count().nullable(),
-    steadySince: moment(),
-  }),
-)
-
-const proofSchema = once(() =>
-  z.strictObject({
-    arrivals: z.enum(['unchanged', 'unknown']),
-    quietSince: z.iso.datetime(),
-    samples: z.array(z.strictObject({ at: z.iso.datetime(), scopes: z.array(scopeSchema()) })),
-    text: z.string(),
-  }),
-)
-
 /** Names with a value: no name can be mistaken for a property of objects. */
-const marks = once(() =>
-  z.array(
-    z.strictObject({
-      scope: text(),
-      incarnation: text(),
-      arrivals: count().nullable(),
-      countersFrom: text().exactOptional(),
-    }),
-  ),
-)
 const incarnations = once(() => z.array(z.tuple([text(), text()])))
+const states = once(() => z.array(z.enum(['drain', 'maint', 'ready'])))
+const level = once(() => z.enum(['none', 'drain', 'maint']))
 
-/** The form of {@link frozenSchema}: counted up when it changes. */
-export const STATE_FORM = 4
-
-/** The machine's state between two processes; moments in epoch milliseconds. */
-export const frozenSchema = once(() =>
-  z.strictObject({
-    /** Of this form: another one is refused, never guessed at. */
-    v: z.literal(STATE_FORM),
-    phase: z.enum(['active', 'draining', 'idle', 'removed']),
-    startedAt: moment(),
-    hold: z.strictObject({
-      wish: z.enum(['none', 'drain', 'maint']),
-      confirmed: z.enum(['none', 'drain', 'maint']),
-      /** Announced, or sent and not answered: it may be carried out. */
-      intended: sentSchema().nullable(),
-      late: z.array(
-        z.strictObject({
-          change: sentSchema(),
-          lostAt: moment(),
-          until: moment().nullable(),
-          lackedAt: moment().nullable(),
-          before: admin().exactOptional(),
-          shared: z.boolean().exactOptional(),
-          refused: z.boolean().exactOptional(),
-        }),
-      ),
-      confirmedAt: moment(),
-      notBefore: moment(),
-      losses: count(),
-      refusals: count(),
-      incarnations: incarnations().nullable(),
-      overrules: count(),
-      overruled: z.boolean(),
-      escalated: z.boolean(),
-      floor: z.enum(['unasked', 'granted', 'kept']),
-      yieldAt: moment().nullable(),
-      atMinimum: z.boolean(),
-      /** What was refused last: one that is not retryable is not asked for again. */
-      refusal: z.strictObject({ change: sentSchema(), error: errorSchema() }).nullable(),
-    }),
-    proof: z.strictObject({
-      scopes: z.array(trackSchema()),
-      ended: count(),
-      effectiveSince: moment().nullable(),
-      inForce: z.boolean(),
-      verdict: z
-        .strictObject({
-          at: moment(),
-          proof: proofSchema(),
-          scopes: marks(),
-          sealedAt: moment().nullable(),
-        })
-        .nullable(),
-      proof: proofSchema().nullable(),
-      sealed: z.boolean(),
-      unverified: z.string().nullable(),
-      sealFailures: count(),
-      lost: z.array(
-        z.strictObject({
-          scope: text(),
-          active: count(),
-          at: z.iso.datetime(),
-          note: text().exactOptional(),
-        }),
-      ),
-      isForeign: z.boolean(),
-    }),
-    /** The undo of a hold that left too few serving: what follows it, and why. */
-    yielding: z.strictObject({ then: z.enum(['refuse', 'wait']), because: z.string() }).nullable(),
-    vanished: z.strictObject({ identity: text().nullable(), since: moment() }).nullable(),
-    holding: z.boolean(),
-    terminated: count(),
-    terminatedAtMost: z.boolean(),
-    cutting: count().optional(),
-    terminateUntil: moment().nullable(),
-  }),
-)
-
+/** One member of a drain: what was found, what we changed, and how far its drain is. No proof: that is read anew. */
 const memberSchema = once(() =>
   z.strictObject({
     ref: refSchema(),
-    /** Address, port and id, as found before our first change; null: not read yet. */
-    identity: text().nullable(),
-    /** The own state an undo goes back to; null: not known. */
-    wasAdmin: admin().nullable(),
-    /** Whether it would have got new work then. */
-    served: z.boolean(),
-    /** What the adapter needs to restore; its own words. */
-    native: z.json(),
-    changes: z.array(changeSchema()),
+    /** As found before our first change: where an undo goes. Null: not read yet. */
+    found: z
+      .strictObject({
+        identity: text(),
+        own: z.enum(['ready', 'drain', 'maint', 'unknown']),
+        serves: z.boolean(),
+        /** What the adapter needs to restore; its own words. */
+        native: z.json(),
+      })
+      .nullable(),
+    /** The state that our newest change led to; null: none of ours is in place. */
+    set: admin().nullable(),
+    /** States that we had set in processes that are gone. */
+    earlier: states(),
+    /** States that a change of ours may have led to, and nobody can tell. */
+    doubted: states(),
+    /** A change that is about to be sent, or was sent and has no answer. */
+    intended: sentSchema().nullable(),
+    /** Changes whose answer was lost: they may still be carried out. */
+    late: z.array(sentSchema()),
+    /** The processes that have our state; null: none. */
+    told: incarnations().nullable(),
+    /** Every process that could hold its work, with the work that it had. */
+    processes: z.array(z.strictObject({ name: text(), incarnation: text(), work: count() })),
+    phase: z.enum(['active', 'draining', 'idle', 'removed']),
+    startedAt: z.iso.datetime(),
+    wish: level(),
+    confirmed: level(),
+    held: z.boolean(),
+    holding: z.boolean(),
+    floor: z.enum(['unasked', 'reserved', 'granted', 'kept']),
+    atMinimum: z.boolean(),
+    overrules: count(),
+    escalated: z.boolean(),
+    terminated: count(),
+    terminatedAtMost: z.boolean(),
+    lost: z.array(
+      z.strictObject({
+        scope: text(),
+        active: count(),
+        at: z.iso.datetime(),
+        note: text().exactOptional(),
+      }),
+    ),
     outcome: outcomeSchema().nullable(),
-    /** The machine's state. */
-    state: frozenSchema(),
   }),
 )
 
@@ -335,8 +224,6 @@ const drainTicketSchema = once(() =>
     /** ISO 8601, absolute; null for none. */
     deadline: z.iso.datetime().nullable(),
     policy: policyDataSchema(),
-    /** When it was written: wall time in epoch milliseconds, and seconds of uptime of which boot. */
-    saved: z.strictObject({ wall: epoch(), boot: text(), uptime: ms() }),
     /** Who goes on with the drain. */
     owner: ownerSchema(),
     /** The lease under which it was written, with the fencing number of its holder: a lower one never writes over a higher. */

@@ -1,7 +1,6 @@
 import type { AdminState, Change, Json, MemberRef } from '../../provider/contract.js'
 import type { ErrorCode } from '../../provider/error.js'
-import type { Outcome, Proof } from '../../provider/report.js'
-import type { ScopeTrack } from '../machine/state.js'
+import type { Outcome } from '../../provider/report.js'
 
 /*
  * The types of a ticket, written out so that users of the package do not need the schema library. `schema.ts` checks
@@ -33,8 +32,6 @@ export interface DrainTicket {
   readonly deadline: string | null
   /** The policy of the drain. */
   readonly policy: PolicyData
-  /** When it was written: wall time in epoch milliseconds, the boot, and seconds of uptime since that boot. */
-  readonly saved: { readonly wall: number; readonly boot: string; readonly uptime: number }
   /** The process that continues the drain. */
   readonly owner: TicketOwner
   /**
@@ -61,35 +58,61 @@ export interface TicketPart {
     | { readonly pool: string }
 }
 
-/** One member in a ticket. */
+/**
+ * One member in a ticket: what was found, what was changed, and how far its drain is. For `resumeDrain()` and `restore()`, not
+ * for other programs; only `ref` stays as it is.
+ */
 export interface TicketMember {
   readonly ref: MemberRef
-  /** Address, port and id, as found before our first change; null if not read yet. */
-  readonly identity: string | null
-  /** The own state that an undo goes back to; null if not known. */
-  readonly wasAdmin: AdminState | null
-  /** Whether it would have got new work at that time. */
-  readonly served: boolean
-  /** The adapter's own data, which it needs for a restore. */
-  readonly native: Json
-  readonly changes: readonly TicketChange[]
+  /** As found before our first change: where an undo goes; null if not read yet. */
+  readonly found: {
+    readonly identity: string
+    readonly own: AdminState | 'unknown'
+    readonly serves: boolean
+    /** The adapter's own data, which it needs for a restore. */
+    readonly native: Json
+  } | null
+  /** The state that our newest change led to; null if none of ours is in place. */
+  readonly set: AdminState | null
+  /** States that we had set in processes that are gone: a state file can bring them back. */
+  readonly earlier: readonly AdminState[]
+  /** States that a change of ours may have led to, and nobody can tell. */
+  readonly doubted: readonly AdminState[]
+  /** A change that is about to be sent, or was sent and has no answer. */
+  readonly intended: Sent | null
+  /** Changes whose answer was lost: they may still be carried out. */
+  readonly late: readonly Sent[]
+  /** The processes that have our state, each with its incarnation; null if none. */
+  readonly told: readonly (readonly [string, string])[] | null
+  /** Every process that could hold its work, with the work that it had. */
+  readonly processes: readonly {
+    readonly name: string
+    readonly incarnation: string
+    readonly work: number
+  }[]
+  readonly phase: 'active' | 'draining' | 'idle' | 'removed'
+  /** ISO 8601. */
+  readonly startedAt: string
+  /** The wanted level, and the one that was found in place. */
+  readonly wish: 'none' | 'drain' | 'maint'
+  readonly confirmed: 'none' | 'drain' | 'maint'
+  /** Whether a hold was ever in place, and whether it is kept up. */
+  readonly held: boolean
+  readonly holding: boolean
+  readonly floor: 'unasked' | 'reserved' | 'granted' | 'kept'
+  readonly atMinimum: boolean
+  readonly overrules: number
+  readonly escalated: boolean
+  readonly terminated: number
+  readonly terminatedAtMost: boolean
+  readonly lost: readonly {
+    readonly scope: string
+    readonly active: number
+    readonly at: string
+    readonly note?: string
+  }[]
   /** How its drain ended; null if it has not ended. */
   readonly outcome: Outcome | null
-  readonly state: FrozenState
-}
-
-/** One change of one member in a ticket. */
-export interface TicketChange {
-  readonly kind: 'hold' | 'restore' | 'terminate' | 'remove'
-  /** The state that a hold or a restore leads to. */
-  readonly to?: AdminState
-  /**
-   * `unchanged`: the member had that state before, so an undo leaves it alone. `intended`: the result is not known
-   * yet.
-   */
-  readonly state: 'intended' | 'applied' | 'unchanged'
-  /** ISO 8601. */
-  readonly at: string
 }
 
 /** The plain data of a policy, with durations in milliseconds; null stands for none. */
@@ -132,89 +155,6 @@ interface FrozenError {
   readonly code: ErrorCode
   readonly message: string
   readonly retryable: boolean
-}
-
-/**
- * The state machine's state, for another process; times in epoch milliseconds. Only for `resumeDrain()`, not for
- * other programs.
- */
-export interface FrozenState {
-  /** The version of this format: any other is refused, never guessed. */
-  readonly v: 4
-  readonly phase: 'active' | 'draining' | 'idle' | 'removed'
-  readonly startedAt: number
-  readonly hold: FrozenHold
-  readonly proof: FrozenProof
-  /** The undo of a hold that left too few members serving: what follows it, and why. */
-  readonly yielding: { readonly then: 'refuse' | 'wait'; readonly because: string } | null
-  readonly vanished: { readonly identity: string | null; readonly since: number } | null
-  readonly holding: boolean
-  readonly terminated: number
-  readonly terminatedAtMost: boolean
-  /** The work in flight before a cut without an answer. */
-  readonly cutting?: number | undefined
-  readonly terminateUntil: number | null
-}
-
-/** The wanted state, the confirmed state, and changes sent without an answer. */
-interface FrozenHold {
-  readonly wish: 'none' | 'drain' | 'maint'
-  readonly confirmed: 'none' | 'drain' | 'maint'
-  /** A change that was announced, or sent and not answered: it may be carried out. */
-  readonly intended: Sent | null
-  readonly late: readonly FrozenLoss[]
-  readonly confirmedAt: number
-  readonly notBefore: number
-  readonly losses: number
-  readonly refusals: number
-  readonly incarnations: readonly (readonly [string, string])[] | null
-  readonly overrules: number
-  readonly overruled: boolean
-  readonly escalated: boolean
-  readonly floor: 'unasked' | 'granted' | 'kept'
-  readonly yieldAt: number | null
-  readonly atMinimum: boolean
-  /** The last refusal: a change is not repeated after one that is not retryable. */
-  readonly refusal: { readonly change: Sent; readonly error: FrozenError } | null
-}
-
-/** A change whose answer was lost. */
-interface FrozenLoss {
-  readonly change: Sent
-  readonly lostAt: number
-  readonly until: number | null
-  readonly lackedAt: number | null
-  readonly before?: AdminState
-  readonly shared?: boolean
-  readonly refused?: boolean
-}
-
-/** What is known about the member's work. */
-interface FrozenProof {
-  readonly scopes: readonly ScopeTrack[]
-  readonly ended: number
-  readonly effectiveSince: number | null
-  readonly inForce: boolean
-  readonly verdict: FrozenVerdict | null
-  readonly proof: Proof | null
-  readonly sealed: boolean
-  readonly unverified: string | null
-  readonly sealFailures: number
-  readonly lost: readonly { readonly scope: string; readonly active: number; readonly at: string }[]
-  readonly isForeign: boolean
-}
-
-/** The moment when the idle rule was met. */
-interface FrozenVerdict {
-  readonly at: number
-  readonly proof: Proof
-  readonly scopes: readonly {
-    readonly scope: string
-    readonly incarnation: string
-    readonly arrivals: number | null
-    readonly countersFrom?: string
-  }[]
-  readonly sealedAt: number | null
 }
 
 /** The data of a roll in its ticket. */

@@ -15,15 +15,15 @@ export interface TicketStore {
   /**
    * Lists every stored key, from any process; keys that are not tickets do no harm.
    *
-   * Without it, Keyv's `iterator` is used. If neither of them lists a ticket that was written, the ticket is listed
-   * under additional keys that begin with `drainable=`, as no ticket's id can.
+   * Without it, Keyv's `iterator` is used. A store with neither keeps tickets, but `findOrphans`, `heldMembers` and
+   * `reconcile` refuse it as `UNSUPPORTED`.
    */
   keys?(): Iterable<string> | AsyncIterable<string> | Promise<Iterable<string>>
 }
 
 const TICKET_ID = /^[\w.:@-]{1,200}$/
 
-/** Whether a key can be the id of a ticket. The additional keys contain a `=`, so they never can. */
+/** Whether a key can be the id of a ticket. */
 export function isTicketId(key: string): boolean {
   return TICKET_ID.test(key)
 }

@@ -3,18 +3,16 @@ import type { DrainableProvider } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
 import { isPromise } from '../../provider/options.js'
 import { partsOf } from '../combined/parts.js'
-import { STATE_FORM, ticketSchema } from './schema.js'
+import { ticketSchema } from './schema.js'
 import type { Ticket } from './shape.js'
 import { parseStored } from './store.js'
 
 export type {
   DrainTicket,
-  FrozenState,
   PolicyData,
   RollData,
   RolledServer,
   Ticket,
-  TicketChange,
   TicketMember,
   TicketOwner,
   TicketPart,
@@ -50,14 +48,10 @@ export function parseTicket(given: unknown, subject: string): Ticket {
   return ticket
 }
 
-/** The state of another version is refused with both numbers, and not for what it lacks. */
+/** Another version is refused with both numbers, and not for what it lacks. */
 function refuseForm(value: unknown, subject: string): void {
-  const { v, members: known } = value as { v?: unknown; members?: { state?: { v?: unknown } }[] }
+  const { v } = value as { v?: unknown }
   if (typeof v === 'number' && v !== 1) throw invalid(subject, `v is ${v}, this version reads 1`)
-  const version = Array.isArray(known) ? known[0]?.state?.v : undefined
-  if (version === undefined || version === STATE_FORM) return
-  const words = `this version reads ${STATE_FORM}`
-  throw invalid(subject, `members.0.state.v is ${JSON.stringify(version)}, ${words}`)
 }
 
 /** Whether it is meant to be JSON, as some stores give a ticket back. */

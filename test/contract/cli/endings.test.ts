@@ -5,6 +5,7 @@ import { startFake as startBigip } from 'drainable/testing/f5-bigip'
 import { startFake, type FakeOptions, type HaproxyFake } from 'drainable/testing/haproxy-runtime'
 import { EXIT } from '../../../src/cli/exit-code.js'
 import { TestIo } from '../../support/command.js'
+import { User } from '../../support/command-child.js'
 import { openDataplane, openEnvoy } from './products.js'
 import { haproxyUrl } from '../../support/haproxy-url.js'
 import { until } from '../../support/wait.js'
@@ -252,15 +253,16 @@ describe.concurrent('COMMAND', () => {
   test('of a second drain leaves the member to the first one', async () => {
     await using fake = await fakeHaproxy()
     using io = new TestIo()
-    using other = new TestIo()
+    using user = new User() // two drains of one process know of each other
     const url = haproxyUrl(fake)
-    const first = io.document('drain', url, 'web/web1', ...SOON, ...WAITS)
+    await using first = user.begin('drain', '--json', url, 'web/web1', ...SOON, ...WAITS)
     await until(() => fake.adminMask(web1) === 1, 'the hold of the first')
-    const second = other.document('drain', url, 'web/web1', ...SOON, ...script(''))
+    const second = io.document('drain', url, 'web/web1', ...SOON, ...script(''))
     expect(await second).toMatchObject({ exitCode: EXIT.ok, leftAsFound: ['web/web1'] })
     expect(fake.adminMask(web1)).toBe(1)
-    io.signal('SIGTERM')
-    expect(await first).toMatchObject({ exitCode: EXIT.terminated, changed: true })
+    first.kill('SIGTERM')
+    const { out } = await first.ended
+    expect(JSON.parse(out)).toMatchObject({ exitCode: EXIT.terminated, changed: true })
   })
 })
 

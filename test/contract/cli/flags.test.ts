@@ -66,7 +66,7 @@ async function ticketOf(verb: 'drain' | 'roll', flags: readonly string[]): Promi
   const file = join(folder, 'mine.json')
   const ticket = await until(() => {
     const text = existsSync(file) ? readFileSync(file, 'utf8') : ''
-    return text.includes('"applied"') ? (JSON.parse(text) as Ticket) : undefined
+    return /"set": ?"/.test(text) ? (JSON.parse(text) as Ticket) : undefined
   }, 'the hold is in the ticket')
   io.signal('SIGTERM')
   await ended

@@ -20,7 +20,9 @@ function isHeld({ home }: User): boolean {
   const files = (existsSync(folder) ? readdirSync(folder) : []).filter((file) =>
     /^drain-[\da-f-]+\.json$/.test(file),
   )
-  return files.some((file) => readFileSync(join(folder, file), 'utf8').includes('"applied"'))
+  return files.some(
+    (file) => readFileSync(join(folder, file), 'utf8').match(/"set": ?"(drain|maint)"/) !== null,
+  )
 }
 
 describe.each(engines('haproxy', '3.2'))('the command on HAProxy $version', (engine) => {

@@ -72,7 +72,7 @@ backend web
 
       const tickets = fileTickets(folder)
       const ticket = (await tickets.get('crash')) as Ticket
-      expect(ticket.members[0]!.wasAdmin).toBe('ready')
+      expect(ticket.members[0]!.found?.own).toBe('ready')
       await using lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })
       await using run = resumeDrain(lb, ticket, { tickets })
       if (early) {

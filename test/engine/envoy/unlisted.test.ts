@@ -38,7 +38,7 @@ describe.each(engines('envoy'))('Envoy $version, removed before the first look',
       const there = (await counts()).find(({ scope }) => scope === one.admin)
       expect(there?.state === 'read' ? there.active : 'unread').not.toBe(0)
     }
-    expect(a.held).toBe(1)
+    expect(a.held).toBeGreaterThan(0)
     await traffic[Symbol.asyncDispose]()
     a.release()
     b.release()

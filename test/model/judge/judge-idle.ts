@@ -1,6 +1,6 @@
 import type { LoadScope, Proof } from 'drainable'
 import type { Call } from '../user/drain-call.js'
-import type { Judge } from './judge.js'
+import { openedFor, type Judge } from './judge.js'
 import { keyOf } from '../world/member.js'
 
 /** Differences of clocks are computed from wall times: no exact arithmetic. */
@@ -94,14 +94,18 @@ export function judgeHeld(judge: Judge, call: Call, key: string): void {
   if (reopened) judge.fault('action', `${key}: called idle, but it is ready (${member.setter.by})`)
 }
 
-/** A later call of the same process has begun to open it: an earlier call that holds it is overruled. */
+/**
+ * A later `ready()` of the same process, or an undo of this very drain, has begun to open it: it is overruled. An undo of
+ * another drain is no opening under this one (decisions 1 and 2 of docs/decisions/core.md), and may send nothing then: see
+ * `judgeHolders`.
+ */
 function judgeLetGo(judge: Judge, call: Call, key: string): void {
   const opening = judge.sent.find(
     (sent) =>
       sent.process === call.process &&
       sent.key === key &&
       sent.change.kind === 'restore' &&
-      sent.openedBy > call.number &&
+      openedFor(call, sent) > call.number &&
       sent.sentAt < call.releasedAt &&
       // it gives back itself what its own hold left too few for, and goes on
       !call.yields.has(key) &&

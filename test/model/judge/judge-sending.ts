@@ -1,5 +1,5 @@
 import type { Call } from '../user/drain-call.js'
-import { isDrain } from '../user/drain-call.js'
+import { isDrain, turnOfOpener } from '../user/drain-call.js'
 import type { Judge } from './judge.js'
 import { describeChange } from './judge.js'
 import type { ModelProvider } from '../world/model-provider.js'
@@ -24,9 +24,38 @@ export function judgeSending(
     return
   }
   judgeOneAtATime(judge, sent, own)
+  judgeHolders(judge, sent, calls)
   judgeIdentity(judge, sent, own)
   judgeWord(judge, sent, own, provider)
   judgeFloor(judge, sent, own, provider)
+}
+
+/**
+ * An undo, and a hold that is given back for the floor, send nothing while another drain of the process holds the member:
+ * only `ready()` opens it (decisions 1 and 2).
+ */
+function judgeHolders(judge: Judge, sent: SentChange, calls: readonly Call[]): void {
+  const { change, key, process } = sent
+  if (change.kind !== 'restore' || sent.byReady) return
+  const openers = calls.filter(
+    (call) => turnOfOpener(call) !== Infinity || call.yields.has(key) || call.refused.has(key),
+  )
+  const holder = calls.find((call) => {
+    const { until, sure = false } = call.kept.get(key) ?? {}
+    return (
+      isDrain(call) &&
+      // a step lets go before it ends: what it has under way is waited for
+      call.verb !== 'stepDrain' &&
+      call.process === process &&
+      sure &&
+      until === Infinity &&
+      call.releasedAt === Infinity &&
+      call.chain !== undefined &&
+      !openers.some(({ chain }) => chain === call.chain)
+    )
+  })
+  if (holder !== undefined)
+    judge.fault('under a hold', `${describeChange(change)} while ${holder.chain?.id} holds it`)
 }
 
 /** How long a drain that is undone waits for its own change under way, in milliseconds. */

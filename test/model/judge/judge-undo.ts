@@ -6,6 +6,7 @@ import { describeChange } from './judge.js'
 import {
   baseWasAnnounced,
   mayBeLate,
+  mayHaveSent,
   raiseIntended,
   savedMember,
   wasAnnounced,
@@ -25,6 +26,8 @@ export interface Undo {
   /** Members it says are as they were. */
   readonly restored: ReadonlySet<string>
   readonly report?: DrainReport
+  /** Members that other drains of the process held: what may still come is theirs to wait for. */
+  left?: ReadonlySet<string>
   /** Nothing went wrong and no other client changed it: it had every reason to succeed. */
   readonly calm: boolean
 }
@@ -52,8 +55,9 @@ export class Undos {
   afterwards(judge: Judge, sent: SentChange, member: Member): void {
     if (sent.change.kind !== 'hold') return
     const undo = this.#settled.find(
-      ({ chain, process, settledAt, startedAt, restored }) =>
+      ({ chain, process, settledAt, startedAt, restored, left }) =>
         restored.has(member.key) &&
+        left?.has(member.key) !== true &&
         sent.sentAt <= startedAt &&
         judge.now >= settledAt &&
         // when the call of another process that lives ends, no ticket tells
@@ -61,7 +65,10 @@ export class Undos {
         !setByOthers(sent, member, settledAt, process) &&
         (chain === undefined
           ? process === sent.process
-          : sent.authors.size === 1 && sent.authors.has(chain.id)),
+          : sent.authors.size === 1 &&
+            [chain, ...judge.ancestors(chain, process, member.key)].some(({ id }) =>
+              sent.authors.has(id),
+            )),
     )
     if (undo === undefined) return
     const by = undo.chain === undefined ? 'ready()' : `the undo of ${undo.chain.id}`
@@ -129,6 +136,10 @@ export function judgeUndone(judge: Judge, undo: Undo): void {
         judge.fault('ready', `${key}: ready() is done, and it is held (${member.own}) by us`)
       continue
     }
+    if (leaveToOthers(judge, undo, chain, key)) {
+      if (member.own !== 'ready') undo.left = new Set([...(undo.left ?? []), key])
+      continue
+    }
     if (!judge.heldBy(chain, member)) continue
     const known = undo.report?.members.find(({ ref }) => keyOf(ref) === key)
     if (maybeFoundSo(judge, chain, member, known?.wasAdmin)) continue
@@ -143,6 +154,30 @@ export function judgeUndone(judge: Judge, undo: Undo): void {
 }
 
 /**
+ * Whether another drain of the process has held the member during an undo (decision 2): then the undo is over, the member
+ * stays as it is, and what was changed is for the last of them to undo.
+ */
+function leaveToOthers(
+  judge: Judge,
+  { process, startedAt }: Undo,
+  chain: Chain,
+  key: string,
+): boolean {
+  const keepers = judge.keepersBeside(chain, process, key, startedAt)
+  const left = [chain, ...judge.ancestors(chain, process, key)]
+  for (const { heirOf } of keepers) heirOf.set(key, new Set([...(heirOf.get(key) ?? []), ...left]))
+  return keepers.length > 0
+}
+
+/** The same of a call whose ticket is dropped, or that has begun its undo. */
+export function isLeftToOthers(judge: Judge, call: Call, key: string): boolean {
+  const { chain, process } = call
+  if (chain === undefined) return false
+  const since = call.verb === 'undo' ? call.startedAt : Math.min(call.undoesAt, judge.now)
+  return judge.keepersBeside(chain, process, key, since).length > 0
+}
+
+/**
  * Whether a drain went back to a state that it had found, and that was there by a hold of its own without
  * an answer, or by others: an operator, a hold of another drain, or a `ready()` on its way out of maint. These can't be
  * told apart.
@@ -151,7 +186,7 @@ export function maybeFoundSo(
   judge: Judge,
   { id }: Chain,
   member: Member,
-  wasAdmin = savedMember(judge, id, member.key)?.wasAdmin,
+  wasAdmin: AdminState | 'unknown' | undefined = savedMember(judge, id, member.key)?.found?.own,
 ): boolean {
   const unsure = judge.sent.some(
     (sent) =>
@@ -166,21 +201,39 @@ export function maybeFoundSo(
   return (unsure || byOperator) && wasAdmin === member.own
 }
 
-/** What was sent and whose answer is not in the ticket has no known owner. */
+/**
+ * What was sent and whose answer is not in the ticket has no known owner, and a doubt is left alone (decision 3). Drains that
+ * shared a process, the one that undoes it too, had one ledger, and its doubts (decision 7).
+ */
 function excused(chain: Chain, key: string, judge: Judge): boolean {
   const lost = judge.sent.some(
     ({ key: of, authors, answer }) => of === key && authors.has(chain.id) && answer !== 'told',
   )
-  return lost || chain.saved === undefined || chain.saved.includes('"intended"')
+  const mine = judge.calls.filter((call) => call.chain === chain)
+  const beside = new Set(
+    judge.calls.flatMap((call) =>
+      call.chain !== undefined && mine.some(({ process }) => process === call.process)
+        ? [call.chain.id]
+        : [],
+    ),
+  )
+  const isUnsure = [...beside].some((id) => {
+    const saved = savedMember(judge, id, key)
+    return saved !== undefined && mayHaveSent(saved).length + saved.doubted.length > 0
+  })
+  return lost || isUnsure || savedMember(judge, chain.id, key) === undefined
 }
 
 /**
- * Changes of the member before this one that its sender knows of: its own process's, its drains', and those of
- * drains whose tickets this process has used before. What these never got an answer to is left to the next run.
+ * Changes of the member before this one that its sender knows of: its own process's, its drains', those of drains whose
+ * tickets this process has used before, and those of drains that shared a process with its own: they had one ledger, and that
+ * is in the tickets of all (decisions 2 and 7). What these never got an answer to is left to the next run.
  */
 function sentBefore(judge: Judge, sent: SentChange): readonly SentChange[] {
   const { key, number, authors, process } = sent
-  const used = judge.calls.filter((call) => call.process === process && call.keys.has(key))
+  const theirs = judge.calls.filter(({ chain }) => chain !== undefined && authors.has(chain.id))
+  const processes = new Set([process, ...theirs.map((call) => call.process)])
+  const used = judge.calls.filter((call) => processes.has(call.process) && call.keys.has(key))
   const known = new Set([
     ...authors,
     ...undosOf(judge, sent).flatMap(({ chain }) => chain?.id ?? []),

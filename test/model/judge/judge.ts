@@ -4,6 +4,7 @@ import { isDrain, turnOfOpener, type Call, type Chain, type Verb } from '../user
 import type { Delivery, ModelProvider } from '../world/model-provider.js'
 import { judgeIdle } from './judge-idle.js'
 import {
+  isLeftToOthers,
   judgeExecution,
   judgeUndone,
   looksLikeOurs,
@@ -12,6 +13,7 @@ import {
   Undos,
   type Undo,
 } from './judge-undo.js'
+import { savedMember } from './saved-ticket.js'
 import { judgeSending } from './judge-sending.js'
 import type { Samples } from './samples.js'
 import type { SentChange } from './sent-change.js'
@@ -82,6 +84,8 @@ export class Judge implements TruthListener {
       identities: new Map(),
       wishesDown: new Set(),
       holds: new Set(),
+      kept: new Map(),
+      heirOf: new Map(),
       letGo: new Map(),
       over: new Set(),
       yields: new Set(),
@@ -94,22 +98,80 @@ export class Judge implements TruthListener {
       undoesAt: Infinity,
     }
     this.truth.figures.add(`calls: ${verb}`)
+    if (verb === 'undo') this.#undoes(call)
     if (verb === 'ready' || verb === 'undo') this.#letGo(call)
     if (verb === 'resumeDrain') this.truth.resumes(keys, chain?.id)
+    for (const key of keys)
+      if (isDrain(call) && chain !== undefined && savedMember(this, chain.id, key)?.held === true)
+        call.kept.set(key, { until: Infinity, sure: false })
     this.calls.push(call)
     return call
   }
 
-  /** The later call wins: what was begun before it wishes these members down no more. */
-  #letGo({ process, keys }: Call, which: (call: Call) => boolean = () => true): void {
+  /**
+   * The later call wins: what was begun before it wishes these members down no more. An undo is about its own drain alone
+   * (decision 1): under any other the member stays down.
+   */
+  #letGo(opening: Call, which: (call: Call) => boolean = () => true): void {
     for (const call of this.calls) {
-      if (call.process !== process || !which(call)) continue
-      for (const key of keys) this.letGo(call, key)
+      if (call.process !== opening.process || !which(call) || !opensFor(opening, call)) continue
+      // what it overrules says so itself; one that fails before its first look overrules nothing
+      for (const key of opening.keys) this.#mayWishNothing(call, key)
     }
+  }
+
+  /** A drain whose undo begins keeps nothing any more. */
+  #undoes({ chain, process, keys }: Call): void {
+    for (const call of this.calls)
+      if (call.chain === chain && call.process === process)
+        for (const key of keys) this.#keepsNoMore(call, key)
+  }
+
+  #keepsNoMore(call: Call, key: string): void {
+    const kept = call.kept.get(key)
+    if (kept !== undefined) kept.until = Math.min(kept.until, this.now)
+  }
+
+  /** It has said that it holds a member. */
+  keeps(call: Call, key: string): void {
+    const { chain, process, number } = call
+    const isUndone = this.calls.some(
+      (one) =>
+        one.verb === 'undo' &&
+        one.chain === chain &&
+        one.process === process &&
+        one.number > number,
+    )
+    if (isUndone || call.undoes !== Infinity) return
+    const known = call.kept.get(key)
+    if (known?.sure === true && known.until === Infinity) return
+    call.kept.set(key, { until: Infinity, sure: true })
+  }
+
+  /** Drains of a process that were undone while this one held the member: what they had changed is for this one to undo. */
+  ancestors(chain: Chain, process: UserProcess, key: string): Chain[] {
+    const mine = this.calls.filter((call) => call.chain === chain && call.process === process)
+    return mine.flatMap(({ heirOf }) => [...(heirOf.get(key) ?? [])])
+  }
+
+  /** Other drains of a process that have held a member since a moment, as far as they have said so. */
+  keepersBeside(chain: Chain, process: UserProcess, key: string, since: number): Call[] {
+    return this.calls.filter((call) => {
+      if (call.process !== process || call.chain === chain || !isDrain(call)) return false
+      const kept = call.kept.get(key)
+      const until = Math.min(kept?.until ?? -Infinity, call.releasedAt, call.closedAt)
+      return kept !== undefined && until >= since
+    })
   }
 
   /** A call wishes a member down no more. */
   letGo(call: Call, key: string): void {
+    this.#mayWishNothing(call, key)
+    this.#keepsNoMore(call, key)
+  }
+
+  /** Whether a call still wishes a member down is left open; what it has said that it holds it holds. */
+  #mayWishNothing(call: Call, key: string): void {
     call.wishesDown.delete(key)
     call.holds.delete(key)
     call.letGo.set(key, this.sent.length)
@@ -125,6 +187,8 @@ export class Judge implements TruthListener {
       )
       const seen = Math.max(-Infinity, ...looks.map((readAt) => readAt ?? -Infinity))
       if (member.reloadedAt > seen) continue
+      const ending = this.calls.findLast((call) => call.live && call.chain === chain)
+      if (ending !== undefined && isLeftToOthers(this, ending, key)) continue
       if (this.heldBy(chain, member) && !maybeFoundSo(this, chain, member))
         this.fault('ticket', `${key}: the ticket of ${chain.id} is dropped while it is held`)
     }
@@ -132,7 +196,7 @@ export class Judge implements TruthListener {
 
   /** A change was refused: whether who asked for it still wishes it is left open. */
   refused({ process, key }: SentChange): void {
-    for (const call of this.calls) if (call.process === process) this.letGo(call, key)
+    for (const call of this.calls) if (call.process === process) this.#mayWishNothing(call, key)
   }
 
   /** The user gives a drain up: it wishes nothing down any more, and undoes itself where that is asked for. */
@@ -201,7 +265,6 @@ export class Judge implements TruthListener {
       knownUntil: this.lastLook(provider, key)?.readAt ?? -Infinity,
       authors: new Set(drains.flatMap(({ chain }) => chain?.id ?? [])),
       candidates: calls.filter((call) => call.provider === provider),
-      openedBy: firstOpener(calls.filter((call) => call.provider === provider)),
       byReady: calls.some(({ verb }) => verb === 'ready'),
       answer: 'open',
       answeredAt: Infinity,
@@ -218,15 +281,15 @@ export class Judge implements TruthListener {
   }
 
   /**
-   * An undo sends: every drain of this process that was begun before it is over for that member, unless it has held
-   * it no higher than that leads. Where several can have sent it, it was the first of them as far as can be told; a
-   * drain that undoes itself goes on with that.
+   * An opening sends: a drain that it is about, and that was begun before it, is over for that member, unless it has held
+   * it no higher than that leads. `ready()` is about every drain, an undo about its own alone (decision 1). Where several
+   * can have sent it, it was the first of them as far as can be told; a drain that undoes itself goes on with that.
    */
   #overrule(sent: SentChange, calls: readonly Call[]): void {
-    const { key, openedBy } = sent
+    const { key } = sent
     for (const call of calls) {
       const goesOn = call.undoes !== Infinity || call.yields.has(key) || this.mayBeKept(call, sent)
-      if (isDrain(call) && call.number < openedBy && !goesOn) call.over.add(key)
+      if (isDrain(call) && call.number < openedFor(call, sent) && !goesOn) call.over.add(key)
     }
   }
 
@@ -328,7 +391,10 @@ export class Judge implements TruthListener {
     call.endedAt = Math.min(call.endedAt, this.now)
     const letGo = ['overruled', 'refused', 'gone', 'aborted', 'restored'].includes(outcome)
     if (letGo) call.over.add(key)
-    if (letGo || !call.holds.has(key)) this.letGo(call, key)
+    // one that ended before any hold of it was in place, as its ticket says, keeps nothing up
+    const saved = call.chain === undefined ? undefined : savedMember(this, call.chain.id, key)
+    if (letGo || saved?.holding === false) this.letGo(call, key)
+    else if (!call.holds.has(key)) this.#mayWishNothing(call, key)
   }
 
   #sealed(call: Call, key: string): void {
@@ -355,6 +421,7 @@ export class Judge implements TruthListener {
     // those that it has overruled wish nothing down any more, also where nothing was to be opened
     for (const call of this.calls) {
       if (call.process !== undo.process || call.startedAt > undo.startedAt) continue
+      if (chain !== undefined && call.chain !== chain) continue
       for (const key of undo.restored) this.letGo(call, key)
     }
     this.undos.add(undo)
@@ -377,8 +444,18 @@ export class Judge implements TruthListener {
     return this.looksAt(provider, key).at(-3)?.readAt ?? -Infinity
   }
 
-  /** Whether a member is held by changes of one drain, above what it was before them. */
+  /** Whether a member is held by changes of one drain, or of those that were left to it, above what it was before them. */
   heldBy(chain: Chain, member: Member): boolean {
+    const heirs = this.calls.filter((call) => call.chain === chain)
+    const left = heirs.flatMap(({ process, heirOf }) =>
+      [...(heirOf.get(member.key) ?? [])].filter(
+        () => member.setter.change?.process === process && process.alive,
+      ),
+    )
+    return [chain, ...left].some((one) => this.#heldBy(one, member))
+  }
+
+  #heldBy(chain: Chain, member: Member): boolean {
     const { setter, own, bases, present } = member
     if (!present || setter.by !== 'library' || setter.change === undefined) return false
     const { authors, byReady } = setter.change
@@ -401,10 +478,19 @@ export class Judge implements TruthListener {
   }
 }
 
-/** The first turn of those that can have sent a restore; before all others where none is known to. */
-function firstOpener(calls: readonly Call[]): number {
-  const turns = calls.map(turnOfOpener).filter((turn) => turn !== Infinity)
-  return turns.length === 0 ? -Infinity : Math.min(...turns)
+/** Whether a call that opens members opens what another one holds: \`ready()\` all of it, an undo that of its own drain. */
+function opensFor(opening: Call, { chain }: Call): boolean {
+  return opening.verb === 'ready' || (chain !== undefined && opening.chain === chain)
+}
+
+/**
+ * The first turn of those that can have sent a restore and that open what a call holds; before all others where it may have
+ * been one that does not.
+ */
+export function openedFor(call: Call, { candidates }: SentChange): number {
+  const openers = candidates.filter((one) => turnOfOpener(one) !== Infinity)
+  if (openers.length === 0 || !openers.every((one) => opensFor(one, call))) return -Infinity
+  return Math.min(...openers.map(turnOfOpener))
 }
 
 export function describeChange(change: Change): string {

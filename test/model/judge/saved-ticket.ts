@@ -7,12 +7,25 @@ import type { SentChange } from './sent-change.js'
 /** What a ticket holds of a member, as far as it matters here. */
 interface SavedMember {
   readonly ref: MemberRef
-  readonly wasAdmin: AdminState | null
-  readonly changes: readonly {
-    readonly kind: string
-    readonly to?: AdminState
-    readonly state: string
-  }[]
+  readonly found: { readonly own: AdminState | 'unknown' } | null
+  readonly set: AdminState | null
+  readonly earlier: readonly AdminState[]
+  readonly doubted: readonly AdminState[]
+  readonly intended: SavedChange | null
+  readonly late: readonly SavedChange[]
+  /** Whether its hold was ever in place, and whether it is kept up. */
+  readonly held: boolean
+  readonly holding: boolean
+}
+
+interface SavedChange {
+  readonly kind: string
+  readonly to?: AdminState
+}
+
+/** Its changes without an answer. */
+export function mayHaveSent({ intended, late }: SavedMember): readonly SavedChange[] {
+  return [...late, ...(intended === null ? [] : [intended])]
 }
 
 export function savedMember(judge: Judge, id: string, key: string): SavedMember | undefined {
@@ -32,10 +45,11 @@ export function mayBeLate(
   id: string,
   { key, own, setter }: Member,
 ): boolean {
-  const known = savedMember(judge, id, key)?.changes.some(
-    ({ kind, to, state }) => kind === 'hold' && to === own && state !== 'unchanged',
-  )
-  if (known !== true || change.kind !== 'restore') return false
+  const saved = savedMember(judge, id, key)
+  if (saved === undefined || change.kind !== 'restore') return false
+  const { set, earlier, doubted } = saved
+  const mayBeSent = mayHaveSent(saved).some(({ kind, to }) => kind === 'hold' && to === own)
+  if (!mayBeSent && ![set, ...earlier, ...doubted].includes(own)) return false
   const begun = Math.min(
     ...candidates.filter(({ chain }) => chain?.id === id).map(({ startedAt }) => startedAt),
   )
@@ -49,17 +63,9 @@ export function mayBeLate(
  * an undo takes that for its own in either state.
  */
 export function raiseIntended(judge: Judge, id: string, { key, own }: Member): boolean {
-  const member = savedMember(judge, id, key)
-  if (member === undefined) return false
-  const { changes, wasAdmin } = member
-  const applied = changes.findLastIndex(
-    ({ kind, state }) => (kind === 'hold' || kind === 'restore') && state === 'applied',
-  )
-  const last = changes[applied]
-  if (last === undefined || (last.kind === 'restore' && last.to === wasAdmin)) return false
-  return changes
-    .slice(applied)
-    .some(({ kind, to, state }) => kind === 'hold' && to === own && state === 'intended')
+  const saved = savedMember(judge, id, key)
+  if (saved === undefined || saved.set === null) return false
+  return mayHaveSent(saved).some(({ kind, to }) => kind === 'hold' && to === own)
 }
 
 /** Steps in a process that this drain was in, too: what they have announced is left to the next run there. */

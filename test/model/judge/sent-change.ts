@@ -17,8 +17,6 @@ export interface SentChange {
   readonly authors: ReadonlySet<string>
   /** Calls of its provider object that can have asked for it. */
   readonly candidates: readonly Call[]
-  /** The first turn of the calls that open members (`ready`, an undo) and can have asked for it. */
-  readonly openedBy: number
   /** Whether a `ready()` is among them. */
   readonly byReady: boolean
   /** `open`: not known yet. `lost`: the library can't know. */

@@ -111,10 +111,13 @@ export class Desk {
       // one that found it drained has asked the floor for nothing, and holds it by the leave of its first client alone
       const draining = event.type === 'phase' && event.to === 'draining'
       if (draining && call.wishesDown.has(key)) call.holds.add(key)
+      if (draining || event.type === 'in-force' || event.type === 'idle')
+        this.judge.keeps(call, key)
       if (event.type === 'fault') {
         const { code, retryable } = event.error
         // also where an undo has begun meanwhile that finds nothing of its own there
-        const hasHeld = call.holds.has(key) || call.chain?.held.has(key) === true
+        const hasHeld =
+          call.holds.has(key) || call.kept.has(key) || call.chain?.held.has(key) === true
         if (code === 'POOL_AT_MINIMUM' && hasHeld) {
           call.yields.add(key)
           // its undo sends nothing where others hold the member

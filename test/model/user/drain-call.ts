@@ -50,6 +50,16 @@ export interface Call {
   readonly wishesDown: Set<string>
   /** Members it has said are draining after a hold that it can have sent, and has not let go of since: it has held them for certain. */
   readonly holds: Set<string>
+  /**
+   * Until when it has held each member, also where its hold found the member drained by another claim. `sure`: it has said so;
+   * otherwise its ticket does.
+   */
+  readonly kept: Map<string, { until: number; sure: boolean }>
+  /**
+   * Drains of this process that were undone while this one held the member, by the member: what they had changed is left to
+   * this one (decision 2 of docs/decisions/core.md).
+   */
+  readonly heirOf: Map<string, Set<Chain>>
   /** Up to which change it has last let a member go, by the member. */
   readonly letGo: Map<string, number>
   /** Members that are over for it: nothing may be sent for them. */

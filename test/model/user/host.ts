@@ -40,10 +40,8 @@ export interface Host {
   random(): number
 }
 
-/** Wishes per balancer, changes without an answer, tickets left behind, calls and rolls under way. */
-const SHARED = ['balancers', 'left', 'left-tickets', 'coming', 'calls', 'rolls'].map((name) =>
-  Symbol.for(`drainable.${name}.1`),
-)
+/** Where the library keeps what its copies in one process share. */
+const SHARED = [Symbol.for('drainable.home.1')]
 const processes = new AsyncLocalStorage<Globals>()
 const nowhere: Globals = new Map()
 

@@ -91,8 +91,8 @@ export class Steps {
       (step) => {
         chain.saved = JSON.stringify(step.ticket)
         chain.savedAt = this.#desk.judge.now
-        for (const { ref, state } of step.ticket.members) {
-          const to = state.hold.intended?.kind === 'hold' ? state.hold.intended.to : undefined
+        for (const { ref, intended } of step.ticket.members) {
+          const to = intended?.kind === 'hold' ? intended.to : undefined
           if (to !== undefined)
             chain.announced.push({ key: keyOf(ref), to, at: this.#desk.judge.now })
         }

@@ -93,7 +93,10 @@ export class Truth {
   begin(process: BalancerProcess, key: string, phase: Work['phase'], ms: number, then = 0): void {
     const work: Work = { key, phase, since: this.clock.now(), over: false }
     process.works.add(work)
-    if (phase !== 'queued') process.arrive(key, this.clock.now())
+    // A queue forms only where the member is full: what fills it has begun, and was counted. Where nothing is seen at work here,
+    // that was short.
+    const isFilled = this.lateThreads !== undefined && process.count(key, 'active') === 0
+    if (phase !== 'queued' || isFilled) process.arrive(key, this.clock.now())
     this.listener?.arrived(key, process)
     const end = (): void => {
       if (work.over) return

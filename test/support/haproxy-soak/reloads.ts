@@ -45,7 +45,7 @@ export async function reloadOften(engine: Engine, many: number): Promise<Reloade
     verifiedIdle: member.verifiedIdle,
     why: member.why.map(({ text }) => text),
     whole: !cut,
-    scopes: Object.keys(ticket.members[0]?.state.proof.scopes ?? {}).length,
+    scopes: ticket.members[0]?.processes.length ?? 0,
     growth: JSON.stringify(ticket).length - before,
   }
 }

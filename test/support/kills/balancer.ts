@@ -152,7 +152,11 @@ export function isAnnounced(file: string, ref: MemberRef, to: string): boolean {
   if (!existsSync(file)) return false
   const ticket = JSON.parse(readFileSync(file, 'utf8')) as Ticket
   const member = ticket.members.find((each) => each.ref.member === ref.member)
-  return member?.changes.some((each) => each.to === to && each.state !== 'unchanged') ?? false
+  if (member === undefined) return false
+  const { set, earlier, doubted, intended, late } = member
+  const sent = [...late, ...(intended === null ? [] : [intended])]
+  const sentTo = sent.map((each) => ('to' in each ? each.to : null))
+  return [set, ...earlier, ...doubted, ...sentTo].some((state) => state === to)
 }
 
 function context(): CallContext {

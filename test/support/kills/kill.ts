@@ -103,7 +103,7 @@ class Judge {
     const held = MEMBERS.filter((ref) => lb.state(ref) === 'drain' || lb.state(ref) === 'maint')
     for (const { member } of held) {
       const known = ticket?.members.find(({ ref }) => ref.member === member)
-      const says = known?.changes.some(({ state }) => state !== 'unchanged') === true
+      const says = known !== undefined && owes(known)
       this.#check(says, `${member} is held and no ticket says so`)
     }
     if (ticket === undefined) {
@@ -143,8 +143,8 @@ class Judge {
 
   /** The first hold of a member was sent, and no ticket was written since its answer. */
   #mayBeUnsure(member: string, ticket: Ticket): boolean {
-    const ledger = ticket.members.find(({ ref }) => ref.member === member)?.changes ?? []
-    if (ledger.some(({ state }) => state === 'applied')) return false
+    const known = ticket.members.find(({ ref }) => ref.member === member)
+    if (known !== undefined && known.set !== null) return false
     const sent = this.#points.findLastIndex((point) => isSent(point, member))
     if (sent < 0) return false
     const after = this.#points.slice(sent)
@@ -205,6 +205,11 @@ class Judge {
   #check(fine: boolean, broken: string): void {
     if (!fine) this.broken.push(broken)
   }
+}
+
+/** Whether a ticket says that a member is, or may be, held by us. */
+function owes({ set, earlier, doubted, intended, late }: Ticket['members'][number]): boolean {
+  return set !== null || intended !== null || earlier.length + doubted.length + late.length > 0
 }
 
 function isSent(point: string, member: string): boolean {

@@ -62,9 +62,7 @@ async function killedAt(fake: CitrixFake, list: number, store: TicketStore): Pro
   await eventually(async () => {
     expect(fake.requests.filter(({ line }) => line.includes('action=disable'))).toHaveLength(list)
     const ticket = (await store.get(`${ID}-${list}`)) as Ticket | undefined
-    const applied = ticket?.members.filter(({ changes }) =>
-      changes.some(({ state }) => state === 'applied'),
-    )
+    const applied = ticket?.members.filter(({ set }) => set !== null)
     expect(applied).toHaveLength(LIST * (list - 1))
   }, START)
   one.kill('SIGKILL')

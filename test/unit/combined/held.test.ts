@@ -20,8 +20,10 @@ test('a hold that no look has shown yet is reported as held', async () => {
 test('a hold that no look has shown yet is named without a state', async () => {
   const { clock, a, b, all } = setUp({}, { a: { latency: 5 }, b: { latency: 5 } })
   const failed = thrown(drain(all, [a1, b1], { clock, timeout: '5s' }))
-  while (a.state(bare) !== 'drain' || b.state(bare) !== 'drain') await clock.advance(1)
-  for (const lb of [a, b]) lb.disconnect()
+  const haveLooked = (): boolean =>
+    [a, b].every(({ requests }) => requests.some(({ verb }) => verb === 'observe'))
+  while (!haveLooked()) await clock.advance(1)
+  for (const lb of [a, b]) lb.failNext('throw', { verb: 'observe', times: 1_000 })
   const error = await clock.runUntil(failed)
   expect(isDrainableError(error) && error.message).toMatch(
     /; held: a:web\/web1 \(state not known\), b:web\/web1 \(state not known\)$/,

@@ -1,25 +1,24 @@
 import { describe, expect, test } from 'vitest'
-import { idleTime } from '../../../src/core/runner/idle-time.js'
-import { held, type MemberRun } from '../machine/member-run.js'
+import { idleTime } from '../../../src/core/member/proof/idle-time.js'
+import { held, type MemberRun } from '../core/member/member-run.js'
 
-const from = (run: MemberRun) => idleTime([run.state])?.from
+const from = (run: MemberRun) => idleTime([run.sight])?.from
 
 describe('the time since when a member has been idle', () => {
   test('is the first of its two samples while its processes live', () => {
     const run = held({ scopes: { w2: {} } })
       .looks(500)
       .idle()
-    expect(from(run)).toBeLessThan(run.state.proof.verdict!.at - 500)
+    expect(from(run)).toBeLessThan(run.proof.verdict!.at - 500)
   })
 
   test('is the verdict if a process that held work has ended', () => {
     const run = held({ scopes: { w2: { active: 1, old: true } } }).looks(2_000)
     run.scope('w2', { active: 0, state: 'ended' }).idle()
-    expect(from(run)).toBe(run.state.proof.verdict!.at)
+    expect(from(run)).toBe(run.proof.verdict!.at)
   })
 
   test('is unknown if its drain ended in another way', () => {
-    const run = held().put({ type: 'end', outcome: 'aborted' })
-    expect(idleTime([run.state])).toBe(null)
+    expect(idleTime([held().end('aborted').sight])).toBe(null)
   })
 })

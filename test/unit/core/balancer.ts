@@ -1,5 +1,5 @@
 import { vi } from 'vitest'
-import { stepDrain, type DrainStep, type StepStart } from 'drainable'
+import { type DrainStep, type StepStart } from 'drainable'
 import type {
   CallContext,
   Change,
@@ -10,8 +10,8 @@ import type {
   Snapshot,
 } from 'drainable/provider'
 import type { FakeCall, FakeClock, FakeProvider } from 'drainable/testing'
-import { host } from '../../../src/core/tickets/host.js'
 import { setUp } from './set-up.js'
+import { stepped } from './stepped.js'
 
 let made = 0
 
@@ -80,8 +80,6 @@ export function wallFollows(clock: FakeClock): void {
   Object.assign(clock, { wall: undefined }) // as a clock that leaves wall time to the machine
   const now = (): number => wall + clock.now()
   vi.spyOn(Date, 'now').mockImplementation(now)
-  vi.spyOn(host, 'now').mockImplementation(now)
-  vi.spyOn(host, 'uptime').mockImplementation(() => 86_400 + clock.now() / 1_000)
 }
 
 /** Takes {@link wallFollows} back. */
@@ -96,10 +94,10 @@ export async function steps(
   start: StepStart,
   most = 200,
 ): Promise<readonly DrainStep[]> {
-  const done = [await stepDrain(lb, start, { clock })]
+  const done = [await stepped(lb, start, { clock })]
   for (let last = done[0]!; last.outcome === undefined && done.length < most;) {
     await clock.advance(Math.max(1, last.againIn))
-    last = await stepDrain(lb, json(last.ticket), { clock })
+    last = await stepped(lb, json(last.ticket), { clock })
     done.push(last)
   }
   return done

@@ -1,4 +1,4 @@
-import type { DrainEvent, DrainReport } from 'drainable'
+import type { DrainEvent, DrainReport, Ticket } from 'drainable'
 import { fakeClock, fakeProvider, type FakeClock, type FakeProvider } from 'drainable/testing'
 
 export const web1 = { pool: 'web', member: 'web1' }
@@ -47,4 +47,13 @@ export async function thrown(promise: Promise<unknown>): Promise<unknown> {
     return error
   }
   throw new Error('expected a rejection')
+}
+
+/** The changes of a member of a ticket: those that are ours, and those that may still come. */
+export function changesOf(member: Ticket['members'][number] | undefined): readonly string[] {
+  if (member === undefined) return []
+  const { earlier, set, late, intended } = member
+  const ours = [...earlier, ...(set === null ? [] : [set])].map((level) => `${level}:applied`)
+  const sent = [...late, ...(intended === null ? [] : [intended])]
+  return [...ours, ...sent.map((change) => `${'to' in change ? change.to : change.kind}:intended`)]
 }

@@ -23,7 +23,7 @@ test('a worker in a ticket that the master does not list has ended', async () =>
     tickets.push(structuredClone(await run.ticket))
   }
   const ticket = tickets.at(-1)!
-  expect(ticket.members[0]!.state.proof.scopes).toHaveLength(2)
+  expect(ticket.members[0]!.processes).toHaveLength(2)
   await end() // and the old worker with it, before the next process looks
   await using lb = haproxyRuntime(options)
   await using run = resumeDrain(lb, ticket)

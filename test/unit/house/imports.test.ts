@@ -12,7 +12,6 @@ function layerOf(file: string): string {
   if (first === 'adapters') return `adapters/${second}`
   if (first === 'testing') return fakes.includes(second) ? `testing/${second}` : 'testing'
   if (first === 'index.ts') return 'entry'
-  if (first === 'machine.ts') return 'core'
   return first
 }
 
@@ -53,6 +52,29 @@ function mayImport(from: string): (layer: string, file: string) => boolean {
   }
 }
 
+/** What each room of the core may import of others, rooms and single files; all may import what stands beside the rooms. */
+const rooms: Readonly<Record<string, readonly string[]>> = {
+  member: [],
+  balancer: ['member/', 'lease/permit.ts'],
+  tickets: ['member/', 'balancer/home.ts', 'combined/parts.ts'],
+  lease: ['tickets/', 'balancer/look/call.ts'],
+  // A verb goes on in `combined` where its provider is several balancers.
+  calls: ['member/', 'balancer/', 'tickets/', 'lease/', 'combined/'],
+  combined: ['member/', 'balancer/', 'tickets/', 'calls/'],
+  roll: ['member/', 'balancer/', 'tickets/', 'calls/', 'combined/', 'lease/'],
+  plan: ['member/', 'balancer/', 'tickets/', 'calls/', 'combined/', 'roll/'],
+}
+
+/** The reports of a ticket that could not be gone on with are no matter of a record: they belong to `calls`. */
+const owed = [
+  'src/core/member/said/report.ts -> src/core/tickets/owed.ts',
+  'src/core/member/said/report.ts -> src/core/tickets/ticket.ts',
+]
+
+function roomOf(file: string): string | undefined {
+  return /^src\/core\/([^/]+)\//.exec(file)?.[1]
+}
+
 describe('the direction of imports', () => {
   it.each([...new Set([...graph.keys()].map(layerOf))].sort())('holds in src/%s', (from) => {
     const allowed = mayImport(from)
@@ -62,6 +84,22 @@ describe('the direction of imports', () => {
       .filter((item) => item.own && layerOf(item.to) !== from)
       .filter((item) => !allowed(layerOf(item.to), item.to))
     expect(wrong.map((item) => `${item.file} -> ${item.to}`)).toEqual([])
+  })
+
+  it.each(Object.keys(rooms))('holds in src/core/%s', (room) => {
+    const allowed = rooms[room] ?? []
+    const wrong = [...graph]
+      .filter(([file]) => roomOf(file) === room)
+      .flatMap(([file, imports]) => imports.map(({ to, own }) => ({ file, to, own })))
+      .filter(({ to, own }) => own && roomOf(to) !== undefined && roomOf(to) !== room)
+      .filter(({ to }) => !allowed.some((one) => to.startsWith(`src/core/${one}`)))
+      .map(({ file, to }) => `${file} -> ${to}`)
+    expect(wrong.filter((one) => !owed.includes(one))).toEqual([])
+  })
+
+  it('is known of every room of the core', () => {
+    const found = [...graph.keys()].map(roomOf).filter((room) => room !== undefined)
+    expect(Object.keys(rooms).sort()).toEqual([...new Set(found)].sort())
   })
 
   it('reads imports of every form', () => {
@@ -112,7 +150,7 @@ describe('packages', () => {
     'zod',
   ]
   /** Entries that check no input of a caller need none. */
-  const light = ['endpoints', 'provider', 'machine', 'testing']
+  const light = ['endpoints', 'provider', 'testing']
 
   it.each(present.map((item) => [specifier(item), item] as const))(
     '%s loads no package that it does not need',

@@ -2,20 +2,17 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { AdminState } from 'drainable'
-import {
-  initialState,
-  openGoal,
-  transition,
-  type Goal,
-  type Input,
-  type MachinePolicy,
-} from 'drainable/machine'
 import { DrainableError, type ChangeResult, type Reading } from 'drainable/provider'
+import { openGoal, type Goal } from '../../../src/core/member/goal.js'
+import type { FreeInput } from '../../../src/core/member/input.js'
+import type { MachinePolicy } from '../../../src/core/member/policy.js'
+import { newClaim, newRecord } from '../../../src/core/member/record.js'
+import { step } from '../../../src/core/member/step.js'
 import { root } from '../../../scripts/package/entries.ts'
 import { arrowsOf, movesOf } from '../../../scripts/package/state-diagram.ts'
 
 const read = (path: string): string => readFileSync(`${root}${path}`, 'utf8')
-const moves = movesOf(read('src/core/machine/README.md'))
+const moves = movesOf(read('src/core/member/README.md'))
 const ref = { pool: 'web', member: 'web1' }
 
 const policyArb: fc.Arbitrary<MachinePolicy> = fc.record({
@@ -53,7 +50,7 @@ const eventArb = fc.oneof(
   { weight: 8, arbitrary: fc.constant('nothing' as const) },
   { weight: 1, arbitrary: fc.constantFrom('work', 'done', 'arrive', 'reload') },
   { weight: 1, arbitrary: fc.constantFrom('ready', 'drain', 'vanish', 'replace', 'return') },
-  { weight: 1, arbitrary: fc.constantFrom('unread', 'settle', 'undo', 'yield', 'floor') },
+  { weight: 1, arbitrary: fc.constantFrom('unread', 'settle', 'undo', 'other', 'floor') },
 )
 const stepArb = fc.record({
   what: eventArb,
@@ -61,28 +58,34 @@ const stepArb = fc.record({
   looks: fc.integer({ min: 1, max: 8 }),
 })
 
-type WithoutMoment<T> = T extends unknown ? Omit<T, 'at' | 'wall'> : never
 type Happening = typeof stepArb extends fc.Arbitrary<infer T> ? T : never
 
-/** One random run of the machine; every move that it says, as `goal: from -> to`. */
+/** The claim whose moves are told, and the provider object that all claims look through. */
+const CLAIM = 1
+const VIEW = 1
+
+/** One random life of a claim; every move that it says, as `goal: from -> to`. */
 function play(policy: MachinePolicy, goal: Goal, script: readonly Happening[]) {
   const said: string[] = []
   const error = new DrainableError('CONFLICT', 'not now', { ref })
   const world = { own: 'ready' as AdminState, identity: 'x', present: true, active: 1 }
-  let [at, arrivals, life, broken] = [1_000, 0, 1, false]
-  let state = initialState(ref, at, null, goal)
-  const take = (input: WithoutMoment<Input>, answer: string): void => {
-    const now = { ...input, at, wall: at } as Input
-    const kind = now.type === 'goal' ? now.goal.kind : state.goal.kind
-    const { state: next, effects } = transition(state, now, policy)
-    state = next
+  let [at, arrivals, life, broken, claims] = [1_000, 0, 1, false, 0]
+  let record = newRecord(ref, at)
+  const goalNow = (): Goal => record.claims.find(({ id }) => id === CLAIM)?.goal ?? goal
+  const take = (input: FreeInput, answer: string): void => {
+    const { kind } = input.type === 'undo' ? input.goal : goalNow()
+    const { record: next, effects } = step(record, { ...input, at, wall: at })
+    record = next
     for (const effect of effects) {
-      if (effect.type === 'emit' && effect.event.type === 'phase')
+      if (effect.type === 'emit' && effect.claim === CLAIM && effect.event.type === 'phase')
         said.push(`${kind}: ${effect.event.from} -> ${effect.event.to}`)
     }
     for (const effect of effects) {
-      if (effect.type !== 'apply') continue
+      if (effect.type !== 'send') continue
       const { change } = effect
+      take({ type: 'sending', change }, answer)
+      const { pending } = record.ledger
+      if (pending?.change !== change || pending.stage !== 'sent') continue
       at += 1
       if (answer === 'applied' || answer === 'unknown') {
         if (change.kind === 'hold' || change.kind === 'restore') world.own = change.to
@@ -90,8 +93,12 @@ function play(policy: MachinePolicy, goal: Goal, script: readonly Happening[]) {
       }
       const status = answer === 'lost' ? 'unknown' : answer
       const result = { ref, status, ...(status === 'applied' ? {} : { error }) } as ChangeResult
-      take({ type: 'result', change, result }, 'applied')
+      take({ type: 'answer', change, result }, 'applied')
     }
+  }
+  const lay = (wanted: Goal, answer: string): void => {
+    const start = { goal: wanted, policy, startedAt: at, deadline: null }
+    take({ type: 'laid', claim: newClaim({ ...start, id: (claims += 1), view: VIEW }) }, answer)
   }
   const look = (): Reading => {
     const load = { state: 'read' as const, active: world.active, queued: 0, arrivals }
@@ -100,6 +107,7 @@ function play(policy: MachinePolicy, goal: Goal, script: readonly Happening[]) {
     const { own, identity } = world
     return { ref, present: true, identity, own, serves: own === 'ready', health: 'up', scopes }
   }
+  lay(goal, 'applied')
   for (const { what, answer, looks } of script) {
     if (what === 'work') world.active = 1
     else if (what === 'done') world.active = 0
@@ -113,25 +121,28 @@ function play(policy: MachinePolicy, goal: Goal, script: readonly Happening[]) {
       life += 1
       world.own = 'ready'
     } else if (what === 'settle') {
-      if (state.ending.ended !== null) take({ type: 'settle' }, answer)
+      const isOver = record.claims.some(({ id, ending }) => id === CLAIM && ending.ended !== null)
+      if (isOver) take({ type: 'settle', claim: CLAIM }, answer)
     } else if (what === 'undo') {
       const undo = openGoal({ of: 'ours', until: null, lateUntil: null })
-      if (goal.kind === 'drain') take({ type: 'goal', goal: undo }, answer)
-    } else if (what === 'yield') {
-      if (goal.kind !== 'watch') take({ type: 'yield', error }, answer)
-    } else if (what === 'unread') take({ type: 'unreadable', error, askedAt: at }, answer)
+      if (goal.kind === 'drain') take({ type: 'undo', claim: CLAIM, goal: undo }, answer)
+    } else if (what === 'other') {
+      const open = openGoal({ of: 'anybody', until: null, lateUntil: null })
+      if (goal.kind !== 'watch') lay(goal.kind === 'drain' ? open : { kind: 'drain' }, answer)
+    } else if (what === 'unread') take({ type: 'unread', view: VIEW, error, askedAt: at }, answer)
     else if (looks > 4) world.active = 0
     for (let i = 0; i < looks; i += 1) {
       at += 40
-      const seen = { reading: look(), askedAt: at, random: 0, floor: broken ? error : null }
-      take({ type: 'reading', ...seen }, answer)
+      const floor = new Map(record.claims.map(({ id }) => [id, broken ? error : null]))
+      const seen = { reading: look(), askedAt: at, took: 0, random: 0, floor }
+      take({ type: 'look', view: VIEW, ...seen }, answer)
     }
   }
   return said
 }
 
-describe('the table of transitions in src/core/machine/README.md', () => {
-  it('has exactly the moves that random runs of the machine make', () => {
+describe('the table of transitions in src/core/member/README.md', () => {
+  it('has exactly the moves that random claims make', () => {
     const seen = new Set<string>()
     fc.assert(
       fc.property(policyArb, goalArb, fc.array(stepArb, { maxLength: 25 }), (...run) => {

@@ -9,7 +9,7 @@ import { present, root, specifier, type Entry } from '../../../scripts/package/e
 type Names = Readonly<Record<string, unknown>>
 
 /** What is built on, and not called by users, is left out. */
-const inner = new Set(['envoy/grpc', 'kit', 'machine', 'provider'])
+const inner = new Set(['envoy/grpc', 'kit', 'provider'])
 const isFake = ({ name }: Entry): boolean => name.startsWith('testing/')
 const load = async (item: Entry): Promise<[string, Names]> => [
   specifier(item),

@@ -1,4 +1,4 @@
-/** A reconciler whose ticket store takes longer than an end waits for it. */
+/** A reconciler whose ticket store takes longer than an end waits for it, or lists nothing. */
 import { expect, test } from 'vitest'
 import type { TicketStore } from 'drainable'
 import { bench, desired, web } from './set-up.js'
@@ -27,4 +27,15 @@ test('a ticket written late does not outlive its member', async () => {
   loop.set(desired({ web2: 'serve', web3: 'serve' }))
   await clock.advance(60_000)
   expect(kept()).toEqual([])
+})
+
+test('a store that can list no tickets is refused at the start', () => {
+  const world = bench('web1')
+  const tickets = { ...world.tickets, keys: undefined } as never
+  expect(() => world.start({ tickets })).toThrow(
+    expect.objectContaining({
+      code: 'UNSUPPORTED',
+      message: expect.stringContaining('the ticket store lists nothing: give it keys()') as string,
+    }),
+  )
 })

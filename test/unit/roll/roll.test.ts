@@ -30,13 +30,16 @@ describe('a roll over the servers of a pool', () => {
     expect(events.at(-1)).toMatchObject({ type: 'roll-end', report: { outcome: 'done' } })
   })
 
-  test('takes as many at once as allowed', async () => {
-    const { clock, lb } = setUp(10)
-    const { act, calls, most } = actor(clock)
-    await clock.runUntil(roll(lb, web, { act, clock, maxUnavailable: '35%' }))
-    expect(most()).toBe(3)
-    expect(calls).toHaveLength(10)
-  })
+  test.each([{}, { id: 'release-42' }])(
+    'takes as many at once as allowed (%j)',
+    async (options) => {
+      const { clock, lb } = setUp(10)
+      const { act, calls, most } = actor(clock)
+      await clock.runUntil(roll(lb, web, { act, clock, maxUnavailable: '35%', ...options }))
+      expect(most()).toBe(3)
+      expect(calls).toHaveLength(10)
+    },
+  )
 
   test('goes one by one if the pool keeps no more', async () => {
     const { clock, lb } = setUp(3)

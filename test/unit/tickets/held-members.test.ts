@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { drain, heldMembers, isDrainableError, restore, stepDrain, type Ticket } from 'drainable'
 import { setUp, thrown, web1, web2 } from '../core/set-up.js'
-import { plainStore } from './set-up.js'
+import { plainStore, unlistedStore } from './set-up.js'
 
 async function drained() {
   const at = setUp()
@@ -25,10 +25,9 @@ describe('heldMembers', () => {
     const { clock, lb } = setUp()
     const map = new Map<string, unknown>()
     const step = await clock.runUntil(stepDrain(lb, { target: web1 }, { clock }))
-    expect(step.ticket.members[0]?.changes).toMatchObject([{ kind: 'hold', state: 'intended' }])
+    expect(step.ticket.members[0]).toMatchObject({ set: null, intended: { kind: 'hold' } })
     map.set(step.ticket.id, step.ticket)
-    const tickets = { ...plainStore(map), keys: () => map.keys() }
-    expect(await heldMembers(tickets)).toEqual([web1])
+    expect(await heldMembers(plainStore(map))).toEqual([web1])
   })
 
   test('asks one balancer by its instance', async () => {
@@ -39,13 +38,18 @@ describe('heldMembers', () => {
 
   test('throws on a ticket that can not be read, or passes it to onUnreadable', async () => {
     const { map, tickets } = await drained()
-    const store = { ...tickets, keys: () => map.keys() }
     map.set('job-9', { id: 'job-9', v: 1 })
-    const error = await thrown(heldMembers(store))
+    const error = await thrown(heldMembers(tickets))
     expect(isDrainableError(error, 'TICKET_INVALID')).toBe(true)
     const ids: string[] = []
-    expect(await heldMembers(store, { onUnreadable: (id) => ids.push(id) })).toEqual([web1])
+    expect(await heldMembers(tickets, { onUnreadable: (id) => ids.push(id) })).toEqual([web1])
     expect(ids).toEqual(['job-9'])
+  })
+
+  test('refuses a store that lists nothing: none would look like no drain', async () => {
+    const { map } = await drained()
+    const error = await thrown(heldMembers(unlistedStore(map)))
+    expect(isDrainableError(error, 'UNSUPPORTED') && error.message).toContain('keys()')
   })
 
   test('refuses a wrong option', async () => {

@@ -14,7 +14,7 @@ import {
 } from 'drainable'
 import { fakeLease, fakeProvider } from 'drainable/testing'
 import { setUp, thrown, web1, web2 } from '../core/set-up.js'
-import { plainStore, temporaryFolder } from './set-up.js'
+import { plainStore, temporaryFolder, unlistedStore } from './set-up.js'
 
 const children: ChildProcess[] = []
 
@@ -80,7 +80,7 @@ describe('findOrphans', () => {
       phase: 'draining',
       active: 2,
     })
-    expect(member!.since).toBe(orphan!.ticket.members[0]!.changes[0]!.at)
+    expect(member!.since).toBe(orphan!.ticket.startedAt)
     expect(member!.why[0]).toMatchObject({ code: 'in-flight', count: 2 })
   })
 
@@ -164,7 +164,7 @@ describe('findOrphans', () => {
   test('has no process for a drain by steps', async () => {
     const { clock, lb } = setUp()
     const map = new Map<string, unknown>()
-    const store = { ...plainStore(map), keys: () => map.keys() }
+    const store = plainStore(map)
     const step = await clock.runUntil(stepDrain(lb, { target: web1 }, { clock }))
     await store.set(step.ticket.id, step.ticket)
     const [orphan] = await findOrphans(store, lb, { clock })
@@ -195,9 +195,8 @@ describe('findOrphans', () => {
     const { clock, lb, map, store } = await left(() => ({ host: 'elsewhere' }))
     const ticket = map.get('job-1') as Ticket
     for (let i = 2; i <= 50; i += 1) map.set(`job-${i}`, { ...ticket, id: `job-${i}` })
-    const listed = { ...store, keys: () => map.keys() }
     const before = lb.requests.length
-    expect(await findOrphans(listed, lb, { clock })).toHaveLength(50)
+    expect(await findOrphans(store, lb, { clock })).toHaveLength(50)
     expect(lb.requests.slice(before).filter((call) => call.verb === 'observe')).toHaveLength(1)
   })
 
@@ -206,13 +205,18 @@ describe('findOrphans', () => {
     const ticket = map.get('job-1') as Ticket
     map.set('job-2', { ...ticket, id: 'job-2', members: 7 })
     map.set('notes', { hello: 'world' })
-    const listed = { ...store, keys: () => map.keys() }
-    const error = await thrown(findOrphans(listed, lb, { clock }))
+    const error = await thrown(findOrphans(store, lb, { clock }))
     expect(isDrainableError(error, 'TICKET_INVALID') && error.message).toContain("'job-2'")
     const damaged: string[] = []
-    const found = await findOrphans(listed, lb, { clock, onUnreadable: (id) => damaged.push(id) })
+    const found = await findOrphans(store, lb, { clock, onUnreadable: (id) => damaged.push(id) })
     expect(found.map((orphan) => orphan.ticket.id)).toEqual(['job-1'])
     expect(damaged).toEqual(['job-2'])
+  })
+
+  test('refuses a store that lists nothing', async () => {
+    const { clock, lb, map } = await left(() => ({ host: 'elsewhere' }))
+    const error = await thrown(findOrphans(unlistedStore(map), lb, { clock }))
+    expect(isDrainableError(error, 'UNSUPPORTED') && error.message).toContain('keys()')
   })
 
   test('ends with an abort', async () => {

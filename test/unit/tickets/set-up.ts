@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Scheduler } from 'fast-check'
 import type { Ticket, TicketStore, UnstorageLike } from 'drainable'
-import { parsePolicy } from '../../../src/core/verbs/policy.js'
+import { parsePolicy } from '../../../src/core/calls/policy.js'
 
 /** A ticket of a drain that has changed nothing yet. */
 export function ticketOf(id: string): Ticket {
@@ -16,7 +16,6 @@ export function ticketOf(id: string): Ticket {
     policy: parsePolicy({}, 'ticketOf()').data,
     members: [],
     parts: [{ balancer: null, name: 'fake', instance: 'fake' }],
-    saved: { wall: 0, boot: 'boot', uptime: 0 },
     owner: { name: null, host: 'host', pid: 1, boot: 'boot', started: null, space: null },
   }
 }
@@ -27,7 +26,7 @@ export function json(value: unknown): unknown {
 }
 
 /** A store of three verbs, which lists nothing. Each is as good as another process on the same map. */
-export function plainStore(map: Map<string, unknown>): TicketStore {
+export function unlistedStore(map: Map<string, unknown>): TicketStore {
   return {
     get: async (key) => json(map.get(key)),
     set: async (key, value) => map.set(key, json(value)),
@@ -35,35 +34,25 @@ export function plainStore(map: Map<string, unknown>): TicketStore {
   }
 }
 
-/**
- * The same, whose requests arrive and are answered in the order that a scheduler draws. From the
- * request number `crash` on nothing is answered any more; that request itself may still be carried out.
- */
-export function slowStore(
-  scheduler: Scheduler,
-  map: Map<string, unknown>,
-  crash: { readonly at: number; readonly after: boolean } = { at: Infinity, after: false },
-): TicketStore & { readonly crashed: Promise<unknown> } {
+/** The same, which lists its keys. */
+export function plainStore(map: Map<string, unknown>): TicketStore {
+  return { ...unlistedStore(map), keys: () => map.keys() }
+}
+
+/** The same, whose requests arrive and are answered in the order that a scheduler draws. */
+export function slowStore(scheduler: Scheduler, map: Map<string, unknown>): TicketStore {
   const plain = plainStore(map)
-  const { promise: crashed, resolve: die } = Promise.withResolvers<undefined>()
-  let requests = 0
   const pass = async <T>(work: () => Promise<T>): Promise<T> => {
-    requests += 1
-    const dead = requests >= crash.at
     await scheduler.schedule(Promise.resolve())
-    if (!dead || (requests === crash.at && crash.after)) {
-      const result = await work()
-      await scheduler.schedule(Promise.resolve())
-      if (!dead) return result
-    }
-    die(undefined)
-    return new Promise<never>(() => undefined)
+    const result = await work()
+    await scheduler.schedule(Promise.resolve())
+    return result
   }
   return {
-    crashed,
     get: (key) => pass(() => plain.get(key)),
     set: (key, value) => pass(() => plain.set(key, value)),
     delete: (key) => pass(() => plain.delete(key)),
+    keys: () => map.keys(),
   }
 }
 
@@ -71,18 +60,17 @@ export function slowStore(
  * Keyv 5.6 on a map, as far as tickets need it: one prefix and `:`, which a key that has it already
  * does not get again; every key of the iterator cut at its first `:`.
  *
- * @param iterates - `nothing` like an adapter that leaves the namespace out of its keys, `no` like one without an iterator
+ * @param iterates - whether its adapter has an iterator
  */
 export function keyv5(
   map: Map<string, string>,
   namespace: string | undefined,
-  iterates: 'yes' | 'nothing' | 'no' = 'yes',
+  iterates: 'yes' | 'no' = 'yes',
 ): TicketStore {
   const prefixed = (key: string): string =>
     namespace === undefined || key.startsWith(`${namespace}:`) ? key : `${namespace}:${key}`
   async function* iterator(): AsyncGenerator<[string, unknown]> {
     for (const [key, text] of map) {
-      if (iterates === 'nothing') continue
       if (namespace !== undefined && !key.includes(namespace)) continue
       yield [key.split(':').slice(1).join(':'), (JSON.parse(text) as { value: unknown }).value]
     }
@@ -101,15 +89,10 @@ export function keyv5(
   }
 }
 
-/** Keyv 6.1 on a map: `::` behind the namespace, and an iterator always, which may yield nothing. */
-export function keyv6(
-  map: Map<string, string>,
-  namespace: string | undefined,
-  iterates: 'yes' | 'nothing' = 'yes',
-): TicketStore {
+/** Keyv 6.1 on a map: `::` behind the namespace. */
+export function keyv6(map: Map<string, string>, namespace: string | undefined): TicketStore {
   const front = namespace === undefined ? '' : `${namespace}::`
   async function* iterator(): AsyncGenerator<[string, unknown]> {
-    if (iterates === 'nothing') return
     for (const [key, text] of map) {
       if (!key.startsWith(front)) continue
       yield [key.slice(front.length), (JSON.parse(text) as { value: unknown }).value]

@@ -62,11 +62,8 @@ async function untilHung({ world, under }: Begun): Promise<boolean> {
 /** Who is said not to answer. */
 const NAMED = /the ticket store|onTicket|lease/
 
-/**
- * Calls that may be missed without a word: a list of a store is made by us after a second, a lease is renewed in time by the
- * next try and is over by itself.
- */
-const QUIET = new Set(['keys', 'renew', 'release'])
+/** Calls that may be missed without a word: a lease is renewed in time by the next try and is over by itself. */
+const QUIET = new Set(['renew', 'release'])
 
 /** Every member that is down is in the report, or in an error, unless it is to stay down. */
 function expectSaid({ world, before }: Begun, { keeps }: Verb, end: unknown): void {

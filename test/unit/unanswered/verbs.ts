@@ -245,7 +245,7 @@ export const verbs: readonly Verb[] = [
     },
     begin: (world, signal) => {
       const { clock, lease } = world
-      return { done: findOrphans(world.store(false), world.balancer(), { clock, lease, signal }) }
+      return { done: findOrphans(world.store(), world.balancer(), { clock, lease, signal }) }
     },
   },
   {

@@ -1,9 +1,8 @@
 import { wallOf, type Clock } from '../../../provider/clock.js'
 import type { Why } from '../../../provider/report.js'
 import type { Waits } from '../../../provider/abort.js'
-import type { DrainState } from '../../machine/state.js'
-import { freezeMember } from '../freeze.js'
-import { stampOf } from '../host.js'
+import type { Sight } from '../../member/sight.js'
+import { toTicketMember } from '../member.js'
 import type { Ticket } from '../ticket.js'
 import { TicketWriter, type TicketTargets } from './writer.js'
 
@@ -47,19 +46,18 @@ export class TicketKeeper {
   }
 
   /** The ticket as of now. */
-  ticket(states: Iterable<DrainState>): Ticket {
+  ticket(sights: Iterable<Sight>): Ticket {
     const offset = wallOf(this.#clock) - this.#clock.now()
     return {
       v: 1,
       ...this.head,
-      saved: stampOf(this.#clock),
-      members: [...states].map((state) => freezeMember(state, offset)),
+      members: [...sights].map((sight) => toTicketMember(sight, offset)),
     }
   }
 
   /** See {@link TicketWriter.save}. */
-  save(states: () => Iterable<DrainState>, limit: number): Promise<void> {
-    return this.#writer.save(() => this.ticket(states()), limit)
+  save(sights: () => Iterable<Sight>, limit: number): Promise<void> {
+    return this.#writer.save(() => this.ticket(sights()), limit)
   }
 
   /** See {@link TicketWriter.written}. */

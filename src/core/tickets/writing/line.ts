@@ -1,3 +1,4 @@
+import { homeOf } from '../../balancer/home.js'
 import { placeOf } from './place.js'
 
 /**
@@ -77,13 +78,9 @@ interface Lines {
   readonly byName: Map<string, TicketLine>
 }
 
-/** ESM and CJS copies of this module are one process: they share these lines. */
-const LINES = Symbol.for('drainable.ticket-lines.2')
-
 /** The line of a ticket in its store; it is forgotten once nothing goes on in it. */
 export function lineOf(kept: object, id: string): TicketLine {
-  const holder = globalThis as unknown as Record<symbol, Lines | undefined>
-  const lines = (holder[LINES] ??= { byObject: new WeakMap(), byName: new Map() })
+  const lines = homeOf('lines', (): Lines => ({ byObject: new WeakMap(), byName: new Map() }))
   const place = placeOf(kept)
   if (typeof place === 'string') return lineIn(lines.byName, `${place}\0${id}`)
   const ids = lines.byObject.get(place) ?? new Map<string, TicketLine>()

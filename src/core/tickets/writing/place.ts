@@ -1,15 +1,10 @@
+import { homeOf } from '../../balancer/home.js'
 import type { TicketStore } from '../store.js'
 
 /** What two stores that keep their tickets in one place have in common: a path, or the storage behind them. */
 export type Place = object | string
 
-/** ESM and CJS copies of this module are one process: they share the places. */
-const PLACES = Symbol.for('drainable.ticket-places.1')
-
-function places(): WeakMap<object, Place> {
-  const holder = globalThis as unknown as Record<symbol, WeakMap<object, Place> | undefined>
-  return (holder[PLACES] ??= new WeakMap())
-}
+const places = (): WeakMap<object, Place> => homeOf('places', () => new WeakMap<object, Place>())
 
 /** Notes where a store keeps its tickets. */
 export function keptIn(store: TicketStore, place: Place): TicketStore {

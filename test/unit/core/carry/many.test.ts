@@ -1,6 +1,6 @@
 import { fakeClock, fakeProvider } from 'drainable/testing'
 import { expect, test } from 'vitest'
-import { Scheduler } from '../../../../src/core/runner/look/scheduler.js'
+import { Scheduler } from '../../../../src/core/balancer/look/scheduler.js'
 
 test('a place among many asks no balancer when nothing is pushed', () => {
   const clock = fakeClock()

@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { ready, restore, startDrain, type Ticket } from 'drainable'
-import type { PresentReading } from 'drainable/provider'
+import { DrainableError, type PresentReading } from 'drainable/provider'
 import type { FakeClock, FakeProvider } from 'drainable/testing'
-import type { Membership } from '../../../../src/core/runner/balancer/balancer.js'
-import { Floor } from '../../../../src/core/runner/balancer/floor.js'
-import type { SeenLook } from '../../../../src/core/runner/look/look.js'
+import { askFloor } from '../../../../src/core/balancer/floor.js'
+import type { SeenLook } from '../../../../src/core/balancer/look/look.js'
 import { anotherObject, isHold, isOpening, json } from '../rig.js'
 import { only, setUp, thrown, web1, web2 } from '../set-up.js'
 
@@ -66,7 +65,7 @@ describe('a later call', () => {
     expect(second.report().members[0]?.outcome).not.toBe('overruled')
   })
 
-  test('includes a restore() while the undo is under way', async () => {
+  test('has the last word over a restore() whose undo is under way, and over a repeat of it', async () => {
     const { clock, lb } = setUp()
     await using run = startDrain(lb, web1, { clock, timeout: '1m' })
     await clock.runUntil(run.done)
@@ -75,9 +74,9 @@ describe('a later call', () => {
     await clock.advance(500)
     await using next = startDrain(lb, web1, { clock, timeout: '1m' })
     void run.restore()
-    expect(only(await clock.runUntil(undone)).outcome).toBe('restored')
-    expect((await clock.runUntil(next.done)).outcome).toBe('overruled')
-    expect(lb.state(web1)).toBe('ready')
+    expect(only(await clock.runUntil(undone)).outcome).toBe('overruled')
+    expect((await clock.runUntil(next.done)).outcome).toBe('idle')
+    expect(lb.state(web1)).toBe('maint')
   })
 
   test('waits for the calls of others no longer than its deadline', async () => {
@@ -98,10 +97,8 @@ describe('a later call', () => {
   })
 })
 
-test('the floor is asked again at the first hold', () => {
-  const alone = { others: () => [], coming: () => [] } as unknown as Membership
-  const floor = new Floor(alone, new Map(), 1)
-  const look = (serving: number): [PresentReading, SeenLook] => {
+test('the floor counts what the look of the moment shows', () => {
+  const ask = (serving: number): ReturnType<typeof askFloor> => {
     const reading: PresentReading = {
       ref: web1,
       present: true,
@@ -113,22 +110,50 @@ test('the floor is asked again at the first hold', () => {
     }
     const pools = [{ pool: 'web', serving, total: 3, whenNone: 'refuse' as const }]
     const snapshot = { readings: [reading], pools }
-    return [reading, { snapshot, refs: [web1], askedAt: 0, at: 0, took: 0 }]
+    const look: SeenLook = { snapshot, refs: [web1], askedAt: 0, at: 0, took: 0 }
+    return askFloor(reading, { records: new Map(), look, keepReady: 1, now: 0 })
   }
-  expect(floor.ask(...look(3))).toBeUndefined()
-  expect(floor.ask(...look(2))).toBeUndefined()
-  expect(floor.ask(...look(1))).toMatchObject({ error: { code: 'POOL_AT_MINIMUM' } })
+  expect(ask(3)).toBeUndefined()
+  expect(ask(2)).toBeUndefined()
+  expect(ask(1)).toMatchObject({ error: { code: 'POOL_AT_MINIMUM' }, isFinal: true })
+})
+
+test('nothing is changed and no ticket is written where the floor refuses one member of a call', async () => {
+  const { clock, lb } = setUp({ pools: { web: ['web1', 'web2'] } })
+  lb.setBehind(web1, 'drain')
+  const saved: Ticket[] = []
+  const run = startDrain(lb, [web1, web2], {
+    clock,
+    timeout: '4s',
+    onMinimum: 'wait',
+    onTicket: (ticket) => void saved.push(ticket),
+  })
+  expect((await clock.runUntil(run.done)).outcome).toBe('refused')
+  await clock.advance(30_000)
+  await run.release()
+  expect([lb.state(web1), saved]).toEqual(['drain', []])
+  expect(lb.requests.filter(({ verb }) => verb === 'apply')).toEqual([])
 })
 
 test('a ticket is kept for one member where another was refused', async () => {
-  const { clock, lb } = setUp({ pools: { web: ['web1', 'web2'] } })
+  const { clock, lb } = setUp()
   lb.setBehind(web1, 'drain')
+  const apply = lb.apply.bind(lb)
+  lb.apply = async (changes, ctx) => {
+    const ours = changes.filter(({ ref }) => ref.member !== web2.member)
+    const results = await apply(ours, ctx)
+    const error = new DrainableError('REJECTED', 'this one is locked')
+    return changes.map((change) =>
+      ours.includes(change)
+        ? results[ours.indexOf(change)]!
+        : { ref: change.ref, status: 'rejected', error },
+    )
+  }
   const end = lb.occupy(web1)
   let saved: Ticket | undefined
   const run = startDrain(lb, [web1, web2], {
     clock,
     timeout: '4s',
-    onMinimum: 'wait',
     onTicket: (ticket) => void (saved = json(ticket)),
   })
   expect((await clock.runUntil(run.done)).outcome).toBe('refused')

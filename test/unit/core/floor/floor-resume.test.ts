@@ -19,9 +19,7 @@ async function intended({ clock, lb }: ReturnType<typeof rig>): Promise<Ticket> 
   const run = startDrain(lb, web1, { clock, timeout: '1m', tickets: store })
   await clock.advance(5_000)
   await clock.runUntil(run.restore())
-  const found = kept.find(({ members }) =>
-    members[0]?.changes.some(({ state }) => state === 'intended'),
-  )
+  const found = kept.find(({ members }) => members[0]?.intended != null)
   if (found === undefined) throw new Error('no ticket says that a hold is intended')
   expect(lb.state(web1)).toBe('ready')
   return found

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import type * as library from 'drainable'
 import { drain, ready, startDrain, stepDrain } from 'drainable'
-import { fakeProvider, type FakeClock, type FakeProvider } from 'drainable/testing'
+import { fakeProvider, type FakeProvider } from 'drainable/testing'
 import { only, thrown, web1, web2 } from '../set-up.js'
 import { anotherObject, isHold, loseAnswer, ofKind, recordChanges, rig } from '../rig.js'
 
@@ -22,13 +22,6 @@ function fewest(lb: FakeProvider, refs = [web1, web2]): () => number {
     return results
   }
   return () => least
-}
-
-/** The balancers that this process has drains on. */
-function balancers(): number {
-  const key = Symbol.for('drainable.balancers.1')
-  const map: unknown = Reflect.get(globalThis, key)
-  return map instanceof Map ? map.size : 0
 }
 
 // Fault 7
@@ -288,58 +281,6 @@ describe('two copies of the library', () => {
     await clock.advance(20_000)
     expect(lb.state(web1)).toBe('ready')
     expect(run.report().outcome).toBe('overruled')
-  })
-})
-
-// Fault 7
-describe('the map of balancers on globalThis', () => {
-  async function held(lb: FakeProvider, clock: FakeClock): Promise<ReturnType<typeof startDrain>> {
-    const run = startDrain(lb, web1, { clock })
-    await clock.runUntil(run.done)
-    return run
-  }
-
-  test('has an entry only while a drain lives', async () => {
-    const { clock, lb } = rig(TWO)
-    expect(balancers()).toBe(0)
-    const run = await held(lb, clock)
-    expect(balancers()).toBe(1)
-    await run.release()
-    expect(balancers()).toBe(0)
-  })
-
-  test('has no entry for a drain that was restored', async () => {
-    const { clock, lb } = rig(TWO)
-    const run = await held(lb, clock)
-    expect(balancers()).toBe(1)
-    await clock.runUntil(run.restore())
-    await run.release()
-    expect(balancers()).toBe(0)
-  })
-
-  test('has no entry for a drain that was refused', async () => {
-    const { clock, lb } = rig(TWO)
-    const run = await held(lb, clock)
-    await clock.runUntil(thrown(drain(lb, web2, { clock })))
-    expect(balancers()).toBe(1)
-    await run.release()
-    expect(balancers()).toBe(0)
-  })
-
-  test('has one entry for two provider objects of one balancer', async () => {
-    const { clock, lb } = rig({ pools: { web: ['web1', 'web2', 'web3'] } })
-    await using first = startDrain(lb, web1, { clock })
-    await using second = startDrain(anotherObject(lb), web2, { clock })
-    await clock.runUntil(Promise.all([first.done, second.done]))
-    expect(balancers()).toBe(1)
-  })
-
-  test('has one entry for each balancer', async () => {
-    const [one, two] = [rig(TWO), rig(TWO)]
-    const runs = [await held(one.lb, one.clock), await held(two.lb, two.clock)]
-    expect(balancers()).toBe(2)
-    for (const run of runs) await run.release()
-    expect(balancers()).toBe(0)
   })
 })
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { drain, restore, startDrain, type Ticket } from 'drainable'
 import type { FakeFailure } from 'drainable/testing'
-import { only, recorder, web1 } from '../set-up.js'
+import { changesOf, only, recorder, web1 } from '../set-up.js'
 import {
   applies,
   balancer,
@@ -55,7 +55,7 @@ describe('a hold whose answer was lost', () => {
     lb.failNext('throw', { verb: 'apply' })
     const kept: string[][] = []
     const onTicket = (ticket: Ticket): void => {
-      kept.push(ticket.members[0]!.changes.map(({ to, state }) => `${to ?? ''}:${state}`))
+      kept.push([...changesOf(ticket.members[0])])
     }
     const report = await clock.runUntil(drain(lb, web1, { clock, seal: false, onTicket }))
     expect(report.outcome).toBe('idle')

@@ -4,7 +4,6 @@ import {
   drain,
   ready,
   startDrain,
-  stepDrain,
   watch,
   withEvents,
   type ErrorCode,
@@ -13,6 +12,7 @@ import {
 import type { Change, ChangeResult } from 'drainable/provider'
 import { fakeProvider, type FakeProvider } from 'drainable/testing'
 import { only, recorder, thrown, web1 } from '../set-up.js'
+import { stepped } from '../stepped.js'
 import { balancer, json, restoreWall, sendThrough, steps, wallFollows } from '../balancer.js'
 
 afterEach(restoreWall)
@@ -73,9 +73,9 @@ describe('a refusal that is tried again', () => {
     const { clock, lb } = balancer()
     wallFollows(clock)
     refuse(lb, isHold, busy)
-    const first = await stepDrain(lb, { target: web1 }, { clock })
+    const first = await stepped(lb, { target: web1 }, { clock })
     await clock.advance(1)
-    const second = await stepDrain(lb, json(first.ticket), { clock })
+    const second = await stepped(lb, json(first.ticket), { clock })
     expect(second.why[0]?.code).toBe('refused')
     expect(second.why[0]?.text).toContain('a sync is under way')
   })

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { DrainableError, drain, restore, startDrain, type MemberRef, type Ticket } from 'drainable'
-import { only, web1 } from '../set-up.js'
+import { changesOf, only, web1 } from '../set-up.js'
 import { balancer, json, restoreWall, sendThrough } from '../balancer.js'
 
 afterEach(restoreWall)
@@ -12,7 +12,7 @@ function lost(): DrainableError {
 /** The states of a member's changes, as the ticket has them. */
 function states(ticket: Ticket | undefined, { member }: MemberRef): readonly string[] {
   const found = ticket?.members.find(({ ref }) => ref.member === member)
-  return found?.changes.map(({ to, state }) => `${to ?? ''}:${state}`) ?? []
+  return changesOf(found)
 }
 
 // Fault 13: a member seen ready by us, then intended, then found as intended is ours.

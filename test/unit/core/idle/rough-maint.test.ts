@@ -30,7 +30,7 @@ test('a seal that waits for its ticket is not sent over new work', async () => {
   const sent = recordChanges(lb, clock)
   let end: (() => void) | undefined
   const onTicket = async ({ members }: Ticket): Promise<void> => {
-    if (members[0]?.state.hold.intended?.kind !== 'hold' || sent.length === 0) return
+    if (members[0]?.intended?.kind !== 'hold' || sent.length === 0) return
     end ??= lb.occupy(web1, 2)
     await new Promise<void>((resolve) => void clock.setTimeout(resolve, 1_500))
   }

@@ -205,7 +205,7 @@ describe('a ticket', () => {
 test('a policy of a step has nothing that only the first step would get', async () => {
   const policy = { signal: AbortSignal.abort(), tickets: new Map(), timeout: '2m' } as never
   expect(await refusal((lb) => stepDrain(lb, { target: web1, policy }))).toBe(
-    'stepDrain(): policy.signal: give it to each step: stepDrain(lb, from, { signal }); policy.tickets: leave it out and keep the ticket that each step gives',
+    'stepDrain(): policy.signal: give it to each step: stepDrain(lb, from, { signal }); policy.tickets: give it to each step: stepDrain(lb, from, { tickets })',
   )
 })
 

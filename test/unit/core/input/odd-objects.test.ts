@@ -123,13 +123,13 @@ describe('a ticket whose times are no times', () => {
   }
 
   const damages: readonly [string, (ticket: never) => void][] = [
-    ['saved.wall', (ticket: { saved: { wall: number } }) => (ticket.saved.wall = 1e308)],
+    ['startedAt', (ticket: { startedAt: unknown }) => (ticket.startedAt = 1e308)],
+    ['deadline', (ticket: { deadline: string }) => (ticket.deadline = '+275760-09-14T00:00:00Z')],
     [
-      'startedAt',
-      (ticket: { members: { state: { startedAt: number } }[] }) =>
-        (ticket.members[0]!.state.startedAt = -1e308),
+      'startedAt of a member',
+      (ticket: { members: { startedAt: string }[] }) =>
+        (ticket.members[0]!.startedAt = '2026-02-30T00:00:00Z'),
     ],
-    ['uptime', (ticket: { saved: { uptime: number } }) => (ticket.saved.uptime = 1e308)],
   ]
 
   test.each(damages)('is refused for %s', async (_, change) => {

@@ -14,7 +14,7 @@ import * as citrix from 'drainable/testing/citrix-adc'
 import * as f5 from 'drainable/testing/f5-bigip'
 import * as dataplane from 'drainable/testing/haproxy-dataplane'
 import * as runtime from 'drainable/testing/haproxy-runtime'
-import { schedulerOf } from '../../../../src/core/runner/look/scheduler.js'
+import { schedulerOf } from '../../../../src/core/balancer/look/scheduler.js'
 
 const refused = new DrainableError('NOT_LEADER', 'the lease is over')
 

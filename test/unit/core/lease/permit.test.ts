@@ -2,8 +2,8 @@ import { setImmediate } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { DrainableError, restore, type TicketStore } from 'drainable'
 import { fakeClock, fakeProvider } from 'drainable/testing'
-import { openDrain } from '../../../../src/core/verbs/drain.js'
-import { parsePolicy } from '../../../../src/core/verbs/policy.js'
+import { openDrain } from '../../../../src/core/calls/drain.js'
+import { parsePolicy } from '../../../../src/core/calls/policy.js'
 import { saveTicket } from '../../tickets/calls.js'
 
 const web1 = { pool: 'web', member: 'web1' }

@@ -10,8 +10,8 @@ test.each(chunks(LATE_FROM, 400))(
   },
 )
 
-/** Stories in which a core that believes a zero of such a moment says idle too early. */
-const SEEDS = [400000438, 400000501, 400001441]
+/** Stories in which a core that believes a zero of such a moment says idle too early, and one about the floor. */
+const SEEDS = [400000438, 400000501, 400001441, 400001268, 400002557]
 
 test.each(SEEDS)('a zero that may hide work is no proof, seed %i', async (seed) => {
   expect((await play(seed)).faults).toEqual([])

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { nextPause } from '../../../../src/core/runner/look/cadence.js'
+import { nextPause } from '../../../../src/core/balancer/look/cadence.js'
 
 const local = { due: null, cost: 0.3, floor: 0, failures: 0 }
 

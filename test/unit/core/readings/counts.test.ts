@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { drain, ready, startDrain, stepDrain, watch, type Why } from 'drainable'
+import { drain, ready, startDrain, watch, type Why } from 'drainable'
 import type { AdminState, LoadScope, PresentReading } from 'drainable/provider'
 import type { FakeProvider } from 'drainable/testing'
 import { only, recorder, thrown, web1 } from '../set-up.js'
@@ -14,6 +14,7 @@ import {
   wallFollows,
   withPresent,
 } from '../balancer.js'
+import { stepped } from '../stepped.js'
 
 afterEach(restoreWall)
 
@@ -317,10 +318,10 @@ describe('an own state outside the contract', () => {
   test('is left alone by a step', async () => {
     const { clock, lb } = balancer()
     seeThrough(lb, (snapshot) => withPresent(snapshot, odd))
-    const first = await stepDrain(lb, { target: web1 }, { clock })
+    const first = await stepped(lb, { target: web1 }, { clock })
     await clock.advance(1_000)
-    const second = await stepDrain(lb, json(first.ticket), { clock })
-    expect(second.ticket.members[0]!.changes).toEqual([])
+    const second = await stepped(lb, json(first.ticket), { clock })
+    expect(second.ticket.members[0]).toMatchObject({ set: null, intended: null, late: [] })
     expect(applies(lb)).toEqual([])
   })
 })

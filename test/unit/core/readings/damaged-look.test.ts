@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { drain, ready, restore, startDrain, stepDrain, watch } from 'drainable'
+import { drain, ready, restore, startDrain, watch } from 'drainable'
 import type { Snapshot } from 'drainable/provider'
 import type { FakeProvider } from 'drainable/testing'
 import { only, recorder, thrown, web1 } from '../set-up.js'
@@ -13,6 +13,7 @@ import {
   wallFollows,
   withPresent,
 } from '../balancer.js'
+import { stepped } from '../stepped.js'
 
 afterEach(restoreWall)
 
@@ -110,12 +111,12 @@ describe.each(damages)('one damaged look, with %s', (_, damage) => {
     const begun = (await steps(lb, clock, start, 5)).at(-1)!
     await clock.advance(1_000)
     next()
-    let step = await stepDrain(lb, json(begun.ticket), { clock })
+    let step = await stepped(lb, json(begun.ticket), { clock })
     const damaged = step.outcome
     end()
     for (let i = 0; i < 200 && step.outcome === undefined; i += 1) {
       await clock.advance(Math.max(50, step.againIn))
-      step = await stepDrain(lb, json(step.ticket), { clock })
+      step = await stepped(lb, json(step.ticket), { clock })
     }
     expect(damaged).toBeUndefined()
     expect(step.outcome).toBe('idle')

@@ -5,13 +5,12 @@ import {
   resumeDrain,
   restore,
   startDrain,
-  stepDrain,
   type DrainEvent,
   type Ticket,
 } from 'drainable'
 import type { FakeClock } from 'drainable/testing'
-import { host } from '../../../../src/core/tickets/host.js'
-import { only, setUp, thrown, web1, web2 } from '../set-up.js'
+import { changesOf, only, setUp, thrown, web1, web2 } from '../set-up.js'
+import { stepped } from '../stepped.js'
 
 function json<T>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T
@@ -21,7 +20,6 @@ let wall = { base: 0, clock: undefined as FakeClock | undefined }
 beforeEach(() => {
   wall = { base: Date.UTC(2026, 0, 1), clock: undefined }
   vi.spyOn(Date, 'now').mockImplementation(() => wall.base + (wall.clock?.now() ?? 0))
-  vi.spyOn(host, 'uptime').mockImplementation(() => 86_400 + (wall.clock?.now() ?? 0) / 1_000)
 })
 afterEach(() => vi.restoreAllMocks())
 
@@ -30,11 +28,11 @@ async function steps(
   clock: FakeClock,
   from: Ticket,
   most = 400,
-): ReturnType<typeof stepDrain> {
-  let step = await stepDrain(lb, json(from), { clock })
+): ReturnType<typeof stepped> {
+  let step = await stepped(lb, json(from), { clock })
   for (let i = 0; i < most && step.outcome === undefined; i += 1) {
     await clock.advance(Math.max(1, step.againIn))
-    step = await stepDrain(lb, json(step.ticket), { clock })
+    step = await stepped(lb, json(step.ticket), { clock })
   }
   return step
 }
@@ -43,17 +41,17 @@ describe('stepDrain', () => {
   test('keeps the floor over the members of one step', async () => {
     const { clock, lb } = setUp()
     wall.clock = clock
-    expect(await thrown(stepDrain(lb, { target: { pool: 'web' } }, { clock }))).toMatchObject({
+    expect(await thrown(stepped(lb, { target: { pool: 'web' } }, { clock }))).toMatchObject({
       code: 'POOL_AT_MINIMUM',
     })
-    let step = await stepDrain(
+    let step = await stepped(
       lb,
       { target: { pool: 'web' }, policy: { onMinimum: 'wait', timeout: '10s' } },
       { clock },
     )
     step = await steps(lb, clock, step.ticket)
     const states = ['web1', 'web2', 'web3'].map((member) => lb.state({ pool: 'web', member }))
-    expect(states.filter((state) => state === 'ready')).toHaveLength(1)
+    expect(states.filter((state) => state === 'ready')).toHaveLength(3) // all of them, or none
     expect(step.outcome).toBe('refused')
   })
 
@@ -69,7 +67,7 @@ describe('stepDrain', () => {
     lb.setBehind(web1, 'ready') // it was never sent
     await using other = startDrain(lb, web2, { clock, timeout: '1m' })
     await clock.runUntil(other.inForce)
-    expect(kept[0]?.members[0]?.changes).toMatchObject([{ kind: 'hold', state: 'intended' }])
+    expect(changesOf(kept[0]?.members[0])).toEqual(['drain:intended'])
     const step = await steps(lb, clock, kept[0]!, 5)
     expect([lb.state(web1), step.outcome]).toEqual(['ready', undefined])
     expect(step.why.map(({ code }) => code)).toContain('pool-at-minimum')
@@ -81,8 +79,8 @@ describe('stepDrain', () => {
   test('continues when the wall clock went back', async () => {
     const { clock, lb } = setUp()
     wall.clock = clock
-    let step = await stepDrain(lb, { target: web1, policy: { timeout: '3h' } }, { clock })
-    step = await stepDrain(lb, json(step.ticket), { clock })
+    let step = await stepped(lb, { target: web1, policy: { timeout: '3h' } }, { clock })
+    step = await stepped(lb, json(step.ticket), { clock })
     expect(lb.state(web1)).toBe('drain')
     wall.base -= 3_600_000
     step = await steps(lb, clock, step.ticket, 60)
@@ -92,9 +90,9 @@ describe('stepDrain', () => {
   test('does not take the hold of a crashed step for one found in place', async () => {
     const { clock, lb } = setUp()
     wall.clock = clock
-    const first = await stepDrain(lb, { target: web1 }, { clock })
-    await stepDrain(lb, json(first.ticket), { clock }) // its ticket is lost
-    const again = await stepDrain(lb, json(first.ticket), { clock })
+    const first = await stepped(lb, { target: web1 }, { clock })
+    await stepped(lb, json(first.ticket), { clock }) // its ticket is lost
+    const again = await stepped(lb, json(first.ticket), { clock })
     const report = await clock.runUntil(restore(lb, json(again.ticket), { clock }))
     const undone = lb.state(web1) === 'ready'
     expect(undone || only(report).error?.code === 'CONFLICT').toBe(true)
@@ -104,10 +102,10 @@ describe('stepDrain', () => {
     const { clock, lb } = setUp()
     wall.clock = clock
     lb.occupy(web2)
-    let step = await stepDrain(lb, { target: [web1, web2], policy: { timeout: '10s' } }, { clock })
-    step = await stepDrain(lb, json(step.ticket), { clock })
+    let step = await stepped(lb, { target: [web1, web2], policy: { timeout: '10s' } }, { clock })
+    step = await stepped(lb, json(step.ticket), { clock })
     await clock.advance(100)
-    step = await stepDrain(lb, json(step.ticket), { clock })
+    step = await stepped(lb, json(step.ticket), { clock })
     lb.setBehind(web1, 'ready')
     step = await steps(lb, clock, step.ticket)
     expect(lb.state(web1)).toBe('ready')
@@ -121,11 +119,11 @@ describe('stepDrain', () => {
     const heard: string[] = []
     const onEvent = ({ type }: DrainEvent): void => void heard.push(type)
     const start = { target: [web1, web2], policy: { timeout: '10s' } } as const
-    let step = await stepDrain(lb, start, { clock, onEvent })
+    let step = await stepped(lb, start, { clock, onEvent })
     for (let i = 0; i < 5; i += 1) {
       if (i === 2) lb.setBehind(web1, 'ready')
       await clock.advance(100)
-      step = await stepDrain(lb, json(step.ticket), { clock, onEvent })
+      step = await stepped(lb, json(step.ticket), { clock, onEvent })
     }
     expect(heard.filter((type) => type === 'overruled')).toHaveLength(1)
     expect(step.why.map(({ code }) => code)).toContain('overruled')
@@ -148,10 +146,10 @@ describe('stepDrain', () => {
       return [...rejected.map(({ ref }) => ({ ref, status: 'rejected' as const, error })), ...done]
     }
     const start = { target: [web1, web2], policy: { timeout: '10s' } } as const
-    let step = await stepDrain(lb, start, { clock })
+    let step = await stepped(lb, start, { clock })
     for (let i = 0; i < 5; i += 1) {
       await clock.advance(100)
-      step = await stepDrain(lb, json(step.ticket), { clock })
+      step = await stepped(lb, json(step.ticket), { clock })
     }
     expect(asked).toBe(1)
     expect(step.ticket.members[0]?.outcome).toBe('refused')
@@ -244,10 +242,9 @@ describe('resumeDrain', () => {
     lb.setBehind(web1, 'ready')
     const frozen = tickets[0]!
     const [member] = frozen.members
-    const hold = { ...member!.state.hold, wish: 'none' as const, intended: null }
     const unsent: Ticket = {
       ...frozen,
-      members: [{ ...member!, changes: [], state: { ...member!.state, hold } }],
+      members: [{ ...member!, set: null, wish: 'none', intended: null }],
     }
     const resumed = resumeDrain(lb, unsent, { clock })
     await clock.runUntil(resumed.done)

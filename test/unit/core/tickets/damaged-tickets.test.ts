@@ -14,6 +14,7 @@ import {
 import type { FakeClock, FakeProvider } from 'drainable/testing'
 import { thrown, web1, web2 } from '../set-up.js'
 import { balancer, json, restoreWall, steps, wallFollows } from '../balancer.js'
+import { stepped } from '../stepped.js'
 
 const four = { pools: { web: ['web1', 'web2', 'web3', 'web4'] } }
 const policy = { timeout: '1m' } as const
@@ -168,7 +169,7 @@ async function endOf(done: Promise<unknown>, lb: FakeProvider, clock: FakeClock)
 async function stepOn(lb: FakeProvider, clock: FakeClock, from: Ticket, most: number) {
   let step: DrainStep | undefined
   for (let i = 0; i < most && step?.outcome === undefined; i += 1) {
-    step = await stepDrain(lb, step === undefined ? from : json(step.ticket), { clock })
+    step = await stepped(lb, step === undefined ? from : json(step.ticket), { clock })
     expect(step.againIn).toBeGreaterThanOrEqual(0)
     if (step.outcome === 'idle') expect(lb.load(web1)).toBe(0)
     await clock.advance(Math.max(100, Math.min(step.againIn, 10_000)))
@@ -214,7 +215,7 @@ describe('a ticket with any one field damaged', () => {
         const { made, path } = apply(all, wish)
         const { clock, lb, end } = await later(instance)
         try {
-          await stepDrain(lb, structuredClone(made), { clock })
+          await stepped(lb, structuredClone(made), { clock })
         } catch (error) {
           expectRefusal(error, path)
           expect(lb.requests).toEqual([])
@@ -299,20 +300,35 @@ async function held() {
 
 // Fault 25: what a damaged ticket led to so far.
 describe('a refused ticket', () => {
-  const state = ['members', 0, 'state']
+  const member = ['members', 0]
+  const ref = { pool: 'web', member: 'web1' }
   const cases: readonly (readonly [string, (ticket: Ticket) => unknown, RegExp])[] = [
     ['has no members', (ticket) => set(ticket, ['members'], []), /members/],
-    ['has an empty proof', (ticket) => set(ticket, [...state, 'proof'], {}), /proof/],
-    ['has an empty state', (ticket) => set(ticket, state, {}), /state/],
-    ['has no state', (ticket) => without(ticket, state), /state/],
-    ['has null for a state', (ticket) => set(ticket, state, null), /state/],
-    ['has a list for a state', (ticket) => set(ticket, state, []), /state/],
-    ['has a state of an older kind', (ticket) => set(ticket, [...state, 'v'], 3), /state/],
-    ['has a state of a newer kind', (ticket) => set(ticket, [...state, 'v'], 5), /state/],
-    ['has a state of no kind', (ticket) => without(ticket, [...state, 'v']), /state/],
+    ['has an empty member', (ticket) => set(ticket, member, {}), /members/],
+    ['has null for a member', (ticket) => set(ticket, member, null), /members/],
+    ['does not say what was found', (ticket) => without(ticket, [...member, 'found']), /found/],
+    ['has a list for what was found', (ticket) => set(ticket, [...member, 'found'], []), /found/],
+    [
+      'found a member without an identity',
+      (ticket) => without(ticket, [...member, 'found', 'identity']),
+      /identity/,
+    ],
+    ['set a state of no name', (ticket) => set(ticket, [...member, 'set'], 'closed'), /set/],
+    [
+      'intends a hold that opens',
+      (ticket) => set(ticket, [...member, 'intended'], { kind: 'hold', ref, to: 'ready' }),
+      /intended/,
+    ],
+    ['has a late change of no kind', (ticket) => set(ticket, [...member, 'late'], [{}]), /late/],
+    [
+      'has a late addition',
+      (ticket) => set(ticket, [...member, 'late'], [{ kind: 'add', ref }]),
+      /late/,
+    ],
+    ['does not name processes', (ticket) => without(ticket, [...member, 'processes']), /processes/],
+    ['has a member of another form', (ticket) => set(ticket, [...member, 'state'], {}), /state/],
     ['is of a newer version', (ticket) => set(ticket, ['v'], 2), /v/],
     ['names no balancer', (ticket) => set(ticket, ['parts'], []), /parts/],
-    ['does not say when it was saved', (ticket) => without(ticket, ['saved']), /saved/],
     ['began at no time', (ticket) => set(ticket, ['startedAt'], 'yesterday'), /startedAt/],
     ['ends at no time', (ticket) => set(ticket, ['deadline'], '2026-13-45'), /deadline/],
     [
@@ -382,8 +398,9 @@ describe('a real ticket', () => {
     const instance = 'answers-damaged-none'
     for (const ticket of await tickets(instance)) {
       const { clock, lb, end } = await later(instance)
-      for (const { ref, changes } of ticket.members) {
-        lb.setBehind(ref, changes.at(-1)?.to ?? 'ready')
+      for (const { ref, set: state, intended } of ticket.members) {
+        const coming = intended !== null && 'to' in intended ? intended.to : undefined
+        lb.setBehind(ref, coming ?? state ?? 'ready')
       }
       const run = resumeDrain(lb, json(ticket), { clock })
       await clock.advance(2_000)

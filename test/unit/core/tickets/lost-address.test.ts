@@ -1,16 +1,8 @@
 /** A member whose name does not resolve has no identity until it does. */
 import { describe, expect, test } from 'vitest'
-import {
-  drain,
-  findOrphans,
-  ready,
-  restore,
-  resumeDrain,
-  startDrain,
-  stepDrain,
-  type Ticket,
-} from 'drainable'
+import { drain, findOrphans, ready, restore, resumeDrain, startDrain, type Ticket } from 'drainable'
 import { web1 } from '../set-up.js'
+import { stepped } from '../stepped.js'
 import { anotherObject, json, rig } from '../rig.js'
 import { plainStore } from '../../tickets/set-up.js'
 
@@ -53,10 +45,10 @@ describe('a member that has lost its address', () => {
   test('goes on by steps', async () => {
     const { other, clock, ticket, end } = await left()
     end()
-    let step = await stepDrain(other, ticket, { clock })
+    let step = await stepped(other, ticket, { clock })
     for (let count = 0; count < 100 && step.outcome === undefined; count += 1) {
       await clock.advance(Math.max(1, step.againIn))
-      step = await stepDrain(other, json(step.ticket), { clock })
+      step = await stepped(other, json(step.ticket), { clock })
     }
     expect(step.outcome).toBe('idle')
   })
@@ -92,10 +84,10 @@ describe('a drain that begins while its member has no address', () => {
     const end = lb.occupy(web1)
     await using run = startDrain(lb, web1, { clock, timeout: '10m' })
     await clock.advance(2_000)
-    expect(json(await run.ticket).members).toMatchObject([{ identity: '' }])
+    expect(json(await run.ticket).members).toMatchObject([{ found: { identity: '' } }])
     lb.setIdentity(web1, ADDRESS)
     await clock.advance(2_000)
-    expect(json(await run.ticket).members).toMatchObject([{ identity: ADDRESS }])
+    expect(json(await run.ticket).members).toMatchObject([{ found: { identity: ADDRESS } }])
     end()
     const report = await clock.runUntil(run.done)
     expect(report.members).toMatchObject([{ outcome: 'idle', verifiedIdle: true }])

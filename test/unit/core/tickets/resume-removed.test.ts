@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { resumeDrain, startDrain, stepDrain, type Ticket } from 'drainable'
+import { resumeDrain, startDrain, type Ticket } from 'drainable'
 import { fakeProvider } from 'drainable/testing'
 import { web1, web2 } from '../set-up.js'
+import { stepped } from '../stepped.js'
 import { anotherObject, json, rig, type Rig } from '../rig.js'
 
 /** The ticket of a drain that has removed web1 and still waits for web2. */
@@ -33,10 +34,10 @@ describe.each([true, false])('a resume after our own removal (counted after: %s)
     const { clock, lb } = both
     const { ticket, end } = await half(both)
     end()
-    let step = await stepDrain(lb, ticket, { clock })
+    let step = await stepped(lb, ticket, { clock })
     for (let i = 0; i < 200 && step.outcome === undefined; i += 1) {
       await clock.advance(Math.max(1, step.againIn))
-      step = await stepDrain(lb, json(step.ticket), { clock })
+      step = await stepped(lb, json(step.ticket), { clock })
     }
     expect(step.outcome).toBe('removed')
   })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { DrainableError, ready, startDrain } from 'drainable'
-import { web1 } from '../set-up.js'
+import { only, web1 } from '../set-up.js'
 import { anotherObject, isHold, loseAnswer, rig } from '../rig.js'
 
 test('ready() waits for the late holds of all ended runs', async () => {
@@ -11,7 +11,7 @@ test('ready() waits for the late holds of all ended runs', async () => {
   const first = startDrain(lb, web1, { clock, timeout: '10m' })
   await clock.advance(0)
   const second = startDrain(lb, web1, { clock, timeout: '10m' })
-  await clock.advance(0)
+  await clock.advance(200) // the hold is sent again, and lost again
   await second.release()
   await first.release()
   await clock.runUntil(ready(lb, web1, { clock }), 120_000)
@@ -19,7 +19,7 @@ test('ready() waits for the late holds of all ended runs', async () => {
   expect(lb.state(web1)).toBe('ready')
 })
 
-test('an undo waits for its own late hold and that of a later drain', async () => {
+test('an undo ends once the late hold of a later drain holds, which opens it', async () => {
   const { clock, lb } = rig({ capabilities: { lateBound: 10_000 } })
   lb.occupy(web1)
   const apply = lb.apply.bind(lb)
@@ -35,8 +35,14 @@ test('an undo waits for its own late hold and that of a later drain', async () =
   await clock.advance(11_000) // it tries again and again, the last time a while ago
   const second = startDrain(anotherObject(lb), web1, { clock, timeout: '10m' })
   await clock.advance(100)
-  await clock.runUntil(first.restore(), 120_000)
+  const undone = only(await clock.runUntil(first.restore(), 120_000))
+  expect([undone.outcome, undone.why[0]?.code, lb.state(web1)]).toEqual([
+    'restored',
+    'held',
+    'drain',
+  ])
+  const opened = only(await clock.runUntil(second.restore(), 120_000))
   await clock.advance(60_000)
-  expect(lb.state(web1)).toBe('ready')
+  expect([opened.outcome, lb.state(web1)]).toEqual(['restored', 'ready'])
   await second.release()
 })

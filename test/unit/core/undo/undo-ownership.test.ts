@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { restore, resumeDrain, startDrain, stepDrain, type Ticket } from 'drainable'
 import type { FakeClock, FakeProvider } from 'drainable/testing'
-import { only, setUp, web1 } from '../set-up.js'
+import { changesOf, only, setUp, web1 } from '../set-up.js'
 import {
   after,
   isOpening,
@@ -209,7 +209,7 @@ async function intendedOnly(lb: FakeProvider, clock: FakeClock): Promise<Ticket>
   await clock.runUntil(run.done)
   await run.release()
   expect(lb.state(web1)).toBe('ready')
-  expect(kept?.members[0]?.changes).toMatchObject([{ kind: 'hold', state: 'intended' }])
+  expect(changesOf(kept?.members[0])).toEqual(['drain:intended'])
   return kept!
 }
 

@@ -1,0 +1,198 @@
+import type { Waits } from '../../provider/abort.js'
+import type { Capabilities, MaintEffect, MemberRef, Reading } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { formatRef, refKey } from '../../provider/member-ref.js'
+import { lacksEffect } from '../member/whose.js'
+import type { Left } from '../member/input.js'
+import { leftOf } from '../tickets/member.js'
+import { askedFirst } from '../tickets/calls.js'
+import { keptTicket } from '../tickets/read-tickets.js'
+import { readingsOf } from '../balancer/look/readings.js'
+import { hasRead, type SeenLook } from '../balancer/look/look.js'
+import type { Prepared, RunContext } from './run/run-spec.js'
+import type { TicketKeeper } from '../tickets/writing/keeper.js'
+import { mayOwe, owedOf, type Owed } from '../tickets/owed.js'
+import { refuseRoll, type PolicyData } from '../tickets/ticket.js'
+import { firstLook } from './first-look.js'
+import { checkTimeout, toMachinePolicy, type ResolvedPolicy } from './policy.js'
+import type { ResolvedTarget } from './target.js'
+
+/** How often members that other calls take are looked at before the floor is asked. */
+const COMPANION_LOOKS = 3
+
+/** Prepares a drain. It refuses here everything that can be refused, before anything is changed. */
+export async function prepareDrain(
+  context: RunContext,
+  resolved: ResolvedPolicy,
+  target: ResolvedTarget,
+  subject: string,
+  keeper: TicketKeeper,
+): Promise<Prepared> {
+  const { scheduler, startedAt, signal, limit } = context
+  const { data } = resolved
+  const { capabilities } = await scheduler.describe(signal, limit())
+  checkTimeout(data, capabilities, subject)
+  const { look, readings } = await firstLook(scheduler, target, context)
+  const maint = maintOf(readings, capabilities)
+  const policy = toMachinePolicy(data, capabilities, maint, subject)
+  const changes = changeTimeOf(readings, { ...data, maint: capabilities.maint })
+  checkTimeout(data, capabilities, subject, changes)
+  const inherited = await inheritTicket(context, resolved, readings, keeper.waits)
+  const deadline = data.timeout === null ? null : startedAt + data.timeout
+  const isReserved = data.onMinimum === 'fail'
+  const claims = readings.map(({ ref }) => {
+    const floor = isReserved ? ('reserved' as const) : ('unasked' as const)
+    const start = { goal: { kind: 'drain' } as const, policy, startedAt, deadline, floor }
+    const owed = inherited.get(refKey(ref))
+    return { ref, start, ...(owed === undefined ? {} : { left: inheritedLeft(owed, startedAt) }) }
+  })
+  const refs = readings.map(({ ref }) => ref)
+  const first = await seeCompanions(context, look, refs)
+  if (!isReserved) return { claims, keeper, first }
+  return askAll(context, { claims, keeper, first }, refs, data.keepReady)
+}
+
+/**
+ * Asks the floor for all members or none: a drain of several members that can't finish does not begin. It is asked once more when
+ * the claims are laid, so that two drains that begin in the same moment can't both find room.
+ */
+async function askAll(
+  context: RunContext,
+  prepared: Prepared & { readonly first: SeenLook },
+  refs: readonly MemberRef[],
+  keepReady: number,
+): Promise<Prepared> {
+  let { first } = prepared
+  for (;;) {
+    const denied = context.balancer.shortOf(refs, first, keepReady)[0]
+    if (denied === undefined) break
+    // Other drains began during that look, so ask again; the time for preparing bounds the loop.
+    if (denied.isFinal) throw denied.error
+    first = await seeCompanions(context, first, refs)
+  }
+  const last = (): void => {
+    const denied = context.balancer.shortOf(refs, first, keepReady)[0]
+    if (denied !== undefined) throw denied.error
+  }
+  return { ...prepared, first, last }
+}
+
+/** Takes a look that includes the members that other calls take. */
+export async function seeCompanions(
+  {
+    scheduler,
+    balancer,
+    signal,
+    limit,
+  }: Pick<RunContext, 'scheduler' | 'balancer' | 'signal' | 'limit'>,
+  first: SeenLook,
+  refs: readonly MemberRef[],
+): Promise<SeenLook> {
+  let look = first
+  for (let i = 0; i < COMPANION_LOOKS; i += 1) {
+    const seen = look
+    const companions = balancer.companions(refs)
+    if (companions.every((ref) => hasRead(seen, ref))) break
+    look = await scheduler.look([...refs, ...companions], signal, limit())
+  }
+  return look
+}
+
+/** Keeps the undo of an earlier run: it is older than the state found now, so it is the one to go back to. */
+function inheritedLeft({ member, own, held }: Owed, now: number): Left {
+  const { ledger } = leftOf(member, now)
+  const late = ledger.late.map((one) =>
+    own !== 'unknown' && lacksEffect(one.change, own) ? { ...one, lacked: { at: now, own } } : one,
+  )
+  const kept = held ? {} : { set: null, earlier: [], doubted: [] }
+  return { ledger: { ...ledger, ...kept, late } }
+}
+
+/** The effect of maint on the members that were found. */
+export function maintOf(
+  readings: readonly Reading[],
+  capabilities: Capabilities,
+): readonly MaintEffect[] {
+  return readings.flatMap((reading) =>
+    reading.present ? [reading.maint ?? capabilities.maint] : [],
+  )
+}
+
+/** The time for the changes, one after the other, as the product states it, in milliseconds. */
+export function changeTimeOf(
+  readings: readonly Reading[],
+  policy: Pick<PolicyData, 'hold' | 'seal'> & Pick<Capabilities, 'maint'>,
+): number {
+  return readings.reduce((sum, reading) => sum + changesOf(reading, policy), 0)
+}
+
+/** The time for the hold, and the seal if there is one, of one member, in milliseconds. */
+function changesOf(
+  reading: Reading,
+  { hold, seal, maint }: Parameters<typeof changeTimeOf>[1],
+): number {
+  if (!reading.present || reading.own === 'maint') return 0
+  const { changeTime = 0, own } = reading
+  if (!Number.isFinite(changeTime) || changeTime < 0) return 0
+  const seals = seal ?? (reading.maint ?? maint) === 'gentle'
+  const times = (own === hold ? 0 : 1) + (seals && hold === 'drain' ? 1 : 0)
+  return times * changeTime
+}
+
+/**
+ * Takes over a ticket of the same id that holds, or may hold, one of our members. Otherwise a second run after a
+ * crash would take "drained" for the state to go back to, and would not know of a hold that takes effect late.
+ */
+export async function inheritTicket(
+  {
+    scheduler,
+    provider,
+    signal,
+    limit,
+  }: Pick<RunContext, 'scheduler' | 'provider' | 'signal' | 'limit'>,
+  resolved: ResolvedPolicy,
+  readings: readonly Reading[],
+  waits?: Waits,
+): Promise<ReadonlyMap<string, Owed>> {
+  const inherited = new Map<string, Owed>()
+  const { tickets: store, whole, id } = resolved
+  if (id === undefined) return inherited
+  const asked = askedFirst({ clock: scheduler.clock, signal, limit: limit(), waits })
+  const old = await (whole === undefined
+    ? store && keptTicket(store, id, asked)
+    : whole.earlier?.(asked))
+  if (old === undefined) return inherited
+  if (old.instance !== provider.instance) {
+    throw new DrainableError(
+      'TICKET_INVALID',
+      `ticket '${id}' belongs to another balancer (${old.instance}), give this drain another id`,
+    )
+  }
+  refuseRoll(old)
+  const members = new Map(old.members.map((member) => [refKey(member.ref), member]))
+  for (const reading of readings) {
+    const key = refKey(reading.ref)
+    const member = members.get(key)
+    members.delete(key)
+    const owed = member === undefined ? undefined : owedOf(member, reading)
+    if (owed !== undefined) inherited.set(key, owed)
+  }
+  const others = [...members.values()].filter(mayOwe)
+  if (others.length === 0) return inherited
+  const look = await scheduler.look(
+    others.map((other) => other.ref),
+    signal,
+    limit(),
+  )
+  const found = readingsOf(look.snapshot)
+  const left = others.find((other) => {
+    const reading = found.get(refKey(other.ref))
+    return reading !== undefined && owedOf(other, reading) !== undefined
+  })
+  if (left === undefined) return inherited
+  throw new DrainableError(
+    'TICKET_INVALID',
+    `ticket '${id}' still holds ${formatRef(left.ref)} and its undo would be lost: restore it first, or give this drain another id`,
+    { ref: left.ref },
+  )
+}

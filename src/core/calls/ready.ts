@@ -1,0 +1,267 @@
+import * as z from 'zod'
+import type { AdminState, DrainableProvider, Health, MemberRef } from '../../provider/contract.js'
+import { systemClock } from '../../provider/clock.js'
+import { parseDuration, type Duration } from '../../provider/duration.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { parseOptions } from '../../provider/options.js'
+import type { DrainReport, MemberReport, Why } from '../../provider/report.js'
+import { onEach } from '../combined/each.js'
+import { partsOf, type Parts } from '../combined/parts.js'
+import { tagEvent, tagRef, tagWhy } from '../combined/tag.js'
+import type { DrainEvent } from '../events.js'
+import type { LeaseTerm } from '../lease/permit.js'
+import { settledWithin } from '../../provider/abort.js'
+import { balancerOf } from '../balancer/balancer.js'
+import { openGoal, type Goal } from '../member/goal.js'
+import { LATER_ANSWER } from '../tickets/calls.js'
+import { LAST_LOOK } from '../balancer/look/call.js'
+import { guarded } from '../emitter.js'
+import { Run } from './run/run.js'
+import type { OwnHealthCheck } from './run/run-spec.js'
+import { callShape, checkProvider, type Call } from './call-options.js'
+import { durationOption } from '../../provider/option-schemas.js'
+import { firstLook } from './first-look.js'
+import { parsePolicy, type ResolvedPolicy } from './policy.js'
+import { baseSpec, newKeeper } from './spec.js'
+import { parseTarget, type ResolvedTarget, type Target } from './target.js'
+import { openPolicy } from './watch-policy.js'
+import { once } from '../../provider/once.js'
+
+/** Options of {@link ready}. */
+export interface ReadyOptions extends Call {
+  /**
+   * Whether to wait until the member is healthy: `true` waits up to 30 s, a duration up to that long. A function is
+   * the caller's own check, called before the member is opened. `false` and the default only make sure that the
+   * balancer has checked a member that comes out of maint.
+   *
+   * Healthy means that a check of the balancer passed; a member that it does not check is reported as `unchecked` at
+   * once. The caller's own check is called once for each member, and fails if it
+   * throws or gives `false`. When the {@link ReadyOptions.timeout} is over, its
+   * signal fires and the member counts as not healthy.
+   */
+  readonly waitHealthy?: boolean | Duration | OwnHealthCheck | undefined
+  /**
+   * How long it may take until the members are ready, from the call on. `Infinity` is allowed; a bare number from 1
+   * to 999 is refused. Not allowed beside a `waitHealthy` that is a duration, which means the same.
+   * @defaultValue `'30s'`
+   */
+  readonly timeout?: Duration | undefined
+}
+
+/** The state in which {@link ready} found and left each member. */
+export interface ReadyReport {
+  readonly members: readonly {
+    readonly ref: MemberRef
+    /** The own state it was found in. */
+    readonly wasAdmin: AdminState
+    readonly health: Health
+    /** What of it can come back, or what else a person should know: the balancer's hints at the last look. */
+    readonly hints?: readonly string[]
+  }[]
+}
+
+const DEFAULT_LIMIT = 30_000
+
+/** Whether to wait for health, for how long, and the caller's own check. */
+interface HealthWish {
+  readonly must: boolean
+  readonly limit: number
+  readonly check?: OwnHealthCheck
+}
+
+const schema = once(() =>
+  z.strictObject({
+    ...callShape(),
+    waitHealthy: z.unknown().optional(),
+    timeout: durationOption({ bareSeconds: 'refuse', infinite: true }).exactOptional(),
+  }),
+)
+
+function toHealthWish(wish: unknown, timeout: number | undefined): HealthWish {
+  const limit = timeout ?? DEFAULT_LIMIT
+  if (wish === undefined || wish === false) return { must: false, limit }
+  if (wish === true) return { must: true, limit }
+  if (typeof wish === 'function')
+    return { must: true, limit, check: wish as NonNullable<HealthWish['check']> }
+  const waited = parseDuration(wish, 'ready(): waitHealthy', {
+    bareSeconds: 'refuse',
+    infinite: true,
+  })
+  if (timeout === undefined) return { must: true, limit: waited }
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    'ready(): timeout: waitHealthy is a duration, which says the same: give one of the two, or waitHealthy: true',
+  )
+}
+
+/**
+ * Makes members ready, whichever client drained them; every drain of this process lets go of them.
+ *
+ * A member in maint goes through drain: no checks run in maint and HAProxy calls a server UP the moment it leaves it,
+ * so the call waits for the first check before it opens the member. If a hold of this process has no answer yet, the
+ * call keeps looking until that hold can't be carried out any more.
+ *
+ * @param provider - the balancer, or several as one ({@link combineProviders})
+ * @param target - what to make ready: one member, a list, a pool, or an address in all pools
+ * @param options - whether to wait for a passed check, and how long
+ * @throws `NOT_FOUND` if the target matches nothing
+ * @throws `HEALTH_TIMEOUT` if no check passed in time; the member then stays as it is, in drain
+ * @throws `CONFLICT` if another client sets it back, `DRAIN_OVERRULED` if a later drain of this process took it
+ *
+ * @example
+ * ```ts
+ * import { ready, type DrainableProvider } from 'drainable'
+ *
+ * export async function back(lb: DrainableProvider, answers: () => Promise<void>): Promise<void> {
+ *   await ready(lb, { pool: 'web', member: 'web1' }, { waitHealthy: '60s' }) // a check of the balancer
+ *   await ready(lb, { pool: 'web', member: 'web2' }, { waitHealthy: answers, timeout: '60s' }) // one of our own
+ * }
+ * ```
+ */
+export async function ready(
+  provider: DrainableProvider,
+  target: Target,
+  options: ReadyOptions = {},
+): Promise<ReadyReport> {
+  const subject = 'ready()'
+  checkProvider(provider, subject)
+  return readyUnder(provider, target, options, subject)
+}
+
+/** Called for each run that opens members, with a function that says why they are not open yet. */
+export type Begun = (why: () => readonly Why[]) => void
+
+/** Does the same on one balancer or on several, under a lease if there is one. */
+export function readyUnder(
+  provider: DrainableProvider,
+  target: Target,
+  options: ReadyOptions,
+  subject: string,
+  term?: LeaseTerm,
+  begun?: Begun,
+): Promise<ReadyReport> {
+  const parsed = parseTarget(target, subject)
+  const parts = partsOf(provider)
+  return parts === undefined
+    ? openReady(provider, parsed, options, subject, term, begun)
+    : readyCombined(parts, target, options, subject, term, begun)
+}
+
+/** Makes a target ready; the target is already checked. */
+export async function openReady(
+  provider: DrainableProvider,
+  target: ResolvedTarget,
+  options: ReadyOptions,
+  subject: string,
+  term?: LeaseTerm,
+  begun: Begun = () => undefined,
+): Promise<ReadyReport> {
+  const { waitHealthy, timeout, ...call } = parseOptions(schema(), options, subject)
+  const { must, limit, check } = toHealthWish(waitHealthy, timeout)
+  const base = parsePolicy({}, subject)
+  const resolved: ResolvedPolicy = {
+    ...base,
+    data: { ...base.data, timeout: limit === Infinity ? null : Math.max(limit, LAST_LOOK) },
+    clock: call.clock ?? systemClock,
+    signal: call.signal,
+    onEvent: call.onEvent,
+    term,
+  }
+  call.signal?.throwIfAborted()
+  const keeper = newKeeper(resolved, provider)
+  const run = new Run({
+    ...baseSpec(provider, resolved, subject, (event) => {
+      if (resolved.onEvent !== undefined) guarded(() => resolved.onEvent?.(event))
+    }),
+    side: 'open',
+    refs: target.kind === 'members' ? target.refs : undefined,
+    keeper: () => keeper,
+    ...(check === undefined ? {} : { check }),
+    prepare: async (context) => {
+      const { scheduler, signal, startedAt } = context
+      const info = await scheduler.describe(signal, context.limit())
+      const { look, readings } = await firstLook(scheduler, target, context)
+      const goal = openGoal({
+        of: 'anybody',
+        until: limit === Infinity ? null : startedAt + limit,
+        lateUntil: null,
+        mustBeHealthy: must,
+        check: check === undefined ? 'none' : 'due',
+      })
+      const start = { goal, policy: openPolicy(info.capabilities), startedAt, deadline: null }
+      return { claims: readings.map(({ ref }) => ({ ref, start })), keeper: undefined, first: look }
+    },
+  })
+  begun(() => run.why())
+  const report = await run.done
+  if (report.outcome === 'aborted' && call.signal?.aborted === true) throw call.signal.reason
+  throwUnlessOpened(report, subject)
+  const { clock } = resolved
+  const refs = report.members.map(({ ref }) => ref)
+  await settledWithin(balancerOf(provider, clock).left.opened(refs), clock, LATER_ANSWER)
+  return { members: report.members.map((member, i) => opened(member, run.sights[i]?.claim.goal)) }
+}
+
+/**
+ * Throws the error that kept a member from being opened; the error of an overruled opening carries the whole report.
+ */
+function throwUnlessOpened(report: DrainReport, subject: string): void {
+  const error = report.error ?? report.members.find((member) => member.error !== undefined)?.error
+  if (isDrainableError(error, 'DRAIN_OVERRULED')) {
+    const { code, message, ref } = error
+    const data = { report, cause: error, ...(ref === undefined ? {} : { ref }) }
+    throw new DrainableError(code, message, data)
+  }
+  if (error !== undefined) throw error
+  if (report.outcome !== 'restored')
+    throw new DrainableError('CONFLICT', `${subject}: it ended as ${report.outcome}`)
+}
+
+/** Does the same on every balancer of a combined provider; throws the error of one of them once all have ended. */
+async function readyCombined(
+  parts: Parts,
+  target: Target,
+  options: ReadyOptions,
+  subject: string,
+  term: LeaseTerm | undefined,
+  begun: Begun | undefined,
+): Promise<ReadyReport> {
+  const {
+    waitHealthy,
+    clock = systemClock,
+    signal,
+    onEvent,
+  } = parseOptions(schema(), options, subject)
+  const reports = await onEach(target, parts, subject, { clock, signal }, (part, own, key) => {
+    const bare = {
+      ...options,
+      ...(onEvent === undefined
+        ? {}
+        : { onEvent: (event: DrainEvent) => onEvent(tagEvent(event, key)) }),
+      ...(typeof waitHealthy === 'function'
+        ? {
+            waitHealthy: (ref: MemberRef, given: AbortSignal) =>
+              (waitHealthy as OwnHealthCheck)(tagRef(ref, key), given),
+          }
+        : {}),
+    }
+    return readyUnder(part, own, bare, subject, term, (why) =>
+      begun?.(() => why().map((one) => tagWhy(one, key))),
+    )
+  })
+  const members = reports.flatMap(([key, report]) =>
+    report.members.map((member) => ({ ...member, ref: tagRef(member.ref, key) })),
+  )
+  return { members }
+}
+
+function opened(member: MemberReport, goal: Goal | undefined): ReadyReport['members'][number] {
+  const { ref, lastReading, wasAdmin } = member
+  const { health = 'unknown', hints = [] } = lastReading?.present === true ? lastReading : {}
+  return {
+    ref,
+    wasAdmin: (goal?.kind === 'open' ? goal.wasAdmin : null) ?? wasAdmin,
+    health,
+    ...(hints.length === 0 ? {} : { hints }),
+  }
+}

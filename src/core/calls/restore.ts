@@ -1,0 +1,189 @@
+import { abortable } from '../../provider/abort.js'
+import type { DrainableProvider } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { isUnreachable, wordsOf } from '../../provider/thrown.js'
+import type { DrainReport } from '../../provider/report.js'
+import { guarded } from '../emitter.js'
+import { partsOf, type Parts } from '../combined/parts.js'
+import { tagEvent, tagReport } from '../combined/tag.js'
+import { SharedTicket, sliceTicket } from '../combined/ticket.js'
+import { reportAll, unreached, withTicket } from '../member/said/report.js'
+import { Run } from './run/run.js'
+import { openGoal, UNDO_LIMIT } from '../member/goal.js'
+import { FIRST_ANSWER, LATER_ANSWER } from '../tickets/calls.js'
+import { balancerOf } from '../balancer/balancer.js'
+import { claimsOf } from './drain-run.js'
+import { drainsOf, type Ticket } from '../tickets/ticket.js'
+import { TicketWriter } from '../tickets/writing/writer.js'
+import { toResumedPolicy, type ResolvedPolicy } from './policy.js'
+import { resumeOptions, type ResumeOptions } from './resume-options.js'
+import { baseSpec, sameKeeper, wallOffsetOf } from './spec.js'
+
+/**
+ * Undoes the changes of a ticket's drain, and nothing else: it puts a member back to the state it had, and only if it
+ * finds it as the drain left it. A change that was only intended, and a change that another client made since, is
+ * left alone and reported as the member's `error`. Each member's outcome is then `restored`, or `overruled`, `gone`,
+ * `refused` or `unreachable`.
+ *
+ * A member in maint goes through drain and waits there for its first check. If the answer to a change is missing, the
+ * call keeps looking until that change can't be carried out any more. The ticket is deleted once nothing is left to
+ * undo.
+ *
+ * @param provider - a provider of the balancer that the ticket names
+ * @param ticket - of a drain or a roll, as read from a store
+ * @param options - with the ticket's store, so that the ticket is deleted there once nothing is left to undo
+ * @throws `TICKET_INVALID` if it is not a ticket or belongs to another balancer; `signal.reason` on abort
+ *
+ * @example
+ * ```ts
+ * import { fileTickets, restore, type DrainableProvider, type Ticket } from 'drainable'
+ *
+ * export async function undo(lb: DrainableProvider, id: string): Promise<boolean> {
+ *   const tickets = fileTickets('/var/lib/drain')
+ *   const ticket = (await tickets.get(id)) as Ticket | undefined
+ *   if (ticket === undefined) return true
+ *   const { members } = await restore(lb, ticket, { tickets })
+ *   for (const { ref, outcome, error } of members) console.log(ref.member, outcome, error?.message ?? '')
+ *   return members.every(({ outcome }) => outcome === 'restored')
+ * }
+ * ```
+ */
+export async function restore(
+  provider: DrainableProvider,
+  ticket: Ticket,
+  options: ResumeOptions = {},
+): Promise<DrainReport> {
+  const subject = 'restore()'
+  const { ticket: known, resolved } = resumeOptions(provider, ticket, options, subject, false)
+  return restoreUnder(provider, known, resolved)
+}
+
+/** Does the same with a ticket that is already checked, under a lease if there is one. */
+export async function restoreUnder(
+  provider: DrainableProvider,
+  known: Ticket,
+  resolved: ResolvedPolicy,
+): Promise<DrainReport> {
+  const subject = 'restore()'
+  const { clock, signal } = resolved
+  signal?.throwIfAborted()
+  if (known.roll !== undefined) return restoreRoll(provider, known, resolved)
+  const parts = partsOf(provider)
+  if (parts !== undefined) return restoreCombined(provider, parts, known, resolved)
+  const keeper = sameKeeper(known, resolved)
+  if (known.members.length === 0) {
+    await abortable(keeper.drop(FIRST_ANSWER), signal)
+    return { outcome: 'restored', members: [], elapsed: 0 }
+  }
+  const living = balancerOf(provider, clock).writers.of(known.id)
+  if (living instanceof Run) return living.restore()
+  const run = new Run({
+    ...baseSpec(provider, resolved, subject, (event) => {
+      if (resolved.onEvent !== undefined) guarded(() => resolved.onEvent?.(event))
+    }),
+    side: 'open',
+    refs: known.members.map(({ ref }) => ref),
+    timeout: UNDO_LIMIT,
+    resumed: known,
+    keeper: () => keeper,
+    prepare: async ({ scheduler, signal: stop, limit, startedAt }) => {
+      const { capabilities } = await scheduler.describe(stop, limit())
+      const policy = toResumedPolicy(resolved.data, capabilities, subject)
+      const goal = openGoal({ of: 'ours', until: startedAt + UNDO_LIMIT, lateUntil: null })
+      const times = { now: clock.now(), wallOffset: wallOffsetOf(clock) }
+      return { claims: claimsOf(known, policy, { ...times, goal, deadline: null }), keeper }
+    },
+  })
+  const report = await run.done
+  if (report.outcome === 'aborted' && signal?.aborted === true) throw signal.reason
+  if (report.members.length > 0) return report
+  // The undo could not begin, so no member was read: each is as unreachable as the balancer.
+  const { error } = report
+  if (error !== undefined && !isUnreachable(error)) throw error
+  return { ...report, members: unreached(known, report) }
+}
+
+/** Does the same for the drains of a roll: what can't be undone stays in its ticket. */
+async function restoreRoll(
+  provider: DrainableProvider,
+  ticket: Ticket,
+  resolved: ResolvedPolicy,
+): Promise<DrainReport> {
+  const { clock, tickets: store, onTicket } = resolved
+  const startedAt = clock.now()
+  const undone = new Set<unknown>()
+  const reports = await Promise.all(
+    drainsOf(ticket).map(async (drain) => {
+      const own = { ...resolved, data: drain.policy, tickets: undefined, onTicket: undefined }
+      const report = await restoreUnder(provider, drain, own)
+      if (report.members.every(({ outcome }) => outcome !== 'unreachable' && outcome !== 'refused'))
+        undone.add(drain)
+      return report
+    }),
+  )
+  const servers = (ticket.roll?.servers ?? []).map((server) =>
+    undone.has(server.drain) ? { ...server, state: 'waiting' as const, drain: null } : server,
+  )
+  const left: Ticket =
+    ticket.roll === undefined ? ticket : { ...ticket, roll: { ...ticket.roll, servers } }
+  const members = reports.flatMap((report) => report.members)
+  const error = reports.find((one) => one.error !== undefined)?.error
+  const elapsed = Math.round(clock.now() - startedAt)
+  const report: DrainReport =
+    reports.length === 0
+      ? { outcome: 'restored', members, elapsed }
+      : { ...reportAll(members, elapsed), ...(error === undefined ? {} : { error }) }
+  const writer = new TicketWriter(ticket.id, { store, onTicket }, clock, ticket.lease)
+  const limit = reports.length === 0 ? FIRST_ANSWER : LATER_ANSWER
+  const isKept = servers.some(({ drain }) => drain !== null)
+  const writing = isKept ? writer.save(() => left, limit) : writer.drop(limit)
+  await abortable(writing, resolved.signal).catch((cause: unknown) => {
+    resolved.signal?.throwIfAborted()
+    const words = `restore(): its servers were put back as the report says, but the ticket stays as it was: ${wordsOf(cause)}`
+    throw new DrainableError('TICKET_INVALID', words, { cause, report })
+  })
+  return report
+}
+
+/** Does the same for a ticket of several balancers: what one of them can't undo stays in it. */
+async function restoreCombined(
+  provider: DrainableProvider,
+  parts: Parts,
+  ticket: Ticket,
+  resolved: ResolvedPolicy,
+): Promise<DrainReport> {
+  const { clock, onEvent, tickets: store, onTicket } = resolved
+  const startedAt = clock.now()
+  const { id } = ticket
+  const shared = new SharedTicket({
+    id,
+    provider,
+    parts,
+    waiting: new Map(),
+    store,
+    onTicket,
+    clock,
+  })
+  const own = [...parts.all].filter(([key]) =>
+    ticket.members.some(({ ref }) => ref.balancer === key),
+  )
+  for (const [key, part] of own) shared.seed(key, sliceTicket(ticket, key, part))
+  if (own.length === 0) {
+    const writer = new TicketWriter(id, { store, onTicket }, clock, ticket.lease)
+    await abortable(writer.drop(FIRST_ANSWER), resolved.signal)
+  }
+  const reports = await Promise.all(
+    own.map(async ([key, part]) => {
+      const report = await restoreUnder(part, sliceTicket(ticket, key, part), {
+        ...resolved,
+        onEvent: onEvent && ((event) => onEvent(tagEvent(event, key))),
+        tickets: undefined,
+        onTicket: undefined,
+        whole: shared.kept ? shared.part(key, part) : undefined,
+      })
+      return tagReport(report, key)
+    }),
+  )
+  const members = reports.flatMap((report) => report.members)
+  return withTicket(reportAll(members, Math.round(clock.now() - startedAt)), shared.why)
+}

@@ -1,0 +1,62 @@
+import type { DrainableProvider } from '../../provider/contract.js'
+import { resumeCombined } from '../combined/drain.js'
+import { partsOf } from '../combined/parts.js'
+import type { DrainEvent } from '../events.js'
+import type { CombinedRun } from '../combined/run.js'
+import { DrainHandle, EventHub, type Drain } from './handle.js'
+import type { Run } from './run/run.js'
+import { startTelemetry } from '../telemetry.js'
+import type { Ticket } from '../tickets/ticket.js'
+import type { Opened } from './drain.js'
+import { resumedRun } from './drain-run.js'
+import type { ResolvedPolicy } from './policy.js'
+import { resumeOptions, type ResumeOptions } from './resume-options.js'
+
+/**
+ * Continues a drain from its ticket, in this process or another: same members, same deadline. It starts in the phase
+ * draining, without a proof: only readings of this process lead to idle.
+ *
+ * @param provider - a provider of the balancer that the ticket names
+ * @param ticket - as read from a store
+ * @param options - with the store for the ticket from now on
+ * @throws `TICKET_INVALID` at once if it is not a ticket or belongs to another balancer
+ *
+ * @example
+ * ```ts
+ * import { fileTickets, resumeDrain, type DrainableProvider, type Ticket } from 'drainable'
+ *
+ * export async function goOn(lb: DrainableProvider, id: string): Promise<string> {
+ *   const tickets = fileTickets('/var/lib/drain')
+ *   const ticket = (await tickets.get(id)) as Ticket | undefined
+ *   if (ticket === undefined) return 'nothing is left to do'
+ *   await using run = resumeDrain(lb, ticket, { tickets })
+ *   return (await run.done).outcome
+ * }
+ * ```
+ */
+export function resumeDrain(
+  provider: DrainableProvider,
+  ticket: Ticket,
+  options: ResumeOptions = {},
+): Drain {
+  const subject = 'resumeDrain()'
+  const { ticket: known, resolved } = resumeOptions(provider, ticket, options, subject, true)
+  return openResumed(provider, known, resolved, subject).handle
+}
+
+/** Does the same with a ticket that is already checked. */
+export function openResumed(
+  provider: DrainableProvider,
+  ticket: Ticket,
+  resolved: ResolvedPolicy,
+  subject: string,
+): Opened<Run | CombinedRun> {
+  const hub = new EventHub(resolved.onEvent, resolved.every, startTelemetry(provider, 'drain'))
+  const emit = (event: DrainEvent): void => hub.emit(event)
+  const parts = partsOf(provider)
+  const run =
+    parts === undefined
+      ? resumedRun(provider, ticket, resolved, subject, emit)
+      : resumeCombined(provider, parts, ticket, resolved, subject, emit)
+  return { handle: new DrainHandle(hub, run, `ticket ${ticket.id}`), run }
+}

@@ -1,0 +1,128 @@
+import type { Clock } from '../../../provider/clock.js'
+import { DrainableError } from '../../../provider/error.js'
+import type { Balancer } from '../../balancer/balancer.js'
+import { LAST_LOOK } from '../../balancer/look/call.js'
+import type { Scheduler } from '../../balancer/look/scheduler.js'
+import type { Alarm } from '../../balancer/look/timer.js'
+import type { Sight } from '../../member/sight.js'
+import type { Claims } from './claims.js'
+
+/** A balancer that has not answered for this long at the deadline counts as unreadable, in milliseconds. */
+const SILENCE = 5_000
+
+/** What the deadline of a call is about. */
+interface Bounded {
+  readonly clock: Clock
+  /** The name of the provider. */
+  readonly provider: string
+  readonly balancer: Balancer
+  readonly scheduler: Scheduler
+  readonly claims: Claims
+  readonly alarm: Alarm
+  /** Asks for one last look. */
+  readonly look: () => void
+  /** The last look did not come: what could not wait for it has its outcome. */
+  readonly passed: () => void
+}
+
+/** When each claim of a call must have its outcome, and what happens if the last look before that does not come. */
+export class Deadline {
+  readonly #of: Bounded
+  /** Grows with each time that it is set or cleared, which a step may do. */
+  #settings = 0
+
+  constructor(bounded: Bounded) {
+    this.#of = bounded
+  }
+
+  /** Sets the alarm for the first time when a member must have its outcome. */
+  arm(): void {
+    const { clock, claims } = this.#of
+    const now = clock.now()
+    const moments = claims.sights().flatMap(({ claim: { ending, goal, deadline } }) => {
+      if (ending.ended !== null || goal.kind === 'watch') return []
+      const wanted =
+        goal.kind === 'open' ? [goal.until, goal.lateUntil] : [ending.terminateUntil ?? deadline]
+      return wanted.flatMap((moment) => (moment === null ? [] : [Math.max(moment, now)]))
+    })
+    if (moments.length === 0) this.clear()
+    else this.#set(Math.min(...moments), () => this.#askLastLook())
+  }
+
+  clear(): void {
+    this.#settings += 1
+    this.#of.alarm.clear()
+  }
+
+  #set(at: number, then: () => void): void {
+    this.#settings += 1
+    this.#of.alarm.set(at, then)
+  }
+
+  /** One last look at the deadline; if it does not come, the end rests on the readings before. */
+  #askLastLook(): void {
+    const { clock, scheduler, look, passed } = this.#of
+    if (this.#endedBy(() => this.#giveUpUndo())) return
+    look()
+    const patience = LAST_LOOK + 2 * scheduler.cost + scheduler.floor // a large table takes its time to read
+    this.#set(clock.now() + patience, () => {
+      const isEnded = this.#endedBy(() => {
+        this.#giveUpUndo()
+        this.#overdue(patience)
+        passed()
+      })
+      if (!isEnded) this.arm()
+    })
+  }
+
+  /** Whether the call was ended, or went on by itself, in a step of this part. */
+  #endedBy(part: () => void): boolean {
+    const before = this.#settings
+    part()
+    return this.#settings !== before
+  }
+
+  /** Stops waiting, on abort, for the answer to a change of ours. */
+  #giveUpUndo(): void {
+    const { clock, claims, balancer } = this.#of
+    const error = this.#noAnswer('apply: no answer in the time allowed after an abort')
+    for (const { ref, claim, ledger } of claims.sights()) {
+      const { goal, ending } = claim
+      if (goal.kind !== 'open' || ledger.pending === null || ending.ended !== null) continue
+      if (goal.lateUntil === null || clock.now() < goal.lateUntil) continue
+      balancer.take(ref, { type: 'overdue', claim: claim.id, error, silent: false })
+      balancer.sending.giveUp(ref, error)
+    }
+  }
+
+  #overdue(patience: number): void {
+    const { clock, claims, balancer } = this.#of
+    const rounded = Math.round(patience)
+    const error = this.#noAnswer(
+      `the balancer gave no answer to the last look within ${rounded} ms`,
+    )
+    for (const sight of claims.sights()) {
+      const { ref, claim, ledger } = sight
+      const { goal, ending } = claim
+      const now = clock.now()
+      if (ending.ended !== null) continue
+      if (ending.terminateUntil !== null && now < ending.terminateUntil) continue
+      const deadline = goal.kind === 'open' ? goal.until : claim.deadline
+      const isDue = deadline !== null && now >= deadline
+      if (!isDue && goal.kind !== 'open') continue
+      if (isDue && ledger.pending?.by === claim.id) balancer.sending.giveUp(ref, error)
+      const silent = this.#isSilent(sight, deadline ?? now)
+      balancer.take(ref, { type: 'overdue', claim: claim.id, error, silent })
+    }
+  }
+
+  /** Whether the balancer had not answered for a long time already at the deadline. */
+  #isSilent({ facts: { last } }: Sight, deadline: number): boolean {
+    const { cost, floor } = this.#of.scheduler
+    return last === null || deadline - last.at > Math.max(SILENCE, 3 * cost + floor)
+  }
+
+  #noAnswer(words: string): DrainableError {
+    return new DrainableError('CALL_TIMEOUT', words, { provider: this.#of.provider })
+  }
+}

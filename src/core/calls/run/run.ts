@@ -1,0 +1,780 @@
+import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
+import { DrainableError } from '../../../provider/error.js'
+import { formatRef, refKey } from '../../../provider/member-ref.js'
+import type { DrainReport, MemberReport, Why } from '../../../provider/report.js'
+import { isClosed, toDrainableError } from '../../../provider/thrown.js'
+import { balancerOf, type Balancer } from '../../balancer/balancer.js'
+import type { Look } from '../../balancer/look/look.js'
+import { pauseOf } from '../../balancer/look/pause-of.js'
+import type { Scheduler, Subscription } from '../../balancer/look/scheduler.js'
+import { Alarm } from '../../balancer/look/timer.js'
+import type { Owner, Wanted } from '../../balancer/owner.js'
+import type { DrainEvent } from '../../events.js'
+import type { Permit } from '../../lease/permit.js'
+import { openGoal, UNDO_LIMIT, type OpenGoal } from '../../member/goal.js'
+import { idleTime, isUnseenIdle } from '../../member/proof/idle-time.js'
+import type { Ledger } from '../../member/record.js'
+import { reportAll } from '../../member/said/report.js'
+import type { Sight } from '../../member/sight.js'
+import { FIRST_ANSWER, LATER_ANSWER } from '../../tickets/calls.js'
+import type { Ticket } from '../../tickets/ticket.js'
+import type { HandleBody } from '../handle.js'
+import { Account } from './account.js'
+import { Action } from './action.js'
+import { Claims } from './claims.js'
+import type { Companion } from './company.js'
+import { Deadline } from './deadline.js'
+import { askOwnCheck } from './health-check.js'
+import { InForce } from './in-force.js'
+import { leaveIdle } from './left-idle.js'
+import { Preparation } from './preparation.js'
+import { RunClock } from './run-clock.js'
+import type { Prepared, RunSpec } from './run-spec.js'
+import { TicketWrites } from './ticket-writes.js'
+import { namedBy, notUndone } from './unprepared.js'
+
+/** How long an abort waits for a change of ours that may take effect late, in milliseconds. */
+const ABORT_LATE = 5_000
+
+/** An undo in progress. */
+interface Undo {
+  readonly promise: Promise<DrainReport>
+  readonly resolve: (report: DrainReport) => void
+  readonly startedAt: number
+}
+
+/**
+ * One call of a verb: `preparing` (describe, first look), `looking` (a claim is laid on each member, until every one has
+ * its outcome), `held` (over, and the drain is kept up), `released`. An undo returns it to `looking` from any of them.
+ *
+ * It decides nothing about a member: the balancer steps the records. It has the deadline, the ticket, the events and the
+ * caller's functions.
+ */
+export class Run implements HandleBody, Owner {
+  readonly done: Promise<DrainReport>
+  /** Resolves when the preparation has ended, with or without success. */
+  readonly prepared: Promise<void>
+  readonly startedAt: number
+  readonly #spec: RunSpec
+  readonly #balancer: Balancer
+  readonly #scheduler: Scheduler
+  readonly #seq: number
+  readonly #clock: RunClock
+  readonly #claims: Claims
+  readonly #preparation: Preparation
+  readonly #deadline: Deadline
+  readonly #inForce = new InForce()
+  readonly #action = new Action()
+  readonly #account: Account
+  readonly #companion: Companion
+  #life: 'preparing' | 'looking' | 'held' | 'released' = 'preparing'
+  /** Fires when the run lets go; an undo after that has a new one. */
+  #stop = new AbortController()
+  #seat: Subscription | undefined
+  /** Looks that failed in a row. */
+  #failures = 0
+  /** A first hold waits for the next look, because the last one did not show enough to the floor. */
+  #isPostponed = false
+  /** Whether it ends alone: no other part waits for it, and it waits for none. */
+  #isAlone = false
+  #isBroken = false
+  #isGivenUp = false
+  #undo: Undo | undefined
+  /** A finished undo that waits for its ticket. */
+  #closing: Undo | undefined
+  /** The members' reports from before an undo that began before the end. */
+  #before: readonly MemberReport[] | undefined
+  /** An undo reports its own result in place of the outcome. */
+  #isTakenBack = false
+  /** The last release: a second one has nothing more to wait for. */
+  #releasing: Promise<void> | undefined
+  /** The report from when every member had its outcome. */
+  #report: DrainReport | undefined
+  /** What `done` was resolved with. */
+  #ended: DrainReport | undefined
+  #finish: (report: DrainReport) => void = () => undefined
+
+  constructor(spec: RunSpec) {
+    const { clock, provider } = spec
+    this.#spec = spec
+    this.#clock = new RunClock(clock)
+    this.startedAt = spec.startedAt ?? this.#clock.now()
+    const balancer = balancerOf(provider, clock)
+    this.#balancer = balancer
+    const scheduler = balancer.scheduler(provider)
+    this.#scheduler = scheduler
+    this.#seq = balancer.open(this)
+    const claims = new Claims(balancer, this, clock)
+    this.#claims = claims
+    this.#account = new Account(spec, claims, this.#clock, this.startedAt)
+    const alarm = new Alarm(clock, this.broken)
+    this.#preparation = new Preparation({
+      spec,
+      startedAt: this.startedAt,
+      balancer,
+      scheduler,
+      alarm,
+      stop: this.#stop,
+      fault: (error) => this.#account.fault(error),
+      whyTicket: () => this.#account.whyTicket,
+    })
+    this.#deadline = new Deadline({
+      clock,
+      provider: provider.name,
+      balancer,
+      scheduler,
+      claims,
+      alarm,
+      look: () => this.#seat?.next(0),
+      passed: () => this.changed(false),
+    })
+    this.done = new Promise((resolve) => (this.#finish = resolve))
+    this.#companion = this.#asCompanion()
+    const { company } = spec
+    company?.join(this.#companion)
+    if (company !== undefined) void this.done.then(() => company.leave(this.#companion))
+    this.prepared = this.#prepare().catch(this.broken)
+    if (spec.signal?.aborted === true) this.#guard(() => this.#abort())
+  }
+
+  // --- what its balancer needs of it
+
+  get provider(): DrainableProvider {
+    return this.#spec.provider
+  }
+
+  get keepReady(): number {
+    return this.#spec.keepReady
+  }
+
+  get permit(): Permit | undefined {
+    return this.#spec.permit
+  }
+
+  get stop(): AbortSignal {
+    return this.#stop.signal
+  }
+
+  emit(event: DrainEvent): void {
+    if (this.#life !== 'released') this.#account.hand(event)
+  }
+
+  check(ref: MemberRef): void {
+    this.#guard(() => this.#checkHealth(ref))
+  }
+
+  lost(error: DrainableError): void {
+    if (this.#action.isLost) return
+    const { code, message, cause, ref } = error
+    const data = { cause, report: this.report(), ...(ref === undefined ? {} : { ref }) }
+    this.#action.lose(new DrainableError(code, message, data))
+  }
+
+  changed(soon: boolean): void {
+    if (!this.#claims.laid || this.#claims.laying || this.#life === 'released') return
+    for (const { ref, claim } of this.#claims.sights())
+      if (claim.proof.inForce) this.#inForce.note(ref)
+    this.#inForce.check(this.#claims.refs.length)
+    this.#conclude()
+    this.#spec.step?.changed()
+    if (soon) this.#seat?.next(0)
+  }
+
+  /**
+   * Before the first change of a member a ticket that can't be written ends its drain, because an undo would be impossible;
+   * later it is a fault, and the drain goes on.
+   */
+  async keep(changes: readonly Wanted[]): Promise<void> {
+    const { step } = this.#spec
+    if (step !== undefined) await step.intend(changes, this.#stop.signal)
+    const ticket = this.#account.ticket
+    if (ticket?.kept !== true || this.#stop.signal.aborted) return
+    const first = changes.filter((one) => this.#isFirst(one))
+    try {
+      await ticket.before(first.length > 0 ? FIRST_ANSWER : LATER_ANSWER)
+    } catch (thrown) {
+      const error = toDrainableError(thrown, this.provider.name, this.#spec.subject)
+      for (const { change, claim } of first) {
+        this.#balancer.take(change.ref, { type: 'recalled', change, error })
+        this.#balancer.take(change.ref, { type: 'end', claim, outcome: 'refused', error })
+      }
+    }
+  }
+
+  #isFirst({ change, claim: id }: Wanted): boolean {
+    const claim = this.#balancer.claim(change.ref, id)
+    return claim?.goal.kind === 'drain' && !claim.held
+  }
+
+  note(touches: number): void {
+    this.#claims.noted(touches)
+    if (this.#account.ticket?.kept === true) void this.#account.ticket.save()
+    if (this.#isReleased()) this.#account.ticket?.letGo()
+  }
+
+  postponed(): void {
+    this.#isPostponed = true
+  }
+
+  replaced(): void {
+    this.#account.ticket?.yield()
+    const [ref] = namedBy(this.#spec, true)
+    const id = this.#account.ticket?.id ?? ''
+    const words = `${ref === undefined ? '' : `${formatRef(ref)} `}another call of this process goes on with ticket '${id}'`
+    const error = new DrainableError('DRAIN_OVERRULED', words, ref === undefined ? {} : { ref })
+    this.lost(error)
+    this.#claims.order({ type: 'end', outcome: 'overruled', error })
+    this.changed(false)
+    if (this.#undo === undefined && this.#life === 'held') this.#leave()
+  }
+
+  // --- preparing
+
+  async #prepare(): Promise<void> {
+    const { signal } = this.#spec
+    if (signal?.aborted === true && !this.#undoesOnAbort()) {
+      this.#endEarly({ outcome: 'aborted', members: [], elapsed: 0 })
+      return
+    }
+    const onAbort = (): void => this.#guard(() => this.#abort())
+    signal?.addEventListener('abort', onAbort, { once: true })
+    void this.done.then(() => signal?.removeEventListener('abort', onAbort))
+    let prepared: Prepared
+    try {
+      prepared = await this.#preparation.run()
+      if (this.#isReleased()) return
+      prepared.last?.()
+    } catch (error) {
+      const undone = await this.#failUndo(error)
+      this.#endEarly(undone ?? this.#preparation.report(error, this.#clock.since(this.startedAt)))
+      return
+    }
+    this.#begin(prepared)
+  }
+
+  #begin({ claims, keeper, first }: Prepared): void {
+    const { clock, side } = this.#spec
+    if (keeper !== undefined) {
+      const fault = (error: DrainableError): void => this.#account.fault(error)
+      const { owner, balancer } = { owner: this, balancer: this.#balancer }
+      const writing = { owner, side, balancer, claims: this.#claims, clock, fault }
+      this.#account.ticket = new TicketWrites(keeper, writing)
+      this.#account.ticket.begin()
+    }
+    this.#life = 'looking'
+    this.#claims.lay(this.#seq, claims, keeper?.kept === true ? keeper.head.id : null)
+    if (this.#undo !== undefined) return // it has a beginning of its own
+    this.#sit(this.#spec.background ?? false)
+    this.#deadline.arm()
+    if (first === undefined) {
+      this.changed(false)
+      return
+    }
+    this.#see(first)
+    // By a look from before the call, as that of a plan, nothing is sent.
+    if (first.askedAt < this.startedAt) this.#seat?.next(0)
+  }
+
+  // --- looking
+
+  #sit(background: boolean): void {
+    this.#seat?.leave()
+    this.#seat = this.#scheduler.join({
+      refs: this.#refs,
+      background,
+      see: (look) => {
+        try {
+          this.#see(look)
+        } catch (thrown) {
+          this.broken(thrown)
+        }
+      },
+    })
+  }
+
+  #see(look: Look): void {
+    if (!this.#claims.laid || this.#isReleased()) return
+    if (look.error !== undefined && isClosed(look.error)) {
+      this.#endAll('unreachable', look.error)
+      return
+    }
+    this.#failures = look.error === undefined ? 0 : this.#failures + 1
+    this.#isPostponed = false
+    const before = this.#claims.sights().map(({ ledger }) => ledger)
+    this.#balancer.see(this, this.#refs(), look)
+    if (this.#claims.sights().some(({ ledger }, i) => isNews(ledger, before[i])))
+      void this.#account.ticket?.save()
+    else this.#account.ticket?.saveAgain()
+    this.changed(false)
+    this.#seat?.next(this.#wasPostponed() ? 0 : this.#pause())
+  }
+
+  /** A method, because a step can change it. */
+  #wasPostponed(): boolean {
+    return this.#isPostponed
+  }
+
+  /** The members, and, while the floor matters, other members of their pools that this process takes. */
+  readonly #refs = (): readonly MemberRef[] => {
+    const { refs } = this.#claims
+    const { side, keepReady } = this.#spec
+    if (side !== 'drain' || keepReady === 0) return refs
+    const asks = this.#claims.sights().some(({ claim }) => claim.floor !== 'kept')
+    return asks ? [...refs, ...this.#balancer.companions(refs)] : refs
+  }
+
+  #pause(): number {
+    return pauseOf({
+      sights: this.#claims.sights(),
+      scheduler: this.#scheduler,
+      now: this.#clock.now(),
+      failures: this.#failures,
+      held: this.#life === 'held',
+      acting: this.#action.running,
+      pace: this.#spec.pace,
+    })
+  }
+
+  /** Ends the run once every member has its outcome. */
+  #conclude(): void {
+    if (!this.#claims.laid || this.#isReleased()) return
+    const isEnding = this.#life === 'looking' && this.#undo === undefined
+    if (isEnding && this.#claims.sights().some(isUnseenIdle)) this.#doubt()
+    if (this.#claims.sights().some(({ claim }) => claim.ending.ended === null)) return
+    if (this.#undo !== undefined) this.#guard(() => this.#endUndo())
+    else if (this.#life === 'held') return
+    else if (this.#spec.company === undefined || this.#isAlone) this.#end()
+    else this.#spec.company.check()
+  }
+
+  /** Only another look shows whether members that were idle before are so still. */
+  #doubt(): void {
+    this.#claims.order({ type: 'doubt' })
+    this.#deadline.arm()
+    this.#seat?.next(0)
+  }
+
+  #asCompanion(): Companion {
+    return {
+      hasEnded: () => {
+        if (!this.#claims.laid || this.#undo !== undefined) return false
+        if (this.#life !== 'looking') return true
+        return this.#claims.sights().every(({ claim }) => claim.ending.ended !== null)
+      },
+      idle: () => idleTime(this.#claims.sights()),
+      doubt: () => this.#guard(() => this.#doubt()),
+      hasLost: () => this.#hasLost(),
+      close: () => this.#guard(() => this.#end()),
+      settle: () => this.#guard(() => this.#stand()),
+      again: () => this.#guard(() => this.#goOn()),
+    }
+  }
+
+  // --- the end
+
+  /** Ends the run before its members are known: nothing was changed. */
+  #endEarly(report: DrainReport): void {
+    if (this.#ended !== undefined) return
+    this.#leave()
+    this.#account.end(report)
+    this.#resolve(report)
+  }
+
+  /**
+   * Ends the run when every member has its outcome. It reports once the ticket is written: until then, an idle can
+   * still be lost. A held drain is kept up until it is released.
+   */
+  #end(): void {
+    if (!this.#claims.laid) return
+    this.#life = 'held'
+    this.#deadline.clear()
+    const report = this.#account.report()
+    this.#report = report
+    const isHeld = this.#claims.sights().some(({ claim }) => claim.ending.holding)
+    const goesOn = isHeld && this.#spec.side !== 'open' && this.#spec.step === undefined
+    if (!goesOn) this.#claims.settle()
+    this.#guard(async () => {
+      await this.#account.ticket?.close(report)
+      if (this.#isOver()) return
+      if (this.#spec.company !== undefined && !this.#isAlone)
+        this.#spec.company.closed(this.#companion)
+      else if (this.#hasLost()) this.#goOn()
+      else this.#stand()
+    })
+    if (goesOn) this.#sit(true)
+    else this.#leave()
+  }
+
+  /** Whether any idle was lost since every member had its outcome. */
+  #hasLost(): boolean {
+    return (
+      this.#life === 'held' &&
+      this.#claims.sights().some(({ claim }) => claim.ending.ended === null)
+    )
+  }
+
+  /** Drops the outcome and goes on looking. */
+  #goOn(): void {
+    if (this.#life !== 'held' || this.#isOver()) return
+    this.#life = 'looking'
+    this.#sit(this.#spec.background ?? false)
+    this.#deadline.arm()
+  }
+
+  /** Confirms the outcome. */
+  #stand(): void {
+    if (!this.#claims.laid || this.#isOver()) return
+    this.#claims.settle()
+    const isNow = this.#life === 'held' || this.#report === undefined
+    const final = isNow ? this.#account.report() : (this.#report ?? this.#account.report())
+    this.#resolveWith(this.#isGivenUp ? asAborted(final) : final)
+  }
+
+  #isOver(): boolean {
+    return this.#ended !== undefined || this.#isTakenBack
+  }
+
+  #resolveWith(report: DrainReport): void {
+    const said = this.#account.withTicket(report)
+    this.#account.end(said)
+    this.#resolve(said)
+  }
+
+  #resolve(report: DrainReport): void {
+    if (this.#ended !== undefined) return
+    this.#ended = report
+    this.#inForce.over()
+    this.#finish(report)
+  }
+
+  /** Lets go: the claims are dropped, and the holds stay. */
+  #leave(): void {
+    this.#deadline.clear()
+    this.#seat?.leave()
+    this.#seat = undefined
+    if (this.#life === 'released') return
+    const { provider, side } = this.#spec
+    this.#life = 'released'
+    this.#claims.keep()
+    this.#stop.abort(new DrainableError('CONFLICT', 'the drain was released'))
+    if (side === 'drain') leaveIdle(provider, this.#claims.sights())
+    this.#account.ticket?.leave()
+    this.#account.ticket?.letGo()
+    this.#claims.drop()
+    this.#balancer.close(this)
+  }
+
+  #endAll(outcome: 'aborted' | 'unreachable', error?: DrainableError): void {
+    this.#standAlone()
+    this.#claims.order({ type: 'end', outcome, ...(error === undefined ? {} : { error }) })
+    this.changed(false)
+    this.#leave()
+  }
+
+  #standAlone(): void {
+    this.#isAlone = true
+    this.#spec.company?.leave(this.#companion)
+  }
+
+  // --- undo and release
+
+  restore(): Promise<DrainReport> {
+    return this.#startUndo(null)
+  }
+
+  /** Returns the undo's own promise, so that its caller goes on before `done` resolves. */
+  #startUndo(lateFor: number | null): Promise<DrainReport> {
+    if (this.#undo !== undefined) {
+      this.#guard(() => this.#undoAgain()) // a later call than any drain that was begun since
+      return this.#undo.promise
+    }
+    const startedAt = this.#clock.now()
+    const { promise, resolve } = Promise.withResolvers<DrainReport>()
+    const undo = { promise, resolve, startedAt }
+    this.#undo = undo
+    this.#guard(() => this.#beginUndo(undo, lateFor))
+    return promise
+  }
+
+  #undoAgain(): void {
+    for (const { ref, claim } of this.#claims.sights())
+      if (claim.goal.kind === 'open' && claim.ending.ended?.outcome === 'overruled')
+        this.#balancer.undo(ref, { type: 'undo', claim: claim.id, goal: claim.goal })
+    this.changed(true)
+  }
+
+  async #beginUndo(undo: Undo, lateFor: number | null): Promise<void> {
+    const { resumed } = this.#spec
+    if (!this.#claims.laid) {
+      // Nothing was changed yet, and nothing will be; only the changes in a ticket are undone.
+      if (resumed === undefined)
+        this.#stop.abort(new DrainableError('CONFLICT', 'the drain was undone'))
+      else if (!this.#isReleased()) this.#preparation.bound(undo.startedAt + UNDO_LIMIT)
+      await this.prepared
+    }
+    if (this.#undo !== undo) return
+    if (this.#claims.laid) {
+      const until = undo.startedAt + UNDO_LIMIT
+      const lateUntil = lateFor === null ? null : undo.startedAt + lateFor
+      this.#openMembers(openGoal({ of: 'ours', until, lateUntil }))
+    } else if (resumed === undefined) {
+      this.#undo = undefined
+      undo.resolve(reportAll([], this.#clock.since(undo.startedAt)))
+    } else await this.#failUndo(new DrainableError('CONFLICT', 'it was released'))
+  }
+
+  /**
+   * Handles a failed preparation of an undo: what its ticket holds could not be undone.
+   *
+   * @returns the report for `done`; undefined if there was no ticket to undo
+   */
+  async #failUndo(thrown: unknown): Promise<DrainReport | undefined> {
+    const undo = this.#undo
+    const { resumed } = this.#spec
+    if (undo === undefined || resumed === undefined) return undefined
+    this.#undo = undefined
+    const spec = { ...this.#spec, resumed }
+    const report = notUndone(spec, this.#ended, thrown, this.#clock.since(undo.startedAt))
+    undo.resolve(report)
+    await undo.promise
+    return asAborted({ ...report, elapsed: this.#clock.since(this.startedAt) })
+  }
+
+  #openMembers(goal: OpenGoal): void {
+    if (this.#ended === undefined) {
+      this.#before = this.#account.report().members
+      this.#isTakenBack = true
+    }
+    this.#deadline.clear()
+    this.#claims.undo(goal, this.#isReleased() ? this.#reopen() : undefined)
+    this.#life = 'looking'
+    this.#sit(false)
+    this.#deadline.arm()
+    this.changed(true)
+  }
+
+  /** Begins anew after it had let go. @returns the number of the call */
+  #reopen(): number {
+    this.#life = 'looking'
+    this.#stop = new AbortController()
+    const seq = this.#balancer.open(this)
+    this.#account.ticket?.takeUp()
+    return seq
+  }
+
+  /** Ends the undo when every member has its outcome: the run lets go. */
+  async #endUndo(): Promise<void> {
+    const undo = this.#undo
+    if (!this.#claims.laid || undo === undefined) return
+    this.#undo = undefined
+    this.#closing = undo
+    this.#life = 'held'
+    this.#deadline.clear()
+    const now = this.#account.report()
+    const report = reportAll(now.members, this.#clock.since(undo.startedAt))
+    this.#claims.settle()
+    this.#leave()
+    await this.#account.ticket?.closeUndo()
+    this.#closing = undefined
+    undo.resolve(this.#account.withTicket(report))
+    await undo.promise
+    if (this.#ended !== undefined) return
+    const members = now.members.map((member, i) => takenBack(member, this.#before?.[i]))
+    this.#resolveWith({ ...reportAll(members, now.elapsed), outcome: 'aborted' })
+  }
+
+  release(): Promise<void> {
+    const wasReleased = this.#isReleased()
+    if (!wasReleased || this.#releasing === undefined) this.#releasing = this.#release()
+    return this.#releasing
+  }
+
+  async #release(): Promise<void> {
+    const undo = this.#undo
+    if (undo !== undefined) {
+      await undo.promise // the server is not left half opened
+      return
+    }
+    if (!this.#claims.laid) {
+      this.#stop.abort(new DrainableError('CONFLICT', 'the drain was released'))
+      await this.prepared
+    }
+    if (this.#ended === undefined && !this.#isReleased()) this.#guard(() => this.#endAll('aborted'))
+    else if (this.#spec.company !== undefined) this.#stand() // it waited for the others
+    this.#leave()
+    await Promise.all([
+      this.#account.ticket?.kept === true ? this.#account.ticket.written() : undefined,
+      this.done,
+    ])
+  }
+
+  async called(): Promise<void> {
+    const isAnswered = await this.#balancer.sending.called(this)
+    if (isAnswered && this.#account.ticket?.kept === true) await this.#account.ticket.written() // with what the answers said
+  }
+
+  /** Another run goes on with its ticket. */
+  async handOver(): Promise<void> {
+    await this.#account.ticket?.handOver()
+  }
+
+  async #abort(): Promise<void> {
+    if (this.#ended !== undefined) return
+    const { side, signal } = this.#spec
+    if (this.#undoesOnAbort()) {
+      const report = await this.#startUndo(ABORT_LATE)
+      for (const { error } of report.members) if (error !== undefined) this.#account.fault(error)
+    } else if (this.#undo === undefined) {
+      if (side === 'drain') this.#isGivenUp = true
+      this.#stop.abort(signal?.reason)
+      if (this.#claims.laid) this.#endAll('aborted')
+    }
+  }
+
+  /** Whether an abort undoes changes that are, or may be, on the members; those in a ticket are there already. */
+  #undoesOnAbort(): boolean {
+    const { resumed, onAbort, side } = this.#spec
+    const mayOwe = this.#claims.laid || resumed !== undefined
+    return mayOwe && onAbort === 'restore' && side === 'drain'
+  }
+
+  // --- the caller's functions
+
+  /** Runs the caller's action while the drain is held: looks often, and fires its signal when the hold is lost. */
+  act<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const acting = this.#action.run(action)
+    this.#seat?.next(0)
+    return acting
+  }
+
+  async #checkHealth(ref: MemberRef): Promise<void> {
+    const { check, clock } = this.#spec
+    const sight = this.#claims.sights().find((one) => refKey(one.ref) === refKey(ref))
+    if (check === undefined || sight?.claim.goal.kind !== 'open') return
+    const { until } = sight.claim.goal
+    const since = this.startedAt
+    const times = { clock, until, since, stop: this.#stop.signal, broken: this.broken }
+    const error = await askOwnCheck(check, ref, times)
+    if (!this.#isReleased())
+      this.#balancer.take(ref, { type: 'checked', claim: sight.claim.id, error })
+  }
+
+  // --- what is said of it
+
+  get inForce(): Promise<boolean> {
+    return this.#inForce.promise
+  }
+
+  report(): DrainReport {
+    return this.#account.asked(this.#ended)
+  }
+
+  why(): readonly Why[] {
+    return this.#account.why(() => (this.#life === 'preparing' ? this.#preparation.why() : []))
+  }
+
+  async ticket(): Promise<Ticket> {
+    await this.prepared
+    return this.#account.ticketNow()
+  }
+
+  ticketNow(): Ticket {
+    return this.#account.ticketNow()
+  }
+
+  get scheduler(): Scheduler {
+    return this.#scheduler
+  }
+
+  /** Its members as it sees them now; none before it is prepared. */
+  get sights(): readonly Sight[] {
+    return this.#claims.sights()
+  }
+
+  /** A ticket that could not be written is written again at the looks of others. */
+  saveAgain(): void {
+    this.#account.ticket?.saveAgain()
+  }
+
+  // --- what throws
+
+  /** A method, because the value can change during an await. */
+  #isReleased(): boolean {
+    return this.#life === 'released'
+  }
+
+  /** Runs a part that no caller waits for: an exception or rejection ends the run. */
+  #guard(part: () => unknown): void {
+    void (async () => {
+      try {
+        await part()
+      } catch (thrown) {
+        this.broken(thrown)
+      }
+    })()
+  }
+
+  /**
+   * Ends the run after an exception in our code or the caller's, because nothing else would. If its members can't be
+   * ended either, or that throws again, the run ends without them.
+   */
+  readonly broken = (thrown: unknown): void => {
+    const { provider, subject } = this.#spec
+    const error = toDrainableError(thrown, provider.name, subject)
+    this.#account.fault(error)
+    const words = `the hold could not be kept: ${error.message}`
+    if (this.#ended !== undefined && this.#life !== 'released')
+      this.lost(new DrainableError('IDLE_LOST', words, { cause: error }))
+    const isAgain = this.#isBroken || !this.#claims.laid
+    this.#isBroken = true
+    let report: DrainReport
+    try {
+      if (isAgain) throw error
+      if (!this.#isReleased()) {
+        this.#standAlone()
+        this.#claims.order({ type: 'end', outcome: 'unreachable', error })
+        this.#leave()
+      }
+      report = this.#account.report()
+      void this.#account.ticket?.close(report).catch(() => undefined) // it stays as it was written last
+    } catch {
+      report = {
+        outcome: 'unreachable',
+        members: [],
+        elapsed: this.#clock.since(this.startedAt),
+        error,
+      }
+      try {
+        this.#leave()
+      } catch {
+        // a failed release must not prevent the report
+      }
+    }
+    const undo = this.#undo ?? this.#closing
+    this.#undo = undefined
+    this.#closing = undefined
+    undo?.resolve(report)
+    if (this.#ended === undefined) this.#resolveWith(report)
+  }
+}
+
+/** Whether a look has told something of our changes that a ticket must say. */
+function isNews(now: Ledger, before: Ledger | undefined): boolean {
+  if (before === undefined || now === before) return false
+  const same =
+    now.earlier.length === before.earlier.length && now.doubted.length === before.doubted.length
+  return now.set !== before.set || !same
+}
+
+function asAborted(report: DrainReport): DrainReport {
+  const members = report.members.map((member) => ({ ...member, outcome: 'aborted' as const }))
+  return { ...report, outcome: 'aborted', members }
+}
+
+/** The report of a member of an undone drain: aborted, with the error of the undo. */
+function takenBack(member: MemberReport, before: MemberReport | undefined): MemberReport {
+  const was = before ?? member
+  const error = member.error ?? was.error
+  const { held } = member
+  return { ...was, outcome: 'aborted', held, ...(error === undefined ? {} : { error }) }
+}

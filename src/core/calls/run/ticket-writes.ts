@@ -1,0 +1,193 @@
+import { settledWithin } from '../../../provider/abort.js'
+import type { Clock } from '../../../provider/clock.js'
+import type { DrainableError } from '../../../provider/error.js'
+import type { DrainReport, Why } from '../../../provider/report.js'
+import type { Balancer } from '../../balancer/balancer.js'
+import type { Owner } from '../../balancer/owner.js'
+import { owes } from '../../member/record.js'
+import { ownOf, type Sight } from '../../member/sight.js'
+import { stillLate } from '../../member/whose.js'
+import { LATER_ANSWER, notKept } from '../../tickets/calls.js'
+import type { Ticket } from '../../tickets/ticket.js'
+import type { TicketKeeper } from '../../tickets/writing/keeper.js'
+import type { Claims } from './claims.js'
+import type { Side } from './run-spec.js'
+
+/** How long after a failed write the ticket is written again, in milliseconds: doubled with each failure. */
+const SAVE_AGAIN = 1_000
+const SAVE_AGAIN_MOST = 30_000
+
+/** Whose ticket it is. */
+interface Writing {
+  readonly owner: Owner
+  readonly side: Side
+  readonly balancer: Balancer
+  readonly claims: Claims
+  readonly clock: Clock
+  readonly fault: (error: DrainableError) => void
+}
+
+/** The ticket of one run, as it is written: a failure is told once, and the ticket is written again. */
+export class TicketWrites {
+  readonly #keeper: TicketKeeper
+  readonly #of: Writing
+  /** Since when the stored ticket is out of date; null: since before the next look. Undefined: it is up to date. */
+  #unsavedAt: number | null | undefined
+  /** How many writes have failed since the last one that did not, and what was said of them. */
+  #failures = 0
+  #said: string | undefined
+
+  constructor(keeper: TicketKeeper, writing: Writing) {
+    this.#keeper = keeper
+    this.#of = writing
+  }
+
+  get id(): string {
+    return this.#keeper.head.id
+  }
+
+  /** Whether it is kept anywhere, and still ours to write. */
+  get kept(): boolean {
+    return this.#keeper.kept && !this.#keeper.closed
+  }
+
+  /** What is wrong with it. */
+  get why(): Omit<Why, 'ref'> | undefined {
+    return this.#keeper.why
+  }
+
+  now(): Ticket {
+    return this.#keeper.ticket(this.#of.claims.sights())
+  }
+
+  /**
+   * Writes it before a change is sent.
+   *
+   * @param limit - milliseconds
+   * @throws `TICKET_INVALID`
+   */
+  async before(limit: number): Promise<void> {
+    try {
+      await this.#keeper.save(this.#of.claims.sights, limit)
+    } catch (cause) {
+      const error = notKept('saved', cause)
+      this.#tell(error)
+      throw error
+    }
+  }
+
+  async save(): Promise<void> {
+    this.#unsavedAt = undefined
+    try {
+      await this.#keeper.save(this.#of.claims.sights, LATER_ANSWER)
+      this.#failures = 0
+      this.#said = undefined
+    } catch (cause) {
+      this.#unsavedAt = null
+      this.#failures += 1
+      this.#tell(notKept('saved', cause))
+    }
+  }
+
+  /** Called at each look: writes an outdated ticket again, at most once a second, and less often while that fails. */
+  saveAgain(): void {
+    if (this.#unsavedAt === undefined) return
+    const now = this.#of.clock.now()
+    this.#unsavedAt ??= now
+    const wait = Math.min(SAVE_AGAIN_MOST, SAVE_AGAIN * 2 ** Math.max(0, this.#failures - 1))
+    if (now - this.#unsavedAt >= wait) void this.save()
+  }
+
+  /** This call writes it from now on, and one that did is over. */
+  begin(): void {
+    const { balancer, owner, side } = this.#of
+    if (side === 'watch') return
+    balancer.writers.begin(this.id, owner)
+    balancer.left.forget(this.id)
+  }
+
+  /** An undo goes on with it after its call had let go. */
+  takeUp(): void {
+    if (this.kept) this.#of.balancer.writers.begin(this.id, this.#of.owner)
+  }
+
+  /** The last write of a call that has its outcome. A ticket with nothing left to undo is deleted. */
+  async close({ outcome }: DrainReport): Promise<void> {
+    const sights = this.#of.claims.sights()
+    const isOver = this.#of.side === 'open' || outcome === 'refused' || outcome === 'gone'
+    // A held member can still be changed: put back, or sealed.
+    const isHolding = sights.some(({ claim }) => claim.ending.holding)
+    const isGone = sights.every(({ claim }) => claim.phase === 'removed')
+    const isDropped = isGone || (isOver && !sights.some(owesYet) && !isHolding)
+    if (!isDropped) this.leave()
+    await this.written(isDropped ? this.drop() : this.save())
+  }
+
+  /** The last write of an undo: what is not undone, or failed, keeps it. */
+  async closeUndo(): Promise<void> {
+    const isKept = this.#of.claims
+      .sights()
+      .some(
+        (sight) =>
+          sight.claim.phase !== 'removed' &&
+          (owesYet(sight) || sight.claim.ending.ended?.error != null),
+      )
+    await this.written(isKept ? this.save() : this.drop())
+  }
+
+  /** It stays in its store: `ready()` deletes it once it has opened all members. */
+  leave(): void {
+    const { balancer, claims, side } = this.#of
+    if (this.kept && side === 'drain') balancer.left.add(this.id, claims.refs, () => this.drop())
+  }
+
+  /** Deletes it, unless another call goes on with it. If that fails, it stays and is found as an orphan. */
+  async drop(): Promise<void> {
+    const { balancer, owner } = this.#of
+    balancer.left.forget(this.id)
+    const writer = balancer.writers.of(this.id)
+    if (writer !== undefined && writer !== owner) return
+    try {
+      await this.#keeper.drop(LATER_ANSWER)
+    } catch (cause) {
+      this.#tell(notKept('deleted', cause))
+    }
+    balancer.writers.end(this.id, owner)
+  }
+
+  /** Once its call has let go and no answer is due, another one may begin with it as with that of a process that is gone. */
+  letGo(): void {
+    const { balancer, claims, owner } = this.#of
+    if (!claims.isDue) balancer.writers.end(this.id, owner)
+  }
+
+  /** Resolves when all that was asked for is written, or it was waited for long enough. */
+  async written(writing: Promise<void> = this.#keeper.written()): Promise<void> {
+    await settledWithin(writing, this.#of.clock, LATER_ANSWER)
+  }
+
+  /** Another call goes on with it: waits for the writes of this one, and prevents later ones. */
+  async handOver(): Promise<void> {
+    await this.written(this.#keeper.handOver())
+  }
+
+  /** Another call of this process writes it from now on. */
+  yield(): void {
+    this.#keeper.yield()
+  }
+
+  #tell(error: DrainableError): void {
+    if (error.message === this.#said) return
+    this.#said = error.message
+    this.#of.fault(error)
+  }
+}
+
+/** Whether anything of ours is left after an undo. A lost change that leads to the present state would keep its ticket for ever. */
+function owesYet(sight: Sight): boolean {
+  const { claim, ledger } = sight
+  if (claim.heldBy !== null || claim.phase === 'removed') return false
+  const isBack = claim.ending.ended?.outcome === 'restored' && ledger.set === null
+  if (isBack && ledger.pending === null) return stillLate(ledger, ownOf(sight))
+  return owes(ledger)
+}

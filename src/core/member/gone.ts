@@ -1,0 +1,70 @@
+import { DrainableError } from '../../provider/error.js'
+import { formatRef, isSameIdentity } from '../../provider/member-ref.js'
+import type { Draft, Open } from './draft.js'
+import { isReportedIdle } from './idle.js'
+import { confirm } from './ledger.js'
+import { ABSENCE_GAP, endAll } from './proof/scopes.js'
+
+/**
+ * Whether the member is certainly absent, or replaced by one with another identity. One damaged reply must not make a
+ * busy member count as gone, so a second look must agree, as far apart as the product needs.
+ */
+export function goneForCertain(
+  draft: Draft,
+  claim: Open,
+): 'here' | 'unsure' | 'absent' | 'replaced' {
+  const facts = draft.view(claim.view)
+  const { last, vanished } = facts
+  if (last === null) return 'here'
+  const { reading, askedAt } = last
+  const identity = reading.present ? reading.identity : null
+  if (reading.present && isSameIdentity(draft.ledger.found?.identity, reading.identity))
+    return 'here'
+  if (vanished === null || vanished.identity !== identity) {
+    facts.vanished = { identity, since: askedAt }
+    return 'unsure'
+  }
+  const gap = Math.max(ABSENCE_GAP, claim.policy.capabilities.freshness)
+  if (askedAt < vanished.since + gap) return 'unsure'
+  return reading.present ? 'replaced' : 'absent'
+}
+
+/** Ends the processes of a gone member that are not listed, if the product counts nothing after a removal. */
+export function endUncounted(draft: Draft, claim: Open): void {
+  const { last } = draft.view(claim.view)
+  if (claim.policy.capabilities.countsAfterRemove) return
+  if (last === null || last.reading.scopes.length > 0) return
+  const { scopes, ended, lost } = endAll(claim.proof)
+  const { at } = draft.stamp
+  const known = claim.proof.lost
+  draft.proof(claim, { scopes, ended, lost: [...known, ...lost.map((one) => ({ ...one, at }))] })
+}
+
+/** Ends a claim on a gone member: removed by a change of ours whose answer was lost, or by another client. */
+export function endGone(draft: Draft, claim: Open, what: 'absent' | 'replaced'): void {
+  const { ledger, ref } = draft
+  const ours = ledger.late.find(({ change }) => change.kind === 'remove')
+  if (what === 'absent' && ours !== undefined) {
+    ledger.late = ledger.late.filter((one) => one !== ours)
+    confirm(draft, ours.change, 'applied', 'unknown')
+    return
+  }
+  const name = formatRef(ref)
+  const message =
+    what === 'absent'
+      ? `${name} is not in the pool any more: another client removed it, or a reload did not keep it`
+      : `${name} is another member now (another address or id), it was left alone${heldAs(draft, claim)}`
+  const wasIdle = isReportedIdle(claim)
+  draft.phase(claim, 'removed')
+  draft.emit(claim, { type: 'removed', ...draft.stamp })
+  // An idle that is not yet the outcome of the whole call is dropped; an outcome at the deadline stands.
+  if (!claim.ending.settled && wasIdle) draft.ending(claim, { ended: null })
+  draft.finish(claim, 'gone', new DrainableError('MEMBER_GONE', message, { ref }))
+}
+
+/** A product can keep the state over the change (HAProxy 2.6 to 3.4: `set server addr`): then our hold is on the other member. */
+function heldAs(draft: Draft, claim: Open): string {
+  const reading = draft.view(claim.view).last?.reading
+  const own = reading?.present === true ? reading.own : 'ready'
+  return own === 'ready' ? '' : `, in ${own}: open it with ready() if it is to serve`
+}

@@ -1,0 +1,371 @@
+import { isInForce } from '../../../provider/admin-state.js'
+import type { LoadScope } from '../../../provider/contract.js'
+import { formatDuration } from '../../../provider/duration.js'
+import { formatRef } from '../../../provider/member-ref.js'
+import { printable } from '../../../provider/quote.js'
+import type { Outcome, Why } from '../../../provider/report.js'
+import { idleRule, inWishedState } from '../proof/prove.js'
+import { type Claim, type ScopeTrack } from '../record.js'
+import { neededState, ownOf, setterOf, type Sight } from '../sight.js'
+import { ABSENCE_GAP, judgeScope, NOT_LISTED, type IdleRule } from '../proof/scopes.js'
+import { targetOf } from '../whose.js'
+import { explainOpen, explainUnknown, explainVanished, type Say } from './why-open.js'
+
+/** Work in flight for at least this long without a change is reported as long-lived, in milliseconds. */
+const LONG_LIVED = 60_000
+
+const LONG_LIVED_HINT =
+  "long-lived connections end when their clients go; onTimeout: 'terminate' cuts what is left at the deadline"
+
+const IN_FLIGHT_HINT =
+  "it ends with the requests; the timeout bounds the wait, and onTimeout: 'terminate' cuts what is left"
+
+/**
+ * Explains why a member is not idle or not open again, or why its idle is not verified: the answer to a stuck deploy.
+ * The first reason is the most important one.
+ *
+ * @param wallOffset - epoch milliseconds minus the balancer's clock, to print times in the text
+ */
+export function explain(sight: Sight, now: number, wallOffset: number): readonly Why[] {
+  const { ref, claim, facts } = sight
+  if (succeeded(claim)) return [...heldBy(sight), ...unverified(sight)]
+  const list: Why[] = []
+  const say: Say = (code, text, more = {}) =>
+    void list.push({ code, ref, text: printable(text), ...more })
+  explainChanges(sight, wallOffset, say)
+  if (facts.unread !== null) {
+    say('unreadable', `the balancer can't be read: ${facts.unread.error.message}`, {
+      hint: "a load that can't be read is unknown, never zero; the last numbers are older",
+    })
+  }
+  if (claim.phase === 'idle' && facts.unread === null) {
+    if (list.length === 0) explainNext(sight, say)
+    return [...list, ...unverified(sight)]
+  }
+  if (claim.goal.kind === 'open') explainOpen(sight, now, say)
+  else {
+    for (const track of claim.proof.scopes.values()) explainScope(track, sight, now, say)
+    explainElsewhere(sight, say)
+    explainState(sight, say)
+    if (list.length === 0) explainWait(sight, now, say)
+    if (list.length === 0 && isWaiting(claim)) explainVanished(sight, say)
+    for (const hint of hintsOf(sight, list)) say(list[0]?.code ?? 'in-flight', hint)
+  }
+  if (list.length > 0) return list
+  explainNext(sight, say)
+  return [...list, ...unverified(sight)]
+}
+
+/** Who holds a member that was undone under another call. */
+function heldBy({ ref, claim }: Sight): readonly Why[] {
+  if (claim.heldBy === null) return []
+  const named = claim.heldBy === '' ? '' : ` (ticket '${claim.heldBy}')`
+  const text = `${formatRef(ref)} stays drained: another drain of this process${named} holds it, and opens it last`
+  return [{ code: 'held', ref, text: printable(text), hint: 'restore or release that drain' }]
+}
+
+/** Explains work that another provider object shows, in a process that this one does not list. */
+function explainElsewhere({ elsewhere }: Sight, say: Say): void {
+  for (const { scope, active, queued } of elsewhere)
+    say(
+      'unreadable',
+      `${scope} is at work (${active + queued} in flight), as another provider object of this process shows; this one does not list it`,
+      {
+        scope,
+        count: active + queued,
+        hint: 'connect this provider to an endpoint that shows every process',
+      },
+    )
+}
+
+/** Nothing blocks the drain: names what it waits for next. */
+function explainNext({ ref, claim, facts, ledger }: Sight, say: Say): void {
+  const { goal, ending } = claim
+  if (goal.kind === 'watch' || facts.last === null || !isWaiting(claim)) return
+  const { pending } = ledger
+  if (ending.ended !== null && pending === null) return
+  const name = formatRef(ref)
+  const more = { hint: 'nothing to do but wait' }
+  if (claim.yieldAt !== null) {
+    const words = 'since it was held, too few other members serve'
+    say('pool-at-minimum', `${name}: ${words}; it will be opened again unless that changes`, more)
+    return
+  }
+  if (pending !== null) {
+    say('not-in-force', `${name}: '${pending.change.kind}' has no answer yet`, more)
+    return
+  }
+  say('settling', `${name}: the next look decides`, more)
+}
+
+/** Whether the drain reached its goal: then nothing is left to explain. */
+function succeeded({ ending, phase }: Claim): boolean {
+  const outcome = ending.ended?.outcome
+  if (outcome === 'idle') return phase === 'idle'
+  return outcome === 'removed' || outcome === 'restored' || outcome === 'terminated'
+}
+
+/** Explains our own changes that have not succeeded: refused, held back by the floor, or not answered. */
+function explainChanges(sight: Sight, wallOffset: number, say: Say): void {
+  const { ref, claim, ledger } = sight
+  if (claim.goal.kind === 'watch') return
+  const name = formatRef(ref)
+  if (ledger.refusal !== null) {
+    const { change, error } = ledger.refusal
+    // A change is not sent before its ticket is saved, so the balancer was not asked.
+    const isUnsent = error.code === 'TICKET_INVALID'
+    const how = isUnsent ? 'was not sent' : 'was refused by the balancer'
+    say('refused', `${name}: '${change.kind}' ${how}: ${error.message}`, {
+      hint: error.retryable && !isUnsent ? 'it is tried again' : 'it is not tried again',
+    })
+  }
+  if (claim.atMinimum) {
+    say(
+      'pool-at-minimum',
+      `${name} is held back: the pool would keep fewer serving members than keepReady`,
+      {
+        hint: 'wait for a replacement to serve, or lower keepReady (keepReady: 0 lets the last one go)',
+      },
+    )
+  }
+  const by = ledger.loss === null ? '' : ` (${ledger.loss.message})`
+  // A hold that was sent again is one thing to wait for: the newest can come last.
+  const newest = new Map(ledger.late.map((one) => [one.change.kind, one]))
+  for (const { change, until } of newest.values()) {
+    // A late change that repeats the state already in place changes nothing.
+    const inPlace = claim.confirmed !== 'none' || targetOf(change) === ownOf(sight)
+    if (claim.goal.kind === 'drain' && change.kind === 'hold' && inPlace) continue
+    const when =
+      until === null
+        ? 'for as long as the balancer does not answer, and some time after'
+        : `until ${new Date(until + wallOffset).toISOString()}`
+    say(
+      'not-in-force',
+      `${name}: the answer to '${change.kind}' was lost${by}; the balancer may still carry it out ${when}`,
+      { hint: 'nothing to do but wait' },
+    )
+  }
+  if (claim.goal.kind === 'drain' && ledger.pending?.change.kind === 'restore') {
+    const text = `${name}: another call of this process is opening it and has no answer yet: the balancer may still carry it out`
+    say('not-in-force', text, { hint: 'nothing to do but wait' })
+  }
+}
+
+function explainState(sight: Sight, say: Say): void {
+  const { ref, claim, facts, ledger } = sight
+  const { last } = facts
+  if (claim.goal.kind !== 'drain' || last?.reading.present !== true || ledger.pending !== null)
+    return
+  const { own } = last.reading
+  const name = formatRef(ref)
+  if (own === 'unknown') {
+    explainUnknown(name, last.reading.hints, say)
+    return
+  }
+  // Name another client only if a look that began after our own last change shows its state.
+  if (inWishedState(sight) || !claim.overruled || last.askedAt <= ledger.answeredAt) return
+  say(
+    'overruled',
+    `${name} is ${own}: ${setterOf(sight)} set that state; this drain wants ${claim.wish}`,
+    {
+      hint: "agree with the other client and drain again, or let onOverrule: 'reapply' put the state back",
+    },
+  )
+}
+
+/** Hints of the provider beside its numbers, only if there is something to explain. */
+function hintsOf({ facts: { last } }: Sight, list: readonly Why[]): readonly string[] {
+  const reading = last?.reading
+  return reading?.present === true && list.length > 0 ? (reading.hints ?? []) : []
+}
+
+function explainUnread(scope: LoadScope, say: Say): void {
+  say('unreadable', `${scope.scope} can't be read${noted(scope)}: its load is unknown`, {
+    scope: scope.scope,
+    hint:
+      scope.note === NOT_LISTED
+        ? "the drain waits until the provider lists it again or reports its end: connect to an endpoint that shows every process, or see the provider's option for old processes"
+        : 'make it readable, or wait until it has ended',
+  })
+}
+
+function explainScope(track: ScopeTrack, sight: Sight, now: number, say: Say): void {
+  const { claim, facts } = sight
+  const scope = track.last
+  const where = { scope: scope.scope }
+  if (scope.state !== 'read') {
+    // A balancer that can't be read is named already.
+    if (facts.unread === null) explainUnread(scope, say)
+    return
+  }
+  const came = arrivedSinceEffect(track)
+  if (came > 0 && scope.queued === 0) {
+    say('persistence', `${came} more arrived after the drain took effect (persistent clients)`, {
+      ...where,
+      count: came,
+      hint: "use escalateAfter or hold: 'maint' to send persistent clients elsewhere",
+    })
+  }
+  if (scope.active > 0) explainActive(track, now, say)
+  if (scope.queued > 0) {
+    say('queued', `${scope.queued} queued for this member`, {
+      ...where,
+      count: scope.queued,
+      hint: "the member serves them as its work ends, or they leave at the balancer's queue timeout",
+    })
+  }
+  const watched = claim.goal.kind === 'watch' && inWishedState(sight)
+  const held = claim.held || watched
+  if (!isInForce(scope, neededState(claim)) && (held || scope.old === true)) {
+    const stays = scope.inForce !== false && scope.admin !== undefined
+    const code = scope.old === true && stays ? 'old-scope' : 'not-in-force'
+    const what = stays ? `is at ${scope.admin}` : 'has not taken the drain'
+    say(code, `${scope.scope} ${what}${noted(scope)}: it may still send new work`, {
+      ...where,
+      hint:
+        code === 'old-scope'
+          ? 'the drain waits until it ends; hard-stop-after, or a shorter drain time of the proxy, bounds the wait'
+          : 'if this lasts, check that this process can be reached and takes changes',
+    })
+  }
+}
+
+function explainActive(track: ScopeTrack, now: number, say: Say): void {
+  const { last: scope, steadySince } = track
+  const { active, oldest = 0 } = scope
+  const more = { scope: scope.scope, count: active, ...(oldest > 0 && { oldest }) }
+  const aged = saidAge(scope)
+  if (scope.old === true) {
+    say(
+      'old-scope',
+      `${active} still in flight on ${scope.scope}, which was replaced${noted(scope)}${aged}`,
+      {
+        ...more,
+        hint: 'it ends by itself with its last connection; hard-stop-after bounds that',
+      },
+    )
+    return
+  }
+  const steady = now - steadySince
+  const isLong = Math.max(steady, oldest) >= LONG_LIVED
+  const hint = isLong ? LONG_LIVED_HINT : IN_FLIGHT_HINT
+  say('in-flight', `${active} in flight${aged}`, { ...more, hint })
+  if (!isLong) return
+  const unchanged = steady >= LONG_LIVED ? `, unchanged for ${formatDuration(steady)}` : ''
+  say('long-lived', `${active} in flight${unchanged}${aged}`, { ...more, hint })
+}
+
+/** The age of the oldest work, if the product reports it. */
+function saidAge({ active, oldest }: LoadScope): string {
+  if (oldest === undefined || oldest < 1_000) return ''
+  return `, ${active === 1 ? '' : 'the oldest '}for ${formatDuration(oldest)}`
+}
+
+function arrivedSinceEffect(track: ScopeTrack): number {
+  if (track.arrivalsAtEffect === null || track.last.arrivals === undefined) return 0
+  return Math.max(0, track.last.arrivals - track.arrivalsAtEffect)
+}
+
+function noted(scope: LoadScope): string {
+  return scope.note === undefined ? '' : ` (${scope.note})`
+}
+
+/** Outcomes at the deadline: what the drain waited for until then is the reason. */
+const BY_TIME: readonly Outcome[] = ['timeout', 'unreachable', 'proceeded']
+
+function isWaiting({ ending: { ended } }: Claim): boolean {
+  return ended === null || BY_TIME.includes(ended.outcome)
+}
+
+/** Nothing is in flight: explains what the drain still waits for. */
+function explainWait(sight: Sight, now: number, say: Say): void {
+  const { ref, claim, facts } = sight
+  const rule = idleRule(sight)
+  const waits = isWaiting(claim)
+  if (waits && !isGone(sight) && explainVanished(sight, say)) return
+  if (rule !== null && inWishedState(sight)) {
+    explainProof(sight, rule, now, say)
+    return
+  }
+  if (claim.goal.kind !== 'drain' || facts.last === null || !waits) return
+  const wished = claim.wish === 'none' ? claim.policy.hold : claim.wish
+  say('not-in-force', `${formatRef(ref)} has not taken the ${wished} yet`, {
+    hint: "if this lasts, look for the reasons 'refused' and 'unreadable'",
+  })
+}
+
+/** Whether the member is certainly gone: the drain then waits only for its processes. */
+function isGone({ claim, facts: { vanished, last } }: Sight): boolean {
+  if (vanished === null || last === null) return false
+  const { freshness } = claim.policy.capabilities
+  return last.askedAt >= vanished.since + Math.max(ABSENCE_GAP, freshness)
+}
+
+/** The member is held: explains what the idle rule still lacks in each process. */
+function explainProof({ claim, facts }: Sight, rule: IdleRule, now: number, say: Say): void {
+  const { proof } = claim
+  const tracks = [...proof.scopes.values()]
+  if (tracks.length === 0 && proof.ended === 0 && facts.last?.reading.present === true) {
+    say('unreadable', 'the balancer listed no process that can hold work', {
+      hint: 'check that the member is configured in a running process and that the provider is allowed to read it',
+    })
+  }
+  for (const track of tracks) {
+    const verdict = judgeScope(track, rule, now)
+    if (verdict.idle) continue
+    const where = { scope: track.last.scope }
+    const left = formatDuration(Math.max(0, verdict.wait))
+    if (verdict.lacks === 'release' && rule.counts !== 'none') {
+      say(
+        'persistence',
+        `0 in flight, but the product has not said that the member is released${noted(track.last)}`,
+        {
+          ...where,
+          hint: 'it does not count arrivals, so at the deadline idle is reported without being verified; escalateAfter sends persistent clients elsewhere',
+        },
+      )
+    } else if (verdict.lacks === 'release') {
+      say(
+        'no-counts',
+        'this product does not count work; it has not said yet that the member is released',
+        { ...where, hint: 'nothing to do but wait; the timeout bounds the wait' },
+      )
+    } else if (verdict.lacks === 'second-sample') {
+      say('freshness', `0 in flight; the second sample is due in ${left}`, {
+        ...where,
+        hint: 'nothing to do but wait',
+      })
+    } else {
+      say('settling', `0 in flight; ${stillToWait(verdict.wait)}`, {
+        ...where,
+        hint: "a shorter settle shortens this wait, down to the product's blind time",
+      })
+    }
+  }
+}
+
+function stillToWait(wait: number): string {
+  if (wait <= 0) return 'the next look decides'
+  return `idle if nothing arrives for another ${formatDuration(wait)}`
+}
+
+/** Explains why an idle member, or a finished drain, is not verified. */
+function unverified({ ref, claim, facts }: Sight): readonly Why[] {
+  const list: Why[] = claim.proof.lost.map(({ scope, active, note }) => ({
+    code: 'old-scope',
+    ref,
+    scope,
+    count: active,
+    text: printable(
+      note === undefined
+        ? `${scope} ended with ${active} in flight: that work was cut, or finished unseen`
+        : `${scope} was last seen with ${active} in flight, and nothing tells what became of that work: ${note}`,
+    ),
+  }))
+  if (claim.ending.ended?.outcome === 'restored') return []
+  const reading = facts.last?.reading
+  const unseen =
+    claim.proof.unverified ?? (reading?.present === true ? reading.unverified : undefined)
+  if (unseen !== undefined) list.push({ code: 'unreadable', ref, text: unseen })
+  return list
+}

@@ -1,0 +1,128 @@
+import { DrainableError } from '../../../provider/error.js'
+import { formatRef } from '../../../provider/member-ref.js'
+import { isUnreachable } from '../../../provider/thrown.js'
+import type { Outcome } from '../../../provider/report.js'
+import type { Draft, Open } from '../draft.js'
+import { raise } from '../hold.js'
+import { loseIdle } from '../idle.js'
+import { loadOf, readsMember } from '../sight.js'
+
+/** How long a cut can take to show in the counts, beyond the idle rule itself, in milliseconds. */
+const CUT_SHOWS = 5_000
+/** Between two cuts of one member, in milliseconds: queued work becomes active next and is cut too. */
+const CUT_GAP = 100
+
+/** Decides the outcome past the deadline, after one last look. */
+export function checkDeadline(draft: Draft, claim: Open): void {
+  const { deadline, ending, goal, policy, id, held } = claim
+  const { pending, answeredAt } = draft.ledger
+  if (ending.ended !== null || pending?.by === id || goal.kind !== 'drain') return
+  if (deadline === null) return
+  const { last, unread } = draft.sight(claim).facts
+  const hasLooked = [last?.askedAt, unread?.askedAt].some(
+    (at) => at !== undefined && at >= deadline && at > answeredAt,
+  )
+  if (!hasLooked) return
+  if (policy.onTimeout === 'terminate' && unread === null && held) terminate(draft, claim)
+  else endAtDeadline(draft, claim)
+}
+
+/** Ends the claim when the last look did not come in time: the outcome rests on the readings before it. */
+export function endOverdue(draft: Draft, claim: Open): void {
+  const { input, ledger } = draft
+  if (claim.goal.kind !== 'drain') return
+  // It is given up with this: its answer comes when nobody listens any more.
+  if (ledger.pending?.by === claim.id && input.type === 'overdue') {
+    ledger.loss = input.error
+    draft.fault(claim, input.error)
+  }
+  const { terminateUntil } = claim.ending
+  if (terminateUntil === null || draft.now >= terminateUntil) endAtDeadline(draft, claim)
+}
+
+function endAtDeadline(draft: Draft, claim: Open): void {
+  const [outcome, error] = outcomeAtDeadline(draft, claim)
+  // It is not known whether the member is still idle.
+  if (isSilent(draft, claim) && claim.ending.ended === null) loseIdle(draft, claim)
+  // A member that was never held is not held after the end either.
+  if (claim.held) draft.end(claim, outcome, error)
+  else draft.finish(claim, outcome, error)
+}
+
+/** Whether the balancer answers no look. */
+function isSilent(draft: Draft, claim: Open): boolean {
+  const { input } = draft
+  return draft.sight(claim).facts.unread !== null || (input.type === 'overdue' && input.silent)
+}
+
+function outcomeAtDeadline(draft: Draft, claim: Open): readonly [Outcome, DrainableError | null] {
+  const { input, ledger, ref } = draft
+  const { unread } = draft.sight(claim).facts
+  const { held } = claim
+  const refused = ledger.refusal?.error ?? null
+  if (claim.policy.onTimeout === 'proceed') return ['proceeded', refused]
+  if (!held && claim.atMinimum) {
+    const words = `${formatRef(ref)} was not drained: no replacement served before the deadline, and the pool would keep fewer serving members than keepReady`
+    return ['refused', new DrainableError('POOL_AT_MINIMUM', words, { ref })]
+  }
+  // If the balancer answers no look either, a hold that could not be sent was not refused.
+  const isUnsent = isSilent(draft, claim) && refused !== null && isUnreachable(refused)
+  if (!held && refused !== null && !isUnsent) return ['refused', refused]
+  if (unread !== null) return ['unreachable', refused ?? unread.error]
+  if (input.type === 'overdue' && input.silent) return ['unreachable', refused ?? input.error]
+  return ['timeout', refused ?? (held ? null : ledger.loss)]
+}
+
+/** Cuts the work that is left, repeatedly, because queued work becomes active next. Ends when the counts show it. */
+function terminate(draft: Draft, claim: Open): void {
+  const { policy } = claim
+  const sight = draft.sight(claim)
+  const reading = sight.facts.last?.reading
+  if (claim.ending.terminateUntil === null) {
+    const { blind, freshness, terminate: canCut } = policy.capabilities
+    const rule = Math.max(policy.settle, blind) + 2 * freshness
+    draft.ending(claim, { terminateUntil: draft.now + CUT_SHOWS + rule })
+    const raises = policy.seal !== 'never' || !canCut
+    // An idle member waits for its removal: it has nothing to cut, and its verdict stands.
+    if (claim.phase !== 'idle' && reading?.present === true && readsMember(sight) && raises)
+      raise(draft, claim, reading)
+  }
+  if (draft.now >= (claim.ending.terminateUntil ?? Infinity)) endAfterCut(draft, claim)
+  else cutAgain(draft, claim)
+}
+
+/** Ends the claim when the time for a cut to show is over: either no process has work left, or the cut did not help. */
+function endAfterCut(draft: Draft, claim: Open): void {
+  const isUnread = [...claim.proof.scopes.values()].some(({ last }) => last.state === 'unread')
+  const isPresent = draft.sight(claim).facts.last?.reading.present === true
+  if (!mayBeLeft(claim) && !isUnread && isPresent) draft.end(claim, 'terminated')
+  else draft.end(claim, 'timeout', draft.ledger.refusal?.error ?? null)
+}
+
+/**
+ * Cuts the work that is left, unless a cut may still come, or was refused for good. A member last read as absent, or as
+ * another one, can't be cut.
+ */
+function cutAgain(draft: Draft, claim: Open): void {
+  const { ledger, ref } = draft
+  const isCutting = ledger.late.some(({ change }) => change.kind === 'terminate')
+  if (!mayBeLeft(claim) || isCutting || !claim.policy.capabilities.terminate) return
+  if (!readsMember(draft.sight(claim))) return
+  const { refusal } = ledger
+  if (refusal?.change.kind === 'terminate' && !refusal.error.retryable)
+    draft.end(claim, 'timeout', refusal.error)
+  else if (draft.send(claim, { kind: 'terminate', ref, ...draft.identity }))
+    ledger.notBefore = draft.now + CUT_GAP
+}
+
+/**
+ * Whether work may be left. If work is not counted, the answer is yes until one cut was carried out, or each process
+ * reports the member released: nothing shows that a second cut is needed.
+ */
+function mayBeLeft(claim: Open): boolean {
+  if (claim.policy.capabilities.counts !== 'none') return loadOf({ claim }) > 0
+  if (claim.ending.hasCut) return false
+  return [...claim.proof.scopes.values()].some(
+    ({ last }) => last.state === 'read' && last.released !== true,
+  )
+}

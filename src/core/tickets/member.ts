@@ -1,0 +1,178 @@
+/** A claim and the ledger of its member, as a ticket has them. */
+import type { AdminState, Change, LoadScope } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { formatRef } from '../../provider/member-ref.js'
+import type { Goal } from '../member/goal.js'
+import type { Left } from '../member/input.js'
+import {
+  emptyLedger,
+  NO_ENDING,
+  NO_PROOF,
+  type Claim,
+  type LateChange,
+  type Ledger,
+  type ScopeTrack,
+} from '../member/record.js'
+import { type Sight } from '../member/sight.js'
+import { lacksEffect } from '../member/whose.js'
+import type { TicketMember } from './ticket.js'
+
+/** @param wallOffset - epoch milliseconds minus the balancer's clock */
+export function toTicketMember({ ref, claim, ledger }: Sight, wallOffset: number): TicketMember {
+  const { found, set, earlier, doubted, pending, late } = ledger
+  const { proof, ending } = claim
+  return {
+    ref: { ...ref },
+    found,
+    set,
+    earlier,
+    doubted: [...doubted, ...notByIntended(ledger).filter((one) => !doubted.includes(one))],
+    intended: pending === null ? null : sent(pending.change),
+    late: late.flatMap(({ change }) => sent(change) ?? []),
+    told: ledger.told === null ? null : [...ledger.told],
+    processes: [...proof.scopes.values()].map(({ last, read }) => ({
+      name: last.scope,
+      incarnation: read?.incarnation ?? '',
+      work: read === null ? 0 : read.active + read.queued,
+    })),
+    phase: claim.phase,
+    startedAt: new Date(claim.startedAt + wallOffset).toISOString(),
+    wish: claim.wish,
+    confirmed: claim.confirmed,
+    held: claim.held,
+    holding: ending.holding,
+    floor: claim.floor,
+    atMinimum: claim.atMinimum,
+    overrules: claim.overrules,
+    escalated: claim.escalated,
+    terminated: ending.terminated,
+    terminatedAtMost: ending.terminatedAtMost,
+    lost: proof.lost,
+    outcome: ending.ended?.outcome ?? null,
+  }
+}
+
+/**
+ * A state that was there before the change that is intended: for who reads the ticket that change may have led there, and did
+ * not.
+ */
+function notByIntended({ pending, set, found }: Ledger): readonly AdminState[] {
+  if (pending?.change.kind !== 'hold' || pending.before === 'unknown') return []
+  const { to } = pending.change
+  const isNew = lacksEffect(pending.change, pending.before) || to === set || to === found?.own
+  return isNew ? [] : [to]
+}
+
+function sent(change: Change): Exclude<Change, { kind: 'add' }> | null {
+  return change.kind === 'add' ? null : change
+}
+
+/** What a claim is laid for that goes on from a ticket. */
+export interface FromTicket {
+  /** Now, by the balancer's clock. */
+  readonly now: number
+  readonly wallOffset: number
+  readonly goal: Goal
+  readonly deadline: number | null
+}
+
+type Resumed = Omit<Partial<Claim>, 'policy'> & Pick<Claim, 'goal' | 'deadline' | 'startedAt'>
+
+/** A member's claim and ledger for a call that goes on with a ticket, or undoes it. Its proof begins anew. */
+export function fromTicketMember(
+  member: TicketMember,
+  { now, wallOffset, goal, deadline }: FromTicket,
+): { readonly claim: Resumed; readonly left: Left } {
+  const { wish, confirmed, held, escalated, overrules, atMinimum, floor, lost, phase } = member
+  const isDown = goal.kind === 'drain'
+  const startedAt = Math.min(Date.parse(member.startedAt) - wallOffset, now)
+  const removed = phase === 'removed' && isDown ? endedBefore(member, now) : null
+  const { terminated, terminatedAtMost, outcome } = member
+  return {
+    claim: {
+      goal: goal.kind === 'open' ? { ...goal, isTheirs: outcome === 'overruled' } : goal,
+      deadline,
+      startedAt,
+      phase: phase === 'active' ? phase : removed === null ? 'draining' : 'removed',
+      // What was wished above the level in place is decided anew, from a proof of this process.
+      ...(isDown ? { wish: confirmed === 'none' ? wish : confirmed, confirmed, held } : {}),
+      ...(isDown ? { escalated, overrules, atMinimum, floor: placeOf(member, floor) } : {}),
+      proof: { ...NO_PROOF, scopes: tracksOf(member, now), lost },
+      ending: { ...NO_ENDING, ...removed, terminated, terminatedAtMost },
+    },
+    left: leftOf(member, now),
+  }
+}
+
+/** The ledger of a member in a ticket. Lost changes begin their time anew. */
+export function leftOf(member: TicketMember, now: number): Left {
+  const { found, set, earlier, doubted, intended, late, told } = member
+  const sentBefore = [...late, ...(intended === null ? [] : [intended])]
+  return {
+    ledger: {
+      ...emptyLedger(now),
+      found,
+      set,
+      earlier,
+      told: told === null ? null : new Map(told),
+      doubted,
+      late: sentBefore.map((one) => lateFrom(one, now)),
+    },
+  }
+}
+
+/** A look that is asked for in this moment counts. */
+function lateFrom(change: Change, now: number): LateChange {
+  return { change, lostAt: now - 1, until: null, lacked: null }
+}
+
+/**
+ * A first hold that was not seen carried out asks for its place again: others may have gone since, or taken it while no call
+ * of this drain was there.
+ */
+function placeOf({ confirmed, held }: TicketMember, floor: Claim['floor']): Claim['floor'] {
+  const isSure = held || confirmed !== 'none'
+  return isSure ? floor : 'unasked'
+}
+
+/** Whether a member's drain is over for each later step: it is not judged, nor asked for, again. */
+export function isOver({ outcome, holding }: TicketMember): boolean {
+  return outcome === 'overruled' || outcome === 'gone' || (outcome === 'refused' && !holding)
+}
+
+/** Nothing leaves `removed`: a drain that goes on does not look for a member that ended so before. */
+function endedBefore(
+  { ref, outcome }: TicketMember,
+  at: number,
+): Pick<Claim['ending'], 'ended' | 'holding'> {
+  const words = `${formatRef(ref)} was no longer in the pool, or was another member, when this drain was resumed`
+  const error = outcome === 'gone' ? new DrainableError('MEMBER_GONE', words, { ref }) : null
+  return { ended: { outcome: outcome ?? 'removed', at, error }, holding: false }
+}
+
+/** Every process of then must be read, or have ended, before idle is said. */
+function tracksOf({ processes }: TicketMember, now: number): ReadonlyMap<string, ScopeTrack> {
+  return new Map(
+    processes.map(({ name, incarnation, work }) => {
+      const read: LoadScope = {
+        scope: name,
+        incarnation,
+        state: 'read',
+        sampledAt: now,
+        active: work,
+        queued: 0,
+      }
+      const track: ScopeTrack = {
+        last: { ...read, state: 'unread' },
+        read: incarnation === '' ? null : read,
+        quietFrom: now,
+        livedFrom: null,
+        stalled: 0,
+        zeros: null,
+        arrivalsAtEffect: null,
+        steadySince: now,
+      }
+      return [name, track]
+    }),
+  )
+}
