@@ -180,7 +180,10 @@ export interface MemberReport {
   readonly ref: MemberRef
   readonly outcome: Outcome
   readonly phase: Phase
-  /** The member's own admin state before we touched it. */
+  /**
+   * The member's own admin state before we touched it. With several drains of one process on the member it is that before the first
+   * of them: `ready()` because of it would open it under the others, and `restore()` does not.
+   */
   readonly wasAdmin: AdminState
   /** Whether a change of this drain is on the member, or may be: `restore()` takes it back. */
   readonly held: boolean

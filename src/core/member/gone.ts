@@ -2,7 +2,7 @@ import { DrainableError } from '../../provider/error.js'
 import { formatRef, isSameIdentity } from '../../provider/member-ref.js'
 import type { Draft, Open } from './draft.js'
 import { isReportedIdle } from './idle.js'
-import { confirm } from './ledger.js'
+import { confirm } from './ledger/answers.js'
 import { ABSENCE_GAP, endAll } from './proof/scopes.js'
 
 /**

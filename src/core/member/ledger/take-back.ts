@@ -1,10 +1,10 @@
-import { atLeast } from '../../provider/admin-state.js'
-import { isSameIdentity } from '../../provider/member-ref.js'
-import type { Draft } from './draft.js'
-import type { Left } from './input.js'
-import { doubt } from './ledger.js'
-import { emptyLedger, owes, type Claim, type LateChange, type Ledger } from './record.js'
-import { targetOf } from './whose.js'
+import { atLeast } from '../../../provider/admin-state.js'
+import { isSameIdentity } from '../../../provider/member-ref.js'
+import type { Draft } from '../draft.js'
+import type { Left } from '../input.js'
+import { doubt } from './answers.js'
+import { emptyLedger, owes, type Claim, type LateChange, type Ledger } from '../record.js'
+import { targetOf } from '../whose.js'
 
 /**
  * What a ticket, or a call that had let go, knows of its changes. The record is believed where a change of its own is in place

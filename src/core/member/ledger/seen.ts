@@ -1,13 +1,13 @@
 /** What looks show of our changes, of those whose answer was lost, and of what others did to them. */
-import { atLeast } from '../../provider/admin-state.js'
-import type { AdminState, Change } from '../../provider/contract.js'
-import type { Draft, Told } from './draft.js'
-import { UNDO_LIMIT } from './goal.js'
-import { confirm, opened, shown, unique } from './ledger.js'
-import type { LateChange, Pending } from './record.js'
-import { isAnother } from './sight.js'
-import { isDown, isUndo } from './wanted.js'
-import { destination, isUndone, lacksEffect, targetOf } from './whose.js'
+import { atLeast } from '../../../provider/admin-state.js'
+import type { AdminState, Change } from '../../../provider/contract.js'
+import type { Draft, Told } from '../draft.js'
+import { UNDO_LIMIT } from '../goal.js'
+import { confirm, opened, shown, unique } from './answers.js'
+import type { LateChange, Pending } from '../record.js'
+import { isAnother } from '../sight.js'
+import { isDown, isUndo } from '../wanted.js'
+import { destination, isUndone, lacksEffect, targetOf } from '../whose.js'
 
 /** What a look shows of our changes, and of what others did to them. */
 export function learnState(

@@ -1,13 +1,13 @@
 /** What becomes of our changes by their answers; `seen.ts` has what looks show of them. */
-import { atLeast } from '../../provider/admin-state.js'
-import type { AdminState, Change, ChangeResult } from '../../provider/contract.js'
-import { DrainableError } from '../../provider/error.js'
-import { formatRef } from '../../provider/member-ref.js'
-import type { Draft, Open } from './draft.js'
-import { isLive, type Ledger, type Pending } from './record.js'
-import { destination, isBelow, lacksEffect, targetOf } from './whose.js'
-import { isDown } from './wanted.js'
-import { forgetSamples } from './proof/scopes.js'
+import { atLeast } from '../../../provider/admin-state.js'
+import type { AdminState, Change, ChangeResult } from '../../../provider/contract.js'
+import { DrainableError } from '../../../provider/error.js'
+import { formatRef } from '../../../provider/member-ref.js'
+import type { Draft, Open } from '../draft.js'
+import { isLive, type Ledger, type Pending } from '../record.js'
+import { destination, isBelow, lacksEffect, targetOf } from '../whose.js'
+import { isDown } from '../wanted.js'
+import { forgetSamples } from '../proof/scopes.js'
 
 const RETRY_FIRST = 250
 const RETRY_MOST = 5_000
