@@ -238,7 +238,7 @@ export class Session {
     this.#retryAt = -Infinity
     this.#lastCost = look.took
     const { provider, options } = this.#spec
-    balancerOf(provider, options.policy.clock).tell(provider, look)
+    balancerOf(provider, options.policy.clock).leftRecords.see(provider, look)
     try {
       this.#plan(look, work)
     } catch (thrown) {

@@ -44,7 +44,7 @@ export class Balancer {
   readonly records = new Map<string, MemberRecord>()
   readonly left = new LeftTickets()
   readonly writers = new Writers()
-  readonly leftRecords = new LeftRecords()
+  readonly leftRecords: LeftRecords
   /** What is under way. */
   readonly sending: Sending
   readonly #clock: Clock
@@ -66,6 +66,7 @@ export class Balancer {
   constructor(clock: Clock) {
     this.#clock = clock
     this.sending = new Sending(this, clock)
+    this.leftRecords = new LeftRecords(clock)
   }
 
   scheduler(provider: DrainableProvider): Scheduler {
@@ -186,16 +187,11 @@ export class Balancer {
     const view = this.#viewOf(owner.provider)
     if (look.error === undefined) {
       view.look = look
-      this.tell(owner.provider, look)
+      this.leftRecords.see(owner.provider, look)
     }
     this.together(() => {
       for (const ref of refs) this.#seeOne(ref, view, look)
     })
-  }
-
-  /** Tells of a look that belongs to no call. */
-  tell(provider: DrainableProvider, look: SeenLook): void {
-    this.leftRecords.see(provider, look, { at: this.#clock.now(), wall: wallOf(this.#clock) })
   }
 
   #seeOne(ref: MemberRef, { id: view }: View, look: Look): void {

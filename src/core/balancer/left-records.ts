@@ -1,10 +1,12 @@
-import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
+import { wallOf, type Clock } from '../../provider/clock.js'
+import type { DrainableProvider, MemberRef, Reading } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
 import type { Left } from '../member/input.js'
 import { owes, type MemberRecord } from '../member/record.js'
 import type { Sight } from '../member/sight.js'
 import { step } from '../member/step.js'
 import type { SeenLook } from './look/look.js'
+import { readingsOf } from './look/readings.js'
 
 /** How many are listened for. */
 const MOST_LEFT = 1_000
@@ -32,7 +34,7 @@ export class LeftRecord {
 
   see(
     by: DrainableProvider,
-    reading: SeenLook['snapshot']['readings'][number],
+    reading: Reading,
     { snapshot: { ended }, askedAt, took }: SeenLook,
     time: { readonly at: number; readonly wall: number },
   ): void {
@@ -51,6 +53,13 @@ export class LeftRecord {
 export class LeftRecords {
   /** Held weakly: a handle may never be asked to undo anything. */
   readonly #records = new Map<string, WeakRef<LeftRecord>>()
+  readonly #clock: Clock
+  /** The newest look: all calls on a provider share it, and each tells of it. */
+  #told: SeenLook | undefined
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
 
   keep(provider: DrainableProvider, sight: Sight): LeftRecord {
     const key = refKey(sight.ref)
@@ -67,13 +76,14 @@ export class LeftRecords {
     this.#records.delete(refKey(ref))
   }
 
-  see(
-    by: DrainableProvider,
-    look: SeenLook,
-    time: { readonly at: number; readonly wall: number },
-  ): void {
-    if (this.#records.size === 0) return
-    for (const reading of look.snapshot.readings)
-      this.#records.get(refKey(reading.ref))?.deref()?.see(by, reading, look, time)
+  see(by: DrainableProvider, look: SeenLook): void {
+    if (this.#records.size === 0 || look === this.#told) return
+    this.#told = look
+    const time = { at: this.#clock.now(), wall: wallOf(this.#clock) }
+    const readings = readingsOf(look.snapshot)
+    for (const [key, record] of this.#records) {
+      const reading = readings.get(key)
+      if (reading !== undefined) record.deref()?.see(by, reading, look, time)
+    }
   }
 }
