@@ -161,8 +161,3 @@ function listsNothing(subject?: string): DrainableError {
 export function checkLists(store: TicketStore, subject: string): void {
   if (!canList(store)) throw listsNothing(subject)
 }
-
-/** Ids of all tickets in the store, sorted; see {@link storedTickets}. */
-export async function listTickets(store: TicketStore, asked: Asked): Promise<readonly string[]> {
-  return (await storedTickets(store, asked)).map(({ id }) => id)
-}

@@ -13,6 +13,6 @@ export function dropTicket(store: TicketStore, id: string): Promise<void> {
   return saved.dropTicket(store, id, asked)
 }
 
-export function listTickets(store: TicketStore): Promise<readonly string[]> {
-  return saved.listTickets(store, asked)
+export async function listTickets(store: TicketStore): Promise<readonly string[]> {
+  return (await saved.storedTickets(store, asked)).map(({ id }) => id)
 }

@@ -255,10 +255,14 @@ export class Run implements HandleBody, Owner {
   #begin({ claims, keeper, first }: Prepared): void {
     const { clock, side } = this.#spec
     if (keeper !== undefined) {
-      const fault = (error: DrainableError): void => this.#account.fault(error)
-      const { owner, balancer } = { owner: this, balancer: this.#balancer }
-      const writing = { owner, side, balancer, claims: this.#claims, clock, fault }
-      this.#account.ticket = new TicketWrites(keeper, writing)
+      this.#account.ticket = new TicketWrites(keeper, {
+        owner: this,
+        side,
+        balancer: this.#balancer,
+        claims: this.#claims,
+        clock,
+        fault: (error) => this.#account.fault(error),
+      })
       this.#account.ticket.begin()
     }
     this.#life = 'looking'
