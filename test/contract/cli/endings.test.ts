@@ -128,7 +128,7 @@ describe.concurrent('the exit status', () => {
     await using fake = await fakeHaproxy({ pools })
     using io = new TestIo()
     fake.setHealth(web1, 'down')
-    const flags = ['--wait-healthy', '300ms']
+    const flags = ['--wait-healthy', '2s'] // the first look is within it
     const { exitCode, error } = await io.document('ready', haproxyUrl(fake), 'web/web1', ...flags)
     expect([exitCode, error?.code]).toEqual([EXIT.unhealthy, 'HEALTH_TIMEOUT'])
   })

@@ -161,7 +161,7 @@ describe('a pair without sync that fails over in mid-drain', () => {
   })
 
   // The other one holds the disable, and would bring it back with the next failover.
-  test('is opened on one unit while the other hangs, and on that by a later ready()', async () => {
+  test('is opened on a unit that hung by a later ready()', async () => {
     await using it = await rig({ pair: true })
     const run = startDrain(it.lb, WEB1, FAST)
     expect((await run.done).outcome).toBe('idle')

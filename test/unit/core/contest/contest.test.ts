@@ -65,7 +65,7 @@ describe('a later call', () => {
     expect(second.report().members[0]?.outcome).not.toBe('overruled')
   })
 
-  test('has the last word over a restore() whose undo is under way, and over a repeat of it', async () => {
+  test('has the last word over an undo under way, also when that is repeated', async () => {
     const { clock, lb } = setUp()
     await using run = startDrain(lb, web1, { clock, timeout: '1m' })
     await clock.runUntil(run.done)
@@ -118,7 +118,7 @@ test('the floor counts what the look of the moment shows', () => {
   expect(ask(1)).toMatchObject({ error: { code: 'POOL_AT_MINIMUM' }, isFinal: true })
 })
 
-test('nothing is changed and no ticket is written where the floor refuses one member of a call', async () => {
+test('a call of which the floor refuses one member leaves no trace', async () => {
   const { clock, lb } = setUp({ pools: { web: ['web1', 'web2'] } })
   lb.setBehind(web1, 'drain')
   const saved: Ticket[] = []
