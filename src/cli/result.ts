@@ -1,5 +1,5 @@
-import type { DrainPlan } from '../core/plan/assemble.js'
-import type { Orphan } from '../core/calls/orphans.js'
+import type { DrainPlan } from '../fleet/plan/assemble.js'
+import type { Orphan } from '../fleet/orphans.js'
 import type { ReadyReport } from '../core/calls/ready.js'
 import type { Reading } from '../provider/contract.js'
 import type { DrainReport, RollReport } from '../provider/report.js'

@@ -12,7 +12,7 @@ import type { DrainableError } from '../provider/error.js'
 import type { Proof } from '../provider/report.js'
 import { toDrainableError } from '../provider/thrown.js'
 import type { DrainEvent } from './events.js'
-import type { RollEvent } from './roll/events.js'
+import type { RollEvent } from '../fleet/roll/events.js'
 
 /** Where something happens. */
 export interface TelemetrySource {

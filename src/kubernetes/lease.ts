@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import type { Lease, LeaseGrant } from '../core/lease/lease.js'
-import { Unchanged } from '../core/lease/unchanged.js'
+import type { Lease, LeaseGrant } from '../fleet/lease/lease.js'
+import { Unchanged } from '../fleet/lease/unchanged.js'
 import type { CallContext } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 import { once } from '../provider/once.js'

@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { leaseSchema, leaseTtlOption } from '../core/lease/lease-option.js'
-import type { Lease } from '../core/lease/lease.js'
+import { leaseSchema, leaseTtlOption } from '../fleet/lease/lease-option.js'
+import type { Lease } from '../fleet/lease/lease.js'
 import { fn } from '../provider/option-schemas.js'
 import { parsePolicy, policyNames, type Policy, type ResolvedPolicy } from '../core/calls/policy.js'
 import type { Reading } from '../provider/contract.js'

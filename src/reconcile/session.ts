@@ -1,6 +1,6 @@
 import type { DesiredMember, HeldBack } from '../provider/desired.js'
 import { balancerOf } from '../core/balancer/balancer.js'
-import type { Term } from '../core/lease/leadership.js'
+import type { Term } from '../fleet/lease/leadership.js'
 import type { Look, SeenLook } from '../core/balancer/look/look.js'
 import { readingsOf } from '../core/balancer/look/readings.js'
 import { schedulerOf, type Scheduler, type Subscription } from '../core/balancer/look/scheduler.js'

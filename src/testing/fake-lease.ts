@@ -1,4 +1,4 @@
-import type { Lease, LeaseGrant } from '../core/lease/lease.js'
+import type { Lease, LeaseGrant } from '../fleet/lease/lease.js'
 import type { CallContext } from '../provider/contract.js'
 import { pause, type Clock } from '../provider/clock.js'
 import { DrainableError } from '../provider/error.js'

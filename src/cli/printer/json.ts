@@ -1,4 +1,4 @@
-import type { RollEvent } from '../../core/roll/events.js'
+import type { RollEvent } from '../../fleet/roll/events.js'
 import type { Io } from '../io.js'
 import type { Result } from '../result.js'
 import type { Printer } from './printer.js'

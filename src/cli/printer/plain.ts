@@ -1,4 +1,4 @@
-import type { RollEvent } from '../../core/roll/events.js'
+import type { RollEvent } from '../../fleet/roll/events.js'
 import type { Io, Output } from '../io.js'
 import { describeEvent, lineKey } from '../words/event.js'
 import { describeResult } from '../words/result.js'

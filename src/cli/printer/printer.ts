@@ -1,4 +1,4 @@
-import type { RollEvent } from '../../core/roll/events.js'
+import type { RollEvent } from '../../fleet/roll/events.js'
 import type { Io } from '../io.js'
 import type { Result, Verb } from '../result.js'
 import { jsonPrinter, jsonlPrinter } from './json.js'

@@ -1,4 +1,4 @@
-import type { RollEvent } from '../../core/roll/events.js'
+import type { RollEvent } from '../../fleet/roll/events.js'
 import type { MemberRef } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
 import type { MemberReport, RollReport, ServerReport } from '../../provider/report.js'

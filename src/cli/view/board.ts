@@ -1,5 +1,5 @@
 import type { LoadEvent } from '../../core/events.js'
-import type { RollEvent } from '../../core/roll/events.js'
+import type { RollEvent } from '../../fleet/roll/events.js'
 import { eventWords, lineKey } from '../words/event.js'
 
 /** How far back the trend goes, in milliseconds. */

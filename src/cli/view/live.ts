@@ -1,5 +1,5 @@
 import { createLogUpdate } from 'log-update'
-import type { RollEvent } from '../../core/roll/events.js'
+import type { RollEvent } from '../../fleet/roll/events.js'
 import type { Io, Output } from '../io.js'
 import type { Printer } from '../printer/printer.js'
 import { printResult } from '../printer/plain.js'

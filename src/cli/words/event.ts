@@ -1,4 +1,4 @@
-import type { RollEvent } from '../../core/roll/events.js'
+import type { RollEvent } from '../../fleet/roll/events.js'
 import { formatDuration } from '../../provider/duration.js'
 import { formatRef } from '../../provider/member-ref.js'
 import type { MemberRef } from '../../provider/contract.js'

@@ -1,7 +1,7 @@
 import type { Change, DrainableProvider, MemberRef } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import type { DrainEvent } from '../events.js'
-import type { Permit } from '../lease/permit.js'
+import type { Permit } from './permit.js'
 import type { Left } from '../member/input.js'
 import type { ClaimStart } from '../member/record.js'
 

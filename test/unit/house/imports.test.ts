@@ -15,10 +15,10 @@ function layerOf(file: string): string {
   return first
 }
 
-/** What the API of Kubernetes keeps for the core, in the core's own terms. */
+/** What the API of Kubernetes keeps for others, in their own terms. */
 const KEPT_BY_KUBERNETES = [
-  'src/core/lease/lease.ts',
-  'src/core/lease/unchanged.ts',
+  'src/fleet/lease/lease.ts',
+  'src/fleet/lease/unchanged.ts',
   'src/core/tickets/store.ts',
 ]
 
@@ -29,22 +29,25 @@ function mayImport(from: string): (layer: string, file: string) => boolean {
     case 'provider':
       return () => false
     case 'kit':
-    case 'core':
-      return (layer) => layer === 'provider'
     case 'endpoints':
       return (layer) => layer === 'provider'
+    case 'core':
+      // The channels carry the events of a roll: its type, and nothing else.
+      return (layer, file) => layer === 'provider' || file === 'src/fleet/roll/events.ts'
+    case 'fleet':
+      return (layer) => ['provider', 'core'].includes(layer)
     case 'reconcile':
-      return (layer) => ['provider', 'core', 'endpoints'].includes(layer)
+      return (layer) => ['provider', 'core', 'fleet', 'endpoints'].includes(layer)
     case 'kubernetes':
       return (layer, file) =>
         ['provider', 'endpoints'].includes(layer) || KEPT_BY_KUBERNETES.includes(file)
     case 'entry':
-      return (layer) => ['provider', 'core', 'reconcile'].includes(layer)
+      return (layer) => ['provider', 'core', 'fleet', 'reconcile'].includes(layer)
     case 'adapters':
       return (layer, file) =>
         layer === 'provider' || layer === 'kit' || file === 'src/core/with-events.ts'
     case 'testing':
-      return (layer) => ['provider', 'core', 'testing'].includes(layer) && from !== layer
+      return (layer) => ['provider', 'core', 'fleet', 'testing'].includes(layer) && from !== layer
     case 'cli':
       return () => true
     default:
@@ -55,14 +58,11 @@ function mayImport(from: string): (layer: string, file: string) => boolean {
 /** What each room of the core may import of others, rooms and single files; all may import what stands beside the rooms. */
 const rooms: Readonly<Record<string, readonly string[]>> = {
   member: [],
-  balancer: ['member/', 'lease/permit.ts'],
+  balancer: ['member/'],
   tickets: ['member/', 'balancer/home.ts', 'combined/parts.ts'],
-  lease: ['tickets/', 'balancer/look/call.ts'],
   // A verb goes on in `combined` where its provider is several balancers.
-  calls: ['member/', 'balancer/', 'tickets/', 'lease/', 'combined/'],
+  calls: ['member/', 'balancer/', 'tickets/', 'combined/'],
   combined: ['member/', 'balancer/', 'tickets/', 'calls/'],
-  roll: ['member/', 'balancer/', 'tickets/', 'calls/', 'combined/', 'lease/'],
-  plan: ['member/', 'balancer/', 'tickets/', 'calls/', 'combined/', 'roll/'],
 }
 
 /** The reports of a ticket that could not be gone on with are no matter of a record: they belong to `calls`. */

@@ -3,7 +3,7 @@ import { wallOf, type Clock } from '../../../provider/clock.js'
 import { DrainableError } from '../../../provider/error.js'
 import { codesOf, toDrainableError } from '../../../provider/thrown.js'
 import { within, type Bound } from '../../../provider/abort.js'
-import type { Permit } from '../../lease/permit.js'
+import type { Permit } from '../permit.js'
 
 /** The time limit for any call to a provider, in milliseconds, whatever the provider's own limits are. */
 export const CALL_LIMIT = 30_000

@@ -1,0 +1,128 @@
+import type { DrainableProvider, MemberRef, PresentReading } from '../../provider/contract.js'
+import type { DrainableError } from '../../provider/error.js'
+import { formatRef, refKey } from '../../provider/member-ref.js'
+import { toDrainableError } from '../../provider/thrown.js'
+import { tagError, tagReading } from '../../core/combined/tag.js'
+import type { MachinePolicy } from '../../core/member/policy.js'
+import { balancerOf } from '../../core/balancer/balancer.js'
+import { CALL_LIMIT } from '../../core/balancer/look/call.js'
+import { schedulerOf } from '../../core/balancer/look/scheduler.js'
+import { firstLook } from '../../core/calls/first-look.js'
+import {
+  checkTimeout,
+  lacksOf,
+  proofTime,
+  toMachinePolicy,
+  type ResolvedPolicy,
+} from '../../core/calls/policy.js'
+import {
+  changeTimeOf,
+  inheritTicket,
+  maintOf,
+  seeCompanions,
+} from '../../core/calls/prepare-drain.js'
+import type { ResolvedTarget } from '../../core/calls/target.js'
+
+/** The judgement of the members of one balancer. */
+export interface Judged {
+  readonly readings: readonly PresentReading[]
+  /** The policy, as far as the balancer can follow it. */
+  readonly policy: MachinePolicy
+  /** The parts of the policy that the balancer can't do. */
+  readonly lacks: readonly string[]
+  /** The errors that would refuse the whole call. */
+  readonly refused: readonly DrainableError[]
+  /** Members that the floor would hold back, and why. */
+  readonly short: ReadonlyMap<string, DrainableError>
+  /** The shortest time to idle, by what the product states, in milliseconds. */
+  readonly least: number
+  /** How long the look took, in milliseconds. */
+  readonly took: number
+  /** What the balancer says for people, of itself and of the members. */
+  readonly hints: readonly string[]
+}
+
+/** The input of a judgement. */
+export interface Question {
+  readonly target: ResolvedTarget
+  readonly resolved: ResolvedPolicy
+  readonly subject: string
+  /** Which members are drained at the same time: the floor is asked for those together. */
+  readonly groupOf: (ref: MemberRef) => string
+}
+
+/**
+ * Checks everything that a drain checks before its first change, and changes nothing. It returns all errors that
+ * would refuse the drain, not only the first.
+ *
+ * @throws `NOT_FOUND`, or the balancer's own error
+ */
+export async function judge(
+  provider: DrainableProvider,
+  { target, resolved, subject, groupOf }: Question,
+): Promise<Judged> {
+  const { clock, data } = resolved
+  const scheduler = schedulerOf(provider, clock)
+  const signal = resolved.signal ?? new AbortController().signal
+  const limit = (): number => Math.min(CALL_LIMIT, data.timeout ?? Infinity)
+  const { capabilities, hints = [] } = await scheduler.describe(signal, limit())
+  const { look, readings } = await firstLook(scheduler, target, { signal, limit })
+  const changes = changeTimeOf(readings, { ...data, maint: capabilities.maint })
+  const maint = maintOf(readings, capabilities)
+  const refused: DrainableError[] = []
+  const attempt = async (ask: () => unknown): Promise<void> => {
+    try {
+      await ask()
+    } catch (thrown) {
+      signal.throwIfAborted()
+      refused.push(toDrainableError(thrown, provider.name, subject))
+    }
+  }
+  await attempt(() => checkTimeout(data, capabilities, subject, changes))
+  await attempt(() => toMachinePolicy(data, capabilities, maint, subject))
+  const peek = { scheduler, provider, signal, limit }
+  const balancer = balancerOf(provider, scheduler.clock)
+  await attempt(() => inheritTicket(peek, resolved, readings))
+  const present = readings.filter((reading) => reading.present)
+  const short = new Map<string, DrainableError>()
+  for (const group of Map.groupBy(present, ({ ref }) => groupOf(ref)).values()) {
+    const refs = group.map(({ ref }) => ref)
+    const seen = await seeCompanions({ ...peek, balancer }, look, refs)
+    for (const { ref, error } of balancer.shortOf(refs, seen, data.keepReady))
+      short.set(refKey(ref), error)
+  }
+  return {
+    readings: present,
+    policy: toMachinePolicy({ ...data, ifUnsupported: 'proceed' }, capabilities, maint, subject),
+    lacks: lacksOf(data, capabilities, maint),
+    refused,
+    short,
+    least: proofTime(data, capabilities, changes),
+    took: look.took,
+    hints: [...hints, ...present.flatMap(hintsOf)],
+  }
+}
+
+function hintsOf({ ref, hints = [] }: PresentReading): readonly string[] {
+  return hints.map((hint) => `${formatRef(ref)}: ${hint}`)
+}
+
+/** The judgement with the balancer's key, as seen behind a combined provider. */
+export function tagJudged(judged: Judged, key: string): Judged {
+  const readings = judged.readings.map((reading) => tagReading(reading, key) as PresentReading)
+  const short = new Map<string, DrainableError>()
+  for (const [n, { ref }] of judged.readings.entries()) {
+    const error = judged.short.get(refKey(ref))
+    const tagged = readings[n]
+    if (error !== undefined && tagged !== undefined)
+      short.set(refKey(tagged.ref), tagError(error, key))
+  }
+  return {
+    ...judged,
+    readings,
+    short,
+    lacks: judged.lacks.map((lack) => `${key}: ${lack}`),
+    hints: judged.hints.map((hint) => `${key}: ${hint}`),
+    refused: judged.refused.map((error) => tagError(error, key)),
+  }
+}

@@ -1,0 +1,152 @@
+import type { DrainableProvider, MemberRef, PresentReading } from '../../provider/contract.js'
+import type { DrainableError } from '../../provider/error.js'
+import { refKey } from '../../provider/member-ref.js'
+import { toDrainableError } from '../../provider/thrown.js'
+import { parseRoll, type RollOptions, type RollSettings } from '../roll/options.js'
+import { checkTargets, refuseEarlier, refuseUnchecked } from '../roll/refuse.js'
+import { findServers, type RollTarget, type Server } from '../roll/servers.js'
+import { Spread, type ServerPlace } from '../roll/spread.js'
+import { askedFirst } from '../../core/tickets/calls.js'
+import type { RollData } from '../../core/tickets/ticket.js'
+import type { Policy } from '../../core/calls/policy.js'
+import { expectation, sort, toPlan, type DrainPlan, type Sorted } from './assemble.js'
+import type { Judged } from './judge.js'
+import { judgeAll } from './judge-all.js'
+import { notesOf, refusal } from './words.js'
+
+const ONLY_OF_A_ROLL = [
+  'act',
+  'canary',
+  'maxUnavailable',
+  'group',
+  'waitHealthy',
+  'onFailure',
+  'lease',
+  'leaseTtl',
+] as const
+
+type Given = Policy | Omit<RollOptions, 'act'>
+
+/** Whether only a roll can take these arguments. */
+export function isRoll(target: RollTarget, o: Given): o is Omit<RollOptions, 'act'> {
+  const given = Object(o) as Partial<Record<string, unknown>>
+  const mixed =
+    Array.isArray(target) && target.some((one: unknown) => !('member' in (Object(one) as object)))
+  return (
+    mixed ||
+    given['onTimeout'] === 'postpone' ||
+    ONLY_OF_A_ROLL.some((name) => given[name] !== undefined)
+  )
+}
+
+/** Makes the plan of a roll: the servers in their order, each as its drain would find it now. */
+export async function planRoll(
+  provider: DrainableProvider,
+  target: RollTarget,
+  o: Omit<RollOptions, 'act'>,
+  subject: string,
+): Promise<DrainPlan> {
+  const settings = parseRoll({ ...o, act: () => Promise.resolve() }, subject)
+  const { policy } = settings
+  const signal = policy.signal ?? new AbortController().signal
+  signal.throwIfAborted()
+  const targets = checkTargets(provider, target, subject)
+  const call = { clock: policy.clock, signal }
+  const servers = await findServers(provider, targets, call, settings.grouping, subject)
+  const data = settings.planFor(servers.length, subject)
+  const own = await refusalsOf(servers, settings, data, subject)
+  const places = placesOf(servers)
+  const refs = servers.flatMap(({ members }) => members.map(({ ref }) => ref))
+  const groupOf = (ref: MemberRef): string => String(places.get(refKey(ref)))
+  // The ticket of this id is the roll's, checked above.
+  const drains = { ...policy, tickets: undefined }
+  const verdicts = await judgeAll(provider, refs, drains, groupOf, subject)
+  const { judged } = verdicts
+  const refused = [...own, ...judged.flatMap((one) => one.refused)]
+  const found = new Map<string, { readonly reading: PresentReading; readonly judged: Judged }>()
+  for (const one of judged)
+    for (const reading of one.readings) found.set(refKey(reading.ref), { reading, judged: one })
+  const sorted: Sorted = { steps: [], held: [] }
+  const spread = Spread.of(provider, policy.clock, policy.data.keepReady, placeOf(servers))
+  for (const [n, server] of servers.entries()) {
+    const members = server.members.flatMap(({ ref }) => found.get(refKey(ref)) ?? [])
+    const error = refused[0] ?? (await shortOf(server, members, spread, signal))
+    const title = `server ${n + 1} of ${servers.length}${n < data.canary ? ', canary' : ''}`
+    for (const { reading, judged: one } of members)
+      sort(sorted, reading, one, policy.data, { refused: error, title })
+  }
+  const { timeout } = policy.data
+  const batches = batchesOf(servers.length, data)
+  const least = batches * Math.max(0, ...judged.map((one) => one.least))
+  const most = timeout === null ? null : batches * timeout
+  const notes = [
+    outlineOf(servers.length, batches, data),
+    ...notesOf(verdicts, policy.data),
+    ...own.map(refusal),
+    ...(refused.length > 0
+      ? []
+      : [`${expectation(least, most)}, without what act and health checks take`]),
+  ]
+  return toPlan('roll', sorted, { refused, expected: { least, most }, notes })
+}
+
+/** The errors that would refuse the roll before its first server. */
+async function refusalsOf(
+  servers: readonly Server[],
+  { policy }: RollSettings,
+  data: RollData['plan'],
+  subject: string,
+): Promise<readonly DrainableError[]> {
+  const refused: DrainableError[] = []
+  const attempt = async (ask: () => unknown): Promise<void> => {
+    try {
+      await ask()
+    } catch (thrown) {
+      policy.signal?.throwIfAborted()
+      refused.push(toDrainableError(thrown, 'plan', subject))
+    }
+  }
+  await attempt(() => refuseEarlier(policy, policy.id, askedFirst(policy), subject))
+  await attempt(() => refuseUnchecked(servers, data, subject))
+  return refused
+}
+
+function placesOf(servers: readonly Server[]): ReadonlyMap<string, number> {
+  return new Map(
+    servers.flatMap(({ members }, n) => members.map(({ ref }) => [refKey(ref), n] as const)),
+  )
+}
+
+function placeOf(servers: readonly Server[]): readonly ServerPlace[] {
+  return servers.map(({ address, members }) => ({ address, refs: members.map(({ ref }) => ref) }))
+}
+
+/** A server is drained as a whole: if the floor holds back one of its members, none is drained. */
+async function shortOf(
+  { address, members }: Server,
+  own: readonly { readonly reading: PresentReading; readonly judged: Judged }[],
+  spread: Spread,
+  signal: AbortSignal,
+): Promise<DrainableError | undefined> {
+  for (const { reading, judged } of own) {
+    const error = judged.short.get(refKey(reading.ref))
+    if (error !== undefined) return error
+  }
+  return spread.ask({ address, refs: members.map(({ ref }) => ref) }, [], signal)
+}
+
+/** The number of batches: canaries first, then as many servers at once as allowed. */
+function batchesOf(size: number, { canary, maxUnavailable }: RollData['plan']): number {
+  return Math.ceil(canary / maxUnavailable) + Math.ceil((size - canary) / maxUnavailable)
+}
+
+function outlineOf(size: number, batches: number, data: RollData['plan']): string {
+  const { canary, maxUnavailable, health } = data
+  const first = canary > 0 ? `, ${canary} first` : ''
+  const seen = health.by === 'nobody' ? '' : ' and seen healthy'
+  return `${count(size, 'server')} in ${count(batches, 'batch', 'batches')}, ${maxUnavailable} at once${first}; after its drain each is acted on, made ready${seen}`
+}
+
+function count(n: number, one: string, many = `${one}s`): string {
+  return `${n} ${n === 1 ? one : many}`
+}

@@ -1,0 +1,55 @@
+import type { MemberRef } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { mayOwe } from '../../core/tickets/owed.js'
+import type { Ticket, TicketMember } from '../../core/tickets/ticket.js'
+import type { RollLedger, ServerState } from './ledger.js'
+
+/** Whether it was open when its drain began. */
+export function wasReady({ found }: TicketMember): boolean {
+  return found?.own === 'ready'
+}
+
+/** Whether something of ours may be left on what a drain was about. */
+export function holdsAnything({ members }: Ticket): boolean {
+  return members.some(mayOwe)
+}
+
+/** The members that a roll has left drained: open when it began, and not opened again. */
+export function leftDrained({ drain }: ServerState): readonly MemberRef[] {
+  if (drain === null) return []
+  return drain.members.filter(mayOwe).map(({ ref }) => ref)
+}
+
+/** Whether a server is out by the roll: one of its members served before, and may not since. */
+export function isOut({ drain }: ServerState): boolean {
+  return drain !== null && drain.members.some((member) => wasReady(member) && mayOwe(member))
+}
+
+/** Failed servers have taken every place: `maxUnavailable` is a promise about what is left to serve. */
+export function noPlaceLeft({ servers, plan }: RollLedger): DrainableError {
+  const out = servers.filter(isOut)
+  const cause = out.find(({ error }) => error !== null)?.error ?? undefined
+  const { maxUnavailable: most } = plan
+  const words = `${out.length} ${out.length === 1 ? 'server is' : 'servers are'} left drained, and maxUnavailable is ${most}, so no other server begins`
+  return new DrainableError(
+    cause?.code ?? 'POOL_AT_MINIMUM',
+    cause === undefined ? words : `${cause.message}; ${words}`,
+    { cause, ...(out[0]?.refs[0] === undefined ? {} : { ref: out[0].refs[0] }) },
+  )
+}
+
+/** Which comes first where a roll goes on: what is out already, or was left so. */
+const FIRST: readonly ServerState['state'][] = ['acted', 'acting', 'draining', 'failed']
+
+/** The servers that are not done, in the order in which a roll takes them. */
+export function inOrder(servers: readonly ServerState[]): ServerState[] {
+  const rank = ({ state, drain }: ServerState): number => {
+    const at = FIRST.indexOf(state)
+    return at < 0 || (state === 'failed' && drain === null) ? FIRST.length : at
+  }
+  return servers
+    .filter(({ state }) => state !== 'done')
+    .map((server, n) => ({ server, n }))
+    .sort((a, b) => rank(a.server) - rank(b.server) || a.n - b.n)
+    .map(({ server }) => server)
+}

@@ -1,0 +1,64 @@
+import type { DrainableProvider } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { formatRef } from '../../provider/member-ref.js'
+import { checkKeys } from '../../core/combined/divide.js'
+import { partsOf } from '../../core/combined/parts.js'
+import type { Asked } from '../../core/tickets/calls.js'
+import { keptTicket } from '../../core/tickets/read-tickets.js'
+import type { RollData } from '../../core/tickets/ticket.js'
+import type { ResolvedPolicy } from '../../core/calls/policy.js'
+import { parseTarget, type Target } from '../../core/calls/target.js'
+import { splitTarget, type RollTarget, type Server } from './servers.js'
+
+/** Checks a target part by part; what it hits is seen later. */
+export function checkTargets(
+  provider: DrainableProvider,
+  target: RollTarget,
+  subject: string,
+): readonly Target[] {
+  const targets = splitTarget(target, subject)
+  const parts = partsOf(provider)
+  for (const one of targets) {
+    parseTarget(one, subject)
+    if (parts !== undefined) checkKeys(one, parts, subject)
+  }
+  return targets
+}
+
+/** @throws `INVALID_OPTIONS` where no check would see one of the servers healthy */
+export function refuseUnchecked(
+  servers: readonly Server[],
+  { health }: RollData['plan'],
+  subject: string,
+): void {
+  if (health.by !== 'balancer') return
+  const members = servers.flatMap((server) => server.members)
+  const [first, ...others] = members.filter((member) => member.health === 'unchecked')
+  if (first === undefined) return
+  const more = others.length > 0 ? ` and ${others.length} more` : ''
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${subject}: waitHealthy: no balancer checks ${formatRef(first.ref)}${more}, so no check would see it healthy; give a function that does, or false`,
+    { ref: first.ref },
+  )
+}
+
+/** A ticket of that id is of something that isn't over: its undo would be lost. */
+export async function refuseEarlier(
+  { tickets: store }: ResolvedPolicy,
+  id: string | undefined,
+  asked: Asked,
+  subject: string,
+): Promise<void> {
+  if (store === undefined || id === undefined) return
+  const kept = await keptTicket(store, id, asked, `${subject}: ticket '${id}'`)
+  if (kept === undefined) return
+  const way =
+    kept.roll === undefined
+      ? 'belongs to a drain: restore it'
+      : 'belongs to a roll that has not ended: resumeRoll() continues it, restore() puts back the members that it holds'
+  throw new DrainableError(
+    'TICKET_INVALID',
+    `${subject}: ticket '${id}' ${way}, or give another id`,
+  )
+}
