@@ -47,8 +47,31 @@ interface Hit {
   readonly href: string
 }
 
+/** In the page: ends what it waits for, by its name, before the call that asked is given up. */
+const WAITED = `const waited = (what, reject) => setTimeout(() => {
+  const status = document.getElementById('tsd-search-status')?.textContent.trim()
+  reject(new Error('waited 8 s for ' + what + '; the search says "' + status + '"'))
+}, 8_000)`
+
+/** Opens the search field, once its index is there. */
+const OPEN = `new Promise((resolve, reject) => {
+  ${WAITED}
+  waited('the index of the search', reject)
+  const status = document.getElementById('tsd-search-status')
+  const look = () => {
+    if (status.textContent.trim() !== '') return
+    document.getElementById('tsd-search-trigger').click()
+    document.getElementById('tsd-search-input').focus()
+    resolve()
+  }
+  new MutationObserver(look).observe(status, { childList: true, characterData: true, subtree: true })
+  look()
+})`
+
 /** What the reader sees under the search field, once it is there. */
-const HITS = `new Promise((resolve) => {
+const HITS = `new Promise((resolve, reject) => {
+  ${WAITED}
+  waited('a result', reject)
   const list = document.getElementById('tsd-search-results')
   const look = () => {
     const links = [...list.querySelectorAll('a')]
@@ -76,12 +99,7 @@ describe.skipIf(program === undefined)('the search in Chromium', { timeout: 60_0
 
   const typed = (text: string, width: number): Promise<readonly Hit[]> =>
     chromium.visit(pathToFileURL(join(folder, 'index.html')).href, { width }, async (tab) => {
-      await tab.ask(`(async () => {
-        const status = document.getElementById('tsd-search-status')
-        while (status.textContent.trim() !== '') await new Promise((next) => setTimeout(next, 10))
-        document.getElementById('tsd-search-trigger').click()
-        document.getElementById('tsd-search-input').focus()
-      })()`)
+      await tab.ask(OPEN)
       await tab.type(text)
       return tab.ask<readonly Hit[]>(HITS)
     })

@@ -5,6 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as pause } from 'node:timers/promises'
 import { isCi, saySkipped } from './skipped.js'
 
 const NAMES = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome']
@@ -51,18 +52,18 @@ interface Message {
 export interface Tab {
   /** A call of the browser's own protocol. */
   call(method: string, params?: object): Promise<Record<string, unknown>>
-  /** Its next event of this name. */
-  once(name: string): Promise<unknown>
   /** Evaluates an expression in the page, and waits for a promise; the answer must be JSON. */
   ask<T>(question: string): Promise<T>
   /** Types into what has the focus. */
   type(text: string): Promise<unknown>
 }
 
-function tabOf(call: Tab['call'], events: EventTarget): Tab {
+/** A tab that crashed or gives no answer: it says nothing of the page, and a fresh one may do. */
+export class TabLost extends Error {}
+
+function tabOf(call: Tab['call']): Tab {
   return {
     call,
-    once: (name) => once(events, name),
     ask: async <T>(expression: string) => {
       const how = { expression, returnByValue: true, awaitPromise: true }
       const { result, exceptionDetails } = await call('Runtime.evaluate', how)
@@ -73,31 +74,51 @@ function tabOf(call: Tab['call'], events: EventTarget): Tab {
   }
 }
 
-/** One browser; each page has a tab of its own. */
+interface Waiting {
+  readonly sessionId: string | undefined
+  readonly settle: (message: Message) => void
+  readonly lose: (reason: string) => void
+}
+
+/** A call is answered within this, in milliseconds, on a loaded machine too. */
+const LIMIT = 10_000
+
+/** One browser; each page has a tab of its own. Nothing here waits for ever: what is lost says what it was. */
 export class Chromium implements AsyncDisposable {
   readonly #socket: WebSocket
   readonly #end: () => Promise<void>
-  readonly #waiting = new Map<number, (message: Message) => void>()
+  readonly #limit: number
+  readonly #waiting = new Map<number, Waiting>()
   readonly #heard = new Set<(message: Message) => void>()
+  #closed = false
   #calls = 0
 
-  private constructor(socket: WebSocket, end: () => Promise<void>) {
+  private constructor(socket: WebSocket, end: () => Promise<void>, limit: number) {
     this.#socket = socket
     this.#end = end
+    this.#limit = limit
     socket.addEventListener('message', ({ data }) => {
       const message = JSON.parse(String(data)) as Message
-      if (message.id === undefined) for (const hear of this.#heard) hear(message)
-      else this.#waiting.get(message.id)?.(message)
+      if (message.id !== undefined) return this.#waiting.get(message.id)?.settle(message)
+      if (message.method === 'Inspector.targetCrashed') this.#lose('its tab crashed', message)
+      for (const hear of this.#heard) hear(message)
+    })
+    socket.addEventListener('close', () => {
+      this.#closed = true
+      this.#lose('the browser closed its socket')
     })
   }
 
-  static async start(program: string): Promise<Chromium> {
+  /** `limit`: how long a call may take, in milliseconds. */
+  static async start(program: string, { limit = LIMIT } = {}): Promise<Chromium> {
     const profile = await mkdtemp(join(tmpdir(), 'chromium-'))
     const child = spawn(
       program,
       [
         ...['--headless', '--no-sandbox', '--disable-gpu', '--remote-debugging-port=0'],
         ...['--no-first-run', '--disable-background-networking', `--user-data-dir=${profile}`],
+        // In a container /dev/shm may have 64 MB, and a tab that finds it full crashes.
+        '--disable-dev-shm-usage',
         'about:blank',
       ],
       { stdio: ['ignore', 'ignore', 'pipe'] },
@@ -108,16 +129,23 @@ export class Chromium implements AsyncDisposable {
       await exited
       await rm(profile, { recursive: true, force: true, maxRetries: 5 })
     }
-    for await (const line of createInterface({ input: child.stderr })) {
-      const [, address] = /^DevTools listening on (ws:\S+)/.exec(line) ?? []
-      if (address === undefined) continue
-      child.stderr.resume()
-      const socket = new WebSocket(address)
-      await once(socket, 'open')
-      return new Chromium(socket, end)
+    const silent = setTimeout(() => child.kill('SIGKILL'), 3 * LIMIT)
+    try {
+      for await (const line of createInterface({ input: child.stderr })) {
+        const [, address] = /^DevTools listening on (ws:\S+)/.exec(line) ?? []
+        if (address === undefined) continue
+        child.stderr.resume()
+        const socket = new WebSocket(address)
+        await once(socket, 'open', { signal: AbortSignal.timeout(LIMIT) })
+        return new Chromium(socket, end, limit)
+      }
+      throw new Error(`${program} ended before it listened`)
+    } catch (error) {
+      await end()
+      throw error
+    } finally {
+      clearTimeout(silent)
     }
-    await end()
-    throw new Error(`${program} ended before it listened`)
   }
 
   /** Opens a page and asks it something in its own language; the answer must be JSON. */
@@ -137,23 +165,55 @@ export class Chromium implements AsyncDisposable {
     use: (tab: Tab, seen: Seen) => Promise<T>,
   ): Promise<T> {
     return this.#inTab(screen, async (tab, seen) => {
-      const loaded = tab.once('Page.loadEventFired')
-      await tab.call('Page.navigate', { url })
-      await loaded
+      const { errorText } = await tab.call('Page.navigate', { url })
+      if (typeof errorText === 'string') throw new Error(`${url}: ${errorText}`)
+      await this.#loaded(tab, url)
       return use(tab, seen)
     })
   }
 
+  /**
+   * Asks the document instead of an event: the load of the empty page that a tab begins with looks the same, and an address
+   * of another kind gets a new process, which may load before anybody listens.
+   */
+  async #loaded(tab: Tab, url: string): Promise<void> {
+    const { href } = new URL(url)
+    const until = performance.now() + this.#limit
+    let found: unknown
+    while (performance.now() < until) {
+      try {
+        found = await tab.ask('[location.href, document.readyState].join(" ")')
+      } catch (error) {
+        if (error instanceof TabLost) throw error
+        found = error
+      }
+      if (found === `${href} complete`) return
+      await pause(10)
+    }
+    throw new TabLost(`${href} has not loaded within ${this.#limit} ms: ${String(found)}`)
+  }
+
+  /** A tab that is lost is tried once more: the page is judged by a tab that lives. */
   async #inTab<T>(screen: ScreenOptions, use: (tab: Tab, seen: Seen) => Promise<T>): Promise<T> {
+    try {
+      return await this.#inFreshTab(screen, use)
+    } catch (error) {
+      if (!(error instanceof TabLost) || this.#closed) throw error
+      return this.#inFreshTab(screen, use)
+    }
+  }
+
+  async #inFreshTab<T>(
+    screen: ScreenOptions,
+    use: (tab: Tab, seen: Seen) => Promise<T>,
+  ): Promise<T> {
     const { targetId } = await this.#call('Target.createTarget', { url: 'about:blank' })
     const { sessionId } = await this.#call('Target.attachToTarget', { targetId, flatten: true })
     const call = (method: string, params: object = {}): Promise<Record<string, unknown>> =>
       this.#call(method, params, String(sessionId))
     const seen = { console: [] as string[], requests: [] as string[] }
-    const events = new EventTarget()
     const hear = ({ method = '', params, sessionId: of }: Message): void => {
       if (of !== sessionId) return
-      events.dispatchEvent(new Event(method))
       if (method === 'Network.requestWillBeSent')
         seen.requests.push((params as { request: { url: string } }).request.url)
       if (/^(Log\.entryAdded|Runtime\.(consoleAPICalled|exceptionThrown))$/.test(method))
@@ -161,7 +221,8 @@ export class Chromium implements AsyncDisposable {
     }
     this.#heard.add(hear)
     try {
-      for (const domain of ['Page', 'Runtime', 'Log', 'Network']) await call(`${domain}.enable`)
+      for (const domain of ['Inspector', 'Page', 'Runtime', 'Log', 'Network'])
+        await call(`${domain}.enable`)
       const { width, scheme = 'light', media = 'screen' } = screen
       const metrics = { width, height: 900, deviceScaleFactor: 1, mobile: width < 500 }
       await call('Emulation.setDeviceMetricsOverride', metrics)
@@ -169,10 +230,11 @@ export class Chromium implements AsyncDisposable {
       await call('Emulation.setEmulatedMedia', { media, features })
       // Without it only one tab of the browser has the focus, and the others hear no key.
       await call('Emulation.setFocusEmulationEnabled', { enabled: true })
-      return await use(tabOf(call, events), seen)
+      return await use(tabOf(call), seen)
     } finally {
       this.#heard.delete(hear)
-      await this.#call('Target.closeTarget', { targetId })
+      // The browser ends with the tests: a tab that does not close harms nobody.
+      await this.#call('Target.closeTarget', { targetId }).catch(() => undefined)
     }
   }
 
@@ -181,15 +243,31 @@ export class Chromium implements AsyncDisposable {
     await this.#end()
   }
 
+  #lose(reason: string, { sessionId }: Message = {}): void {
+    for (const waiting of [...this.#waiting.values()])
+      if (sessionId === undefined || waiting.sessionId === sessionId) waiting.lose(reason)
+  }
+
   #call(method: string, params: object, sessionId?: string): Promise<Record<string, unknown>> {
+    if (this.#closed) return Promise.reject(new TabLost(`${method}: the browser closed its socket`))
     this.#calls += 1
     const id = this.#calls
     const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>()
-    this.#waiting.set(id, ({ result = {}, error }) => {
+    const lose = (reason: string): void => {
+      settled()
+      reject(new TabLost(`${method}: ${reason}`))
+    }
+    const timer = setTimeout(() => lose(`no answer within ${this.#limit} ms`), this.#limit)
+    const settled = (): void => {
+      clearTimeout(timer)
       this.#waiting.delete(id)
+    }
+    const settle = ({ result = {}, error }: Message): void => {
+      settled()
       if (error === undefined) resolve(result)
       else reject(new Error(`${method}: ${error.message}`))
-    })
+    }
+    this.#waiting.set(id, { sessionId, settle, lose })
     this.#socket.send(JSON.stringify({ id, method, params, sessionId }))
     return promise
   }
