@@ -1,18 +1,20 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { DrainableError } from '../../provider/error.js'
 import { homePath } from '../../provider/options.js'
 import { printable, quote } from '../../provider/quote.js'
+import { judgeOwner, ownerHere } from './owner.js'
 import type { TicketStore } from './store.js'
 import { keptIn } from './writing/place.js'
 
 /** Ids of tickets, and our additional keys with a `=`. A hidden file, which begins with a dot, is not one of them. */
 const FILE_KEY = /^(?!\.)[\w.:@=-]{1,200}$/
 
-const TEMPORARY = /\.json\.[0-9a-f-]{36}\.tmp$/
+/** A file that is being written: the pid of its writer, when that began, where it runs, and a random part. */
+const TEMPORARY = /\.json\.(\d+)-(\d+)-([0-9a-f]{8})-[0-9a-f]{12}\.tmp$/
 
-/** The age after which no process can still be writing a temporary file, in milliseconds. */
+/** The age after which no process elsewhere can still be writing a temporary file, in milliseconds. */
 const ABANDONED = 3_600_000
 
 /**
@@ -79,7 +81,7 @@ export function fileTickets(path: string): TicketStore {
         swept = true
         await removeAbandoned(path)
       }
-      const temporary = `${name}.${randomUUID()}.tmp`
+      const temporary = `${name}.${writerHere()}.tmp`
       try {
         await writeFile(temporary, JSON.stringify(value), { mode: 0o600, flush: true })
         await rename(temporary, name)
@@ -113,19 +115,46 @@ function isMissing(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ENOENT'
 }
 
+/** Names this process in a temporary file: short enough that the longest id of a ticket still makes a file's name. */
+function writerHere(): string {
+  const { started } = ownerHere(null)
+  return `${process.pid}-${started ?? 0}-${placeHere()}-${randomBytes(6).toString('hex')}`
+}
+
+/** This boot of this machine, and the space that its pids are of: only there a pid says who lives. */
+function placeHere(): string {
+  const { host, boot, space } = ownerHere(null)
+  return createHash('sha256')
+    .update(JSON.stringify([host, boot, space]))
+    .digest('hex')
+    .slice(0, 8)
+}
+
 /**
- * Removes temporary files of writers that crashed before their rename. A failure does not prevent the write of a
- * ticket.
+ * Removes temporary files of writers that crashed before their rename: of a process of this machine as soon as it is
+ * dead, of any other after an hour. A failure does not prevent the write of a ticket.
  */
 async function removeAbandoned(path: string): Promise<void> {
   try {
-    const names = await readdir(path)
-    for (const name of names.filter((each) => TEMPORARY.test(each))) {
+    for (const name of await readdir(path)) {
+      const [, pid, started, place] = TEMPORARY.exec(name) ?? []
+      if (pid === undefined) continue
       const temporary = join(path, name)
-      const { mtimeMs } = await stat(temporary)
-      if (Date.now() - mtimeMs > ABANDONED) await rm(temporary, { force: true })
+      if (place === placeHere() ? !isAlive(pid, started) : await isOld(temporary))
+        await rm(temporary, { force: true })
     }
   } catch {
     // another process removes them too, or this one has no permission
   }
+}
+
+function isAlive(pid: string, started: string | undefined): boolean {
+  const known = started === undefined || started === '0' ? null : started
+  const writer = { ...ownerHere(null), pid: Number(pid), started: known }
+  return judgeOwner(writer).state !== 'gone'
+}
+
+async function isOld(temporary: string): Promise<boolean> {
+  const { mtimeMs } = await stat(temporary)
+  return Date.now() - mtimeMs > ABANDONED
 }

@@ -1,3 +1,5 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -5,7 +7,7 @@ import { fileTickets } from 'drainable'
 import { dropTicket, listTickets, saveTicket } from './calls.js'
 import { temporaryFolder, ticketOf } from './set-up.js'
 
-const LEFTOVER = 'old.json.0b2ec0ff-4d55-4b9d-9d7a-3d6c4cb6d3f2.tmp'
+const LEFTOVER = 'old.json.4711-815-00000000-3d6c4cb6d3f2.tmp'
 
 describe('fileTickets', () => {
   test('keeps a ticket in one private file of its name, and nothing else', async () => {
@@ -72,7 +74,7 @@ describe('fileTickets', () => {
     },
   )
 
-  test('removes what a crashed writer left an hour ago, nothing newer', async () => {
+  test('removes what a writer elsewhere left an hour ago, nothing newer', async () => {
     await using folder = await temporaryFolder()
     const fresh = LEFTOVER.replace('old', 'fresh')
     const foreign = 'backup.tmp'
@@ -82,4 +84,25 @@ describe('fileTickets', () => {
     await saveTicket(fileTickets(folder.path), ticketOf('one'))
     expect((await readdir(folder.path)).sort()).toEqual([foreign, fresh, 'one.json'])
   })
+
+  test('removes at once what a writer that is dead has left, and no other', async () => {
+    await using folder = await temporaryFolder()
+    const [dead = ''] = await crashedWriter(folder.path)
+    const living = dead.replace(/\.json\.\d+-\d+-/, `.json.${process.pid}-0-`)
+    const elsewhere = dead.replace(/-[0-9a-f]{8}-/, '-00000000-')
+    for (const name of [living, elsewhere]) await writeFile(join(folder.path, name), '{')
+    await saveTicket(fileTickets(folder.path), ticketOf('one'))
+    const left = (await readdir(folder.path)).filter((name) => name.endsWith('.tmp'))
+    expect(left.sort()).toEqual([living, elsewhere].sort())
+  })
 })
+
+/** A process that ends between the write of a temporary file and its rename. Returns what it left. */
+async function crashedWriter(path: string): Promise<string[]> {
+  const child = fork(new URL('../../support/crashed-writer.ts', import.meta.url), [path], {
+    execArgv: ['--import', new URL('../../../scripts/source.mjs', import.meta.url).href],
+    stdio: 'inherit',
+  })
+  await once(child, 'exit')
+  return readdir(path)
+}
