@@ -17,7 +17,8 @@ export interface PlanOptions {
   readonly owns: (reading: Reading) => boolean
   /**
    * How many members of each pool must still take new work. Members count if they would serve: not down, weight above
-   * 0, and their endpoint is not gone. A member that is gone is held anyway while another one counts, because it has
+   * 0, and their endpoint is not gone. One of which no check has passed yet (health `unknown`) does not count where a
+   * member that works is to be held. A member that is gone is held anyway while another one counts, because it has
    * no capacity to lose. @default 1
    */
   readonly keepReady?: number

@@ -51,6 +51,23 @@ describe('keepReady', () => {
     expect(short(all('drain'), snapshotOf(a, b), { keepReady: 2 })).toEqual(['a held', 'b held'])
   })
 
+  test('keeps the last member that works, beside one that no check has passed yet', () => {
+    const fresh = reading('b', '10.0.0.2', { health: 'unknown' })
+    const desired = [wish('10.0.0.1', 'drain'), wish('10.0.0.2', 'serve')]
+    expect(plan(desired, snapshotOf(a, fresh))).toMatchObject({
+      changes: [],
+      held: [{ ref: a.ref, reason: expect.stringContaining('no check has passed') as unknown }],
+    })
+    const unchecked = reading('b', '10.0.0.2', { health: 'unchecked' })
+    expect(short(desired, snapshotOf(a, unchecked))).toEqual(['a drain'])
+  })
+
+  test('counts members alike where no check has passed for any of them', () => {
+    const fresh = [reading('a', '10.0.0.1', { health: 'unknown' })]
+    fresh.push(reading('b', '10.0.0.2', { health: 'unknown' }))
+    expect(short(all('drain'), snapshotOf(...fresh))).toEqual(['a drain', 'b held'])
+  })
+
   test.each<[string, Partial<PresentReading>]>([
     ['down', { health: 'down' }],
     ['weight 0', { weight: 0 }],
