@@ -296,7 +296,8 @@ class Loop implements Reconciler {
 
   #tell(leading: boolean): void {
     this.#leading = leading
-    this.#emit('leading', leading)
+    // Without a lease it leads from its first moment, before anybody can listen.
+    queueMicrotask(() => this.#emit('leading', leading))
   }
 
   #fault(error: DrainableError): void {

@@ -93,3 +93,16 @@ describe('reconcilers that share a lease', () => {
     expect(at.states('a', 'b')).toEqual(['ready', 'maint'])
   })
 })
+
+describe('a reconciler without a lease', () => {
+  it('tells a listener that it leads', async () => {
+    const at = bench('a')
+    await using loop = at.start()
+    const told: boolean[] = []
+    loop.on('leading', (leading) => told.push(leading))
+    await at.clock.advance(10)
+    expect(told).toEqual([true])
+    await at.clock.runUntil(loop.close())
+    expect(told).toEqual([true, false])
+  })
+})
