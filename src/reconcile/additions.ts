@@ -152,7 +152,7 @@ export class Additions {
 
   /** What a look shows: one that is not there any more is not ours when it comes again. */
   seen({ snapshot, askedAt }: SeenLook): void {
-    const { clock, fault } = this.#spec
+    const { clock } = this.#spec
     const pools = [...this.#pools.values()].filter(({ added }) => added.size > 0)
     if (pools.length > 0) {
       const there = placesOf(snapshot.readings, new Set(pools.map(({ pool }) => pool)))
@@ -170,8 +170,19 @@ export class Additions {
         }
       }
     }
+    this.#saveAll()
+  }
+
+  /** Writes what is not written yet, and waits for it. What can't be written is told. */
+  async written(): Promise<void> {
+    this.#saveAll()
+    const writing = [...this.#pools.values()].map((pool) => pool.writing)
+    await Promise.allSettled(writing)
+  }
+
+  #saveAll(): void {
     for (const pool of this.#pools.values())
-      if (pool.isDirty) void this.#save(pool).catch((thrown: unknown) => fault(thrown))
+      if (pool.isDirty) void this.#save(pool).catch(this.#spec.fault)
   }
 
   #poolOf(pool: string): PoolAdditions {

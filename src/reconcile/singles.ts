@@ -39,8 +39,6 @@ export interface SinglesHooks {
   readonly ended: (key: string) => void
   /** A member is out. */
   readonly removed: (key: string) => void
-  /** Whether nothing may be sent any more. */
-  readonly isOver: () => boolean
 }
 
 /** Additions, and removals without a wait. */
@@ -48,6 +46,8 @@ export class Singles {
   readonly all = new Map<string, Single>()
   readonly #spec: SinglesSpec
   readonly #hooks: SinglesHooks
+  readonly #leave = new AbortController()
+  readonly #sending = new Set<Promise<void>>()
   /** Until when a removal without an answer may still be carried out, by member. */
   readonly #late = new Map<string, number>()
 
@@ -94,50 +94,58 @@ export class Singles {
     this.all.set(key, single)
     if (single.busy || this.#now() < single.backoff.notBefore) return
     single.busy = true
-    void this.#send(key, change, single)
+    const sending = this.#send(key, change, single).finally(() => this.#sending.delete(sending))
+    this.#sending.add(sending)
+  }
+
+  /** Waits for what is being written or sent, for a moment, and for the list of what was added. */
+  async end(): Promise<void> {
+    this.#leave.abort()
+    await Promise.all(this.#sending)
+    await this.#spec.additions.written()
   }
 
   async #send(key: string, change: Change, single: Single): Promise<void> {
     const { additions, changed, fault, lateBound } = this.#spec
-    let result: ChangeResult | undefined
+    let result: ChangeResult
     try {
       const answered = change.kind === 'add' ? await additions.announce(change) : undefined
       result = await this.#sent(change)
-      answered?.(result?.status)
+      answered?.(result.status)
     } catch (thrown) {
       result = { ref: change.ref, status: 'rejected', error: this.#toError(thrown) }
     }
     single.busy = false
     this.#hooks.ended(key)
-    const isLate = single.kind === 'remove' && result?.status === 'unknown'
+    const isLate = single.kind === 'remove' && result.status === 'unknown'
     if (isLate) this.#late.set(key, this.#now() + lateBound)
-    if (result === undefined || !('error' in result)) {
+    if (!('error' in result)) {
       this.all.delete(key)
       this.#late.delete(key)
       if (single.kind === 'remove') this.#hooks.removed(key)
     } else {
       single.held = result.error.message
       single.backoff.fail(this.#now())
-      fault(result.error)
+      if (!this.#leave.signal.aborted) fault(result.error)
     }
     changed(true)
   }
 
   /** Sends it, unless it is over by now: the store may have taken its time. */
-  async #sent(change: Change): Promise<ChangeResult | undefined> {
+  async #sent(change: Change): Promise<ChangeResult> {
     const { scheduler, policy } = this.#spec
     const { ref } = change
-    const leave = policy.signal ?? new AbortController().signal
+    if (this.#leave.signal.aborted) return { ref, status: 'rejected', error: closed(ref) }
+    const leave = this.#leave.signal
     let result: ChangeResult | undefined
     try {
-      if (this.#hooks.isOver())
-        throw new DrainableError('CONFLICT', 'it was closed: nothing is sent', { ref })
+      const giveUp = new AbortController().signal
       const take = (_: number, told: ChangeResult): void => void (result = told)
-      await scheduler.send([change], { leave, giveUp: leave }, take, policy.term?.permit)
-      return result
+      await scheduler.send([change], { leave, giveUp }, take, policy.term?.permit)
     } catch (thrown) {
       return { ref, status: 'unknown', error: this.#toError(thrown) }
     }
+    return result ?? { ref, status: 'unknown', error: closed(ref) }
   }
 
   #toError(thrown: unknown): DrainableError {
@@ -152,4 +160,8 @@ export class Singles {
   #now(): number {
     return this.#spec.policy.clock.now()
   }
+}
+
+function closed(ref: MemberRef): DrainableError {
+  return new DrainableError('CONFLICT', 'it was closed: nothing is sent', { ref })
 }

@@ -40,7 +40,6 @@ export class Work {
     this.singles = new Singles(
       { ...spec, lateBound },
       {
-        isOver: () => this.#ended,
         ended: (key) => this.#touched.note(key, this.#now()),
         removed: (key) => {
           const drain = this.drains.get(key)
@@ -111,10 +110,11 @@ export class Work {
     }
   }
 
-  /** Lets go of everything as it is. */
+  /** Lets go of everything as it is, once what was on its way is settled. */
   async end(): Promise<void> {
     this.#ended = true
-    await Promise.all([...this.drains.values()].map((drain) => drain.release()))
+    const released = [...this.drains.values()].map((drain) => drain.release())
+    await Promise.all([...released, this.singles.end()])
   }
 
   // --- drains that are there

@@ -1,7 +1,7 @@
 /** A reconciler whose ticket store takes longer than an end waits for it, or lists nothing. */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { TicketStore } from 'drainable'
-import { bench, desired, web } from './set-up.js'
+import { bench, desired, slowBench, web, type Bench } from './set-up.js'
 
 test('a ticket written late does not outlive its member', async () => {
   const world = bench('web1', 'web2', 'web3')
@@ -27,6 +27,53 @@ test('a ticket written late does not outlive its member', async () => {
   loop.set(desired({ web2: 'serve', web3: 'serve' }))
   await clock.advance(60_000)
   expect(kept()).toEqual([])
+})
+
+describe('close() while an addition is being written', () => {
+  const fresh = { pool: 'web', member: 'n', address: '10.0.0.9', port: 80, state: 'serve' } as const
+
+  /** A store that takes `ms` for each write, and says when one ended last. */
+  function slowly(world: Bench, ms: number) {
+    const wrote = { at: NaN }
+    const set: TicketStore['set'] = async (key, value) => {
+      await new Promise<void>((resolve) => void world.clock.setTimeout(resolve, ms))
+      await world.tickets.set(key, value)
+      wrote.at = world.clock.now()
+    }
+    return { wrote, tickets: { ...world.tickets, set } }
+  }
+
+  test('waits for the write, sends nothing, and lists nothing that was not sent', async () => {
+    const world = bench('web1')
+    const { wrote, tickets } = slowly(world, 3_000)
+    const loop = world.start({ tickets })
+    loop.set([...desired({ web1: 'serve' }), fresh])
+    await world.clock.advance(1_000)
+    await world.clock.runUntil(loop.close())
+    expect(world.clock.now()).toBeGreaterThanOrEqual(wrote.at)
+    expect(world.sent()).toEqual([])
+    expect([...world.tickets.kept]).toEqual([])
+    const closed = wrote.at
+    await world.clock.advance(60_000)
+    expect(wrote.at).toBe(closed)
+    expect(world.clock.pending).toBe(0)
+  })
+
+  test('waits for the answer of one that was sent, and keeps it', async () => {
+    const world = slowBench(500, 'web1')
+    const loop = world.start()
+    loop.set([...desired({ web1: 'serve' }), fresh])
+    await world.clock.runUntil(
+      (async () => {
+        while (world.sent().length === 0) await world.clock.advance(10)
+      })(),
+    )
+    await world.clock.runUntil(loop.close())
+    expect([...world.tickets.kept.values()]).toMatchObject([
+      { added: [['10.0.0.9', 80, null, null, expect.any(String)]] },
+    ])
+    expect(world.clock.pending).toBe(0)
+  })
 })
 
 test('a store that can list no tickets is refused at the start', () => {
