@@ -68,7 +68,8 @@ export interface HaproxyDataplaneOptions {
   readonly keepFollowers?: number | undefined
   /**
    * Where `remove` and `add` act: in the running process (lost at the next reload), or in the configuration (a
-   * removal reloads HAProxy, which resets other drains until they are put back). @default 'runtime'
+   * removal reloads HAProxy, which resets other drains until they are put back; the removals of one call share one
+   * transaction and one reload). @default 'runtime'
    */
   readonly membership?: 'runtime' | 'configuration' | undefined
   /** How to treat replaced processes, see {@link OldWorkers}. Not allowed together with `runtime`. @default 'wait' */

@@ -116,9 +116,13 @@ export class HaproxyConfig {
         if (typeof weight === 'number' && weight > 256) {
           return `${who} weight of server ${server.name} is not within 0 and 256 (${weight}).`
         }
-        const proxy = typeof track === 'string' ? track.split('/')[0] : undefined
-        if (proxy !== undefined && !this.names('backend').includes(proxy)) {
+        if (typeof track !== 'string') continue
+        const [proxy = '', leader] = track.includes('/') ? track.split('/') : [backend, track]
+        if (!this.names('backend').includes(proxy)) {
           return `${who} unable to find required proxy '${proxy}' for tracking.`
+        }
+        if (this.servers(proxy)?.every(({ name }) => name !== leader) !== false) {
+          return `${who} unable to find required server '${leader ?? ''}' for tracking.`
         }
       }
     }

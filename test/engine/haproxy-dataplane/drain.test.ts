@@ -177,6 +177,18 @@ describe.concurrent.each(pairs())(
       expect((await request(rig.haproxy.port('web'), '/', { cookie: 'web1' })).status).toBe(200)
     })
 
+    test('members that are removed by one call share one reload', async () => {
+      await using rig = await front(engine, api, { membership: 'configuration', ...NO_OLD })
+      const refs = [WEB1, { ...WEB1, member: 'web2' }]
+      const removals = refs.map((ref) => ({ kind: 'remove', ref }) as const)
+      const results = await rig.lb.apply(removals, context())
+      expect(results.map(({ status }) => status)).toEqual(['applied', 'applied'])
+      expect(rig.fake.requests.filter(({ line }) => /^PUT .*transactions/.test(line))).toHaveLength(
+        1,
+      )
+      expect(await rig.haproxy.cli('show servers state web')).not.toMatch(/ web[12] /)
+    })
+
     test('a member with pooled connections is removed and added at run time', async () => {
       const config: typeof CONFIG = (port) =>
         CONFIG(port, '').replace('reuse never', 'reuse always')

@@ -16,7 +16,7 @@ describe('names that a URL would fold', () => {
     for (const name of ['.', '..', '']) {
       for (const make of [
         () => paths.server('be', name),
-        () => paths.configServer('be', name, 1),
+        () => paths.configServer('be', name, { version: 1 }),
         () => paths.configBackend(name),
         () => paths.reload(name),
       ]) {

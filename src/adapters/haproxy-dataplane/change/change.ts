@@ -108,7 +108,7 @@ interface Parts {
 }
 
 /** What the API is sent for the changes of one call. */
-class Work implements CarefulAdapter<Seen, Sent> {
+class Work implements CarefulAdapter<Seen, Sent | 'removal'> {
   readonly provider = PROVIDER
   readonly terminate: Send<'terminate', Seen, Sent> | Cannot
   readonly #tools: Tools
@@ -204,23 +204,27 @@ class Work implements CarefulAdapter<Seen, Sent> {
     )
   }
 
-  /** The API puts a server into maint before it deletes it; where it then refuses, it stays there. */
-  readonly remove = async (
-    { ref }: ChangeOf<'remove'>,
-    { found, view }: Seen,
+  readonly remove = (
+    change: ChangeOf<'remove'>,
+    seen: Seen,
     ctx: CallContext,
-  ): Promise<ChangeResult> => {
+  ): ChangeResult | Later<'removal'> | Promise<ChangeResult> =>
+    this.#tools.settings.membership === 'configuration'
+      ? { later: 'removal' }
+      : this.#removeNow(change, seen, ctx)
+
+  /** The API puts a server into maint before it deletes it; where it then refuses, it stays there. */
+  async #removeNow({ ref }: Change, { found }: Seen, ctx: CallContext): Promise<ChangeResult> {
     const { membership, putBack } = this.#parts
-    let refused: DrainableError
+    let result: ChangeResult
     try {
-      const result = await membership.remove(ref, view, ctx)
-      if (result.status !== 'rejected') return result
-      refused = result.error
+      result = await membership.remove(ref, ctx)
     } catch (error) {
-      if (ctx.signal.aborted || !isDrainableError(error) || isLost(error)) throw error
-      refused = about(ref, error)
+      if (ctx.signal.aborted || !isDrainableError(error)) throw error
+      result = { ref, status: isLost(error) ? 'unknown' : 'rejected', error: about(ref, error) }
     }
-    return putBack.refuse(ref, found, new Undo(), refused, ctx)
+    if (result.status !== 'rejected') return result
+    return putBack.refuse(ref, found, new Undo(), result.error, ctx)
   }
 
   readonly add = async (
@@ -235,13 +239,27 @@ class Work implements CarefulAdapter<Seen, Sent> {
   }
 
   async *finish(
-    begun: readonly Begun<Seen, Sent>[],
+    begun: readonly Begun<Seen, Sent | 'removal'>[],
     ctx: CallContext,
-  ): AsyncGenerator<readonly [Begun<Seen, Sent>, ChangeOutcome]> {
-    const owners = new Map(begun.map((one) => [one.later, one]))
-    for await (const [sent, result] of this.#parts.verifier.settled([...owners.keys()], ctx)) {
-      const one = owners.get(sent)
+  ): AsyncGenerator<readonly [Begun<Seen, Sent | 'removal'>, ChangeOutcome]> {
+    const { verifier, membership } = this.#parts
+    const sent = new Map<Sent, (typeof begun)[number]>()
+    const removals = new Map<MemberRef, (typeof begun)[number]>()
+    for (const one of begun)
+      if (one.later === 'removal') removals.set(one.change.ref, one)
+      else sent.set(one.later, one)
+    for await (const [of, result] of verifier.settled([...sent.keys()], ctx)) {
+      const one = sent.get(of)
       if (one !== undefined) yield [one, result]
+    }
+    if (removals.size === 0 || this.#view === undefined) return
+    for await (const [ref, result] of membership.takeOut([...removals.keys()], this.#view, ctx)) {
+      const one = removals.get(ref)
+      if (one?.found === undefined) continue
+      yield [
+        one,
+        result === 'run time' ? await this.#removeNow(one.change, one.found, ctx) : result,
+      ]
     }
   }
 

@@ -11,6 +11,7 @@ import {
 } from '../codec/configuration.js'
 import { parseRawLines } from '../codec/raw.js'
 import { parseTransaction } from '../codec/replies.js'
+import type { Under } from '../codec/paths.js'
 import type { Configuration } from '../read/configured.js'
 import { PROVIDER, type DataplaneApi } from '../session/session.js'
 
@@ -24,6 +25,12 @@ const WRITE_ATTEMPTS = 24
 
 /** A configuration write may run HAProxy's own check over a large file. */
 const WRITE_TIMEOUT = 30_000
+
+/**
+ * What became of a server's line: taken out, with the id of the reload that this needs where the API tells it; not
+ * there; refused, or not known to be taken out.
+ */
+type Removed = { readonly reloadId: string | undefined } | 'absent' | DrainableError
 
 /** Writes HAProxy's configuration, each time under the version that it was read at. */
 export class ConfigWriter {
@@ -54,7 +61,7 @@ export class ConfigWriter {
       const next = line && change(line.data)
       if (line === undefined || next === undefined) return lost // as the lost try has left it
       const { paths } = await this.#api.served(ctx)
-      const path = paths.configServer(ref.pool, ref.member, line.version)
+      const path = paths.configServer(ref.pool, ref.member, line)
       try {
         const reply = await this.#api.send(
           { method: 'PUT', path, body: next, timeout: WRITE_TIMEOUT },
@@ -143,7 +150,7 @@ export class ConfigWriter {
       const reply = await this.#api.send(
         {
           method: 'POST',
-          path: paths.configServers(ref.pool, version),
+          path: paths.configServers(ref.pool, { version }),
           body: line,
           timeout: WRITE_TIMEOUT,
         },
@@ -154,25 +161,77 @@ export class ConfigWriter {
     })
   }
 
-  /** Takes a server out of the configuration. Returns the reload that this needs; undefined where it was not there. */
+  /**
+   * Takes servers out of the configuration. Each commit is a reload, so several go in one transaction. Where HAProxy
+   * refuses that, or this user may not open one, each goes by itself: the API gathers the reloads of a moment.
+   */
   async remove(
-    ref: MemberRef,
+    refs: readonly MemberRef[],
     ctx: CallContext,
-  ): Promise<{ readonly reloadId: string | undefined } | undefined> {
-    this.#configuration.forget(ref.pool)
+  ): Promise<ReadonlyMap<MemberRef, Removed>> {
+    for (const { pool } of refs) this.#configuration.forget(pool)
+    const [first, ...more] = refs
+    try {
+      if (first !== undefined && more.length > 0) return await this.#removeAll(first, refs, ctx)
+    } catch (error) {
+      if (!isDrainableError(error, 'REJECTED', 'FORBIDDEN', 'NOT_FOUND')) throw error
+    }
+    const removed = new Map<MemberRef, Removed>()
+    for (const ref of refs) {
+      try {
+        removed.set(ref, await this.#removeOne(ref, ctx))
+      } catch (error) {
+        if (ctx.signal.aborted || !isDrainableError(error)) throw error
+        removed.set(ref, error)
+      }
+    }
+    return removed
+  }
+
+  async #removeOne(ref: MemberRef, ctx: CallContext): Promise<Removed> {
     let sent = false
     return this.#retried(ref, ctx, async () => {
       const line = await this.line(ref, ctx)
       // gone after a try of ours: its answer was lost, and its reload is still to come
-      if (line === undefined) return sent ? { reloadId: undefined } : undefined
-      const { paths } = await this.#api.served(ctx)
-      const path = paths.configServer(ref.pool, ref.member, line.version)
+      if (line === undefined) return sent ? { reloadId: undefined } : 'absent'
       sent = true
-      const reply = await this.#api.send({ method: 'DELETE', path, timeout: WRITE_TIMEOUT }, ctx)
-      if (reply.status === 202 || reply.status === 204) return { reloadId: reply.reloadId }
-      if (reply.status === 404) return undefined
-      throw this.#api.toError(`DELETE configuration of ${formatRef(ref)}`, reply)
+      return this.#delete(ref, line, ctx)
     })
+  }
+
+  async #removeAll(
+    first: MemberRef,
+    refs: readonly MemberRef[],
+    ctx: CallContext,
+  ): Promise<ReadonlyMap<MemberRef, Removed>> {
+    /** Taken out by a try whose answer may have been lost: its reload is still to come. */
+    const sent = new Set<MemberRef>()
+    return this.#retried(first, ctx, async () => {
+      const removed = new Map<MemberRef, Removed>()
+      const reloadId = await this.#inTransaction(ctx, async (transaction) => {
+        for (const ref of refs) removed.set(ref, await this.#delete(ref, { transaction }, ctx))
+        const taken = refs.filter((ref) => isTaken(removed.get(ref)))
+        for (const ref of refs)
+          if (removed.get(ref) === 'absent' && sent.has(ref))
+            removed.set(ref, { reloadId: undefined })
+        for (const ref of taken) sent.add(ref)
+        return taken.length > 0
+      })
+      for (const [ref, one] of removed) if (isTaken(one)) removed.set(ref, { reloadId })
+      return removed
+    })
+  }
+
+  /** A refusal is thrown where it is that of the whole write. */
+  async #delete(ref: MemberRef, under: Under, ctx: CallContext): Promise<Removed> {
+    const { paths } = await this.#api.served(ctx)
+    const path = paths.configServer(ref.pool, ref.member, under)
+    const reply = await this.#api.send({ method: 'DELETE', path, timeout: WRITE_TIMEOUT }, ctx)
+    if (reply.status === 202 || reply.status === 204) return { reloadId: reply.reloadId }
+    if (reply.status === 404) return 'absent'
+    const error = this.#api.toError(`DELETE configuration of ${formatRef(ref)}`, reply)
+    if ('transaction' in under && !error.retryable) return error
+    throw error
   }
 
   /**
@@ -182,17 +241,32 @@ export class ConfigWriter {
    * @returns its id, where the API tells it
    */
   async reload(ref: MemberRef, ctx: CallContext): Promise<string | undefined> {
+    return this.#retried(ref, ctx, () => this.#inTransaction(ctx, () => Promise.resolve(true)))
+  }
+
+  /**
+   * Commits what is written in a transaction.
+   *
+   * @param write - returns whether there is anything to commit
+   * @returns the id of its reload, where the API tells it
+   */
+  async #inTransaction(
+    ctx: CallContext,
+    write: (id: string) => Promise<boolean>,
+  ): Promise<string | undefined> {
     const { paths } = await this.#api.served(ctx)
-    return this.#retried(ref, ctx, async () => {
-      const path = paths.transactions(await this.#askVersion(ctx))
-      const begun = await this.#api.send({ method: 'POST', path }, ctx)
-      if (begun.status !== 201) throw this.#api.toError('POST transactions', begun)
-      const own = paths.transaction(this.#api.parse(begun, parseTransaction))
-      const ended = await this.#api.send({ method: 'PUT', path: own, timeout: WRITE_TIMEOUT }, ctx)
-      if (ended.status === 200 || ended.status === 202) return ended.reloadId
-      await this.#api.send({ method: 'DELETE', path: own }, ctx) // the number of open ones is bounded
-      throw this.#api.toError('PUT transactions', ended)
-    })
+    const path = paths.transactions(await this.#askVersion(ctx))
+    const begun = await this.#api.send({ method: 'POST', path }, ctx)
+    if (begun.status !== 201) throw this.#api.toError('POST transactions', begun)
+    const id = this.#api.parse(begun, parseTransaction)
+    const own = paths.transaction(id)
+    const ended = (await write(id))
+      ? await this.#api.send({ method: 'PUT', path: own, timeout: WRITE_TIMEOUT }, ctx)
+      : undefined
+    if (ended?.status === 200 || ended?.status === 202) return ended.reloadId
+    await this.#api.send({ method: 'DELETE', path: own }, ctx) // the number of open ones is bounded
+    if (ended !== undefined) throw this.#api.toError('PUT transactions', ended)
+    return undefined
   }
 
   /** A server's line with the version it was read at; undefined where it is not in the configuration. */
@@ -248,4 +322,8 @@ function exists(ref: MemberRef): DrainableError {
     `${formatRef(ref)} is in the configuration already, at another address`,
     { provider: PROVIDER, ref, retryable: false },
   )
+}
+
+function isTaken(one: Removed | undefined): one is Exclude<Removed, 'absent' | DrainableError> {
+  return one !== undefined && one !== 'absent' && !isDrainableError(one)
 }

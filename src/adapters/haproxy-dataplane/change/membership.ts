@@ -2,7 +2,7 @@ import { formatSocket } from '../../../provider/address.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import { PROVIDER } from '../session/session.js'
+import { isLost, PROVIDER } from '../session/session.js'
 import { saysNotFound } from '../codec/replies.js'
 import { isObject } from '../../../kit/json.js'
 import { configStamp, identify } from '../read/reading.js'
@@ -26,25 +26,49 @@ export class Membership {
     this.#tools = tools
   }
 
-  /** Removes. The API puts the server into maint first, and leaves it there where it refuses. */
-  async remove(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<ChangeResult> {
-    if (this.#tools.settings.membership === 'configuration') {
-      const removed = await this.#tools.writer.remove(ref, ctx)
-      if (removed !== undefined) return this.#untilGone(ref, removed.reloadId, view, ctx)
-      const { configuration } = this.#tools
-      const of = await configuration.servers(ref.pool, [ref.member], configStamp(view), ctx)
-      const { place } = of(ref.member)
-      if (place === 'listen' || place === 'template') {
-        const words = `${formatRef(ref)} can't be removed from the configuration: ${WHERE[place]}, which this API can't write`
-        return rejected(ref, 'UNSUPPORTED', words)
+  /**
+   * Takes servers out of the configuration, with one reload for all of them.
+   *
+   * @returns of each what became of it; `run time` where it is only there
+   */
+  async *takeOut(
+    refs: readonly MemberRef[],
+    view: RuntimeView,
+    ctx: CallContext,
+  ): AsyncGenerator<readonly [MemberRef, ChangeResult | 'run time']> {
+    const gone: MemberRef[] = []
+    let reloadId: string | undefined
+    for (const [ref, removed] of await this.#tools.writer.remove(refs, ctx)) {
+      if (removed === 'absent') yield [ref, await this.#elsewhere(ref, view, ctx)]
+      else if (isDrainableError(removed))
+        yield [ref, { ref, status: isLost(removed) ? 'unknown' : 'rejected', error: removed }]
+      else {
+        gone.push(ref)
+        reloadId = removed.reloadId
       }
-      // not in the file: a server that was added at run time
     }
-    return this.#removeAtRuntime(ref, ctx)
+    if (gone.length > 0) yield* this.#untilGone(gone, reloadId, view, ctx)
   }
 
-  /** One try. "Still has connections" passes, for 2.6 within 15 s: the caller asks again, others are not kept waiting. */
-  async #removeAtRuntime(ref: MemberRef, ctx: CallContext): Promise<ChangeResult> {
+  /** Not in the configuration as this API has it. */
+  async #elsewhere(
+    ref: MemberRef,
+    view: RuntimeView,
+    ctx: CallContext,
+  ): Promise<ChangeResult | 'run time'> {
+    const { configuration } = this.#tools
+    const of = await configuration.servers(ref.pool, [ref.member], configStamp(view), ctx)
+    const { place } = of(ref.member)
+    if (place !== 'listen' && place !== 'template') return 'run time'
+    const words = `${formatRef(ref)} can't be removed from the configuration: ${WHERE[place]}, which this API can't write`
+    return rejected(ref, 'UNSUPPORTED', words)
+  }
+
+  /**
+   * Removes at run time: the API puts the server into maint first, and leaves it there where it refuses. One try. "Still
+   * has connections" passes, for 2.6 within 15 s: the caller asks again, others are not kept waiting.
+   */
+  async remove(ref: MemberRef, ctx: CallContext): Promise<ChangeResult> {
     const { api } = this.#tools
     const { paths } = await api.served(ctx)
     const path = paths.server(ref.pool, ref.member)
@@ -80,28 +104,30 @@ export class Membership {
     return { ref, status: 'rejected', error }
   }
 
-  async #untilGone(
-    ref: MemberRef,
+  async *#untilGone(
+    refs: readonly MemberRef[],
     reloadId: string | undefined,
     view: RuntimeView,
     ctx: CallContext,
-  ): Promise<ChangeResult> {
+  ): AsyncGenerator<readonly [MemberRef, ChangeResult]> {
+    const { reader, writer } = this.#tools
     const refused = await this.#reload(reloadId, view, ctx)
-    const { found } = await this.#look(ref, ctx)
-    if (refused !== undefined) {
+    const { pools } = await reader.view(refs, ctx)
+    for (const ref of refs) {
+      const found = pools.get(ref.pool)?.get(ref.member)
       // the API rolls the file back, and what others changed within the same reload too
-      const kept = await this.#tools.writer.isInFile(ref, ctx)
-      if (!kept && found === undefined) return { ref, status: 'applied' }
-      const error = saying(refused, ref, kept ? rolledBack(found) : WITHOUT_LINE)
-      return { ref, status: kept ? 'rejected' : 'unknown', error }
+      const kept = refused !== undefined && (await writer.isInFile(ref, ctx))
+      if (found === undefined && !kept) {
+        yield [ref, { ref, status: 'applied' }]
+        continue
+      }
+      const words = `${formatRef(ref)} is out of the configuration, but still in HAProxy after its reload`
+      const error =
+        refused === undefined
+          ? new DrainableError('CONFLICT', words, { provider: PROVIDER, ref })
+          : saying(refused, ref, kept ? rolledBack(found) : WITHOUT_LINE)
+      yield [ref, { ref, status: kept ? 'rejected' : 'unknown', error }]
     }
-    if (found === undefined) return { ref, status: 'applied' }
-    const error = new DrainableError(
-      'CONFLICT',
-      `${formatRef(ref)} is out of the configuration, but still in HAProxy after its reload`,
-      { provider: PROVIDER, ref },
-    )
-    return { ref, status: 'unknown', error }
   }
 
   /** Follows a reload; returns why HAProxy refused the new configuration. */
@@ -202,7 +228,7 @@ export class Membership {
 
   async #isTakenOut(ref: MemberRef, ctx: CallContext): Promise<boolean> {
     try {
-      const { status } = await this.#removeAtRuntime(ref, ctx)
+      const { status } = await this.remove(ref, ctx)
       return status === 'applied' || status === 'unchanged'
     } catch (error) {
       ctx.signal.throwIfAborted()

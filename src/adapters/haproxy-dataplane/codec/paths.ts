@@ -21,6 +21,9 @@ export function isName(name: string): boolean {
   return NAME.test(name) && !/^\.{1,2}$/.test(name)
 }
 
+/** What a write is made under: the version that was read, or a transaction. */
+export type Under = { readonly version: number | undefined } | { readonly transaction: string }
+
 /** Path and query of each thing, for one tree. */
 export interface Paths {
   readonly processInfo: string
@@ -34,8 +37,9 @@ export interface Paths {
   stats(pool?: string): string
   servers(pool: string): string
   server(pool: string, member: string): string
-  configServers(pool: string, version?: number): string
-  configServer(pool: string, member: string, version?: number): string
+  /** To write: under a version, or in a transaction. */
+  configServers(pool: string, under?: Under): string
+  configServer(pool: string, member: string, under?: Under): string
   configBackend(pool: string): string
   /** Every defaults section, first choice first; the second for APIs that lack the first. */
   readonly configDefaults: readonly string[]
@@ -72,10 +76,10 @@ export function pathsOf(tree: Tree): Paths {
       ...common,
       servers: (pool) => `${base}/runtime/servers?backend=${encode(pool)}`,
       server: (pool, member) => `${base}/runtime/servers/${encode(member)}?backend=${encode(pool)}`,
-      configServers: (pool, version) =>
-        `${config}/servers?backend=${encode(pool)}${query('&', version)}`,
-      configServer: (pool, member, version) =>
-        `${config}/servers/${encode(member)}?backend=${encode(pool)}${query('&', version)}`,
+      configServers: (pool, under) =>
+        `${config}/servers?backend=${encode(pool)}${query('&', under)}`,
+      configServer: (pool, member, under) =>
+        `${config}/servers/${encode(member)}?backend=${encode(pool)}${query('&', under)}`,
       configBackend: (pool) => `${config}/backends/${encode(pool)}`,
       configDefaults: [`${config}/named_defaults`, `${config}/defaults`],
       reload,
@@ -85,10 +89,10 @@ export function pathsOf(tree: Tree): Paths {
     ...common,
     servers: (pool) => `${base}/runtime/backends/${encode(pool)}/servers`,
     server: (pool, member) => `${base}/runtime/backends/${encode(pool)}/servers/${encode(member)}`,
-    configServers: (pool, version) =>
-      `${config}/backends/${encode(pool)}/servers${query('?', version)}`,
-    configServer: (pool, member, version) =>
-      `${config}/backends/${encode(pool)}/servers/${encode(member)}${query('?', version)}`,
+    configServers: (pool, under) =>
+      `${config}/backends/${encode(pool)}/servers${query('?', under)}`,
+    configServer: (pool, member, under) =>
+      `${config}/backends/${encode(pool)}/servers/${encode(member)}${query('?', under)}`,
     configBackend: (pool) => `${config}/backends/${encode(pool)}`,
     configDefaults: [`${config}/defaults`],
     reload,
@@ -106,6 +110,8 @@ function encode(name: string): string {
   return encodeURIComponent(name)
 }
 
-function query(lead: '?' | '&', version: number | undefined): string {
-  return version === undefined ? '' : `${lead}version=${version}`
+function query(lead: '?' | '&', under: Under | undefined): string {
+  if (under === undefined) return ''
+  if ('transaction' in under) return `${lead}transaction_id=${encode(under.transaction)}`
+  return under.version === undefined ? '' : `${lead}version=${under.version}`
 }
