@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { describe, expect, test } from 'vitest'
 import { drain } from 'drainable'
@@ -6,6 +5,7 @@ import { envoy, fileEndpoints } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { engines } from '../../support/engines.js'
 import { startEnvoy, workDir } from '../../support/envoy/proxy.js'
+import { makePki } from '../../support/envoy/pki.js'
 import { startBackend } from '../../support/envoy/backend.js'
 import { startTraffic } from '../../support/envoy/client.js'
 import { setOf, writeEds } from '../../support/envoy/sets.js'
@@ -107,14 +107,14 @@ describe.each(engines('envoy').slice(-1))('at size and over TLS on Envoy $versio
     const sink = grpcEndpoints({
       port: 0,
       initial: [setOf([a.port, b.port])],
-      tls: { cert: pki.server.cert, key: pki.server.key, clientCa: pki.ca },
+      tls: { cert: pki.server.cert, key: pki.server.key, clientCa: pki.server.ca },
     })
     const admin: string[] = []
     await using lb = envoy({ endpoints: sink, admin: () => Promise.resolve(admin) })
     const { port } = await until(() => sink.address, 'a listening sink')
     await using proxy = await startEnvoy({
       path,
-      eds: { grpc: port, tls: { ca: pki.ca, cert: pki.client.cert, key: pki.client.key } },
+      eds: { grpc: port, tls: pki.client },
     })
     admin.push(proxy.admin)
     const report = await drain(lb, { pool: 'web', member: a.member }, { timeout: '20s' })
@@ -128,33 +128,3 @@ describe.each(engines('envoy').slice(-1))('at size and over TLS on Envoy $versio
     expect([...(sink.nodes?.() ?? [])]).toEqual(['envoy-1'])
   })
 })
-
-/** An authority, a server and a client of its own, by openssl. */
-function makePki(dir: string) {
-  const run = (...args: string[]): void => {
-    const { status, stderr } = spawnSync('openssl', args, { cwd: dir, encoding: 'utf8' })
-    if (status !== 0) throw new Error(stderr)
-  }
-  const ec = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  run('req', '-x509', ...ec, '-keyout', 'ca.key', '-out', 'ca.pem', '-days', '2', '-subj', '/CN=ca')
-  for (const name of ['server', 'client']) {
-    run('req', ...ec, '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', `/CN=${name}`)
-    run(
-      'x509',
-      '-req',
-      '-in',
-      `${name}.csr`,
-      '-CA',
-      'ca.pem',
-      '-CAkey',
-      'ca.key',
-      '-CAcreateserial',
-      '-out',
-      `${name}.pem`,
-      '-days',
-      '2',
-    )
-  }
-  const pair = (name: string) => ({ cert: `${dir}/${name}.pem`, key: `${dir}/${name}.key` })
-  return { ca: `${dir}/ca.pem`, server: pair('server'), client: pair('client') }
-}
