@@ -9,7 +9,7 @@
  *     npm run soak -- haproxy [--runs 1000] [--seed 1] [--only roll]
  *     npm run soak -- envoy [--runs 1000] [--seed 1]
  *     npm run soak -- envoy-shapes [--runs 1000] [--seed 1]
- *     npm run soak -- envoy-fleet [--only rest]
+ *     npm run soak -- envoy-fleet [--only rest] [--runs 200]
  *     npm run soak -- envoy-crowd
  *     npm run soak -- kube [--only flap]
  *
@@ -20,7 +20,7 @@
  * grown. `haproxy` and `envoy` drain servers of every installed version at random, and judge by what its backends know;
  * `haproxy` also reloads fifty times in one drain, pauses HAProxy at every moment of a retry, and rolls over three servers for two minutes with a reload every 5 s.
  * `envoy-shapes` drains members of clusters of any shape (priorities, localities, subsets, panic) in the same way.
- * `envoy-fleet` kills the controller of three Envoys at every point and goes on from its ticket. `envoy-crowd` drains
+ * `envoy-fleet` kills the controller of three Envoys at every point, `--runs` times by each sink, and goes on from its ticket. `envoy-crowd` drains
  * over thirty Envoys at once. `kube` plays what happens in clusters between a real API server and HAProxy, with the
  * controller of the examples and with a plain loop beside it, and counts the requests that fail. All end with 1 where anything failed.
  */
@@ -45,7 +45,7 @@ const MOST_SHOWN = 200
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    runs: { type: 'string', default: '100000' },
+    runs: { type: 'string' },
     seed: { type: 'string', default: '1' },
     trace: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
@@ -99,7 +99,7 @@ async function soak(first: number, runs: number, trace: boolean): Promise<void> 
 }
 
 const [what = 'model'] = positionals
-const runs = Number(values.runs)
+const runs = Number(values.runs ?? 100_000)
 const seed = Number(values.seed)
 if (what === 'model' && Number.isInteger(runs) && Number.isInteger(seed))
   await soak(seed, runs, values.trace)
@@ -117,8 +117,9 @@ else if (what === 'rolls' && Number.isInteger(runs) && Number.isInteger(seed)) {
   if (!(await drainAll('envoy', onEnvoy, { seed, runs }, say))) process.exitCode = 1
 } else if (what === 'envoy-shapes' && Number.isInteger(runs)) {
   if (!(await drainAll('envoy', drainShapes, { seed, runs }, say))) process.exitCode = 1
-} else if (what === 'envoy-fleet') {
-  if (!(await killFleet(values.only, say))) process.exitCode = 1
+} else if (what === 'envoy-fleet' && Number.isInteger(runs)) {
+  if (!(await killFleet(values.only, values.runs === undefined ? undefined : runs, say)))
+    process.exitCode = 1
 } else if (what === 'envoy-crowd') {
   if (!(await drainCrowds(say))) process.exitCode = 1
 } else if (what === 'kube') {
@@ -132,7 +133,7 @@ else if (what === 'rolls' && Number.isInteger(runs) && Number.isInteger(seed)) {
   say('       npm run soak -- haproxy [--runs 1000] [--seed 1] [--only drains|reloads|pauses|roll]')
   say('       npm run soak -- envoy [--runs 1000] [--seed 1]')
   say('       npm run soak -- envoy-shapes [--runs 1000] [--seed 1]')
-  say('       npm run soak -- envoy-fleet [--only grpc|rest|file|callback]')
+  say('       npm run soak -- envoy-fleet [--only grpc|rest|file|callback] [--runs 200]')
   say('       npm run soak -- envoy-crowd')
   say('       npm run soak -- kube [--only <case>]')
   process.exitCode = 2
