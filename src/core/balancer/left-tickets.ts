@@ -5,6 +5,13 @@ import { refKey } from '../../provider/member-ref.js'
 interface LeftTicket {
   /** Its members that were not opened since. */
   readonly closed: Set<string>
+  readonly writing: LeftWriting
+}
+
+/** How it is written from then on. */
+export interface LeftWriting {
+  /** Says that these members are about to be opened. */
+  readonly opening: (refs: readonly MemberRef[]) => Promise<void>
   readonly drop: () => Promise<void>
 }
 
@@ -18,9 +25,9 @@ const MOST = 1_000
 export class LeftTickets {
   readonly #left = new Map<string, LeftTicket>()
 
-  add(id: string, refs: readonly MemberRef[], drop: () => Promise<void>): void {
+  add(id: string, refs: readonly MemberRef[], writing: LeftWriting): void {
     this.#left.delete(id)
-    this.#left.set(id, { closed: new Set(refs.map(refKey)), drop })
+    this.#left.set(id, { closed: new Set(refs.map(refKey)), writing })
     const [oldest] = this.#left.keys()
     if (this.#left.size > MOST && oldest !== undefined) this.#left.delete(oldest)
   }
@@ -28,6 +35,16 @@ export class LeftTickets {
   /** The ticket was deleted, or another call goes on with it. */
   forget(id: string): void {
     this.#left.delete(id)
+  }
+
+  /** Written before `ready()` opens members: a process that dies in it is not taken for another client. */
+  async opening(refs: readonly MemberRef[]): Promise<void> {
+    await Promise.all(
+      [...this.#left.values()].map(async ({ closed, writing }) => {
+        const mine = refs.filter((ref) => closed.has(refKey(ref)))
+        if (mine.length > 0) await writing.opening(mine)
+      }),
+    )
   }
 
   /** Deletes those that have nothing left once these members are open. */
@@ -39,6 +56,6 @@ export class LeftTickets {
       this.#left.delete(id)
       over.push(ticket)
     }
-    await Promise.all(over.map(({ drop }) => drop()))
+    await Promise.all(over.map(({ writing }) => writing.drop()))
   }
 }

@@ -188,6 +188,9 @@ export async function openReady(
         mustBeHealthy: must,
         check: check === undefined ? 'none' : 'due',
       })
+      const closed = readings.filter((one) => one.present && one.own !== 'ready')
+      // Not waited for: its claims must be laid before a drain that is ending has its outcome.
+      void balancerOf(provider, resolved.clock).left.opening(closed.map(({ ref }) => ref))
       const start = { goal, policy: openPolicy(info.capabilities), startedAt, deadline: null }
       return { claims: readings.map(({ ref }) => ({ ref, start })), keeper: undefined, first: look }
     },

@@ -1,6 +1,8 @@
 import { settledWithin } from '../../../provider/abort.js'
 import type { Clock } from '../../../provider/clock.js'
+import type { MemberRef } from '../../../provider/contract.js'
 import type { DrainableError } from '../../../provider/error.js'
+import { refKey } from '../../../provider/member-ref.js'
 import type { DrainReport, Why } from '../../../provider/report.js'
 import type { Balancer } from '../../balancer/balancer.js'
 import type { Owner } from '../../balancer/owner.js'
@@ -138,7 +140,23 @@ export class TicketWrites {
   /** It stays in its store: `ready()` deletes it once it has opened all members. */
   leave(): void {
     const { balancer, claims, side } = this.#of
-    if (this.kept && side === 'drain') balancer.left.add(this.id, claims.refs, () => this.drop())
+    if (!this.kept || side !== 'drain') return
+    const opening = (refs: readonly MemberRef[]): Promise<void> => this.#opening(refs)
+    balancer.left.add(this.id, claims.refs, { opening, drop: () => this.drop() })
+  }
+
+  /** Writes that `ready()` opens these members, as an undo of its own would be written before it is sent. */
+  async #opening(refs: readonly MemberRef[]): Promise<void> {
+    const { claims, clock } = this.#of
+    const keys = new Set(refs.map(refKey))
+    const toOpening = (sight: Sight): Sight => {
+      const { ref, ledger } = sight
+      if (ledger.set === null || !keys.has(refKey(ref))) return sight
+      const change = { kind: 'restore', ref, expect: ledger.set, to: 'ready' } as const
+      const late = [...ledger.late, { change, lostAt: clock.now(), until: null, lacked: null }]
+      return { ...sight, ledger: { ...ledger, late } }
+    }
+    await this.written(this.#keeper.save(() => claims.sights().map(toOpening), LATER_ANSWER))
   }
 
   /** Deletes it, unless another call goes on with it. If that fails, it stays and is found as an orphan. */
