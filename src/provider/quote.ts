@@ -9,7 +9,16 @@ const UNPRINTABLE = /[\p{Cc}\p{Cf}\u2028\u2029]+/gu
 
 /** Makes a text one line that is safe to print anywhere; changes nothing else. */
 export function printable(text: string): string {
-  return text.replace(UNPRINTABLE, ' ')
+  return isPlain(text) ? text : text.replace(UNPRINTABLE, ' ')
+}
+
+/** Whether all of it is printable ASCII, as nearly every name is: a look at 10,000 members has 50,000 texts. */
+function isPlain(text: string): boolean {
+  for (let i = 0; i < text.length; i += 1) {
+    const code = text.charCodeAt(i)
+    if (code < 0x20 || code > 0x7e) return false
+  }
+  return true
 }
 
 /**

@@ -15,19 +15,18 @@ const MOST = 1_000
 /** Returns the same scope if its words are fine. */
 export function printableScope(given: LoadScope): LoadScope {
   const { scope, incarnation, note, countersFrom } = given
-  const safe = {
-    scope: printableName(scope),
-    // An unread scope need not have it.
-    incarnation: isText(incarnation) ? printable(incarnation) : '',
-    ...(note === undefined ? {} : { note: quote(note, MOST) }),
-    ...(countersFrom === undefined ? {} : { countersFrom: printable(countersFrom) }),
+  const name = printableName(scope)
+  // An unread scope need not have it.
+  const life = isText(incarnation) ? printable(incarnation) : ''
+  const said = note === undefined ? undefined : quote(note, MOST)
+  const from = countersFrom === undefined ? undefined : printable(countersFrom)
+  const same = name === scope && life === incarnation && said === note && from === countersFrom
+  if (same) return given
+  return {
+    ...{ ...given, scope: name, incarnation: life },
+    ...(said === undefined ? {} : { note: said }),
+    ...(from === undefined ? {} : { countersFrom: from }),
   }
-  const same =
-    safe.scope === scope &&
-    safe.incarnation === incarnation &&
-    safe.note === note &&
-    safe.countersFrom === countersFrom
-  return same ? given : { ...given, ...safe }
 }
 
 /** The name of a process. */

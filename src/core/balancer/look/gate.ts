@@ -15,6 +15,7 @@ import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { printable, quote } from '../../../provider/quote.js'
 import { printableName, printableAbsent, printableReading, printableScope } from './gate-words.js'
+import { keepIndex } from './readings.js'
 
 /**
  * Checks everything that comes from a provider. What passes meets the contract: a count is a finite integer from 0, a
@@ -30,15 +31,24 @@ export function checkSnapshot(
   at: number,
   counts?: Counts,
 ): Snapshot {
-  const { readings, pools, ended } = whole(snapshot, provider)
-  const seen = new Set<string>()
+  const { readings } = whole(snapshot, provider)
+  const index = new Map<string, Reading>()
+  const known = { at, counts }
   const checked = readings.map((reading) => {
-    const safe = checkReading(reading, provider, { at, counts })
+    const safe = checkReading(reading, provider, known)
     const key = refKey(safe.ref)
-    if (seen.has(key)) throw malformed(provider, `it listed ${formatRef(safe.ref)} twice`)
-    seen.add(key)
+    if (index.has(key)) throw malformed(provider, `it listed ${formatRef(safe.ref)} twice`)
+    index.set(key, safe)
     return safe
   })
+  const safe = safeSnapshot(snapshot, checked)
+  keepIndex(safe, index)
+  return safe
+}
+
+/** Returns the same snapshot if nothing in it is wrong. */
+function safeSnapshot(snapshot: Snapshot, checked: readonly Reading[]): Snapshot {
+  const { readings, pools, ended } = snapshot
   const unchanged = checked.every((reading, i) => reading === readings[i])
   const counted = pools.filter(isPool)
   const gone = Array.isArray(ended) ? endedNames(ended) : ended
@@ -99,13 +109,14 @@ function checkReading(reading: Reading, provider: string, known: Known): Reading
   const { pool, member } = loose(ref as MemberRef)
   if (typeof pool !== 'string' || typeof member !== 'string')
     throw malformed(provider, 'it listed a reading without a member')
-  const name = formatRef(reading.ref)
+  // The name is made only for an error: most looks have thousands of readings and none.
+  const name = (): string => formatRef(reading.ref)
   if (typeof present !== 'boolean')
-    throw malformed(provider, `it did not say whether ${name} is there`)
-  if (!Array.isArray(scopes)) throw malformed(provider, `${name} has no list of processes`)
+    throw malformed(provider, `it did not say whether ${name()} is there`)
+  if (!Array.isArray(scopes)) throw malformed(provider, `${name()} has no list of processes`)
   // "No scope" must not look like "no work".
   if (present && scopes.length === 0)
-    throw malformed(provider, `it listed ${name} without any process that can hold its work`)
+    throw malformed(provider, `it listed ${name()} without any process that can hold its work`)
   const safe = checkScopes(reading.scopes, known)
   if (!reading.present)
     return printableAbsent(safe === scopes ? reading : { ...reading, scopes: safe })
@@ -122,8 +133,8 @@ function checkPresent(
   const hints: unknown = reading.hints
   const hinted =
     hints === undefined || (Array.isArray(hints) && hints.every((hint) => typeof hint === 'string'))
-  const name = formatRef(reading.ref)
-  if (typeof identity !== 'string') throw malformed(provider, `${name} has no identity`)
+  if (typeof identity !== 'string')
+    throw malformed(provider, `${formatRef(reading.ref)} has no identity`)
   const fits =
     hinted &&
     (STATES.includes(own) || own === 'unknown') &&
@@ -153,6 +164,11 @@ const MAINT: readonly unknown[] = ['gentle', 'cuts', 'unknown', 'none']
 
 /** Returns the same list if nothing is wrong with it. */
 function checkScopes(scopes: readonly LoadScope[], known: Known): readonly LoadScope[] {
+  const [first] = scopes
+  if (first !== undefined && scopes.length === 1) {
+    const safe = checkScope(first, known)
+    return safe === first ? scopes : [safe]
+  }
   const byName = new Map<string, LoadScope>()
   let wrong = false
   for (const scope of scopes) {
@@ -180,25 +196,24 @@ function checkScope(scope: LoadScope, { at, counts }: Known): LoadScope {
 }
 
 /** The optional fields of a scope, and their types. */
-const BESIDES = {
-  pooled: Number.isFinite,
-  oldest: isAge,
-  released: isBoolean,
-  old: isBoolean,
-  note: isText,
-  countersFrom: isText,
-} as const
+const BESIDES = [
+  ['pooled', Number.isFinite],
+  ['oldest', isAge],
+  ['released', isBoolean],
+  ['old', isBoolean],
+  ['note', isText],
+  ['countersFrom', isText],
+] as const
 
 /** Removes invalid optional fields: nothing depends on them, and a ticket could not store them. */
 function tidy(scope: LoadScope): LoadScope {
   const given = loose(scope)
-  const wrong = (Object.keys(BESIDES) as (keyof typeof BESIDES)[]).filter(
-    (field) =>
-      given[field] !== undefined &&
-      (!BESIDES[field](given[field]) || (field === 'oldest' && scope.active === 0)),
-  )
-  if (wrong.length === 0) return scope
-  const kept = Object.entries(scope).filter(([field]) => !wrong.some((one) => one === field))
+  const isWrong = ([field, fits]: (typeof BESIDES)[number]): boolean =>
+    given[field] !== undefined &&
+    (!fits(given[field]) || (field === 'oldest' && scope.active === 0))
+  if (!BESIDES.some(isWrong)) return scope
+  const wrong = BESIDES.filter(isWrong)
+  const kept = Object.entries(scope).filter(([field]) => !wrong.some(([one]) => one === field))
   return Object.fromEntries(kept) as unknown as LoadScope
 }
 

@@ -1,7 +1,12 @@
 import type { MemberRef, Reading, Snapshot } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
 
-const indexes = new WeakMap<Snapshot, Map<string, Reading>>()
+const indexes = new WeakMap<Snapshot, ReadonlyMap<string, Reading>>()
+
+/** Keeps an index that was made already: the check of a snapshot goes through all readings. */
+export function keepIndex(snapshot: Snapshot, index: ReadonlyMap<string, Reading>): void {
+  indexes.set(snapshot, index)
+}
 
 /** A snapshot's readings by member; made once per snapshot for all drains. */
 export function readingsOf(snapshot: Snapshot): ReadonlyMap<string, Reading> {
