@@ -275,15 +275,16 @@ class Follower implements ServiceFollower {
   }
 
   #serviceListener(namespace: string): FeedListener {
-    const judge = (): void => {
+    const see = (part: ServicePart): void => {
       const found = this.#namespaces.get(namespace)?.services.items
-      for (const part of this.#parts)
-        if (part.service.namespace === namespace) part.seeService(found?.get(part.key) ?? null)
-      this.#schedule()
+      part.seeService(found?.get(part.key) ?? null)
+      this.#sayOf(part)
     }
     return {
-      changed: judge,
-      listed: judge,
+      changed: (before, after) =>
+        this.#partsOf(namespace, (after ?? before)?.metadata?.name).forEach(see),
+      listed: () =>
+        this.#parts.filter(({ service }) => service.namespace === namespace).forEach(see),
       failed: (error) =>
         this.#failed(`Services of ${namespace}`, error && withRule(error, SERVICE_RULE)),
     }
@@ -299,6 +300,7 @@ class Follower implements ServiceFollower {
 
   #failed(key: string, error: DrainableError | undefined): void {
     this.#say(key, error)
+    this.#tellSynced()
     this.#schedule() // a missing right for Nodes may be all that the first set waited for
   }
 
@@ -308,7 +310,10 @@ class Follower implements ServiceFollower {
     if (error === undefined) this.#problems.delete(key)
     else this.#problems.set(key, error)
     if (error !== undefined && known?.message !== error.message) this.#tell('problem', error)
-    this.#tellSynced()
+  }
+
+  #sayOf(part: ServicePart): void {
+    this.#say(`Service ${part.key} in ${part.service.pool}`, part.problem)
   }
 
   /** A listener that throws is an uncaught error of the process, and ends no watch. */
@@ -339,8 +344,9 @@ class Follower implements ServiceFollower {
     const began = this.#clock.now()
     let isNews = !this.#given
     for (const part of this.#parts) {
-      isNews = part.bringUpToDate() || isNews
-      this.#say(`Service ${part.key} in ${part.service.pool}`, part.problem)
+      if (!part.bringUpToDate()) continue
+      isNews = true
+      this.#sayOf(part)
     }
     // A Service that could not be understood has no set yet: without it the whole would not be whole.
     if (!isNews || this.#parts.some(({ desired }) => desired === undefined)) return

@@ -24,9 +24,14 @@ import { Work } from './work.js'
 /** Shortest and longest pause between two looks at everything that nothing asked for, in milliseconds. */
 const RESYNC_FROM = 2_000
 const RESYNC_TO = 60_000
-/** Such looks take at most one part in that many of the time, and those that a new set asks for one in a few. */
+/** Such looks take at most one part in that many of the time. */
 const RESYNC_SHARE = 100
+/**
+ * After a look that a new set asked for, the next one of them waits so many times as long as it took, and so many times as
+ * long as this process worked by it: 10,000 members take 20 ms of a core, and sets can come many times a second.
+ */
 const SOON_SHARE = 2
+const WORK_SHARE = 4
 /** Waits after looks, stores or descriptions that failed, in milliseconds. */
 const RETRY_FROM = 250
 const RETRY_TO = 15_000
@@ -64,7 +69,8 @@ export class Session {
   readonly #since: Since
   #seat: Subscription | undefined
   readonly #backoff = new Backoff(RETRY_FROM, RETRY_TO)
-  #lastCost = 0
+  /** No look for a new set before that moment. */
+  #restUntil = -Infinity
   /** When the look is due that something asked for; Infinity for none. */
   #soonAt = Infinity
   /** When one was asked for last. */
@@ -210,7 +216,7 @@ export class Session {
     // Many sets a second make one look after another, not one each; and none of them puts it off.
     const now = this.#now()
     this.#askedSoon = now
-    const at = Math.max(now + this.#lastCost * SOON_SHARE, this.#retryAt)
+    const at = Math.max(now, this.#restUntil, this.#retryAt)
     if (at >= this.#soonAt) return
     this.#soonAt = at
     this.#seat?.next(at - now)
@@ -236,7 +242,7 @@ export class Session {
     }
     this.#backoff.reset()
     this.#retryAt = -Infinity
-    this.#lastCost = look.took
+    this.#restUntil = look.at + look.took * SOON_SHARE
     const { provider, options } = this.#spec
     balancerOf(provider, options.policy.clock).leftRecords.see(provider, look)
     try {
@@ -246,8 +252,10 @@ export class Session {
       return
     }
     changed()
+    const now = this.#now()
+    this.#restUntil = Math.max(this.#restUntil, now + (now - look.at) * WORK_SHARE)
     const resync = Math.min(RESYNC_TO, Math.max(RESYNC_FROM, look.took * RESYNC_SHARE))
-    const due = Math.max(0, work.dueAt - this.#now())
+    const due = Math.max(0, work.dueAt - now)
     this.#seat?.next(Math.min(resync, due))
     if (isAsked) this.#soon()
   }

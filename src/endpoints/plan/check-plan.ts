@@ -1,5 +1,4 @@
 import type { DesiredMember } from '../../provider/desired.js'
-import type { Snapshot } from '../../provider/contract.js'
 import {
   A_PORT,
   AN_AMOUNT,
@@ -13,20 +12,14 @@ import {
   isPort,
   refuse,
 } from '../check.js'
-import { checkSnapshot } from './check-snapshot.js'
 import type { PlanOptions } from './plan.js'
 
 export const SUBJECT = 'planChanges()'
 
-/** What `planChanges` was given, or an error that names the place. */
-export function checkPlanInput(
-  desired: readonly DesiredMember[],
-  snapshot: Snapshot,
-  options: PlanOptions,
-): void {
+/** What `planChanges` was given beside the snapshot, or an error that names the place. */
+export function checkPlanInput(desired: readonly DesiredMember[], options: PlanOptions): void {
   checkPlanOptions(options)
   checkDesiredList(SUBJECT, desired, options.pools)
-  checkSnapshot(SUBJECT, snapshot)
 }
 
 /** A list of desired members of these pools, or an error that names the place. */

@@ -1,7 +1,8 @@
 import type { DesiredMember } from '../../provider/desired.js'
 import type { PresentReading, Snapshot } from '../../provider/contract.js'
 import { formatAddress } from '../address.js'
-import { checkPlanInput } from './check-plan.js'
+import { checkPlanInput, SUBJECT } from './check-plan.js'
+import { checkSnapshot } from './check-snapshot.js'
 import { answer } from './ask-caller.js'
 import { matchPool, Names } from './match-members.js'
 import type { HeldBack, Plan, PlannedChange, PlanOptions } from './plan.js'
@@ -48,6 +49,7 @@ export function planChanges(
   snapshot: Snapshot,
   options: PlanOptions,
 ): Plan {
+  checkPlanInput(desired, options)
   const { changes, steps, held } = planWithWishes(desired, snapshot, options)
   return { changes, steps, held }
 }
@@ -60,13 +62,13 @@ export interface WishedPlan extends Plan {
   readonly unsaid: ReadonlyMap<string, string>
 }
 
-/** The same as {@link planChanges}, with its wishes. */
+/** The same as {@link planChanges}, with its wishes. Members and options were checked when they were given. */
 export function planWithWishes(
   desired: readonly DesiredMember[],
   snapshot: Snapshot,
   options: PlanOptions,
 ): WishedPlan {
-  checkPlanInput(desired, snapshot, options)
+  checkSnapshot(SUBJECT, snapshot)
   const findings = new Findings()
   const [only, ...more] = options.pools
   const wanted =
