@@ -31,7 +31,7 @@ const RESYNC_SHARE = 100
  * long as this process worked by it: 10,000 members take 20 ms of a core, and sets can come many times a second.
  */
 const SOON_SHARE = 2
-const WORK_SHARE = 4
+const WORK_SHARE = 6
 /** Waits after looks, stores or descriptions that failed, in milliseconds. */
 const RETRY_FROM = 250
 const RETRY_TO = 15_000
