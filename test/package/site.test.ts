@@ -53,18 +53,21 @@ const WAITED = `const waited = (what, reject) => setTimeout(() => {
   reject(new Error('waited 8 s for ' + what + '; the search says "' + status + '"'))
 }, 8_000)`
 
-/** Opens the search field, once its index is there. */
+/**
+ * Opens the search field, once its index is there and the page is shown: typedoc hides the body until its script has run, and
+ * what is hidden takes no focus.
+ */
 const OPEN = `new Promise((resolve, reject) => {
   ${WAITED}
-  waited('the index of the search', reject)
-  const status = document.getElementById('tsd-search-status')
+  waited('the search field', reject)
   const look = () => {
-    if (status.textContent.trim() !== '') return
-    document.getElementById('tsd-search-trigger').click()
+    const trigger = document.getElementById('tsd-search-trigger')
+    const ready = document.getElementById('tsd-search-status').textContent.trim() === ''
+    if (!ready || !trigger.checkVisibility()) return setTimeout(look, 10)
+    trigger.click()
     document.getElementById('tsd-search-input').focus()
     resolve()
   }
-  new MutationObserver(look).observe(status, { childList: true, characterData: true, subtree: true })
   look()
 })`
 
