@@ -28,7 +28,8 @@ export async function bundle(
       on.onResolve({ filter: /^vitest$/ }, () => ({ path: 'vitest', namespace: 'suite' }))
       on.onLoad({ filter: /.*/, namespace: 'suite' }, () => ({
         // Helpers import `vi`; no test of these calls it.
-        contents: 'export const { describe, test, it, expect, vi } = __suite',
+        contents:
+          'export const { describe, test, it, expect, beforeEach, afterEach, vi } = __suite',
       }))
       on.onResolve({ filter: /^drainable/ }, ({ path }) => {
         const own = compilerOptions.paths[path]?.[0]
