@@ -15,6 +15,7 @@ import { openGoal, type Goal, type OpenOptions } from '../../../../src/core/memb
 import type { Effect, FreeInput, LookInput } from '../../../../src/core/member/input.js'
 import type { MachinePolicy } from '../../../../src/core/member/policy.js'
 import {
+  emptyLedger,
   newClaim,
   newRecord,
   NO_FACTS,
@@ -146,8 +147,8 @@ export class MemberRun {
     this.lay(options.goal ?? { kind: 'drain' }, options.timeout)
   }
 
-  /** Lays one more claim, and means it from now on. */
-  lay(goal: Goal, timeout?: number): this {
+  /** Lays one more claim, and means it from now on. `left`: what its ticket knows of our changes. */
+  lay(goal: Goal, timeout?: number, left?: Partial<Ledger>): this {
     this.#claims += 1
     const claim = newClaim({
       id: this.#claims,
@@ -157,7 +158,8 @@ export class MemberRun {
       startedAt: this.now,
       deadline: timeout === undefined ? null : this.now + timeout,
     })
-    return this.put({ type: 'laid', claim })
+    if (left === undefined) return this.put({ type: 'laid', claim })
+    return this.put({ type: 'laid', claim, left: { ledger: { ...emptyLedger(START), ...left } } })
   }
 
   /** Changes what the balancer says of the member. */
