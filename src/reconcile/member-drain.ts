@@ -13,14 +13,18 @@ import { isDrainableError, type DrainableError } from '../provider/error.js'
 import type { DrainReport, MemberReport, Why } from '../provider/report.js'
 import { isSameIdentity } from '../provider/member-ref.js'
 import { Backoff } from './backoff.js'
+import { isSameEnding, type Ending } from './shape.js'
 
 /** The drain of one member: what a reconciler has under way for it, or holds. */
 export interface DrainShape {
   readonly hold: 'drain' | 'maint'
   readonly until: 'idle' | 'removed'
   readonly keepReady: number
-  /** Milliseconds; null for none. */
+  /** What is left for it when it begins, in milliseconds; null for no limit. */
   readonly timeout: number | null
+  readonly ending: Ending
+  /** When its time is over, in epoch milliseconds; null for never. Later tries do not move it. */
+  readonly deadline: number | null
 }
 
 /** What a drain is opened with. */
@@ -59,7 +63,6 @@ export class MemberDrain {
   readonly #clock: ResolvedPolicy['clock']
   #handle: DrainHandle
   #run: Run
-  #deadline: string | null
   /** Why the floor had no place for it. Each look decides that again, and it is told once. */
   #atMinimum: string | null
 
@@ -80,7 +83,6 @@ export class MemberDrain {
     this.said = before?.said ?? ''
     this.#atMinimum = before === undefined ? null : before.#atMinimum
     this.since = before?.since ?? new Date(now).toISOString()
-    this.#deadline = shape.timeout === null ? null : new Date(now + shape.timeout).toISOString()
   }
 
   /** Whether the member that was read is the one of this drain. */
@@ -91,7 +93,10 @@ export class MemberDrain {
   /** Begins it. A ticket that is kept for the member is inherited: its undo, and what may come late. */
   static open(spec: OpenSpec, shape: DrainShape, before?: MemberDrain): MemberDrain {
     const { provider, policy, ref, identity, look, subject } = spec
-    const resolved = { ...policy, data: { ...policy.data, ...shape } }
+    const { hold, until, keepReady, timeout, ending } = shape
+    const { onTimeout } = ending
+    const data = { ...policy.data, hold, until, keepReady, timeout, onTimeout }
+    const resolved = { ...policy, data }
     const target = { kind: 'members', refs: [ref], planned: { look, identity } } as const
     return new MemberDrain(spec, shape, openDrain(provider, target, resolved, subject), before)
   }
@@ -104,9 +109,11 @@ export class MemberDrain {
     const hub = new EventHub(policy.onEvent, policy.every, startTelemetry(provider, 'drain'))
     const resolved = { ...policy, data: ticket.policy, id: ticket.id }
     const run = resumedRun(provider, ticket, resolved, subject, (event) => hub.emit(event))
-    const { hold, until, keepReady, timeout } = ticket.policy
+    const { hold, until, keepReady, timeout, onTimeout } = ticket.policy
     const handle = new DrainHandle(hub, run, `ticket ${ticket.id}`)
-    const shape = { hold, until, keepReady, timeout }
+    const deadline = ticket.deadline === null ? null : Date.parse(ticket.deadline)
+    const ending = { waits: true, timeout, onTimeout }
+    const shape = { hold, until, keepReady, timeout, ending, deadline }
     const drain = new MemberDrain({ ref, identity, policy }, shape, { handle, run })
     drain.since = ticket.startedAt
     return drain
@@ -162,7 +169,22 @@ export class MemberDrain {
   }
 
   get deadline(): number | null {
-    return this.#deadline === null ? null : Date.parse(this.#deadline)
+    return this.shape.deadline
+  }
+
+  /** Whether its time is over, and it is not proved idle. */
+  get isPastDeadline(): boolean {
+    const isDone = this.state === 'held' && this.held === null
+    return !isDone && !this.unwished && wallOf(this.#clock) >= (this.deadline ?? Infinity)
+  }
+
+  /** Takes up how the newest set has it end. @returns whether that needs another drain in place of this one */
+  reshape({ ending, deadline }: DrainShape): boolean {
+    if (this.restoring || isSameEnding(this.shape.ending, ending)) return false
+    this.backoff.reset()
+    if (this.state !== 'held' || this.held !== null) return true
+    this.shape = { ...this.shape, ending, deadline }
+    return false
   }
 
   /** Takes it back: only what we changed. */
@@ -198,7 +220,8 @@ export class MemberDrain {
     const now = this.#clock.now()
     const wallOffset = wallOf(this.#clock) - now
     const { since } = this
-    return statusOf(sight, { since, deadline: this.#deadline, now, wallOffset })
+    const deadline = this.deadline === null ? null : new Date(this.deadline).toISOString()
+    return statusOf(sight, { since, deadline, now, wallOffset })
   }
 }
 

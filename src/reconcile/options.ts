@@ -2,13 +2,20 @@ import * as z from 'zod'
 import { leaseSchema, leaseTtlOption } from '../fleet/lease/lease-option.js'
 import type { Lease } from '../fleet/lease/lease.js'
 import { fn } from '../provider/option-schemas.js'
-import { parsePolicy, policyNames, type Policy, type ResolvedPolicy } from '../core/calls/policy.js'
+import {
+  endingShape,
+  parsePolicy,
+  policyNames,
+  type Policy,
+  type ResolvedPolicy,
+} from '../core/calls/policy.js'
 import type { Reading } from '../provider/contract.js'
 import { checkLists } from '../core/tickets/saved.js'
 import type { Duration } from '../provider/duration.js'
 import { DrainableError } from '../provider/error.js'
 import { parseOptions } from '../provider/options.js'
 import { once } from '../provider/once.js'
+import type { Ending } from './shape.js'
 
 /** Options of `reconcile`: the pools and members that it manages, and how it drains. */
 export interface ReconcileOptions extends Omit<Policy, 'until' | 'id' | 'onTicket'> {
@@ -54,6 +61,9 @@ export interface ReconcileOptions extends Omit<Policy, 'until' | 'id' | 'onTicke
    */
   readonly leaseTtl?: Duration | undefined
 }
+
+/** How the drains of one set end. What is left out is as `reconcile()` was given. */
+export type SetOptions = Pick<ReconcileOptions, 'drain' | 'timeout' | 'onTimeout'>
 
 const ownShape = once(() => ({
   pools: z.array(z.string().min(1)).min(1, 'expected the names of one pool or more'),
@@ -105,4 +115,31 @@ export function parseReconcile(given: ReconcileOptions, subject: string): Resolv
   if (policy.tickets !== undefined) checkLists(policy.tickets, subject)
   const { pools, ...parsed } = parseOptions(ownSchema(), own, subject, names())
   return { ...parsed, pools: [...new Set(pools)], policy, keepReady: given.keepReady }
+}
+
+const setSchema = once(() => {
+  const { timeout, onTimeout } = endingShape()
+  return z.strictObject({
+    drain: z.boolean().exactOptional(),
+    timeout: timeout.exactOptional(),
+    onTimeout: onTimeout.exactOptional(),
+  })
+})
+
+/**
+ * How the drains of a set end.
+ *
+ * @throws `INVALID_OPTIONS` naming every wrong field
+ */
+export function parseEnding(
+  given: SetOptions,
+  { drain: waits, policy }: Pick<ResolvedReconcile, 'drain' | 'policy'>,
+  subject: string,
+): Ending {
+  const { drain, timeout, onTimeout } = parseOptions(setSchema(), given, subject)
+  return {
+    waits: drain ?? waits,
+    timeout: timeout === undefined ? policy.data.timeout : timeout === Infinity ? null : timeout,
+    onTimeout: onTimeout ?? policy.data.onTimeout,
+  }
 }

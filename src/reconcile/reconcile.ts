@@ -16,8 +16,15 @@ import { parseOptions } from '../provider/options.js'
 import { toDrainableError } from '../provider/thrown.js'
 import { checkSet, copySet } from './check-set.js'
 import { memoryTickets } from './memory-tickets.js'
-import { parseReconcile, type ReconcileOptions, type ResolvedReconcile } from './options.js'
+import {
+  parseEnding,
+  parseReconcile,
+  type ReconcileOptions,
+  type ResolvedReconcile,
+  type SetOptions,
+} from './options.js'
 import { isLost, Session, type SessionSpec } from './session.js'
+import type { Ending } from './shape.js'
 import type { ReconciledMember } from './status.js'
 
 /** The events of a {@link Reconciler}. */
@@ -36,10 +43,13 @@ export interface Reconciler extends AsyncDisposable {
    * Sets the desired members of the pools: the whole set, each time. It is cheap: many calls a second share looks.
    * Before the first call nothing is changed.
    *
+   * With `options` its drains end another way than `reconcile()` was given, those that are under way too: their time is
+   * counted from their beginning. The next set without them has those of `reconcile()` again.
+   *
    * @throws `INVALID_OPTIONS` with the path, before anything is changed: for input of a shape the types do not allow, an
    *   unknown field, an address that is no IP address, and a name that two entries want in different states
    */
-  set(desired: readonly DesiredMember[]): void
+  set(desired: readonly DesiredMember[], options?: SetOptions): void
   /**
    * Lists every member that is drained, held back or left alone, with the reason; not the members that are simply as
    * wanted.
@@ -49,9 +59,10 @@ export interface Reconciler extends AsyncDisposable {
    * Resolves once the newest set is carried out: every member is as wanted, or has its reason in
    * {@link ReconciledMember.held}. While another contender holds the lease, it waits.
    *
+   * @returns the status as of then; `pastDeadline` says which members have work left at their deadline
    * @throws `signal.reason`, `CONFLICT` if it was closed, or the error that ended it
    */
-  settled(options?: Pick<Call, 'signal' | 'clock'>): Promise<void>
+  settled(options?: Pick<Call, 'signal' | 'clock'>): Promise<readonly ReconciledMember[]>
   /** Whether it can make changes: it holds the lease, or needs none. */
   readonly leading: boolean
   /**
@@ -115,7 +126,7 @@ class Loop implements Reconciler {
   readonly #stop = new AbortController()
   readonly #waiting = new Set<() => void>()
   #sessions: readonly { readonly key: string | undefined; readonly session: Session }[] = []
-  #desired: readonly DesiredMember[] | undefined
+  #wanted: [readonly DesiredMember[], Ending] | undefined
   #leading = false
   #failure: { readonly error: unknown } | undefined
   #cancelTelling: (() => void) | undefined
@@ -140,12 +151,14 @@ class Loop implements Reconciler {
     return this.#leading
   }
 
-  set(desired: readonly DesiredMember[]): void {
-    checkDesiredList(`${SUBJECT}.set()`, desired, this.#options.pools)
-    checkSet(`${SUBJECT}.set()`, desired)
+  set(desired: readonly DesiredMember[], options: SetOptions = {}): void {
+    const subject = `${SUBJECT}.set()`
+    checkDesiredList(subject, desired, this.#options.pools)
+    checkSet(subject, desired)
+    const ending = parseEnding(options, this.#options, subject)
     // A copy: later changes to the caller's objects have no effect.
-    this.#desired = copySet(desired)
-    for (const { session } of this.#sessions) session.set(this.#desired)
+    this.#wanted = [copySet(desired), ending]
+    for (const { session } of this.#sessions) session.set(...this.#wanted)
   }
 
   status(): readonly ReconciledMember[] {
@@ -160,7 +173,9 @@ class Loop implements Reconciler {
     })
   }
 
-  async settled(options: Pick<Call, 'signal' | 'clock'> = {}): Promise<void> {
+  async settled(
+    options: Pick<Call, 'signal' | 'clock'> = {},
+  ): Promise<readonly ReconciledMember[]> {
     const { signal } = parseOptions(
       z.strictObject({ signal: callShape().signal, clock: callShape().clock }),
       options,
@@ -172,6 +187,7 @@ class Loop implements Reconciler {
       if (this.#stop.signal.aborted) throw closed()
       await abortable(new Promise<void>((resolve) => void this.#waiting.add(resolve)), signal)
     }
+    return this.status()
   }
 
   on(event: string, listener: unknown): this {
@@ -278,7 +294,7 @@ class Loop implements Reconciler {
         failed,
       }
       const session = new Session(spec)
-      if (this.#desired !== undefined) session.set(this.#desired)
+      if (this.#wanted !== undefined) session.set(...this.#wanted)
       return { key, session }
     })
   }

@@ -15,7 +15,8 @@ import { formatRef, refKey } from '../provider/member-ref.js'
 import { isClosed, toDrainableError, wordsOf } from '../provider/thrown.js'
 import { Additions } from './additions.js'
 import { Backoff } from './backoff.js'
-import type { ResolvedReconcile } from './options.js'
+import { parseEnding, type ResolvedReconcile } from './options.js'
+import type { Ending } from './shape.js'
 import { Since } from './since.js'
 import { recoverTickets } from './recovered.js'
 import type { ReconciledMember } from './status.js'
@@ -56,6 +57,7 @@ export class Session {
   readonly #scheduler: Scheduler
   readonly #stop = new AbortController()
   #desired: readonly DesiredMember[] | undefined
+  #ending: Ending
   /** The newest look that was planned by, and with what. */
   #planned:
     | {
@@ -80,6 +82,7 @@ export class Session {
 
   constructor(spec: SessionSpec) {
     this.#spec = spec
+    this.#ending = parseEnding({}, spec.options, spec.subject)
     this.#since = new Since(spec.options.policy.clock)
     this.#scheduler = schedulerOf(spec.provider, spec.options.policy.clock)
     void this.#begin().catch((thrown: unknown) => {
@@ -87,8 +90,9 @@ export class Session {
     })
   }
 
-  set(desired: readonly DesiredMember[]): void {
+  set(desired: readonly DesiredMember[], ending: Ending): void {
     this.#desired = desired
+    this.#ending = ending
     this.#withdraw()
     this.#soon()
   }
@@ -131,7 +135,8 @@ export class Session {
       const single = work.singles.all.get(key)?.held
       const reason = drain.held ?? single ?? unsaid ?? held.get(key)?.reason ?? null
       const why = [...status.why, ...drain.whyTicket]
-      rows.set(key, { ...status, why, since: drain.since, want, held: reason })
+      const { since, isPastDeadline: pastDeadline } = drain
+      rows.set(key, { ...status, why, since, want, held: reason, pastDeadline })
     }
     if (this.#spec.options.dryRun) this.#addDry(rows, plan)
     return [...rows.values()]
@@ -163,7 +168,6 @@ export class Session {
         policy: { ...policy, tickets, term, signal: undefined },
         tickets,
         additions,
-        waits: options.drain,
         capabilities,
         subject,
         changed: (soon) => {
@@ -173,6 +177,7 @@ export class Session {
         fault,
       },
       recovered,
+      this.#ending,
     )
     const work = this.#work
     this.#seat = this.#scheduler.join({
@@ -297,7 +302,7 @@ export class Session {
     this.#planned = { look, plan, desired }
     if (!this.#spec.options.dryRun) {
       this.#additions?.seen(look)
-      work.carryOut(plan, look)
+      work.carryOut(plan, look, this.#ending)
     }
     this.#since.note(
       (function* () {
@@ -341,6 +346,7 @@ export class Session {
       why: [],
       want: unsaid ? 'unknown' : wish === undefined ? 'serve' : down,
       held: reason === '' ? null : reason,
+      pastDeadline: false,
     }
   }
 

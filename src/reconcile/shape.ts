@@ -1,5 +1,6 @@
 import type { PlannedChange } from '../provider/desired.js'
 import type { ResolvedPolicy } from '../core/calls/policy.js'
+import type { PolicyData } from '../core/tickets/ticket.js'
 import type { Wish } from '../endpoints/plan/wish.js'
 import { wallOf } from '../provider/clock.js'
 import type { Capabilities } from '../provider/contract.js'
@@ -10,11 +11,22 @@ const LEAST_TIME = 2_000
 /** A drain that is not waited for: only the hold itself, in milliseconds. */
 const NO_WAIT = 2_000
 
+/** How the drains of a set end: as `reconcile()` was given, or as the newest set says. */
+export interface Ending {
+  /** `false`: no work is waited for. */
+  readonly waits: boolean
+  /** Milliseconds; null for none. */
+  readonly timeout: number | null
+  readonly onTimeout: PolicyData['onTimeout']
+}
+
 /** A drain of the same member that the new one takes the place of. */
 export interface EarlierDrain {
   /** Epoch milliseconds; null for none. */
   readonly deadline: number | null
-  readonly shape?: DrainShape
+  /** ISO 8601. */
+  readonly since: string
+  readonly shape?: Pick<DrainShape, 'hold' | 'ending'>
 }
 
 /** How a drain is to go: as the plan has it, and no weaker than the one before it. */
@@ -30,11 +42,11 @@ export function shapeOf(
   },
   {
     policy,
-    waits,
+    ending,
     capabilities,
   }: {
     readonly policy: ResolvedPolicy
-    readonly waits: boolean
+    readonly ending: Ending
     readonly capabilities: Capabilities
   },
 ): DrainShape {
@@ -42,16 +54,38 @@ export function shapeOf(
   const planned = step?.change.kind === 'hold' ? step.change.to : 'drain'
   const isMaint = [planned, data.hold, before?.shape?.hold].includes('maint')
   const floor = wish.state === 'gone' ? Math.min(1, data.keepReady) : data.keepReady
+  const now = wallOf(policy.clock)
+  const deadline = deadlineOf(ending, before, now)
   const shape = {
     hold: isMaint ? ('maint' as const) : ('drain' as const),
     until: step?.change.kind === 'remove' ? ('removed' as const) : ('idle' as const),
     keepReady: step?.keepReady ?? floor,
+    ending,
+    deadline,
   }
-  if (!waits) return { ...shape, timeout: NO_WAIT }
-  if (data.timeout === null || before?.deadline == null) return { ...shape, timeout: data.timeout }
+  if (!ending.waits) return { ...shape, timeout: NO_WAIT }
+  if (deadline === null || before?.deadline == null) return { ...shape, timeout: ending.timeout }
   // It goes on: what is left of its time, and enough for a proof.
   const { blind, freshness } = capabilities
   const least = Math.max(data.settle, blind) + freshness + LEAST_TIME
-  const left = before.deadline - wallOf(policy.clock)
-  return { ...shape, timeout: Math.min(data.timeout, Math.max(least, left)) }
+  const left = Math.max(least, deadline - now)
+  return { ...shape, timeout: Math.min(ending.timeout ?? left, left) }
+}
+
+/** One that goes on keeps its deadline, unless it is to end another way: then its time is counted from its beginning. */
+function deadlineOf(ending: Ending, before: EarlierDrain | undefined, now: number): number | null {
+  const timeout = ending.waits ? ending.timeout : NO_WAIT
+  if (timeout === null) return null
+  if (before === undefined) return now + timeout
+  const known = before.shape === undefined || isSameEnding(before.shape.ending, ending)
+  const counted = Date.parse(before.since) + timeout
+  if (!known || before.deadline === null) return counted
+  // Of an earlier process, which may have had another timeout.
+  return before.shape === undefined ? Math.min(before.deadline, counted) : before.deadline
+}
+
+export function isSameEnding(one: Ending, other: Ending): boolean {
+  return (
+    one.waits === other.waits && one.timeout === other.timeout && one.onTimeout === other.onTimeout
+  )
 }

@@ -2,7 +2,13 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Scheduler } from '../core/balancer/look/scheduler.js'
 import type { ResolvedPolicy } from '../core/calls/policy.js'
 import { wallOf } from '../provider/clock.js'
-import type { Change, ChangeResult, DrainableProvider, MemberRef } from '../provider/contract.js'
+import type {
+  Capabilities,
+  Change,
+  ChangeResult,
+  DrainableProvider,
+  MemberRef,
+} from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 import { toDrainableError } from '../provider/thrown.js'
 import type { Additions } from './additions.js'
@@ -28,8 +34,7 @@ export interface SinglesSpec {
   readonly policy: ResolvedPolicy
   readonly additions: Additions
   readonly subject: string
-  /** For how long a removal without an answer may still be carried out, in milliseconds. */
-  readonly lateBound: number
+  readonly capabilities: Pick<Capabilities, 'lateBound'>
   readonly changed: (soon: boolean) => void
   readonly fault: (error: DrainableError) => void
 }
@@ -68,10 +73,12 @@ export class Singles {
     return undefined
   }
 
-  /** What is not planned any more is not tried again. */
-  keepOnly(planned: ReadonlyMap<string, { readonly change: Change }>): void {
-    for (const [key, { busy, kind }] of this.all)
-      if (!busy && planned.get(key)?.change.kind !== kind) this.all.delete(key)
+  /** What is not planned any more is not tried again; nor is a removal where a drain makes it. */
+  keepOnly(planned: ReadonlyMap<string, { readonly change: Change }>, waits: boolean): void {
+    for (const [key, { busy, kind }] of this.all) {
+      const isPlanned = planned.get(key)?.change.kind === kind && !(waits && kind === 'remove')
+      if (!busy && !isPlanned) this.all.delete(key)
+    }
   }
 
   send(key: string, change: Change): void {
@@ -106,7 +113,7 @@ export class Singles {
   }
 
   async #send(key: string, change: Change, single: Single): Promise<void> {
-    const { additions, changed, fault, lateBound } = this.#spec
+    const { additions, changed, fault, capabilities } = this.#spec
     let result: ChangeResult
     try {
       const answered = change.kind === 'add' ? await additions.announce(change) : undefined
@@ -118,7 +125,7 @@ export class Singles {
     single.busy = false
     this.#hooks.ended(key)
     const isLate = single.kind === 'remove' && result.status === 'unknown'
-    if (isLate) this.#late.set(key, this.#now() + lateBound)
+    if (isLate) this.#late.set(key, this.#now() + capabilities.lateBound)
     if (!('error' in result)) {
       this.all.delete(key)
       this.#late.delete(key)

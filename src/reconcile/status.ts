@@ -8,4 +8,9 @@ export interface ReconciledMember extends MemberStatus {
   readonly want: 'serve' | 'drain' | 'absent' | 'unknown'
   /** Why it is not as wanted, or not yet, if its own work is not the only reason; null for no reason. */
   readonly held: string | null
+  /**
+   * Whether the deadline of its drain has passed and it is not proved idle. The deadline does not move when a drain is
+   * tried again.
+   */
+  readonly pastDeadline: boolean
 }

@@ -14,8 +14,6 @@ export interface WorkSpec {
   readonly tickets: TicketStore
   /** What was added, now and by earlier controllers. */
   readonly additions: Additions
-  /** `false`: no work is waited for. */
-  readonly waits: boolean
   readonly capabilities: Capabilities
   readonly subject: string
   /** A member's work has changed: look again soon, and tell the status. */

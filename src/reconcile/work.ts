@@ -5,6 +5,7 @@ import { readingsOf } from '../core/balancer/look/readings.js'
 import type { Ticket } from '../core/tickets/ticket.js'
 import type { WishedPlan } from '../endpoints/plan/plan-changes.js'
 import type { Wish } from '../endpoints/plan/wish.js'
+import { wallOf } from '../provider/clock.js'
 import type { Capabilities, MemberRef, PresentReading } from '../provider/contract.js'
 import { isDrainableError, type DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
@@ -13,7 +14,7 @@ import { toDrainableError, wordsOf } from '../provider/thrown.js'
 import { dropTicket } from './drop-ticket.js'
 import { dueOf, isOpen, saidOfLate } from './due.js'
 import { isUndone, MemberDrain, type DrainShape } from './member-drain.js'
-import { shapeOf, type EarlierDrain } from './shape.js'
+import { shapeOf, type EarlierDrain, type Ending } from './shape.js'
 import { Singles } from './singles.js'
 import { ticketId } from './ticket-id.js'
 import { Touched } from './touched.js'
@@ -31,22 +32,20 @@ export class Work {
   readonly #touched = new Touched()
   /** Why a planned change is not done, by member. */
   readonly refused = new Map<string, string>()
+  #ending: Ending
   #ended = false
 
-  constructor(spec: WorkSpec, recovered: Map<string, Ticket>) {
+  constructor(spec: WorkSpec, recovered: Map<string, Ticket>, ending: Ending) {
     this.#spec = spec
+    this.#ending = ending
     this.#recovered = recovered
-    const { lateBound } = spec.capabilities
-    this.singles = new Singles(
-      { ...spec, lateBound },
-      {
-        ended: (key) => this.#touched.note(key, this.#now()),
-        removed: (key) => {
-          const drain = this.drains.get(key)
-          if (drain !== undefined) this.#forget(key, drain, true)
-        },
+    this.singles = new Singles(spec, {
+      ended: (key) => this.#touched.note(key, this.#now()),
+      removed: (key) => {
+        const drain = this.drains.get(key)
+        if (drain !== undefined) this.#forget(key, drain, true)
       },
-    )
+    })
   }
 
   /** Whether a member was added or drained by us, in this life or by the word of a ticket. */
@@ -62,13 +61,10 @@ export class Work {
     return this.#spec.capabilities
   }
 
-  get #isBusy(): boolean {
-    return this.singles.isBusy || [...this.drains.values()].some((drain) => drain.isBusy)
-  }
-
   /** Whether nothing is under way or due for the plan that was carried out last. */
   isDone(plan: WishedPlan): boolean {
-    if (this.#isBusy || this.#touched.hasSkipped) return false
+    const isBusy = this.singles.isBusy || [...this.drains.values()].some((drain) => drain.isBusy)
+    if (isBusy || this.#touched.hasSkipped) return false
     return !plan.steps.some((step) => isOpen(step, this, plan, this.#now()))
   }
 
@@ -78,7 +74,8 @@ export class Work {
   }
 
   /** Makes what a plan says happen; what is under way already goes on. */
-  carryOut(plan: WishedPlan, look: SeenLook): void {
+  carryOut(plan: WishedPlan, look: SeenLook, ending: Ending): void {
+    this.#ending = ending
     const wanted: Wanted = {
       look,
       steps: new Map(plan.steps.map((step) => [refKey(step.change.ref), step])),
@@ -88,10 +85,11 @@ export class Work {
     this.refused.clear()
     this.#touched.begin(look)
     for (const [key, drain] of [...this.drains]) this.#goOn(key, drain, wanted)
+    // Before what is begun: a drain that goes on keeps the deadline of its ticket.
+    for (const [key, ticket] of [...this.#recovered]) this.#takeOver(key, ticket, wanted)
     for (const [key, step] of wanted.steps)
       if (!this.drains.has(key)) this.#begin(key, step, wanted)
-    for (const [key, ticket] of [...this.#recovered]) this.#takeOver(key, ticket, wanted)
-    this.singles.keepOnly(wanted.steps)
+    this.singles.keepOnly(wanted.steps, ending.waits)
   }
 
   /**
@@ -147,6 +145,8 @@ export class Work {
       drain.leftFor = null
       drain.backoff.reset()
     }
+    const shape = this.#shapeOf(step, wish, drain)
+    const changed = drain.reshape(shape)
     if (drain.leftFor !== null || drain.replaced) return
     if (this.#now() < drain.backoff.notBefore) return
     if (drain.state === 'held' && !drain.isHeld && step?.change.kind === 'hold') {
@@ -154,17 +154,17 @@ export class Work {
       else this.#fail(drain, drain.refusal)
       return
     }
-    const shape = this.#shapeOf(step, wish, drain)
     const raised = shape.hold === 'maint' && drain.shape.hold === 'drain'
     const removes = step?.change.kind === 'remove' && drain.shape.until === 'idle'
     const keeps = !wish.remove && drain.shape.until === 'removed' // it has an endpoint again
     const again = drain.state === 'failed' && step !== undefined
-    // Ready again, and the plan has no place for it: it is not held once more.
-    const undoing = drain.restoring && (step !== undefined || reading.own !== 'ready')
-    // Begun by an earlier set that had a place for it.
-    if (step === undefined && reading.own === 'ready' && drain.isToBegin) this.#takeBack(key, drain)
-    else if (removes && !this.#spec.waits) this.singles.send(key, step.change)
-    else if (raised || removes || keeps || again || undoing)
+    // Ready, and the plan has no place for it: not held once more, also where an earlier set had a place.
+    const isOut = step === undefined && reading.own === 'ready'
+    const undoing = drain.restoring && !isOut
+    if (isOut && drain.isToBegin) this.#takeBack(key, drain)
+    else if (step?.change.kind === 'remove' && !this.#ending.waits)
+      this.singles.send(key, step.change)
+    else if (changed || raised || removes || keeps || again || undoing)
       void this.#replace(key, drain, shape, { reading, look: wanted.look })
   }
 
@@ -238,14 +238,13 @@ export class Work {
       case 'remove': {
         const wish = wanted.down.get(key)
         if (reading?.present !== true || wish === undefined) return
-        if (change.kind === 'remove' && !this.#spec.waits) this.singles.send(key, change)
+        if (change.kind === 'remove' && !this.#ending.waits) this.singles.send(key, change)
         else
           this.#open(key, reading, wanted.look, this.#shapeOf(step, wish), undefined, saidOf(wish))
         return
       }
       case 'restore':
-        if (reading?.present === true && !this.#recovered.has(key))
-          this.refused.set(key, saidOfTheirs(reading))
+        if (reading?.present === true) this.refused.set(key, saidOfTheirs(reading))
         return
       case 'terminate':
         return
@@ -257,16 +256,18 @@ export class Work {
     if (member === undefined || !wanted.isSaid(member.ref.pool)) return
     if (this.#touched.isStale(key, wanted)) return
     this.#recovered.delete(key)
-    if (this.drains.has(key)) return // begun by the plan: it has inherited the ticket
     const reading = readingsOf(wanted.look.snapshot).get(key)
     if (reading?.present !== true || !isSame(member, reading)) {
-      void dropTicket(ticket.id, this.#spec)
+      // A drain of the one that is there now takes its place.
+      const kind = wanted.steps.get(key)?.change.kind
+      if (kind !== 'hold' && kind !== 'remove') void dropTicket(ticket.id, this.#spec)
       return
     }
     const wish = wanted.down.get(key)
     if (wish !== undefined) {
       const deadline = ticket.deadline === null ? null : Date.parse(ticket.deadline)
-      const shape = this.#shapeOf(wanted.steps.get(key), wish, { deadline })
+      const before = { deadline, since: ticket.startedAt }
+      const shape = this.#shapeOf(wanted.steps.get(key), wish, before)
       this.#open(key, reading, wanted.look, shape, undefined, saidOf(wish))
       const drain = this.drains.get(key)
       if (drain !== undefined) drain.since = ticket.startedAt
@@ -275,10 +276,6 @@ export class Work {
     const { identity, ref } = reading
     const drain = MemberDrain.fromTicket({ ...this.#openSpec(ref), ref, identity }, ticket)
     this.drains.set(key, drain)
-    this.#takeBackNow(key, drain)
-  }
-
-  #takeBackNow(key: string, drain: MemberDrain): void {
     drain.restoring = true
     void this.#restored(key, drain)
     this.#spec.changed(false)
@@ -354,7 +351,8 @@ export class Work {
     }
     drain.state = 'held'
     drain.backoff.reset()
-    drain.held = outcome === 'timeout' ? wordsOf(error ?? 'it was not idle at its deadline') : null
+    const isLeft = outcome === 'timeout' || outcome === 'proceeded'
+    drain.held = isLeft ? wordsOf(error ?? 'it was not idle at its deadline') : null
   }
 
   #overruled(drain: MemberDrain, error?: DrainableError): void {
@@ -362,6 +360,7 @@ export class Work {
     const word = reapplies ? 'it is drained again' : 'it is left alone until its endpoint changes'
     this.#fail(drain, `another client made it ready: ${word}`, error)
     drain.foreign = true
+    drain.since = new Date(wallOf(this.#spec.policy.clock)).toISOString()
     if (!reapplies) drain.leftFor = drain.said
   }
 
@@ -385,8 +384,8 @@ export class Work {
   // --- how
 
   #shapeOf(step: PlannedChange | undefined, wish: Wish, before?: EarlierDrain): DrainShape {
-    const { policy, waits, capabilities } = this.#spec
-    return shapeOf({ step, wish, before }, { policy, waits, capabilities })
+    const { policy, capabilities } = this.#spec
+    return shapeOf({ step, wish, before }, { policy, ending: this.#ending, capabilities })
   }
 
   #isCurrent(key: string, drain: MemberDrain): boolean {

@@ -148,6 +148,12 @@ const dataShape = once(() => ({
   ifUnsupported: z.enum(['fail', 'proceed']).default('fail'),
 }))
 
+/** Of these, what to do with work that is left, and when: without defaults. */
+export const endingShape = once(() => {
+  const { timeout, onTimeout } = dataShape()
+  return { timeout: timeout.unwrap(), onTimeout: onTimeout.unwrap() }
+})
+
 const policySchema = once(() =>
   z.strictObject({
     ...callShape(),
