@@ -53,10 +53,10 @@ export type {
   HeldSets,
   LoadCount,
   LoadReports,
+  LoadReportSource,
   NodeLoad,
   Published,
   Recovered,
   SinkHost,
 } from './sources/sink.js'
-export type { LoadReportSource } from './sources/with-loads.js'
 export type { AdminAddresses, EnvoyOptions } from './options.js'

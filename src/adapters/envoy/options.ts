@@ -4,8 +4,7 @@ import { durationOption } from '../../provider/option-schemas.js'
 import { isDrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
 import { parseAdminAddress } from './session/admin-client.js'
-import type { EndpointSink } from './sources/sink.js'
-import type { LoadReportSource } from './sources/with-loads.js'
+import type { EndpointSink, LoadReportSource } from './sources/sink.js'
 
 /** The addresses of the admin APIs: a list, or a function that returns one. */
 export type AdminAddresses = readonly string[] | (() => Promise<readonly string[]>)

@@ -22,8 +22,13 @@ import { endedOf } from './read/ended.js'
 import { MemberReader } from './read/read.js'
 import type { Bounds } from './read/removed.js'
 import type { Wanted } from './read/wanted.js'
-import type { EndpointSink, Recovered, SinkHost } from './sources/sink.js'
-import { withLoads } from './sources/with-loads.js'
+import type {
+  EndpointSink,
+  LoadReports,
+  LoadReportSource,
+  Recovered,
+  SinkHost,
+} from './sources/sink.js'
 import { EndpointStore } from './session/store.js'
 
 /** Within that many milliseconds every proxy comes back to a server of ours: 30 s is its longest pause. */
@@ -37,6 +42,8 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   /** Only where the sink hears from the proxies by itself. */
   declare readonly watch?: NonNullable<DrainableProvider['watch']>
   readonly #sink: EndpointSink
+  readonly #source: LoadReportSource | undefined
+  readonly #loads: LoadReports | undefined
   readonly #store: EndpointStore
   readonly #fleet: Fleet
   readonly #reader: MemberReader
@@ -51,13 +58,17 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   constructor(options: Settings) {
     const now = (): number => systemClock.now()
     const { endpoints, loads } = options
-    this.#sink = loads === undefined ? endpoints : withLoads(endpoints, loads)
-    this.instance = options.endpoints.instance
+    this.#sink = endpoints
+    this.#source = loads
+    this.#loads = loads?.loads ?? endpoints.loads
+    this.instance = endpoints.instance
     this.#onPanic = options.onPanic
     this.#hasAdmin = options.admin !== undefined
     this.#store = new EndpointStore(this.#sink, now)
     this.#fleet = new Fleet({
       admin: options.admin,
+      sink: this.#sink,
+      loads: this.#loads,
       expect: options.expect,
       goneAfter: options.onProxyGone === 'wait' ? Infinity : options.onProxyGone.after,
       now,
@@ -74,7 +85,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     if ((this.#sink.listen ?? loads) !== undefined)
       this.watch = (refs, ctx) => this.#watch(refs, ctx)
     // Proxies wait for their sets from the start on; a failure is told by the first call.
-    this.#opened = this.#sink.open?.(this) ?? Promise.resolve()
+    this.#opened = this.#open()
     this.#opened.catch(() => undefined)
   }
 
@@ -87,7 +98,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       if (proxies.length > 0 && first === undefined) await this.#read([], signal, ctx)
       const versions = new Set([
         ...facts.map(({ info }) => info.version.text),
-        ...(this.#sink.loads?.nodes() ?? []).flatMap(({ version }) => version?.text ?? []),
+        ...(this.#loads?.nodes() ?? []).flatMap(({ version }) => version?.text ?? []),
       ])
       // Before 1.39.3 a request that waits for a connect is in no count of its host; nor is it in load reports.
       const counted =
@@ -197,7 +208,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       woken = true
       wake?.()
     }
-    const stops = [this.#sink.listen?.(onNews), this.#sink.loads?.listen(onNews)]
+    const stops = [this.#sink.listen?.(onNews), this.#loads?.listen(onNews)]
     signal.addEventListener('abort', onNews)
     const over = (): boolean => signal.aborted
     try {
@@ -234,12 +245,17 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   async close(): Promise<void> {
     this.#closing.abort(closedError(this.name, this.instance))
     await this.#opened.catch(() => undefined)
-    await this.#sink.close()
+    await Promise.all([this.#sink.close(), this.#source?.close()])
     await this.#fleet.close()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
+  }
+
+  async #open(): Promise<void> {
+    await this.#source?.open(() => this.#store.names())
+    await this.#sink.open?.(this)
   }
 
   #read(
@@ -248,11 +264,11 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     ctx: CallContext,
     { sought = [], wanted = [] }: { sought?: readonly Wanted[]; wanted?: readonly Wanted[] } = {},
   ): Promise<readonly ProxyView[]> {
-    this.#sink.loads?.demand()
+    this.#loads?.demand()
     // Where weights count, those of all hosts do.
     const isWeighted = services.some((service) => this.#store.set(service)?.isWeighted)
     const members = isWeighted ? undefined : new Set(wanted.map(({ member }) => member))
-    return this.#fleet.read(services, this.#sink, signal, ctx.clock, { sought, members })
+    return this.#fleet.read(services, signal, ctx.clock, { sought, members })
   }
 
   /** Whether another control plane owns the sets. */

@@ -19,10 +19,16 @@ const sinkWith = (nodes: readonly string[], connected: boolean): EndpointSink =>
 test('a connected node is never gone, however long it is unread', async () => {
   await using fake = await startFake({ node: 'envoy-1' })
   let now = 0
-  const fleet = new Fleet({ admin: [fake.url], expect: undefined, goneAfter: 100, now: () => now })
-  const sink = sinkWith(['envoy-1', 'envoy-2'], true)
+  const fleet = new Fleet({
+    admin: [fake.url],
+    sink: sinkWith(['envoy-1', 'envoy-2'], true),
+    loads: undefined,
+    expect: undefined,
+    goneAfter: 100,
+    now: () => now,
+  })
   const stateOf2 = async () => {
-    const views = await fleet.read([], sink, AbortSignal.timeout(5_000), clock)
+    const views = await fleet.read([], AbortSignal.timeout(5_000), clock)
     return views.find(({ scope }) => scope === 'envoy-2')?.state
   }
   expect(await stateOf2()).toBe('unread')
@@ -36,12 +42,13 @@ test('a known node stays listed while a new proxy has not answered yet', async (
   const list = [fake.url]
   const fleet = new Fleet({
     admin: () => Promise.resolve([...list]),
+    sink: sinkWith(['envoy-1', 'envoy-2'], true),
+    loads: undefined,
     expect: undefined,
     goneAfter: Infinity,
     now: () => performance.now(),
   })
-  const sink = sinkWith(['envoy-1', 'envoy-2'], true)
-  const read = () => fleet.read([], sink, AbortSignal.timeout(5_000), clock)
+  const read = () => fleet.read([], AbortSignal.timeout(5_000), clock)
   await read()
   list.push('http://127.0.0.1:1')
   const views = await read()
@@ -53,12 +60,13 @@ test('a proxy listed twice is one, and does not stand for a missing one', async 
   await using fake = await startFake()
   const fleet = new Fleet({
     admin: [fake.url, fake.url, `${fake.url}/`],
+    sink: sinkWith([], false),
+    loads: undefined,
     expect: 2,
     goneAfter: Infinity,
     now: () => performance.now(),
   })
-  const sink = sinkWith([], false)
-  const views = await fleet.read([], sink, AbortSignal.timeout(5_000), clock)
+  const views = await fleet.read([], AbortSignal.timeout(5_000), clock)
   expect(views.map(({ state }) => state)).toEqual(['read', 'unread'])
   await fleet.close()
 })

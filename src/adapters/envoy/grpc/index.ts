@@ -94,4 +94,4 @@ export type { AdoptedEndpoints, HeldMembers, InitialEndpoints } from '../sources
 export { loadReports } from './load-reports.js'
 export type { LoadReportsOptions } from './load-reports.js'
 export type { GrpcTls } from './tls.js'
-export type { LoadReportSource } from '../sources/with-loads.js'
+export type { LoadReportSource } from '../sources/sink.js'

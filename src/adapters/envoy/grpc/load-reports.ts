@@ -3,7 +3,7 @@ import { systemClock } from '../../../provider/clock.js'
 import type { Duration } from '../../../provider/duration.js'
 import { durationOption } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
-import type { LoadReportSource } from '../sources/with-loads.js'
+import type { LoadReportSource } from '../sources/sink.js'
 import { LoadBook } from './load-book.js'
 import {
   bind,

@@ -1,4 +1,4 @@
-import type { EndpointSink, NodeLoad } from '../sources/sink.js'
+import type { EndpointSink, LoadReports, NodeLoad } from '../sources/sink.js'
 import type { Proxy } from './proxy.js'
 import { viewOf, type ProxyView, type Roster } from './roster.js'
 
@@ -9,6 +9,7 @@ const NODE = 'node '
 export interface NodeOptions {
   readonly roster: Roster
   readonly sink: EndpointSink
+  readonly loads: LoadReports | undefined
   readonly now: () => number
   /** Whether there are admin addresses at all. */
   readonly hasAdmin: boolean
@@ -26,7 +27,7 @@ export function nodeViews(views: readonly ProxyView[], options: NodeOptions): Pr
     if (view.state !== 'ended') covered.set(view.node, [...(covered.get(view.node) ?? []), view])
   }
   const loads = new Map<string, NodeLoad[]>()
-  for (const load of sink.loads?.nodes() ?? []) {
+  for (const load of options.loads?.nodes() ?? []) {
     loads.set(load.node, [...(loads.get(load.node) ?? []), load])
   }
   const found: ProxyView[] = []
@@ -85,7 +86,7 @@ function nodeView(
   node: string,
   index: number,
   load: NodeLoad | undefined,
-  { roster, sink, now, hasAdmin }: NodeOptions,
+  { roster, sink, loads, now, hasAdmin }: NodeOptions,
 ): ProxyView {
   const known = roster.of(nodeKey(node, index), scopeOf(node, index))
   const trouble = hasAdmin
@@ -99,7 +100,7 @@ function nodeView(
   const connected = load?.connected === true || sink.isConnected?.(node) === true
   if (roster.isGone(known) && !connected) {
     sink.drop?.(node)
-    sink.loads?.drop(node)
+    loads?.drop(node)
     known.endedAt ??= now()
     return viewOf(known, 'ended', {
       node,

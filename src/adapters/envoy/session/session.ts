@@ -10,7 +10,7 @@ import { nodeViews } from './nodes.js'
 import type { Previous } from './previous.js'
 import { Proxy, type ProxyReading, type Search } from './proxy.js'
 import { Roster, viewOf, type ProxyView } from './roster.js'
-import type { EndpointSink, Recovered, HeldSets } from '../sources/sink.js'
+import type { EndpointSink, HeldSets, LoadReports, Recovered } from '../sources/sink.js'
 import type { JsonObject } from '../../../kit/json.js'
 
 /** How many proxies are asked at once. */
@@ -18,6 +18,8 @@ const AT_ONCE = 32
 
 export interface FleetOptions {
   readonly admin: readonly string[] | (() => Promise<readonly string[]>) | undefined
+  readonly sink: EndpointSink
+  readonly loads: LoadReports | undefined
   readonly expect: readonly string[] | number | undefined
   /** Milliseconds after which a proxy that cannot be seen counts as gone. */
   readonly goneAfter: number
@@ -60,7 +62,6 @@ export class Fleet {
   /** One look at every proxy; throws only where an admin list is there and no proxy on it answers. */
   async read(
     services: readonly string[],
-    sink: EndpointSink,
     signal: AbortSignal,
     clock: Clock,
     sought: Pick<Search, 'sought' | 'members'> = { sought: [], members: undefined },
@@ -72,9 +73,11 @@ export class Fleet {
     const looks = await inBatches(proxies, (proxy) => this.#look(proxy, read, signal))
     const views = looks.flat()
     const failed = views.filter((view) => view.error !== undefined)
+    const { sink, loads } = this.#options
     const nodes = nodeViews(views, {
       roster: this.#roster,
       sink,
+      loads,
       now: this.#options.now,
       hasAdmin: this.#options.admin !== undefined,
       isDropped: (node) => this.#isDropped(node),

@@ -78,6 +78,22 @@ export interface LoadReports {
   drop(node: string): void
 }
 
+/** A server for load reports on its own port. Made by `loadReports()` of `drainable/envoy/grpc`. */
+export interface LoadReportSource {
+  /** The load that the proxies report. */
+  readonly loads: LoadReports
+  /** The address that it listens on; undefined before it does. */
+  readonly address: { readonly host: string; readonly port: number } | undefined
+  /**
+   * Begins to listen.
+   *
+   * @param names - the endpoint sets to ask for
+   */
+  open(names: () => readonly string[]): Promise<void>
+  /** Stops listening. The provider does it at its own close. */
+  close(): Promise<void>
+}
+
 /**
  * How endpoint sets reach Envoy. Made by `fileEndpoints`, `restEndpoints`, `callbackEndpoints`,
  * `observedEndpoints` and `grpcEndpoints`, and given to `envoy()`, which then owns it: one sink, one provider.
