@@ -1,9 +1,8 @@
 import * as z from 'zod'
 import type { Duration } from '../../provider/duration.js'
 import { durationOption } from '../../provider/option-schemas.js'
-import { isDrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
-import { parseAdminAddress } from './session/admin.js'
+import { whyNoAddress } from '../../kit/envoy/admin.js'
 
 /** The admin addresses: one, several, or a function that returns them. */
 export type AdminAddresses = string | readonly string[] | (() => Promise<readonly string[]>)
@@ -53,12 +52,8 @@ export interface EnvoyListenerOptions {
 }
 
 const address = z.string().superRefine((value, ctx) => {
-  try {
-    parseAdminAddress(value)
-  } catch (error) {
-    const said = isDrainableError(error) ? error.message.replace(/^admin: /, '') : 'expected a URL'
-    ctx.addIssue({ code: 'custom', message: `${said}; or unix:/path/of/the/socket` })
-  }
+  const why = whyNoAddress(value)
+  if (why !== undefined) ctx.addIssue({ code: 'custom', message: why })
 })
 
 const schema = z

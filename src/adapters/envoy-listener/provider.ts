@@ -20,7 +20,7 @@ import { RecentMap } from '../../kit/recent-map.js'
 import { PROVIDER } from './codec/server.js'
 import type { Settings } from './options.js'
 import { previousScope, serves, toReading, type Look } from './read/reading.js'
-import { parseAdminAddress } from './session/admin.js'
+import { parseAdminAddress } from '../../kit/envoy/admin.js'
 import { Proxy } from './session/proxy.js'
 
 /** Envoys as members of what is in front of them. */

@@ -1,9 +1,8 @@
 import * as z from 'zod'
 import type { Duration } from '../../provider/duration.js'
 import { durationOption } from '../../provider/option-schemas.js'
-import { isDrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
-import { parseAdminAddress } from './session/admin-client.js'
+import { whyNoAddress } from '../../kit/envoy/admin.js'
 import type { EndpointSink, LoadReportSource } from './sources/sink.js'
 
 /** The addresses of the admin APIs: a list, or a function that returns one. */
@@ -62,16 +61,8 @@ export interface EnvoyOptions {
 }
 
 const address = z.string().superRefine((value, ctx) => {
-  try {
-    parseAdminAddress(value)
-  } catch (error) {
-    ctx.addIssue({
-      code: 'custom',
-      message: isDrainableError(error)
-        ? `${error.message}; or unix:/path/of/the/socket`
-        : 'expected a URL or unix:/path/of/the/socket',
-    })
-  }
+  const why = whyNoAddress(value)
+  if (why !== undefined) ctx.addIssue({ code: 'custom', message: why })
 })
 
 const isSink = (value: unknown): value is EndpointSink =>

@@ -22,7 +22,8 @@ import {
   type Stats,
 } from '../codec/stats.js'
 import type { Settings } from '../options.js'
-import { connected, PATHS, type AdminAddress, type AdminLink, type Call } from './admin.js'
+import type { AdminAddress, AdminLink, Call } from '../../../kit/envoy/admin.js'
+import { connected, PATHS } from './admin.js'
 import { Parent, type Previous } from './previous.js'
 
 /** What one look at an Envoy showed. */

@@ -1,5 +1,5 @@
 import { namedClusters, type Aggregate } from '../codec/config-dump.js'
-import type { AdminLink } from './admin-client.js'
+import type { AdminLink } from '../../../kit/envoy/admin.js'
 import type { ProxyClusters } from './configuration.js'
 
 /** How requests come to a cluster that is a part of aggregates. */

@@ -1,7 +1,7 @@
 /** What one proxy is told to do: its clusters by `/config_dump`, and its runtime. */
 import { DrainableError } from '../../../provider/error.js'
 import { isAtLeast } from '../../../kit/version.js'
-import type { AdminLink } from './admin-client.js'
+import type { AdminLink } from '../../../kit/envoy/admin.js'
 import { isSwitchedOff, runtimeThreshold, type ServerInfo } from '../codec/admin.js'
 import { AssignmentProblem } from '../codec/assignment.js'
 import { parseClusters, type ClusterConfig, type OtherCluster } from '../codec/config-dump.js'

@@ -2,7 +2,7 @@ import { malformed } from '../../../kit/json.js'
 import { quote } from '../../../provider/quote.js'
 import { parseStats } from '../codec/admin.js'
 import type { StatsMatcher } from '../codec/stats-matcher.js'
-import type { AdminLink } from './admin-client.js'
+import type { AdminLink } from '../../../kit/envoy/admin.js'
 
 /** What is read of a cluster's statistics. */
 const STATS = [
