@@ -74,7 +74,8 @@ export class CitrixAdcProvider implements DrainableProvider {
     const said = rowsOf(reply, 'nsversion')[0]?.at('version').text()?.slice(0, 500) ?? ''
     const build = /NS(\d+(?:\.\d+)*):?\s*(?:Build\s+(\d+(?:\.\d+)*))?/i.exec(said)
     const version = build === null ? 'unknown' : [build[1], build[2]].filter(Boolean).join('-')
-    return { product: 'citrix-adc', version, capabilities: this.#capabilities() }
+    const capabilities = this.#capabilities()
+    return { product: 'citrix-adc', version, capabilities, hints: this.#rights.limits }
   }
 
   async observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {

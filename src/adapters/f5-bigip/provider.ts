@@ -99,6 +99,7 @@ export class F5BigipProvider implements DrainableProvider {
         minTimeout: proofTime(this.#settings),
         minInterval: this.#settings.minInterval,
       },
+      hints: this.#rights.everywhere,
     }
     return this.#info
   }

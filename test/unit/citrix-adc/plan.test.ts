@@ -1,4 +1,4 @@
-import { select } from 'drainable'
+import { plan, select } from 'drainable'
 import { citrixAdc } from 'drainable/citrix-adc'
 import type { FakeFailure } from 'drainable/testing/citrix-adc'
 import { describe, expect, test } from 'vitest'
@@ -84,6 +84,18 @@ describe('a read-only user', { concurrent: true }, () => {
     const { readings } = await at.adc.observe([WEB1], context())
     expect(readings[0]).not.toHaveProperty('hints')
   })
+})
+
+test.each([
+  ['operator', 'it can enable and disable, but to add and to remove members needs more'],
+  ['read-only', 'it can look but change nothing'],
+])('plan() names the rights of a user with the policy %s', async (policyname, words) => {
+  await using at = await rig({ tls: false, pools: POOLS })
+  const row = { username: 'admin', policyname, priority: '100' }
+  const body = { errorcode: 0, systemuser_systemcmdpolicy_binding: [row] }
+  at.fake.fail({ match: /systemuser_systemcmd/, how: 'status', status: 200, body })
+  const { notes } = await plan(at.adc, WEB1, { timeout: '1m' })
+  expect(notes).toContainEqual(expect.stringContaining(words))
 })
 
 test('a policy of another name is not judged', async () => {

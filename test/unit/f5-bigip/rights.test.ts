@@ -1,4 +1,4 @@
-import { select } from 'drainable'
+import { plan, select } from 'drainable'
 import type { FakeFailure } from 'drainable/testing/f5-bigip'
 import { describe, expect, test } from 'vitest'
 import { ctx, present, rig, WEB1, type Rig } from './rig.js'
@@ -33,6 +33,15 @@ describe('a role that is too low', () => {
       'hints',
       expect.arrayContaining([expect.stringContaining('to cut connections') as string]),
     )
+  })
+
+  test.each([
+    ['operator', 'the role operator on all-partitions drains and opens; to cut connections'],
+    ['guest', 'the role guest on Common, a change needs at least operator'],
+  ] as const)('of a named member is in plan(): %s', async (role, words) => {
+    await using it = await rig({ role })
+    const { notes } = await plan(it.lb, WEB1, { timeout: '1m' })
+    expect(notes).toContainEqual(expect.stringContaining(words))
   })
 
   test('is the one of the partition', async () => {

@@ -56,13 +56,9 @@ export class Rights {
 
   /** What is missing; nothing where the appliance does not tell. */
   get missing(): readonly string[] {
-    const policies = this.#policies
-    if (policies.length === 0) return []
-    const names = [...new Set(policies)].map((name) => `'${quote(name, 60)}'`).join(', ')
-    const user = `the user ${this.#settings.username} has the command ${policies.length === 1 ? 'policy' : 'policies'} ${names} alone`
-    if (policies.every((name) => READERS.test(name))) {
+    if (this.#mayOnly(READERS)) {
       return [
-        `${user}: it can look but change nothing; bind a policy that allows enable and disable`,
+        `${this.#user}: it can look but change nothing; bind a policy that allows enable and disable`,
       ]
     }
     const { save, persistence } = this.#settings
@@ -70,8 +66,24 @@ export class Rights {
       ...(save ? ['save'] : []),
       ...(persistence === 'forget' ? ["persistence: 'forget'"] : []),
     ]
-    const low = policies.every((name) => READERS.test(name) || OPERATORS.test(name))
-    if (!low || asked.length === 0) return []
-    return [`${user}: it can enable and disable, but ${asked.join(' and ')} needs more`]
+    if (!this.#mayOnly(READERS, OPERATORS) || asked.length === 0) return []
+    return [`${this.#user}: it can enable and disable, but ${asked.join(' and ')} needs more`]
+  }
+
+  /** What is allowed no more of than a drain, for a plan; nothing where the appliance does not tell. */
+  get limits(): readonly string[] {
+    if (this.#mayOnly(READERS) || !this.#mayOnly(READERS, OPERATORS)) return []
+    return [`${this.#user}: it can enable and disable, but to add and to remove members needs more`]
+  }
+
+  #mayOnly(...known: readonly RegExp[]): boolean {
+    const isKnown = (name: string): boolean => known.some((one) => one.test(name))
+    return this.#policies.length > 0 && this.#policies.every(isKnown)
+  }
+
+  get #user(): string {
+    const names = [...new Set(this.#policies)].map((name) => `'${quote(name, 60)}'`).join(', ')
+    const policies = this.#policies.length === 1 ? 'policy' : 'policies'
+    return `the user ${this.#settings.username} has the command ${policies} ${names} alone`
   }
 }

@@ -78,6 +78,11 @@ export class Rights {
     ]
   }
 
+  /** The limits on every partition that the user has a role on: for a plan, whatever it is about. */
+  get everywhere(): readonly string[] {
+    return [...this.#roles.keys()].flatMap((partition) => this.limits(partition))
+  }
+
   /** What a role allows no more of than a drain; nothing where it allows all, or it is not known. */
   limits(partition: string): readonly string[] {
     const role = this.#roles.get(partition) ?? this.#roles.get('all-partitions')
