@@ -36,11 +36,16 @@ export class Cluster implements AsyncDisposable {
     const cluster = new Cluster(plane)
     await plane.call('POST', '/api/v1/namespaces', named('v1', 'Namespace', NAMESPACE))
     await cluster.watch()
-    await plane.call('POST', `/api/v1/namespaces/${NAMESPACE}/services`, {
-      ...named('v1', 'Service', 'web'),
+    await cluster.addService('web')
+    return cluster
+  }
+
+  /** A Service of the pods with the label `web`. */
+  async addService(name: string): Promise<void> {
+    await this.#plane.call('POST', `/api/v1/namespaces/${NAMESPACE}/services`, {
+      ...named('v1', 'Service', name),
       spec: { selector: { app: 'web' }, ports: [{ name: 'http', port: 80, targetPort: 8080 }] },
     })
-    return cluster
   }
 
   /** Watches from now on: after a restart of the API server, too. */

@@ -50,6 +50,8 @@ export interface ControlPlane extends AsyncDisposable {
   restart(): Promise<void>
   /** Every request that an account made and that was answered, as `verb group/resource`; `refused` before what it had no right to. */
   requestsOf(user: string): ReadonlySet<string>
+  /** How often an account made such a request. */
+  countOf(user: string, request: string): number
   /** A call that must succeed; the reply's JSON. */
   call(method: Method, path: string, body?: unknown): Promise<KubeObject>
   /** Everything that happens to the objects of this path from now on. */
@@ -161,7 +163,9 @@ export async function startControlPlane(program: string): Promise<ControlPlane> 
         start()
         await ready()
       },
-      requestsOf: (user) => requestsOf(user, readFileSync(audit, 'utf8')),
+      requestsOf: (user) => new Set(requestsOf(user, readFileSync(audit, 'utf8'))),
+      countOf: (user, request) =>
+        requestsOf(user, readFileSync(audit, 'utf8')).filter((one) => one === request).length,
       call: (method, path, body) => client.call(method, path, body),
       watch: (path, onEvent) => client.watch(path, onEvent),
       [Symbol.asyncDispose]: async () => {
@@ -192,18 +196,16 @@ interface AuditEvent {
   readonly responseStatus?: { readonly code?: number }
 }
 
-function requestsOf(user: string, log: string): ReadonlySet<string> {
+function requestsOf(user: string, log: string): readonly string[] {
   const events = log
     .split('\n')
     .flatMap((line) => (line === '' ? [] : [JSON.parse(line) as AuditEvent]))
-  return new Set(
-    events.flatMap(({ verb, user: { username }, objectRef = {}, responseStatus }) => {
-      if (username !== user || responseStatus?.code === undefined) return []
-      const { apiGroup = '', resource = '', subresource } = objectRef
-      const full = subresource === undefined ? resource : `${resource}/${subresource}`
-      return [`${responseStatus.code === 403 ? 'refused ' : ''}${verb} ${apiGroup}/${full}`]
-    }),
-  )
+  return events.flatMap(({ verb, user: { username }, objectRef = {}, responseStatus }) => {
+    if (username !== user || responseStatus?.code === undefined) return []
+    const { apiGroup = '', resource = '', subresource } = objectRef
+    const full = subresource === undefined ? resource : `${resource}/${subresource}`
+    return [`${responseStatus.code === 403 ? 'refused ' : ''}${verb} ${apiGroup}/${full}`]
+  })
 }
 
 /** JSON is YAML. */

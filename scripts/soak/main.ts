@@ -11,7 +11,7 @@
  *     npm run soak -- envoy-shapes [--runs 1000] [--seed 1]
  *     npm run soak -- envoy-fleet [--only rest] [--runs 200]
  *     npm run soak -- envoy-crowd
- *     npm run soak -- kube [--only flap]
+ *     npm run soak -- kube [--only "envoy: flap"]
  *
  * `model` plays scenarios (`test/model`) over the public verbs; one seed is one story. It prints progress,
  * the seeds that failed, and what was reached. `rolls` does the same with rolls over two balancers, and
@@ -21,7 +21,7 @@
  * `haproxy` also reloads fifty times in one drain, pauses HAProxy at every moment of a retry, and rolls over three servers for two minutes with a reload every 5 s.
  * `envoy-shapes` drains members of clusters of any shape (priorities, localities, subsets, panic) in the same way.
  * `envoy-fleet` kills the controller of three Envoys at every point, `--runs` times by each sink, and goes on from its ticket. `envoy-crowd` drains
- * over thirty Envoys at once. `kube` plays what happens in clusters between a real API server and HAProxy, with the
+ * over thirty Envoys at once. `kube` plays what happens in clusters between a real API server and HAProxy or Envoy, with the
  * controller of the examples and with a plain loop beside it, and counts the requests that fail. All end with 1 where anything failed.
  */
 import { parseArgs } from 'node:util'

@@ -1,22 +1,27 @@
 /**
  * Pod addresses for servers that are added at run time: `add server` takes no `socks4` (HAProxy 2.6 to 3.4), and the API
- * server takes no loopback addresses. In a CLI of HAProxy these are other addresses on the one side than on the other.
+ * server takes no loopback addresses. In a CLI of HAProxy, or Envoy's admin API, these are other addresses on the one
+ * side than on the other.
  */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { Transform } from 'node:stream'
 
 export interface Nets {
-  /** What the client of the CLI sees, `10.1.0.`. */
+  /** What the client sees, `10.1.0.`. */
   readonly pods: string
-  /** What HAProxy has. */
+  /** What the balancer has; of the same length where lengths are sent, too. */
   readonly loopback: string
 }
 
-/** Makes a CLI socket at a path that is another one with these addresses in place of its own. */
+/**
+ * Makes a socket that is another one with these addresses in place of its own.
+ *
+ * @param at - a path, or a port on 127.0.0.1; so is the target
+ */
 export async function relayCli(
-  path: string,
-  target: string,
+  at: string | number,
+  target: string | number,
   { pods, loopback }: Nets,
 ): Promise<AsyncDisposable> {
   const sockets = new Set<Socket>()
@@ -27,12 +32,12 @@ export async function relayCli(
     return socket
   }
   const server = createServer((client) => {
-    const upstream = keep(connect({ path: target }))
+    const upstream = keep(connect(placeOf(target)))
     keep(client).pipe(replacing(pods, loopback)).pipe(upstream)
     upstream.pipe(replacing(loopback, pods)).pipe(client)
     client.on('close', () => upstream.destroy())
   })
-  server.listen(path)
+  server.listen(placeOf(at))
   await once(server, 'listening')
   return {
     [Symbol.asyncDispose]: async () => {
@@ -41,6 +46,10 @@ export async function relayCli(
       await once(server, 'close')
     },
   }
+}
+
+function placeOf(at: string | number) {
+  return typeof at === 'string' ? { path: at } : { port: at, host: '127.0.0.1' }
 }
 
 /** Replaces a text, also where it comes in two pieces. */

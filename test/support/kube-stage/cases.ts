@@ -1,4 +1,4 @@
-/** What happens in clusters, for a soak: each with requests running, over a real API server and a real HAProxy. */
+/** What happens in clusters, for a soak: each with requests running, over a real API server and a real balancer. */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Backend } from '../haproxy-traffic.js'
 import { until } from '../haproxy.js'
@@ -44,7 +44,7 @@ export class Scene {
     await this.stage.cluster.podEnded(name)
   }
 
-  /** Waits until HAProxy has the pod like this: `in`, `held` (or removed), `gone`. */
+  /** Waits until the balancer has the pod like this: `in`, `held` (or removed), `gone`. */
   async follows(pod: string, state: 'in' | 'held' | 'gone'): Promise<void> {
     const is = async (): Promise<true | undefined> => {
       const status = await this.stage.statusOf(pod)
@@ -61,10 +61,14 @@ export interface Case {
   readonly pods: number
   /** Needs the controller's own replicas or its process, so there is nothing to set beside it. */
   readonly ours?: true
+  /** Beside `web` a second Service `api` has the same pods, in a pool of its own. */
+  readonly two?: true
   readonly play: (scene: Scene) => Promise<void>
 }
 
 const KILLS = 50
+/** The controller's, in audit events. */
+const ACCOUNT = 'system:serviceaccount:drainable:drainable'
 
 export const CASES: readonly Case[] = [
   {
@@ -190,6 +194,42 @@ export const CASES: readonly Case[] = [
       for (let i = 1; i <= 3; i += 1) await scene.arrive(`third-${i}`)
       leaving.push(...[1, 2, 3].map((i) => scene.retire(`second-${i}`)))
       await Promise.all(leaving)
+    },
+  },
+  {
+    name: 'two Services of the same pods',
+    pods: 3,
+    two: true,
+    ours: true,
+    play: async (scene) => {
+      for (let i = 1; i <= 3; i += 1) {
+        await scene.arrive(`new-${i}`)
+        await scene.retire(`web-${i}`)
+      }
+    },
+  },
+  {
+    name: 'a watch whose version is forgotten',
+    pods: 3,
+    ours: true,
+    play: async (scene) => {
+      const { stage } = scene
+      const list = 'list discovery.k8s.io/endpointslices'
+      const lists = (): number => stage.plane.countOf(ACCOUNT, list)
+      const before = lists()
+      // It wakes up with a version from before the restart, which the server answers with 410.
+      stage.controller?.signal('SIGSTOP')
+      await stage.plane.kill()
+      await stage.plane.restart()
+      await stage.cluster.watch()
+      await scene.arrive('new-1')
+      await stage.cluster.deletePod('web-1')
+      stage.controller?.signal('SIGCONT')
+      await scene.follows('new-1', 'in')
+      await scene.follows('web-1', 'held')
+      await until(() => lists() > before, 'a new list', FOLLOW)
+      await scene.end('web-1')
+      await scene.retire('web-2')
     },
   },
   {

@@ -3,7 +3,6 @@
  * other server is taken out.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { cli } from '../haproxy.js'
 import type { KubernetesStage } from './stage.js'
 
 const SLICES = '/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices'
@@ -16,7 +15,6 @@ interface Endpoint {
 
 export function startPlainLoop(stage: KubernetesStage): AsyncDisposable {
   const stop = new AbortController()
-  const socket = `${stage.haproxy.socket}.pods`
   const step = async (): Promise<void> => {
     const { items } = await stage.plane.call('GET', SLICES)
     const endpoints = (items as { endpoints?: Endpoint[] }[]).flatMap((one) => one.endpoints ?? [])
@@ -27,19 +25,7 @@ export function startPlainLoop(stage: KubernetesStage): AsyncDisposable {
           : [],
       ),
     )
-    const rows = (await cli(socket, 'show servers state web')).split('\n').slice(2)
-    const there = rows.map((row) => row.split(' ')[3]).filter((name) => name !== undefined)
-    for (const name of there)
-      if (!ready.has(name)) {
-        await cli(socket, `set server web/${name} state maint`)
-        await cli(socket, `shutdown sessions server web/${name}`)
-        await cli(socket, `del server web/${name}`)
-      }
-    for (const [name, address] of ready) {
-      if (!there.includes(name)) await cli(socket, `add server web/${name} ${address}:8080`)
-      await cli(socket, `set server web/${name} state ready`)
-      await cli(socket, `enable server web/${name}`)
-    }
+    await stage.front.replace(ready)
   }
   const run = (async () => {
     while (!stop.signal.aborted) {
