@@ -40,4 +40,17 @@ describe.each(pairs)('by the page alone, on Kubernetes $kube.version', (pair) =>
     )
     expect(await controller.stop()).toBe(0)
   })
+
+  test('servers come back by themselves after a reload', async () => {
+    const front = await PageFront.open(pair.haproxy, 2)
+    await using stage = await KubernetesStage.behind(pair.kube, front)
+    const controller = await stage.startController(front.env)
+    await eventually(() => expect(controller.last('set')).toMatchObject({ endpoints: 2 }))
+    await eventually(async () => expect(await stage.answers()).toBe(true))
+    front.reload()
+    await eventually(async () => expect(await stage.answers()).toBe(false))
+    await eventually(async () => expect(await stage.answers()).toBe(true))
+    for (const pod of ['web-1', 'web-2'])
+      await eventually(async () => expect(await stage.statusOf(pod)).toBe('no check'))
+  })
 })

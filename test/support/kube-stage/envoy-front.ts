@@ -61,7 +61,25 @@ export class EnvoyFront implements Front {
     const cluster = {
       common_lb_config: { update_merge_window: '0s', healthy_panic_threshold: { value: 0 } },
     }
-    const envoy = stack.use(await startEnvoy({ path: engine.path, eds: { file: envoys }, cluster }))
+    // As the `retries` of the HAProxy: a connection that was refused has sent nothing.
+    const route = {
+      retry_policy: {
+        retry_on: 'connect-failure',
+        num_retries: 3,
+        retry_host_predicate: [
+          {
+            name: 'envoy.retry_host_predicates.previous_hosts',
+            typed_config: {
+              '@type':
+                'type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate',
+            },
+          },
+        ],
+        host_selection_retry_max_attempts: 3,
+      },
+    }
+    const eds = { file: envoys }
+    const envoy = stack.use(await startEnvoy({ path: engine.path, eds, cluster, route }))
     const admin = await freePort()
     stack.use(await relayCli(admin, Number(new URL(envoy.admin).port), nets))
     return new EnvoyFront({ pods, envoy, admin, nets, file, stack: stack.move() })

@@ -47,6 +47,8 @@ export class PageFront implements Front {
   readonly port: number
   readonly env: Readonly<Record<string, string>>
   readonly pods: readonly Backend[]
+  /** Loads the configuration again, as `systemctl reload haproxy` does. */
+  readonly reload: () => void
   readonly #cli: number
   readonly #nets: Nets
   readonly #stack: AsyncDisposableStack
@@ -55,6 +57,7 @@ export class PageFront implements Front {
     readonly port: number
     readonly env: Readonly<Record<string, string>>
     readonly pods: readonly Backend[]
+    readonly reload: () => void
     readonly cli: number
     readonly nets: Nets
     readonly stack: AsyncDisposableStack
@@ -62,6 +65,7 @@ export class PageFront implements Front {
     this.port = parts.port
     this.env = parts.env
     this.pods = parts.pods
+    this.reload = parts.reload
     this.#cli = parts.cli
     this.#nets = parts.nets
     this.#stack = parts.stack
@@ -98,7 +102,8 @@ export class PageFront implements Front {
         value.replace(SOCKET, `127.0.0.1:${cli}`).replace(MASTER, `127.0.0.1:${masterCli}`),
       ]),
     )
-    return new PageFront({ port, env, pods, cli, nets, stack: stack.move() })
+    const reload = (): void => void child.kill('SIGUSR2')
+    return new PageFront({ port, env, pods, reload, cli, nets, stack: stack.move() })
   }
 
   addressOf(n: number): string {
