@@ -59,6 +59,8 @@ export const CALL_LIMIT = 30_000
 const CONNECT_LIMIT = 5_000
 /** How long a connection is kept for the next call, in milliseconds. The API server keeps it for 90 s. */
 const KEPT = 20_000
+/** How many objects are asked for at once. */
+const PAGE = 500
 /** The longest answer that is read, in bytes. A page of 500 Nodes has about ten million. */
 const MOST_BYTES = 128 * 1024 * 1024
 
@@ -109,6 +111,34 @@ export class KubeApi {
     const reply = await this.call(call, signal)
     if (!isOk(reply)) throw refused(call, reply)
     return reply.object
+  }
+
+  /**
+   * Reads a whole list, page by page.
+   *
+   * @param keep - what is kept of each object, while the next page is read
+   * @returns what was kept, and the version from which a watch can go on
+   * @throws as {@link get}
+   */
+  async list<T>(
+    call: KubeCall,
+    signal: AbortSignal,
+    keep: (object: KubeObject) => T,
+  ): Promise<{ readonly kept: readonly T[]; readonly version: string }> {
+    const kept: T[] = []
+    let next: string | undefined
+    for (;;) {
+      const query = { ...call.query, limit: String(PAGE), continue: next }
+      const list = await this.get({ ...call, query }, signal)
+      const items = list['items'] ?? [] // null: none
+      if (!Array.isArray(items)) throw malformed(call, 'a list without items')
+      for (const one of items as KubeObject[]) kept.push(keep(one))
+      next = list.metadata?.continue
+      if (next !== undefined && next !== '') continue
+      const version = list.metadata?.resourceVersion
+      if (version === undefined) throw malformed(call, 'a list without a resourceVersion')
+      return { kept, version }
+    }
   }
 
   /**

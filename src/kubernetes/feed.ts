@@ -33,7 +33,6 @@ export interface FeedListener {
   failed(error: DrainableError | undefined): void
 }
 
-const PAGE = 500
 const WATCH_SECONDS = 25
 /** Waits between two attempts, in milliseconds: doubled each time, and up to a half of each is left to chance. */
 const RETRY_FROM = 500
@@ -146,29 +145,17 @@ export class Feed {
     this.#listener.failed(undefined)
   }
 
-  /** Reads everything, page by page, and takes it in only when it is whole. */
+  /** Reads everything, and takes it in only when it is whole. */
   async #list(): Promise<string> {
     const { what, path, labelSelector, fieldSelector } = this.#spec
-    const found = new Map<string, KubeObject>()
-    let next: string | undefined
-    for (;;) {
-      const query = { labelSelector, fieldSelector, limit: String(PAGE), continue: next }
-      const call = { what: `list ${what}`, path, query }
-      const list = await this.#api.get(call, this.#signal)
-      const items = list['items'] ?? [] // null: none
-      if (!Array.isArray(items)) throw malformed(call, 'a list without items')
-      for (const one of items as KubeObject[]) found.set(keyOf(one), slim(one))
-      next = list.metadata?.continue
-      if (next !== undefined && next !== '') continue
-      const version = list.metadata?.resourceVersion
-      if (version === undefined) throw malformed(call, 'a list without a resourceVersion')
-      const before = [...this.#items.values()]
-      this.#items = found
-      this.#known = true
-      this.#mended()
-      this.#listener.listed(before)
-      return version
-    }
+    const call = { what: `list ${what}`, path, query: { labelSelector, fieldSelector } }
+    const { kept, version } = await this.#api.list(call, this.#signal, slim)
+    const before = [...this.#items.values()]
+    this.#items = new Map(kept.map((one) => [keyOf(one), one]))
+    this.#known = true
+    this.#mended()
+    this.#listener.listed(before)
+    return version
   }
 
   /** Watches until the API server ends it. */

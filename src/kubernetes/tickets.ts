@@ -5,7 +5,7 @@ import { DrainableError } from '../provider/error.js'
 import { once } from '../provider/once.js'
 import { parseOptions } from '../provider/options.js'
 import { quote } from '../provider/quote.js'
-import { isOk, KubeApi, malformed, refused, type KubeConfigLike, type KubeObject } from './api.js'
+import { isOk, KubeApi, refused, type KubeConfigLike, type KubeObject } from './api.js'
 import { kubeName } from './follow-options.js'
 
 /** Options of {@link kubernetesTickets}. */
@@ -27,7 +27,6 @@ const LABEL = 'drainable/ticket'
 /** Holds the key: names of objects have no room for all of it. */
 const ANNOTATION = 'drainable/key'
 const FIELD = 'ticket.json'
-const PAGE = 500
 /** Only names and annotations of what is listed: a ticket has several kilobytes. */
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'
 
@@ -109,22 +108,12 @@ class ConfigMapTickets implements KubernetesTickets {
   }
 
   async keys(): Promise<readonly string[]> {
-    const found: string[] = []
-    let next: string | undefined
-    do {
-      const query = { labelSelector: LABEL, limit: String(PAGE), continue: next }
-      const what = `list tickets in ${this.#namespace}`
-      const call = { what, path: this.#path, query, accept: METADATA_ONLY }
-      const list = await this.#api.get(call, this.#never)
-      const items = list['items'] ?? [] // null: none
-      if (!Array.isArray(items)) throw malformed(call, 'a list without items')
-      for (const { metadata } of items as KubeObject[]) {
-        const key = metadata?.annotations?.[ANNOTATION]
-        if (key !== undefined) found.push(key)
-      }
-      next = list.metadata?.continue
-    } while (next !== undefined && next !== '')
-    return found
+    const what = `list tickets in ${this.#namespace}`
+    const query = { labelSelector: LABEL }
+    const call = { what, path: this.#path, query, accept: METADATA_ONLY }
+    const keep = ({ metadata }: KubeObject) => metadata?.annotations?.[ANNOTATION]
+    const { kept } = await this.#api.list(call, this.#never, keep)
+    return kept.filter((key) => key !== undefined)
   }
 
   async #inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
