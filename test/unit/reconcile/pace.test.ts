@@ -37,4 +37,34 @@ describe('ten thousand sets a minute', () => {
     }
     expect(at.lb.requests.length - before).toBeLessThan(20)
   })
+
+  it('leave a process most of its time where a look makes it work', async () => {
+    const at = bench('a', 'b')
+    let worked = 0
+    const clock = { ...at.clock, now: () => at.clock.now() + worked }
+    clock.setTimeout = (fn, ms) => at.clock.setTimeout(fn, ms)
+    clock.wall = () => at.clock.wall() + worked
+    const owns = (): boolean => {
+      worked += 10
+      return true
+    }
+    await using loop = at.start({ clock, owns })
+    for (let i = 0; i < 100; i += 1) {
+      loop.set(desired({ a: 'serve', b: 'serve' }))
+      await at.clock.advance(6)
+    }
+    // 20 ms each: of 600 ms there is time for 5.
+    expect(worked).toBeGreaterThan(0)
+    expect(worked).toBeLessThanOrEqual(7 * 20)
+  })
+})
+
+it('a set that comes alone is looked at without a wait', async () => {
+  const at = slowBench(50, 'a', 'b')
+  await using loop = await at.settled(desired({ a: 'serve', b: 'serve' }))
+  await at.clock.advance(500)
+  const before = at.lb.requests.length
+  loop.set(desired({ a: 'serve', b: 'drain' }))
+  await at.clock.advance(1)
+  expect(at.lb.requests.length).toBe(before + 1)
 })
