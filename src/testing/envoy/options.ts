@@ -140,36 +140,41 @@ export interface Settings {
   readonly allowPaths: readonly string[] | undefined
 }
 
+/** What the options leave out. */
+const DEFAULTS = {
+  pools: { web: ['127.0.0.1:8081', '127.0.0.1:8082', '127.0.0.1:8083'] },
+  eds: undefined,
+  services: {},
+  port: 0,
+  socket: undefined,
+  version: '1.40.0',
+  node: 'envoy-1',
+  loads: undefined,
+  mergeWindow: 1_000,
+  panicThreshold: 50,
+  activeChecks: false,
+  ignoreHealthOnRemoval: false,
+  closeOnSetChange: false,
+  connectTimeout: 5_000,
+  subsets: [],
+  overrideHost: false,
+  parentShutdown: 900_000,
+  statsFlush: 5_000,
+  hiddenStats: [],
+  deferredStats: false,
+  allowPaths: undefined,
+}
+
 /** @throws `INVALID_OPTIONS` */
-// eslint-disable-next-line complexity -- a default for each option
 export function toSettings(options: FakeOptions): Settings {
-  const o = parseOptions(schema, options, 'startFake()')
-  const pools = o.pools ?? { web: ['127.0.0.1:8081', '127.0.0.1:8082', '127.0.0.1:8083'] }
-  const [major = 1, minor = 40, patch = 0] = (o.version ?? '1.40.0').split('.').map(Number)
+  const filled = { ...DEFAULTS, ...parseOptions(schema, options, 'startFake()') }
+  const [major = 1, minor = 40, patch = 0] = filled.version.split('.').map(Number)
   return {
+    ...filled,
     pools: Object.fromEntries(
-      Object.entries(pools).map(([pool, members]) => [pool, members.map(toEndpoint)]),
+      Object.entries(filled.pools).map(([pool, members]) => [pool, members.map(toEndpoint)]),
     ),
-    eds: o.eds,
-    services: o.services ?? {},
-    port: o.port ?? 0,
-    socket: o.socket,
     version: [major, minor, patch],
-    node: o.node ?? 'envoy-1',
-    loads: o.loads,
-    mergeWindow: o.mergeWindow ?? 1_000,
-    panicThreshold: o.panicThreshold ?? 50,
-    activeChecks: o.activeChecks ?? false,
-    ignoreHealthOnRemoval: o.ignoreHealthOnRemoval ?? false,
-    closeOnSetChange: o.closeOnSetChange ?? false,
-    connectTimeout: o.connectTimeout ?? 5_000,
-    subsets: o.subsets ?? [],
-    overrideHost: o.overrideHost ?? false,
-    parentShutdown: o.parentShutdown ?? 900_000,
-    statsFlush: o.statsFlush ?? 5_000,
-    hiddenStats: o.hiddenStats ?? [],
-    deferredStats: o.deferredStats ?? false,
-    allowPaths: o.allowPaths,
   }
 }
 

@@ -167,7 +167,6 @@ export class HttpServer {
     }
   }
 
-  // eslint-disable-next-line complexity -- what each planned failure does to an answer
   async #finish(
     request: IncomingRequest,
     { failure, instead, answered }: Received,
@@ -199,10 +198,7 @@ export class HttpServer {
           return
         }
         answered(sent.status)
-        const head = [sent.headers ?? {}] as const
-        if (sent.reason === undefined) response.writeHead(sent.status, ...head)
-        else response.writeHead(sent.status, sent.reason, ...head)
-        response.end(request.method === 'HEAD' ? undefined : sent.text)
+        send(sent, response, request.method === 'HEAD')
       }
     }
   }
@@ -241,4 +237,11 @@ function cutShort(due: HttpAnswer | undefined, socket: Socket, response: ServerR
     'content-length': text.length,
   })
   response.write(text.subarray(0, text.length >> 1), () => socket.end())
+}
+
+function send(sent: HttpAnswer, response: ServerResponse, headOnly: boolean): void {
+  const headers = sent.headers ?? {}
+  if (sent.reason === undefined) response.writeHead(sent.status, headers)
+  else response.writeHead(sent.status, sent.reason, headers)
+  response.end(headOnly ? undefined : sent.text)
 }

@@ -13,21 +13,48 @@ const RELEASE = {
   '21.0': '21.0.0',
 } as const
 
+/** What the options leave out. */
+const DEFAULTS = {
+  pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] },
+  poolProps: {},
+  host: '127.0.0.1',
+  username: 'admin',
+  password: 'secret',
+  version: '15.1',
+  role: 'admin',
+  tokenTimeout: 1_200,
+  maxTokens: 100,
+  lockAfter: Infinity,
+  loginNeedsBasic: false,
+  clockSkew: 0,
+  statsLag: 0,
+  checkDelay: 0,
+  latency: 0,
+  ephemeralsRefuse: false,
+  persistDelete: 'works',
+  nodeStats: true,
+  allStats: true,
+  fqdnInherits: true,
+  connectionDelete: true,
+} as const satisfies FakeOptions
+
 /** The units as the options describe them, with every default filled in. */
-// eslint-disable-next-line complexity -- a default for each option
 export function toLab(options: FakeOptions): Lab {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined)
+  const filled: Lab['options'] = {
+    ...DEFAULTS,
+    clock: systemClock,
+    ...(Object.fromEntries(given) as FakeOptions),
+  }
+  const { pools, poolProps, version, statsLag, clockSkew } = filled
   const pair = options.pair === true ? {} : options.pair === false ? undefined : options.pair
-  const version = options.version ?? '15.1'
-  const statsLag = options.statsLag ?? 0
-  const skew = options.clockSkew ?? 0
-  const units = [new Unit('bigip1.example.com', 'active', statsLag, skew)]
+  const units = [new Unit('bigip1.example.com', 'active', statsLag, clockSkew)]
   if (pair !== undefined) {
     const role = pair.bothActive === true ? 'active' : 'standby'
-    units.push(new Unit('bigip2.example.com', role, statsLag, skew))
+    units.push(new Unit('bigip2.example.com', role, statsLag, clockSkew))
   }
-  const pools = options.pools ?? { web: ['10.0.0.1:80', '10.0.0.2:80'] }
   for (const unit of units) {
-    fill(unit.config, pools, options.poolProps ?? {})
+    fill(unit.config, pools, poolProps)
     unit.saved = new Config()
     unit.saved.copyFrom(unit.config)
   }
@@ -39,30 +66,7 @@ export function toLab(options: FakeOptions): Lab {
     release: RELEASE[version],
     syncStatus: undefined,
     split: false,
-    options: {
-      pools,
-      poolProps: options.poolProps ?? {},
-      host: options.host ?? '127.0.0.1',
-      username: options.username ?? 'admin',
-      password: options.password ?? 'secret',
-      version,
-      role: options.role ?? 'admin',
-      tokenTimeout: options.tokenTimeout ?? 1_200,
-      maxTokens: options.maxTokens ?? 100,
-      lockAfter: options.lockAfter ?? Infinity,
-      loginNeedsBasic: options.loginNeedsBasic ?? false,
-      clockSkew: skew,
-      statsLag,
-      checkDelay: options.checkDelay ?? 0,
-      latency: options.latency ?? 0,
-      clock: options.clock ?? systemClock,
-      ephemeralsRefuse: options.ephemeralsRefuse ?? false,
-      persistDelete: options.persistDelete ?? 'works',
-      nodeStats: options.nodeStats ?? true,
-      allStats: options.allStats ?? true,
-      fqdnInherits: options.fqdnInherits ?? true,
-      connectionDelete: options.connectionDelete ?? true,
-    },
+    options: filled,
   }
 }
 
