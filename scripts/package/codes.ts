@@ -67,6 +67,7 @@ closed: a new code comes with a new minor version.
 \`isDrainableError(error, 'DRAIN_TIMEOUT')\` recognizes an error by its code, in ESM and CommonJS alike.
 
 - \`retryable\` says whether the same call can succeed later.
+- \`retryAfter\` is for how many milliseconds the balancer asked to be left alone (\`Retry-After\`); nothing was sent.
 - \`report\` or \`roll\` is the report of the drain or roll that the error ended.
 - An error never holds a secret.
 - An abort has no code: an aborted call rejects with \`signal.reason\`.

@@ -4,8 +4,10 @@ import type { Agent, Dispatcher } from 'undici'
 import { abortable } from '../provider/abort.js'
 import { pause, wallOf, type Clock } from '../provider/clock.js'
 import type { Tls } from '../provider/contract.js'
+import { formatDuration } from '../provider/duration.js'
 import { DrainableError, isDrainableError, type ErrorCode } from '../provider/error.js'
 import { Connecting, connector, GivenUp } from './connect.js'
+import { parseHttpUrl } from './options.js'
 import { toTlsConnect, type TlsConnect } from './tls.js'
 import {
   codeOf,
@@ -64,6 +66,8 @@ export interface HttpCall {
   readonly take?: (text: string) => Promise<void> | void
   /** The time limit for this call in milliseconds, in place of {@link HttpOptions.callTimeout}. */
   readonly timeout?: number
+  /** See {@link CallContext.until}. */
+  readonly until?: number | undefined
   /**
    * Called at the time-out, instead of ending the call: the call keeps waiting for its answer until
    * {@link HttpCall.signal} fires. For something that the product may already have created and that only the answer
@@ -112,22 +116,21 @@ export function notLoaded(cause: unknown): DrainableError {
   )
 }
 
-/** The longest pause that a `Retry-After` is believed, in milliseconds. */
+/** The longest that a `Retry-After` is believed, in milliseconds. */
 const LONGEST_PAUSE = 60_000
-/**
- * The longest that one call waits for such a pause, in milliseconds; then it is sent all the same. An undo has 30 s for all
- * of its calls, so it is tried twice whatever the product asks for.
- */
+/** The longest that one call waits for such a pause, in milliseconds: it may keep others of its product waiting. */
 const PATIENCE = 12_000
-
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i
+/** So long before its caller gives up a call is sent all the same: half of the time that an undo has, in milliseconds. */
+const LAST_TRY = 15_000
 
 /**
  * The HTTP client for one product: its own Agent (nothing is shared with the caller's global one), bounded sockets,
  * times and reply sizes, no redirects, no compression, TLS verified.
  *
- * A refusal with `Retry-After` is honoured by the calls that follow, up to 60 s. One call waits for at most 12 s of that,
- * and one with a shorter time limit of its own does not wait.
+ * A refusal with `Retry-After` is honoured by the calls that follow, up to 60 s. One call waits for at most 12 s of that;
+ * then it is `UNREACHABLE` with {@link DrainableError.retryAfter}, and nothing was sent. A call is sent all the same in the
+ * last 15 s before its caller gives up ({@link HttpCall.until}), or after 12 s where that is not known. One with a shorter
+ * time limit of its own does not wait.
  *
  * A reply of any status is a value; it throws only if no reply came: `UNREACHABLE` (nothing was sent),
  * `CALL_TIMEOUT`, `CONNECTION_LOST` (it may have been executed), `MALFORMED_REPLY` (too large), or `signal.reason`.
@@ -189,12 +192,27 @@ export class HttpClient implements AsyncDisposable {
     }
   }
 
-  /** Waits as the product has asked for, as long as that does no harm. */
-  async #waitTurn({ clock, signal, timeout = Infinity }: HttpCall): Promise<void> {
-    const left = this.#notBefore - clock.now()
+  /**
+   * Waits as the product has asked for, as long as that does no harm.
+   *
+   * @throws `UNREACHABLE` where there is more to wait than one call may
+   */
+  async #waitTurn(call: HttpCall): Promise<void> {
+    const { clock, signal, timeout = Infinity } = call
+    const begun = clock.now()
+    const { until = begun + PATIENCE + LAST_TRY } = call
+    const left = (): number => Math.min(this.#notBefore, until - LAST_TRY) - clock.now()
     // More than that ahead was noted by another clock.
-    if (left <= 0 || left > LONGEST_PAUSE || timeout < PATIENCE) return
-    await pause(clock, Math.min(left, PATIENCE), signal)
+    const isForeign = this.#notBefore - begun > LONGEST_PAUSE
+    if (left() <= 0 || isForeign || timeout < PATIENCE) return
+    await pause(clock, Math.min(left(), PATIENCE), signal)
+    if (left() <= 0) return
+    const retryAfter = Math.ceil(this.#notBefore - clock.now())
+    throw new DrainableError(
+      'UNREACHABLE',
+      `${this.origin} asked for no request for another ${formatDuration(retryAfter)} (Retry-After)`,
+      { provider: this.#options.provider, retryAfter },
+    )
   }
 
   #noteRetryAfter({ statusCode, headers }: Undici.Dispatcher.ResponseData, clock: Clock): void {
@@ -343,55 +361,4 @@ async function inPieces(
     await hand(isPlain ? copy() : decoder.decode(chunk, { stream: true }))
   }
   await hand(decoder.decode())
-}
-
-/**
- * Parses an http or https URL without user info.
- *
- * @throws `INVALID_OPTIONS` naming the field; the URL is printed without user info
- */
-export function parseHttpUrl(value: string, field: string): URL {
-  let url: URL
-  try {
-    url = new URL(value)
-  } catch {
-    throw new DrainableError(
-      'INVALID_OPTIONS',
-      `${field}: expected an http or https URL such as 'https://10.0.0.2:8443'`,
-    )
-  }
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    // `host.example:443` is a URL too: one of the scheme host.example.
-    const remedy = /^[a-z0-9.-]+:\d+(\/.*)?$/i.test(value) ? `: write 'https://${value}'` : ''
-    throw new DrainableError(
-      'INVALID_OPTIONS',
-      `${field}: expected http or https, found '${url.protocol.slice(0, -1)}'${remedy}`,
-    )
-  }
-  if (url.username !== '' || url.password !== '') {
-    throw new DrainableError(
-      'INVALID_OPTIONS',
-      `${field}: credentials do not belong in the URL, give username and password`,
-    )
-  }
-  if (url.search !== '' || url.hash !== '') {
-    throw new DrainableError(
-      'INVALID_OPTIONS',
-      `${field}: expected no query and no fragment, found '${url.search === '' ? '#' : '?'}': give the address of the product alone`,
-    )
-  }
-  return url
-}
-
-/**
- * Refuses to send credentials over plain HTTP to anything but loopback.
- *
- * @throws `INVALID_OPTIONS` unless `allowPlaintext` is set
- */
-export function assertPrivate(url: URL, allowPlaintext: boolean | undefined, field = 'url'): void {
-  if (url.protocol === 'https:' || allowPlaintext === true || LOOPBACK.test(url.hostname)) return
-  throw new DrainableError(
-    'INVALID_OPTIONS',
-    `${field}: credentials would cross the network in the clear to ${url.origin}, use https or set allowPlaintext: true`,
-  )
 }

@@ -208,7 +208,7 @@ interface Refused {
 const UNWANTED_FOR = 2_000
 
 /** The context of one login. */
-export interface LoginContext extends Pick<CallContext, 'clock' | 'signal'> {
+export interface LoginContext extends Pick<CallContext, 'clock' | 'signal' | 'until'> {
   /**
    * Call it if the answer is later than a call can wait: waiting callers get the error, and the login keeps waiting
    * for its answer without a caller. See {@link HttpCall.late}.
@@ -251,7 +251,7 @@ export class SharedLogin<T> {
    *
    * @throws the login's error or time-out, or `signal.reason` as soon as it fires
    */
-  async get({ clock, signal }: Pick<CallContext, 'clock' | 'signal'>): Promise<T> {
+  async get({ clock, signal, until }: Pick<CallContext, 'clock' | 'signal' | 'until'>): Promise<T> {
     for (;;) {
       // Wait for a login that was given up: two logins at once would be two sessions.
       while (this.#entering?.stop.signal.aborted === true)
@@ -260,7 +260,7 @@ export class SharedLogin<T> {
           signal,
         )
       if (this.#held !== undefined) return this.#held
-      const entering = (this.#entering ??= this.#start(clock))
+      const entering = (this.#entering ??= this.#start(clock, until))
       entering.waiting += 1
       try {
         // Wait for a late login until it is given up: the answer can come now.
@@ -292,7 +292,7 @@ export class SharedLogin<T> {
     return held
   }
 
-  #start(clock: CallContext['clock']): Entering<T> {
+  #start(clock: CallContext['clock'], until: CallContext['until']): Entering<T> {
     const stop = new AbortController()
     const ended = (): void => {
       this.#entering?.keep?.()
@@ -304,7 +304,8 @@ export class SharedLogin<T> {
       entering.isLate = true
       reject(error)
     }
-    const done = this.#enter({ clock, signal: stop.signal, late: tell }).then(
+    const ctx = { clock, signal: stop.signal, late: tell }
+    const done = this.#enter(until === undefined ? ctx : { ...ctx, until }).then(
       (held) => {
         ended()
         this.#held = held

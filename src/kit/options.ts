@@ -1,8 +1,7 @@
 import type { Dispatcher } from 'undici'
 import * as z from 'zod'
-import { isDrainableError } from '../provider/error.js'
+import { DrainableError, isDrainableError } from '../provider/error.js'
 import { homePath } from '../provider/options.js'
-import { assertPrivate, parseHttpUrl } from './http.js'
 import { secretSchema } from './secret.js'
 import { tlsSchema } from './tls.js'
 
@@ -105,4 +104,57 @@ export function pathOption(): z.ZodString {
       const message = homePath(path)
       if (message !== undefined) context.addIssue({ code: 'custom', message })
     })
+}
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i
+
+/**
+ * Parses an http or https URL without user info.
+ *
+ * @throws `INVALID_OPTIONS` naming the field; the URL is printed without user info
+ */
+export function parseHttpUrl(value: string, field: string): URL {
+  let url: URL
+  try {
+    url = new URL(value)
+  } catch {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${field}: expected an http or https URL such as 'https://10.0.0.2:8443'`,
+    )
+  }
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    // `host.example:443` is a URL too: one of the scheme host.example.
+    const remedy = /^[a-z0-9.-]+:\d+(\/.*)?$/i.test(value) ? `: write 'https://${value}'` : ''
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${field}: expected http or https, found '${url.protocol.slice(0, -1)}'${remedy}`,
+    )
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${field}: credentials do not belong in the URL, give username and password`,
+    )
+  }
+  if (url.search !== '' || url.hash !== '') {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${field}: expected no query and no fragment, found '${url.search === '' ? '#' : '?'}': give the address of the product alone`,
+    )
+  }
+  return url
+}
+
+/**
+ * Refuses to send credentials over plain HTTP to anything but loopback.
+ *
+ * @throws `INVALID_OPTIONS` unless `allowPlaintext` is set
+ */
+export function assertPrivate(url: URL, allowPlaintext: boolean | undefined, field = 'url'): void {
+  if (url.protocol === 'https:' || allowPlaintext === true || LOOPBACK.test(url.hostname)) return
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${field}: credentials would cross the network in the clear to ${url.origin}, use https or set allowPlaintext: true`,
+  )
 }

@@ -37,6 +37,8 @@ export interface CallContext {
   readonly signal: AbortSignal
   /** The clock for {@link LoadScope.sampledAt}. */
   readonly clock: Clock
+  /** When the caller gives up, by the clock: a last try is made before, whatever pause the balancer asks for. */
+  readonly until?: number
   /**
    * Takes the final result of one change of {@link DrainableProvider.apply} as soon as that change has ended, while
    * others of the call are still in progress; `index` is its position in the call. After a deadline or an abort in the
@@ -155,10 +157,9 @@ export interface LoadScope {
    */
   readonly admin?: AdminState | 'unknown'
   /**
-   * `false`: the last change sent to this process is not in force yet, whatever `admin` says (Envoy: the newest set
-   * was not acknowledged, or has no effect yet; Citrix ADC: the numbers are from before the change). It does not
-   * compare with the wanted state: `admin` is for that. `true` of an unread one: only its numbers are missing. Default:
-   * true if read.
+   * `false`: the last change sent to this process is not in force yet, whatever `admin` says (Envoy: the newest set was not
+   * acknowledged, or has no effect yet; Citrix ADC: the numbers are from before the change). It does not compare with the
+   * wanted state: `admin` is for that. `true` of an unread one: only its numbers are missing. Default: true if read.
    */
   readonly inForce?: boolean
   /**

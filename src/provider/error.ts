@@ -171,6 +171,8 @@ export interface DrainableErrorData {
   readonly ref?: MemberRef
   /** Name of the provider that failed, such as `haproxy-runtime`. */
   readonly provider?: string
+  /** For how many milliseconds the balancer asked to be left alone. */
+  readonly retryAfter?: number
   /** The original error. */
   readonly cause?: unknown
   /** The drain's report, if this error ended a drain. */
@@ -207,6 +209,8 @@ export class DrainableError<C extends ErrorCode = ErrorCode> extends Error {
   declare readonly ref?: MemberRef
   /** Name of the provider that failed. */
   declare readonly provider?: string
+  /** For how many milliseconds the balancer asked to be left alone: nothing was sent, and it is asked again after that. */
+  declare readonly retryAfter?: number
   /** The drain's report, not printed with the error: always present for the codes of {@link DrainCode}. */
   declare readonly report: C extends DrainCode ? DrainReport : DrainReport | undefined
   /** The roll's report: always present for `ROLL_STOPPED`. */
@@ -223,8 +227,8 @@ export class DrainableError<C extends ErrorCode = ErrorCode> extends Error {
     this.code = code
     this.retryable = data.retryable ?? RETRYABLE.has(code)
     Object.defineProperty(this, BRAND, { value: true })
-    const { ref, provider, report, roll } = data
-    for (const [key, value] of Object.entries({ ref, provider })) {
+    const { ref, provider, retryAfter, report, roll } = data
+    for (const [key, value] of Object.entries({ ref, provider, retryAfter })) {
       if (value !== undefined) Object.defineProperty(this, key, { value, enumerable: true })
     }
     // Not enumerable: a logged error should print its message and its cause, not a report of hundreds of lines.
@@ -235,8 +239,8 @@ export class DrainableError<C extends ErrorCode = ErrorCode> extends Error {
 
   /** For `JSON.stringify`: a report or an event in a log has the sentence too, and not the reports that the error carries. */
   toJSON(): Readonly<Record<string, unknown>> {
-    const { name, code, message, retryable, ref, provider } = this
-    return { name, code, message, retryable, ref, provider }
+    const { name, code, message, retryable, ref, provider, retryAfter } = this
+    return { name, code, message, retryable, ref, provider, retryAfter }
   }
 }
 

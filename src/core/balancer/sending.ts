@@ -4,6 +4,7 @@ import type { Clock } from '../../provider/clock.js'
 import type { Change, ChangeResult, MemberRef, Reading } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { Claim, MemberRecord } from '../member/record.js'
+import { givesUpAt } from '../member/time/due.js'
 import { isDown } from '../member/wanted.js'
 import type { Balancer } from './balancer.js'
 import { LINGER, QUIET_LIMIT } from './look/call.js'
@@ -50,7 +51,7 @@ export class Sending {
       .scheduler(owner.provider)
       .send(
         changes,
-        { leave: owner.stop, giveUp: giveUp.signal },
+        { leave: owner.stop, giveUp: giveUp.signal, until: this.#givenUpAt(wanted) },
         (i, result) => this.#answer(owner, changes[i], result),
         owner.permit,
       )
@@ -58,6 +59,12 @@ export class Sending {
     await call
     for (const change of changes) this.#underWay.delete(change)
     balancer.ended(owner, changes)
+  }
+
+  /** When the first of the claims gives up that these changes are for. */
+  #givenUpAt(wanted: readonly Wanted[]): number {
+    const claims = wanted.map(({ claim, change }) => this.#balancer.claim(change.ref, claim))
+    return Math.min(...claims.map((claim) => (claim && givesUpAt(claim)) ?? Infinity))
   }
 
   #isSent(change: Change): boolean {

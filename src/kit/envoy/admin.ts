@@ -3,7 +3,8 @@ import { formatSocket } from '../../provider/address.js'
 import type { CallContext } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { quote } from '../../provider/quote.js'
-import { HttpClient, parseHttpUrl } from '../http.js'
+import { HttpClient } from '../http.js'
+import { parseHttpUrl } from '../options.js'
 
 /** A host and a port. */
 const BARE = /^(?:[\w.-]+|\[[\da-f:.]+\]):\d+$/i

@@ -11,7 +11,7 @@ interface Rig extends AsyncDisposable {
   readonly clock: IoClock
   /** When each request came, by the clock. */
   readonly came: readonly number[]
-  call(timeout?: number, signal?: AbortSignal): Promise<number>
+  call(timeout?: number, signal?: AbortSignal, until?: number): Promise<number>
 }
 
 /** A server that gives these answers one after the other, the last one again and again. */
@@ -30,8 +30,8 @@ async function rig(...answers: readonly Answer[]): Promise<Rig> {
   return {
     clock,
     came,
-    call: async (timeout, signal = new AbortController().signal) => {
-      const limit = timeout === undefined ? {} : { timeout }
+    call: async (timeout, signal = new AbortController().signal, until?: number) => {
+      const limit = { ...(timeout === undefined ? {} : { timeout }), until }
       const reply = client.call({ method: 'GET', path: '/', clock, signal, ...limit })
       return (await clock.run(reply)).status
     },
@@ -87,6 +87,35 @@ test('Retry-After does not hold back a call with a short limit of its own', asyn
   await it.call()
   expect(await it.call(2_000)).toBe(200)
   expect(it.came[1]).toBe(it.came[0])
+})
+
+test('Retry-After beyond 12 s refuses a call that has more time, unsent', async () => {
+  await using it = await rig(after('40'), [200])
+  await it.call()
+  await expect(it.call(undefined, undefined, 120_000)).rejects.toMatchObject({
+    code: 'UNREACHABLE',
+    retryable: true,
+    retryAfter: 28_000,
+    message: expect.stringContaining('asked for no request for another 28 s') as string,
+  })
+  expect(it.came).toHaveLength(1)
+})
+
+test('Retry-After leaves a call the time for its last try', async () => {
+  await using it = await rig(after('40'), [200])
+  await it.call()
+  await expect(it.call(undefined, undefined, 30_000)).rejects.toThrow('asked for no request')
+  expect(await it.call(undefined, undefined, 30_000)).toBe(200)
+  expect(it.came[1]! - it.came[0]!).toBe(15_000)
+})
+
+test('Retry-After is believed for 60 s at most', async () => {
+  await using it = await rig(after('3600'), [200])
+  await it.call()
+  for (let i = 0; i < 4; i += 1)
+    await expect(it.call(undefined, undefined, Infinity)).rejects.toThrow('asked for no request')
+  expect(await it.call(undefined, undefined, Infinity)).toBe(200)
+  expect(it.came[1]! - it.came[0]!).toBe(60_000)
 })
 
 test('a call that waits for Retry-After ends with its signal', async () => {

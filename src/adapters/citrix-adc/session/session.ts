@@ -21,7 +21,7 @@ import { askedAgain, isBusy } from './busy.js'
 const LOGOUT_LIMIT = 2_000
 
 type Call = Omit<HttpCall, 'signal' | 'clock'>
-type Within = Pick<CallContext, 'clock' | 'signal'>
+type Within = Pick<CallContext, 'clock' | 'signal' | 'until'>
 
 /**
  * One address of an appliance, and the one session we have there.
@@ -98,7 +98,7 @@ export class NitroSession {
 
   async send(call: Call, ctx: CallContext): Promise<NitroReply> {
     const signal = AbortSignal.any([ctx.signal, this.#closing.signal])
-    const within = { clock: ctx.clock, signal }
+    const within = { ...ctx, signal }
     return this.#gate.run(signal, async () => {
       if (this.#options.auth === 'headers') return this.#callWithPassword(call, within)
       const token = await this.#login.get(within)
@@ -121,10 +121,7 @@ export class NitroSession {
   }
 
   /** A request with the credentials in its headers: no session, and no login to repeat. */
-  async #callWithPassword(
-    call: Call,
-    ctx: Pick<CallContext, 'clock' | 'signal'>,
-  ): Promise<NitroReply> {
+  async #callWithPassword(call: Call, ctx: Within): Promise<NitroReply> {
     const reply = await this.#credentials.use(
       ctx,
       (password) => {
@@ -145,7 +142,7 @@ export class NitroSession {
   async #call(
     call: Call,
     headers: Readonly<Record<string, string>>,
-    { clock, signal }: Within,
+    { clock, signal, until }: Within,
   ): Promise<NitroReply> {
     const before = clock.now()
     const reply = await this.#http.call({
@@ -153,6 +150,7 @@ export class NitroSession {
       headers: { ...call.headers, ...headers },
       clock,
       signal,
+      until,
     })
     this.spending.note(clock.now() - before, reply.text.length)
     const warning = [reply.headers['x-nitro-warning'] ?? []].flat()[0]
@@ -206,13 +204,13 @@ export class NitroSession {
   async #postLogin(
     password: string,
     timeout: number | undefined,
-    { clock, signal, late }: LoginContext,
+    { clock, signal, until, late }: LoginContext,
   ): Promise<{ reply: NitroReply; errorcode: number; token: string | undefined }> {
     const { username } = this.#options
     const login = { username, password, ...(timeout === undefined ? {} : { timeout }) }
     const path = pathOf('config', 'login')
     const call = { method: 'POST', path, body: { login } } as const
-    const answer = await this.#http.call({ ...call, clock, signal, late })
+    const answer = await this.#http.call({ ...call, clock, signal, until, late })
     const reply = this.#parse(call, answer)
     const token =
       classify(reply) === 'ok'

@@ -55,7 +55,7 @@ export function uncertain(error: DrainableError, kind: Meaning['kind']): Drainab
   })
 }
 
-type Within = Pick<CallContext, 'clock' | 'signal'>
+type Within = Pick<CallContext, 'clock' | 'signal' | 'until'>
 
 /** The device was busy: another try can help. */
 class Busy extends Error {}
@@ -282,7 +282,7 @@ export class Session {
   async #send(
     ask: Ask,
     headers: Readonly<Record<string, string>>,
-    { clock, signal, late }: Within & Partial<LoginContext>,
+    { clock, signal, until, late }: Within & Partial<LoginContext>,
   ): Promise<HttpReply> {
     try {
       return await this.#http.call({
@@ -297,6 +297,7 @@ export class Session {
         },
         clock,
         signal,
+        until,
         ...(late === undefined ? {} : { late }),
       })
     } catch (error) {

@@ -79,7 +79,7 @@ export class Units {
     const begun = clock.now()
     const answers = new Map<Device, Answered<V> | Away>()
     const stop = new AbortController()
-    const each = { clock, signal: AbortSignal.any([signal, stop.signal]) }
+    const each = { ...ctx, signal: AbortSignal.any([signal, stop.signal]) }
     const waiting = new Map(
       devices.map((device) => {
         const asked = ask(device, each).then((answer) => {

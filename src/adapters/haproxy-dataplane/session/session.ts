@@ -200,13 +200,14 @@ export class DataplaneApi implements AsyncDisposable {
     ...safe: ('UNREACHABLE' | 'CONNECTION_LOST')[]
   ): Promise<Reply> {
     const signal = AbortSignal.any([ctx.signal, this.#closed.signal])
-    const within = { clock: ctx.clock, signal }
+    const within = { ...ctx, signal }
     try {
       return await retried(
         within,
         {
           waits: [40, 80],
-          again: (error) => isDrainableError(error, ...safe) && error.retryable,
+          again: (error) =>
+            isDrainableError(error, ...safe) && error.retryable && error.retryAfter === undefined,
         },
         () => this.#once(call, within),
       )
@@ -265,7 +266,7 @@ function complaintOf(decode: (text: string) => unknown, text: string): string | 
 }
 
 type HttpCallLike = Omit<HttpCall, 'signal' | 'clock' | 'headers'>
-type Within = Pick<CallContext, 'clock' | 'signal'>
+type Within = Pick<CallContext, 'clock' | 'signal' | 'until'>
 
 function header(reply: HttpReply, name: string): string | undefined {
   const value = reply.headers[name]

@@ -17,6 +17,8 @@ export interface SendSignals {
   readonly leave: AbortSignal
   /** Fires when the caller has waited long enough: the call ends at once, unless another caller waits for it. */
   readonly giveUp: AbortSignal
+  /** When the caller gives up for good. Default: with the call. */
+  readonly until?: number
 }
 
 interface Part {
@@ -37,6 +39,7 @@ export class Batch {
   readonly #clock: Clock
   #heard: ReturnType<typeof startChanges>
   #waiting = 0
+  #until: number | undefined
 
   /** @param closed - called when no more changes can be added */
   constructor(provider: DrainableProvider, clock: Clock, closed: () => void) {
@@ -58,6 +61,8 @@ export class Batch {
     this.#parts.push({ from: this.changes.length, count: changes.length, onResult, permit })
     this.changes.push(...changes)
     this.#waiting += 1
+    const { until = this.#until } = signals
+    if (until !== undefined) this.#until = Math.min(this.#until ?? Infinity, until)
     let waits = true
     const stop = (after: number, reason: unknown): void => {
       if (waits) this.#waiting -= 1
@@ -110,6 +115,7 @@ export class Batch {
           clock: this.#clock,
           signals: [this.#stop.signal],
           limit: CALL_LIMIT,
+          until: this.#until,
           result: hand,
           ...this.#permit(),
         },

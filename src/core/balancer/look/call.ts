@@ -26,6 +26,8 @@ export interface CallOptions {
   readonly signals: readonly AbortSignal[]
   /** The time limit in milliseconds. */
   readonly limit: number
+  /** When its caller gives up for good, see {@link CallContext.until}. Default: with the limit. */
+  readonly until?: number | undefined
   readonly result?: CallContext['result']
   /** See {@link Bound}. */
   readonly waiting?: Bound['waiting']
@@ -50,9 +52,10 @@ export async function bounded<T>(
   }
   const bound = { clock, limit, signals, peer: () => peer, late, waiting: options.waiting }
   try {
+    const { until = clock.now() + limit } = options
     return await within(bound, (signal, stop) => {
       const its = permit === undefined ? clock : permitted(clock, permit, stop)
-      return call({ signal, clock: its, ...(result === undefined ? {} : { result }) })
+      return call({ signal, clock: its, until, ...(result === undefined ? {} : { result }) })
     })
   } catch (error) {
     const aborted = signals.find((signal) => signal.aborted)

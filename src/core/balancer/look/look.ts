@@ -35,6 +35,8 @@ export interface Subscriber {
   readonly refs: () => readonly MemberRef[] | 'all'
   /** Called with every look that included its members. */
   readonly see: (look: Look) => void
+  /** When it gives up for good. @default never */
+  readonly until?: () => number
   /** Whether it should not keep the process alive. */
   readonly background: boolean
 }

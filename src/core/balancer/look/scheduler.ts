@@ -136,6 +136,7 @@ export class Scheduler {
     refs: readonly MemberRef[] | 'all',
     signal: AbortSignal,
     limit = CALL_LIMIT,
+    until?: number,
   ): Promise<SeenLook> {
     const { provider, clock } = this
     const askedAt = clock.now()
@@ -146,6 +147,7 @@ export class Scheduler {
         clock,
         signals: [signal],
         limit: Math.min(limit, CALL_LIMIT),
+        until,
       },
       (context) => tracedLook(provider, refs, () => provider.observe(refs, context)),
     )
@@ -309,7 +311,8 @@ export class Scheduler {
 
   async #observe(refs: readonly MemberRef[] | 'all', askedAt: number): Promise<Look> {
     try {
-      return await this.look(refs, this.#stopLook.signal)
+      const ends = [...this.#seats].map(({ subscriber }) => subscriber.until?.() ?? Infinity)
+      return await this.look(refs, this.#stopLook.signal, CALL_LIMIT, Math.min(...ends))
     } catch (thrown) {
       const error: DrainableError = isDrainableError(thrown)
         ? thrown

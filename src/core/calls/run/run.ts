@@ -15,6 +15,7 @@ import { openGoal, UNDO_LIMIT, type OpenGoal } from '../../member/goal.js'
 import { idleTime, isUnseenIdle } from '../../member/proof/idle-time.js'
 import type { Ledger } from '../../member/record.js'
 import { reportAll } from '../../member/said/report.js'
+import { givesUpAt } from '../../member/time/due.js'
 import type { Sight } from '../../member/sight.js'
 import { FIRST_ANSWER, LATER_ANSWER } from '../../tickets/calls.js'
 import type { Ticket } from '../../tickets/ticket.js'
@@ -286,6 +287,7 @@ export class Run implements HandleBody, Owner {
     this.#seat = this.#scheduler.join({
       refs: this.#refs,
       background,
+      until: () => Math.min(...this.#claims.sights().map(({ claim }) => givesUpAt(claim))),
       see: (look) => {
         try {
           this.#see(look)

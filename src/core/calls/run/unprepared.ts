@@ -34,7 +34,7 @@ export function patienceFor(
   error: DrainableError,
   { startedAt, until }: { readonly startedAt: number; readonly until: number },
 ): number {
-  if (waitsToTheEnd(spec)) return until
+  if (waitsToTheEnd(spec) || error.retryAfter !== undefined) return until
   return Math.min(until, startedAt + (isNobodyThere(error) ? NOBODY_FOR : RETRY_FOR))
 }
 

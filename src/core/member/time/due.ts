@@ -1,5 +1,5 @@
 import { idleRule } from '../proof/prove.js'
-import type { Facts } from '../record.js'
+import type { Claim, Facts } from '../record.js'
 import type { Sight } from '../sight.js'
 import { ABSENCE_GAP, judgeScope } from '../proof/scopes.js'
 
@@ -24,6 +24,12 @@ export function dueIn(sight: Sight, now: number): number | null {
   ]
   const known = moments.filter((moment) => moment !== null)
   return known.length === 0 ? null : Math.max(0, Math.min(...known) - now)
+}
+
+/** When a claim gives up, whatever became of it by then; `Infinity`: never. */
+export function givesUpAt({ goal, ending, deadline }: Claim): number {
+  if (ending.ended !== null) return Infinity
+  return (goal.kind === 'open' ? goal.until : goal.kind === 'drain' ? deadline : null) ?? Infinity
 }
 
 function later(moment: number | null, now: number): number | null {

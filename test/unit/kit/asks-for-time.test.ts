@@ -1,0 +1,92 @@
+/** A product that asks to be left alone with Retry-After, through each adapter that speaks REST: the rule is kit/http's. */
+import { startDrain, type DrainableProvider } from 'drainable'
+import { citrixAdc } from 'drainable/citrix-adc'
+import { f5Bigip } from 'drainable/f5-bigip'
+import { haproxyDataplane } from 'drainable/haproxy-dataplane'
+import type { HttpFake } from 'drainable/testing'
+import { startFake as startCitrix } from 'drainable/testing/citrix-adc'
+import { startFake as startBigip } from 'drainable/testing/f5-bigip'
+import { startFake as startDataplane } from 'drainable/testing/haproxy-dataplane'
+import { expect, test } from 'vitest'
+import { ioClock, type IoClock } from '../../support/io-clock.js'
+
+interface Product {
+  readonly ref: { readonly pool: string; readonly member: string }
+  readonly start: (clock: IoClock) => Promise<HttpFake & Login>
+  readonly connect: (options: {
+    url: string
+    username: string
+    password: string
+  }) => DrainableProvider & AsyncDisposable
+}
+
+interface Login {
+  readonly username: string
+  readonly password: string
+}
+
+const MEMBERS = ['10.0.0.1:80', '10.0.0.2:80']
+const latency = (clock: IoClock) => ({ latency: 20, clock: clock.latency })
+
+const PRODUCTS: readonly (readonly [string, Product])[] = [
+  [
+    'BIG-IP',
+    {
+      ref: { pool: '/Common/web', member: '/Common/10.0.0.1:80' },
+      start: (clock) =>
+        startBigip({ pools: { '/Common/web': MEMBERS }, tls: false, ...latency(clock) }),
+      connect: f5Bigip,
+    },
+  ],
+  [
+    'Citrix ADC',
+    {
+      ref: { pool: 'web', member: '10.0.0.1:80' },
+      start: (clock) => startCitrix({ pools: { web: MEMBERS }, tls: false, ...latency(clock) }),
+      connect: citrixAdc,
+    },
+  ],
+  [
+    'Data Plane API',
+    {
+      ref: { pool: 'web', member: 's1' },
+      start: (clock) => startDataplane({ pools: { web: ['s1', 's2'] }, ...latency(clock) }),
+      connect: haproxyDataplane,
+    },
+  ],
+]
+
+const later = (clock: IoClock, ms: number): Promise<void> =>
+  clock.run(new Promise<void>((resolve) => clock.setTimeout(resolve, ms)))
+
+const asks = (seconds: number) =>
+  ({ how: 'status', status: 503, headers: { 'retry-after': `${seconds}` } }) as const
+
+test.each(PRODUCTS)('%s gets the 40 s that it asks for while a drain goes on', async (_, of) => {
+  using clock = ioClock()
+  await using fake = await of.start(clock)
+  const { url, username, password } = fake
+  await using lb = of.connect({ url, username, password })
+  const run = startDrain(lb, of.ref, { clock, timeout: '2m', settle: '10s' })
+  await later(clock, 500)
+  const since = fake.requests.length
+  const end = fake.fail(asks(40))
+  await later(clock, 39_000)
+  void end()
+  // What was under way together; then none.
+  expect(fake.requests.length - since).toBeLessThanOrEqual(2)
+  expect((await clock.run(run.done)).outcome).toBe('idle')
+  await clock.run(run.restore())
+})
+
+test.each(PRODUCTS)('%s that asks for an hour keeps no undo from its 30 s', async (_, of) => {
+  using clock = ioClock()
+  await using fake = await of.start(clock)
+  const { url, username, password } = fake
+  await using lb = of.connect({ url, username, password })
+  const run = startDrain(lb, of.ref, { clock, timeout: '5m' })
+  await clock.run(run.done)
+  const end = fake.fail(asks(3_600))
+  clock.setTimeout(() => void end(), 10_000)
+  expect((await clock.run(run.restore())).outcome).toBe('restored')
+})
