@@ -30,13 +30,17 @@ export interface Sorted {
   readonly held: HeldBack[]
 }
 
-/** Plans one member. */
+/**
+ * Plans one member.
+ *
+ * @param options - why nothing of its call would begin, and what it is a part of
+ */
 export function sort(
   { steps, held }: Sorted,
   reading: PresentReading,
   judged: Judged,
   data: PolicyData,
-  { refused, title }: { readonly refused: DrainableError | undefined; readonly title?: string },
+  { unbegun, title }: { readonly unbegun: string | undefined; readonly title?: string },
 ): void {
   const { ref, identity, own } = reading
   const say = (text: string): string => (title === undefined ? text : `${title}; ${text}`)
@@ -44,8 +48,8 @@ export function sort(
   const { hold } = judged.policy
   if (short !== undefined) {
     held.push({ ref, reason: say(short.message) })
-  } else if (refused !== undefined) {
-    held.push({ ref, reason: say(`not begun: ${refused.message}`) })
+  } else if (unbegun !== undefined) {
+    held.push({ ref, reason: say(`not begun: ${unbegun}`) })
   } else if (atLeast(own, hold)) {
     const reason = `in ${own} already, left as it is: ${describeDrain(reading, judged, data)}`
     held.push({ ref, reason: say(reason), asWished: true })

@@ -70,17 +70,22 @@ export async function planRoll(
   const spread = Spread.of(provider, policy.clock, policy.data.keepReady, placeOf(servers))
   for (const [n, server] of servers.entries()) {
     const members = server.members.flatMap(({ ref }) => found.get(refKey(ref)) ?? [])
-    const error = refused[0] ?? (await shortOf(server, members, spread, signal))
+    const [all] = refused
+    // The notes say once what refuses the whole roll.
+    const unbegun =
+      all === undefined
+        ? (await shortOf(server, members, spread, signal))?.message
+        : `the roll is refused with ${all.code}`
     const title = `server ${n + 1} of ${servers.length}${n < data.canary ? ', canary' : ''}`
     for (const { reading, judged: one } of members)
-      sort(sorted, reading, one, policy.data, { refused: error, title })
+      sort(sorted, reading, one, policy.data, { unbegun, title })
   }
   const { timeout } = policy.data
   const batches = batchesOf(servers.length, data)
   const least = batches * Math.max(0, ...judged.map((one) => one.least))
   const most = timeout === null ? null : batches * timeout
   const notes = [
-    outlineOf(servers.length, batches, data),
+    outlineOf(servers, batches, data),
     ...notesOf(verdicts, policy.data),
     ...own.map(refusal),
     ...(refused.length > 0
@@ -140,11 +145,21 @@ function batchesOf(size: number, { canary, maxUnavailable }: RollData['plan']): 
   return Math.ceil(canary / maxUnavailable) + Math.ceil((size - canary) / maxUnavailable)
 }
 
-function outlineOf(size: number, batches: number, data: RollData['plan']): string {
+function outlineOf(servers: readonly Server[], batches: number, data: RollData['plan']): string {
   const { canary, maxUnavailable, health } = data
   const first = canary > 0 ? `, ${canary} first` : ''
-  const seen = health.by === 'nobody' ? '' : ' and seen healthy'
-  return `${count(size, 'server')} in ${count(batches, 'batch', 'batches')}, ${maxUnavailable} at once${first}; after its drain each is acted on, made ready${seen}`
+  const after = afterAct(servers, health)
+  return `${count(servers.length, 'server')} in ${count(batches, 'batch', 'batches')}, ${maxUnavailable} at once${first}; after its drain each is acted on${after}`
+}
+
+/** What comes after `act`: a member that is out already is left out. */
+function afterAct(servers: readonly Server[], { by }: RollData['plan']['health']): string {
+  const opened = `made ready${by === 'nobody' ? '' : ' and seen healthy'}`
+  const members = servers.flatMap((server) => server.members)
+  const out = members.filter(({ own }) => own === 'drain' || own === 'maint').length
+  if (out === 0) return `, ${opened}`
+  if (out === members.length) return ' and left out, as it was found'
+  return `; ${count(out, 'member')} already out ${out === 1 ? 'stays' : 'stay'} out, the others are ${opened}`
 }
 
 function count(n: number, one: string, many = `${one}s`): string {

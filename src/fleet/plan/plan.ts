@@ -58,7 +58,7 @@ export async function plan(
   const found: Sorted = { steps: [], held: [] }
   for (const one of judged)
     for (const reading of one.readings)
-      sort(found, reading, one, resolved.data, { refused: refused[0] })
+      sort(found, reading, one, resolved.data, { unbegun: refused[0]?.message })
   const least = Math.max(0, ...judged.map((one) => one.least))
   const most = resolved.data.timeout
   const notes = [

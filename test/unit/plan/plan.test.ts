@@ -364,6 +364,36 @@ describe('a plan of a roll', () => {
     )
   })
 
+  test('says once why the whole roll is refused', async () => {
+    const clock = fakeClock(1_000)
+    const pools = { web: ['web1', 'web2', 'web3'], api: ['api1'] }
+    const lb = fakeProvider({ pools, clock })
+    lb.setHealth({ pool: 'api', member: 'api1' }, 'unchecked')
+    const target = [{ pool: 'web' }, { pool: 'api' }]
+    const { held, text } = await clock.runUntil(plan(lb, target, { clock, keepReady: 0 }))
+    expect(held.map(({ reason }) => reason)).toEqual(
+      [1, 2, 3, 4].map(
+        (n) => `server ${n} of 4; not begun: the roll is refused with INVALID_OPTIONS`,
+      ),
+    )
+    expect(text.match(/no balancer checks api\/api1/g)).toHaveLength(1)
+  })
+
+  test.each([
+    [1, '; 1 member already out stays out, the others are made ready and seen healthy'],
+    [2, '; 2 members already out stay out, the others are made ready and seen healthy'],
+    [3, ' and left out, as it was found'],
+  ])('does not say that members already out are made ready (%i of 3)', async (out, words) => {
+    const { clock, lb, refs } = setUp(3)
+    for (const ref of refs.slice(0, out)) lb.setBehind(ref, 'maint')
+    const { notes } = await clock.runUntil(
+      plan(lb, web, { clock, maxUnavailable: 1, keepReady: 0 }),
+    )
+    expect(notes?.[0]).toBe(
+      `3 servers in 3 batches, 1 at once; after its drain each is acted on${words}`,
+    )
+  })
+
   test('is not carried out all at once', async () => {
     const { clock, lb } = setUp(3)
     const found = await clock.runUntil(plan(lb, web, { clock, maxUnavailable: 1 }))
