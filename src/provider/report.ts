@@ -245,6 +245,11 @@ export interface ServerReport {
   readonly outcome: 'done' | 'failed' | 'busy' | 'untouched'
   /** How often `act` was called for it. */
   readonly attempts: number
+  /**
+   * How long its parts took in this process, in milliseconds: the last drain, the last call of `act`, and from there
+   * until it was open and seen healthy. What did not end here is absent.
+   */
+  readonly times: { readonly drain?: number; readonly act?: number; readonly healthy?: number }
   /** Why it failed. */
   readonly error?: DrainableError
   /** How its drain went, if this process drained it. */
@@ -266,11 +271,15 @@ export interface RollReport {
   readonly failed: readonly MemberReport[]
   /** Members of servers whose drain did not begin. */
   readonly untouched: readonly MemberRef[]
-  /** Members that this roll left drained: it does not open members of a server that failed. */
+  /**
+   * Members that this roll left drained: it does not open members of a server that failed. One that a look since its
+   * last change has shown open is not among them.
+   */
   readonly leftDrained: readonly MemberRef[]
   /**
-   * Members of finished servers that were already out before this roll drained them. The roll leaves them as it found
-   * them, for an operator or for an older ticket that covers them. `ready()` opens them.
+   * Members of finished servers that are not the roll's to open: they were out before it drained them, another client
+   * has closed them since, or another drain of this process holds them. A `fault` or an `overruled` event tells of
+   * the last two. `ready()` opens them.
    */
   readonly leftAsFound: readonly MemberRef[]
   /** Milliseconds from the start of this roll in this process to its end, or to now. */

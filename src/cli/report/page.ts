@@ -180,17 +180,21 @@ function servers({ groups }: Timeline): Markup | undefined {
 <h2>Servers</h2>
 <div class="wide" tabindex="0" role="region" aria-label="Servers">
 <table>
-<thead><tr><th scope="col">Server</th><th scope="col">Members</th><th scope="col">Outcome</th><th scope="col" class="number">Calls of COMMAND</th><th scope="col" class="number">Drain took</th><th scope="col">Error</th></tr></thead>
+<thead><tr><th scope="col">Server</th><th scope="col">Members</th><th scope="col">Outcome</th><th scope="col" class="number">Calls of COMMAND</th><th scope="col" class="number">Drain took</th><th scope="col" class="number">COMMAND took</th><th scope="col" class="number">Healthy after</th><th scope="col">Error</th></tr></thead>
 <tbody>
 ${rows.map((server) => {
   const { tone, text } = serverVerdict(server)
-  const { address, refs, attempts, drained, error } = server
-  return markup`<tr><td>${address ?? ''}</td><td>${refs.map(formatRef).join(', ')}</td><td class="${tone}">${SIGN[tone]} ${text}</td><td class="number">${attempts}</td><td class="number">${drained === undefined ? '' : formatDuration(drained.elapsed)}</td><td class="words">${error?.message ?? ''}</td></tr>`
+  const { address, refs, attempts, times, error } = server
+  return markup`<tr><td>${address ?? ''}</td><td>${refs.map(formatRef).join(', ')}</td><td class="${tone}">${SIGN[tone]} ${text}</td><td class="number">${attempts}</td><td class="number">${took(times.drain)}</td><td class="number">${took(times.act)}</td><td class="number">${took(times.healthy)}</td><td class="words">${error?.message ?? ''}</td></tr>`
 })}
 </tbody>
 </table>
 </div>
 </section>`
+}
+
+function took(ms: number | undefined): string {
+  return ms === undefined ? '' : formatDuration(ms)
 }
 
 function groupSection({ server, lanes, from, to }: LaneGroup): Markup | undefined {

@@ -56,6 +56,11 @@ export const rollReport = z.strictObject({
       refs: z.array(part.ref),
       outcome: z.enum(['done', 'failed', 'busy', 'untouched']),
       attempts: part.count,
+      times: z.strictObject({
+        drain: part.ms.exactOptional(),
+        act: part.ms.exactOptional(),
+        healthy: part.ms.exactOptional(),
+      }),
       error: part.error.exactOptional(),
       drained: drainReport.exactOptional(),
     }),

@@ -109,18 +109,36 @@ function watchedLines(member: MemberReport): readonly string[] {
   ].map(everyLine)
 }
 
+const ROLL_COLUMNS = [
+  'server',
+  'members',
+  'outcome',
+  'calls',
+  'drain',
+  'command',
+  'healthy',
+  'error',
+] as const
+
+function took(ms: number | undefined): string {
+  return ms === undefined ? '' : formatDuration(ms)
+}
+
 function rollLines(result: Result): readonly string[] {
   if (!('roll' in result)) return []
   const { roll } = result
-  const rows = roll.servers.map(({ address, refs, outcome, attempts, error }) => [
+  const rows = roll.servers.map(({ address, refs, outcome, attempts, times, error }) => [
     address ?? '',
     refs.map(lineKey).join(', '),
     outcome,
     attempts === 0 ? '' : `${attempts}`,
+    took(times.drain),
+    took(times.act),
+    took(times.healthy),
     error?.message ?? '',
   ])
   return [
-    rows.length === 0 ? '' : table(['server', 'members', 'outcome', 'calls', 'error'], rows),
+    rows.length === 0 ? '' : table(ROLL_COLUMNS, rows),
     ...left('left drained', roll.leftDrained),
     ...left('left as found', roll.leftAsFound),
     `${roll.outcome} after ${formatDuration(roll.elapsed)}`,

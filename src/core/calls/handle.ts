@@ -4,8 +4,10 @@ import { Hub, HubHandle } from '../event-hub.js'
 import { DRAIN_EVENTS, type DrainEvent, type LoadEvent } from '../events.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import type { DrainReport, Why } from '../../provider/report.js'
+import type { MemberRef } from '../../provider/contract.js'
 import type { RunTelemetry } from '../telemetry.js'
 import type { Ticket } from '../tickets/ticket.js'
+import type { Opening } from './run/run-spec.js'
 
 /**
  * A drain in progress: an emitter of typed events (eventemitter3), and the same events as an async iterator, which
@@ -50,7 +52,9 @@ export interface HandleBody {
   report(): DrainReport
   why(): readonly Why[]
   ticket(): Promise<Ticket>
-  restore(): Promise<DrainReport>
+  restore(how?: Opening): Promise<DrainReport>
+  /** Its members that a look since their last change has shown open. */
+  open(): readonly MemberRef[]
   release(): Promise<void>
   /** Resolves when no call is in progress that it still waits for. */
   called(): Promise<void>

@@ -183,6 +183,7 @@ export async function openReady(
       const { look, readings } = await firstLook(scheduler, target, context)
       const goal = openGoal({
         of: 'anybody',
+        since: startedAt,
         until: limit === Infinity ? null : startedAt + limit,
         lateUntil: null,
         mustBeHealthy: must,

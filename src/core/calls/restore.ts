@@ -89,7 +89,8 @@ export async function restoreUnder(
     prepare: async ({ scheduler, signal: stop, limit, startedAt }) => {
       const { capabilities } = await scheduler.describe(stop, limit())
       const policy = toResumedPolicy(resolved.data, capabilities, subject)
-      const goal = openGoal({ of: 'ours', until: startedAt + UNDO_LIMIT, lateUntil: null })
+      const until = startedAt + UNDO_LIMIT
+      const goal = openGoal({ of: 'ours', since: startedAt, until, lateUntil: null })
       const times = { now: clock.now(), wallOffset: wallOffsetOf(clock) }
       return { claims: claimsOf(known, policy, { ...times, goal, deadline: null }), keeper }
     },

@@ -9,13 +9,13 @@ import { Company } from '../calls/run/company.js'
 import type { HandleBody } from '../calls/handle.js'
 import { unread, withTicket, worst } from '../member/said/report.js'
 import type { Run } from '../calls/run/run.js'
-import type { PartHooks, Prepared, RunContext, RunSpec } from '../calls/run/run-spec.js'
+import type { Opening, PartHooks, Prepared, RunContext, RunSpec } from '../calls/run/run-spec.js'
 import type { Ticket } from '../tickets/ticket.js'
 import type { Target } from '../calls/target.js'
 import { isLeftOut, whyUnread, type Divided, type FindOptions } from './divide.js'
 import { Muster } from './muster.js'
 import type { Parts } from './parts.js'
-import { tagError, tagEvent, tagMissing, tagReport, tagWhy } from './tag.js'
+import { tagError, tagEvent, tagMissing, tagRef, tagReport, tagWhy } from './tag.js'
 
 /** What a verb wants run over several balancers. */
 export interface CombinedSpec {
@@ -132,16 +132,22 @@ export class CombinedRun implements HandleBody {
     }
   }
 
-  async restore(): Promise<DrainReport> {
+  async restore(how?: Opening): Promise<DrainReport> {
     this.#stop.abort(new DrainableError('CONFLICT', 'the drain was undone'))
     await this.#begun
     const from = this.#spec.clock.now()
     const reports = await Promise.all(
-      [...this.#runs].map(async ([key, run]) => tagReport(await run.restore(), key)),
+      [...this.#runs].map(async ([key, run]) =>
+        tagReport(await run.restore(openingOn(key, how)), key),
+      ),
     )
     const elapsed = Math.round(this.#spec.clock.now() - from)
     if (reports.length === 0) return { outcome: 'restored', members: [], elapsed }
     return withTicket({ ...joinReports(reports), elapsed }, this.#spec.whyTicket())
+  }
+
+  open(): readonly MemberRef[] {
+    return [...this.#runs].flatMap(([key, run]) => run.open().map((ref) => tagRef(ref, key)))
   }
 
   async release(): Promise<void> {
@@ -316,6 +322,13 @@ export class CombinedRun implements HandleBody {
       ...(provider === undefined ? {} : { provider }),
     })
   }
+}
+
+/** The caller's own check knows a member by its balancer. */
+function openingOn(key: string, how: Opening | undefined): Opening | undefined {
+  if (how?.check === undefined) return how
+  const { check } = how
+  return { ...how, check: (ref, signal) => check(tagRef(ref, key), signal) }
 }
 
 function joinReports(reports: readonly DrainReport[]): Omit<DrainReport, 'elapsed'> {

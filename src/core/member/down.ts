@@ -221,6 +221,7 @@ function yieldsFloor(draft: Draft, claim: Open): boolean {
   const then = isOver ? 'refuse' : 'wait'
   const goal = {
     of: 'ours',
+    since: draft.now,
     until: draft.now + UNDO_LIMIT,
     lateUntil: null,
     then,

@@ -19,11 +19,16 @@ export type Goal =
 export interface OpenGoal {
   readonly kind: 'open'
   readonly of: 'ours' | 'anybody'
+  /** When it began, by the clock. */
+  readonly since: number
   /** When it gives up; null: never. */
   readonly until: number | null
   /** Until when to wait for a change of ours that may still be carried out; null: until it can't happen any more. */
   readonly lateUntil: number | null
-  /** Whether the member must be seen healthy; otherwise only the first check after maint is waited for. */
+  /**
+   * Whether the member must be seen healthy if it gets clients again; otherwise only the first check after maint is
+   * waited for.
+   */
   readonly mustBeHealthy: boolean
   /** The caller's own health check, called before the member is opened. */
   readonly check: 'none' | 'due' | 'running' | 'passed'
@@ -46,7 +51,7 @@ export interface OpenGoal {
 }
 
 /** Options of an undo, or of `ready()`. */
-export type OpenOptions = Pick<OpenGoal, 'of' | 'until' | 'lateUntil'> &
+export type OpenOptions = Pick<OpenGoal, 'of' | 'since' | 'until' | 'lateUntil'> &
   Partial<Pick<OpenGoal, 'mustBeHealthy' | 'check' | 'then' | 'because' | 'isTheirs'>>
 
 /** Makes the goal to open a member. */

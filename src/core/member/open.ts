@@ -37,7 +37,7 @@ export function decideOpen(draft: Draft, claim: Opening): void {
     draft.ending(claim, { ended: null })
   }
   if (claim.goal.of === 'ours') {
-    const isOver = !owes(ledger) && !claim.goal.isTheirs
+    const isOver = !owes(ledger) && !claim.goal.isTheirs && !needsHealth(draft, claim)
     if (isOver) {
       done(draft, claim)
       return
@@ -62,6 +62,7 @@ function isTakenFurther(draft: Draft, claim: Opening): boolean {
   const ready = draft.claims.find(({ goal }) => goal.kind === 'open' && goal.of === 'anybody')
   if (ready === undefined) return false
   const { ended } = ready.ending
+  if (ended?.outcome === 'restored' && needsHealth(draft, claim)) return false
   if (ended?.outcome === 'restored') done(draft, claim)
   else if (ended === null) giveUp(draft, claim)
   return ended === null || ended.outcome === 'restored'
@@ -114,7 +115,8 @@ function advance(draft: Draft, claim: Opening, reading: PresentReading, own: Adm
     return
   }
   if (claim.goal.isTheirs && !owes(draft.ledger)) {
-    if (own === 'ready') done(draft, claim)
+    if (own === 'ready' && needsHealth(draft, claim)) arrived(draft, claim, reading, to)
+    else if (own === 'ready') done(draft, claim)
     else fail(draft, claim, theirWords(draft, claim, own))
     return
   }
@@ -271,8 +273,14 @@ function arrived(draft: Draft, claim: Opening, reading: PresentReading, to: Admi
   }
   claim.goal = { ...claim.goal, takenBy: null }
   const isUp = health === 'up' || health === 'unchecked'
-  if (claim.goal.mustBeHealthy && !(hasPassedOwnCheck(draft, claim) && isUp)) giveUp(draft, claim)
-  else done(draft, claim)
+  const isMeant = !needsHealth(draft, claim) || (isUp && hasPassedOwnCheck(draft, claim))
+  if (isMeant) done(draft, claim)
+  else giveUp(draft, claim)
+}
+
+/** A member that goes back to drain or maint gets no clients: nobody asks how it is. */
+function needsHealth({ ledger }: Draft, { goal }: Opening): boolean {
+  return goal.mustBeHealthy && destination(ledger, goal) === 'ready'
 }
 
 /** Nothing of ours is left. The ledger is kept while its call goes on looking, for {@link wasBroughtBack}. */

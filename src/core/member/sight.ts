@@ -71,6 +71,12 @@ export function ownOf({ facts: { last } }: Pick<Sight, 'facts'>): AdminState | '
   return last?.reading.present === true ? last.reading.own : 'unknown'
 }
 
+/** Whether a look since our last change has shown it open. */
+export function isSeenOpen(sight: Pick<Sight, 'facts' | 'ledger'>): boolean {
+  const { last } = sight.facts
+  return ownOf(sight) === 'ready' && last !== null && last.askedAt > sight.ledger.answeredAt
+}
+
 /** Whether the newest reading shows the member itself: an absent or replaced member has no state. */
 export function readsMember({ facts: { last }, ledger }: Pick<Sight, 'facts' | 'ledger'>): boolean {
   return (

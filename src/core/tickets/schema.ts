@@ -249,6 +249,8 @@ const rolledSchema = once(() =>
     error: errorSchema().nullable(),
     /** What the drain of this server says; null where nothing of ours is left on it. */
     drain: drainTicketSchema().nullable(),
+    /** Its members that are not the roll's to open, once it is done. */
+    leftAsFound: z.array(refSchema()),
   }),
 )
 

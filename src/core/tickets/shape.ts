@@ -194,4 +194,6 @@ export interface RolledServer {
   readonly error: FrozenError | null
   /** The ticket of this server's drain; null if none of our changes is left on it. */
   readonly drain: DrainTicket | null
+  /** Its members that are not the roll's to open, once it is done. */
+  readonly leftAsFound: readonly MemberRef[]
 }

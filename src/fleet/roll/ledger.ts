@@ -25,6 +25,8 @@ export interface ServerState {
   error: DrainableError | null
   /** What its drain has done, and what undoes it; null where nothing of ours is left on it. */
   drain: Ticket | null
+  /** Its members that are not ours to open, once it is done. */
+  leftAsFound: readonly MemberRef[]
 }
 
 /** How far a roll is with its servers, and its ticket. */

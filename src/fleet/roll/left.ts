@@ -1,23 +1,16 @@
-import type { MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { mayOwe } from '../../core/tickets/owed.js'
 import type { Ticket, TicketMember } from '../../core/tickets/ticket.js'
 import type { RollLedger, ServerState } from './ledger.js'
 
 /** Whether it was open when its drain began. */
-export function wasReady({ found }: TicketMember): boolean {
+function wasReady({ found }: TicketMember): boolean {
   return found?.own === 'ready'
 }
 
 /** Whether something of ours may be left on what a drain was about. */
 export function holdsAnything({ members }: Ticket): boolean {
   return members.some(mayOwe)
-}
-
-/** The members that a roll has left drained: open when it began, and not opened again. */
-export function leftDrained({ drain }: ServerState): readonly MemberRef[] {
-  if (drain === null) return []
-  return drain.members.filter(mayOwe).map(({ ref }) => ref)
 }
 
 /** Whether a server is out by the roll: one of its members served before, and may not since. */

@@ -1,29 +1,26 @@
 import { abortable } from '../../provider/abort.js'
 import { canonicalAddress } from '../../provider/address.js'
-import { wallOf } from '../../provider/clock.js'
 import type { MemberRef } from '../../provider/contract.js'
 import { formatDuration } from '../../provider/duration.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
-import type { DrainReport, Outcome, Why } from '../../provider/report.js'
+import type {
+  DrainReport,
+  MemberReport,
+  Outcome,
+  ServerReport,
+  Why,
+} from '../../provider/report.js'
 import { toDrainableError, wordsOf } from '../../provider/thrown.js'
-import { partsOf } from '../../core/combined/parts.js'
-import type { DrainHandle } from '../../core/calls/handle.js'
 import { toError } from '../../core/member/said/report.js'
 import { notKept } from '../../core/tickets/calls.js'
-import type { Ticket } from '../../core/tickets/ticket.js'
-import { openAny } from '../../core/calls/drain.js'
-import type { ResolvedPolicy } from '../../core/calls/policy.js'
-import { openResumed } from '../../core/calls/resume.js'
-import { parseTarget } from '../../core/calls/target.js'
 import type { ServerEvent } from './events.js'
-import type { KeptOut } from './kept-out.js'
 import { holdsAnything } from './left.js'
 import type { ServerState } from './ledger.js'
-import { Opening } from './opening.js'
 import type { RollOptions } from './options.js'
 import type { RollContext } from './roll-context.js'
+import { ServerCall } from './server-call.js'
 
 /**
  * How one server ended. `minimum`: its pool has too few left while others of this roll are
@@ -35,22 +32,17 @@ export type ServerEnd = 'done' | 'failed' | 'postponed' | 'minimum' | 'aborted'
 export class OneServer {
   readonly server: ServerState
   readonly #context: RollContext
+  readonly #call: ServerCall
   #report: DrainReport | undefined
-  #handle: DrainHandle | undefined
-  /** Nothing of its drain is left to be written. */
-  #isOver = false
+  #times: ServerReport['times'] = {}
   #givenUp: Promise<void> | undefined
   /** Since when `act` runs. */
   #actingSince: number | undefined
-  readonly #opening: Opening
-  #kept: KeptOut | undefined
 
-  /** @param kept - what keeps it out that an earlier process left drained */
-  constructor(server: ServerState, context: RollContext, kept?: KeptOut) {
+  constructor(server: ServerState, context: RollContext) {
     this.server = server
     this.#context = context
-    this.#kept = kept
-    this.#opening = new Opening(server, context)
+    this.#call = new ServerCall(server, context)
   }
 
   /** How its drain went in this process. */
@@ -58,23 +50,40 @@ export class OneServer {
     return this.#report
   }
 
+  /** How long each part of it took in this process. */
+  get times(): ServerReport['times'] {
+    return this.#times
+  }
+
+  /** Its members that are down by this roll, or may be. */
+  down(): readonly MemberRef[] {
+    return this.#call.down()
+  }
+
   /** What it waits for. */
   why(): readonly Why[] {
-    const { server } = this
-    if (server.state === 'draining') return this.#handle?.why() ?? []
-    if (server.state === 'acting') return [...(this.#handle?.why() ?? []), ...this.#whyActing()]
-    return server.state === 'acted' ? this.#opening.why() : []
+    const { state } = this.server
+    const isUnderWay = state === 'draining' || state === 'acting' || state === 'acted'
+    return isUnderWay ? [...this.#call.why(), ...this.#whyActing()] : []
+  }
+
+  /** Keeps out until its turn what an earlier process left drained. One that was acted on is to be opened anyway. */
+  hold(): void {
+    const { drain, state } = this.server
+    if (drain !== null && state !== 'acted' && holdsAnything(drain)) this.#call.hold()
   }
 
   /** Lets go of a drain that is held: the server stays as it is. */
   async release(): Promise<void> {
-    await this.#handle?.release()
+    await this.#call.release()
   }
 
   /** Never rejects. */
   async run(): Promise<ServerEnd> {
     const { server } = this
     const { signal, provider, subject } = this.#context
+    server.error = null
+    this.#givenUp = undefined
     try {
       if (server.state !== 'acted') {
         const early = await this.#drainAndAct()
@@ -110,17 +119,14 @@ export class OneServer {
   async #drainAndAct(): Promise<ServerEnd | undefined> {
     const { server } = this
     const { signal, emit, act, policy } = this.#context
-    server.error = null
-    await this.#kept?.end()
-    signal.throwIfAborted()
-    const { handle, run } = this.#begin()
-    this.#handle = handle
+    const { handle, run } = await this.#call.begin()
     const putBack = policy.data.onAbort === 'restore'
     const stop = (): void => void this.#giveUp(putBack)
     signal.addEventListener('abort', stop, { once: true })
     try {
       const report = await handle.done
       this.#report = report
+      this.#times = { drain: report.elapsed }
       signal.throwIfAborted()
       const error = toError(report)
       if (error !== undefined) return await this.#notDrained(report, error)
@@ -138,7 +144,6 @@ export class OneServer {
       await run.act((lost) => this.#act(act, report, lost))
       server.state = 'acted'
       await this.#save()
-      await handle.release()
       return undefined
     } catch (thrown) {
       if (signal.aborted) await this.#giveUp(putBack)
@@ -146,41 +151,6 @@ export class OneServer {
     } finally {
       signal.removeEventListener('abort', stop)
     }
-  }
-
-  #begin(): ReturnType<typeof openAny> {
-    const { server } = this
-    const { provider, subject, policy, emit, ledger } = this.#context
-    const resolved: ResolvedPolicy = {
-      ...policy,
-      signal: undefined, // the roll's own: it decides what an abort means
-      onEvent: emit,
-      tickets: undefined,
-      onTicket: undefined,
-      id: ledger.idOf(server),
-      whole: ledger.part((ticket, limit) => this.#keep(ticket, limit)),
-    }
-    const { drain } = server
-    const knows = drain !== null && (drain.members.length > 0 || partsOf(provider) !== undefined)
-    if (knows) return openResumed(provider, this.#anew(drain), resolved, subject)
-    server.state = 'draining'
-    const refs = [...server.refs]
-    return openAny(provider, refs, parseTarget(refs, subject), resolved, subject)
-  }
-
-  /** What was left goes on with its whole time to drain from now, however long it has waited for its turn. */
-  #anew(drain: Ticket): Ticket {
-    const { clock, data } = this.#context.policy
-    const deadline =
-      data.timeout === null ? null : new Date(wallOf(clock) + data.timeout).toISOString()
-    return { ...drain, deadline }
-  }
-
-  /** The first change of a drain waits until the roll's ticket has it. */
-  async #keep(ticket: Ticket, limit: number): Promise<void> {
-    if (this.#isOver) return
-    this.server.drain = ticket
-    await this.#context.ledger.save(limit)
   }
 
   async #act(act: RollOptions['act'], drained: DrainReport, lost: AbortSignal): Promise<void> {
@@ -195,7 +165,9 @@ export class OneServer {
       return () => source.removeEventListener('abort', fire)
     }
     const leave = [listen(lost), listen(signal)]
-    this.#actingSince = this.#context.policy.clock.now()
+    const { clock } = this.#context.policy
+    const since = clock.now()
+    this.#actingSince = since
     try {
       await act({
         refs: server.refs,
@@ -215,6 +187,7 @@ export class OneServer {
     } finally {
       for (const off of leave) off()
       this.#actingSince = undefined
+      this.#times = { ...this.#times, act: Math.round(clock.now() - since) }
     }
   }
 
@@ -239,7 +212,7 @@ export class OneServer {
     const { mayPostpone, ledger, hasOthers } = this.#context
     const atMinimum = isDrainableError(error, 'POOL_AT_MINIMUM')
     if (report.outcome === 'timeout' && ledger.plan.postpone) {
-      if (!(await this.#restored()) || !mayPostpone) {
+      if (!(await this.#restored()) || !mayPostpone()) {
         server.error = error
         if (server.drain !== null) return this.#failed(error)
         server.state = 'postponed'
@@ -266,17 +239,10 @@ export class OneServer {
 
   /** Takes back a drain after which `act` was not called. */
   async #restored(): Promise<boolean> {
-    const handle = this.#handle
-    if (handle === undefined) return true
-    const { members } = await handle.restore()
+    const { members } = await this.#call.restore()
     const isBack = members.every(({ outcome }) => NOT_OURS.has(outcome))
-    if (isBack) this.#forget()
+    if (isBack) this.#call.forget()
     return isBack
-  }
-
-  #forget(): void {
-    this.#isOver = true
-    this.server.drain = null
   }
 
   /** The roll was aborted: what was acted on stays as it is; else as the policy says. */
@@ -294,21 +260,35 @@ export class OneServer {
 
   async #failed(error: DrainableError): Promise<ServerEnd> {
     const { server } = this
-    server.state = 'failed'
+    // What was acted on stays so: another process opens it, and does not act again.
+    if (server.state !== 'acted') server.state = 'failed'
     server.error = error
     await this.#save().catch(() => undefined)
     this.#context.emit({ ...this.event('failed'), error })
     return 'failed'
   }
 
-  /** Opens it again and sees it healthy. */
+  /**
+   * Opens what is ours and sees it healthy. What an operator has closed meanwhile, or another call holds, is left so and
+   * said: the server is done.
+   */
   async #open(): Promise<void> {
     const { server } = this
-    const { emit, signal } = this.#context
+    const { emit, signal, stamp, policy } = this.#context
     signal.throwIfAborted()
     emit(this.event('ready'))
-    await this.#opening.open()
-    this.#forget()
+    const since = policy.clock.now()
+    const { members, error } = await this.#call.open()
+    const unopened = members.find(({ outcome }) => !LEFT.has(outcome))
+    if (error !== undefined) throw error
+    if (unopened !== undefined) throw unopened.error ?? notOpened(unopened)
+    const theirs = members.filter(isTheirs)
+    for (const one of theirs)
+      emit({ type: 'fault', at: stamp(), ref: one.ref, error: one.error ?? notOpened(one) })
+    const asFound = [...theirs, ...members.filter(({ wasAdmin }) => wasAdmin !== 'ready')]
+    server.leftAsFound = [...new Set(asFound.map(({ ref }) => ref))]
+    this.#times = { ...this.#times, healthy: Math.round(policy.clock.now() - since) }
+    this.#call.forget()
     server.state = 'done'
     await this.#save()
     emit(this.event('healthy'))
@@ -364,3 +344,15 @@ export class OneServer {
 
 /** How an undo ends where nothing of ours is left on the member. */
 const NOT_OURS: ReadonlySet<Outcome> = new Set<Outcome>(['restored', 'gone', 'overruled'])
+/** How an opening ends where the member is open, or is another client's to open. */
+const LEFT: ReadonlySet<Outcome> = new Set<Outcome>(['restored', 'overruled'])
+
+/** Whether it was not opened because it is not ours to open: another client closed it, or another call holds it. */
+function isTheirs({ outcome, why }: MemberReport): boolean {
+  return outcome === 'overruled' || why.some(({ code }) => code === 'held')
+}
+
+function notOpened({ ref, why, outcome }: MemberReport): DrainableError {
+  const words = why[0]?.text ?? `its opening ended as ${outcome}`
+  return new DrainableError('CONFLICT', `${formatRef(ref)} was not opened: ${words}`, { ref })
+}

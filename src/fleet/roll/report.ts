@@ -6,7 +6,6 @@ import { unread } from '../../core/member/said/report.js'
 import { mayOwe } from '../../core/tickets/owed.js'
 import type { TicketMember } from '../../core/tickets/ticket.js'
 import type { ServerState } from './ledger.js'
-import { leftDrained } from './left.js'
 import type { OneServer } from './one-server.js'
 
 /** How a roll goes, from how far each server is. */
@@ -29,8 +28,8 @@ export function reportRoll(
     done,
     failed: having('failed', 'busy').flatMap(membersOf),
     untouched: having('untouched').flatMap(({ refs }) => refs),
-    leftDrained: servers.flatMap(leftDrained),
-    leftAsFound: done.filter(({ wasAdmin }) => wasAdmin !== 'ready').map(({ ref }) => ref),
+    leftDrained: servers.flatMap((server) => known.get(server)?.down() ?? []),
+    leftAsFound: servers.flatMap(({ leftAsFound }) => leftAsFound),
     elapsed: Math.round(elapsed),
     ...(error === undefined ? {} : { error }),
   }
@@ -43,6 +42,7 @@ function reportServer(server: ServerState, one: OneServer | undefined): ServerRe
     refs,
     outcome: outcomeOf(server),
     attempts: attempt,
+    times: one?.times ?? {},
     ...(error === null ? {} : { error }),
     ...(one?.report === undefined ? {} : { drained: one.report }),
   }

@@ -20,5 +20,5 @@ export interface RollContext {
   /** Whether other servers are out, which will come back. */
   readonly hasOthers: () => boolean
   /** Whether a busy server is put back and tried once more later. */
-  readonly mayPostpone: boolean
+  readonly mayPostpone: () => boolean
 }

@@ -17,7 +17,6 @@ import { RollHandle, RollHub, toRollError, type Roll } from './handle.js'
 import { Leadership, type Term } from '../lease/leadership.js'
 import { RollLedger, thawServers } from './ledger.js'
 import { enterRoll } from './live.js'
-import { newestRoll } from './newest.js'
 import {
   parseResume,
   parseRoll,
@@ -26,7 +25,7 @@ import {
   type ResumeSettings,
   type RollOptions,
 } from './options.js'
-import { checkTargets, refuseEarlier, refuseUnchecked } from './refuse.js'
+import { checkTargets, newestRoll, refuseEarlier, refuseUnchecked } from './refuse.js'
 import { RollRun, type Prepare, type Prepared } from './run.js'
 import { findServers, type RollTarget } from './servers.js'
 import { Spread } from './spread.js'
@@ -203,6 +202,7 @@ function begin(
         attempt: 0,
         error: null,
         drain: null,
+        leftAsFound: [],
       }))
       const head = headOf(provider, policy, id)
       return prepared(provider, policy, { head, plan, servers, leave, term, waits })

@@ -10,11 +10,11 @@ import type { Ticket } from '../../core/tickets/ticket.js'
 import type { ResolvedPolicy } from '../../core/calls/policy.js'
 import type { RollEvent } from './events.js'
 import type { RollLedger, ServerState } from './ledger.js'
-import { KeptOut } from './kept-out.js'
 import { holdsAnything, inOrder, isOut, noPlaceLeft } from './left.js'
 import { OneServer, type ServerEnd } from './one-server.js'
 import type { OwnHealthCheck } from '../../core/calls/run/run-spec.js'
 import type { RollOptions } from './options.js'
+import type { RollContext } from './roll-context.js'
 import type { Spread } from './spread.js'
 import { reportRoll } from './report.js'
 
@@ -67,8 +67,6 @@ export class RollRun {
   #isLastTry = false
   readonly #active = new Set<OneServer>()
   readonly #all = new Map<ServerState, OneServer>()
-  /** What an earlier process left drained, until its turn. */
-  readonly #kept = new Map<ServerState, KeptOut>()
   #prepared: Prepared | undefined
   /** What it waits for before it begins. */
   #said: readonly Why[] = []
@@ -194,6 +192,8 @@ export class RollRun {
 
   /** Begins servers as others come back, until there is none left or none may begin. */
   async #roll({ ledger }: Prepared): Promise<void> {
+    for (const server of ledger.servers)
+      this.#all.set(server, new OneServer(server, this.#contextOf(ledger)))
     this.#queue = inOrder(ledger.servers)
     await abortable(ledger.save(FIRST_ANSWER), this.#abort.signal)
     for (;;) {
@@ -204,7 +204,7 @@ export class RollRun {
         this.#spec.emit({ type: 'batch', at: this.#stamp(), refs })
         for (const one of begun) void this.#follow(one)
       }
-      this.#keepOut()
+      for (const server of this.#queue) this.#all.get(server)?.hold()
       if (this.#active.size > 0) await woken
       else if (this.#queue.length > 0 && !this.#isOver()) this.#stopped = noPlaceLeft(ledger)
       else if (!this.#takeLater()) return
@@ -215,9 +215,8 @@ export class RollRun {
     const begun: OneServer[] = []
     while (this.#mayBegin()) {
       const server = this.#queue.shift()
-      if (server === undefined) break
-      const one = new OneServer(server, this.#contextOf(), this.#kept.get(server))
-      this.#all.set(server, one)
+      const one = server && this.#all.get(server)
+      if (one === undefined) break
       this.#active.add(one)
       begun.push(one)
     }
@@ -240,16 +239,6 @@ export class RollRun {
   #outBeside({ servers }: RollLedger): number {
     const active = new Set([...this.#active].map(({ server }) => server))
     return servers.filter((server) => isOut(server) && !active.has(server)).length
-  }
-
-  /** What was left drained is held until its turn: a reload would open it. */
-  #keepOut(): void {
-    for (const server of this.#queue) {
-      const { drain, state } = server
-      if (drain === null || !holdsAnything(drain) || this.#kept.has(server)) continue
-      // One that was acted on is to be opened anyway.
-      if (state !== 'acted') this.#kept.set(server, new KeptOut(server, drain, this.#contextOf()))
-    }
   }
 
   #canariesMissing(): number {
@@ -334,10 +323,9 @@ export class RollRun {
     if (this.#failures > most) this.#stopped ??= server.error ?? 'asked'
   }
 
-  #contextOf(): ConstructorParameters<typeof OneServer>[1] {
+  #contextOf(ledger: RollLedger): RollContext {
     const { provider, subject, policy, act, check, emit } = this.#spec
-    const { ledger, term } = this.#prepared ?? {}
-    if (ledger === undefined) throw new Error('a server before its roll')
+    const { term } = this.#prepared ?? {}
     return {
       provider,
       subject,
@@ -349,14 +337,13 @@ export class RollRun {
       signal: this.#abort.signal,
       stamp: () => this.#stamp(),
       hasOthers: () => this.#active.size > 1,
-      mayPostpone: !this.#isLastTry,
+      mayPostpone: () => !this.#isLastTry,
     }
   }
 
   /** Drains that were held for the others' sake are let go; the ticket is what a resume needs. */
   async #letGo(report: RollReport): Promise<void> {
     await Promise.all([...this.#all.values()].map((one) => one.release()))
-    await Promise.all([...this.#kept.values()].map((kept) => kept.end()))
     if (this.#prepared === undefined) return
     const { ledger, leave, term } = this.#prepared
     const isDone = report.outcome === 'done'

@@ -96,7 +96,9 @@ describe('a page', () => {
         type: 'roll-end',
         at: at(50),
         report: rollReport({
-          servers: [{ address: evil, refs: [ref], outcome: 'failed', attempts: 1, error }],
+          servers: [
+            { address: evil, refs: [ref], outcome: 'failed', attempts: 1, times: {}, error },
+          ],
         }),
       },
     ]
@@ -189,9 +191,16 @@ describe('a page of a roll', () => {
   const roll = rollReport({
     outcome: 'stopped',
     servers: [
-      { address: '10.0.0.1', refs: [a!], outcome: 'done', attempts: 1, drained: drainReport() },
-      { address: '10.0.0.2', refs: [b!], outcome: 'failed', attempts: 2, error },
-      { address: '10.0.0.3', refs: [c!], outcome: 'untouched', attempts: 0 },
+      {
+        address: '10.0.0.1',
+        refs: [a!],
+        outcome: 'done',
+        attempts: 1,
+        times: { drain: 2_000, act: 900, healthy: 500 },
+        drained: drainReport(),
+      },
+      { address: '10.0.0.2', refs: [b!], outcome: 'failed', attempts: 2, times: {}, error },
+      { address: '10.0.0.3', refs: [c!], outcome: 'untouched', attempts: 0, times: {} },
     ],
     leftDrained: [b!],
   })
@@ -213,7 +222,7 @@ describe('a page of a roll', () => {
 
   it('has a row for each server, also for one that was not reached', () => {
     for (const words of [
-      '10.0.0.1 web/a ✓ done 1 2 s',
+      '10.0.0.1 web/a ✓ done 1 2 s 900 ms 500 ms',
       '10.0.0.2 web/b ✗ failed, COMMAND ran 2 times 2 COMMAND exited with 1',
       '10.0.0.3 web/c ! untouched 0',
     ])

@@ -51,7 +51,7 @@ describe('the exit status', () => {
     const error = new DrainableError('ACTION_FAILED', 'COMMAND exited with 3')
     const roll = {
       outcome: 'stopped' as const,
-      servers: [{ refs: [], outcome: 'failed' as const, attempts: 1, error }],
+      servers: [{ refs: [], outcome: 'failed' as const, attempts: 1, times: {}, error }],
       done: [],
       failed: [],
       untouched: [],

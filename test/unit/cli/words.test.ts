@@ -104,7 +104,15 @@ describe('a result in words', () => {
   test('of a roll names each server and its members', () => {
     const roll: RollReport = {
       outcome: 'done',
-      servers: [{ address: '10.0.0.7', refs: [ref], outcome: 'done', attempts: 1 }],
+      servers: [
+        {
+          address: '10.0.0.7',
+          refs: [ref],
+          outcome: 'done',
+          attempts: 1,
+          times: { drain: 2_000, act: 61_000, healthy: 500 },
+        },
+      ],
       done: [],
       failed: [],
       untouched: [],
@@ -113,8 +121,8 @@ describe('a result in words', () => {
       elapsed: 60_000,
     }
     expect(describeResult({ verb: 'roll', exitCode: 0, roll }).text.split('\n')).toEqual([
-      'server    members   outcome  calls  error',
-      '10.0.0.7  web/web1  done     1',
+      'server    members   outcome  calls  drain  command  healthy  error',
+      '10.0.0.7  web/web1  done     1      2 s    1 m 1 s  500 ms',
       'left as found: web/web1',
       'done after 1 m',
     ])

@@ -42,7 +42,7 @@ const policyArb: fc.Arbitrary<MachinePolicy> = fc.record({
 const goalArb = fc.constantFrom<Goal>(
   { kind: 'drain' },
   { kind: 'watch' },
-  openGoal({ of: 'anybody', until: null, lateUntil: null }),
+  openGoal({ of: 'anybody', since: 0, until: null, lateUntil: null }),
 )
 
 /** What happens between looks; most of the time nothing does. */
@@ -124,10 +124,10 @@ function play(policy: MachinePolicy, goal: Goal, script: readonly Happening[]) {
       const isOver = record.claims.some(({ id, ending }) => id === CLAIM && ending.ended !== null)
       if (isOver) take({ type: 'settle', claim: CLAIM }, answer)
     } else if (what === 'undo') {
-      const undo = openGoal({ of: 'ours', until: null, lateUntil: null })
+      const undo = openGoal({ of: 'ours', since: 0, until: null, lateUntil: null })
       if (goal.kind === 'drain') take({ type: 'undo', claim: CLAIM, goal: undo }, answer)
     } else if (what === 'other') {
-      const open = openGoal({ of: 'anybody', until: null, lateUntil: null })
+      const open = openGoal({ of: 'anybody', since: 0, until: null, lateUntil: null })
       if (goal.kind !== 'watch') lay(goal.kind === 'drain' ? open : { kind: 'drain' }, answer)
     } else if (what === 'unread') take({ type: 'unread', view: VIEW, error, askedAt: at }, answer)
     else if (looks > 4) world.active = 0

@@ -19,6 +19,18 @@ export type OwnHealthCheck = (ref: MemberRef, signal: AbortSignal) => Promise<bo
 /** What a call is for: it holds members down, opens them, or only watches. */
 export type Side = 'drain' | 'open' | 'watch'
 
+/** How an undo opens its members, where that is more than a way back: for a roll, which has worked on them. */
+export interface Opening {
+  /** How long it may take, in milliseconds; null: any time. */
+  readonly limit: number | null
+  /** Whether those that get clients again must be seen healthy. */
+  readonly mustBeHealthy: boolean
+  /** The caller's own health check. */
+  readonly check?: OwnHealthCheck | undefined
+  /** Ends it: the members stay as they are. */
+  readonly signal: AbortSignal
+}
+
 /** What a verb asks of a run. */
 export interface RunSpec {
   readonly provider: DrainableProvider

@@ -14,9 +14,9 @@ import type { Permit } from '../../balancer/permit.js'
 import { openGoal, UNDO_LIMIT, type OpenGoal } from '../../member/goal.js'
 import { idleTime, isUnseenIdle } from '../../member/proof/idle-time.js'
 import type { Ledger } from '../../member/record.js'
-import { reportAll } from '../../member/said/report.js'
+import { asAborted, reportAll, takenBack } from '../../member/said/report.js'
+import { isSeenOpen, type Sight } from '../../member/sight.js'
 import { givesUpAt } from '../../member/time/due.js'
-import type { Sight } from '../../member/sight.js'
 import { FIRST_ANSWER, LATER_ANSWER } from '../../tickets/calls.js'
 import type { Ticket } from '../../tickets/ticket.js'
 import type { HandleBody } from '../handle.js'
@@ -30,7 +30,7 @@ import { InForce } from './in-force.js'
 import { leaveIdle } from './left-idle.js'
 import { Preparation } from './preparation.js'
 import { RunClock } from './run-clock.js'
-import type { Prepared, RunSpec } from './run-spec.js'
+import type { Opening, Prepared, RunSpec } from './run-spec.js'
 import { TicketWrites } from './ticket-writes.js'
 import { namedBy, notUndone } from './unprepared.js'
 
@@ -42,6 +42,9 @@ interface Undo {
   readonly promise: Promise<DrainReport>
   readonly resolve: (report: DrainReport) => void
   readonly startedAt: number
+  /** When it gives up; null: never. */
+  readonly until: number | null
+  readonly how: Opening | undefined
 }
 
 /**
@@ -484,22 +487,42 @@ export class Run implements HandleBody, Owner {
 
   // --- undo and release
 
-  restore(): Promise<DrainReport> {
-    return this.#startUndo(null)
+  restore(how?: Opening): Promise<DrainReport> {
+    return this.#startUndo(null, how)
+  }
+
+  open(): readonly MemberRef[] {
+    return this.#claims
+      .sights()
+      .filter(isSeenOpen)
+      .map(({ ref }) => ref)
   }
 
   /** Returns the undo's own promise, so that its caller goes on before `done` resolves. */
-  #startUndo(lateFor: number | null): Promise<DrainReport> {
+  #startUndo(lateFor: number | null, how?: Opening): Promise<DrainReport> {
     if (this.#undo !== undefined) {
       this.#guard(() => this.#undoAgain()) // a later call than any drain that was begun since
       return this.#undo.promise
     }
     const startedAt = this.#clock.now()
     const { promise, resolve } = Promise.withResolvers<DrainReport>()
-    const undo = { promise, resolve, startedAt }
+    const limit = how === undefined ? UNDO_LIMIT : how.limit
+    const until = limit === null ? null : startedAt + limit
+    const undo = { promise, resolve, startedAt, until, how }
     this.#undo = undo
+    const stop = (): void => this.#guard(() => this.#stopUndo(undo))
+    how?.signal.addEventListener('abort', stop, { once: true })
+    void promise.then(() => how?.signal.removeEventListener('abort', stop))
     this.#guard(() => this.#beginUndo(undo, lateFor))
     return promise
+  }
+
+  /** Ends an undo, and leaves its members as they are. */
+  #stopUndo(undo: Undo): void {
+    if (this.#undo !== undo) return
+    if (!this.#claims.laid) this.#stop.abort(undo.how?.signal.reason)
+    this.#claims.order({ type: 'end', outcome: 'aborted' })
+    this.changed(false)
   }
 
   #undoAgain(): void {
@@ -515,14 +538,16 @@ export class Run implements HandleBody, Owner {
       // Nothing was changed yet, and nothing will be; only the changes in a ticket are undone.
       if (resumed === undefined)
         this.#stop.abort(new DrainableError('CONFLICT', 'the drain was undone'))
-      else if (!this.#isReleased()) this.#preparation.bound(undo.startedAt + UNDO_LIMIT)
+      else if (!this.#isReleased()) this.#preparation.bound(undo.until ?? Infinity)
       await this.prepared
     }
     if (this.#undo !== undo) return
     if (this.#claims.laid) {
-      const until = undo.startedAt + UNDO_LIMIT
-      const lateUntil = lateFor === null ? null : undo.startedAt + lateFor
-      this.#openMembers(openGoal({ of: 'ours', until, lateUntil }))
+      const { startedAt: since, until, how } = undo
+      const lateUntil = lateFor === null ? null : since + lateFor
+      const mustBeHealthy = how?.mustBeHealthy === true
+      const check = how?.check === undefined ? 'none' : 'due'
+      this.#openMembers(openGoal({ of: 'ours', since, until, lateUntil, mustBeHealthy, check }))
     } else if (resumed === undefined) {
       this.#undo = undefined
       undo.resolve(reportAll([], this.#clock.since(undo.startedAt)))
@@ -654,11 +679,11 @@ export class Run implements HandleBody, Owner {
   }
 
   async #checkHealth(ref: MemberRef): Promise<void> {
-    const { check, clock } = this.#spec
+    const { clock } = this.#spec
+    const check = this.#undo === undefined ? this.#spec.check : this.#undo.how?.check
     const sight = this.#claims.sights().find((one) => refKey(one.ref) === refKey(ref))
     if (check === undefined || sight?.claim.goal.kind !== 'open') return
-    const { until } = sight.claim.goal
-    const since = this.startedAt
+    const { until, since } = sight.claim.goal
     const times = { clock, until, since, stop: this.#stop.signal, broken: this.broken }
     const error = await askOwnCheck(check, ref, times)
     if (!this.#isReleased())
@@ -770,17 +795,4 @@ function isNews(now: Ledger, before: Ledger | undefined): boolean {
   const same =
     now.earlier.length === before.earlier.length && now.doubted.length === before.doubted.length
   return now.set !== before.set || !same
-}
-
-function asAborted(report: DrainReport): DrainReport {
-  const members = report.members.map((member) => ({ ...member, outcome: 'aborted' as const }))
-  return { ...report, outcome: 'aborted', members }
-}
-
-/** The report of a member of an undone drain: aborted, with the error of the undo. */
-function takenBack(member: MemberReport, before: MemberReport | undefined): MemberReport {
-  const was = before ?? member
-  const error = member.error ?? was.error
-  const { held } = member
-  return { ...was, outcome: 'aborted', held, ...(error === undefined ? {} : { error }) }
 }

@@ -129,6 +129,20 @@ export function reportAll(members: readonly MemberReport[], elapsed: number): Dr
   return { outcome: worst(members.map((member) => member.outcome)), members, elapsed }
 }
 
+/** The same members, all given up. */
+export function asAborted(report: DrainReport): DrainReport {
+  const members = report.members.map((member) => ({ ...member, outcome: 'aborted' as const }))
+  return { ...report, outcome: 'aborted', members }
+}
+
+/** The report of a member of an undone drain: aborted, with the error of the undo. */
+export function takenBack(member: MemberReport, before: MemberReport | undefined): MemberReport {
+  const was = before ?? member
+  const error = member.error ?? was.error
+  const { held } = member
+  return { ...was, outcome: 'aborted', held, ...(error === undefined ? {} : { error }) }
+}
+
 /** The report with what is wrong with its ticket, if anything is: nobody would look for that elsewhere. */
 export function withTicket(report: DrainReport, why: Omit<Why, 'ref'> | undefined): DrainReport {
   const [first, ...others] = report.members

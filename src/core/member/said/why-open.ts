@@ -15,8 +15,8 @@ export function explainOpen(sight: Sight, now: number, say: Say): void {
   const name = formatRef(ref)
   if (explainVanished(sight, say)) return
   if (reading?.present !== true || facts.unread !== null) return
-  const waited = formatDuration(now - claim.startedAt)
   const { goal } = claim
+  const waited = formatDuration(now - (goal.kind === 'open' ? goal.since : claim.startedAt))
   const isOpen = goal.kind === 'open' && reading.own === destination(ledger, goal)
   const rest = isOpen ? untaken(reading, reading.own) : []
   for (const scope of rest) {

@@ -5,6 +5,7 @@ import { formatRef } from '../../../provider/member-ref.js'
 import type { Draft } from '../draft.js'
 import type { Opening } from '../open.js'
 import { ownOf } from '../sight.js'
+import { isDown } from '../wanted.js'
 
 /** The error for a change that may still be carried out when no caller waits any longer. */
 export function lateError(draft: Draft, claim: Opening): DrainableError {
@@ -29,7 +30,7 @@ export function tooLate(draft: Draft, claim: Opening): DrainableError {
   const sight = draft.sight(claim)
   const { last, vanished } = sight.facts
   const own = ownOf(sight)
-  const elapsed = draft.now - claim.startedAt
+  const elapsed = draft.now - claim.goal.since
   const took = formatDuration(elapsed)
   const name = formatRef(ref)
   if (last === null)
@@ -49,6 +50,15 @@ export function tooLate(draft: Draft, claim: Opening): DrainableError {
   }
   if (claim.goal.check === 'running') return checkUnanswered(ref, elapsed)
   const health = last.reading.present ? last.reading.health : 'unknown'
+  const isAsked = draft.claims.some((other) => other !== claim && isDown(other))
+  if (isAsked) {
+    const words = `is '${own}', and another drain of this process may still take it: it was not opened for ${took}`
+    return new DrainableError('CONFLICT', `${name} ${words}`, { ref })
+  }
+  if (health === 'up' || health === 'unchecked') {
+    const words = `was '${own}' at the last look that counts (health: ${health}), and ${took} was too short to see it open: set a longer timeout`
+    return new DrainableError('CALL_TIMEOUT', `${name} ${words}`, { ref })
+  }
   return new DrainableError(
     'HEALTH_TIMEOUT',
     `${name} is '${own}' and no check passed within ${took} (health: ${health}), see what its health check says`,

@@ -167,8 +167,8 @@ const readingArb = fc.record({
 const goalArb: fc.Arbitrary<Goal> = fc.constantFrom<Goal>(
   { kind: 'drain' },
   { kind: 'watch' },
-  openGoal({ of: 'anybody', until: 2_000, lateUntil: null }),
-  openGoal({ of: 'ours', until: 2_000, lateUntil: null }),
+  openGoal({ of: 'anybody', since: 0, until: 2_000, lateUntil: null }),
+  openGoal({ of: 'ours', since: 0, until: 2_000, lateUntil: null }),
 )
 
 /** Frozen through and through; errors and maps are left alone. */

@@ -309,7 +309,7 @@ export class MemberRun {
 
   /** The call of the claim undoes it. */
   open(options: Partial<OpenOptions> = {}): this {
-    const goal = openGoal({ of: 'ours', until: null, lateUntil: null, ...options })
+    const goal = openGoal({ of: 'ours', since: 0, until: null, lateUntil: null, ...options })
     return this.put({ type: 'undo', claim: this.claim.id, goal })
   }
 

@@ -1,0 +1,172 @@
+import { wallOf } from '../../provider/clock.js'
+import type { MemberRef } from '../../provider/contract.js'
+import { refKey } from '../../provider/member-ref.js'
+import type { DrainReport, Why } from '../../provider/report.js'
+import { partsOf } from '../../core/combined/parts.js'
+import { openAny } from '../../core/calls/drain.js'
+import type { ResolvedPolicy } from '../../core/calls/policy.js'
+import { readyUnder } from '../../core/calls/ready.js'
+import { openResumed } from '../../core/calls/resume.js'
+import type { Opening } from '../../core/calls/run/run-spec.js'
+import { parseTarget } from '../../core/calls/target.js'
+import { mayOwe } from '../../core/tickets/owed.js'
+import type { PolicyData, Ticket } from '../../core/tickets/ticket.js'
+import type { ServerState } from './ledger.js'
+import type { RollContext } from './roll-context.js'
+
+/** Nothing is cut and nothing ends by time: it only waits for its turn. */
+const WAITING: Partial<PolicyData> = { timeout: null, onTimeout: 'fail', escalateAfter: null }
+
+/** The shortest time that `ready()` takes without doubt that it is meant, in milliseconds. */
+const SHORTEST_OPENING = 1_000
+
+type Call = ReturnType<typeof openAny>
+
+/**
+ * The call of one server: its members are taken down, held while `act` runs, and opened, under one ticket. That is a part of
+ * the roll's, so another process goes on where this one was.
+ */
+export class ServerCall {
+  readonly #server: ServerState
+  readonly #context: RollContext
+  #call: Call | undefined
+  /** Its turn has not come: it is only held. */
+  #isWaiting = false
+  /** What its call says is not written any more: nothing of ours is left. */
+  #isOver = false
+
+  constructor(server: ServerState, context: RollContext) {
+    this.#server = server
+    this.#context = context
+  }
+
+  /** Holds what an earlier process left drained until its turn: a reload would open what is perhaps half installed. */
+  hold(): void {
+    const { drain } = this.#server
+    if (drain === null || this.#call !== undefined) return
+    this.#isWaiting = true
+    const { emit, policy } = this.#context
+    const data = { ...policy.data, ...WAITING }
+    // Its drain is told in its turn; what goes wrong before is told at once.
+    const onEvent: ResolvedPolicy['onEvent'] = (event) => {
+      if (event.type === 'fault' || event.type === 'overruled') emit(event)
+    }
+    const waiting = { ...this.#policy(drain), data, onEvent }
+    this.#call = this.#resume({ ...drain, deadline: null }, waiting)
+  }
+
+  /** Takes its members down, or goes on with that: with the whole time from now, however long it has waited for its turn. */
+  async begin(): Promise<Call> {
+    const { provider, subject, policy, signal } = this.#context
+    await this.release()
+    signal.throwIfAborted()
+    this.#isWaiting = false
+    this.#isOver = false
+    const { drain, refs } = this.#server
+    const knows = drain !== null && (drain.members.length > 0 || partsOf(provider) !== undefined)
+    if (knows) {
+      const { clock, data } = policy
+      const deadline =
+        data.timeout === null ? null : new Date(wallOf(clock) + data.timeout).toISOString()
+      this.#call = this.#resume({ ...drain, deadline }, this.#policy())
+    } else {
+      this.#server.state = 'draining'
+      const target = parseTarget(refs, subject)
+      this.#call = openAny(provider, [...refs], target, this.#policy(), subject)
+    }
+    return this.#call
+  }
+
+  /**
+   * Opens what is ours, and sees healthy what gets clients again. A member that went while `act` ran is opened under its
+   * name: `act` was told, has ended well, and may have replaced the machine.
+   */
+  async open(): Promise<DrainReport> {
+    const { ledger, check, signal } = this.#context
+    const { by, limit } = ledger.plan.health
+    const { drain } = this.#server
+    if (this.#call === undefined && drain !== null) this.#call = this.#resume(drain, this.#policy())
+    if (this.#call === undefined) return { outcome: 'restored', members: [], elapsed: 0 }
+    const { run } = this.#call
+    const went = run.report().members.filter(({ phase }) => phase === 'removed')
+    const gone = [...went, ...(drain?.members ?? []).filter(({ phase }) => phase === 'removed')]
+    const own = by === 'caller' ? check : undefined
+    const how: Opening = { limit, mustBeHealthy: by !== 'nobody', check: own, signal }
+    const report = await run.restore(how)
+    signal.throwIfAborted()
+    if (gone.length === 0) return report
+    const names = new Set(gone.map(({ ref }) => refKey(ref)))
+    const [replaced, members] = split(report.members, ({ ref }) => names.has(refKey(ref)))
+    await this.#openNew(
+      replaced.flatMap(({ ref, wasAdmin }) => (wasAdmin === 'ready' ? [ref] : [])),
+      how,
+    )
+    return { ...report, members }
+  }
+
+  async #openNew(refs: readonly MemberRef[], how: Opening): Promise<void> {
+    if (refs.length === 0) return
+    const { provider, subject, policy, signal } = this.#context
+    const { clock, term } = policy
+    const timeout = Math.max(SHORTEST_OPENING, how.limit ?? Infinity)
+    const waitHealthy = how.check ?? how.mustBeHealthy
+    await readyUnder(provider, refs, { clock, signal, waitHealthy, timeout }, subject, term)
+  }
+
+  /** Undoes what was done, and nothing else. */
+  restore(): Promise<DrainReport> {
+    const nothing: DrainReport = { outcome: 'restored', members: [], elapsed: 0 }
+    return this.#call?.run.restore() ?? Promise.resolve(nothing)
+  }
+
+  /** Lets go: the server stays as it is. */
+  async release(): Promise<void> {
+    await this.#call?.handle.release()
+  }
+
+  /** Nothing of ours is left on it. */
+  forget(): void {
+    this.#isOver = true
+    this.#server.drain = null
+  }
+
+  why(): readonly Why[] {
+    return this.#call?.run.why() ?? []
+  }
+
+  /** Its members that are down by this roll, or may be: as its ticket says, and as no look contradicts. */
+  down(): readonly MemberRef[] {
+    const open = new Set(this.#call?.run.open().map(refKey))
+    const members = this.#server.drain?.members ?? []
+    return members.filter(mayOwe).flatMap(({ ref }) => (open.has(refKey(ref)) ? [] : [ref]))
+  }
+
+  #resume(drain: Ticket, policy: ResolvedPolicy): Call {
+    const { provider, subject } = this.#context
+    return openResumed(provider, drain, policy, subject)
+  }
+
+  /** @param kept - the ticket whose policy and deadline stay as they are */
+  #policy(kept?: Ticket): ResolvedPolicy {
+    const { policy, emit, ledger } = this.#context
+    return {
+      ...policy,
+      signal: undefined, // the roll's own: it decides what an abort means
+      onEvent: emit,
+      tickets: undefined,
+      onTicket: undefined,
+      id: ledger.idOf(this.#server),
+      // The first change of a drain waits until the roll's ticket has it.
+      whole: ledger.part(async (ticket, limit) => {
+        if (this.#isOver || (kept !== undefined && !this.#isWaiting)) return
+        const own = kept === undefined ? {} : { policy: kept.policy, deadline: kept.deadline }
+        this.#server.drain = { ...ticket, ...own }
+        await ledger.save(limit)
+      }),
+    }
+  }
+}
+
+function split<T>(all: readonly T[], is: (one: T) => boolean): readonly [T[], T[]] {
+  return [all.filter(is), all.filter((one) => !is(one))]
+}
