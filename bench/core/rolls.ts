@@ -7,13 +7,13 @@
 import { roll } from 'drainable'
 import { fakeClock, fakeProvider } from 'drainable/testing'
 
-const SERVERS = 20
+const SERVERS = 100
 /** How long a request that is in flight when its server's turn comes goes on. */
 const WORK = 3_000
 const ACT = 5_000
 /** The quiet time of a drain, which counts while the last request goes on. */
 const SETTLE = 1_000
-const AIM = 0.1
+const AIM = 0.05
 
 async function rollAll(maxUnavailable: number, work: number): Promise<number> {
   const clock = fakeClock()
