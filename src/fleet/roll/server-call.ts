@@ -45,13 +45,8 @@ export class ServerCall {
     const { drain } = this.#server
     if (drain === null || this.#call !== undefined) return
     this.#isWaiting = true
-    const { emit, policy } = this.#context
-    const data = { ...policy.data, ...WAITING }
-    // Its drain is told in its turn; what goes wrong before is told at once.
-    const onEvent: ResolvedPolicy['onEvent'] = (event) => {
-      if (event.type === 'fault' || event.type === 'overruled') emit(event)
-    }
-    const waiting = { ...this.#policy(drain), data, onEvent }
+    const data = { ...this.#context.policy.data, ...WAITING }
+    const waiting = { ...this.#policy(drain), data, onEvent: this.#troubles }
     this.#call = this.#resume({ ...drain, deadline: null }, waiting)
   }
 
@@ -85,7 +80,8 @@ export class ServerCall {
     const { ledger, check, signal } = this.#context
     const { by, limit } = ledger.plan.health
     const { drain } = this.#server
-    if (this.#call === undefined && drain !== null) this.#call = this.#resume(drain, this.#policy())
+    if (this.#call === undefined && drain !== null)
+      this.#call = this.#resume(drain, { ...this.#policy(), onEvent: this.#troubles })
     if (this.#call === undefined) return { outcome: 'restored', members: [], elapsed: 0 }
     const { run } = this.#call
     const went = run.report().members.filter(({ phase }) => phase === 'removed')
@@ -139,6 +135,11 @@ export class ServerCall {
     const open = new Set(this.#call?.run.open().map(refKey))
     const members = this.#server.drain?.members ?? []
     return members.filter(mayOwe).flatMap(({ ref }) => (open.has(refKey(ref)) ? [] : [ref]))
+  }
+
+  /** What goes wrong is told at once: the drain itself is told in its turn, or was in an earlier process. */
+  readonly #troubles: ResolvedPolicy['onEvent'] = (event) => {
+    if (event.type === 'fault' || event.type === 'overruled') this.#context.emit(event)
   }
 
   #resume(drain: Ticket, policy: ResolvedPolicy): Call {

@@ -5,6 +5,7 @@ import {
   resumeRoll,
   startRoll,
   type DrainableProvider,
+  type RollEvent,
   type Ticket,
 } from 'drainable'
 import { fakeClock, fakeProvider, type FakeProvider } from 'drainable/testing'
@@ -62,6 +63,17 @@ describe('a server that was acted on before a crash', () => {
 })
 
 describe('the opening of a server', () => {
+  test('ends no drain that an earlier process has ended', async () => {
+    const { clock, lb, tickets, ticket } = await deadAfterAct()
+    const { act } = actor(clock)
+    const ends: string[] = []
+    const onEvent = (event: RollEvent): void => {
+      if (event.type === 'end') ends.push(...event.report.members.map(({ ref }) => ref.member))
+    }
+    await clock.runUntil(resumeRoll(lb, ticket, { act, clock, tickets, onEvent }).done)
+    expect(ends).toEqual(['web2', 'web3'])
+  })
+
   test('is of its name if its machine was replaced while act ran', async () => {
     const { clock, lb, refs } = setUp(3)
     const { act } = actor(clock, async ({ ref }) => {
