@@ -1,21 +1,20 @@
-/**
- * What `/server_info`, `/config_dump` and `/stats` of an Envoy say about itself. Seen on Envoy 1.39.3 and 1.40.0.
- *
- * - `state` is LIVE, DRAINING after `/healthcheck/fail`, or one of its two states before it serves; a drain of its
- *   listeners does not show there.
- * - `last_updated` of the bootstrap tells one start of the process from another to the millisecond.
- * - numbers of `/stats` come in no order, and are of several moments.
- */
 import { isIP } from 'node:net'
 import {
+  parseAnswer,
+  parseBootStamp,
+  parseServerInfo as parseInfo,
+  statName,
+  type ServerInfo as Info,
+} from '../../../kit/envoy/answers.js'
+import {
   isObject,
-  parseJson,
+  malformed,
   type JsonObject,
   type JsonValue,
   type Source,
 } from '../../../kit/json.js'
-import { parseVersion, type Version } from '../../../kit/version.js'
 import { formatSocket } from '../../../provider/address.js'
+import { quote } from '../../../provider/quote.js'
 import { INNER, type Inner } from './inner.js'
 
 /** Name of the provider, for errors. */
@@ -23,51 +22,24 @@ export const PROVIDER = 'envoy-listener'
 
 export type ServerState = 'LIVE' | 'DRAINING' | 'PRE_INITIALIZING' | 'INITIALIZING'
 
-export interface ServerInfo {
-  readonly version: Version
-  readonly nodeId: string
-  readonly state: ServerState
-  readonly epoch: number
-  /** Seconds, of this process and of all since the first. */
-  readonly uptime: { readonly current: number; readonly all: number }
-  /** `--parent-shutdown-time-s`, in seconds. */
-  readonly parentShutdown: number
-}
+export type ServerInfo = Omit<Info, 'state'> & { readonly state: ServerState }
 
 const STATES: readonly string[] = ['LIVE', 'DRAINING', 'PRE_INITIALIZING', 'INITIALIZING']
-/** What `--parent-shutdown-time-s` is where it is not told. */
-const PARENT_SHUTDOWN = 900
 
 export function parseServerInfo(text: string, from: string): ServerInfo {
-  const info = answer(text, '/server_info', from)
-  const said = info.at('version')
-  const version = parseVersion(said.text() ?? '')
-  if (version === undefined || !(said.text() ?? '').includes('/')) {
-    throw said.wrong('the version of an Envoy, such as <sha>/1.40.0/Clean')
-  }
-  const state = info.at('state')
-  const known = state.text() ?? 'LIVE'
-  if (!STATES.includes(known)) throw state.wrong(`one of ${STATES.join(', ')}`)
-  const options = info.at('command_line_options')
-  const current = seconds(info.at('uptime_current_epoch'))
-  return {
-    version,
-    nodeId: info.at('node').at('id').text() ?? '',
-    state: known as ServerState,
-    epoch: options.at('restart_epoch').digits() ?? 0,
-    uptime: { current: current ?? 0, all: seconds(info.at('uptime_all_epochs')) ?? current ?? 0 },
-    parentShutdown: seconds(options.at('parent_shutdown_time')) ?? PARENT_SHUTDOWN,
-  }
+  const source = sourceOf('/server_info', from)
+  const info = parseInfo(text, source)
+  const { state } = info
+  if (STATES.includes(state)) return { ...info, state: state as ServerState }
+  throw malformed(source, `state: one of ${STATES.join(', ')}`, `'${quote(state)}'`)
 }
 
 /** `/config_dump?mask=last_updated`: when this process read its bootstrap. */
 export function parseStart(text: string, from: string): string {
-  const configs = answer(text, '/config_dump', from).at('configs').rows()
-  const stamps = configs.map((config) => config.at('last_updated').text() ?? '')
-  const first = stamps.filter((stamp) => stamp !== '').sort()[0]
-  if (first !== undefined) return first
   const source = sourceOf('/config_dump', from)
-  throw parseJson('{}', source).at('last_updated').wrong('the moment of its start')
+  const stamp = parseBootStamp(text, source)
+  if (stamp !== undefined) return stamp
+  throw malformed(source, 'last_updated, the moment of its start', 'none')
 }
 
 const HEALTH_CHECK = '.health_check.v3.HealthCheck'
@@ -105,7 +77,7 @@ export function parseListeners(texts: readonly string[], from: string): Listener
   const inner = new Finds()
   let total = 0
   for (const text of texts) {
-    for (const config of answer(text, '/config_dump', from).at('configs').rows()) {
+    for (const config of parseAnswer(text, sourceOf('/config_dump', from)).at('configs').rows()) {
       const own = config.at('listener')
       // Of a dynamic one, what is in force is the active state; one that warms up takes no work.
       const listener = own.present ? own : config.at('active_state').at('listener')
@@ -213,25 +185,6 @@ function isOfType({ '@type': type }: JsonObject, wanted: string): boolean {
   return typeof type === 'string' && type.endsWith(wanted)
 }
 
-/** A name as statistics have it: Envoy allows no colon there. */
-function statName(name: string): string {
-  return name.replace(/:\/{0,2}/g, '_')
-}
-
-function answer(text: string, path: string, from: string): JsonValue {
-  const reply = parseJson(text, sourceOf(path, from))
-  reply.needed('an object').object()
-  return reply
-}
-
 export function sourceOf(path: string, from: string): Source {
   return { provider: PROVIDER, what: `${from} ${path}` }
-}
-
-/** A proto3 JSON duration of whole seconds or parts of them: `0.250s`. */
-function seconds(value: JsonValue): number | undefined {
-  const text = value.text()
-  if (text === undefined) return undefined
-  if (/^\d{1,12}(\.\d{1,9})?s$/.test(text)) return Number(text.slice(0, -1))
-  throw value.wrong('a duration such as 12s')
 }

@@ -13,7 +13,7 @@
  *
  * `server.total_connections` is never read: idle clients keep it up for ever, and it is renewed once in 5 s.
  */
-import { cutShort, malformed } from '../../../kit/json.js'
+import { countOf, parseStatLines } from '../../../kit/envoy/answers.js'
 import { quote } from '../../../provider/quote.js'
 import { sourceOf } from './server.js'
 
@@ -77,30 +77,23 @@ export interface Stats {
 /** @throws `CONNECTION_LOST` where the last line has no end, `MALFORMED_REPLY` */
 export function parseStats(text: string, from: string): Stats {
   const source = sourceOf('/stats', from)
-  if (text !== '' && !text.endsWith('\n')) throw cutShort(source, text)
   const groups = {
     http: new Map<string, Map<string, number>>(),
     listener: new Map<string, Map<string, number>>(),
     udp: new Map<string, Map<string, number>>(),
   }
   const others = new Map<string, number>()
-  for (const line of text.split('\n')) {
-    if (line === '') continue
-    const cut = line.lastIndexOf(': ')
-    if (cut === -1) throw malformed(source, "a line 'name: value'", `'${quote(line)}'`)
-    const [name, value] = [line.slice(0, cut), line.slice(cut + 2).trim()]
-    if (!/^\d{1,15}$/.test(value)) {
-      throw malformed(source, `a count for ${quote(name, 80)}`, `'${quote(value)}'`)
-    }
+  for (const [name, value] of parseStatLines(text, source)) {
+    const count = countOf(name, value, source)
     const [, kind, group, key] = PARTS.exec(name) ?? []
     if (kind === undefined || group === undefined || key === undefined) {
-      others.set(name, Number(value))
+      others.set(name, count)
       continue
     }
     if (kind === 'listener' && /\.(?:worker_\d+|main_thread)$/.test(group)) continue
     const of = groups[kind as keyof typeof groups]
     const values = of.get(group) ?? new Map<string, number>()
-    of.set(group, values.set(key, Number(value)))
+    of.set(group, values.set(key, count))
   }
   const adminErrors = groups.http.get('admin')?.get('downstream_rq_5xx')
   groups.http.delete('admin')

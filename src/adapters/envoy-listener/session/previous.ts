@@ -46,14 +46,15 @@ export class Parent {
     const shown = others.get('server.parent_connections')
     const mergedAt = others.get('server.uptime')
     if (state === 'LIVE' || state === 'DRAINING') this.#upAt ??= uptime.all
-    const isDue = uptime.current + 1 >= parentShutdown
+    const shutdown = parentShutdown / 1_000
+    const isDue = uptime.current + 1 >= shutdown
     const isMerged = this.#upAt !== undefined && mergedAt !== undefined && mergedAt > this.#upAt + 1
     this.#empty ||= isMerged && shown === 0 && !isDue
-    this.#ended ||= this.#upAt !== undefined && isOver(this.#upAt, uptime, parentShutdown)
+    this.#ended ||= this.#upAt !== undefined && isOver(this.#upAt, uptime, shutdown)
     // A 0 of before the first flush is not its own.
     const isKnown = !isDue && shown !== undefined && (isMerged || shown > 0)
     const connections = this.#empty ? 0 : isKnown ? shown : undefined
-    const left = Math.max(0, Math.ceil(parentShutdown - uptime.current))
+    const left = Math.max(0, Math.ceil(shutdown - uptime.current))
     return {
       incarnation: this.#incarnation,
       state: this.#ended ? 'ended' : this.#empty ? 'empty' : 'alive',
@@ -73,7 +74,7 @@ export class Parent {
 }
 
 /** Whether its child has ended it by now: its listeners were up at `upAt` at the latest, and soon after it started. */
-function isOver(upAt: number, uptime: ServerInfo['uptime'], parentShutdown: number): boolean {
+function isOver(upAt: number, uptime: ServerInfo['uptime'], shutdown: number): boolean {
   const since = Math.max(uptime.all - upAt - MARGIN, uptime.current - START)
-  return since >= parentShutdown
+  return since >= shutdown
 }

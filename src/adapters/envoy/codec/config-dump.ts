@@ -6,9 +6,10 @@
  * failing check are still in it, and a locality without a weight has weight 0, which Envoy itself
  * would reject. {@link adoptable} undoes all three with the help of `/clusters`.
  */
+import { durationOf, statName } from '../../../kit/envoy/answers.js'
 import { isObject, type JsonObject, type JsonValue } from '../../../kit/json.js'
 import type { HostRow } from './admin.js'
-import { answer, NOBODY, seconds } from './answer.js'
+import { answer, NOBODY } from './answer.js'
 import { failsOnPanic, policiesOf, subsetsOf, type SubsetRules } from './policies.js'
 import { addressOf, field } from './proto-json.js'
 import { ownStatsMatcher, type StatsMatcher } from './stats-matcher.js'
@@ -108,8 +109,8 @@ function toClusterConfig(cluster: JsonValue): ClusterConfig {
     closeOnSetChange: common.at('close_connections_on_host_set_change').flag() === true,
     panicThreshold: panicThresholdOf(cluster),
     failOnPanic: failsOnPanic(cluster),
-    mergeWindow: seconds(common.at('update_merge_window')) ?? 1_000,
-    connectTimeout: seconds(cluster.at('connect_timeout')) ?? 5_000,
+    mergeWindow: durationOf(common.at('update_merge_window')) ?? 1_000,
+    connectTimeout: durationOf(cluster.at('connect_timeout')) ?? 5_000,
     returningAs: returningAs(cluster, statuses),
     stickyWhileUnhealthy: statuses.has('UNHEALTHY'),
     overrideHost: policies.some(({ type }) => type.endsWith('.override_host.v3.OverrideHost')),
@@ -150,11 +151,6 @@ function statOf(cluster: JsonValue, name: string): string {
   return statName(alternative === '' ? name : alternative)
 }
 
-/** A cluster's name as its statistics have it: Envoy allows no colon there. */
-export function statName(cluster: string): string {
-  return cluster.replace(/:\/{0,2}/g, '_')
-}
-
 /** Where requests are sent to clusters. */
 const ROUTING = ['Listeners', 'Routes', 'ScopedRoutes', 'Ecds'].map((what) => `.${what}ConfigDump`)
 /** Here the request itself, or a plugin, says which cluster it goes to. */
@@ -186,12 +182,6 @@ export function namedClusters(
     if (ROUTING.some((known) => type.endsWith(known))) visit(config.value)
   }
   return named
-}
-
-/** The moment the process read its configuration, as it prints it: it tells one start from another. */
-export function parseBootStamp(text: string, from = NOBODY): string | undefined {
-  const stamps = configsOf(text, from).map((config) => config.at('last_updated').text())
-  return stamps.filter((stamp) => stamp !== undefined).sort()[0]
 }
 
 /** The endpoint sets in `/config_dump?include_eds`, as they stand there. */

@@ -1,4 +1,4 @@
-import type { ServerAge } from '../codec/admin.js'
+import type { ServerInfo } from '../../../kit/envoy/answers.js'
 
 /** The process that a hot restart has replaced, as one look at its child shows it. */
 export interface Previous {
@@ -19,7 +19,8 @@ export interface Previous {
 
 /** What its child shows of it at one look. */
 export interface ParentTrace {
-  readonly age: ServerAge
+  /** `isUp`: its listeners are up, and the process before it takes no more connections. */
+  readonly age: ServerInfo['uptime'] & { readonly isUp: boolean }
   /** `server.parent_connections`, downstream; undefined: not shown, or not merged. */
   readonly connections: number | undefined
   /** `server.uptime`: when the statistics of the old process were last added, by the uptime of all epochs. */

@@ -4,17 +4,18 @@ import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { JsonObject } from '../../../kit/json.js'
 import type { AdminLink } from '../../../kit/envoy/admin.js'
+import {
+  parseBootStamp,
+  parseServerInfo,
+  statName,
+  type ServerInfo,
+} from '../../../kit/envoy/answers.js'
+import { sourceOf } from '../codec/answer.js'
 import { AdminClient } from './admin-client.js'
 import { Aggregates, type Above } from './aggregates.js'
 import { ClustersTextDecoder } from '../codec/clusters-text.js'
-import {
-  parseAge,
-  parseServerInfo,
-  sumOf,
-  type ClusterRows,
-  type ServerInfo,
-} from '../codec/admin.js'
-import { adoptable, parseBootStamp, parseEndpointsDump, statName } from '../codec/config-dump.js'
+import { sumOf, type ClusterRows } from '../codec/admin.js'
+import { adoptable, parseEndpointsDump } from '../codec/config-dump.js'
 import type { StatsMatcher } from '../codec/stats-matcher.js'
 import {
   decoded,
@@ -249,8 +250,7 @@ export class Proxy {
 
   async #learn(link: AdminLink): Promise<ProxyFacts> {
     const incarnation = await this.#incarnation(link)
-    const text = await link.get('/server_info')
-    const info = decoded(this.name, () => parseServerInfo(text, this.name))
+    const info = await this.#info(link)
     const { clusters } = await readStats(link, this.name)
     const { configs, others } = await readConfigs(link, this.name)
     const runtime = await readRuntime(info, link, this.name)
@@ -290,7 +290,7 @@ export class Proxy {
   ): Promise<Previous | undefined> {
     const parent = this.#parent
     if (parent === undefined) return undefined
-    const text = await link.get('/server_info')
+    const { uptime, state } = await this.#info(link)
     const active = clusters.map((rows) => {
       const { cluster } = rows
       const own = sumOf(rows, 'active')
@@ -298,7 +298,7 @@ export class Proxy {
       return [cluster, Math.max(0, (all ?? Infinity) - own)] as const
     })
     const trace = {
-      age: parseAge(text, this.name),
+      age: { ...uptime, isUp: state === 'LIVE' || state === 'DRAINING' },
       connections: info.mergesParent ? stats.server('parent_connections') : undefined,
       mergedAt: info.mergesParent ? stats.server('uptime') : undefined,
       active: new Map(active),
@@ -306,19 +306,22 @@ export class Proxy {
     return parent.seen(trace, askedAt, sampledAt)
   }
 
+  async #info(link: AdminLink): Promise<ServerInfo> {
+    return parseServerInfo(await link.get('/server_info'), sourceOf('/server_info', this.name))
+  }
+
   /** When this process read its bootstrap, to the millisecond; its uptime where that is not allowed. */
   async #incarnation(link: AdminLink): Promise<string> {
     const text = await link.allowed('/config_dump?resource=static_clusters&mask=last_updated')
-    const stamp =
-      text === undefined ? undefined : decoded(this.name, () => parseBootStamp(text, this.name))
+    const source = sourceOf('/config_dump', this.name)
+    const stamp = text === undefined ? undefined : parseBootStamp(text, source)
     return stamp ?? (await this.#startByUptime(link))
   }
 
   /** Uptime comes in whole seconds: starts are told apart where no moment fits both readings. */
   async #startByUptime(link: AdminLink): Promise<string> {
     const before = Date.now()
-    const text = await link.get('/server_info')
-    const uptime = parseAge(text, this.name).current * 1_000
+    const uptime = (await this.#info(link)).uptime.current * 1_000
     const [low, high] = [before - uptime - 1_000, Date.now() - uptime]
     const known = this.#start
     const fits = known !== undefined && low <= known.high && high >= known.low

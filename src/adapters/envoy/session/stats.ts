@@ -1,6 +1,5 @@
-import { malformed } from '../../../kit/json.js'
-import { quote } from '../../../provider/quote.js'
-import { parseStats } from '../codec/admin.js'
+import { countOf, parseStatLines } from '../../../kit/envoy/answers.js'
+import { sourceOf } from '../codec/answer.js'
 import type { StatsMatcher } from '../codec/stats-matcher.js'
 import type { AdminLink } from '../../../kit/envoy/admin.js'
 
@@ -78,11 +77,10 @@ export async function readStats(
   const path = `/stats?hidden=include&filter=${encodeURIComponent(`^(?:${filter})$`)}`
   const text = await link.allowed(path)
   if (text === undefined) return NO_STATS
-  const found = parseStats(text, from)
+  const source = sourceOf('/stats', from)
+  const found = parseStatLines(text, source)
   for (const [name, value] of found) {
-    if (name.endsWith('.version_text') || /^\d{1,15}$/.test(value)) continue
-    const source = { provider: 'envoy', what: `${from} /stats` }
-    throw malformed(source, `a count for ${quote(name, 80)}`, `'${quote(value)}'`)
+    if (!name.endsWith('.version_text')) countOf(name, value, source)
   }
   return toStats(found, own)
 }
@@ -92,7 +90,9 @@ export async function readBusy(link: AdminLink, from: string): Promise<readonly 
   const filter = encodeURIComponent('^cluster\\..*\\.upstream_rq_(?:pending_)?active$')
   const text = await link.allowed(`/stats?filter=${filter}`)
   if (text === undefined) return []
-  const busy = [...parseStats(text, from)].filter(([, value]) => value !== '0')
+  const busy = [...parseStatLines(text, sourceOf('/stats', from))].filter(
+    ([, value]) => value !== '0',
+  )
   return [...new Set(busy.map(([name]) => name.replace(BUSY, '$1')))]
 }
 

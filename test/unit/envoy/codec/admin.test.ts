@@ -1,21 +1,18 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { ClustersTextDecoder } from '../../../../src/adapters/envoy/codec/clusters-text.js'
-import {
-  parseServerInfo,
-  parseStats,
-  sizeOf,
-  sumOf,
-} from '../../../../src/adapters/envoy/codec/admin.js'
-import {
-  adoptable,
-  parseBootStamp,
-  parseClusters,
-} from '../../../../src/adapters/envoy/codec/config-dump.js'
+import { sizeOf, sumOf } from '../../../../src/adapters/envoy/codec/admin.js'
+import { adoptable, parseClusters } from '../../../../src/adapters/envoy/codec/config-dump.js'
 import { JsonAssignment } from '../../../../src/adapters/envoy/codec/json.js'
+import {
+  parseBootStamp,
+  parseServerInfo,
+  parseStatLines,
+} from '../../../../src/kit/envoy/answers.js'
 import type { JsonObject } from '../../../../src/kit/json.js'
 import { textForm } from '../../../support/envoy/text-form.js'
 
+const ENVOY = { provider: 'envoy', what: 'Envoy' }
 const fixture = (name: string): string =>
   readFileSync(new URL(`../../../fixtures/envoy/${name}`, import.meta.url), 'utf8')
 
@@ -139,7 +136,7 @@ describe('/clusters', () => {
     expect(() => inText(text.slice(0, -1))).toThrow(
       expect.objectContaining({ code: 'CONNECTION_LOST' }),
     )
-    expect(() => parseStats('cluster.web.upstream_rq_active: 1')).toThrow(
+    expect(() => parseStatLines('cluster.web.upstream_rq_active: 1', ENVOY)).toThrow(
       expect.objectContaining({ code: 'CONNECTION_LOST' }),
     )
   })
@@ -158,8 +155,8 @@ describe('/clusters', () => {
 
 describe('versions and settings', () => {
   test('reads the version', () => {
-    expect(parseServerInfo(fixture('server_info.json')).version.text).toBe('1.40.0')
-    expect(() => parseServerInfo('{"version":"?"}')).toThrow()
+    expect(parseServerInfo(fixture('server_info.json'), ENVOY).version.text).toBe('1.40.0')
+    expect(() => parseServerInfo('{"version":"?"}', ENVOY)).toThrow()
   })
 
   test('reads the settings of a cluster with the defaults of proto3', () => {
@@ -201,8 +198,8 @@ describe('versions and settings', () => {
         connectTimeout: 5_000,
       },
     ])
-    expect(parseBootStamp(text)).toBe('2026-01-01T00:00:00.123Z')
-    expect(parseBootStamp('{}')).toBeUndefined()
+    expect(parseBootStamp(text, ENVOY)).toBe('2026-01-01T00:00:00.123Z')
+    expect(parseBootStamp('{}', ENVOY)).toBeUndefined()
   })
 
   const CHECKED = { health_checks: [{}] }
@@ -221,7 +218,7 @@ describe('versions and settings', () => {
   })
 
   test('reads stats', () => {
-    const stats = parseStats(fixture('stats-cluster-web.txt'))
+    const stats = parseStatLines(fixture('stats-cluster-web.txt'), ENVOY)
     expect(stats.get('cluster.web.version_text')).toBe('5')
     expect(stats.get('cluster.web.upstream_rq_active')).toBe('1')
   })
