@@ -18,10 +18,14 @@ describe.concurrent.each(engines('envoy'))('a hot restart of Envoy $version', ({
     await using stage = await fileStage(path, { envoy: HOT })
     const { a, b, proxy, lb, refOf, file } = stage
     await look(lb, refOf(a))
+    let asked = 0
     while (a.held === 0) {
       void ask(proxy.http, '/hold').catch(() => undefined)
+      asked += 1
       await delay(20)
     }
+    // One that comes to b later would keep the old process busy for its cluster.
+    await until(() => a.requests.length + b.requests.length >= asked, 'all requests')
     b.release()
     await proxy.hotRestart()
     await using fresh = envoy({
