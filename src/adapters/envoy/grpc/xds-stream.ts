@@ -121,10 +121,6 @@ export class XdsStream {
     if (this.#isAsked(cluster)) this.#send(CLA_TYPE, [cluster])
   }
 
-  close(): void {
-    this.#stream.end()
-  }
-
   #isAsked(cluster: string): boolean {
     return this.#subscriptions.get(CLA_TYPE)?.names.has(cluster) === true
   }
