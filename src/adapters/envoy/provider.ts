@@ -1,4 +1,3 @@
-import { RecentMap } from '../../kit/recent-map.js'
 import { Turnstile } from '../../kit/turnstile.js'
 import { systemClock } from '../../provider/clock.js'
 import { closedError } from '../../provider/thrown.js'
@@ -12,15 +11,13 @@ import type {
   Snapshot,
 } from '../../provider/contract.js'
 import { canonicalMember } from './codec/address.js'
-import { applyChanges, leftOut } from './change/change.js'
-import { refuseChanges } from './change/foreign.js'
+import { applyChanges, leftOut, refuseChanges } from './change/change.js'
 import { isAtLeast } from '../../kit/version.js'
 import type { ProxyView } from './session/roster.js'
 import { Fleet } from './session/session.js'
 import type { Settings } from './options.js'
 import { endedOf } from './read/ended.js'
 import { MemberReader } from './read/read.js'
-import type { Bounds } from './read/removed.js'
 import type { Wanted } from './read/wanted.js'
 import type {
   EndpointSink,
@@ -53,7 +50,6 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   readonly #opened: Promise<void>
   readonly #closing = new AbortController()
   readonly #turn = new Turnstile()
-  readonly #seen = new RecentMap<string, Bounds>(() => systemClock.now())
 
   constructor(options: Settings) {
     const now = (): number => systemClock.now()
@@ -141,7 +137,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       )
       const views = await this.#read(services, signal, ctx, { sought: wanted, wanted })
       const at = ctx.clock.now() - systemClock.now()
-      const readings = wanted.map((one) => this.#reader.reading(one, views, at, this.#seen))
+      const readings = wanted.map((one) => this.#reader.reading(one, views, at))
       const pools = new Map(wanted.map(({ ref, service }) => [ref.pool, service]))
       return {
         readings,

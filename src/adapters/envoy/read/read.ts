@@ -1,5 +1,5 @@
 import type { LoadScope, PoolReading, PresentReading, Reading } from '../../../provider/contract.js'
-import type { RecentMap } from '../../../kit/recent-map.js'
+import { RecentMap } from '../../../kit/recent-map.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { Assignment, Endpoint } from '../codec/assignment.js'
 import type { ClusterConfig, OtherCluster } from '../codec/config-dump.js'
@@ -32,6 +32,8 @@ export class MemberReader {
   readonly #options: ReaderOptions
   readonly #force: Force
   readonly #leftovers: Leftovers
+  /** By member: what it held at the last look that listed it. */
+  readonly #seen: RecentMap<string, Bounds>
   /** Cluster name by endpoint set, where exactly one cluster is fed by it. */
   readonly #pools = new Map<string, string>()
   /** Sets that a cluster of some proxy was seen to take. */
@@ -43,6 +45,7 @@ export class MemberReader {
     this.#options = options
     this.#force = new Force(options)
     this.#leftovers = new Leftovers(options.now)
+    this.#seen = new RecentMap(options.now)
   }
 
   /** Which set feeds which cluster; a set may also be called by its own name. */
@@ -96,12 +99,11 @@ export class MemberReader {
     { ref, service, member }: Wanted,
     views: readonly ProxyView[],
     clockOffset: number,
-    seen: RecentMap<string, Bounds>,
   ): Reading {
     const endpoint = this.#options.store.endpoint(service, member)
     const key = refKey(ref)
     if (endpoint === undefined) {
-      const last = seen.get(key)
+      const last = this.#seen.get(key)
       if (last === undefined) {
         const isKnown = this.#options.store.set(service) !== undefined
         const hints = isKnown ? {} : { hints: [this.whyNoSet(ref.pool)] }
@@ -113,11 +115,11 @@ export class MemberReader {
       )
       return { ref, present: false, scopes }
     }
-    const before = seen.get(key)
+    const before = this.#seen.get(key)
     const scopes = this.#scopes(views, service, member, endpoint, clockOffset, before)
     const isDraining = endpoint.status === 'DRAINING'
     const look = { views, service, member, isDraining, before }
-    seen.set(key, boundsOf(scopes, this.#isForeign, look))
+    this.#seen.set(key, boundsOf(scopes, this.#isForeign, look))
     return this.#present({ ref, service, member }, endpoint, views, scopes)
   }
 
