@@ -36,6 +36,27 @@ export function retried<T>(
   })
 }
 
+/**
+ * Asks again, on the clock of the call, for as long as the answer says that nothing was done yet.
+ *
+ * @param waits - the pauses, in milliseconds: one more try per pause
+ * @param again - whether to ask again after this answer
+ * @returns the last answer
+ */
+export async function askedAgain<T>(
+  { clock, signal }: Pick<CallContext, 'clock' | 'signal'>,
+  waits: readonly number[],
+  again: (answer: T) => boolean,
+  ask: () => Promise<T>,
+): Promise<T> {
+  for (const wait of waits) {
+    const answer = await ask()
+    if (!again(answer)) return answer
+    await pause(clock, wait, signal)
+  }
+  return ask()
+}
+
 /** Makes pauses that double: `doubling(250, 3)` is 250, 500, 1,000. */
 export function doubling(first: number, count: number, most = Infinity): number[] {
   return Array.from({ length: count }, (_, i) => Math.min(most, first * 2 ** i))

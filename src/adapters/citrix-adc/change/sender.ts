@@ -9,12 +9,13 @@ import {
   partsOf,
   pathOf,
 } from '../codec/nitro.js'
-import { classify, isWarning } from '../codec/errors.js'
+import { classify, isBusy, isWarning } from '../codec/errors.js'
 import { isInCharge } from '../session/standing.js'
 import type { InCharge } from '../session/address.js'
 import type { Pair } from '../session/pair.js'
 import { about, isRefusal, leftBehind } from '../../../kit/errors.js'
-import { askedAgain, isBusy } from '../session/busy.js'
+import { askedAgain } from '../../../kit/retry.js'
+import { BUSY } from '../session/session.js'
 
 /** The role is asked once for what is sent within so many milliseconds. */
 const ROLE_HOLDS = 1_000
@@ -106,7 +107,7 @@ export class Sender {
     try {
       // A proxy says 503 also after it has passed the change on.
       const again = (reply: NitroReply): boolean => isBusy(reply) && reply.readable
-      return await askedAgain(ctx, again, async () => {
+      return await askedAgain(ctx, BUSY, again, async () => {
         state.sent = false
         if (!isInCharge(await standings.role(ctx, ROLE_HOLDS))) throw becameSecondary(session.url)
         state.sent = true
@@ -214,7 +215,7 @@ export class Sender {
       `the configuration was not saved, and a reboot forgets the change: ${why}; save it ('save ns config')`
     try {
       const command = { path, body: { nsconfig: {} } }
-      const reply = await askedAgain(ctx, isBusy, () => session.post(command, ctx))
+      const reply = await askedAgain(ctx, BUSY, isBusy, () => session.post(command, ctx))
       const kind = classify(reply)
       const saved = kind === 'ok' || kind === 'applied-here' || reply.errorcode === 1133
       this.#unsaved = saved ? undefined : unsaved(session.error('save', reply).message)

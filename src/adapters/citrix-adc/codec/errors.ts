@@ -62,6 +62,11 @@ export function classify(reply: NitroReply): ReplyClass {
   return BY_STATUS[reply.status] ?? 'unreadable'
 }
 
+/** Whether it was not carried out, and may be later. */
+export function isBusy(reply: NitroReply): boolean {
+  return classify(reply) === 'busy'
+}
+
 /** Whether it was carried out, with something to say about it. */
 export function isWarning({ severity, status }: NitroReply): boolean {
   return (severity === 'WARNING' && status < 400) || status === 209

@@ -11,12 +11,14 @@ import {
   type LoginContext,
   type SharedTrials,
 } from '../../../kit/login.js'
+import { askedAgain, doubling } from '../../../kit/retry.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { type Command, type NitroReply, parseReply, pathOf } from '../codec/nitro.js'
-import { classify, toError, type ReplyClass } from '../codec/errors.js'
+import { classify, isBusy, toError, type ReplyClass } from '../codec/errors.js'
 import { whyNoHeader, type Settings } from '../options.js'
-import { askedAgain, isBusy } from './busy.js'
 
+/** A busy appliance is asked four times in all, in milliseconds between two tries. */
+export const BUSY = doubling(250, 3)
 /** What a logout may take, in milliseconds. */
 const LOGOUT_LIMIT = 2_000
 
@@ -72,7 +74,7 @@ export class NitroSession {
    * @throws for every other reply, and where none came
    */
   async get(path: string, ctx: CallContext): Promise<NitroReply> {
-    const reply = await askedAgain(ctx, isBusy, () => this.send({ method: 'GET', path }, ctx))
+    const reply = await askedAgain(ctx, BUSY, isBusy, () => this.send({ method: 'GET', path }, ctx))
     const kind = classify(reply)
     // A reading of no bytes, or of a stranger's JSON, says nothing: it must not pass for "no rows".
     const usable = kind === 'ok' && !reply.empty && reply.stated

@@ -12,7 +12,7 @@ import {
   type SharedTrials,
 } from '../../../kit/login.js'
 import { Spending } from '../../../kit/look-cost.js'
-import { retried } from '../../../kit/retry.js'
+import { askedAgain } from '../../../kit/retry.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { parseLogin } from '../codec/device.js'
 import { classify, type Meaning } from '../codec/errors.js'
@@ -56,9 +56,6 @@ export function uncertain(error: DrainableError, kind: Meaning['kind']): Drainab
 }
 
 type Within = Pick<CallContext, 'clock' | 'signal' | 'until'>
-
-/** The device was busy: another try can help. */
-class Busy extends Error {}
 
 /** What a login gave. */
 interface Token {
@@ -115,19 +112,7 @@ export class Session {
     const patient = ask.patient ?? ask.method === 'GET'
     const once = (): Promise<Meaning> => this.#inTurn(ask, ctx)
     if (!patient) return once()
-    let busy: Meaning | undefined
-    try {
-      const again = (error: unknown): boolean => error instanceof Busy
-      return await retried(ctx, { waits: BACKOFF, again }, async () => {
-        const meaning = await once()
-        if (meaning.kind !== 'later' && meaning.kind !== 'open') return meaning
-        busy = meaning
-        throw new Busy()
-      })
-    } catch (thrown) {
-      if (thrown instanceof Busy && busy !== undefined) return busy
-      throw thrown
-    }
+    return askedAgain(ctx, BACKOFF, ({ kind }) => kind === 'later' || kind === 'open', once)
   }
 
   /** Reads an object; undefined where the device says that it is not there. */
