@@ -24,7 +24,7 @@ import type { InCharge } from './session/address.js'
 import { Pair } from './session/pair.js'
 import type { Rival } from './session/rivals.js'
 import { Looks, type Seen } from './read/looks.js'
-import { Index, wantedOf } from './read/match.js'
+import { Index, wishesOf } from './read/match.js'
 import type { Found, PoolState } from './read/pool.js'
 import { planOf } from './read/plan.js'
 import { toReading } from './read/reading.js'
@@ -178,13 +178,7 @@ export class CitrixAdcProvider implements DrainableProvider {
     ctx: CallContext,
   ): Promise<Seen> {
     if (refs === 'all') return this.#looks.everything(session, ctx)
-    const wishes = new Map(
-      [...Map.groupBy(refs, ({ pool }) => pool)].map(([pool, of]) => [
-        pool,
-        wantedOf(of.map(({ member }) => member)),
-      ]),
-    )
-    return this.#looks.at(wishes, session, ctx, { patient: this.#steady.isSteady })
+    return this.#looks.at(wishesOf(refs), session, ctx, { patient: this.#steady.isSteady })
   }
 
   #toReading({ ref, found }: Asked, { standing }: InCharge, stamp: number): Reading {

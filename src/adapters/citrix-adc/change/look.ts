@@ -1,6 +1,6 @@
 import type { Sight } from '../../../kit/change.js'
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
-import { Index, wantedOf } from '../read/match.js'
+import { Index, wishesOf } from '../read/match.js'
 import type { Looks } from '../read/looks.js'
 import type { Entry, Traits } from '../codec/rows.js'
 import { keyOf, type Memory } from '../read/memory.js'
@@ -33,12 +33,7 @@ export class Look {
 
   /** Reads every pool of these, with the counts where a change asks for them. */
   async at(refs: readonly MemberRef[], counts = true): Promise<void> {
-    const wishes = new Map(
-      [...Map.groupBy(refs, ({ pool }) => pool)].map(([pool, of]) => [
-        pool,
-        wantedOf(of.map(({ member }) => member)),
-      ]),
-    )
+    const wishes = wishesOf(refs)
     this.#stamp = this.#memory.stamp()
     const { session } = this.#charge
     const { pools } = await this.#looks.at(wishes, session, this.#ctx, { fresh: true, counts })

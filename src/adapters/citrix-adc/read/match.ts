@@ -1,9 +1,16 @@
+import type { MemberRef } from '../../../provider/contract.js'
 import { parseMember, sameServer } from '../codec/nitro.js'
 import type { Entry } from '../codec/rows.js'
 import type { Found, PoolState, Wanted } from './pool.js'
 
+/** What reading these members takes, by their pools. */
+export function wishesOf(refs: readonly MemberRef[]): ReadonlyMap<string, Wanted> {
+  const byPool = Map.groupBy(refs, ({ pool }) => pool)
+  return new Map([...byPool].map(([pool, of]) => [pool, wantedOf(of.map(({ member }) => member))]))
+}
+
 /** What reading these members of a pool takes. */
-export function wantedOf(members: readonly string[]): Wanted {
+function wantedOf(members: readonly string[]): Wanted {
   const names = new Set(members)
   const ports = new Map<string, Set<number | undefined>>()
   for (const member of members) {
