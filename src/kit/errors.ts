@@ -1,5 +1,5 @@
-import type { MemberRef } from '../provider/contract.js'
-import { DrainableError, type ErrorCode } from '../provider/error.js'
+import type { CallContext, MemberRef } from '../provider/contract.js'
+import { DrainableError, isDrainableError, type ErrorCode } from '../provider/error.js'
 import { formatRef } from '../provider/member-ref.js'
 import { toDrainableError } from '../provider/thrown.js'
 
@@ -56,6 +56,23 @@ export function leftBehind(refused: DrainableError, left: string): DrainableErro
     ...(provider === undefined ? {} : { provider }),
     ...(ref === undefined ? {} : { ref }),
   })
+}
+
+/**
+ * Does what may fail, and goes on with something else where it did. What is thrown on: everything once the call was given
+ * up, and what is none of our errors.
+ */
+export async function caught<T, I>(
+  { signal }: Pick<CallContext, 'signal'>,
+  work: () => Promise<T>,
+  instead: (error: DrainableError) => I,
+): Promise<T | I> {
+  try {
+    return await work()
+  } catch (error) {
+    if (signal.aborted || !isDrainableError(error)) throw error
+    return instead(error)
+  }
 }
 
 /** Codes that can only be a refusal: the change was not carried out. */

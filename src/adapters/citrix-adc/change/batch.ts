@@ -1,7 +1,8 @@
 import type { ChangeOutcome } from '../../../kit/change.js'
+import { caught } from '../../../kit/errors.js'
 import { until } from '../../../kit/until.js'
 import type { CallContext, Change } from '../../../provider/contract.js'
-import { type DrainableError, isDrainableError } from '../../../provider/error.js'
+import type { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { disable, enable } from '../codec/nitro.js'
 import type { SvrPhase } from '../codec/rows.js'
@@ -135,13 +136,9 @@ export class Batch {
     const closing = tasks.filter(({ way }) => way === 'close')
     if (options.persistence !== 'forget' || closing.length === 0) return
     const entries = closing.map(({ found }) => found.entry)
-    const error = await virtualServers(charge.session, entries, ctx).then(
-      (vservers) => sender.forget(vservers, charge, ctx),
-      (thrown: unknown) => {
-        if (ctx.signal.aborted || !isDrainableError(thrown)) throw thrown
-        return thrown
-      },
-    )
+    const forget = async (): Promise<DrainableError | undefined> =>
+      sender.forget(await virtualServers(charge.session, entries, ctx), charge, ctx)
+    const error = await caught(ctx, forget, (thrown) => thrown)
     if (error === undefined) return
     for (const task of closing) {
       const { ref } = task.change
@@ -185,10 +182,9 @@ export class Batch {
   async *#sendApart(tasks: readonly Task[]): AsyncGenerator<Ended> {
     const { look, sender, ctx } = this.#with
     for (const task of tasks) this.#enter(task)
-    try {
-      await look.at(tasks.map(({ change }) => change.ref))
-    } catch (error) {
-      if (ctx.signal.aborted || !isDrainableError(error)) throw error
+    const read = (): Promise<void> => look.at(tasks.map(({ change }) => change.ref))
+    const error = await caught(ctx, read, (thrown) => thrown)
+    if (error !== undefined) {
       for (const task of tasks) yield [task, { status: 'unknown', error }]
       return
     }
@@ -225,13 +221,12 @@ export class Batch {
       const found = look.of(change.ref)
       return found !== undefined && SHOWN[way](found.entry.phase)
     }
-    try {
-      await until(ctx, SHOWS, async () => {
+    const watch = (): Promise<true | undefined> =>
+      until(ctx, SHOWS, async () => {
         await look.at(tasks.map(({ change }) => change.ref))
         return closing.every(shown) || undefined
       })
-    } catch (error) {
-      if (ctx.signal.aborted || !isDrainableError(error)) throw error
+    if ((await caught(ctx, watch, () => 'unread')) === 'unread') {
       for (const [task, written] of open) {
         yield [task, written === 'done' ? applied(task) : written]
       }

@@ -1,10 +1,9 @@
 import { isIP } from 'node:net'
 import type { ChangeOf, ChangeOutcome } from '../../../kit/change.js'
-import { leftBehind } from '../../../kit/errors.js'
+import { caught, leftBehind } from '../../../kit/errors.js'
 import { isObject } from '../../../kit/json.js'
 import { canonicalAddress } from '../../../provider/address.js'
 import type { Change } from '../../../provider/contract.js'
-import { isDrainableError } from '../../../provider/error.js'
 import { formatRef, freeName } from '../../../provider/member-ref.js'
 import {
   addServer,
@@ -204,14 +203,12 @@ async function confirm(
 ): Promise<ChangeOutcome> {
   if (written === 'done') return { status: 'applied' }
   if (written.status === 'rejected' || written.astray === true) return written
-  try {
+  const isSo = async (): Promise<boolean> => {
     await look.at([ref])
     const shown = (look.of(ref) !== undefined) === (kind === 'add')
-    if (shown && (await pair.holds(charge, ctx))) return { status: 'applied' }
-  } catch (error) {
-    if (ctx.signal.aborted || !isDrainableError(error)) throw error
+    return shown && pair.holds(charge, ctx)
   }
-  return written
+  return (await caught(ctx, isSo, () => false)) ? { status: 'applied' } : written
 }
 
 async function rowOf(

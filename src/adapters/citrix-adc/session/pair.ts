@@ -1,6 +1,7 @@
+import { caught } from '../../../kit/errors.js'
 import { SharedTrials } from '../../../kit/login.js'
 import type { CallContext } from '../../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { DrainableError } from '../../../provider/error.js'
 import type { Address, InCharge } from './address.js'
 import { isInCharge, notInCharge, type Standing, Standings } from './standing.js'
 import type { Settings } from '../options.js'
@@ -85,13 +86,14 @@ export class Pair {
    * for itself alone. One that does not say is not believed.
    */
   async holds({ standings }: InCharge, ctx: CallContext): Promise<boolean> {
-    try {
-      if (isInCharge(await standings.role(ctx))) return true
-      this.forget()
-    } catch (error) {
-      if (ctx.signal.aborted || !isDrainableError(error)) throw error
-    }
-    return false
+    const role = await caught(
+      ctx,
+      () => standings.role(ctx),
+      () => undefined,
+    )
+    const holds = role !== undefined && isInCharge(role)
+    if (role !== undefined && !holds) this.forget()
+    return holds
   }
 
   /**

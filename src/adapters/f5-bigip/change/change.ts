@@ -6,7 +6,7 @@ import type {
   Later,
   Sight,
 } from '../../../kit/change.js'
-import { leftBehind, refusal } from '../../../kit/errors.js'
+import { caught, leftBehind, refusal } from '../../../kit/errors.js'
 import type { AdminState, CallContext, Change } from '../../../provider/contract.js'
 import { isDrainableError, type DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
@@ -104,12 +104,9 @@ export class Work implements CarefulAdapter<Found, Half> {
     const places: Place[] = []
     for (const device of others) {
       const site = { devices: [device], resolver }
-      try {
-        const lists = await readLists(site, [change], ctx)
-        places.push(...(await findPlaces(site, lists, target, ctx)))
-      } catch (error) {
-        if (ctx.signal.aborted || !isDrainableError(error)) throw error
-      }
+      const find = async (): Promise<readonly Place[]> =>
+        findPlaces(site, await readLists(site, [change], ctx), target, ctx)
+      places.push(...(await caught(ctx, find, () => [])))
     }
     return places.filter(({ own }) => own === 'drain' || own === 'maint')
   }

@@ -1,5 +1,5 @@
 import type { ChangeOf, ChangeOutcome } from '../../../kit/change.js'
-import { refusal } from '../../../kit/errors.js'
+import { caught, refusal } from '../../../kit/errors.js'
 import type { CallContext, Change } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef, freeName } from '../../../provider/member-ref.js'
@@ -47,12 +47,13 @@ async function removeOne(
   if (meaning.kind !== 'absent') {
     throw uncertain(device.session.toError(meaning, `DELETE ${path}`), meaning.kind)
   }
-  try {
-    await device.confirmReady(ctx)
-  } catch (error) {
-    if (ctx.signal.aborted || !isDrainableError(error)) throw error
-    throw uncertain(error, 'later')
-  }
+  await caught(
+    ctx,
+    () => device.confirmReady(ctx),
+    (error) => {
+      throw uncertain(error, 'later')
+    },
+  )
   if ((await device.session.get(path, ctx)) === undefined) return
   throw new DrainableError(
     'CONFLICT',

@@ -1,3 +1,4 @@
+import { caught } from '../../../kit/errors.js'
 import { until } from '../../../kit/until.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
@@ -76,16 +77,15 @@ export class AfterChange {
   /** A group in which changes wait for a push: after a failover they are not in force. */
   async #readPending(device: Device, ctx: CallContext): Promise<string | undefined> {
     if (ctx.clock.now() < this.#standaloneUntil) return undefined
-    try {
-      const status = await readStatus(device, ctx)
-      const standalone = status === 'Standalone' || status === 'unknown'
-      if (standalone) this.#standaloneUntil = ctx.clock.now() + STANDALONE_FOR
-      if (!/pending|not all devices synced/i.test(status)) return undefined
-      return `the device group is "${quote(status)}" after the change: the other units do not have it, and a failover undoes it until the next look; set configSync: { group }, turn autoSync on, or push it yourself`
-    } catch (error) {
-      if (ctx.signal.aborted || !isDrainableError(error)) throw error
-      return undefined
-    }
+    const status = await caught(
+      ctx,
+      () => readStatus(device, ctx),
+      () => '',
+    )
+    const standalone = status === 'Standalone' || status === 'unknown'
+    if (standalone) this.#standaloneUntil = ctx.clock.now() + STANDALONE_FOR
+    if (!/pending|not all devices synced/i.test(status)) return undefined
+    return `the device group is "${quote(status)}" after the change: the other units do not have it, and a failover undoes it until the next look; set configSync: { group }, turn autoSync on, or push it yourself`
   }
 }
 

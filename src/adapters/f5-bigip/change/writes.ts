@@ -1,5 +1,6 @@
 import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
+import { caught } from '../../../kit/errors.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { quote } from '../../../provider/quote.js'
 import { isObject, type JsonValue } from '../../../kit/json.js'
@@ -157,11 +158,11 @@ function outcomeOf(session: Session, done: Meaning, path: string): Together {
 
 /** A transaction that failed stays until its time is over, and a device has few of them: it is deleted. */
 async function discard(session: Session, path: string, ctx: CallContext): Promise<void> {
-  try {
-    await session.ask({ method: 'DELETE', path }, ctx)
-  } catch (error) {
-    if (ctx.signal.aborted || !isDrainableError(error)) throw error
-  }
+  await caught(
+    ctx,
+    () => session.ask({ method: 'DELETE', path }, ctx),
+    () => undefined,
+  )
 }
 
 /** Those of the writes that show in the lists of their pools: a look at each pool in place of one at each member. */
@@ -171,7 +172,7 @@ async function shownInLists(
   ctx: CallContext,
 ): Promise<ReadonlySet<Write>> {
   const shown = new Set<Write>()
-  try {
+  const look = async (): Promise<void> => {
     for (const pool of new Set(writes.flatMap((write) => write.pool ?? []))) {
       const rows = (await device.listMembers(pool, ctx))?.rows ?? []
       const own = new Map(rows.map((row) => [memberPath(pool, row.fullPath), row.own]))
@@ -180,9 +181,8 @@ async function shownInLists(
         if (own.get(write.path) === toAdmin(session, state)) shown.add(write)
       }
     }
-  } catch (error) {
-    if (ctx.signal.aborted || !isDrainableError(error)) throw error
   }
+  await caught(ctx, look, () => undefined)
   return shown
 }
 
@@ -226,46 +226,36 @@ export async function writeOne(write: Write, ctx: CallContext): Promise<Written>
       error = thrown
     }
     if (attempt > 0) return { status: 'unknown', error }
-    try {
-      await pause(ctx.clock, AGAIN, ctx.signal)
-      const read = await device.session.get(path, ctx)
-      if (shows(read, words)) return { status: 'applied' }
-    } catch (thrown) {
-      if (ctx.signal.aborted || !isDrainableError(thrown)) throw thrown
-      return { status: 'unknown', error }
-    }
-    if (isLost(error)) return { status: 'unknown', error }
+    await pause(ctx.clock, AGAIN, ctx.signal)
+    const after = await caught(
+      ctx,
+      () => device.session.get(path, ctx),
+      () => 'unread' as const,
+    )
+    if (after !== 'unread' && shows(after, words)) return { status: 'applied' }
+    if (after === 'unread' || isLost(error)) return { status: 'unknown', error }
   }
 }
 
 /** Whether it is as a refused write would have made it: what a template made goes along with it on some releases. */
 async function isSo({ device, path, words }: Write, ctx: CallContext): Promise<boolean> {
-  try {
-    return shows(await device.session.get(path, ctx), words)
-  } catch (error) {
-    if (ctx.signal.aborted || !isDrainableError(error)) throw error
-    return false
-  }
+  const read = async (): Promise<boolean> => shows(await device.session.get(path, ctx), words)
+  return caught(ctx, read, () => false)
 }
 
 /** Whether a write shows on the device. */
 async function check({ device, path, words }: Write, ctx: CallContext): Promise<Written> {
-  try {
+  const look = async (): Promise<Written> => {
     const read = await device.session.get(path, ctx)
     if (shows(read, words)) return { status: 'applied' }
     const { session, state } = read === undefined ? {} : stateOf(read)
+    const why = `PATCH ${path} at ${device.host} was answered with success, but it reads session '${quote(session ?? '')}', state '${quote(state ?? '')}'`
     return {
       status: 'rejected',
-      error: new DrainableError(
-        'REJECTED',
-        `PATCH ${path} at ${device.host} was answered with success, but it reads session '${quote(session ?? '')}', state '${quote(state ?? '')}'`,
-        { provider: PROVIDER },
-      ),
+      error: new DrainableError('REJECTED', why, { provider: PROVIDER }),
     }
-  } catch (error) {
-    if (ctx.signal.aborted || !isDrainableError(error)) throw error
-    return { status: 'unknown', error }
   }
+  return caught(ctx, look, (error) => ({ status: 'unknown', error }))
 }
 
 /** By rule, not by comparing words: `user-up` never reads back, and `user-enabled` only without a monitor. */

@@ -1,6 +1,6 @@
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { formatDuration } from '../../../provider/duration.js'
-import { isDrainableError } from '../../../provider/error.js'
+import { caught } from '../../../kit/errors.js'
 import { refKey } from '../../../provider/member-ref.js'
 import { parseItems, pathOf } from '../codec/members.js'
 import { partitionOf } from '../codec/names.js'
@@ -78,7 +78,7 @@ async function readVirtuals(
   device: Device,
   ctx: CallContext,
 ): Promise<ReadonlyMap<string, readonly string[]> | undefined> {
-  try {
+  const read = async (): Promise<ReadonlyMap<string, readonly string[]> | undefined> => {
     const found = await device.session.get(VIRTUALS, ctx)
     if (found === undefined) return undefined
     const byPool = new Map<string, string[]>()
@@ -87,8 +87,6 @@ async function readVirtuals(
       if (pool !== undefined) byPool.set(pool, [...(byPool.get(pool) ?? []), pathOf(item)])
     }
     return byPool
-  } catch (error) {
-    if (ctx.signal.aborted || !isDrainableError(error)) throw error
-    return undefined
   }
+  return caught(ctx, read, () => undefined)
 }

@@ -1,4 +1,4 @@
-import { pause } from '../../../provider/clock.js'
+import { within } from '../../../provider/abort.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { quote } from '../../../provider/quote.js'
 import type { Settings } from '../options.js'
@@ -27,16 +27,18 @@ export class Rights {
   async read(device: Device, ctx: CallContext): Promise<void> {
     if (this.#asked) return
     this.#asked = true
-    const stop = new AbortController()
-    const each = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) }
     const path = `/mgmt/tm/auth/user/${encodeURIComponent(this.#settings.username)}`
-    const asked = this.#ask(device, path, each).catch(() => undefined)
-    const late = pause(ctx.clock, LIMIT, each.signal).catch(() => undefined)
-    const roles = await Promise.race([asked, late])
-    stop.abort(new Error('no call waits for it any more'))
-    await Promise.all([asked, late])
+    const late = (words: string): Error => new Error(words)
+    const bound = {
+      clock: ctx.clock,
+      limit: LIMIT,
+      signals: [ctx.signal],
+      peer: () => device.host,
+      late,
+    }
+    const ask = (signal: AbortSignal) => this.#ask(device, path, { ...ctx, signal })
+    this.#roles = await within(bound, ask).catch(() => this.#roles)
     ctx.signal.throwIfAborted()
-    this.#roles = roles ?? this.#roles
   }
 
   async #ask(

@@ -1,7 +1,8 @@
 import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { formatDuration } from '../../../provider/duration.js'
-import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { caught } from '../../../kit/errors.js'
+import { DrainableError } from '../../../provider/error.js'
 import { isSameMachine, type PeerRow } from '../codec/device.js'
 import type { Device } from './device.js'
 import { PROVIDER } from './session.js'
@@ -192,13 +193,12 @@ export class Units {
   }
 }
 
-async function peersOf(device: Device, ctx: CallContext): Promise<readonly PeerRow[] | undefined> {
-  try {
-    return await device.readPeers(ctx)
-  } catch (error) {
-    if (ctx.signal.aborted || !isDrainableError(error)) throw error
-    return undefined
-  }
+function peersOf(device: Device, ctx: CallContext): Promise<readonly PeerRow[] | undefined> {
+  return caught(
+    ctx,
+    () => device.readPeers(ctx),
+    () => undefined,
+  )
 }
 
 /** By heartbeat: one that is called offline may just not be heard. */
