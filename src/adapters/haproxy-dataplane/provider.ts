@@ -16,10 +16,9 @@ import { DataplaneApi, PROVIDER } from './session/session.js'
 import { Changer } from './change/change.js'
 import { ConfigWriter } from './change/config-writer.js'
 import { LastGood } from './change/last-good.js'
-import { Configuration, type Configured } from './read/configured.js'
+import { Configuration, configStamp, type Configured } from './read/configured.js'
 import { HardStopFile } from './session/hard-stop-file.js'
 import {
-  configStamp,
   everyMember,
   healthOfAll,
   hintsOf,

@@ -12,21 +12,21 @@ import type {
 import { Turnstile } from '../../../kit/turnstile.js'
 import { abortable } from '../../../provider/abort.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import type { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { isLost, PROVIDER } from '../session/session.js'
 import { DurableMarks } from './durable.js'
-import { configStamp, identify, storedHold } from '../read/reading.js'
+import { identify, storedHold } from '../read/reading.js'
 import { keepFollowers, orderOf } from './followers.js'
 import { Membership } from './membership.js'
 import { isName } from '../codec/paths.js'
-import { PutBack } from './put-back.js'
 import { askServer } from './put-server.js'
 import { Restorer } from './restore.js'
 import type { Found, RuntimeView } from '../read/read.js'
 import { held, serving } from '../read/state.js'
 import { Verifier } from './verify.js'
-import { type Sent, type Step, type Tools, Undo, about, isDone, rejected, wishOf } from './sent.js'
+import { Undo, about, extended, isDone, known, rejected, thrown, wishOf } from './sent.js'
+import type { Sent, Step, Tools, Underway } from './sent.js'
 
 /** A server as found, as the rules of a change see it. */
 export interface Seen extends Sight {
@@ -50,9 +50,8 @@ export class Changer {
     this.#tools = tools
     const marks = new DurableMarks(tools)
     const restorer = new Restorer(tools, marks)
-    const putBack = new PutBack(tools, marks, restorer)
-    const verifier = new Verifier(tools, marks, restorer, putBack)
-    this.#parts = { marks, restorer, putBack, verifier, membership: new Membership(tools) }
+    const verifier = new Verifier(tools, marks, restorer)
+    this.#parts = { marks, restorer, verifier, membership: new Membership(tools) }
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
@@ -102,7 +101,6 @@ export class Changer {
 interface Parts {
   readonly marks: DurableMarks
   readonly restorer: Restorer
-  readonly putBack: PutBack
   readonly verifier: Verifier
   readonly membership: Membership
 }
@@ -139,14 +137,15 @@ class Work implements CarefulAdapter<Seen, Sent | 'removal'> {
     const named = changes.filter(({ ref }) => isName(ref.pool) && isName(ref.member))
     if (named.length === 0) return () => undefined
     const now = named.some(({ kind, ref }) => kind === 'hold' && !this.#held.has(refKey(ref)))
-    const { memory, reader } = this.#tools
+    const { memory, reader, configuration, settings } = this.#tools
     const refs = named.map(({ ref }) => ref)
     const view = await reader.view(refs, ctx, now)
     memory.note(view, ctx.clock.now())
     this.#view = view
     const stored = new Map<Change, 'drain' | 'maint' | undefined>()
     for (const change of named.filter(takesMarksBack)) {
-      stored.set(change, await this.#stored(change.ref, view, ctx))
+      const configured = await configuration.of(change.ref, view, ctx)
+      stored.set(change, storedHold(configured, settings.durable))
     }
     return (change) => {
       const found = view.pools.get(change.ref.pool)?.get(change.ref.member)
@@ -164,28 +163,16 @@ class Work implements CarefulAdapter<Seen, Sent | 'removal'> {
     return same && !(stored !== undefined && takesMarksBack(change))
   }
 
-  async #stored(
-    { pool, member }: MemberRef,
-    view: RuntimeView,
-    ctx: CallContext,
-  ): Promise<'drain' | 'maint' | undefined> {
-    const { configuration, settings } = this.#tools
-    const configured = await configuration.servers(pool, [member], configStamp(view), ctx)
-    return storedHold(configured(member), settings.durable)
-  }
-
   async hold(change: ChangeOf<'hold'>, seen: Seen, ctx: CallContext): Promise<Step> {
     const { ref } = change
     const key = refKey(ref)
     try {
       if (!this.#held.has(key)) await this.#check(ref, seen, ctx)
     } catch (error) {
-      ctx.signal.throwIfAborted()
-      if (!isDrainableError(error)) throw error
-      return unsent(ref, error)
+      return unsent(ref, known(error, ctx))
     }
     this.#held.add(key)
-    return this.#guarded(change, seen, ctx, (undo) => this.#hold(change, seen, undo, ctx))
+    return this.#guarded(change, seen, ctx, (at) => this.#hold(change, at, ctx))
   }
 
   /** What stands against a first hold. Nothing is sent before it is known, and it is asked for again until it is. */
@@ -195,13 +182,10 @@ class Work implements CarefulAdapter<Seen, Sent | 'removal'> {
   }
 
   restore(change: ChangeOf<'restore'>, seen: Seen, ctx: CallContext): Promise<Step> {
-    const { found, view, stored } = seen
-    if (stored !== undefined && !this.#tools.settings.durable) {
-      return Promise.resolve(this.#parts.restorer.keepsMarks(change.ref, stored))
-    }
-    return this.#guarded(change, seen, ctx, (undo) =>
-      this.#parts.restorer.restore(change, found, view, undo, ctx),
-    )
+    const { restorer } = this.#parts
+    if (seen.stored !== undefined && !this.#tools.settings.durable)
+      return Promise.resolve(restorer.keepsMarks(change.ref, seen.stored))
+    return this.#guarded(change, seen, ctx, (at) => restorer.restore(change, at, ctx))
   }
 
   readonly remove = (
@@ -214,17 +198,13 @@ class Work implements CarefulAdapter<Seen, Sent | 'removal'> {
       : this.#removeNow(change, seen, ctx)
 
   /** The API puts a server into maint before it deletes it; where it then refuses, it stays there. */
-  async #removeNow({ ref }: Change, { found }: Seen, ctx: CallContext): Promise<ChangeResult> {
-    const { membership, putBack } = this.#parts
-    let result: ChangeResult
-    try {
-      result = await membership.remove(ref, ctx)
-    } catch (error) {
-      if (ctx.signal.aborted || !isDrainableError(error)) throw error
-      result = { ref, status: isLost(error) ? 'unknown' : 'rejected', error: about(ref, error) }
-    }
+  async #removeNow({ ref }: Change, seen: Seen, ctx: CallContext): Promise<ChangeResult> {
+    const { membership, restorer } = this.#parts
+    const result = await membership
+      .remove(ref, ctx)
+      .catch((error: unknown) => thrown(ref, known(error, ctx)))
     if (result.status !== 'rejected') return result
-    return putBack.refuse(ref, found, new Undo(), result.error, ctx)
+    return restorer.refuse(underway(ref, seen), result.error, ctx)
   }
 
   readonly add = async (
@@ -266,43 +246,34 @@ class Work implements CarefulAdapter<Seen, Sent | 'removal'> {
   /** What was done of a change that is then refused is put back; one whose answer was lost is looked at. */
   async #guarded(
     change: ChangeOf<'hold' | 'restore'>,
-    { found, view }: Seen,
+    seen: Seen,
     ctx: CallContext,
-    work: (undo: Undo) => Promise<Step>,
+    work: (at: Underway) => Promise<Step>,
   ): Promise<Step> {
-    const { ref } = change
-    const undo = new Undo()
+    const at = underway(change.ref, seen)
     try {
-      return await work(undo)
-    } catch (error) {
-      ctx.signal.throwIfAborted()
-      if (!isDrainableError(error)) throw error
-      const known = about(ref, error)
+      return await work(at)
+    } catch (thrown) {
+      const error = about(change.ref, known(thrown, ctx))
       if (!isLost(error)) {
-        if (undo.isEmpty) throw known
-        return this.#parts.putBack.refuse(ref, found, undo, known, ctx)
+        if (at.undo.isEmpty) throw error
+        return this.#parts.restorer.refuse(at, error, ctx)
       }
       const wished = wishOf(change)
       // in the wished state before: what was lost is a mark or a weight, and no look at it shows that
-      if (isDone(wished, found.verdict.own)) throw known
-      const sent = { ref, ...wished, before: found, view, undo, lost: known }
-      return this.#parts.verifier.one(sent, ctx)
+      if (isDone(wished, at.before.verdict.own)) throw error
+      return this.#parts.verifier.one({ ...at, ...wished, lost: error }, ctx)
     }
   }
 
-  async #hold(
-    { ref, to }: ChangeOf<'hold'>,
-    { found, view }: Seen,
-    undo: Undo,
-    ctx: CallContext,
-  ): Promise<Step> {
+  async #hold({ ref, to }: ChangeOf<'hold'>, at: Underway, ctx: CallContext): Promise<Step> {
     this.#tools.memory.holding(ref, ctx.clock.now())
-    const rewrite = await this.#parts.marks.hold(ref, to, found, view, undo, ctx)
+    const rewrite = await this.#parts.marks.hold(at, to, ctx)
     const answer = await askServer(this.#tools.api, ref, to, ctx)
-    const sent = { ref, wished: to, exactly: false, before: found, view, undo, rewrite, ...answer }
+    const sent = { ...at, wished: to, exactly: false, rewrite, ...answer }
     // Looked at now: once the server that it tracks is drained, its own drain can't be seen.
-    const tracks = found.rows.some(({ tracked }) => tracked !== undefined)
-    return tracks ? this.#parts.verifier.one(sent, ctx) : begin(sent)
+    const tracks = at.before.rows.some(({ tracked }) => tracked !== undefined)
+    return tracks ? this.#parts.verifier.one(sent, ctx) : { later: sent }
   }
 
   /**
@@ -311,28 +282,26 @@ class Work implements CarefulAdapter<Seen, Sent | 'removal'> {
    */
   async #terminate(
     ref: MemberRef,
-    { found, view }: Seen,
+    seen: Seen,
     ctx: CallContext,
   ): Promise<ChangeResult | Later<Sent>> {
-    const { own } = found.verdict
-    const load = found.rows.reduce((sum, row) => sum + row.scur, 0)
+    const { rows, verdict } = seen.found
+    const { own } = verdict
+    const load = rows.reduce((sum, row) => sum + row.scur, 0)
     if (load === 0) return { ref, status: 'unchanged', terminated: 0 }
     if (own === 'maint' || own === 'unknown') {
       return rejected(
         ref,
         'UNSUPPORTED',
-        `${formatRef(ref)} holds ${load} under '${found.rows[0]?.status ?? ''}': the Data Plane API can cut them only by maint; use drainable/haproxy-runtime`,
+        `${formatRef(ref)} holds ${load} under '${rows[0]?.status ?? ''}': the Data Plane API can cut them only by maint; use drainable/haproxy-runtime`,
       )
     }
-    const undo = new Undo()
+    const at = underway(ref, seen)
     this.#tools.memory.holding(ref, ctx.clock.now())
     const { refused } = await askServer(this.#tools.api, ref, 'maint', ctx)
-    if (refused !== undefined) {
-      return this.#parts.putBack.refuse(ref, found, undo, about(ref, refused), ctx)
-    }
+    if (refused !== undefined) return this.#parts.restorer.refuse(at, about(ref, refused), ctx)
     const answer = await askServer(this.#tools.api, ref, own, ctx)
-    const sent = { ref, wished: own, exactly: true, before: found, view, undo }
-    return begin({ ...sent, terminated: load, ...answer })
+    return { later: { ...at, wished: own, exactly: true, terminated: load, ...answer } }
   }
 }
 
@@ -346,12 +315,11 @@ function unsent(ref: MemberRef, error: DrainableError): ChangeResult {
   if (!isLost(error)) return { ref, status: 'rejected', error: about(ref, error) }
   const words = `${formatRef(ref)} was not changed: ${error.message}`
   const retryable = error.code === 'MALFORMED_REPLY' || error.retryable
-  const data = { provider: PROVIDER, ref, retryable, cause: error }
-  return { ref, status: 'rejected', error: new DrainableError(error.code, words, data) }
+  return { ref, status: 'rejected', error: extended(ref, error, words, retryable) }
 }
 
-function begin(sent: Sent): Later<Sent> {
-  return { later: sent }
+function underway(ref: MemberRef, { found, view }: Seen): Underway {
+  return { ref, before: found, view, undo: new Undo() }
 }
 
 /**

@@ -1,6 +1,6 @@
 import { doubling, retried } from '../../../kit/retry.js'
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { isDrainableError, type DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import {
   parseConfigServer,
@@ -13,7 +13,8 @@ import { parseRawLines } from '../codec/raw.js'
 import { parseTransaction } from '../codec/replies.js'
 import type { Under } from '../codec/paths.js'
 import type { Configuration } from '../read/configured.js'
-import { PROVIDER, type DataplaneApi } from '../session/session.js'
+import type { DataplaneApi } from '../session/session.js'
+import { extended, failure, known } from './sent.js'
 
 /**
  * How often a write that met another one is tried again, each time from a fresh read. There is no queue for writers, so
@@ -118,12 +119,11 @@ export class ConfigWriter {
   ): unknown {
     if (!isDrainableError(error)) return error
     if (lost !== undefined && lost !== error) {
-      const words = `${lost.message}; tried again: ${error.message}`
-      return new DrainableError('CONNECTION_LOST', words, { provider: PROVIDER, ref, cause: error })
+      return extended(ref, lost, `${lost.message}; tried again: ${error.message}`)
     }
     if (error.code !== 'CONFLICT' || !error.retryable) return error
     const words = `${formatRef(ref)}: the configuration could not be written in ${attempts} tries: ${error.message}`
-    return new DrainableError('CONFLICT', words, { provider: PROVIDER, ref, cause: error })
+    return extended(ref, error, words)
   }
 
   /**
@@ -144,7 +144,8 @@ export class ConfigWriter {
         const same =
           found.data['address'] === line['address'] && found.data['port'] === line['port']
         if (same) return 'there' // also where the answer to our own write was lost
-        throw exists(ref)
+        const words = `${formatRef(ref)} is in the configuration already, at another address`
+        throw failure(ref, 'CONFLICT', words, false)
       }
       const { paths } = await this.#api.served(ctx)
       const reply = await this.#api.send(
@@ -181,8 +182,7 @@ export class ConfigWriter {
       try {
         removed.set(ref, await this.#removeOne(ref, ctx))
       } catch (error) {
-        if (ctx.signal.aborted || !isDrainableError(error)) throw error
-        removed.set(ref, error)
+        removed.set(ref, known(error, ctx))
       }
     }
     return removed
@@ -314,14 +314,6 @@ export class ConfigWriter {
     const lines = reply.status === 200 ? parseRawLines(reply.text) : undefined
     return lines?.(ref.pool, ref.member) ?? (await this.line(ref, ctx)) !== undefined
   }
-}
-
-function exists(ref: MemberRef): DrainableError {
-  return new DrainableError(
-    'CONFLICT',
-    `${formatRef(ref)} is in the configuration already, at another address`,
-    { provider: PROVIDER, ref, retryable: false },
-  )
 }
 
 function isTaken(one: Removed | undefined): one is Exclude<Removed, 'absent' | DrainableError> {

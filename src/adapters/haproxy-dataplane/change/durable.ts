@@ -1,14 +1,11 @@
-import type { CallContext, MemberRef } from '../../../provider/contract.js'
-import { refusal } from '../../../kit/errors.js'
-import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import type { CallContext, Json, MemberRef } from '../../../provider/contract.js'
+import { isDrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
-import { PROVIDER } from '../session/session.js'
 import type { ConfigServer } from '../codec/configuration.js'
-import { configStamp, NOT_DURABLE, readNative, weightOf, type Native } from '../read/reading.js'
+import { NOT_DURABLE, readNative, weightOf, type Native } from '../read/reading.js'
 import { nameOf } from '../read/followers.js'
-import type { Found, RuntimeView } from '../read/read.js'
-import type { Json } from '../../../provider/contract.js'
-import type { Sent, Tools, Undo } from './sent.js'
+import type { RuntimeView } from '../read/read.js'
+import { extended, failure, type Sent, type Tools, type Underway } from './sent.js'
 
 /** What of a server's configured line is ours to change, as it was before a change. */
 export interface Marks {
@@ -33,13 +30,11 @@ export class DurableMarks {
   async assertPossible(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
     const { settings, configuration } = this.#tools
     if (!settings.durable) return
-    const configured = await configuration.servers(ref.pool, [ref.member], configStamp(view), ctx)
-    const { place } = configured(ref.member)
+    const { place } = await configuration.of(ref, view, ctx)
     if (place === 'line' || place === 'run time') return
     const words = `${formatRef(ref)} can't be drained durably: ${NOT_DURABLE[place] ?? ''}`
-    if (place === 'unread') throw refusal('CONFLICT', words, { provider: PROVIDER, ref }, true)
-    const help = 'use durable: false for it'
-    throw refusal('UNSUPPORTED', `${words}; ${help}`, { provider: PROVIDER, ref })
+    if (place === 'unread') throw failure(ref, 'CONFLICT', words, true)
+    throw failure(ref, 'UNSUPPORTED', `${words}; use durable: false for it`)
   }
 
   /**
@@ -47,52 +42,32 @@ export class DurableMarks {
    *
    * @returns what writes them again, where they were written
    */
-  async hold(
-    ref: MemberRef,
-    to: 'drain' | 'maint',
-    found: Found,
-    view: RuntimeView,
-    undo: Undo,
-    ctx: CallContext,
-  ): Promise<Sent['rewrite']> {
+  async hold(at: Underway, to: 'drain' | 'maint', ctx: CallContext): Promise<Sent['rewrite']> {
     if (!this.#tools.settings.durable) return undefined
     try {
-      return await this.#mark(ref, to, found, view, undo, ctx)
+      // It runs with a weight: what the API tells of a mark may be its memory alone, after a reload that failed.
+      const isDoubtful = weightOf(at.before) > 0
+      const told = await this.set(at, to, ctx)
+      const before = told ?? (isDoubtful ? await this.set(at, to, ctx, true) : undefined)
+      if (before === undefined) return undefined
+      at.undo.note(before)
+      return (anew) => this.set(at, to, ctx, anew)
     } catch (error) {
-      throw to === 'maint' && found.verdict.own === 'drain' ? unsealable(ref, error) : error
+      throw to === 'maint' && at.before.verdict.own === 'drain' ? unsealable(at.ref, error) : error
     }
-  }
-
-  async #mark(
-    ref: MemberRef,
-    to: 'drain' | 'maint',
-    found: Found,
-    { infos }: RuntimeView,
-    undo: Undo,
-    ctx: CallContext,
-  ): Promise<Sent['rewrite']> {
-    const processes = nameOf(infos)
-    // It runs with a weight: what the API tells of a mark may be its memory alone, after a reload that failed.
-    const told = await this.set(ref, to, found, ctx, { processes })
-    const doubtful = told === undefined && weightOf(found) > 0
-    const before = doubtful ? await this.set(ref, to, found, ctx, { anew: true, processes }) : told
-    if (before === undefined) return undefined
-    undo.note(before)
-    return (anew) => this.set(ref, to, found, ctx, { anew, processes })
   }
 
   /**
    * Writes the mark.
    *
-   * @param how - whether it is written where it is there too (`anew`); the processes that answer
+   * @param anew - whether it is written where it is there too
    * @returns the marks before, where something was written; a server that is not configured needs none
    */
   async set(
-    ref: MemberRef,
+    { ref, before: found, view }: Underway,
     to: 'drain' | 'maint',
-    found: Found,
     ctx: CallContext,
-    { anew = false, processes }: { readonly anew?: boolean; readonly processes: string },
+    anew = false,
   ): Promise<Marks | undefined> {
     const line = await this.#tools.writer.edit(
       ref,
@@ -106,9 +81,8 @@ export class DurableMarks {
     )
     const before = line && marksOf(line)
     if (before !== undefined && before.weight !== 0) {
-      const weight = weightOf(found)
-      const known = this.#before.get(refKey(ref))?.processes ?? processes
-      this.#before.set(refKey(ref), { weight, configured: before, processes: known })
+      const processes = this.#before.get(refKey(ref))?.processes ?? nameOf(view.infos)
+      this.#before.set(refKey(ref), { weight: weightOf(found), configured: before, processes })
     }
     return before
   }
@@ -139,21 +113,20 @@ export class DurableMarks {
    * Takes back every mark. A line that had no weight gets the weight it was running with: taking
    * the key out again might cost a reload.
    *
-   * @param with - the other servers of its backend; whether the line is written where it has no mark too
+   * @param anew - whether the line is written where it has no mark too
    * @returns the marks before, where something was written
    * @throws `CONFLICT` where the line has weight 0 and it is not known what it was before
    */
   async clear(
-    ref: MemberRef,
+    at: Underway,
     native: Json | undefined,
-    found: Found,
-    { siblings, anew = false }: { readonly siblings: readonly Found[]; readonly anew?: boolean },
     ctx: CallContext,
+    anew = false,
   ): Promise<Marks | undefined> {
-    const before = readNative(native) ?? this.#before.get(refKey(ref))
+    const before = readNative(native) ?? this.#before.get(refKey(at.ref))
     const line = await this.#tools.writer.edit(
-      ref,
-      (old) => undo(ref, old, before, found, siblings) ?? (anew ? { ...old } : undefined),
+      at.ref,
+      (old) => cleared(at, old, before) ?? (anew ? { ...old } : undefined),
       ctx,
     )
     return line && marksOf(line)
@@ -188,9 +161,9 @@ export class DurableMarks {
   }
 
   /** Gives back the weight that a mark took, as the last step of a change that was refused. */
-  async weigh(ref: MemberRef, marks: Marks, found: Found, ctx: CallContext): Promise<void> {
+  async weigh({ ref, before }: Underway, marks: Marks, ctx: CallContext): Promise<void> {
     if (marks.weight === 0) return
-    const weight = marks.weight ?? weightOf(found)
+    const weight = marks.weight ?? weightOf(before)
     await this.#tools.writer.edit(
       ref,
       (line) => (line['weight'] === 0 ? { ...line, weight } : undefined),
@@ -207,33 +180,33 @@ export class DurableMarks {
 function unsealable(ref: MemberRef, error: unknown): unknown {
   if (!isDrainableError(error, 'CONFLICT') || !error.retryable) return error
   const words = `${error.message}; it stays drained, and is not raised to maint`
-  const data = { provider: PROVIDER, ref, retryable: false, cause: error }
-  return new DrainableError('CONFLICT', words, data)
+  return extended(ref, error, words, false)
 }
 
 function marksOf(line: ConfigServer): Marks {
-  return { weight: numberOf(line['weight']), maintenance: textOf(line['maintenance']) }
+  const { weight, maintenance } = line
+  return {
+    weight: typeof weight === 'number' ? weight : null,
+    maintenance: typeof maintenance === 'string' ? maintenance : null,
+  }
 }
 
-function undo(
-  ref: MemberRef,
+/** The line without our marks; undefined where it has none. */
+function cleared(
+  at: Underway,
   line: ConfigServer,
   before: Native | undefined,
-  found: Found,
-  siblings: readonly Found[],
 ): Record<string, unknown> | undefined {
   const was = before?.configured
   const next: Record<string, unknown> = { ...line }
-  if (line['weight'] === 0 && was?.weight !== 0) {
-    next['weight'] = was?.weight ?? weightFor(ref, before, found, siblings)
-  }
-  if (line['maintenance'] === 'enabled' && was?.maintenance !== 'enabled') {
+  if (line['weight'] === 0 && was?.weight !== 0)
+    next['weight'] = was?.weight ?? weightFor(at, before)
+  if (line['maintenance'] === 'enabled' && was?.maintenance !== 'enabled')
     next['maintenance'] = 'disabled'
-  }
   const same = next['weight'] === line['weight'] && next['maintenance'] === line['maintenance']
   if (same) return undefined
   // without the key the API reloads
-  next['weight'] ??= weightOf(found)
+  next['weight'] ??= weightOf(at.before)
   return next
 }
 
@@ -241,29 +214,14 @@ function undo(
  * The weight it had; without a record of that, the one that it was given at run time since, or the one
  * that all others of its backend have.
  */
-function weightFor(
-  ref: MemberRef,
-  before: Native | undefined,
-  found: Found,
-  siblings: readonly Found[],
-): number {
+function weightFor({ ref, before: found, view }: Underway, before: Native | undefined): number {
   if (before !== undefined && before.weight > 0) return before.weight
   const runs = weightOf(found)
   if (runs > 0) return runs
-  const weights = new Set(siblings.map(weightOf).filter((weight) => weight > 0))
+  const others = [...(view.pools.get(ref.pool) ?? [])].filter(([member]) => member !== ref.member)
+  const weights = new Set(others.map(([, one]) => weightOf(one)).filter((weight) => weight > 0))
   const [only] = weights
   if (only !== undefined && weights.size === 1) return only
-  throw new DrainableError(
-    'CONFLICT',
-    `${formatRef(ref)} has weight 0 in the configuration, and its weight before a durable drain is not known here: restore with the drain's ticket, or set the weight`,
-    { provider: PROVIDER, ref, retryable: false },
-  )
-}
-
-function numberOf(value: unknown): number | null {
-  return typeof value === 'number' ? value : null
-}
-
-function textOf(value: unknown): string | null {
-  return typeof value === 'string' ? value : null
+  const words = `${formatRef(ref)} has weight 0 in the configuration, and its weight before a durable drain is not known here: restore with the drain's ticket, or set the weight`
+  throw failure(ref, 'CONFLICT', words, false)
 }

@@ -1,15 +1,14 @@
 import { formatSocket } from '../../../provider/address.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { isDrainableError, type DrainableError, type ErrorCode } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import { isLost, PROVIDER } from '../session/session.js'
 import { saysNotFound } from '../codec/replies.js'
 import { isObject } from '../../../kit/json.js'
-import { configStamp, identify } from '../read/reading.js'
+import { identify } from '../read/reading.js'
 import { askServer } from './put-server.js'
 import { followReload } from '../session/reload.js'
 import type { Found, RuntimeView } from '../read/read.js'
-import { type Tools, rejected } from './sent.js'
+import { type Tools, extended, failure, known, rejected, thrown } from './sent.js'
 
 const WHERE = {
   listen: 'it is in a listen section',
@@ -40,8 +39,7 @@ export class Membership {
     let reloadId: string | undefined
     for (const [ref, removed] of await this.#tools.writer.remove(refs, ctx)) {
       if (removed === 'absent') yield [ref, await this.#elsewhere(ref, view, ctx)]
-      else if (isDrainableError(removed))
-        yield [ref, { ref, status: isLost(removed) ? 'unknown' : 'rejected', error: removed }]
+      else if (isDrainableError(removed)) yield [ref, thrown(ref, removed)]
       else {
         gone.push(ref)
         reloadId = removed.reloadId
@@ -56,9 +54,7 @@ export class Membership {
     view: RuntimeView,
     ctx: CallContext,
   ): Promise<ChangeResult | 'run time'> {
-    const { configuration } = this.#tools
-    const of = await configuration.servers(ref.pool, [ref.member], configStamp(view), ctx)
-    const { place } = of(ref.member)
+    const { place } = await this.#tools.configuration.of(ref, view, ctx)
     if (place !== 'listen' && place !== 'template') return 'run time'
     const words = `${formatRef(ref)} can't be removed from the configuration: ${WHERE[place]}, which this API can't write`
     return rejected(ref, 'UNSUPPORTED', words)
@@ -88,20 +84,11 @@ export class Membership {
       // also said where the API can't reach HAProxy for a moment
       const { found } = await this.#look(ref, ctx)
       if (found === undefined) return { ref, status: 'unchanged' }
-      const error = new DrainableError(
-        'CONFLICT',
-        `${formatRef(ref)}: its removal was answered with '${reply.words}', but it is there; the API may not have reached HAProxy`,
-        { provider: PROVIDER, ref },
-      )
-      return { ref, status: 'unknown', error }
+      const words = `${formatRef(ref)}: its removal was answered with '${reply.words}', but it is there; the API may not have reached HAProxy`
+      return { ref, status: 'unknown', error: failure(ref, 'CONFLICT', words) }
     }
     if (!/still has connections/.test(reply.words)) throw api.toError(`DELETE ${path}`, reply)
-    const error = new DrainableError(
-      'CONFLICT',
-      `${formatRef(ref)} can't be removed yet: '${reply.words}'`,
-      { provider: PROVIDER, ref },
-    )
-    return { ref, status: 'rejected', error }
+    return rejected(ref, 'CONFLICT', `${formatRef(ref)} can't be removed yet: '${reply.words}'`)
   }
 
   async *#untilGone(
@@ -124,7 +111,7 @@ export class Membership {
       const words = `${formatRef(ref)} is out of the configuration, but still in HAProxy after its reload`
       const error =
         refused === undefined
-          ? new DrainableError('CONFLICT', words, { provider: PROVIDER, ref })
+          ? failure(ref, 'CONFLICT', words)
           : saying(refused, ref, kept ? rolledBack(found) : WITHOUT_LINE)
       yield [ref, { ref, status: kept ? 'rejected' : 'unknown', error }]
     }
@@ -210,20 +197,14 @@ export class Membership {
       return { ref, status: 'applied' }
     }
     if (refused !== undefined) {
-      const { code, message, retryable } = refused
       const gone = found === undefined || (ours && (await this.#isTakenOut(ref, ctx)))
       if (gone) return { ref, status: 'rejected', error: refused }
-      const words = `${message}; it was added, and could not be opened`
-      const data = { provider: PROVIDER, ref, retryable, cause: refused }
-      return { ref, status: 'unknown', error: new DrainableError(code, words, data) }
+      const words = `${refused.message}; it was added, and could not be opened`
+      return { ref, status: 'unknown', error: extended(ref, refused, words) }
     }
     const seen = found === undefined ? 'not there' : `'${found.rows[0]?.status ?? ''}'`
-    const error = new DrainableError(
-      'CONFLICT',
-      `${formatRef(ref)} was added, but it is ${seen} afterwards`,
-      { provider: PROVIDER, ref },
-    )
-    return { ref, status: 'unknown', error }
+    const words = `${formatRef(ref)} was added, but it is ${seen} afterwards`
+    return { ref, status: 'unknown', error: failure(ref, 'CONFLICT', words) }
   }
 
   async #isTakenOut(ref: MemberRef, ctx: CallContext): Promise<boolean> {
@@ -231,8 +212,7 @@ export class Membership {
       const { status } = await this.remove(ref, ctx)
       return status === 'applied' || status === 'unchanged'
     } catch (error) {
-      ctx.signal.throwIfAborted()
-      if (!isDrainableError(error)) throw error
+      known(error, ctx)
       return false
     }
   }
@@ -254,9 +234,7 @@ function rolledBack(found: Found | undefined): string {
 
 /** A failed reload, and what was found after it. */
 function saying(error: DrainableError, ref: MemberRef, what: string): DrainableError {
-  const { code, message, retryable } = error
-  const words = `${formatRef(ref)}: ${message}; ${what}`
-  return new DrainableError(code, words, { provider: PROVIDER, ref, retryable, cause: error })
+  return extended(ref, error, `${formatRef(ref)}: ${error.message}; ${what}`)
 }
 
 function checkAdd(
@@ -265,42 +243,26 @@ function checkAdd(
   membership: 'runtime' | 'configuration',
 ): DrainableError | undefined {
   const { ref, address, port, weight } = change
-  const data = { provider: PROVIDER, ref, retryable: false }
-  if (!view.pools.has(ref.pool) && view.served.tree === 'v3') {
-    return new DrainableError('NOT_FOUND', `there is no backend ${ref.pool}`, data)
-  }
-  if (!/^[^\s;]+$/.test(address)) {
-    return new DrainableError('REJECTED', `${formatRef(ref)}: '${address}' is no address`, data)
-  }
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) {
-    return new DrainableError(
-      'REJECTED',
-      `${formatRef(ref)}: expected a port from 1 to 65535, found ${port}`,
-      data,
-    )
-  }
-  if (
-    weight !== undefined &&
-    weight !== 1 &&
-    view.served.tree === 'v2' &&
-    membership === 'runtime'
-  ) {
-    return new DrainableError(
+  const { tree } = view.served
+  const refused = (code: ErrorCode, words: string): DrainableError =>
+    failure(ref, code, words, false)
+  if (!view.pools.has(ref.pool) && tree === 'v3')
+    return refused('NOT_FOUND', `there is no backend ${ref.pool}`)
+  if (!/^[^\s;]+$/.test(address))
+    return refused('REJECTED', `${formatRef(ref)}: '${address}' is no address`)
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    return refused('REJECTED', `${formatRef(ref)}: expected a port from 1 to 65535, found ${port}`)
+  if (tree === 'v2' && membership === 'runtime' && (weight ?? 1) !== 1)
+    return refused(
       'UNSUPPORTED',
       `${formatRef(ref)}: Data Plane API 2.x drops the weight of a server added at run time; leave it out, or set membership: 'configuration'`,
-      data,
     )
-  }
   return undefined
 }
 
 function isThere(ref: MemberRef, found: Found): DrainableError {
   const at = identify(found).identity || 'its name does not resolve'
-  return new DrainableError('CONFLICT', `${formatRef(ref)} is there already: ${at}`, {
-    provider: PROVIDER,
-    ref,
-    retryable: false,
-  })
+  return failure(ref, 'CONFLICT', `${formatRef(ref)} is there already: ${at}`, false)
 }
 
 function isWanted(change: Add, found: Found): boolean {

@@ -1,24 +1,19 @@
-import type {
-  CallContext,
-  Change,
-  ChangeResult,
-  Json,
-  MemberRef,
-} from '../../../provider/contract.js'
-import { DrainableError } from '../../../provider/error.js'
+import type { ChangeOf } from '../../../kit/change.js'
+import type { CallContext, ChangeResult, Json, MemberRef } from '../../../provider/contract.js'
+import type { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
-import { PROVIDER } from '../session/session.js'
 import type { DurableMarks, Marks } from './durable.js'
-import { configStamp, readNative, weightOf } from '../read/reading.js'
-import { nameOf } from '../read/followers.js'
+import { readNative, weightOf } from '../read/reading.js'
 import { askServer, putServer } from './put-server.js'
 import type { Found, RuntimeView } from '../read/read.js'
 import { isWeightless } from '../read/state.js'
-import { type Sent, type Step, type Tools, Undo, rejected } from './sent.js'
+import { Undo, extended, failure, known, rejected } from './sent.js'
+import type { Sent, Step, Tools, Underway } from './sent.js'
 
-type Restore = Change & { readonly kind: 'restore' }
-
-/** Undoes holds: only where the expected state is found, and only what was changed. */
+/**
+ * Brings servers back: undoes holds, only where the expected state is found and only what was changed; and takes back
+ * what was done of a change that was then refused, because a refusal says that nothing was changed.
+ */
 export class Restorer {
   readonly #tools: Tools
   readonly #marks: DurableMarks
@@ -32,50 +27,46 @@ export class Restorer {
 
   /** Undoes, where the expected state is found. */
   // eslint-disable-next-line complexity -- the steps of an undo, each with its own way back
-  async restore(
-    change: Restore,
-    found: Found,
-    view: RuntimeView,
-    undo: Undo,
-    ctx: CallContext,
-  ): Promise<Step> {
+  async restore(change: ChangeOf<'restore'>, at: Underway, ctx: CallContext): Promise<Step> {
     const { ref, to } = change
+    const { before: found, undo } = at
     const native = readNative(change.native)
     const { own } = found.verdict
     const { durable } = this.#tools.settings
-    const closed = isWeightless(found.rows) && !this.#weights.has(refKey(ref))
+    const marked = isWeightless(found.rows)
+    const closed = marked && !this.#weights.has(refKey(ref))
     if (to === 'ready' && closed && !durable) return weightless(ref)
-    const kept = await this.#keepBackupSessions(ref, change.native, found, view, undo, ctx)
+    const kept = await this.#keepBackupSessions(at, found, change.native, ctx)
     if (kept !== undefined) return { ref, status: 'rejected', error: kept }
     // to ready too: weight and maintenance in one write could open it with its weight, and cut backups
-    const marked = isWeightless(found.rows)
     if (durable && own === 'maint' && (to === 'drain' || marked)) {
       undo.note(await this.#marks.leaveMaintenance(ref, change.native, ctx))
     }
     let rewrite: Sent['rewrite']
     if (durable && to === 'ready') {
-      let cleared = await this.#clear(change, found, view, undo, ctx)
+      let cleared = await this.#clear(change, at, ctx)
       if (cleared === undefined && closed && (native?.weight ?? 0) > 0) {
-        await this.#closeInFile(ref, found, view, undo, ctx)
-        cleared = await this.#clear(change, found, view, undo, ctx)
+        // The file has a weight, and the process runs with 0: a reload began with the file of before our last write.
+        // The API applies what differs from the file alone, so the mark is written once more.
+        undo.note(await this.#marks.set(at, 'drain', ctx))
+        cleared = await this.#clear(change, at, ctx)
       }
-      const siblings = siblingsOf(ref, view)
-      if (cleared !== undefined) {
-        rewrite = (anew) => this.#marks.clear(ref, change.native, found, { siblings, anew }, ctx)
-      }
+      if (cleared !== undefined) rewrite = (anew) => this.#marks.clear(at, change.native, ctx, anew)
       if (closed && (cleared?.weight !== 0 || native?.configured?.weight === 0)) {
         if (undo.isEmpty) return weightless(ref)
         throw noWeight(ref)
       }
     }
-    this.#noteWeight(ref, change.native)
+    // the ticket knows better than we do what weight it had
+    if (native !== undefined && this.#weights.has(refKey(ref)))
+      this.#weights.set(refKey(ref), native.weight)
     // one that its weight alone held goes back to that
     const wished = to === 'drain' && closed ? (native?.runs ?? to) : to
     const answer = await askServer(this.#tools.api, ref, wished, ctx)
-    const sent = { ref, wished, exactly: true, before: found, view, undo, rewrite, ...answer }
+    const sent = { ...at, wished, exactly: true, rewrite, ...answer }
     if (!durable || to === 'ready' || native?.own !== to) return { later: sent }
     // found so: the marks that came with a raise go with it
-    const after = (): Promise<unknown> => this.#clear(change, found, view, new Undo(), ctx)
+    const after = (): Promise<unknown> => this.#clear(change, { ...at, undo: new Undo() }, ctx)
     return { later: { ...sent, after } }
   }
 
@@ -85,23 +76,49 @@ export class Restorer {
     return rejected(ref, 'UNSUPPORTED', `${formatRef(ref)} ${words}`)
   }
 
-  /** Puts a member back into the state it was found in, where that cuts nothing. */
-  async moveBack(
-    ref: MemberRef,
-    before: Found,
-    view: RuntimeView,
-    ctx: CallContext,
-  ): Promise<void> {
-    const to = before.verdict.own
-    const found = view.pools.get(ref.pool)?.get(ref.member)
-    if (found === undefined || to === 'unknown') {
-      const what = found === undefined ? 'it is gone' : 'its state before is not known'
-      throw new DrainableError('REJECTED', what, { provider: PROVIDER, ref })
+  /** The refusal of a change, once the member is as it was found; where it is not, it is not known. */
+  async refuse(at: Underway, refused: DrainableError, ctx: CallContext): Promise<ChangeResult> {
+    const { ref } = at
+    const left = await this.#putBack(at, ctx).catch((error: unknown) => known(error, ctx).message)
+    if (left === undefined) return { ref, status: 'rejected', error: refused }
+    const words = `${refused.message}; what was done before could not be put back: ${left}`
+    return { ref, status: 'unknown', error: extended(ref, refused, words) }
+  }
+
+  /** Returns what is left of the change. */
+  async #putBack(at: Underway, ctx: CallContext): Promise<string | undefined> {
+    const { ref, before, undo } = at
+    const { marks } = undo
+    const look = async (): Promise<RuntimeView> => this.#tools.reader.view([ref], ctx)
+    if (marks !== undefined) {
+      // the API applies `maintenance` at once
+      if (marks.maintenance === 'enabled') await this.#assertGentle(ref, await look(), ctx)
+      await this.#marks.putBack(ref, marks, ctx)
     }
-    if (to === 'maint') {
-      await this.assertGentle(ref, view, ctx)
-    } else {
-      const kept = await this.#keepBackupSessions(ref, undefined, found, view, new Undo(), ctx)
+    let view = await look()
+    if (!isAsBefore(before, find(view, ref))) {
+      await this.#moveBack(at, view, ctx)
+      view = await look()
+    }
+    const now = find(view, ref)
+    if (!isAsBefore(before, now)) return `its status is '${now?.rows[0]?.status ?? 'gone'}'`
+    // What opens it comes last, once its state is back.
+    if (marks !== undefined) await this.#marks.weigh(at, marks, ctx)
+    if (undo.isWeighed) await this.weightBack(ref, ctx)
+    return undefined
+  }
+
+  /** Puts a member back into the state it was found in, where that cuts nothing. */
+  async #moveBack(at: Underway, view: RuntimeView, ctx: CallContext): Promise<void> {
+    const { ref } = at
+    const to = at.before.verdict.own
+    const found = find(view, ref)
+    if (found === undefined) throw failure(ref, 'REJECTED', 'it is gone')
+    if (to === 'unknown') throw failure(ref, 'REJECTED', 'its state before is not known')
+    if (to === 'maint') await this.#assertGentle(ref, view, ctx)
+    else {
+      const now = { ...at, view, undo: new Undo() }
+      const kept = await this.#keepBackupSessions(now, found, undefined, ctx)
       if (kept !== undefined) throw kept
     }
     await putServer(this.#tools.api, ref, { admin_state: to }, ctx)
@@ -109,35 +126,17 @@ export class Restorer {
   }
 
   async #clear(
-    change: Restore,
-    found: Found,
-    view: RuntimeView,
-    undo: Undo,
+    { native }: ChangeOf<'restore'>,
+    at: Underway,
     ctx: CallContext,
   ): Promise<Marks | undefined> {
-    const { ref, native } = change
-    const siblings = siblingsOf(ref, view)
-    const marks = await this.#marks.clear(ref, native, found, { siblings }, ctx)
+    const { ref, view, undo } = at
+    const marks = await this.#marks.clear(at, native, ctx)
     if (marks === undefined) return undefined
     undo.note(marks)
     const writtenIn = this.#marks.writtenIn(ref, native)
     await this.#tools.lastGood.cleared(ref, writtenIn, view.infos, ctx)
     return marks
-  }
-
-  /**
-   * The file has a weight, and the process runs with 0: a reload began with the file of before our last write.
-   * The API applies what differs from the file alone, so the mark is written once more.
-   */
-  async #closeInFile(
-    ref: MemberRef,
-    found: Found,
-    { infos }: RuntimeView,
-    undo: Undo,
-    ctx: CallContext,
-  ): Promise<void> {
-    const processes = nameOf(infos)
-    undo.note(await this.#marks.set(ref, 'drain', found, ctx, { processes }))
   }
 
   /**
@@ -147,30 +146,20 @@ export class Restorer {
    * @returns why it must not leave maint
    */
   async #keepBackupSessions(
-    ref: MemberRef,
-    native: Json | undefined,
+    { ref, view, undo }: Underway,
     found: Found,
-    view: RuntimeView,
-    undo: Undo,
+    native: Json | undefined,
     ctx: CallContext,
   ): Promise<DrainableError | undefined> {
     if (found.verdict.own !== 'maint' || isWeightless(found.rows)) return undefined
     const backups = [...(view.pools.get(ref.pool)?.values() ?? [])].flatMap(({ rows }) => rows)
     const sessions = backups.reduce((sum, row) => sum + (row.backup ? row.scur : 0), 0)
     if (sessions === 0) return undefined
-    const configured = await this.#tools.configuration.servers(
-      ref.pool,
-      [ref.member],
-      configStamp(view),
-      ctx,
-    )
-    if (configured(ref.member).cutsBackups === false) return undefined
+    const { cutsBackups } = await this.#tools.configuration.of(ref, view, ctx)
+    if (cutsBackups === false) return undefined
     if (!view.served.setsWeight) {
-      return new DrainableError(
-        'CONFLICT',
-        `${formatRef(ref)}: leaving maint may cut ${sessions} sessions on backup servers (on-marked-up shutdown-backup-sessions); try again when they have ended, or use durable drains or Data Plane API 3.4`,
-        { provider: PROVIDER, ref },
-      )
+      const words = `${formatRef(ref)}: leaving maint may cut ${sessions} sessions on backup servers (on-marked-up shutdown-backup-sessions); try again when they have ended, or use durable drains or Data Plane API 3.4`
+      return failure(ref, 'CONFLICT', words)
     }
     this.#weights.set(refKey(ref), readNative(native)?.weight ?? weightOf(found))
     await putServer(this.#tools.api, ref, { weight: 0 }, ctx)
@@ -179,44 +168,28 @@ export class Restorer {
     return undefined
   }
 
-  /** Gives back a weight that was set to 0 for the opening. Returns whether there was one. */
-  async weightBack(ref: MemberRef, ctx: CallContext): Promise<boolean> {
+  /** Gives back a weight that was set to 0 for the opening. */
+  async weightBack(ref: MemberRef, ctx: CallContext): Promise<void> {
     const weight = this.#weights.get(refKey(ref))
-    if (weight === undefined) return false
+    if (weight === undefined) return
     await putServer(this.#tools.api, ref, { weight }, ctx)
     this.#weights.delete(refKey(ref))
-    return true
   }
 
-  /** The ticket knows better than we do what weight it had. */
-  #noteWeight(ref: MemberRef, native: Json | undefined): void {
-    const weight = readNative(native)?.weight
-    if (weight !== undefined && this.#weights.has(refKey(ref))) {
-      this.#weights.set(refKey(ref), weight)
-    }
-  }
-
-  /** Sets maint, where that cuts nothing: what the API misreads as ready already, it then sends. */
+  /** Opens by way of maint, where that cuts nothing: what the API misreads as ready already, it then sends. */
   async throughMaint(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
-    await this.assertGentle(ref, view, ctx)
+    await this.#assertGentle(ref, view, ctx)
     await putServer(this.#tools.api, ref, { admin_state: 'maint' }, ctx)
+    await putServer(this.#tools.api, ref, { admin_state: 'ready' }, ctx)
   }
 
   /** @throws `REJECTED` where maint may cut */
-  async assertGentle(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
+  async #assertGentle(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
     const { settings, configuration } = this.#tools
-    const stamp = configStamp(view)
-    const gentle =
-      settings.maintCuts === undefined
-        ? (await configuration.servers(ref.pool, [ref.member], stamp, ctx))(ref.member).maint ===
-          'gentle'
-        : !settings.maintCuts
-    if (gentle) return
-    throw new DrainableError(
-      'REJECTED',
-      `${formatRef(ref)}: going through maint may cut its sessions, set maintCuts: false if it does not`,
-      { provider: PROVIDER, ref },
-    )
+    const cuts = settings.maintCuts ?? (await configuration.of(ref, view, ctx)).maint !== 'gentle'
+    if (!cuts) return
+    const words = `${formatRef(ref)}: going through maint may cut its sessions, set maintCuts: false if it does not`
+    throw failure(ref, 'REJECTED', words)
   }
 }
 
@@ -228,14 +201,17 @@ function weightless(ref: MemberRef): ChangeResult {
 function noWeight(ref: MemberRef): DrainableError {
   const words =
     'would get no work when it is ready: its weight is 0; give it a weight, or, if a durable drain left weight 0 behind, use a provider with durable: true'
-  return new DrainableError('UNSUPPORTED', `${formatRef(ref)} ${words}`, {
-    provider: PROVIDER,
-    ref,
-  })
+  return failure(ref, 'UNSUPPORTED', `${formatRef(ref)} ${words}`)
 }
 
-function siblingsOf(ref: MemberRef, view: RuntimeView): readonly Found[] {
-  return [...(view.pools.get(ref.pool) ?? [])].flatMap(([member, found]) =>
-    member === ref.member ? [] : [found],
-  )
+function find(view: RuntimeView, ref: MemberRef): Found | undefined {
+  return view.pools.get(ref.pool)?.get(ref.member)
+}
+
+/** By its own state; where that was not known, by the words of the statistics. */
+function isAsBefore(before: Found, now: Found | undefined): boolean {
+  if (now === undefined) return false
+  const { own } = before.verdict
+  if (own !== 'unknown') return own === now.verdict.own
+  return before.rows.every((row, i) => row.status === now.rows[i]?.status)
 }

@@ -1,15 +1,20 @@
 import type { ChangeOf, Later } from '../../../kit/change.js'
 import { refusal } from '../../../kit/errors.js'
 import { atLeast } from '../../../provider/admin-state.js'
-import type { AdminState, ChangeResult, MemberRef } from '../../../provider/contract.js'
-import { DrainableError, type ErrorCode } from '../../../provider/error.js'
+import type {
+  AdminState,
+  CallContext,
+  ChangeResult,
+  MemberRef,
+} from '../../../provider/contract.js'
+import { DrainableError, isDrainableError, type ErrorCode } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import type { Settings } from '../options.js'
 import type { Followers } from '../read/followers.js'
 import type { ProcessMemory } from '../read/processes.js'
 import type { Found, Reader, RuntimeView } from '../read/read.js'
 import type { Configuration } from '../read/configured.js'
-import { PROVIDER, type DataplaneApi } from '../session/session.js'
+import { PROVIDER, isLost, type DataplaneApi } from '../session/session.js'
 import type { ConfigWriter } from './config-writer.js'
 import type { Marks } from './durable.js'
 import type { LastGood } from './last-good.js'
@@ -26,9 +31,18 @@ export interface Tools {
   readonly lastGood: LastGood
 }
 
-/** A change that was sent: what the next look at the server must show. */
-export interface Sent {
+/** A change of one server that is under way. */
+export interface Underway {
   readonly ref: MemberRef
+  /** The server before it, and the look that showed it so. */
+  readonly before: Found
+  readonly view: RuntimeView
+  /** What takes back the writes that came with it. */
+  readonly undo: Undo
+}
+
+/** A change that was sent: what the next look at the server must show. */
+export interface Sent extends Underway {
   readonly wished: AdminState
   /** `exactly` for a restore, `at least` for a hold. */
   readonly exactly: boolean
@@ -36,11 +50,6 @@ export interface Sent {
   readonly lost?: DrainableError
   /** The answer was a refusal that may be none: see `askServer`. */
   readonly refused?: DrainableError
-  /** The member before it, and the look that showed it so. */
-  readonly before: Found
-  readonly view: RuntimeView
-  /** What takes back the writes that came with it. */
-  readonly undo: Undo
   /** What is left to be done once it is seen to be carried out. */
   readonly after?: () => Promise<unknown>
   /** Writes of the file that came with it, made again where they are missing, or in any case (`anew`). */
@@ -52,6 +61,16 @@ export interface Sent {
 /** What became of one change so far. */
 export type Step = ChangeResult | Later<Sent>
 
+/** An error about a server. @param retryable - default: by the code */
+export function failure(
+  ref: MemberRef,
+  code: ErrorCode,
+  message: string,
+  retryable?: boolean,
+): DrainableError {
+  return refusal(code, message, { provider: PROVIDER, ref }, retryable)
+}
+
 /** A refusal. */
 export function rejected(
   ref: MemberRef,
@@ -59,8 +78,29 @@ export function rejected(
   message: string,
   retryable?: boolean,
 ): ChangeResult {
-  const subject = { provider: PROVIDER, ref }
-  return { ref, status: 'rejected', error: refusal(code, message, subject, retryable) }
+  return { ref, status: 'rejected', error: failure(ref, code, message, retryable) }
+}
+
+/** An error about a server that says more than the one before it. */
+export function extended(
+  ref: MemberRef,
+  cause: DrainableError,
+  message: string,
+  retryable = cause.retryable,
+): DrainableError {
+  return new DrainableError(cause.code, message, { provider: PROVIDER, ref, retryable, cause })
+}
+
+/** What became of a change whose request failed so. */
+export function thrown(ref: MemberRef, error: DrainableError): ChangeResult {
+  return { ref, status: isLost(error) ? 'unknown' : 'rejected', error: about(ref, error) }
+}
+
+/** What was thrown in a call, as ours. @throws it, if it is an abort or no error of ours */
+export function known(error: unknown, { signal }: CallContext): DrainableError {
+  signal.throwIfAborted()
+  if (!isDrainableError(error)) throw error
+  return error
 }
 
 /** What a change has written besides the state, as it was before: it is taken back, should the change be refused. */
@@ -115,7 +155,8 @@ export function settle(sent: Sent, view: RuntimeView, reloaded: boolean): Change
   const error =
     lost ??
     (refused === undefined || denied ? undefined : about(ref, refused)) ??
-    new DrainableError(
+    failure(
+      ref,
       'CONFLICT',
       denied
         ? `${formatRef(ref)}: '${wished}' was answered with "not found", but its status is ${seen}; the API may not have reached HAProxy`
@@ -123,7 +164,7 @@ export function settle(sent: Sent, view: RuntimeView, reloaded: boolean): Change
           ? `${formatRef(ref)}: HAProxy was reloaded while '${wished}' was set; it is ${seen} now`
           : `${formatRef(ref)}: '${wished}' was answered with 200, but its status is ${seen}${doubt}`,
       // the API takes it for done, or another client has changed it at once
-      { provider: PROVIDER, ref, retryable: denied || reloaded },
+      denied || reloaded,
     )
   if (absent && !reloaded) return { ref, status: 'rejected', error }
   const hidden = own === undefined || own === 'unknown' || (exactly && found?.verdict.hidden)
@@ -135,11 +176,7 @@ export function settle(sent: Sent, view: RuntimeView, reloaded: boolean): Change
 
 /** The same error, with the member it is about. */
 export function about(ref: MemberRef, error: DrainableError): DrainableError {
-  if (error.ref !== undefined) return error
-  return new DrainableError(error.code, `${formatRef(ref)}: ${error.message}`, {
-    provider: PROVIDER,
-    ref,
-    retryable: error.retryable,
-    cause: error,
-  })
+  return error.ref === undefined
+    ? extended(ref, error, `${formatRef(ref)}: ${error.message}`)
+    : error
 }

@@ -1,14 +1,11 @@
 import type { CallContext, ChangeResult } from '../../../provider/contract.js'
-import { isDrainableError } from '../../../provider/error.js'
 import { nameOf } from '../read/followers.js'
 import type { RuntimeView } from '../read/read.js'
 import type { DurableMarks } from './durable.js'
 import { Lasting } from './lasting.js'
-import type { PutBack } from './put-back.js'
 import { followReload } from '../session/reload.js'
-import { putServer } from './put-server.js'
 import type { Restorer } from './restore.js'
-import { type Sent, type Tools, about, isFinal, settle } from './sent.js'
+import { type Sent, type Tools, about, isFinal, known, settle } from './sent.js'
 
 /** One change that was sent, and what became of it. */
 export type Settled = readonly [sent: Sent, result: ChangeResult]
@@ -22,14 +19,12 @@ export class Verifier {
   readonly #tools: Tools
   readonly #marks: DurableMarks
   readonly #restorer: Restorer
-  readonly #putBack: PutBack
   readonly #lasting: Lasting
 
-  constructor(tools: Tools, marks: DurableMarks, restorer: Restorer, putBack: PutBack) {
+  constructor(tools: Tools, marks: DurableMarks, restorer: Restorer) {
     this.#tools = tools
     this.#marks = marks
     this.#restorer = restorer
-    this.#putBack = putBack
     this.#lasting = new Lasting(tools.api)
   }
 
@@ -39,9 +34,8 @@ export class Verifier {
     let view: RuntimeView
     try {
       view = await this.#look(sent, ctx)
-    } catch (error) {
-      ctx.signal.throwIfAborted()
-      if (!isDrainableError(error)) throw error
+    } catch (thrown) {
+      const error = known(thrown, ctx)
       for (const step of sent) {
         const { ref, lost, refused, undo } = step
         const status = isFinal(refused) && undo.isEmpty ? 'rejected' : 'unknown'
@@ -95,9 +89,7 @@ export class Verifier {
       const id = await writer.reload(first[0].ref, ctx)
       await followReload(api, id, view.infos, settings.reloadTimeout, ctx)
     } catch (error) {
-      ctx.signal.throwIfAborted()
-      if (!isDrainableError(error)) throw error
-      failure = error.message
+      failure = known(error, ctx).message
     }
     for (const [step, result] of open) {
       if (failure === undefined) {
@@ -142,10 +134,8 @@ export class Verifier {
     moved: boolean,
     ctx: CallContext,
   ): Promise<ChangeResult> {
-    const { ref, wished, before, undo, after, rewrite } = sent
-    if (result.status === 'rejected' && moved) {
-      return this.#putBack.refuse(ref, before, undo, result.error, ctx)
-    }
+    const { ref, wished, after, rewrite } = sent
+    if (result.status === 'rejected' && moved) return this.#restorer.refuse(sent, result.error, ctx)
     if (result.status !== 'applied') return result
     try {
       await after?.()
@@ -154,9 +144,7 @@ export class Verifier {
       if (wished === 'ready' && !this.#needsReload([sent, result])) this.#marks.forget(ref)
       return result
     } catch (error) {
-      ctx.signal.throwIfAborted()
-      if (!isDrainableError(error)) throw error
-      return { ref, status: 'unknown', error: about(ref, error) }
+      return { ref, status: 'unknown', error: about(ref, known(error, ctx)) }
     }
   }
 
@@ -170,11 +158,9 @@ export class Verifier {
     for (const [step, result] of stuck) {
       try {
         await this.#restorer.throughMaint(step.ref, view, ctx)
-        await putServer(this.#tools.api, step.ref, { admin_state: 'ready' }, ctx)
         tried.push(step)
       } catch (error) {
-        ctx.signal.throwIfAborted()
-        if (!isDrainableError(error)) throw error
+        known(error, ctx)
         yield [step, await this.#finish(step, result, true, ctx)]
       }
     }

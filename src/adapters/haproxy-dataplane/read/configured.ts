@@ -1,4 +1,4 @@
-import type { CallContext, MaintEffect } from '../../../provider/contract.js'
+import type { CallContext, MaintEffect, MemberRef } from '../../../provider/contract.js'
 import type { DataplaneApi } from '../session/session.js'
 import {
   parseConfigServers,
@@ -7,6 +7,13 @@ import {
   type Section,
 } from '../codec/configuration.js'
 import { isNamed, parseRaw, type RawServers } from '../codec/raw.js'
+import { nameOf } from './followers.js'
+import type { RuntimeView } from './read.js'
+
+/** Changes when the configuration may have: any write through the API, or a reload of a hand-edited file. */
+export function configStamp({ configVersion, infos }: RuntimeView): string {
+  return `${configVersion ?? ''}|${nameOf(infos)}`
+}
 
 /** What the configuration says about one server. */
 export interface Configured {
@@ -87,6 +94,11 @@ export class Configuration {
       else this.#pools.delete(pool) // asked for again at the next look
     }
     return (member) => servers.get(member) ?? UNREAD
+  }
+
+  /** What it says about one server, at the time of a look. */
+  async of(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<Configured> {
+    return (await this.servers(ref.pool, [ref.member], configStamp(view), ctx))(ref.member)
   }
 
   /** A server that the API does not list in its configuration; undefined where that can't be told just now. */

@@ -231,12 +231,6 @@ function marksOf(config: Configured | undefined): string {
   return marks.join(' and ')
 }
 
-/** Changes when the configuration may have: any write through the API, or a reload of a hand-edited file. */
-export function configStamp(view: RuntimeView): string {
-  const processes = view.infos.map((info) => `${info.node}/${info.pid}`).join()
-  return `${view.configVersion ?? ''}|${processes}`
-}
-
 function usable(found: Found): boolean {
   return found.rows.some((row) => serving(row.status) && row.weight > 0)
 }
