@@ -29,8 +29,8 @@ test('a server that is nowhere is not said to be in the file', async () => {
 })
 
 test('a call that is given up for the size of HAProxy names callTimeout', async () => {
-  await using fake = await startFake({ statsCost: 200 })
-  await using lb = connect(fake, { callTimeout: '100ms' })
+  await using fake = await startFake({ statsCost: 500 })
+  await using lb = connect(fake, { callTimeout: '500ms' })
   const error = await failing(lb.observe([{ pool: 'web', member: 'web1' }], context()))
   expect(error.code).toBe('CALL_TIMEOUT')
   expect(error.message).toContain('raise callTimeout')

@@ -1,8 +1,8 @@
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
-import { isDrainableError } from '../../../provider/error.js'
 import { refKey } from '../../../provider/member-ref.js'
-import { parseReloads, type ProcessInfo } from '../codec/replies.js'
+import type { ProcessInfo } from '../codec/replies.js'
 import { nameOf } from '../read/followers.js'
+import { readReloads } from '../session/reload.js'
 import type { DataplaneApi } from '../session/session.js'
 
 /** Marks that were taken back, and that the last good file may have. */
@@ -74,14 +74,7 @@ export class LastGood {
 
   /** Whether the API tells of a reload that succeeded, at whatever time; true where it does not say. */
   async #hasReloaded(ctx: CallContext): Promise<boolean> {
-    const { paths } = await this.#api.served(ctx)
-    try {
-      const reply = await this.#api.get(paths.reloads, ctx)
-      return reply.status !== 200 || this.#api.parse(reply, parseReloads).succeeded.length > 0
-    } catch (error) {
-      ctx.signal.throwIfAborted()
-      if (!isDrainableError(error)) throw error
-      return true
-    }
+    const told = await readReloads(this.#api, ctx)
+    return typeof told !== 'object' || told.succeeded.length > 0
   }
 }

@@ -1,9 +1,10 @@
 import { until } from '../../../kit/until.js'
 import type { CallContext } from '../../../provider/contract.js'
-import { isDrainableError } from '../../../provider/error.js'
 import { parseConfigVersion } from '../codec/configuration.js'
-import { parseReloads, type Reloads } from '../codec/replies.js'
+import type { Reloads } from '../codec/replies.js'
+import { readReloads } from '../session/reload.js'
 import type { DataplaneApi } from '../session/session.js'
+import { known } from './sent.js'
 
 /** Between two looks at the list of reloads, in milliseconds: they are gathered for 5 s by default. */
 const POLL = 250
@@ -84,29 +85,18 @@ export class Lasting {
 
   async #version(ctx: CallContext): Promise<number | undefined> {
     const { paths } = await this.#api.served(ctx)
-    return this.#optional(ctx, async () => {
+    try {
       const reply = await this.#api.get(paths.configVersion, ctx)
       return reply.status === 200 ? this.#api.parse(reply, parseConfigVersion) : undefined
-    })
+    } catch (error) {
+      known(error, ctx)
+      return undefined
+    }
   }
 
   /** None where the API does not say: a proxy in front may keep the list. */
   async #reloads(ctx: CallContext): Promise<Reloads> {
-    const { paths } = await this.#api.served(ctx)
-    const told = await this.#optional(ctx, async () => {
-      const reply = await this.#api.get(paths.reloads, ctx)
-      return reply.status === 200 ? this.#api.parse(reply, parseReloads) : NONE
-    })
-    return told ?? NONE
-  }
-
-  async #optional<T>(ctx: CallContext, ask: () => Promise<T>): Promise<T | undefined> {
-    try {
-      return await ask()
-    } catch (error) {
-      ctx.signal.throwIfAborted()
-      if (!isDrainableError(error)) throw error
-      return undefined
-    }
+    const told = await readReloads(this.#api, ctx)
+    return typeof told === 'object' ? told : NONE
   }
 }

@@ -1,9 +1,8 @@
 import type { CallContext } from '../../../provider/contract.js'
-import { isDrainableError } from '../../../provider/error.js'
 import { parseHardStopAfter } from '../codec/configuration.js'
-import { parseReloads } from '../codec/replies.js'
 import type { ToldHardStop } from '../read/hard-stop.js'
 import { WITHHELD } from '../read/configured.js'
+import { readReloads } from './reload.js'
 import type { DataplaneApi } from './session.js'
 
 /** The list of reloads takes no longer than any other answer, unless a reload is running: at least so long is waited. */
@@ -43,19 +42,10 @@ export class HardStopFile {
     return { value, settled: asksReloads ? await this.#isSettled(patience, ctx) : undefined }
   }
 
-  /** While a reload runs the list hangs under the API's lock: that is an answer too, and no look waits for more. */
+  /** A list that hangs is an answer too, and no look waits for more. */
   async #isSettled(patience: number, ctx: CallContext): Promise<ToldHardStop['settled']> {
-    const { paths } = await this.#api.served(ctx)
-    try {
-      const reply = await this.#api.get(paths.reloads, ctx, patience)
-      if (WITHHELD.has(reply.status)) return 'withheld'
-      if (reply.status !== 200) return false
-      const { pending, lastFailed } = this.#api.parse(reply, parseReloads)
-      return pending.length === 0 && !lastFailed
-    } catch (error) {
-      ctx.signal.throwIfAborted()
-      if (!isDrainableError(error)) throw error
-      return false
-    }
+    const told = await readReloads(this.#api, ctx, patience)
+    if (told === 'withheld') return told
+    return told !== undefined && told.pending.length === 0 && !told.lastFailed
   }
 }

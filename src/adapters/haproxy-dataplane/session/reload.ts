@@ -3,7 +3,8 @@ import { quote } from '../../../provider/quote.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { PROVIDER, type DataplaneApi } from './session.js'
-import { parseReload, type ProcessInfo } from '../codec/replies.js'
+import { parseReload, parseReloads, type ProcessInfo, type Reloads } from '../codec/replies.js'
+import { WITHHELD } from '../read/configured.js'
 import { readProcesses } from '../read/read.js'
 
 /** Between two looks, in milliseconds: a reload takes from a tenth of a second to some seconds. */
@@ -50,6 +51,29 @@ export async function followReload(
   throw new DrainableError('CALL_TIMEOUT', `${api.instance}: ${failure} within ${limit} ms`, {
     provider: PROVIDER,
   })
+}
+
+/**
+ * The reloads that the API tells of.
+ *
+ * @param timeout - in milliseconds: while a reload runs the list hangs under the API's lock
+ * @returns `withheld` where they are kept from this user, undefined where the API does not say just now
+ */
+export async function readReloads(
+  api: DataplaneApi,
+  ctx: CallContext,
+  timeout?: number,
+): Promise<Reloads | 'withheld' | undefined> {
+  const { paths } = await api.served(ctx)
+  try {
+    const reply = await api.get(paths.reloads, ctx, timeout)
+    if (reply.status === 200) return api.parse(reply, parseReloads)
+    return WITHHELD.has(reply.status) ? 'withheld' : undefined
+  } catch (error) {
+    ctx.signal.throwIfAborted()
+    if (!isDrainableError(error)) throw error
+    return undefined
+  }
 }
 
 async function readReload(
