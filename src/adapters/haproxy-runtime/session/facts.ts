@@ -1,11 +1,11 @@
 import { isAtLeast, parseVersion } from '../../../kit/version.js'
 import { DrainableError } from '../../../provider/error.js'
 import { type Address, parseAddress } from '../codec/address.js'
-import { incarnationOf, parseEnv, parseProc, type ProcessInfo } from '../codec/info.js'
+import { parseEnv, type ProcessInfo } from '../codec/info.js'
 import { isUnknownCommand, malformed } from '../codec/replies.js'
-import { type StatsChannel, WorkerGone } from './channel.js'
+import type { StatsChannel } from './channel.js'
 import { MasterSocket } from './master.js'
-import { RuntimeSocket, type SocketLimits, type Within } from './socket.js'
+import type { RuntimeSocket, Within } from './socket.js'
 
 /** Facts that are read once, before anything else. */
 export interface Facts {
@@ -62,37 +62,6 @@ export async function readFacts(stats: StatsChannel, ctx: Within): Promise<Facts
 function parseCliAddress(text: string | undefined): Address | undefined {
   const read = parseAddress(text?.split(/[;,]/)[0] ?? '')
   return typeof read === 'string' ? undefined : read
-}
-
-/**
- * Connects to the master at that address, if it is the master of this process.
- *
- * @returns `another` if it does not know the process, `gone` if the process ended before the master was asked
- * @throws `INVALID_OPTIONS` if it is not a master socket
- */
-export async function connectMaster(
-  address: Address,
-  limits: SocketLimits,
-  info: ProcessInfo,
-  ctx: Within,
-): Promise<MasterSocket | 'another' | 'gone'> {
-  const socket = new RuntimeSocket(address, limits, { kind: 'master' })
-  const master = new MasterSocket(socket)
-  try {
-    const said = await master.ask('show proc', ctx)
-    if (isUnknownCommand(said)) {
-      const words = `haproxyRuntime(): ${address.label} is not a master socket, it does not know 'show proc': expected in 'master' the path given to haproxy -S`
-      throw new DrainableError('INVALID_OPTIONS', words, { provider: 'haproxy-runtime' })
-    }
-    const { current, old } = parseProc(said)
-    if (![...current, ...old].includes(info.pid)) return 'another'
-    const { info: found } = await master.to(info.pid, undefined).run([], ctx)
-    return incarnationOf(found) === incarnationOf(info) ? master : 'another'
-  } catch (error) {
-    socket.close()
-    if (error instanceof WorkerGone) return 'gone'
-    throw error
-  }
 }
 
 /** The error for a `socket` that does not know `show info`: it can be the master's. */

@@ -1,7 +1,26 @@
-import { isWorkerGone, malformed, ReplySplitter, splitReplies } from '../codec/replies.js'
-import { incarnationOf, parseInfo, type ProcessInfo } from '../codec/info.js'
-import { type Channel, toLines, WorkerGone } from './channel.js'
-import type { RuntimeSocket, Within } from './socket.js'
+import { until } from '../../../kit/until.js'
+import type { CallContext } from '../../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import type { Address } from '../codec/address.js'
+import { incarnationOf, parseInfo, parseProc, type ProcessInfo } from '../codec/info.js'
+import {
+  isUnknownCommand,
+  isWorkerGone,
+  malformed,
+  ReplySplitter,
+  splitReplies,
+} from '../codec/replies.js'
+import type { Settings } from '../options.js'
+import { type Channel, type StatsChannel, toLines, WorkerGone } from './channel.js'
+import { RuntimeSocket, type SocketLimits, type Within } from './socket.js'
+
+/** How long either process can answer while a reload hands the socket over, ms. */
+export const HAND_OVER = 1_000
+export const HAND_OVER_LOOK = 5
+/** A younger process can be unknown to its master, ms. */
+const YOUNG = 3_000
+/** A master that executes itself anew (at a start, at a reload) does not listen for up to this long, ms. */
+const EXECUTES = 5_000
 
 /** The socket of the master process: it passes commands on to any worker, old ones too. */
 export class MasterSocket {
@@ -55,5 +74,88 @@ export class MasterSocket {
     )
     if (isWorkerGone(text)) throw new WorkerGone()
     return splitReplies(text, commands.length)
+  }
+}
+
+/** The process whose master is wanted. */
+interface Worker {
+  readonly settings: Settings
+  readonly stats: StatsChannel
+  readonly label: string
+}
+
+/**
+ * Connects to a master: a given one must be the right one; a discovered one is used only if it is.
+ *
+ * @returns undefined if a discovered one is not the right one, or can't be reached
+ */
+export async function findMaster(
+  address: Address,
+  { settings, stats, label }: Worker,
+  ctx: CallContext,
+): Promise<MasterSocket | undefined> {
+  let failure: unknown
+  let moved = false as boolean // set in a closure, which the compiler does not see
+  const from = ctx.clock.now()
+  const found = await until(ctx, { every: HAND_OVER_LOOK, within: EXECUTES }, async () => {
+    const patient = ctx.clock.now() - from < HAND_OVER
+    failure = undefined
+    try {
+      const { info } = await stats.ask([], ctx)
+      const master = await connectMaster(address, settings, info, ctx)
+      if (typeof master !== 'string') return master
+      // If there was a reload between the two questions, they prove nothing, however long they took.
+      const { info: then } = await stats.ask([], ctx)
+      moved = master === 'gone' || incarnationOf(then) !== incarnationOf(info)
+      // A worker serves its socket before its master lists it: on a loaded machine long before.
+      moved ||= then.lived < YOUNG
+      return moved || patient ? undefined : 'another'
+    } catch (error) {
+      if (ctx.signal.aborted || !isDrainableError(error)) throw error
+      const refused = (error.cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED'
+      failure = error
+      // The stats socket has just answered, so HAProxy is there.
+      return refused || (error.code === 'CONNECTION_LOST' && patient) ? undefined : 'failed'
+    }
+  })
+  if (typeof found === 'object') return found
+  const data = { provider: 'haproxy-runtime' }
+  if (failure === undefined && moved) {
+    const words = `${label} is being reloaded or has just started, so it can't be told yet whether the master at ${address.label} is its own`
+    throw new DrainableError('CONFLICT', words, data)
+  }
+  if (settings.master === undefined) return undefined
+  const words = `haproxyRuntime(): the master given is not the one of the process that serves ${label}: its 'show proc' does not list that process`
+  throw failure ?? new DrainableError('INVALID_OPTIONS', words, data)
+}
+
+/**
+ * Connects to the master at that address, if it is the master of this process.
+ *
+ * @returns `another` if it does not know the process, `gone` if the process ended before the master was asked
+ * @throws `INVALID_OPTIONS` if it is not a master socket
+ */
+async function connectMaster(
+  address: Address,
+  limits: SocketLimits,
+  info: ProcessInfo,
+  ctx: Within,
+): Promise<MasterSocket | 'another' | 'gone'> {
+  const socket = new RuntimeSocket(address, limits, { kind: 'master' })
+  const master = new MasterSocket(socket)
+  try {
+    const said = await master.ask('show proc', ctx)
+    if (isUnknownCommand(said)) {
+      const words = `haproxyRuntime(): ${address.label} is not a master socket, it does not know 'show proc': expected in 'master' the path given to haproxy -S`
+      throw new DrainableError('INVALID_OPTIONS', words, { provider: 'haproxy-runtime' })
+    }
+    const { current, old } = parseProc(said)
+    if (![...current, ...old].includes(info.pid)) return 'another'
+    const { info: found } = await master.to(info.pid, undefined).run([], ctx)
+    return incarnationOf(found) === incarnationOf(info) ? master : 'another'
+  } catch (error) {
+    socket.close()
+    if (error instanceof WorkerGone) return 'gone'
+    throw error
   }
 }

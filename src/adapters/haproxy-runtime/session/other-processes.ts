@@ -3,10 +3,21 @@ import { isDrainableError } from '../../../provider/error.js'
 import type { MasterSocket } from './master.js'
 import { type Channel, WorkerGone } from './channel.js'
 import { parseProc, type Workers } from '../codec/info.js'
-import { checkOld, isEmpty, look, type Question } from './look-beside.js'
+import { checkDoor } from './door.js'
 import { type Process, toProcess, unreadProcess } from './process.js'
-import type { ProcessSight } from '../read/read.js'
+import type { ProcessSight, Wanted } from '../read/read.js'
+import { noteStreams } from './strays.js'
 import type { Unseen } from './unseen.js'
+
+/** What one look is for. */
+export interface Question {
+  readonly wanted: Wanted | 'all'
+  /** The servers that drains look at, also if the look is at everything. */
+  readonly watched: Wanted
+  /** The process that serves, and the way to it. */
+  readonly current: Process
+  readonly channel: Channel
+}
 
 /** A process beside the current one that was just read. */
 export interface ReadProcess {
@@ -212,7 +223,10 @@ export class OtherProcesses {
       const channel = toWorker(master, process)
       const sight = await look(process, channel, question, old, ctx)
       if (old) {
-        await checkOld(process, sight, question, channel, ctx)
+        await checkDoor(process, sight, channel, ctx)
+        const { watched, current, channel: replacedBy } = question
+        const asked = { watched, serves: current.view, replacedBy }
+        await noteStreams(process, sight, asked, channel, ctx)
         letGo(process, sight)
       }
       return { process, sight, old }
@@ -239,13 +253,29 @@ export class OtherProcesses {
   }
 }
 
+/** Reads the counts of a process beside the one that serves. */
+async function look(
+  { view, renamed }: Process,
+  channel: Channel,
+  { wanted, watched, current, channel: way }: Question,
+  old: boolean,
+  ctx: CallContext,
+): Promise<ProcessSight> {
+  const sight =
+    wanted === 'all' ? await view.readAll(channel, ctx) : await view.read(wanted, channel, ctx)
+  if (!old) return sight
+  const serves = { scope: current.scope, view: current.view, channel: way }
+  return renamed.follow(sight, watched, { view, channel }, serves, ctx)
+}
+
 /**
  * Closes the connection that keeps an old worker alive, once its zero was reported and no client is left in it. Over
  * TCP the connection can be one of its own clients (a frontend before the stats socket).
  */
 function letGo(process: Process, sight: ProcessSight): void {
   const { stay, isQuiet, door } = process
-  process.isQuiet = isEmpty(sight)
+  const rows = [...sight.members.values()].map(({ row }) => row)
+  process.isQuiet = rows.every(({ active, queued }) => active + queued === 0)
   const ours = stay?.unix === true ? 0 : 1
   // As for the door, what was accepted in the moment in which it was told to stop is counted by the next look.
   const isLast = door.stopping && sight.info.connections <= ours

@@ -5,11 +5,10 @@ import { incarnationOf } from '../codec/info.js'
 import { AnotherProcess, type Channel, NoWorker, StatsChannel } from './channel.js'
 import type { ServerState } from '../codec/state.js'
 import { type Facts, readFacts, whatIsIt } from './facts.js'
-import { findMaster, HAND_OVER, HAND_OVER_LOOK } from './find-master.js'
-import { isBusy, type Question } from './look-beside.js'
-import type { MasterSocket } from './master.js'
+import { findMaster, HAND_OVER, HAND_OVER_LOOK, type MasterSocket } from './master.js'
 import type { Settings } from '../options.js'
-import { type OldChannel, type OtherSight, OtherProcesses } from './other-processes.js'
+import { OtherProcesses } from './other-processes.js'
+import type { OldChannel, OtherSight, Question } from './other-processes.js'
 import { noteStandstill, noteStates, type Process, toProcess } from './process.js'
 import type { ProcessSight, Wanted } from '../read/read.js'
 import { RuntimeSocket } from './socket.js'
@@ -331,6 +330,12 @@ export class ControlPoint {
     this.#crowdedUntil = ctx.clock.now() + CROWDED
     stay.close()
   }
+}
+
+/** Whether every member that was looked at has work. */
+function isBusy({ members }: ProcessSight): boolean {
+  const rows = [...members.values()].map(({ row }) => row)
+  return rows.length > 0 && rows.every(({ active, queued }) => active + queued > 0)
 }
 
 /** Whether no answer came: the process is frozen, or takes no more connections. */
