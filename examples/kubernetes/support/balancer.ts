@@ -8,7 +8,9 @@ export function balancerOf(env: NodeJS.ProcessEnv): DrainableProvider & AsyncDis
   const masters = list(env['HAPROXY_MASTER'])
   const all = list(env['HAPROXY']).map((socket, i) => {
     const master = masters[i]
-    return [socket, haproxyRuntime({ socket, master })] as const
+    // Its key in refs and tickets, which takes no colon and no slash: `10.0.0.2_9999`.
+    const key = socket.replaceAll(/[^\w.-]+/g, '_').slice(-100)
+    return [key, haproxyRuntime({ socket, master })] as const
   })
   const [first, ...more] = all
   if (first === undefined) throw new Error('HAPROXY names no balancer: give one socket or more')

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { eventually } from '../../support/eventually.js'
+import { Haproxy } from '../../support/haproxy.js'
 import { apply, manifest, rightsIn } from '../../support/kube-stage/manifests.js'
 import { KubernetesStage } from '../../support/kube-stage/stage.js'
 
@@ -74,5 +75,42 @@ describe.each(pairs)('on Kubernetes $kube.version', (pair) => {
     expect(last.last('last of its StatefulSet')).toBeDefined()
     expect(performance.now() - began).toBeLessThan(15_000)
     expect(await stage.statusOf('web-2')).toBe('no check')
+  })
+
+  test('a preStop hook takes its pod out of every balancer that has it', async () => {
+    await using stage = await KubernetesStage.open(pair, 2)
+    const others = ['10.1.0.1', '10.1.0.77'].map((address) =>
+      Haproxy.start({
+        engine: pair.haproxy,
+        config: () => `backend web
+  server one ${address}:8080
+  server two 10.1.0.250:8080`,
+      }),
+    )
+    await using has = await others[0]!
+    await using hasNot = await others[1]!
+    const list = (own: string | undefined, path: 'socket' | 'master'): string =>
+      [own ?? '', has[path], hasNot[path]].join(',')
+    const { HAPROXY, HAPROXY_MASTER } = stage.front.env
+    const hook = stage.startHook({
+      POD_IP: '10.1.0.1',
+      GRACE_SECONDS: '60',
+      HAPROXY: list(HAPROXY, 'socket'),
+      HAPROXY_MASTER: list(HAPROXY_MASTER, 'master'),
+    })
+    expect(await hook.ended()).toBe(0)
+    const left = hook.said.filter(({ event }) => event === 'left')
+    const said = left.map(({ pool, member, verifiedIdle }) => [
+      `${String(pool)}/${String(member)}`,
+      verifiedIdle,
+    ])
+    expect(said.sort()).toEqual([
+      ['api/pod-web-1', true],
+      ['web/one', true],
+      ['web/pod-web-1', true],
+    ])
+    expect(await stage.statusOf('web-1')).toMatch(/DRAIN|MAINT/)
+    expect(await has.stat('web', 'one', 'status')).toMatch(/DRAIN|MAINT/)
+    expect(await hasNot.stat('web', 'one', 'status')).toBe('no check')
   })
 })
