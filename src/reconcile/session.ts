@@ -33,6 +33,8 @@ const RESYNC_SHARE = 100
  */
 const SOON_SHARE = 2
 const WORK_SHARE = 6
+/** The latter is no longer than this, in milliseconds: on a machine that is busy with other work, waiting looks like work. */
+const MOST_REST = 500
 /** Waits after looks, stores or descriptions that failed, in milliseconds. */
 const RETRY_FROM = 250
 const RETRY_TO = 15_000
@@ -258,7 +260,8 @@ export class Session {
     }
     changed()
     const now = this.#now()
-    this.#restUntil = Math.max(this.#restUntil, now + (now - look.at) * WORK_SHARE)
+    const rest = Math.min(MOST_REST, (now - look.at) * WORK_SHARE)
+    this.#restUntil = Math.max(this.#restUntil, now + rest)
     const resync = Math.min(RESYNC_TO, Math.max(RESYNC_FROM, look.took * RESYNC_SHARE))
     const due = Math.max(0, work.dueAt - now)
     this.#seat?.next(Math.min(resync, due))
