@@ -6,6 +6,7 @@ import type {
   Lease,
   PresentReading,
   ReconcileOptions,
+  SetOptions,
   Snapshot,
   TicketStore,
 } from 'drainable'
@@ -35,6 +36,8 @@ export const STRANGERS = ['vm', 'backup']
 const KEEP = 3
 /** What was read or wished before may still be on its way, in milliseconds. */
 const ON_ITS_WAY = 500
+
+const ENDINGS: readonly SetOptions[] = [{}, { timeout: '5s' }, { timeout: '60s' }]
 
 /** A balancer with a hidden truth: who set what, and what every change of ours did in that moment. */
 export class World {
@@ -200,6 +203,8 @@ export class World {
           ...(port === undefined ? {} : { port }),
         }
       }),
+      // Now and then a set has its drains end sooner or later: by the moment, so that the story stays the same.
+      ENDINGS[Math.round(this.clock.now() / 100) % ENDINGS.length],
     )
   }
 }
