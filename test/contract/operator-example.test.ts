@@ -1,15 +1,18 @@
 /** examples/operator on three products at once: what an operator with a fixed timer meets. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileTickets } from 'drainable'
-import { citrixAdc } from 'drainable/citrix-adc'
-import { f5Bigip } from 'drainable/f5-bigip'
-import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { systemClock } from 'drainable/provider'
 import { startFake as startCitrix } from 'drainable/testing/citrix-adc'
 import { startFake as startF5 } from 'drainable/testing/f5-bigip'
 import { startFake as startHaproxy } from 'drainable/testing/haproxy-runtime'
 import { describe, expect, test } from 'vitest'
-import { Operator, type Backend, type LoadBalancerSpec } from '../../examples/operator/operator.js'
+import { Operator, type LoadBalancerSpec } from '../../examples/operator/operator.js'
 import { eventually } from '../support/eventually.js'
+import { backendOf, type Settings } from '../support/operator-backend.js'
+import type { ChildWork } from '../support/operator-child.js'
 import { temporaryFolder } from '../unit/tickets/set-up.js'
 
 const NODES = ['10.0.0.1', '10.0.0.2', '10.0.0.3']
@@ -33,52 +36,41 @@ const all = NODES.map((one) => node(one))
 const without = (address: string): unknown[] =>
   NODES.map((one) => node(one, one === address ? {} : undefined))
 
-type Occupy = (address: string) => Promise<() => Promise<void>>
 interface Product extends AsyncDisposable {
-  readonly open: () => Backend
-  readonly occupy: Occupy
+  readonly settings: Settings
+  occupy(address: string): Promise<() => Promise<void>>
 }
-const product = (
-  open: () => Backend,
-  fake: { close(): Promise<void> },
-  occupy: Occupy,
-): Product => ({ open, occupy, [Symbol.asyncDispose]: () => fake.close() })
 
 const PRODUCTS: Record<string, () => Promise<Product>> = {
   haproxy: async () => {
     const servers = NODES.map((address) => ({ name: `${address}:8080`, address, port: 8080 }))
     const fake = await startHaproxy({ pools: { web: servers }, master: true })
     const { socket, master } = fake
-    return product(
-      () => ({ provider: haproxyRuntime({ socket, master }), pool: 'web' }),
-      fake,
-      (address) => fake.occupy({ pool: 'web', member: `${address}:8080` }),
-    )
+    return {
+      settings: { pool: 'web', haproxy: { socket, master } },
+      occupy: (address) => fake.occupy({ pool: 'web', member: `${address}:8080` }),
+      [Symbol.asyncDispose]: () => fake.close(),
+    }
   },
   f5: async () => {
     const fake = await startF5({ pools: { web: NODES.map((one) => `${one}:8080`) } })
     const { urls: url, username, password, ca } = fake
     const fast = { freshness: '200ms', minInterval: '50ms' } as const
-    return product(
-      () => ({
-        provider: f5Bigip({ url, username, password, tls: { ca }, ...fast }),
-        pool: '/Common/web',
-      }),
-      fake,
-      (address) => fake.occupy({ pool: '/Common/web', member: `/Common/${address}:8080` }),
-    )
+    return {
+      settings: { pool: '/Common/web', f5: { url, username, password, tls: { ca }, ...fast } },
+      occupy: (address) => fake.occupy({ pool: '/Common/web', member: `/Common/${address}:8080` }),
+      [Symbol.asyncDispose]: () => fake.close(),
+    }
   },
   citrix: async () => {
     const fake = await startCitrix({ pools: { 'sg web': NODES.map((one) => `${one}:8080`) } })
     const { url, username, password, ca } = fake
-    return product(
-      () => ({
-        provider: citrixAdc({ url, username, password, tls: { ca }, freshness: '200ms' }),
-        pool: 'sg web',
-      }),
-      fake,
-      (address) => fake.occupy({ pool: 'sg web', member: `${address}:8080` }),
-    )
+    const citrix = { url, username, password, tls: { ca }, freshness: '200ms' } as const
+    return {
+      settings: { pool: 'sg web', citrix },
+      occupy: (address) => fake.occupy({ pool: 'sg web', member: `${address}:8080` }),
+      [Symbol.asyncDispose]: () => fake.close(),
+    }
   },
 }
 
@@ -91,9 +83,9 @@ async function stage(name: string) {
   const stack = new AsyncDisposableStack()
   const one = stack.use(await open())
   const folder = stack.use(await temporaryFolder())
-  const backend = one.open()
-  stack.use(backend.provider)
-  const { pool, provider } = backend
+  const { settings } = one
+  const { pool, provider } = backendOf(settings)
+  stack.use(provider)
   return {
     end: await one.occupy(BUSY),
     /** Its members by address, with the state of each. */
@@ -109,8 +101,26 @@ async function stage(name: string) {
       )
     },
     operator: () => {
-      const own = stack.use(one.open().provider)
-      return stack.use(new Operator([{ provider: own, pool }], fileTickets(folder.path)))
+      const backend = backendOf(settings)
+      stack.use(backend.provider)
+      return stack.use(new Operator([backend], fileTickets(folder.path)))
+    },
+    /** An operator in a process of its own, killed once it drains. @returns the deadline in its ticket */
+    killed: async (nodes: readonly unknown[]): Promise<number> => {
+      const work: ChildWork = { settings, path: folder.path, spec, nodes }
+      const script = new URL('../support/operator-child.ts', import.meta.url)
+      const source = new URL('../../scripts/source.mjs', import.meta.url)
+      const child = fork(script, [JSON.stringify(work)], { execArgv: ['--import', source.href] })
+      await once(child, 'message')
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+      const [ticket = ''] = (await readdir(folder.path)).filter((file) =>
+        /^reconcile:.*json$/.test(file),
+      )
+      const { deadline } = JSON.parse(await readFile(join(folder.path, ticket), 'utf8')) as {
+        deadline: string
+      }
+      return Date.parse(deadline)
     },
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   }
@@ -151,13 +161,9 @@ describe.concurrent.each(Object.keys(PRODUCTS))('an operator of %s', (name) => {
     await eventually(async () => expect(await at.states()).not.toHaveProperty([BUSY]), LONG)
   })
 
-  test('goes on with its drain after a restart, to the same deadline', async () => {
+  test('goes on with its drain after it was killed, to the same deadline', async () => {
     await using at = await stage(name)
-    const first = at.operator()
-    first.sync(spec, without(BUSY))
-    await eventually(() => expect(first.status()).toMatchObject([{ phase: 'draining' }]))
-    const deadline = deadlineOf(first)
-    await first[Symbol.asyncDispose]()
+    const deadline = await at.killed(without(BUSY))
     const second = at.operator()
     second.sync(spec, without(BUSY))
     await eventually(() => expect(second.status()).toMatchObject([{ phase: 'draining' }]))
