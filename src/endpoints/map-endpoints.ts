@@ -243,14 +243,22 @@ function checkContext(context: StrategyContext): void {
   }
 }
 
-/** The older object of Kubernetes has addresses and no conditions, so it can't say which of them are being drained. */
 function refuseEndpoints(found: unknown): never {
-  if (isObject(found) && 'subsets' in found) {
-    const words =
-      'is an Endpoints object, which has no conditions: give those of its EndpointSlices'
-    throw new DrainableError('INVALID_OPTIONS', `${SUBJECT}: endpoints ${words}`)
-  }
+  refuseObject('endpoints', found)
   refuse(SUBJECT, 'endpoints', found, 'a list of endpoints')
+}
+
+/**
+ * A whole object of Kubernetes where an endpoint belongs. The older one has addresses and no conditions, so it can't say which
+ * of them are being drained.
+ */
+function refuseObject(path: string, found: unknown): void {
+  if (!isObject(found)) return
+  const old = 'is an Endpoints object, which has no conditions: give those of its EndpointSlices'
+  const slice = 'is an EndpointSlice: give what mergeSlices() makes of all slices of the Service'
+  const words = 'subsets' in found ? old : Array.isArray(found['endpoints']) ? slice : undefined
+  if (words !== undefined)
+    throw new DrainableError('INVALID_OPTIONS', `${SUBJECT}: ${path} ${words}`)
 }
 
 /** Written for a hundred thousand endpoints: a path becomes text only where something is wrong. */
@@ -259,6 +267,7 @@ function checkEndpoint(one: unknown, i: number): EndpointInput {
   if (!isObject(one)) refuse(SUBJECT, `endpoints[${i}]`, one, 'an endpoint')
   const { addresses, conditions, weight } = one
   if (!Array.isArray(addresses)) {
+    refuseObject(`endpoints[${i}]`, one)
     refuse(SUBJECT, `endpoints[${i}].addresses`, addresses, 'a list of addresses')
   }
   if (addresses.length > 0 && typeof addresses[0] !== 'string') {

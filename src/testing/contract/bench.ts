@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { inspect } from 'node:util'
 import type { Clock } from '../../provider/clock.js'
 import type {
   AdminState,
@@ -125,9 +126,7 @@ export class Bench {
   }
 
   async present(ref: MemberRef): Promise<PresentReading> {
-    const reading = await this.read(ref)
-    assert.ok(reading.present, `${formatRef(ref)} is there`)
-    return reading
+    return thereIs(await this.read(ref))
   }
 
   async pools(): Promise<PoolReading> {
@@ -143,13 +142,10 @@ export class Bench {
   ): Promise<readonly ChangeResult[]> {
     const call = this.harness.provider.apply(changes, this.ctx(undefined, result))
     const results = await this.within(call, 'apply')
-    assert.equal(results.length, changes.length, 'one result per change')
+    assertSame(results.length, changes.length, 'one result per change')
     for (const [i, { ref }] of changes.entries()) {
-      assert.equal(
-        refKey(results[i]?.ref ?? ref),
-        refKey(ref),
-        'results come in the order of changes',
-      )
+      const found = formatRef(results[i]?.ref ?? ref)
+      assertSame(found, formatRef(ref), 'results come in the order of changes')
     }
     return results
   }
@@ -197,28 +193,37 @@ export class Bench {
     return end
   }
 
-  untilOwn(ref: MemberRef, own: AdminState): Promise<PresentReading> {
-    return this.until(`${formatRef(ref)} reads ${own}`, async () => {
-      const reading = await this.present(ref)
-      return reading.own === own ? reading : undefined
-    })
+  async untilOwn(ref: MemberRef, own: AdminState): Promise<PresentReading> {
+    const reading = await this.untilReading(ref, `reads ${own}`, (r) => thereIs(r).own === own)
+    return thereIs(reading)
   }
 
   untilReading(ref: MemberRef, what: string, accept: (r: Reading) => boolean): Promise<Reading> {
-    return this.until(`${formatRef(ref)}: ${what}`, async () => {
+    let last = ''
+    const look = async (): Promise<Reading | undefined> => {
       const reading = await this.read(ref)
+      last = inWords(reading)
       return accept(reading) ? reading : undefined
-    })
+    }
+    return this.until(`${formatRef(ref)}: ${what}`, look, () => `; found ${last}`)
   }
 
-  /** Looks until there is an answer; no fixed wait. */
-  async until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
+  /**
+   * Looks until there is an answer; no fixed wait.
+   *
+   * @param found - what was seen last, for the failure
+   */
+  async until<T>(
+    what: string,
+    look: () => Promise<T | undefined>,
+    found: () => string = () => '',
+  ): Promise<T> {
     const bound = this.scaled(BOUND) + this.capabilities.freshness * 2
     const deadline = performance.now() + bound
     for (;;) {
-      const found = await look()
-      if (found !== undefined) return found
-      assert.ok(performance.now() < deadline, `within ${bound} ms: ${what}`)
+      const answer = await look()
+      if (answer !== undefined) return answer
+      assert.ok(performance.now() < deadline, `within ${bound} ms: ${what}${found()}`)
       await sleep(this.scaled(20))
     }
   }
@@ -265,6 +270,11 @@ export function readingOf(snapshot: Snapshot, ref: MemberRef): Reading {
   return found
 }
 
+function thereIs(reading: Reading): PresentReading {
+  assert.ok(reading.present, `${formatRef(reading.ref)} is there`)
+  return reading
+}
+
 /** Work that the readable scopes hold. */
 export function work(reading: Reading): number {
   return reading.scopes.reduce((sum, s) => sum + (s.state === 'read' ? s.active + s.queued : 0), 0)
@@ -279,16 +289,30 @@ export function succeeded(result: ChangeResult | undefined): boolean {
   return result?.status === 'applied' || result?.status === 'unchanged'
 }
 
+/** As `assert.equal`, whose message of one's own would hide what was found. */
+export function assertSame(found: unknown, expected: unknown, what: string): void {
+  const words = [expected, found].map((each) =>
+    each instanceof Error ? String(each) : inspect(each),
+  )
+  assert.equal(found, expected, `${what}: expected ${words.join(', found ')}`)
+}
+
+/** Every change is done; the error of each that is not is told. */
+export function assertDone(results: readonly ChangeResult[], what: string): void {
+  const others = results.filter((result) => !succeeded(result)).map(shown)
+  assert.ok(others.length === 0, `${what}, not: ${others.join('; ')}`)
+}
+
 /** A refusal as a value, with one of these codes. */
 export function assertRejected(
   result: ChangeResult,
   codes: readonly ErrorCode[],
   what: string,
 ): DrainableError {
-  if (result.status !== 'rejected') return assert.fail(`${what} is rejected, not ${result.status}`)
+  if (result.status !== 'rejected') return assert.fail(`${what} is rejected, not ${shown(result)}`)
   const { error } = result
   assert.ok(isDrainableError(error), `${what}: the error is a DrainableError`)
-  assert.ok(codes.includes(error.code), `${what}: ${codes.join(' or ')}, not ${error.code}`)
+  assert.ok(codes.includes(error.code), `${what}: ${codes.join(' or ')}, not ${shown(result)}`)
   assert.ok(error.message.length >= 10, `${what}: the message says what is wrong`)
   return error
 }
@@ -296,7 +320,7 @@ export function assertRejected(
 /** A refusal for good of what the product can't do. */
 export function assertUnsupported(result: ChangeResult, what: string): void {
   const error = assertRejected(result, ['UNSUPPORTED'], what)
-  assert.equal(error.retryable, false, `${what}: trying again does not help`)
+  assertSame(error.retryable, false, `${what}: trying again does not help: retryable`)
 }
 
 /** How a call ended, whichever way. */
@@ -306,6 +330,17 @@ export async function outcome<T>(call: Promise<T>): Promise<{ value: T } | { err
   } catch (error) {
     return { error }
   }
+}
+
+/** A reading in one line. */
+function inWords(reading: Reading): string {
+  const loads = reading.scopes.map((scope) =>
+    scope.state === 'read'
+      ? `${scope.scope} with ${scope.active} active and ${scope.queued} queued`
+      : `${scope.scope} ${scope.state}`,
+  )
+  const own = reading.present ? reading.own : 'no such member'
+  return [own, ...loads].join(', ')
 }
 
 function shown(result: ChangeResult): string {

@@ -3,7 +3,9 @@ import { isInForce } from '../../provider/admin-state.js'
 import type { Change, ChangeResult } from '../../provider/contract.js'
 import { formatRef } from '../../provider/member-ref.js'
 import {
+  assertDone,
   assertRejected,
+  assertSame,
   assertUnsupported,
   byName,
   NETWORK,
@@ -27,8 +29,8 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
   'holds a member in every state of its ladder, and no other member': async (bench) => {
     for (const to of bench.levels) {
       const held = await bench.hold(bench.a, to)
-      assert.equal(held.serves, false, `a member in ${to} does not serve`)
-      assert.equal((await bench.present(bench.b)).own, 'ready', 'the other one is untouched')
+      assertSame(held.serves, false, `a member in ${to} does not serve`)
+      assertSame((await bench.present(bench.b)).own, 'ready', 'the other one is untouched')
     }
   },
 
@@ -57,7 +59,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
       { kind: 'hold', ref: a, to: level },
       { kind: 'hold', ref: a, to: level },
     ])
-    assert.ok(results.every(succeeded), 'the same change twice in one call is done')
+    assertDone(results, 'the same change twice in one call is done')
     assert.equal((await bench.present(a)).own, level)
   },
 
@@ -66,7 +68,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     const up = { kind: 'hold', ref: a, to: level } as const
     const back = { kind: 'restore', ref: a, expect: level, to: 'ready' } as const
     const results = await bench.apply([up, { ...up, ref: b }, back])
-    assert.ok(results.every(succeeded), 'each of them is done, in order')
+    assertDone(results, 'each of them is done, in order')
     await bench.untilOwn(a, 'ready')
     await bench.untilOwn(b, level)
     const [, again] = await bench.apply([up, back])
@@ -131,7 +133,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
         if (expect === found) continue
         const result = await bench.applyOne({ kind: 'restore', ref: a, expect, to: 'ready' })
         assertRejected(result, ['CONFLICT'], `restore from ${expect}, found ${found}`)
-        assert.equal((await bench.present(a)).own, found, 'nothing was touched')
+        assertSame((await bench.present(a)).own, found, 'nothing was touched')
       }
     }
   },
@@ -149,11 +151,11 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     const { identity } = await bench.present(a)
     await bench.harness.setBehind(a, 'gone')
     await bench.untilReading(a, 'it is gone', (r) => !r.present)
-    assert.equal((await bench.present(b)).present, true, 'the other one is there')
+    assertSame((await bench.present(b)).present, true, 'the other one is there')
     await bench.refusesAbsent({ kind: 'hold', ref: a, to: level, identity })
     await bench.refusesAbsent({ kind: 'hold', ref: a, to: level })
     await bench.refusesAbsent({ kind: 'restore', ref: a, expect: level, to: 'ready', identity })
-    assert.equal((await bench.read(a)).present, false, 'it did not come back')
+    assertSame((await bench.read(a)).present, false, 'it did not come back')
   },
 
   'touches nothing under another identity': async (bench) => {
@@ -171,7 +173,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
       const codes = ['CONFLICT', 'NOT_FOUND', 'UNSUPPORTED'] as const
       assertRejected(result, codes, `${change.kind} of another identity`)
       const after = await bench.present(a)
-      assert.equal(after.own, before.own, `${change.kind}: its state is untouched`)
+      assertSame(after.own, before.own, `${change.kind}: its state is untouched`)
       assert.equal(after.identity, before.identity)
       if (busy) assert.ok(work(after) > 0, `${change.kind}: its work is untouched`)
     }
@@ -195,7 +197,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     const { members } = bench.harness
     const refs = [...members].reverse()
     const results = await bench.apply(refs.map((ref) => ({ kind: 'hold', ref, to: bench.level })))
-    assert.ok(results.every(succeeded), 'every change is done')
+    assertDone(results, 'every change is done')
     for (const ref of members) await bench.untilOwn(ref, bench.level)
   },
 
@@ -219,7 +221,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
       assert.deepEqual(result, results[index], `result ${index} is the one that is answered`)
     }
     const indexes = new Set(handed.map(([index]) => index))
-    assert.equal(indexes.size, at, 'no result is handed up twice')
+    assertSame(indexes.size, at, 'no result is handed up twice')
     assert.ok(at === 0 || at === results.length, `${at} of ${results.length} were handed up`)
     await bench.untilOwn(b, level)
     await bench.stays('nothing is handed up after the call', () =>
@@ -239,14 +241,14 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
       }),
     )
     const end = await bench.within(outcome(call), 'an apply that is given up in the middle')
-    if ('error' in end) assert.equal(end.error, GAVE_UP, 'the reason of the signal, as it is')
+    if ('error' in end) assertSame(end.error, GAVE_UP, 'the reason of the signal, as it is')
     for (const [index, result] of handed) {
       const ref = members[index]
       assert.ok(ref, `a result of a change ${index} that was not asked for`)
       if (succeeded(result)) await bench.untilOwn(ref, bench.level)
       else {
         assertRejected(result, NETWORK, `${formatRef(ref)}, which was not sent,`)
-        assert.equal((await bench.present(ref)).own, 'ready', 'nothing came of what was refused')
+        assertSame((await bench.present(ref)).own, 'ready', 'nothing came of what was refused')
       }
     }
   },
@@ -267,7 +269,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     assert.ok(readingOf(both, a).present && readingOf(both, b).present)
     assert.ok(succeeded(results[0]), 'the change is done')
     await bench.untilOwn(b, bench.level)
-    assert.equal((await bench.present(a)).own, 'ready', 'the other one is untouched')
+    assertSame((await bench.present(a)).own, 'ready', 'the other one is untouched')
   },
 
   'keeps the member under its identity through every change': async (bench) => {
@@ -275,7 +277,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     const { identity, native } = await bench.present(a)
     for (const to of bench.levels) {
       const held = await bench.hold(a, to)
-      assert.equal(held.identity, identity, `in ${to} it is the same member`)
+      assertSame(held.identity, identity, `in ${to} it is the same member`)
     }
     const top = bench.levels.at(-1) ?? level
     await bench.done({
@@ -316,7 +318,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
       assert.ok(Number.isSafeInteger(cut) && cut >= 1, 'it says how many were cut')
     }
     await bench.untilReading(a, 'the work is gone', (r) => work(r) === 0)
-    assert.equal((await bench.present(a)).own, bench.level, 'the member is held as before')
+    assertSame((await bench.present(a)).own, bench.level, 'the member is held as before')
     await end()
     assert.ok(
       succeeded(await bench.applyOne({ kind: 'terminate', ref: a })),
@@ -339,7 +341,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     const { survivesReload } = capabilities
     if (survivesReload !== undefined)
       await bench.untilOwn(a, survivesReload ? bench.level : 'ready')
-    assert.equal((await bench.present(a)).identity, before.identity, 'it is the same member')
+    assertSame((await bench.present(a)).identity, before.identity, 'it is the same member')
     await bench.hold(a)
   },
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { PresentReading, Reading, Snapshot } from '../../provider/contract.js'
 import { isDrainableError } from '../../provider/error.js'
-import { byName, outcome, readingOf } from './bench.js'
+import { assertSame, byName, outcome, readingOf } from './bench.js'
 import type { Bench } from './bench.js'
 
 /** What a provider owes when answers are damaged, and when a call ends somewhere in its middle. */
@@ -41,7 +41,7 @@ export const damage: Readonly<Record<string, (bench: Bench) => Promise<void>>> =
         if (status === 'applied' || status === 'unchanged') await bench.untilOwn(ref, level)
         if (status === 'rejected') {
           const { own } = await bench.present(ref)
-          assert.equal(own, 'ready', `request ${nth} was refused, and nothing of it is left`)
+          assertSame(own, 'ready', `request ${nth} was refused, and nothing of it is left`)
         }
         await harness.setBehind(ref, 'ready')
         await bench.untilOwn(ref, 'ready')

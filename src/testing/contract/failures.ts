@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDrainableError } from '../../provider/error.js'
-import { NETWORK, outcome, readingOf } from './bench.js'
+import { assertSame, NETWORK, outcome, readingOf } from './bench.js'
 import type { Bench } from './bench.js'
 
 /** What a provider owes when the product can't be reached, the caller gives up, or it is all over. */
@@ -53,14 +53,14 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
     const { provider } = bench.harness
     // A look that needed no wait may be answered all the same; a change must not be made.
     const look = await outcome(bench.observe([bench.a], signal))
-    if ('error' in look) assert.equal(look.error, reason, 'the reason of the signal, as it is')
+    if ('error' in look) assertSame(look.error, reason, 'the reason of the signal, as it is')
     const call = provider.apply(
       [{ kind: 'hold', ref: bench.a, to: bench.level }],
       bench.ctx(signal),
     )
     const change = await outcome(bench.within(call, 'an aborted apply', 1_000))
     assert.ok('error' in change, 'an apply under a fired signal rejects')
-    assert.equal(change.error, reason, 'the reason of the signal, as it is')
+    assertSame(change.error, reason, 'the reason of the signal, as it is')
     await bench.stays('nothing was changed', async () => {
       return (await bench.present(bench.a)).own === 'ready'
     })
@@ -82,7 +82,7 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
       controller.abort(reason)
       const ended = await bench.within(end, `an aborted ${verb}`, 1_000)
       // A call may have been through already; one that was given up says why, in the caller's own words.
-      if ('error' in ended) assert.equal(ended.error, reason, `${verb}: signal.reason as it is`)
+      if ('error' in ended) assertSame(ended.error, reason, `${verb}: signal.reason as it is`)
     }
     const { readings } = await bench.observe(refs)
     assert.ok(readings.length >= refs.length, 'it works on afterwards')
@@ -105,7 +105,7 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
         for (let turn = 0; turn < turns; turn += 1) await Promise.resolve()
         controller.abort(reason)
         for (const end of await bench.within(Promise.all(ends), 'an aborted call', 1_000)) {
-          if ('error' in end) assert.equal(end.error, reason, 'signal.reason as it is')
+          if ('error' in end) assertSame(end.error, reason, 'signal.reason as it is')
         }
       }
       await sleep(bench.scaled(20))
@@ -134,7 +134,7 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
       controller.abort(reason)
       const ended = await bench.within(end, `an aborted ${verb}`, 1_000)
       if ('value' in ended) {
-        assert.equal(verb, 'apply', 'a reading without the product is no reading')
+        assertSame(verb, 'apply', 'a reading without the product is no reading')
       } else if (ended.error !== reason) assertNetwork(ended.error, verb)
     }
   },
@@ -146,7 +146,7 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
     await bench.within(under, 'a call under way at the close')
     const closed = requests()
     await sleep(bench.scaled(300))
-    assert.equal(requests(), closed, 'nothing is asked for by itself')
+    assertSame(requests(), closed, 'nothing is asked for by itself')
     const after = outcome(provider.observe([bench.a], bench.ctx()))
     const ended = await bench.within(after, 'observe after close')
     assert.ok('error' in ended, 'a reading after the close is no reading')
@@ -190,12 +190,12 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
     )
     controller.abort(reason)
     const stopped = await bench.within(next, 'an aborted watch', 1_000)
-    if ('error' in stopped) assert.equal(stopped.error, reason, 'signal.reason as it is')
+    if ('error' in stopped) assertSame(stopped.error, reason, 'signal.reason as it is')
   },
 }
 
 function assertNetwork(error: unknown, verb: string): void {
   assert.ok(isDrainableError(error), `${verb} throws a DrainableError, not ${String(error)}`)
   assert.ok(NETWORK.includes(error.code), `${verb}: a network code, not ${error.code}`)
-  assert.equal(error.retryable, true, `${verb}: trying again may help`)
+  assertSame(error.retryable, true, `${verb}: trying again may help`)
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { MemberRef, PresentReading } from '../../provider/contract.js'
-import { byName, work } from './bench.js'
+import { assertSame, byName, work } from './bench.js'
 import type { Bench } from './bench.js'
 
 /** What the counts owe. A provider without counts owes that it invents none. */
@@ -11,7 +11,7 @@ export const load: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     const end = await bench.occupy(a)
     const second = await bench.occupy(a)
     await bench.untilReading(a, 'both requests are counted', (r) => work(r) >= 2)
-    assert.equal(work(await bench.read(b)), 0, 'the other member has nothing to do')
+    assertSame(work(await bench.read(b)), 0, 'the other member has nothing to do')
     await end()
     await bench.untilReading(a, 'one request is left', (r) => work(r) === 1)
     await bench.stays('it goes on', async () => work(await bench.read(a)) === 1)
@@ -95,8 +95,8 @@ async function keepsWork(bench: Bench, to: 'drain' | 'maint'): Promise<void> {
 async function assertNoCounts(bench: Bench): Promise<void> {
   const none = (ref: MemberRef, { scopes }: PresentReading): void => {
     for (const scope of scopes) {
-      assert.equal(scope.active, 0, `${ref.member}: no count is invented`)
-      assert.equal(scope.queued, 0, `${ref.member}: no count is invented`)
+      assertSame(scope.active, 0, `${ref.member}: no count is invented`)
+      assertSame(scope.queued, 0, `${ref.member}: no count is invented`)
     }
   }
   const fresh = await bench.present(bench.a)

@@ -1,8 +1,7 @@
-import assert from 'node:assert/strict'
 import { isIPv4 } from 'node:net'
 import type { Change, MemberRef } from '../../provider/contract.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { assertRejected, assertUnsupported, succeeded } from './bench.js'
+import { assertRejected, assertSame, assertUnsupported, succeeded } from './bench.js'
 import type { Bench } from './bench.js'
 
 /** What `apply` owes where a member leaves its pool or joins it. */
@@ -11,11 +10,11 @@ export const membership: Readonly<Record<string, (bench: Bench) => Promise<void>
     const { a, b } = bench
     if (!bench.capabilities.remove) {
       assertUnsupported(await bench.applyOne({ kind: 'remove', ref: a }), 'remove')
-      assert.equal((await bench.read(a)).present, true, 'it is still there')
+      assertSame((await bench.read(a)).present, true, 'it is still there')
       return
     }
     await removed(bench, a)
-    assert.equal((await bench.present(b)).own, 'ready', 'the other one is untouched')
+    assertSame((await bench.present(b)).own, 'ready', 'the other one is untouched')
   },
 
   'adds a member where it can, and says so where it can not': async (bench) => {
@@ -32,7 +31,7 @@ export const membership: Readonly<Record<string, (bench: Bench) => Promise<void>
     if (!bench.capabilities.add) {
       const ref = { pool: bench.pool, member: 'drainable-new' }
       assertUnsupported(await bench.applyOne({ ...add, ref }), 'add')
-      assert.equal((await bench.read(ref)).present, false, 'nothing was added')
+      assertSame((await bench.read(ref)).present, false, 'nothing was added')
       return
     }
     await bench.harness.setBehind(a, 'gone')
@@ -40,15 +39,15 @@ export const membership: Readonly<Record<string, (bench: Bench) => Promise<void>
     await bench.done(add)
     await bench.untilReading(a, 'it is back', (r) => r.present)
     const back = await bench.present(a)
-    assert.equal(back.address ?? address, address, 'at the address that was asked for')
-    assert.equal(back.port ?? port, port, 'and at the port')
+    assertSame(back.address ?? address, address, 'at the address that was asked for')
+    assertSame(back.port ?? port, port, 'and at the port')
     for (const spelling of spellings(address)) {
       const result = await bench.applyOne({ ...add, address: spelling })
-      assert.equal(result.status, 'unchanged', `it is there already, as ${spelling} too`)
+      assertSame(result.status, 'unchanged', `it is there already, as ${spelling} too`)
     }
     const elsewhere = await bench.applyOne({ ...add, address: '203.0.113.77' })
     assertRejected(elsewhere, ['CONFLICT', 'INVALID_OPTIONS'], 'an add of a name that is taken')
-    assert.equal((await bench.present(a)).identity, back.identity, 'it is the same member')
+    assertSame((await bench.present(a)).identity, back.identity, 'it is the same member')
   },
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { LoadScope, MemberRef } from '../../provider/contract.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
-import { byName, readingOf, work } from './bench.js'
+import { assertSame, byName, readingOf, work } from './bench.js'
 import type { Bench } from './bench.js'
 
 /** Names that would be more than a name in one product's protocol or another's. */
@@ -35,8 +35,8 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
     const c = info.capabilities
     assert.ok(c.ladder.includes('ready'), 'the ladder begins with ready')
     assert.ok(c.ladder.length > 1, 'the ladder has a state that takes no new work')
-    assert.equal(new Set(c.ladder).size, c.ladder.length, 'no state is named twice')
-    assert.equal(c.maint === 'none', !c.ladder.includes('maint'), 'maint agrees with the ladder')
+    assertSame(new Set(c.ladder).size, c.ladder.length, 'no state is named twice')
+    assertSame(c.maint === 'none', !c.ladder.includes('maint'), 'maint agrees with the ladder')
     const counts = ['requests', 'connections', 'none']
     assert.ok(counts.includes(c.counts), `capabilities.counts is one of ${counts.join(', ')}`)
     for (const key of ['freshness', 'blind', 'lateBound', 'minTimeout', 'minInterval'] as const) {
@@ -44,7 +44,7 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
       assert.ok(Number.isFinite(ms) && ms >= 0, `${key} is a number of milliseconds`)
     }
     for (const key of ['terminate', 'remove', 'add', 'countsAfterRemove'] as const) {
-      assert.equal(typeof c[key], 'boolean', `capabilities.${key} is true or false`)
+      assertSame(typeof c[key], 'boolean', `capabilities.${key} is true or false`)
     }
     const again = await bench.within(provider.describe(bench.ctx()), 'describe')
     assert.deepEqual(again, info, 'what it can do does not change from call to call')
@@ -62,7 +62,7 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
       assert.equal(reading.inherited ?? 'ready', 'ready')
       assert.ok(['up', 'unchecked', 'unknown'].includes(reading.health), 'it is not down')
       assert.ok(reading.identity.length > 0, 'it has an identity')
-      assert.equal(work(reading), 0, 'it holds no work')
+      assertSame(work(reading), 0, 'it holds no work')
     }
   },
 
@@ -74,7 +74,7 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
     }
     const identities = new Set<string>()
     for (const ref of members) identities.add((await bench.present(ref)).identity)
-    assert.equal(identities.size, members.length, 'no two members have one identity')
+    assertSame(identities.size, members.length, 'no two members have one identity')
   },
 
   'reads unknown members and pools as absent, without a throw': async (bench) => {
@@ -115,7 +115,7 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
     for (const ref of bench.harness.members) {
       const { scopes } = await bench.present(ref)
       if (bench.counts) assert.ok(scopes.length > 0, `${formatRef(ref)} has a scope`)
-      assert.equal(byName(scopes).size, scopes.length, 'no scope is listed twice')
+      assertSame(byName(scopes).size, scopes.length, 'no scope is listed twice')
       for (const scope of scopes) assertScope(scope)
     }
   },
@@ -140,11 +140,11 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
     const first = await bench.present(bench.a)
     await bench.hold(bench.a)
     const held = await bench.present(bench.a)
-    assert.equal(held.identity, first.identity, 'a held member is the same member')
+    assertSame(held.identity, first.identity, 'a held member is the same member')
     for (const scope of first.scopes) {
       const later = byName(held.scopes).get(scope.scope)
       assert.ok(later, `the scope ${scope.scope} is still listed`)
-      assert.equal(later.incarnation, scope.incarnation, 'nothing was started again')
+      assertSame(later.incarnation, scope.incarnation, 'nothing was started again')
     }
   },
 
@@ -165,18 +165,18 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
       const pool = await bench.pools()
       return pool.serving === before.serving - 1 || undefined
     })
-    assert.equal((await bench.present(bench.a)).serves, false, 'a held member does not serve')
-    assert.equal((await bench.present(bench.b)).serves, true, 'the other one does')
-    assert.equal((await bench.pools()).total, before.total, 'a held member is still in the pool')
+    assertSame((await bench.present(bench.a)).serves, false, 'a held member does not serve')
+    assertSame((await bench.present(bench.b)).serves, true, 'the other one does')
+    assertSame((await bench.pools()).total, before.total, 'a held member is still in the pool')
   },
 
   'lets no name become a command': async (bench) => {
     for (const member of HOSTILE) {
       const ref = { pool: bench.pool, member }
-      assert.equal((await bench.read(ref)).present, false, JSON.stringify(member.slice(0, 40)))
+      assertSame((await bench.read(ref)).present, false, JSON.stringify(member.slice(0, 40)))
       if (member !== '') {
         const pool = { pool: member, member: bench.a.member }
-        assert.equal((await bench.read(pool)).present, false, 'as the name of a pool too')
+        assertSame((await bench.read(pool)).present, false, 'as the name of a pool too')
       }
     }
     for (const member of HOSTILE) {
@@ -184,7 +184,7 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
       await bench.refusesAbsent({ kind: 'hold', ref, to: bench.level })
     }
     for (const ref of bench.harness.members) {
-      assert.equal((await bench.present(ref)).own, 'ready', `${formatRef(ref)} is untouched`)
+      assertSame((await bench.present(ref)).own, 'ready', `${formatRef(ref)} is untouched`)
     }
   },
 }
@@ -201,5 +201,5 @@ function assertScope(scope: LoadScope): void {
   const { admin = 'unknown', inForce = true, open = true } = scope
   assert.ok(['ready', 'drain', 'maint', 'unknown'].includes(admin), `${name}: admin is a state`)
   for (const word of [inForce, open])
-    assert.equal(typeof word, 'boolean', `${name}: inForce and open are true or false`)
+    assertSame(typeof word, 'boolean', `${name}: inForce and open are true or false`)
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { DrainableError } from 'drainable/provider'
 import { fakeProvider, providerContract } from 'drainable/testing'
 import type { FakeProvider } from 'drainable/testing'
 import { broken, openFake } from './fake-harness.js'
@@ -62,4 +63,41 @@ test('a harness without occupy is told so if the provider counts', async () => {
   const counting = cases.find((c) => /counts work/.test(c.name))
   await expect(counting?.run()).rejects.toThrow(/occupy/)
   expect(fakeProvider({ pools: {} }).requests).toEqual([])
+})
+
+const stays = (change: object) => (fake: FakeProvider) =>
+  broken(fake, {
+    observe: async (refs, ctx) => {
+      const snapshot = await fake.observe(refs, ctx)
+      return {
+        ...snapshot,
+        readings: snapshot.readings.map((r) => (r.present ? { ...r, ...change } : r)),
+      }
+    },
+  })
+
+const refuses = (fake: FakeProvider) =>
+  broken(fake, {
+    apply: (changes) =>
+      Promise.resolve(
+        changes.map(({ ref }) => {
+          const error = new DrainableError('REJECTED', 'the disk of the balancer is full')
+          return { ref, status: 'rejected', error } as const
+        }),
+      ),
+  })
+
+test.concurrent.each([
+  ['the state that a member is in', stays({ own: 'maint' }), /expected 'ready', found 'maint'/],
+  ['what a value is', stays({ serves: true }), /does not serve: expected false, found true/],
+  [
+    'why a change was refused',
+    refuses,
+    /every change is done, not: rejected \(REJECTED: the disk of the balancer is full\)/,
+  ],
+] as const)('a failed case says %s', async (_, wrap, words) => {
+  const runs = providerContract(() => openFake({}, wrap)).map((c) => c.run())
+  const ends = await Promise.allSettled(runs)
+  const failures = ends.map((end) => (end.status === 'rejected' ? String(end.reason) : ''))
+  expect(failures).toContainEqual(expect.stringMatching(words))
 })

@@ -52,6 +52,16 @@ it('an Endpoints object is told from EndpointSlices', async () => {
   expect(await said(() => (mapEndpoints as Loose)(endpoints))).toContain(words)
 })
 
+it.each([
+  [{ kind: 'Endpoints', subsets: [] }, 'endpoints[0] is an Endpoints object'],
+  [
+    { kind: 'EndpointSlice', endpoints: [] },
+    'endpoints[0] is an EndpointSlice: give what mergeSlices()',
+  ],
+])('a whole %o in the list of endpoints is named', async (object, words) => {
+  expect(await said(() => (mapEndpoints as Loose)([object]))).toContain(words)
+})
+
 it('a drain that ends by an error tells it once', async () => {
   const clock = fakeClock()
   await using gone = fakeProvider({ pools: { web: ['web1', 'web2'] }, clock })
