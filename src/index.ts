@@ -60,6 +60,7 @@ export type {
   MemberEvent,
   OverruledEvent,
   PhaseEvent,
+  ProviderEvent,
   TerminatedEvent,
 } from './core/events.js'
 export type {

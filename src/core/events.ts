@@ -90,6 +90,15 @@ export type DrainEvent =
   | FaultEvent
   | EndEvent
 
+/** An event as a listener on the provider gets it (`lb.on`). */
+export type ProviderEvent = DrainEvent & {
+  /**
+   * Whether the member was in drain or maint already when the provider was first looked at for a listener. What is said of it is
+   * then no news of a drain: an operator may have taken it out weeks ago. Left out for what came later.
+   */
+  readonly alreadyOut?: true
+}
+
 /** The name of every event. */
 export const DRAIN_EVENTS: Readonly<Record<DrainEvent['type'], true>> = {
   phase: true,

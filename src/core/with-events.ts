@@ -1,6 +1,6 @@
 import type { DrainableProvider } from '../provider/contract.js'
 import type { Listeners, TypedEvents } from './emitter.js'
-import type { DrainEvent } from './events.js'
+import type { ProviderEvent } from './events.js'
 import { listenersOf } from './balancer/emitters.js'
 import { checkProvider } from './calls/call-options.js'
 import { Discovery } from './calls/discovery.js'
@@ -9,7 +9,7 @@ import { Discovery } from './calls/discovery.js'
  * The events of every drain and watch on a provider, and of members that other clients drain. Every provider from our
  * factories has them. When the last listener is removed, the extra looks stop.
  */
-export type ProviderEvents = TypedEvents<DrainEvent>
+export type ProviderEvents = TypedEvents<ProviderEvent>
 
 /**
  * Adds the drain events to your own provider.
@@ -63,10 +63,10 @@ export function withEvents<P extends DrainableProvider>(provider: P): P & Provid
 /** Looks for drains begun by other clients while there is a listener. */
 class Search {
   readonly #provider: DrainableProvider
-  readonly #listeners: Listeners<DrainEvent>
+  readonly #listeners: Listeners<ProviderEvent>
   #discovery: Discovery | undefined
 
-  constructor(provider: DrainableProvider, listeners: Listeners<DrainEvent>) {
+  constructor(provider: DrainableProvider, listeners: Listeners<ProviderEvent>) {
     this.#provider = provider
     this.#listeners = listeners
   }

@@ -1,12 +1,12 @@
 import type { DrainableProvider } from '../../provider/contract.js'
 import { Listeners } from '../emitter.js'
-import { DRAIN_EVENTS, type DrainEvent } from '../events.js'
+import { DRAIN_EVENTS, type ProviderEvent } from '../events.js'
 
 /** The listeners of each provider, which get the events of every drain on it. */
-const emitters = new WeakMap<DrainableProvider, Listeners<DrainEvent>>()
+const emitters = new WeakMap<DrainableProvider, Listeners<ProviderEvent>>()
 
 /** The listeners of a provider. */
-export function listenersOf(provider: DrainableProvider): Listeners<DrainEvent> {
+export function listenersOf(provider: DrainableProvider): Listeners<ProviderEvent> {
   let listeners = emitters.get(provider)
   if (listeners === undefined) {
     listeners = new Listeners(DRAIN_EVENTS)
@@ -16,6 +16,6 @@ export function listenersOf(provider: DrainableProvider): Listeners<DrainEvent> 
 }
 
 /** Emits an event on the provider, if there is a listener. */
-export function emitOn(provider: DrainableProvider, event: DrainEvent): void {
+export function emitOn(provider: DrainableProvider, event: ProviderEvent): void {
   emitters.get(provider)?.emit(event)
 }

@@ -30,6 +30,8 @@ export class Discovery {
   #seat: Subscription | undefined
   /** How long the last search took, ms. */
   #took: number | undefined
+  /** Whether a search has seen the members: what is found later was taken out while somebody listened. */
+  #searched = false
   #stopped = false
 
   /** @param unheard - asked before each search: whether no listener is left and the search was stopped */
@@ -68,6 +70,7 @@ export class Discovery {
       return
     }
     for (const reading of look.snapshot?.readings ?? []) this.#meet(reading)
+    this.#searched ||= look.snapshot !== undefined
     this.#left.clear()
     this.#seat?.next(searchPause(look.took, this.#took))
     this.#took = look.took
@@ -94,6 +97,7 @@ export class Discovery {
       ...baseSpec(this.#provider, this.#resolved, 'withEvents()', () => undefined),
       side: 'watch',
       background: true,
+      ...(!this.#searched && { alreadyOut: true }),
       keeper: () => keeper,
       prepare: async ({ scheduler, signal, limit }) => {
         const info = await scheduler.describe(signal, limit())

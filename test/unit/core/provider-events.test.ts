@@ -1,9 +1,31 @@
 /** Events of members that other clients drain, for listeners on the provider itself. */
 import { expect, test } from 'vitest'
-import { withEvents } from 'drainable'
+import { combineProviders, withEvents } from 'drainable'
 import { fakeProvider } from 'drainable/testing'
 import type { Snapshot } from 'drainable/provider'
-import { web1 } from './set-up.js'
+import { web1, web2 } from './set-up.js'
+
+test('a member that was out before anybody listened is told so', async () => {
+  const lb = withEvents(
+    fakeProvider({ pools: { web: ['web1', 'web2'] }, instance: 'provider-events-before' }),
+  )
+  lb.setBehind(web1, 'maint')
+  const heard: [string, boolean | undefined][] = []
+  lb.on('idle', ({ ref, alreadyOut }) => heard.push([ref.member, alreadyOut]))
+  await expect.poll(() => heard).toEqual([['web1', true]])
+  lb.setBehind(web2, 'drain')
+  await expect.poll(() => heard.slice(1)).toEqual([['web2', undefined]])
+  await lb.close()
+})
+
+test('a combined provider tells it of the members of its parts', async () => {
+  const edge = fakeProvider({ pools: { web: ['web1', 'web2'] }, instance: 'provider-events-part' })
+  edge.setBehind(web1, 'maint')
+  await using all = combineProviders({ edge })
+  const heard: [string | undefined, boolean | undefined][] = []
+  all.on('idle', ({ ref, alreadyOut }) => heard.push([ref.balancer, alreadyOut]))
+  await expect.poll(() => heard).toEqual([['edge', true]])
+})
 
 // The search for drained members and the watch of one look at different moments.
 test('a member seen open before its watch began is told as active', async () => {

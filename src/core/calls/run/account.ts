@@ -29,7 +29,8 @@ export class Account {
 
   hand(event: DrainEvent): void {
     this.#spec.emit(event)
-    emitOn(this.#spec.provider, event)
+    const { provider, alreadyOut } = this.#spec
+    emitOn(provider, alreadyOut === true ? { ...event, alreadyOut } : event)
   }
 
   /** A failure that does not end the run. */

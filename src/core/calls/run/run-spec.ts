@@ -65,6 +65,8 @@ export interface RunSpec {
   readonly check?: OwnHealthCheck
   /** Whether it should not keep the process alive. */
   readonly background?: boolean
+  /** Whether its members were out before anybody listened to the provider. */
+  readonly alreadyOut?: true
   /** When its time began, by its clock. Default: now. */
   readonly startedAt?: number
   /** Runs on other balancers that it ends together with. */
