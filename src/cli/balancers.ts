@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import type { CombineOptions } from '../core/combined/provider.js'
-import type { DrainableProvider, Secret } from '../provider/contract.js'
+import type { Secret } from '../provider/option-schemas.js'
+import type { DrainableProvider } from '../provider/contract.js'
 import { DrainableError, isDrainableError } from '../provider/error.js'
 import { nearest, quotedList } from '../provider/nearest.js'
 import { quote } from '../provider/quote.js'

@@ -84,8 +84,9 @@ const TIMEOUT_DEFAULT: Readonly<Record<string, string>> = {
 }
 
 function timeoutChoices(verb: string): readonly string[] {
-  const drain = ['fail', 'terminate', 'proceed']
-  return verb === 'drain' ? drain : [...drain, 'postpone']
+  const both = ['fail', 'terminate', 'proceed']
+  if (verb === 'roll') return [...both, 'postpone']
+  return verb === 'drain' ? [...both, 'remove'] : [...both, 'remove', 'postpone']
 }
 
 /** The options of a roll beside those of a drain. */

@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { systemClock, type Clock } from '../provider/clock.js'
-import type { Tls } from '../provider/contract.js'
+import type { Tls } from '../provider/option-schemas.js'
 import { checkPinned, glanceAtCertificate, type TlsConnect } from './tls.js'
 import { isUnknownIssuer, withAdvice } from './tls-words.js'
 

@@ -1,6 +1,7 @@
 import { abortable } from '../provider/abort.js'
 import { pause } from '../provider/clock.js'
-import type { CallContext, Secret } from '../provider/contract.js'
+import type { Secret } from '../provider/option-schemas.js'
+import type { CallContext } from '../provider/contract.js'
 import { formatDuration } from '../provider/duration.js'
 import { DrainableError } from '../provider/error.js'
 import { readSecret, redact } from './secret.js'

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { askOption } from '../provider/abort.js'
 import type { Clock } from '../provider/clock.js'
-import type { Secret } from '../provider/contract.js'
+import type { Secret } from '../provider/option-schemas.js'
 import { DrainableError } from '../provider/error.js'
 
 /** The `password` option of every adapter that logs in. The value never reaches a message. */

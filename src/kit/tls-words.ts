@@ -1,4 +1,4 @@
-import type { Tls } from '../provider/contract.js'
+import type { Tls } from '../provider/option-schemas.js'
 
 /** What went wrong in a connection or its TLS handshake, told from the errors of Node and OpenSSL, in our options' names. */
 

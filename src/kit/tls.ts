@@ -1,6 +1,7 @@
 import type { ConnectionOptions, PeerCertificate } from 'node:tls'
 import * as z from 'zod'
-import type { CallContext, Tls } from '../provider/contract.js'
+import type { Tls } from '../provider/option-schemas.js'
+import type { CallContext } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 import { readPem } from './pem.js'
 

@@ -66,6 +66,11 @@ export interface Capabilities {
   readonly terminate: boolean
   /** Whether the product can take a member out of its pool. If `false`, `until: 'removed'` is refused. */
   readonly remove: boolean
+  /**
+   * What a removal does to established work, or whether the product `refuses` it then. Under `onTimeout: 'remove'`
+   * the core counts `cuts` and `unknown` as cut work, and cuts after a refusal. Default: `unknown`.
+   */
+  readonly removal?: 'keeps' | 'cuts' | 'refuses' | 'unknown'
   /** Whether the product can add a member to a pool. */
   readonly add: boolean
   /**
@@ -379,22 +384,3 @@ export interface DrainableProvider extends AsyncDisposable {
    */
   close(): Promise<void>
 }
-
-/** How a TLS server is verified. Give `ca` or `fingerprint256`; `insecure` switches verification off. */
-export interface Tls {
-  /** PEM text, or the path of a PEM file. Default: the system's authorities. */
-  readonly ca?: string | undefined
-  /** SHA-256 fingerprint of the server's certificate, with or without colons: only this certificate is accepted. */
-  readonly fingerprint256?: string | undefined
-  /** Client certificate: PEM text, or the path of a PEM file. */
-  readonly cert?: string | undefined
-  /** Key of the client certificate: PEM text, or the path of a PEM file. */
-  readonly key?: string | undefined
-  /** The name that the certificate must be valid for. Default: the URL's host. */
-  readonly servername?: string | undefined
-  /** Accepts any certificate. */
-  readonly insecure?: true | undefined
-}
-
-/** * A secret, or a function that fetches it. It is called again after a refusal, so that the secret can rotate. */
-export type Secret = string | (() => string | Promise<string>)

@@ -21,10 +21,9 @@ export type {
   PresentReading,
   ProviderInfo,
   Reading,
-  Secret,
   Snapshot,
-  Tls,
 } from './contract.js'
+export type { Secret, Tls } from './option-schemas.js'
 export { callContext } from './call-context.js'
 export { systemClock } from './clock.js'
 export type { Clock } from './clock.js'

@@ -63,3 +63,22 @@ export function durationOption(rule: DurationRule = {}): z.ZodType<number, Durat
     }
   })
 }
+
+/** How a TLS server is verified. Give `ca` or `fingerprint256`; `insecure` switches verification off. */
+export interface Tls {
+  /** PEM text, or the path of a PEM file. Default: the system's authorities. */
+  readonly ca?: string | undefined
+  /** SHA-256 fingerprint of the server's certificate, with or without colons: only this certificate is accepted. */
+  readonly fingerprint256?: string | undefined
+  /** Client certificate: PEM text, or the path of a PEM file. */
+  readonly cert?: string | undefined
+  /** Key of the client certificate: PEM text, or the path of a PEM file. */
+  readonly key?: string | undefined
+  /** The name that the certificate must be valid for. Default: the URL's host. */
+  readonly servername?: string | undefined
+  /** Accepts any certificate. */
+  readonly insecure?: true | undefined
+}
+
+/** A secret, or a function that fetches it. It is called again after a refusal, so that the secret can rotate. */
+export type Secret = string | (() => string | Promise<string>)

@@ -8,8 +8,9 @@ export type Phase = 'active' | 'draining' | 'idle' | 'removed'
  * How a drain ended. Every drain ends with one of these.
  *
  * - `idle`: nothing in flight and nothing new, as the report's proof shows
- * - `removed`: idle, then taken out of the pool (`until: 'removed'`)
- * - `terminated`: the work left at the deadline was cut (`onTimeout: 'terminate'`)
+ * - `removed`: taken out of the pool (`until: 'removed'`): once it was idle, or at the deadline with the work that was
+ *   left (`onTimeout: 'remove'`), which is never verified
+ * - `terminated`: the work left at the deadline was cut (`onTimeout: 'terminate'`, or `'remove'` where a removal needs it)
  * - `proceeded`: the deadline passed with work left and the policy says to go on (`onTimeout: 'proceed'`)
  * - `timeout`: the deadline passed with work left; the member stays drained
  * - `overruled`: another client set another state, or a later call of this process took the member
@@ -45,7 +46,7 @@ export type WhyCode =
    */
   | 'refused'
   /**
-   * Requests or connections are in flight.
+   * Requests or connections are in flight, or were when the member was taken out at its deadline.
    *
    * Wait, or let `onTimeout: 'terminate'` cut them at the deadline.
    */

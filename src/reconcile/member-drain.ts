@@ -94,7 +94,8 @@ export class MemberDrain {
   static open(spec: OpenSpec, shape: DrainShape, before?: MemberDrain): MemberDrain {
     const { provider, policy, ref, identity, look, subject } = spec
     const { hold, until, keepReady, timeout, ending } = shape
-    const { onTimeout } = ending
+    const stays = until === 'idle' && ending.onTimeout === 'remove'
+    const onTimeout = stays ? ('fail' as const) : ending.onTimeout
     const data = { ...policy.data, hold, until, keepReady, timeout, onTimeout }
     const resolved = { ...policy, data }
     const target = { kind: 'members', refs: [ref], planned: { look, identity } } as const

@@ -18,7 +18,13 @@ import { once } from '../provider/once.js'
 import type { Ending } from './shape.js'
 
 /** Options of `reconcile`: the pools and members that it manages, and how it drains. */
-export interface ReconcileOptions extends Omit<Policy, 'until' | 'id' | 'onTicket'> {
+export interface ReconcileOptions extends Omit<Policy, 'until' | 'id' | 'onTicket' | 'onTimeout'> {
+  /**
+   * What to do with work left at the deadline, as in {@link Policy.onTimeout}. `remove` is for members that are to be
+   * removed; one that is only to be drained stays drained then, as with `fail`.
+   * @defaultValue `'fail'`
+   */
+  readonly onTimeout?: Policy['onTimeout']
   /**
    * The pools that every set describes, each completely: a member of these pools that the set does not name has no
    * endpoint any more. Other pools are not touched. Use the names that the provider lists (BIG-IP: `/Common/web`).
@@ -111,7 +117,9 @@ export function parseReconcile(given: ReconcileOptions, subject: string): Resolv
   const [own, rest] = [true, false].map((mine) =>
     Object.fromEntries(all.filter(([name]) => ownNames().includes(name) === mine)),
   )
-  const policy = parsePolicy(rest ?? {}, subject, names())
+  // Which members go is the set's to say.
+  const isRemoved = rest?.['onTimeout'] === 'remove' ? { until: 'removed' as const } : {}
+  const policy = parsePolicy({ ...rest, ...isRemoved }, subject, names())
   if (policy.tickets !== undefined) checkLists(policy.tickets, subject)
   const { pools, ...parsed } = parseOptions(ownSchema(), own, subject, names())
   return { ...parsed, pools: [...new Set(pools)], policy, keepReady: given.keepReady }

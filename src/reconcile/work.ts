@@ -326,7 +326,8 @@ export class Work {
       case 'terminated':
       case 'proceeded':
       case 'timeout':
-        this.#reached(drain, report.outcome, error)
+        if (member?.phase === 'removed') this.#forget(key, drain, false)
+        else this.#reached(drain, report.outcome, error)
         break
       case 'overruled':
         this.#overruled(drain, error)

@@ -83,6 +83,7 @@ const CAPABILITIES: Readonly<Record<keyof Capabilities, Expected>> = {
   counts: oneOf(['requests', 'connections', 'none']),
   terminate: FLAG,
   remove: FLAG,
+  removal: oneOf(['keeps', 'cuts', 'refuses', 'unknown']),
   add: FLAG,
   survivesReload: FLAG,
   countsAfterRemove: FLAG,

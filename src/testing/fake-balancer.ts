@@ -3,7 +3,6 @@ import type {
   Capabilities,
   Change,
   ChangeResult,
-  Health,
   LoadScope,
   MemberRef,
   PoolReading,
@@ -15,6 +14,7 @@ import { DrainableError } from '../provider/error.js'
 import type { ErrorCode } from '../provider/error.js'
 import { formatRef, isSameIdentity, refKey } from '../provider/member-ref.js'
 import { isNamed, noMember } from './check-options.js'
+import { highest, serves, type FakeMember } from './fake-member.js'
 
 /** One process of the fake balancer. */
 export interface FakeScope {
@@ -30,17 +30,6 @@ export interface FakeScope {
   readonly released?: boolean
   readonly pooled?: number
   readonly note?: string
-}
-
-interface FakeMember {
-  readonly ref: MemberRef
-  readonly address: string
-  readonly port: number
-  readonly weight: number
-  identity: string
-  own: AdminState
-  inherited: AdminState | undefined
-  health: Health
 }
 
 interface Count {
@@ -244,11 +233,25 @@ export class FakeBalancer {
       case 'terminate':
         return { ref, status: 'applied', terminated: this.#cut(ref) }
       case 'remove':
-        this.drop(ref)
-        return { ref, status: 'applied' }
+        return this.#remove(ref)
       default:
         throw change satisfies never
     }
+  }
+
+  #remove(ref: MemberRef): ChangeResult {
+    const { removal } = this.#capabilities
+    const left = this.load(ref)
+    if (removal === 'refuses' && left > 0)
+      return rejected(
+        ref,
+        'CONFLICT',
+        `it has ${left} in flight or queued, it is removed once they have ended`,
+        true,
+      )
+    this.drop(ref)
+    if (removal !== 'cuts') return { ref, status: 'applied' }
+    return { ref, status: 'applied', terminated: this.#cut(ref) }
   }
 
   /** What the product cannot do of a change, and what it can do instead. */
@@ -369,13 +372,6 @@ export class FakeBalancer {
   }
 }
 
-/** The own or the inherited state, whichever lets less in. */
-function highest(member: FakeMember | undefined): AdminState | undefined {
-  if (member === undefined) return undefined
-  const { own, inherited = 'ready' } = member
-  return atLeast(inherited, own) ? inherited : own
-}
-
 /** The next process of a name gets an incarnation of its own. */
 function withoutIncarnation(wish: FakeScope): FakeScope {
   const copy: { -readonly [K in keyof FakeScope]: FakeScope[K] } = { ...wish }
@@ -388,13 +384,9 @@ function cutAll(count: Count): void {
   count.queued = 0
 }
 
-function serves({ own, inherited, health, weight }: FakeMember): boolean {
-  return own === 'ready' && (inherited ?? 'ready') === 'ready' && health !== 'down' && weight > 0
-}
-
-/** Never for a reason that passes by itself: what conflicts here is a client's choice. */
-function rejected(ref: MemberRef, code: ErrorCode, text: string): ChangeResult {
-  const data = { ref, provider: 'fake', retryable: false }
+/** @param retryable - whether the reason passes by itself; most conflicts here are a client's choice */
+function rejected(ref: MemberRef, code: ErrorCode, text: string, retryable = false): ChangeResult {
+  const data = { ref, provider: 'fake', retryable }
   const error = new DrainableError(code, `${formatRef(ref)}: ${text}`, data)
   return { ref, status: 'rejected', error }
 }

@@ -31,8 +31,8 @@ export interface FakeProviderOptions {
   /** The clock of `latency` and of calls that hang. Default: the clock of each call. */
   readonly clock?: Clock
   /**
-   * Changes to the default capabilities: ready, drain and maint; maint is gentle; terminate, remove and add; counts
-   * requests, completely and without delay; forgets admin states at a reload.
+   * Changes to the default capabilities: ready, drain and maint; maint is gentle; terminate, remove and add; a removal
+   * keeps work; counts requests, completely and without delay; forgets admin states at a reload.
    */
   readonly capabilities?: Partial<Capabilities>
   /** How long each call takes, in milliseconds. Default 0: no timer at all. */
@@ -140,6 +140,7 @@ const DEFAULTS: Capabilities = {
   maint: 'gentle',
   terminate: true,
   remove: true,
+  removal: 'keeps',
   add: true,
   counts: 'requests',
   freshness: 0,

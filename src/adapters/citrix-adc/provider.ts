@@ -161,6 +161,7 @@ export class CitrixAdcProvider implements DrainableProvider {
       maint: 'cuts',
       terminate: true,
       remove: true,
+      removal: 'cuts',
       add: true,
       counts: 'connections',
       freshness: this.#options.freshness,

@@ -111,6 +111,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
           maint: 'none',
           terminate: false,
           remove: !this.#isForeign,
+          removal: 'keeps',
           add: !this.#isForeign,
           counts: 'requests',
           freshness: 0,

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
 import * as z from 'zod'
 import { loginOptions, refusePlaintext, urlsOption } from '../../kit/options.js'
-import type { Secret, Tls } from '../../provider/contract.js'
+import type { Secret, Tls } from '../../provider/option-schemas.js'
 import type { Duration } from '../../provider/duration.js'
 import { durationOption } from '../../provider/option-schemas.js'
 import { parseOptions } from '../../provider/options.js'

@@ -89,6 +89,7 @@ export class F5BigipProvider implements DrainableProvider {
         maint: 'unknown', // each pool says: serviceDownAction
         terminate: true,
         remove: true,
+        removal: 'unknown',
         add: true,
         counts: 'connections',
         freshness: this.#settings.freshness,

@@ -98,6 +98,8 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       maint: maintCuts === undefined ? 'unknown' : maintCuts ? 'cuts' : 'gentle',
       terminate: maintCuts === true,
       remove: true,
+      // In the configuration it reloads, and an old worker ends its work.
+      removal: this.#settings.membership === 'configuration' ? 'keeps' : 'refuses',
       add: true,
       counts: 'requests',
       freshness: 0,

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { tlsSchema } from '../../kit/tls.js'
-import type { Tls } from '../../provider/contract.js'
+import type { Tls } from '../../provider/option-schemas.js'
 import type { Duration } from '../../provider/duration.js'
 import { durationOption } from '../../provider/option-schemas.js'
 import { parseOptions } from '../../provider/options.js'

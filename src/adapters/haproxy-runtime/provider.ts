@@ -51,6 +51,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
         maint: this.#settings.maintCuts ? 'cuts' : 'gentle',
         terminate: true,
         remove: true,
+        removal: 'refuses',
         add: true,
         counts: 'requests',
         freshness: 0,

@@ -13,6 +13,7 @@ import type { TicketStore } from '../tickets/store.js'
 import type { PolicyData, Ticket } from '../tickets/ticket.js'
 import type { WholeTicket } from '../tickets/writing/writer.js'
 import { callShape, type Call } from './call-options.js'
+import { checkRemoval, fitRemoval } from './late-removal.js'
 import { once } from '../../provider/once.js'
 
 /** The options of a drain. Every field has a safe default. */
@@ -21,16 +22,18 @@ export interface Policy extends Call {
    * How long to wait for idle, from the call on; it includes the first look. `Infinity` is allowed; a bare number
    * from 1 to 999 is refused (seconds?). It must have room for the longer of `settle` and the product's blind time,
    * for the product's freshness and for its changes, by what the product states. A shorter one is refused unless
-   * `onTimeout` is `proceed` or `terminate`.
+   * `onTimeout` is `proceed`, `terminate` or `remove`.
    * @defaultValue `'30s'`
    */
   readonly timeout?: Duration | undefined
   /**
-   * What to do with work left at the deadline: `fail` leaves the member drained, `terminate` cuts it,
-   * `proceed` ends as `proceeded`.
+   * What to do with work left at the deadline: `fail` leaves the member drained, `terminate` cuts it, `proceed` ends
+   * as `proceeded`. `remove`, only with `until: 'removed'`, takes the member out all the same: the work goes on where
+   * the product keeps it, and is cut and counted in the report's `terminated` where a removal cuts or needs a cut. Such
+   * a removal is never verified.
    * @defaultValue `'fail'`
    */
-  readonly onTimeout?: 'fail' | 'terminate' | 'proceed' | undefined
+  readonly onTimeout?: 'fail' | 'terminate' | 'proceed' | 'remove' | undefined
   /**
    * The state to hold the member in. `maint` keeps persistent clients out from the start; if the product's maint is
    * not gentle, it needs `onTimeout: 'terminate'` as well.
@@ -134,7 +137,7 @@ const WHOLE_NUMBER = 'expected a whole number of members from 0, such as 2'
 /** The fields of {@link Policy} that are plain data and go into the ticket. */
 const dataShape = once(() => ({
   timeout: durationOption({ bareSeconds: 'refuse', infinite: true }).default(30_000),
-  onTimeout: z.enum(['fail', 'terminate', 'proceed']).default('fail'),
+  onTimeout: z.enum(['fail', 'terminate', 'proceed', 'remove']).default('fail'),
   hold: z.enum(['drain', 'maint']).default('drain'),
   escalateAfter: durationOption({ bareSeconds: 'refuse' }).exactOptional(),
   settle: durationOption({ bareSeconds: 'refuse' }).default(1_000),
@@ -205,6 +208,7 @@ export function parsePolicy(
   names?: readonly string[],
 ): ResolvedPolicy {
   const given = parseOptions(policySchema(), policy, subject, names)
+  checkRemoval(given, subject)
   const { timeout, escalateAfter, seal } = given
   return {
     data: {
@@ -378,6 +382,7 @@ function fitLadder(
   ) {
     until = 'idle'
   }
+  onTimeout = fitRemoval({ until, onTimeout }, capabilities, can)
   if (data.seal === true) can(hasMaint, `seal: ${noMaint}`)
   const seal = data.seal === null ? 'gentle' : data.seal ? 'always' : 'never'
   return { hold, seal, until, onTimeout, escalateAfter }

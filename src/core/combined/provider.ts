@@ -221,7 +221,13 @@ class CombinedProvider implements DrainableProvider {
   }
 }
 
-const ROUGHEST: readonly MaintEffect[] = ['gentle', 'unknown', 'cuts', 'none']
+const MAINTS: readonly MaintEffect[] = ['gentle', 'unknown', 'cuts', 'none']
+const REMOVALS: readonly NonNullable<Capabilities['removal']>[] = [
+  'keeps',
+  'unknown',
+  'cuts',
+  'refuses',
+]
 
 /** The capabilities that all of them have. */
 function weakest(all: readonly Capabilities[]): Capabilities {
@@ -229,12 +235,14 @@ function weakest(all: readonly Capabilities[]): Capabilities {
   const every = (of: (one: Capabilities) => boolean): boolean => all.every(of)
   const states: readonly AdminState[] = ['ready', 'drain', 'maint']
   const kinds = all.map(({ counts }) => counts)
-  const rough = Math.max(...all.map(({ maint }) => ROUGHEST.indexOf(maint)))
+  const roughest = <T>(order: readonly T[], of: (one: Capabilities) => T): T =>
+    all.map(of).reduce((a, b) => (order.indexOf(b) > order.indexOf(a) ? b : a))
   return {
     ladder: states.filter((state) => every(({ ladder }) => ladder.includes(state))),
-    maint: ROUGHEST[rough] ?? 'unknown',
+    maint: roughest(MAINTS, ({ maint }) => maint),
     terminate: every(({ terminate }) => terminate),
     remove: every(({ remove }) => remove),
+    removal: roughest(REMOVALS, ({ removal = 'unknown' }) => removal),
     add: every(({ add }) => add),
     counts: kinds.includes('none') ? 'none' : (kinds[0] ?? 'none'),
     freshness: most(({ freshness }) => freshness),

@@ -10,7 +10,7 @@ import type { HandleBody } from '../calls/handle.js'
 import { unread, withTicket, worst } from '../member/said/report.js'
 import type { Run } from '../calls/run/run.js'
 import type { Opening, PartHooks, Prepared, RunContext, RunSpec } from '../calls/run/run-spec.js'
-import type { Ticket } from '../tickets/ticket.js'
+import type { PolicyData, Ticket } from '../tickets/ticket.js'
 import type { Target } from '../calls/target.js'
 import { isLeftOut, whyUnread, type Divided, type FindOptions } from './divide.js'
 import { Muster } from './muster.js'
@@ -31,7 +31,7 @@ export interface CombinedSpec {
   readonly target: Target
   /** Whether a balancer that can't be read is waited for. */
   readonly waits: boolean
-  readonly onTimeout: 'fail' | 'terminate' | 'proceed'
+  readonly onTimeout: PolicyData['onTimeout']
   /** Whether it goes on from a ticket, which may hold members. */
   readonly isResumed: boolean
   /** What becomes of the others where one refuses after they began. */

@@ -6,7 +6,7 @@ import { checkDeadline } from './time/deadline.js'
 import type { Draft, Open } from './draft.js'
 import { endGone, endUncounted, goneForCertain } from './gone.js'
 import { openGoal, UNDO_LIMIT } from './goal.js'
-import { endRefused, lowerSeal, raise, sendHold } from './hold.js'
+import { lowerSeal, mayCut, raise, sendHold } from './hold.js'
 import {
   fallByLook,
   isUnsealed,
@@ -20,8 +20,9 @@ import {
 import { maintEffect } from './policy.js'
 import { inWishedState } from './proof/prove.js'
 import { isLive } from './record.js'
+import { remove } from './removal.js'
 import { setterOf } from './sight.js'
-import { isRefused, whyLower } from './whose.js'
+import { whyLower } from './whose.js'
 
 /** Waits before another client's state is changed back, in milliseconds. */
 const REAPPLY = [250, 1_000, 4_000]
@@ -121,18 +122,10 @@ function finishIdle(draft: Draft, claim: Open): void {
   else draft.end(claim, claim.ending.terminated > 0 ? 'terminated' : 'idle')
 }
 
-/** If a lost change of ours took effect after the removal, it would hit whatever member has the name then: they must be over. */
-function remove(draft: Draft, claim: Open): void {
-  if (draft.ledger.late.length > 0) return
-  const change = { kind: 'remove' as const, ref: draft.ref, ...draft.identity }
-  if (isRefused(draft.ledger, change)) endRefused(draft, claim)
-  else draft.send(claim, change)
-}
-
 /** The first hold: maint only if it is gentle, or the caller allowed the cut. */
-function firstWish({ policy }: Open, reading: PresentReading): 'drain' | 'maint' {
-  const isAllowed = maintEffect(policy, reading) === 'gentle' || policy.onTimeout === 'terminate'
-  return isAllowed ? policy.hold : 'drain'
+function firstWish(claim: Open, reading: PresentReading): 'drain' | 'maint' {
+  const { policy } = claim
+  return maintEffect(policy, reading) === 'gentle' || mayCut(claim) ? policy.hold : 'drain'
 }
 
 /** Handles an own state that is lower than wanted: never set, forgotten by a reload, or set by another client. */

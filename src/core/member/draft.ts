@@ -173,6 +173,10 @@ function byLook({ last: one }: Facts, { last: other }: Facts): number {
  */
 export function cutBy(sight: Sight, change: Change): number | null {
   if (change.kind === 'terminate') return loadOf(sight)
+  const { removal = 'unknown' } = sight.claim.policy.capabilities
+  // What is gone with a removal is in no later count.
+  if (change.kind === 'remove')
+    return removal === 'cuts' || removal === 'unknown' ? loadOf(sight) : null
   const reading = sight.facts.last?.reading
   if (change.kind !== 'hold' || change.to !== 'maint' || reading?.present !== true) return null
   return maintEffect(sight.claim.policy, reading) === 'gentle' ? null : loadOf(sight)

@@ -4,6 +4,7 @@ import { formatRef } from '../../provider/member-ref.js'
 import type { Draft, Open } from './draft.js'
 import { loseIdle } from './idle.js'
 import { maintEffect } from './policy.js'
+import type { Claim } from './record.js'
 import { ownOf } from './sight.js'
 import { isRefused } from './whose.js'
 
@@ -31,11 +32,17 @@ export function endRefused(draft: Draft, claim: Open): void {
   draft.finish(claim, 'refused', error)
 }
 
+/** Whether the caller's word lets work be cut now: `terminate` at any time, `remove` from the deadline on. */
+export function mayCut({ policy, ending }: Pick<Claim, 'policy' | 'ending'>): boolean {
+  if (policy.onTimeout === 'terminate') return true
+  return policy.onTimeout === 'remove' && ending.terminateUntil !== null
+}
+
 /** Raises to maint if the product has it above the present state; a raise that cuts needs the caller's permission. */
 export function raise(draft: Draft, claim: Open, reading: PresentReading): void {
   const effect = maintEffect(claim.policy, reading)
   if (effect === 'none' || reading.own === 'maint' || reading.sealed === true) return
-  if (effect !== 'gentle' && claim.policy.onTimeout !== 'terminate') return
+  if (effect !== 'gentle' && !mayCut(claim)) return
   if (isRefused(draft.ledger, { kind: 'hold', to: 'maint', ref: draft.ref })) return
   claim.wish = 'maint'
   draft.proof(claim, { verdict: null })
@@ -48,7 +55,7 @@ export function raise(draft: Draft, claim: Open, reading: PresentReading): void 
  */
 export function lowerSeal(claim: Open, reading: PresentReading): void {
   const { policy, wish, escalated } = claim
-  const isWorded = policy.onTimeout === 'terminate' && (policy.hold === 'maint' || escalated)
+  const isWorded = mayCut(claim) && (policy.hold === 'maint' || escalated)
   if (wish !== 'maint' || isWorded || maintEffect(policy, reading) === 'gentle') return
   lowerWish(claim)
 }

@@ -7,7 +7,7 @@ export interface MachinePolicy {
   readonly seal: 'never' | 'gentle' | 'always'
   readonly settle: number
   readonly until: 'idle' | 'removed'
-  readonly onTimeout: 'fail' | 'terminate' | 'proceed'
+  readonly onTimeout: 'fail' | 'terminate' | 'proceed' | 'remove'
   readonly onOverrule: 'reapply' | 'fail'
   /** What to do if the floor refuses: end, or wait. */
   readonly onMinimum: 'fail' | 'wait'

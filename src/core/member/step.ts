@@ -6,7 +6,7 @@ import { decideDown } from './down.js'
 import { Draft, type Open } from './draft.js'
 import { learnFailure, learnLook } from './facts.js'
 import type { Goal, OpenGoal } from './goal.js'
-import { lowerWish } from './hold.js'
+import { lowerWish, mayCut } from './hold.js'
 import { isReportedIdle, loseIdle } from './idle.js'
 import type { Input, LaidInput, Left, LookInput, Order, RecalledInput, Step } from './input.js'
 import { doubt, learnAnswer } from './ledger/answers.js'
@@ -155,7 +155,7 @@ function isRough(draft: Draft, claim: Open, { change }: Pending): boolean {
   const { policy } = claim
   if (maintEffect(policy, reading) === 'gentle') return false
   if (isSealing(claim)) return policy.seal !== 'always' || !stillIdle(claim)
-  return policy.onTimeout !== 'terminate'
+  return !mayCut(claim)
 }
 
 /** Whether it is a seal over a verdict; for an idle member, the seal is put back. */

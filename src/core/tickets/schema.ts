@@ -39,7 +39,7 @@ const targetSchema = once(() =>
 export const policyDataSchema = once(() =>
   z.strictObject({
     timeout: ms().nullable(),
-    onTimeout: z.enum(['fail', 'terminate', 'proceed']),
+    onTimeout: z.enum(['fail', 'terminate', 'proceed', 'remove']),
     hold: z.enum(['drain', 'maint']),
     escalateAfter: ms().nullable(),
     settle: ms(),

@@ -118,7 +118,7 @@ export interface TicketMember {
 /** The plain data of a policy, with durations in milliseconds; null stands for none. */
 export interface PolicyData {
   readonly timeout: number | null
-  readonly onTimeout: 'fail' | 'terminate' | 'proceed'
+  readonly onTimeout: 'fail' | 'terminate' | 'proceed' | 'remove'
   readonly hold: 'drain' | 'maint'
   readonly escalateAfter: number | null
   readonly settle: number

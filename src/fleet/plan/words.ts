@@ -22,9 +22,7 @@ export function describeDrain(
     ...(escalateAfter === null ? [] : [`in maint after ${formatDuration(escalateAfter)}`]),
     ...(closes ? ['then in maint'] : []),
     ...(until === 'removed' ? ['then taken out of its pool'] : []),
-    timeout === null
-      ? 'waits without a deadline'
-      : `${AT_DEADLINE[policy.onTimeout]} after ${formatDuration(timeout)}`,
+    timeout === null ? 'waits without a deadline' : atDeadline(policy, formatDuration(timeout)),
   ].join('; ')
 }
 
@@ -33,6 +31,20 @@ const AT_DEADLINE = {
   terminate: 'what is left is cut',
   proceed: 'goes on whatever is left',
 } as const
+
+/** What becomes of the work that is left when a member is taken out all the same. */
+const AT_REMOVAL = {
+  keeps: 'goes on to its end',
+  cuts: 'is cut',
+  refuses: 'is cut',
+  unknown: 'can be cut',
+} as const
+
+function atDeadline({ onTimeout, capabilities }: Judged['policy'], timeout: string): string {
+  if (onTimeout !== 'remove') return `${AT_DEADLINE[onTimeout]} after ${timeout}`
+  const becomes = AT_REMOVAL[capabilities.removal ?? 'unknown']
+  return `taken out all the same after ${timeout}: what is left ${becomes}, and idle is not verified`
+}
 
 function loadOf({ scopes }: PresentReading, counts: 'requests' | 'connections' | 'none'): string {
   const read = scopes.filter(({ state }) => state === 'read')

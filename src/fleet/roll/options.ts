@@ -209,6 +209,10 @@ export function parseRoll(o: RollOptions, subject: string): RollSettings {
       `${subject}: until: a roll makes every server ready again, so it removes none; leave it out`,
     )
   }
+  if ((onTimeout as unknown) === 'remove') {
+    const words = `onTimeout: 'remove' needs until: 'removed', and a roll makes every server ready again: drain() takes one out for good`
+    throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words}`)
+  }
   const own = {
     act,
     onEvent,

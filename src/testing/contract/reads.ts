@@ -43,6 +43,11 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
       const ms = c[key] ?? 0
       assert.ok(Number.isFinite(ms) && ms >= 0, `${key} is a number of milliseconds`)
     }
+    const removals = ['keeps', 'cuts', 'refuses', 'unknown', undefined]
+    assert.ok(
+      removals.includes(c.removal),
+      'removal, if it is said, is keeps, cuts, refuses or unknown',
+    )
     for (const key of ['terminate', 'remove', 'add', 'countsAfterRemove'] as const) {
       assertSame(typeof c[key], 'boolean', `capabilities.${key} is true or false`)
     }

@@ -1,4 +1,5 @@
 /** What a removal that HAProxy refuses leaves behind: nothing. */
+import { drain } from 'drainable'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import {
   callContext,
@@ -28,11 +29,22 @@ describe.each(engines('haproxy'))('a removal that HAProxy $version refuses', (en
 frontend f_web
   bind 127.0.0.1:${port('web')}
   use_backend backed if { path_beg /backed }
+  use_backend late if { path_beg /late }
+  use_backend lead if { path_beg /lead }
   default_backend web
 backend web
   balance roundrobin
   cookie SRV insert
   server s1 127.0.0.1:${port('s1')} cookie s1
+backend late
+  balance roundrobin
+  http-request set-path /hold
+  server s1 127.0.0.1:${port('s1')}
+backend lead
+  http-request set-path /hold
+  server s1 127.0.0.1:${port('s1')} check
+backend led
+  server t1 127.0.0.1:${port('s1')} track lead/s1
 backend tracked
   server s1 127.0.0.1:${port('s1')} check
 backend trackers
@@ -45,7 +57,7 @@ backend backed
     })
     s1 = await Backend.start(haproxy.port('s1'), 's1')
     spare = await Backend.start(haproxy.port('b1'), 'b1')
-    lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })
+    lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master, keepFollowers: 0 })
   })
 
   afterAll(async () => {
@@ -112,5 +124,38 @@ backend backed
     expect(await stateOf('backed', 's1')).toEqual([DRAIN, '7'])
     expect(await backup()).toBe(200)
     expect(await busy()).toBe(200)
+  })
+
+  test('at the deadline of a drain is made once the work is cut', async () => {
+    const ref = { pool: 'late', member: 's1' }
+    const before = s1.held
+    const answer = request(haproxy.port('web'), '/late').catch(() => undefined)
+    await until(() => s1.held > before, 'in flight')
+    const { members } = await drain(lb, ref, {
+      timeout: '3s',
+      settle: '50ms',
+      keepReady: 0,
+      until: 'removed',
+      onTimeout: 'remove',
+    })
+    expect(members[0]).toMatchObject({ outcome: 'terminated', terminated: 1, verifiedIdle: false })
+    expect(await stateOf('late', 's1')).toEqual([undefined, undefined])
+    s1.release(1)
+    await answer
+  })
+
+  test('for good cuts nothing at the deadline of a drain', async () => {
+    const ref = { pool: 'lead', member: 's1' }
+    const before = s1.held
+    const answer = request(haproxy.port('web'), '/lead')
+    await until(() => s1.held > before, 'in flight')
+    const policy = { timeout: '3s', settle: '50ms', keepReady: 0 } as const
+    const ending = { until: 'removed', onTimeout: 'remove' } as const
+    await expect(drain(lb, ref, { ...policy, ...ending })).rejects.toMatchObject({
+      code: 'REJECTED',
+      report: { members: [{ outcome: 'refused', terminated: 0 }] },
+    })
+    s1.release(1)
+    expect((await answer).status).toBe(200)
   })
 })

@@ -32,6 +32,9 @@ const provider: WorldVerb = (world, words) => {
   const capabilities: Partial<Capabilities> = {
     ...durations,
     ...(given['maint'] === undefined ? {} : { maint: given['maint'] as Capabilities['maint'] }),
+    ...(given['removal'] === undefined
+      ? {}
+      : { removal: given['removal'] as NonNullable<Capabilities['removal']> }),
     ...(given['counts'] === undefined ? {} : { counts: given['counts'] as Capabilities['counts'] }),
     ...(given['noRemove'] === true ? { remove: false } : {}),
     ...(given['noTerminate'] === true ? { terminate: false } : {}),

@@ -115,7 +115,13 @@ function judgeWord(
 ): void {
   const drains = own.filter(isDrain)
   const policies = drains.flatMap(({ chain }) => chain?.wish.policy ?? [])
-  const mayCut = policies.some(({ onTimeout }) => onTimeout === 'terminate')
+  // a deadline in a ticket is wall time, and another machine has another one
+  const isDue = ({ verb, startedAt, chain }: Call): boolean =>
+    (verb !== 'drain' && verb !== 'startDrain') ||
+    judge.now >= startedAt + (chain?.wish.timeout ?? Infinity)
+  const mayCut =
+    policies.some(({ onTimeout }) => onTimeout === 'terminate') ||
+    drains.some((call) => call.chain?.wish.policy.onTimeout === 'remove' && isDue(call))
   if (change.kind === 'terminate' && !mayCut)
     judge.fault('word', `${describeChange(change)} without onTimeout: 'terminate'`)
   if (change.kind === 'remove') {

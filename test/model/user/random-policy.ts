@@ -22,12 +22,13 @@ export function randomPolicy(random: Random, product: Product): Wish {
     if (mayRaise && random.chance(0.15)) optional.hold = 'maint'
     if (mayRaise && random.chance(0.15)) optional.escalateAfter = `${random.int(500, 3_000)}ms`
   }
+  const until = product.capabilities.remove && random.chance(0.1) ? 'removed' : 'idle'
   const policy: Policy = {
     ...optional,
     timeout: timeout === Infinity ? Infinity : `${timeout}ms`,
     settle: `${settle}ms`,
-    onTimeout: onTimeout ?? 'fail',
-    until: product.capabilities.remove && random.chance(0.1) ? 'removed' : 'idle',
+    onTimeout: until === 'removed' && onTimeout === 'proceed' ? 'remove' : (onTimeout ?? 'fail'),
+    until,
     keepReady: random.pick([0, 1, 1]),
     onMinimum: random.pick(['fail', 'wait', 'wait'] as const),
     onOverrule: random.pick(['fail', 'reapply'] as const),

@@ -43,13 +43,16 @@ export function randomProduct(random: Random, lie?: Lie): Product {
   const countsArrivals = random.chance(0.85)
   const afterReload = random.pick(['forgets', 'forgets', 'state-file', 'either'] as const)
   const rough = random.chance(0.7)
+  const terminate = random.chance(0.7)
+  const remove = random.chance(0.8)
   const share = (most: number): number => (rough && random.chance(0.6) ? random.next() * most : 0)
   return {
     capabilities: {
       ladder: maint === 'none' ? ['ready', 'drain'] : ['ready', 'drain', 'maint'],
       maint,
-      terminate: random.chance(0.7),
-      remove: random.chance(0.8),
+      terminate,
+      remove,
+      removal: !terminate ? 'keeps' : maint === 'cuts' ? 'cuts' : 'refuses',
       add: true,
       counts: 'requests',
       freshness: random.pick([0, 0, 300]),

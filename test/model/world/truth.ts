@@ -313,13 +313,23 @@ export class Truth {
         return { ref, status: 'applied', terminated: this.#cut(member.key) }
       case 'remove':
         if (!remove) return refused(ref, 'UNSUPPORTED', 'no remove')
-        this.drop(member, undefined)
-        return { ref, status: 'applied' }
+        return this.#remove(member)
       case 'add':
         return refused(ref, 'UNSUPPORTED', 'no add')
       default:
         throw change satisfies never
     }
+  }
+
+  #remove(member: Member): ChangeResult {
+    const { ref, key } = member
+    const { removal } = this.product.capabilities
+    const isAtWork = this.alive().some(({ works }) => [...works].some((work) => work.key === key))
+    if (removal === 'refuses' && isAtWork)
+      return refused(ref, 'CONFLICT', 'it has connections, ask again later')
+    const cut = removal === 'cuts' ? { terminated: this.#cut(key) } : {}
+    this.drop(member, undefined)
+    return { ref, status: 'applied', ...cut }
   }
 
   /** A drain goes on from a ticket that was kept before it was undone. */

@@ -1,4 +1,4 @@
-import { startDrain } from 'drainable'
+import { drain, startDrain } from 'drainable'
 import type { Change } from 'drainable/provider'
 import type { FakeFailure, FakeOptions } from 'drainable/testing/citrix-adc'
 import { describe, expect, test } from 'vitest'
@@ -45,6 +45,15 @@ describe('a member of a group', { concurrent: true }, () => {
       'DELETE servicegroup_servicegroupmember_binding/web?args=servername:10.0.0.1,port:80&warning=yes',
     )
     await run.close()
+  })
+
+  test('is unbound at the deadline with its work, which that cuts', async () => {
+    await using at = await rig({ tls: false })
+    await at.fake.occupy(WEB1)
+    const policy = { settle: '50ms', timeout: '3s', until: 'removed', onTimeout: 'remove' } as const
+    const { members } = await drain(at.adc, WEB1, policy)
+    expect(members[0]).toMatchObject({ outcome: 'terminated', terminated: 1, verifiedIdle: false })
+    expect((await present(at, WEB1)).present).toBe(false)
   })
 
   test('is not unbound while in service, because that would cut', async () => {

@@ -158,6 +158,21 @@ test("under until: 'removed' the member leaves the pool once it is idle", async 
   expect(() => it.fake.state(WEB1)).toThrow('no member')
 })
 
+test('a busy member leaves the pool at its deadline, and may be cut', async () => {
+  await using it = await rig()
+  await it.fake.occupy(WEB1)
+  const policy = { settle: '50ms', timeout: '3s', until: 'removed', onTimeout: 'remove' } as const
+  const { members } = await drain(it.lb, WEB1, policy)
+  expect(members[0]).toMatchObject({
+    outcome: 'terminated',
+    verifiedIdle: false,
+    terminated: 1,
+    terminatedAtMost: true,
+  })
+  expect(() => it.fake.state(WEB1)).toThrow('no member')
+  expect(lines(it.fake).some((line) => line.includes('/sys/connection'))).toBe(false)
+})
+
 test('a node is drained in every pool, and by its address too', async () => {
   await using it = await rig({
     pools: { web: ['10.0.0.1:80', '10.0.0.2:80'], api: ['10.0.0.1:8080', '10.0.0.3:8080'] },

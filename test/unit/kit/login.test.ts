@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from 'drainable/testing'
-import type { Secret } from '../../../src/provider/contract.js'
+import type { Secret } from '../../../src/provider/option-schemas.js'
 import { Credentials, SharedLogin } from '../../../src/kit/login.js'
 import { eventually } from '../../support/eventually.js'
 

@@ -13,7 +13,8 @@ import {
 import { Turnstile } from '../../../kit/turnstile.js'
 import { closedError } from '../../../provider/thrown.js'
 import { DrainableError, type ErrorCode } from '../../../provider/error.js'
-import type { CallContext, Tls } from '../../../provider/contract.js'
+import type { Tls } from '../../../provider/option-schemas.js'
+import type { CallContext } from '../../../provider/contract.js'
 import type { Address } from '../codec/address.js'
 import { MAX_REPLY } from '../codec/replies.js'
 

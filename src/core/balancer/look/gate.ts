@@ -342,6 +342,7 @@ export function checkRefs(found: unknown, provider: string): readonly MemberRef[
 }
 
 const COUNTS: readonly unknown[] = ['requests', 'connections', 'none']
+const REMOVAL: readonly unknown[] = ['keeps', 'cuts', 'refuses', 'unknown']
 const NUMBERS = ['freshness', 'blind', 'lateBound', 'minTimeout', 'minInterval'] as const
 
 /** Checks the answer of `describe()`. */
@@ -359,6 +360,8 @@ export function checkInfo(info: ProviderInfo, provider: string): ProviderInfo {
     return fail('no ladder of admin states')
   if (!MAINT.includes(capabilities.maint)) return fail(`maint: ${show(capabilities.maint)}`)
   if (!COUNTS.includes(capabilities.counts)) return fail(`counts: ${show(capabilities.counts)}`)
+  const { removal = 'unknown' } = capabilities
+  if (!REMOVAL.includes(removal)) return fail(`removal: ${show(removal)}`)
   for (const field of NUMBERS) {
     const value = capabilities[field]
     const optional = field === 'minTimeout' || field === 'minInterval'

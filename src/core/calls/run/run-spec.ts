@@ -8,7 +8,7 @@ import type { DrainEvent } from '../../events.js'
 import type { Permit } from '../../balancer/permit.js'
 import type { Left } from '../../member/input.js'
 import type { ClaimStart } from '../../member/record.js'
-import type { Ticket } from '../../tickets/ticket.js'
+import type { PolicyData, Ticket } from '../../tickets/ticket.js'
 import type { TicketKeeper } from '../../tickets/writing/keeper.js'
 import type { Company } from './company.js'
 
@@ -47,7 +47,7 @@ export interface RunSpec {
   /** How long the preparation may take, in milliseconds: the timeout of the run; null for none. */
   readonly timeout: number | null
   /** How a drain ends at its deadline, also one whose balancer could not be read until then. */
-  readonly onTimeout: 'fail' | 'terminate' | 'proceed'
+  readonly onTimeout: PolicyData['onTimeout']
   /** Whether a failed first look is retried until the deadline, to wait for an unreachable balancer. */
   readonly patient: boolean
   /** The ticket that it goes on with: there can be something to undo at once. */

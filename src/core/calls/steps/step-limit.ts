@@ -25,6 +25,6 @@ export function stepLimit(
   }
   // A removal waits for lost changes, and the next step would wait anew.
   const late = until === 'removed' ? lateBound : 0
-  const slack = onTimeout === 'terminate' ? CUT_SLACK : SLACK
+  const slack = onTimeout === 'terminate' || onTimeout === 'remove' ? CUT_SLACK : SLACK
   return limit ?? Math.max(proof, WITHOUT_ARRIVALS) + slack + late
 }

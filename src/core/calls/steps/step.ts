@@ -313,7 +313,9 @@ class Step {
     const isKnown = ({ change }: Wanted): boolean => {
       if (change.kind === 'restore') return true // what was lost with a crash is then another client's opening
       const known = this.#intended.get(refKey(change.ref))
-      return known != null && sameChange(known, change)
+      if (known == null) return false
+      // A removal that is refused at work is asked for again once that is cut.
+      return sameChange(known, change) || (known.kind === 'remove' && change.kind === 'terminate')
     }
     if (changes.every(isKnown)) return
     this.#isIntending = true

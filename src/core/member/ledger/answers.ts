@@ -5,6 +5,7 @@ import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import type { Draft, Open } from '../draft.js'
 import { isLive, type Ledger, type Pending } from '../record.js'
+import { saidUnproved } from '../removal.js'
 import { destination, isBelow, lacksEffect, targetOf } from '../whose.js'
 import { isDown } from '../wanted.js'
 import { forgetSamples } from '../proof/scopes.js'
@@ -176,12 +177,17 @@ export function opened(draft: Draft, to: AdminState): void {
 
 function removed(draft: Draft): void {
   for (const claim of draft.claims) {
-    const { policy, goal, ending } = claim
+    const { policy, goal, ending, proof } = claim
     draft.phase(claim, 'removed')
     draft.emit(claim, { type: 'removed', ...draft.stamp })
     const isTheirs = goal.kind !== 'drain' || policy.until !== 'removed'
     if (isTheirs) draft.finish(claim, 'gone', removedError(draft))
-    else draft.finish(claim, ending.terminated > 0 ? 'terminated' : 'removed')
+    else {
+      const isLate = policy.onTimeout === 'remove' && ending.terminateUntil !== null
+      if (isLate && (proof.proof === null || ending.terminated > 0))
+        draft.proof(claim, { unverified: saidUnproved(claim) })
+      draft.finish(claim, ending.terminated > 0 ? 'terminated' : 'removed')
+    }
   }
 }
 

@@ -366,6 +366,9 @@ function unverified({ ref, claim, facts }: Sight): readonly Why[] {
   const reading = facts.last?.reading
   const unseen =
     claim.proof.unverified ?? (reading?.present === true ? reading.unverified : undefined)
-  if (unseen !== undefined) list.push({ code: 'unreadable', ref, text: unseen })
+  // Nothing that can't be read: it was removed without a proof.
+  const isLate = claim.policy.onTimeout === 'remove' && claim.ending.terminateUntil !== null
+  const code = isLate && claim.phase === 'removed' ? 'in-flight' : 'unreadable'
+  if (unseen !== undefined) list.push({ code, ref, text: unseen })
   return list
 }

@@ -5,6 +5,7 @@ import type { Outcome } from '../../../provider/report.js'
 import type { Draft, Open } from '../draft.js'
 import { raise } from '../hold.js'
 import { loseIdle } from '../idle.js'
+import { remove } from '../removal.js'
 import { loadOf, readsMember } from '../sight.js'
 
 /** How long a cut can take to show in the counts, beyond the idle rule itself, in milliseconds. */
@@ -23,7 +24,9 @@ export function checkDeadline(draft: Draft, claim: Open): void {
     (at) => at !== undefined && at >= deadline && at > answeredAt,
   )
   if (!hasLooked) return
-  if (policy.onTimeout === 'terminate' && unread === null && held) terminate(draft, claim)
+  if (unread !== null || !held) endAtDeadline(draft, claim)
+  else if (policy.onTimeout === 'terminate') terminate(draft, claim)
+  else if (policy.onTimeout === 'remove') takeOut(draft, claim)
   else endAtDeadline(draft, claim)
 }
 
@@ -73,16 +76,36 @@ function outcomeAtDeadline(draft: Draft, claim: Open): readonly [Outcome, Draina
   return ['timeout', refused ?? (held ? null : ledger.loss)]
 }
 
+/**
+ * Takes the member out with the work that is left. A product that refuses to remove a member at work is asked again once that
+ * work is cut: a cut that comes first would be for nothing where it refuses for another reason.
+ */
+function takeOut(draft: Draft, claim: Open): void {
+  const { refusal } = draft.ledger
+  const { lateBound } = claim.policy.capabilities
+  if (claim.ending.terminateUntil === null)
+    draft.ending(claim, { terminateUntil: draft.now + cutTime(claim) + lateBound })
+  const isAtWork = refusal?.change.kind === 'remove' && refusal.error.retryable
+  if (draft.now >= (claim.ending.terminateUntil ?? Infinity)) endAfterCut(draft, claim)
+  else if (isAtWork && mayBeLeft(claim) && claim.policy.capabilities.terminate)
+    cutAgain(draft, claim)
+  else if (readsMember(draft.sight(claim))) remove(draft, claim)
+}
+
+/** How long after the deadline a cut must show, in milliseconds. */
+function cutTime({ policy }: Open): number {
+  const { blind, freshness } = policy.capabilities
+  return CUT_SHOWS + Math.max(policy.settle, blind) + 2 * freshness
+}
+
 /** Cuts the work that is left, repeatedly, because queued work becomes active next. Ends when the counts show it. */
 function terminate(draft: Draft, claim: Open): void {
   const { policy } = claim
   const sight = draft.sight(claim)
   const reading = sight.facts.last?.reading
   if (claim.ending.terminateUntil === null) {
-    const { blind, freshness, terminate: canCut } = policy.capabilities
-    const rule = Math.max(policy.settle, blind) + 2 * freshness
-    draft.ending(claim, { terminateUntil: draft.now + CUT_SHOWS + rule })
-    const raises = policy.seal !== 'never' || !canCut
+    draft.ending(claim, { terminateUntil: draft.now + cutTime(claim) })
+    const raises = policy.seal !== 'never' || !policy.capabilities.terminate
     // An idle member waits for its removal: it has nothing to cut, and its verdict stands.
     if (claim.phase !== 'idle' && reading?.present === true && readsMember(sight) && raises)
       raise(draft, claim, reading)
@@ -95,7 +118,8 @@ function terminate(draft: Draft, claim: Open): void {
 function endAfterCut(draft: Draft, claim: Open): void {
   const isUnread = [...claim.proof.scopes.values()].some(({ last }) => last.state === 'unread')
   const isPresent = draft.sight(claim).facts.last?.reading.present === true
-  if (!mayBeLeft(claim) && !isUnread && isPresent) draft.end(claim, 'terminated')
+  const isDone = !mayBeLeft(claim) && !isUnread && isPresent
+  if (isDone && claim.policy.onTimeout === 'terminate') draft.end(claim, 'terminated')
   else draft.end(claim, 'timeout', draft.ledger.refusal?.error ?? null)
 }
 

@@ -1,0 +1,24 @@
+/** How a member is taken out of its pool, and what is said of one that was not idle then. */
+import type { Draft, Open } from './draft.js'
+import { endRefused } from './hold.js'
+import type { Claim } from './record.js'
+import { loadOf } from './sight.js'
+import { isRefused } from './whose.js'
+
+/** If a lost change of ours took effect after the removal, it would hit whatever member has the name then: they must be over. */
+export function remove(draft: Draft, claim: Open): void {
+  if (draft.ledger.late.length > 0) return
+  const change = { kind: 'remove' as const, ref: draft.ref, ...draft.identity }
+  if (isRefused(draft.ledger, change)) endRefused(draft, claim)
+  else draft.send(claim, change)
+}
+
+/** Why the removal of a member that was not proved idle is not verified. */
+export function saidUnproved(claim: Claim): string {
+  const { terminated, terminatedAtMost } = claim.ending
+  const words = 'it was taken out at the deadline, before it was proved idle'
+  const left = loadOf({ claim })
+  if (terminated > 0)
+    return `${words}: ${terminatedAtMost ? 'up to ' : ''}${terminated} in flight cut`
+  return left === 0 ? words : `${words}: ${left} in flight left to end by themselves`
+}

@@ -1,0 +1,24 @@
+import { drain } from 'drainable'
+import { expect, test } from 'vitest'
+import { look, present, rig } from '../../support/dataplane.js'
+
+const WEB1 = { pool: 'web', member: 'web1' }
+const AT_ONCE = { timeout: '3s', settle: '50ms', until: 'removed', onTimeout: 'remove' } as const
+
+test('a removal in the configuration leaves the work to the old worker', async () => {
+  await using r = await rig({ reloadDelay: 10 }, { membership: 'configuration' })
+  await r.fake.occupy(WEB1)
+  const { members } = await drain(r.lb, WEB1, AT_ONCE)
+  expect(members[0]).toMatchObject({ outcome: 'removed', verifiedIdle: false, terminated: 0 })
+  expect(members[0]?.why[0]?.text).toContain('1 in flight left to end by themselves')
+  expect((await look(r.lb, WEB1)).present).toBe(false)
+})
+
+test('at run time onTimeout: remove is refused where nothing can be cut', async () => {
+  await using r = await rig({}, { maintCuts: false })
+  await expect(drain(r.lb, WEB1, AT_ONCE)).rejects.toMatchObject({
+    code: 'UNSUPPORTED',
+    message: expect.stringContaining("onTimeout: 'remove': this balancer removes no") as string,
+  })
+  expect((await present(r.lb, WEB1)).own).toBe('ready')
+})
