@@ -147,6 +147,25 @@ describe('the programs on the pages', () => {
   })
 
   it.concurrent('docs/kubernetes.md 1', async () => {
+    const file = await programs.assignment('kube', ['10.0.0.1:8080', '10.0.0.2:8080'])
+    await using fake = await startEnvoy({ eds: { file } })
+    await using kube = await FakeKube.start()
+    kube.put(SERVICES, service('web'))
+    kube.put(SLICES, kubeSlice({ '10.0.0.1': 'TTF', '10.0.0.9': 'TTF' }))
+    const stop = new AbortController()
+    const { run } = await programs.run('docs/kubernetes.md 1', {
+      '/etc/envoy/eds/web.json': file,
+      'http://127.0.0.1:9901': fake.url,
+    })
+    const running = (run as unknown as FollowAlone)(kube.config, stop.signal)
+    const set = (): Promise<string> => readFile(file, 'utf8')
+    await vi.waitFor(async () => expect(await set()).toContain('10.0.0.9'), 10_000)
+    await vi.waitFor(async () => expect(await set()).toContain('DRAINING'), 10_000)
+    stop.abort()
+    await running.catch(() => undefined)
+  })
+
+  it.concurrent('docs/kubernetes.md 2', async () => {
     await using kube = await FakeKube.start()
     for (const name of ['web', 'api']) kube.put(SERVICES, service(name))
     kube.put(SLICES, kubeSlice({ '10.0.0.9': 'TTF' }))
@@ -154,7 +173,7 @@ describe('the programs on the pages', () => {
     kube.put(SLICES, { ...api, ports: [{ name: 'grpc', port: 9090, protocol: 'TCP' }] } as never)
     const lb = fakeProvider({ pools: { web: ['web1'], api: ['api1'] } })
     const stop = new AbortController()
-    const { run } = await programs.run('docs/kubernetes.md 1', {})
+    const { run } = await programs.run('docs/kubernetes.md 2', {})
     const running = (run as unknown as Follow)(lb, kube.config, stop.signal)
     const added = { pool: 'api', member: 'pod-p-10-0-0-8' }
     await vi.waitFor(() => expect(lb.state(added)).toBe('ready'), 10_000)
@@ -194,6 +213,7 @@ describe('the programs on the pages', () => {
 type Replace = (address: string, password: string, work: () => Promise<void>) => Promise<void>
 type DryRun = (...args: unknown[]) => Promise<string>
 type Step = (lb: DrainableProvider, desired: unknown, signal: AbortSignal) => Promise<void>
+type FollowAlone = (config: unknown, signal: AbortSignal) => Promise<void>
 type Follow = (lb: DrainableProvider, config: unknown, signal: AbortSignal) => Promise<void>
 type Loop = (
   lb: DrainableProvider,
