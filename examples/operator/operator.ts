@@ -61,8 +61,8 @@ export class Operator implements AsyncDisposable {
       loop.set(members, {
         drain: drain.enabled,
         timeout: `${drain.timeoutSeconds}s`,
-        // With `timeoutSeconds` over, what is left is cut, and the member deleted.
-        onTimeout: 'terminate',
+        // With `timeoutSeconds` over, the member is deleted, whatever is left on it.
+        onTimeout: 'remove',
       })
     }
   }

@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Scheduler } from '../core/balancer/look/scheduler.js'
 import type { ResolvedPolicy } from '../core/calls/policy.js'
+import { LATER_ANSWER } from '../core/tickets/calls.js'
+import { settledWithin } from '../provider/abort.js'
 import { wallOf } from '../provider/clock.js'
 import type {
   Capabilities,
@@ -108,8 +110,9 @@ export class Singles {
   /** Waits for what is being written or sent, for a moment, and for the list of what was added. */
   async end(): Promise<void> {
     this.#leave.abort()
-    await Promise.all(this.#sending)
-    await this.#spec.additions.written()
+    const { additions, policy } = this.#spec
+    const ended = Promise.all(this.#sending).then(() => additions.written())
+    await settledWithin(ended, policy.clock, LATER_ANSWER)
   }
 
   async #send(key: string, change: Change, single: Single): Promise<void> {

@@ -1,7 +1,7 @@
 /** The programs that stand on the other pages of the docs are run, as they stand there, on stand-ins of the balancers. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { drain, type DrainableProvider } from 'drainable'
+import { drain, reconcile, type DrainableProvider, type Reconciler } from 'drainable'
 import { callContext } from 'drainable/provider'
 import { fakeProvider } from 'drainable/testing'
 import { startFake as startEnvoy } from 'drainable/testing/envoy'
@@ -27,6 +27,14 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/testing.md 1': 'node:test, which does not run inside this runner; test/unit/testing',
   'docs/testing.md 5': 'the contract suite, with a balancer of the reader; test/contract',
 }
+
+function kubeNode(address: string, labels: Readonly<Record<string, string>>): unknown {
+  const addresses = [{ type: 'InternalIP', address }]
+  const conditions = [{ type: 'Ready', status: 'True' }]
+  return { metadata: { name: address, labels }, status: { addresses, conditions } }
+}
+
+type Sync = (loop: Reconciler, pool: string, spec: object, nodes: readonly unknown[]) => void
 
 const programs = new PagePrograms((path) => !OTHERS.test(path), ELSEWHERE)
 
@@ -180,6 +188,27 @@ describe('the programs on the pages', () => {
     stop.abort()
     await running.catch(() => undefined)
     expect(lb.state({ pool: 'web', member: 'web1' })).toBe('ready')
+  })
+
+  it.concurrent('docs/from-fixed-timer-to-drain.md 1', async () => {
+    const { sync } = await programs.run('docs/from-fixed-timer-to-drain.md 1', {})
+    const lb = fakeProvider({ pools: { web: ['other'] } })
+    await using loop = reconcile(lb, { pools: ['web'], settle: '10ms' })
+    const spec = {
+      nodeSelector: 'lb=on',
+      port: 80,
+      drain: { enabled: true, timeoutSeconds: 30 },
+    }
+    const states = async (...nodes: readonly unknown[]): Promise<readonly unknown[]> => {
+      ;(sync as unknown as Sync)(loop, 'web', spec, nodes)
+      await loop.settled()
+      const members = ['10.0.0.1:80', '10.0.0.2:80', 'other']
+      return members.map((member) => lb.state({ pool: 'web', member }))
+    }
+    const first = kubeNode('10.0.0.1', { lb: 'on' })
+    const labelled = kubeNode('10.0.0.2', { lb: 'on' })
+    expect(await states(first, labelled)).toEqual(['ready', 'ready', 'ready'])
+    expect(await states(first, kubeNode('10.0.0.2', {}))).toEqual(['ready', 'gone', 'ready'])
   })
 
   it.concurrent('docs/several-controllers.md 1', async () => {

@@ -172,6 +172,16 @@ describe('the recipes of the docs', () => {
     expect(lb.state(web1)).toBe('gone')
   })
 
+  it.concurrent('delete after 30 seconds', async () => {
+    const { lb } = balancer()
+    const { address } = await addressOf(lb, 'web1')
+    const { call } = (await recipe(
+      'Scale in, with long-lived connections: deleteAfter30s',
+    )) as Loaded<(lb: DrainableProvider, address: string) => Promise<number>>
+    expect(await call(lb, address)).toBe(0) // idle before: nothing was cut
+    expect(lb.state(web1)).toBe('gone')
+  })
+
   it.concurrent.each([
     ['undo', true, 'ready'],
     ['go on', false, 'maint'],

@@ -156,7 +156,11 @@ export class TicketWrites {
       const late = [...ledger.late, { change, lostAt: clock.now(), until: null, lacked: null }]
       return { ...sight, ledger: { ...ledger, late } }
     }
-    await this.written(this.#keeper.save(() => claims.sights().map(toOpening), LATER_ANSWER))
+    try {
+      await this.#keeper.save(() => claims.sights().map(toOpening), LATER_ANSWER)
+    } catch (cause) {
+      this.#tell(notKept('saved', cause))
+    }
   }
 
   /** Deletes it, unless another call goes on with it. If that fails, it stays and is found as an orphan. */
