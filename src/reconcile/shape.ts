@@ -1,9 +1,10 @@
 import type { PlannedChange } from '../provider/desired.js'
 import type { ResolvedPolicy } from '../core/calls/policy.js'
-import type { PolicyData } from '../core/tickets/ticket.js'
+import { isSame } from '../core/tickets/owed.js'
+import type { PolicyData, Ticket } from '../core/tickets/ticket.js'
 import type { Wish } from '../endpoints/plan/wish.js'
 import { wallOf } from '../provider/clock.js'
-import type { Capabilities } from '../provider/contract.js'
+import type { Capabilities, PresentReading } from '../provider/contract.js'
 import type { DrainShape } from './member-drain.js'
 
 /** Beyond the proof itself, what a drain needs at least, in milliseconds. */
@@ -27,6 +28,17 @@ export interface EarlierDrain {
   /** ISO 8601. */
   readonly since: string
   readonly shape?: Pick<DrainShape, 'hold' | 'ending'>
+}
+
+/** What an earlier process has begun of a member, by its ticket; undefined where that is of another one. */
+export function earlierOf(
+  ticket: Ticket | undefined,
+  reading: PresentReading,
+): EarlierDrain | undefined {
+  const [member] = ticket?.members ?? []
+  if (ticket === undefined || member === undefined || !isSame(member, reading)) return undefined
+  const deadline = ticket.deadline === null ? null : Date.parse(ticket.deadline)
+  return { deadline, since: ticket.startedAt }
 }
 
 /** How a drain is to go: as the plan has it, and no weaker than the one before it. */

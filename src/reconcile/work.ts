@@ -14,13 +14,12 @@ import { toDrainableError, wordsOf } from '../provider/thrown.js'
 import { dropTicket } from './drop-ticket.js'
 import { dueOf, isOpen, saidOfLate } from './due.js'
 import { isUndone, MemberDrain, type DrainShape } from './member-drain.js'
-import { shapeOf, type EarlierDrain, type Ending } from './shape.js'
+import { earlierOf, shapeOf, type EarlierDrain, type Ending } from './shape.js'
 import { Singles } from './singles.js'
 import { ticketId } from './ticket-id.js'
 import { Touched } from './touched.js'
 import { saidOf, saidOfTheirs, type Wanted } from './wanted.js'
 import type { WorkSpec } from './work-spec.js'
-import { isSame } from '../core/tickets/owed.js'
 
 /** All that is under way for members, and what is held. Carries plans out; decides nothing a plan says. */
 export class Work {
@@ -53,8 +52,7 @@ export class Work {
     const key = refKey(reading.ref)
     if (this.drains.get(key)?.isOf(reading) === true) return true
     if (this.#spec.additions.has(reading)) return true
-    const member = this.#recovered.get(key)?.members[0]
-    return member !== undefined && isSame(member, reading)
+    return earlierOf(this.#recovered.get(key), reading) !== undefined
   }
 
   get capabilities(): Capabilities {
@@ -85,10 +83,10 @@ export class Work {
     this.refused.clear()
     this.#touched.begin(look)
     for (const [key, drain] of [...this.drains]) this.#goOn(key, drain, wanted)
-    // Before what is begun: a drain that goes on keeps the deadline of its ticket.
-    for (const [key, ticket] of [...this.#recovered]) this.#takeOver(key, ticket, wanted)
     for (const [key, step] of wanted.steps)
       if (!this.drains.has(key)) this.#begin(key, step, wanted)
+    // After what is begun: what the plan has a place for asks the floor first.
+    for (const [key, ticket] of [...this.#recovered]) this.#takeOver(key, ticket, wanted)
     this.singles.keepOnly(wanted.steps, ending.waits)
   }
 
@@ -101,8 +99,7 @@ export class Work {
     const down = new Set(plan.down.map((wish) => refKey(wish.reading.ref)))
     const planned = new Set(plan.steps.map(({ change }) => refKey(change.ref)))
     for (const [key, drain] of this.drains) {
-      const reading = readingsOf(snapshot).get(key)
-      if (!drain.isOf(reading) || plan.unsaid.has(drain.ref.pool)) continue
+      if (!drain.isOf(readingsOf(snapshot).get(key)) || plan.unsaid.has(drain.ref.pool)) continue
       const goesOn = down.has(key) && (planned.has(key) || !drain.isToBegin)
       if (!goesOn) this.#takeBack(key, drain)
     }
@@ -146,7 +143,8 @@ export class Work {
       drain.backoff.reset()
     }
     const shape = this.#shapeOf(step, wish, drain)
-    const changed = drain.reshape(shape)
+    // Not between a reload and the hold that is put back: let go then, it would take no place in the floor.
+    const changed = drain.reshape(shape) && reading.own !== 'ready'
     if (drain.leftFor !== null || drain.replaced) return
     if (this.#now() < drain.backoff.notBefore) return
     if (drain.state === 'held' && !drain.isHeld && step?.change.kind === 'hold') {
@@ -239,16 +237,25 @@ export class Work {
         const wish = wanted.down.get(key)
         if (reading?.present !== true || wish === undefined) return
         if (change.kind === 'remove' && !this.#ending.waits) this.singles.send(key, change)
-        else
-          this.#open(key, reading, wanted.look, this.#shapeOf(step, wish), undefined, saidOf(wish))
+        else this.#continue(key, reading, wanted, wish, this.#recovered.get(key))
         return
       }
       case 'restore':
-        if (reading?.present === true) this.refused.set(key, saidOfTheirs(reading))
+        if (reading?.present === true && !this.#recovered.has(key))
+          this.refused.set(key, saidOfTheirs(reading))
         return
       case 'terminate':
         return
     }
+  }
+
+  /** Opens the drain of a member; one that an earlier process has begun keeps its beginning and its deadline. */
+  #continue(key: string, reading: PresentReading, wanted: Wanted, wish: Wish, of?: Ticket): void {
+    const before = earlierOf(of, reading)
+    const shape = this.#shapeOf(wanted.steps.get(key), wish, before)
+    const drain = this.#open(key, reading, wanted.look, shape)
+    drain.said = saidOf(wish)
+    if (before !== undefined) drain.since = before.since
   }
 
   #takeOver(key: string, ticket: Ticket, wanted: Wanted): void {
@@ -256,21 +263,15 @@ export class Work {
     if (member === undefined || !wanted.isSaid(member.ref.pool)) return
     if (this.#touched.isStale(key, wanted)) return
     this.#recovered.delete(key)
+    if (this.drains.has(key)) return // begun by the plan: it has inherited the ticket
     const reading = readingsOf(wanted.look.snapshot).get(key)
-    if (reading?.present !== true || !isSame(member, reading)) {
-      // A drain of the one that is there now takes its place.
-      const kind = wanted.steps.get(key)?.change.kind
-      if (kind !== 'hold' && kind !== 'remove') void dropTicket(ticket.id, this.#spec)
+    if (reading?.present !== true || earlierOf(ticket, reading) === undefined) {
+      void dropTicket(ticket.id, this.#spec)
       return
     }
     const wish = wanted.down.get(key)
     if (wish !== undefined) {
-      const deadline = ticket.deadline === null ? null : Date.parse(ticket.deadline)
-      const before = { deadline, since: ticket.startedAt }
-      const shape = this.#shapeOf(wanted.steps.get(key), wish, before)
-      this.#open(key, reading, wanted.look, shape, undefined, saidOf(wish))
-      const drain = this.drains.get(key)
-      if (drain !== undefined) drain.since = ticket.startedAt
+      this.#continue(key, reading, wanted, wish, ticket)
       return
     }
     const { identity, ref } = reading
@@ -299,14 +300,13 @@ export class Work {
     look: SeenLook,
     shape: DrainShape,
     before?: MemberDrain,
-    said?: string,
-  ): void {
+  ): MemberDrain {
     const drain = MemberDrain.open({ ...this.#openSpec(ref), ref, identity, look }, shape, before)
-    if (said !== undefined) drain.said = said
     this.drains.set(key, drain)
     this.refused.delete(key)
     void this.#over(key, drain)
     this.#spec.changed(false)
+    return drain
   }
 
   async #over(key: string, drain: MemberDrain): Promise<void> {
