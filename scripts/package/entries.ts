@@ -88,7 +88,7 @@ export const entries: readonly Entry[] = [
     about: 'the contract, for an adapter of your own',
     page: 'docs/testing.md',
   }),
-  entry('kit', 'src/kit/index.ts', ['p-retry', 'undici'], 280, {
+  entry('kit', 'src/kit/index.ts', ['p-retry', 'undici'], 285, {
     about: 'what an adapter of your own is built with',
     page: 'docs/adapters/your-own.md',
   }),

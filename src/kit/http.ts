@@ -66,7 +66,7 @@ export interface HttpCall {
   readonly take?: (text: string) => Promise<void> | void
   /** The time limit for this call in milliseconds, in place of {@link HttpOptions.callTimeout}. */
   readonly timeout?: number
-  /** See {@link CallContext.until}. */
+  /** When its caller gives up for good: `until` of `CallContext` in `drainable/provider`. */
   readonly until?: number | undefined
   /**
    * Called at the time-out, instead of ending the call: the call keeps waiting for its answer until
