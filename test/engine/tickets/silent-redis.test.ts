@@ -113,7 +113,7 @@ async function soon<T>(what: string, promise: Promise<T>): Promise<T> {
 }
 
 describe.each(cases)('$title', ({ open, silence }) => {
-  it('does not keep a roll from bringing back what it acted on', async ({ expect }) => {
+  it.concurrent('does not keep a roll from bringing back what it acted on', async ({ expect }) => {
     await using redis = await open()
     const lb = balancer()
     const faults: string[] = []
@@ -135,7 +135,7 @@ describe.each(cases)('$title', ({ open, silence }) => {
     await soon('close()', run.close())
   })
 
-  it('does not keep a roll from its end when it is closed in act', async ({ expect }) => {
+  it.concurrent('does not keep a roll from its end when it is closed in act', async ({ expect }) => {
     await using redis = await open()
     const lb = balancer()
     const acting = Promise.withResolvers<undefined>()
@@ -160,7 +160,7 @@ describe.each(cases)('$title', ({ open, silence }) => {
     lb.setBehind(web1, 'ready')
   })
 
-  it('does not keep a drain over two balancers from idle, nor from its undo', async ({
+  it.concurrent('does not keep a drain over two balancers from idle, nor from its undo', async ({
     expect,
   }) => {
     await using redis = await open()
@@ -185,7 +185,7 @@ describe.each(cases)('$title', ({ open, silence }) => {
     await soon('close()', run.close())
   })
 
-  it('refuses a drain over two balancers, which closes at once', async ({ expect }) => {
+  it.concurrent('refuses a drain over two balancers, which closes at once', async ({ expect }) => {
     await using redis = await open()
     const [a, b] = [balancer(), fakeProvider({ pools: { web: ['web1', 'web2'] }, instance: 'b' })]
     await silence(redis.server)
