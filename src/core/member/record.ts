@@ -239,6 +239,8 @@ export interface EndingState {
   readonly hasCut: boolean
   readonly terminated: number
   readonly terminatedAtMost: boolean
+  /** How much it had in flight in the look on which its removal was decided: the next one may not show it any more. */
+  readonly left: number
   /** Until when a cut at the deadline must show in the counts. Null: nothing was cut. */
   readonly terminateUntil: number | null
 }
@@ -283,6 +285,7 @@ export const NO_ENDING: EndingState = {
   hasCut: false,
   terminated: 0,
   terminatedAtMost: false,
+  left: 0,
   terminateUntil: null,
 }
 

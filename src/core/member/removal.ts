@@ -10,14 +10,13 @@ export function remove(draft: Draft, claim: Open): void {
   if (draft.ledger.late.length > 0) return
   const change = { kind: 'remove' as const, ref: draft.ref, ...draft.identity }
   if (isRefused(draft.ledger, change)) endRefused(draft, claim)
-  else draft.send(claim, change)
+  else if (draft.send(claim, change)) draft.ending(claim, { left: loadOf({ claim }) })
 }
 
 /** Why the removal of a member that was not proved idle is not verified. */
 export function saidUnproved(claim: Claim): string {
-  const { terminated, terminatedAtMost } = claim.ending
+  const { terminated, terminatedAtMost, left } = claim.ending
   const words = 'it was taken out at the deadline, before it was proved idle'
-  const left = loadOf({ claim })
   if (terminated > 0)
     return `${words}: ${terminatedAtMost ? 'up to ' : ''}${terminated} in flight cut`
   return left === 0 ? words : `${words}: ${left} in flight left to end by themselves`
