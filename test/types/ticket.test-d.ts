@@ -1,7 +1,8 @@
 import type { PolicyData, Ticket } from 'drainable'
 import { expectTypeOf, test } from 'vitest'
 import type * as z from 'zod'
-import type { policyDataSchema, ticketSchema } from '../../src/core/tickets/schema.js'
+import type { keptShape } from '../../src/core/tickets/options-table.js'
+import type { ticketSchema } from '../../src/core/tickets/schema.js'
 
 type Frozen<T> = T extends readonly (infer U)[]
   ? number extends T['length']
@@ -30,5 +31,7 @@ test('a ticket is what its schema checks, field by field', () => {
   const back = (ticket: Ticket): Checked => ticket
   for (const either of [forth, back]) expectTypeOf(either).toBeFunction()
   expectTypeOf<Optional<Checked>>().toEqualTypeOf<Optional<Ticket>>()
-  expectTypeOf<Frozen<z.infer<ReturnType<typeof policyDataSchema>>>>().toEqualTypeOf<PolicyData>()
+  expectTypeOf<
+    Frozen<z.infer<z.ZodObject<ReturnType<typeof keptShape>>>>
+  >().toEqualTypeOf<PolicyData>()
 })

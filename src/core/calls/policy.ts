@@ -9,6 +9,7 @@ import type { DrainEvent } from '../events.js'
 import type { LeaseTerm } from '../balancer/permit.js'
 import type { MachinePolicy } from '../member/policy.js'
 import { storeSchema } from '../tickets/check-store.js'
+import { givenShape, toKept } from '../tickets/options-table.js'
 import type { TicketStore } from '../tickets/store.js'
 import type { PolicyData, Ticket } from '../tickets/ticket.js'
 import type { WholeTicket } from '../tickets/writing/writer.js'
@@ -131,29 +132,9 @@ export const ticketShape = once(() => ({
   onTicket: fn().exactOptional() as unknown as z.ZodType<Policy['onTicket']>,
 }))
 
-/** A drain takes a number of members; only a roll takes a percentage. */
-const WHOLE_NUMBER = 'expected a whole number of members from 0, such as 2'
-
-/** The fields of {@link Policy} that are plain data and go into the ticket. */
-const dataShape = once(() => ({
-  timeout: durationOption({ bareSeconds: 'refuse', infinite: true }).default(30_000),
-  onTimeout: z.enum(['fail', 'terminate', 'proceed', 'remove']).default('fail'),
-  hold: z.enum(['drain', 'maint']).default('drain'),
-  escalateAfter: durationOption({ bareSeconds: 'refuse' }).exactOptional(),
-  settle: durationOption({ bareSeconds: 'refuse' }).default(1_000),
-  until: z.enum(['idle', 'removed']).default('idle'),
-  seal: z.boolean().exactOptional(),
-  keepReady: z.number(WHOLE_NUMBER).int(WHOLE_NUMBER).min(0, WHOLE_NUMBER).default(1),
-  onMinimum: z.enum(['fail', 'wait']).default('fail'),
-  onOverrule: z.enum(['reapply', 'fail']).default('fail'),
-  onAbort: z.enum(['leave', 'restore']).default('leave'),
-  onUnreachable: z.enum(['wait', 'fail']).default('fail'),
-  ifUnsupported: z.enum(['fail', 'proceed']).default('fail'),
-}))
-
-/** Of these, what to do with work that is left, and when: without defaults. */
+/** What to do with work that is left, and when: without defaults. */
 export const endingShape = once(() => {
-  const { timeout, onTimeout } = dataShape()
+  const { timeout, onTimeout } = givenShape()
   return { timeout: timeout.unwrap(), onTimeout: onTimeout.unwrap() }
 })
 
@@ -161,7 +142,7 @@ const policySchema = once(() =>
   z.strictObject({
     ...callShape(),
     ...ticketShape(),
-    ...dataShape(),
+    ...givenShape(),
     ...everyShape(),
     ...paceShape(),
     id: z
@@ -209,23 +190,8 @@ export function parsePolicy(
 ): ResolvedPolicy {
   const given = parseOptions(policySchema(), policy, subject, names)
   checkRemoval(given, subject)
-  const { timeout, escalateAfter, seal } = given
   return {
-    data: {
-      timeout: timeout === Infinity ? null : timeout,
-      onTimeout: given.onTimeout,
-      hold: given.hold,
-      escalateAfter: escalateAfter ?? null,
-      settle: given.settle,
-      until: given.until,
-      seal: seal ?? null,
-      keepReady: given.keepReady,
-      onMinimum: given.onMinimum,
-      onOverrule: given.onOverrule,
-      onAbort: given.onAbort,
-      onUnreachable: given.onUnreachable,
-      ifUnsupported: given.ifUnsupported,
-    },
+    data: toKept(given),
     clock: given.clock ?? systemClock,
     signal: given.signal,
     onEvent: given.onEvent,

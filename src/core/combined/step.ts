@@ -6,7 +6,8 @@ import { isUnreachable } from '../../provider/thrown.js'
 import type { DrainEvent } from '../events.js'
 import { CALL_LIMIT } from '../balancer/look/call.js'
 import { worst } from '../member/said/report.js'
-import type { PolicyData, Ticket } from '../tickets/ticket.js'
+import { toGiven } from '../tickets/options-table.js'
+import type { Ticket } from '../tickets/ticket.js'
 import type { Call } from '../calls/call-options.js'
 import { leastAdvanced, type DrainStep, type StepStart } from '../calls/steps/step-types.js'
 import type { Target } from '../calls/target.js'
@@ -82,7 +83,7 @@ export async function stepCombined(
   )
   const froms = new Map<string, Ticket | StepStart>(slices)
   for (const [key, target] of waiting) {
-    froms.set(key, { target, policy: { ...plainPolicy(ticket.policy), id: ticket.id } })
+    froms.set(key, { target, policy: { ...toGiven(ticket.policy), id: ticket.id } })
   }
   if (froms.size === 0) {
     throw new DrainableError(
@@ -183,17 +184,5 @@ function joinSteps(
       ...[...steps].flatMap(([key, { why }]) => why.map((each) => tagWhy(each, key))),
     ],
     againIn: Number.isFinite(soonest) ? soonest : Math.min(...all.map(({ againIn }) => againIn)),
-  }
-}
-
-/** The policy of a ticket as a caller would write it. */
-function plainPolicy(data: PolicyData): NonNullable<StepStart['policy']> {
-  const { timeout, settle, escalateAfter, seal, ...rest } = data
-  return {
-    ...rest,
-    timeout: timeout === null ? Infinity : `${timeout}ms`,
-    settle: `${settle}ms`,
-    ...(escalateAfter === null ? {} : { escalateAfter: `${escalateAfter}ms` }),
-    ...(seal === null ? {} : { seal }),
   }
 }

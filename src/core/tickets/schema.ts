@@ -1,19 +1,13 @@
 import * as z from 'zod'
 import type { ErrorCode } from '../../provider/error.js'
 import { once } from '../../provider/once.js'
+import { keptShape, ms } from './options-table.js'
 
 const text = once(() => z.string())
 const name = once(() => text().min(1))
 /** A name that ends up in messages, file names and commands. */
 const plainName = once(() => name().regex(/^\P{Cc}*$/u, 'expected no control characters'))
 const count = once(() => z.int().min(0))
-/** At most ten years, as in a policy. */
-const ms = once(() =>
-  z
-    .number()
-    .min(0)
-    .max(10 * 365 * 24 * 3_600_000),
-)
 const admin = once(() => z.enum(['ready', 'drain', 'maint']))
 
 /** What names a member. */
@@ -33,25 +27,6 @@ const targetSchema = once(() =>
     z.strictObject({ address: plainName(), port: z.int().min(1).max(65_535).exactOptional() }),
     z.strictObject({ pool: plainName() }),
   ]),
-)
-
-/** The plain data of a policy, durations in milliseconds; null stands for none. */
-export const policyDataSchema = once(() =>
-  z.strictObject({
-    timeout: ms().nullable(),
-    onTimeout: z.enum(['fail', 'terminate', 'proceed', 'remove']),
-    hold: z.enum(['drain', 'maint']),
-    escalateAfter: ms().nullable(),
-    settle: ms(),
-    until: z.enum(['idle', 'removed']),
-    seal: z.boolean().nullable(),
-    keepReady: count(),
-    onMinimum: z.enum(['fail', 'wait']),
-    onOverrule: z.enum(['reapply', 'fail']),
-    onAbort: z.enum(['leave', 'restore']),
-    onUnreachable: z.enum(['wait', 'fail']).default('fail'),
-    ifUnsupported: z.enum(['fail', 'proceed']),
-  }),
 )
 
 /** How the drain of a member ended. */
@@ -223,7 +198,7 @@ const drainTicketSchema = once(() =>
     startedAt: z.iso.datetime(),
     /** ISO 8601, absolute; null for none. */
     deadline: z.iso.datetime().nullable(),
-    policy: policyDataSchema(),
+    policy: z.strictObject(keptShape()),
     /** Who goes on with the drain. */
     owner: ownerSchema(),
     /** The lease under which it was written, with the fencing number of its holder: a lower one never writes over a higher. */
