@@ -53,10 +53,10 @@ const COMPUTES = { maxWorkers: availableParallelism() + (isCi ? 1 : 3) }
 const WAITS = { maxWorkers: availableParallelism() + 3, maxConcurrency: 10 }
 
 /**
- * The engines are processes too, and do by themselves what a test that comes late has missed. In CI each file plays all
- * versions at once.
+ * The engines are processes too, and do by themselves what a test that comes late has missed. Their tests mostly wait: a third
+ * worker costs no more than a second one.
  */
-const BESIDE_ENGINES = { ...TOGETHER, maxWorkers: isCi ? 2 : 3 }
+const BESIDE_ENGINES = { ...TOGETHER, maxWorkers: 3 }
 
 /** Without any the engine tests have little more to do than to say so. */
 const hasEngines = kinds.some((kind) => readEngines(kind).length > 0)

@@ -54,7 +54,7 @@ async function hold(proxy: RunningEnvoy, backend: Backend): Promise<void> {
 }
 
 describe.each(engines('envoy'))('a fleet of Envoy $version', ({ path }) => {
-  test('idle is said when no proxy of three has work left', async () => {
+  test.concurrent('idle is said when no proxy of three has work left', async () => {
     await using it = await fleet(path, 3)
     const ref = { pool: 'web', member: it.a.member }
     await hold(it.proxies[1]!, it.a)
@@ -71,7 +71,7 @@ describe.each(engines('envoy'))('a fleet of Envoy $version', ({ path }) => {
     it.b.release()
   })
 
-  test('a frozen proxy is unreadable, and the drain waits for it', async () => {
+  test.concurrent('a frozen proxy is unreadable, and the drain waits for it', async () => {
     await using it = await fleet(path, 2)
     const ref = { pool: 'web', member: it.a.member }
     it.proxies[1]!.pause()
@@ -89,7 +89,7 @@ describe.each(engines('envoy'))('a fleet of Envoy $version', ({ path }) => {
     await run.close()
   })
 
-  test('work of a dead proxy is unknown until it is dropped, then lost', async () => {
+  test.concurrent('work of a dead proxy is unknown until it is dropped, then lost', async () => {
     await using it = await fleet(path, 2)
     const ref = { pool: 'web', member: it.a.member }
     await hold(it.proxies[1]!, it.a)
@@ -108,7 +108,7 @@ describe.each(engines('envoy'))('a fleet of Envoy $version', ({ path }) => {
     it.b.release()
   })
 
-  test('a proxy gone for longer than onProxyGone.after delays no drain', async () => {
+  test.concurrent('a proxy gone for longer than onProxyGone.after delays no drain', async () => {
     await using it = await fleet(path, 2, { gone: '1s' })
     const ref = { pool: 'web', member: it.a.member }
     await look(it.lb, ref)
@@ -117,7 +117,7 @@ describe.each(engines('envoy'))('a fleet of Envoy $version', ({ path }) => {
     expect(report.outcome).toBe('idle')
   })
 
-  test('a restarted proxy is another process and is drained too', async () => {
+  test.concurrent('a restarted proxy is another process and is drained too', async () => {
     await using it = await fleet(path, 2)
     const ref = { pool: 'web', member: it.a.member }
     await hold(it.proxies[0]!, it.a)
@@ -138,7 +138,7 @@ describe.each(engines('envoy'))('a fleet of Envoy $version', ({ path }) => {
     it.b.release()
   })
 
-  test('a restarted management server adopts what the proxies hold', async () => {
+  test.concurrent('a restarted management server adopts what the proxies hold', async () => {
     const a = await startBackend()
     const b = await startBackend()
     const first = grpcEndpoints({ port: 0, initial: [setOf([a.port, b.port])] })
@@ -167,7 +167,7 @@ describe.each(engines('envoy'))('a fleet of Envoy $version', ({ path }) => {
     await b[Symbol.asyncDispose]()
   })
 
-  test('equal sets have equal versions: delta sends nothing again', async () => {
+  test.concurrent('equal sets have equal versions: delta sends nothing again', async () => {
     await using a = await startBackend()
     await using b = await startBackend()
     const initial = [setOf([a.port, b.port])]
@@ -187,7 +187,7 @@ describe.each(engines('envoy'))('a fleet of Envoy $version', ({ path }) => {
     await until(async () => (await look(two, ref)).scopes[0]?.inForce, 'it to be in force')
   })
 
-  test('one bad endpoint fails the whole set, which is then taken back', async () => {
+  test.concurrent('one bad endpoint fails the whole set, which is then taken back', async () => {
     await using it = await fleet(path, 2)
     const clock = systemClock
     const ref = { pool: 'web', member: 'not-an-address:80' }
@@ -205,7 +205,7 @@ describe.each(engines('envoy'))('a fleet of Envoy $version', ({ path }) => {
     expect(report.outcome).toBe('idle')
   })
 
-  test('an expected proxy that is missing keeps every member from idle', async () => {
+  test.concurrent('an expected proxy that is missing keeps every member from idle', async () => {
     await using stage = await fileStage(path, { provider: { expect: 2 } })
     const error: unknown = await drain(stage.lb, stage.refOf(stage.a), { timeout: '3s' }).catch(
       (e: unknown) => e,
@@ -218,7 +218,7 @@ describe.each(engines('envoy'))('a fleet of Envoy $version', ({ path }) => {
     }
   })
 
-  test('a drain polled over REST comes into force', async () => {
+  test.concurrent('a drain polled over REST comes into force', async () => {
     await using a = await startBackend()
     await using b = await startBackend()
     const sink = restEndpoints({ port: 0, initial: [setOf([a.port, b.port])] })
@@ -239,7 +239,7 @@ describe.each(engines('envoy'))('a fleet of Envoy $version', ({ path }) => {
 })
 
 describe.each(engines('envoy'))('rolling through Envoy $version under load', ({ path }) => {
-  test('no client sees an error: by file', async () => {
+  test.concurrent('no client sees an error: by file', async () => {
     await using stage = await fileStage(path, { servers: 3 })
     await using traffic = startTraffic(stage.proxy.http, { clients: 8, pause: 1 })
     for (const backend of stage.backends) {
@@ -255,7 +255,7 @@ describe.each(engines('envoy'))('rolling through Envoy $version under load', ({ 
     expect(traffic.sent).toBeGreaterThan(500)
   })
 
-  test('no client sees an error: every endpoint replaced, by two proxies', async () => {
+  test.concurrent('no client sees an error: every endpoint replaced, by two proxies', async () => {
     await using it = await fleet(path, 2)
     await using one = startTraffic(it.proxies[0]!.http, { clients: 4, pause: 1 })
     await using two = startTraffic(it.proxies[1]!.http, { clients: 4, pause: 1 })

@@ -14,7 +14,7 @@ const POINTS = [
 ] as const
 
 describe.each(versions)('a killed controller of Envoy $version', ({ path }) => {
-  test('no request reaches a member that was called idle', async () => {
+  test.concurrent('no request reaches a member that was called idle', async () => {
     await using fleet = await startFleet(path)
     for (const [killAt, isFresh] of path === newest?.path ? POINTS : POINTS.slice(-1)) {
       const story = await fleet.play(killAt, isFresh)

@@ -26,7 +26,7 @@ const isSaid = (run: ReturnType<typeof startDrain>, words: string) => () =>
   run.why().some(({ text }) => text.includes(words))
 
 describe.each(engines('envoy'))('a proxy without the cluster, Envoy $version', ({ path }) => {
-  test.each([
+  test.concurrent.each([
     [
       'a request',
       async (it: ClusterStage) => {
@@ -58,7 +58,7 @@ describe.each(engines('envoy'))('a proxy without the cluster, Envoy $version', (
     expect((await run.done).members[0]).toMatchObject(IDLE)
   })
 
-  test.each([
+  test.concurrent.each([
     ['shown', {}],
     ['deferred', DEFERRED],
     ['deferred and in part hidden', { ...DEFERRED, ...HALF_HIDDEN }],
@@ -71,7 +71,7 @@ describe.each(engines('envoy'))('a proxy without the cluster, Envoy $version', (
     expect(member?.proof?.samples[0]?.scopes.length).toBe(2)
   })
 
-  test('one whose statistics are hidden is unread', async () => {
+  test.concurrent('one whose statistics are hidden is unread', async () => {
     await using it = await clusterStage(path, [{}, { bootstrap: HIDDEN }])
     await it.hold(it.proxies[1]!)
     await it.proxies[1]?.remove()
@@ -82,7 +82,7 @@ describe.each(engines('envoy'))('a proxy without the cluster, Envoy $version', (
     it.a.release()
   })
 
-  test('one that hides the gauge alone is unread until the cluster is gone', async () => {
+  test.concurrent('one that hides the gauge alone is unread until the cluster is gone', async () => {
     await using it = await clusterStage(path, [{}, { bootstrap: { ...DEFERRED, ...HALF_HIDDEN } }])
     await it.hold(it.proxies[1]!)
     await it.proxies[1]?.remove()
@@ -93,7 +93,7 @@ describe.each(engines('envoy'))('a proxy without the cluster, Envoy $version', (
     expect((await run.done).members[0]).toMatchObject(IDLE)
   })
 
-  test("a cluster's own matcher wins over that of the proxy", async () => {
+  test.concurrent("a cluster's own matcher wins over that of the proxy", async () => {
     const type = 'type.googleapis.com/envoy.config.metrics.v3.StatsMatcher'
     const matcher = { '@type': type, reject_all: false }
     const cluster = { metadata: { typed_filter_metadata: { 'envoy.stats_matcher': matcher } } }
@@ -107,7 +107,7 @@ describe.each(engines('envoy'))('a proxy without the cluster, Envoy $version', (
     expect((await run.done).members[0]).toMatchObject(IDLE)
   })
 
-  test('a drain goes on when its only proxy loses the cluster', async () => {
+  test.concurrent('a drain goes on when its only proxy loses the cluster', async () => {
     await using it = await clusterStage(path, [{}])
     await it.hold(it.proxies[0]!)
     await using lb = it.provide()
@@ -119,7 +119,7 @@ describe.each(engines('envoy'))('a proxy without the cluster, Envoy $version', (
     expect((await run.done).members[0]).toMatchObject(IDLE)
   })
 
-  test('a verdict stands when a proxy loses the cluster after it', async () => {
+  test.concurrent('a verdict stands when a proxy loses the cluster after it', async () => {
     await using it = await clusterStage(path, [{}, {}])
     await using lb = it.provide()
     let isLost = false
@@ -143,7 +143,7 @@ describe.each(engines('envoy'))('deferred statistics of Envoy $version', ({ path
     return await scopesOf(lb, it.ref)
   }
 
-  test.each([
+  test.concurrent.each([
     ['deferred', DEFERRED],
     ['deferred and in part hidden', { ...DEFERRED, ...HALF_HIDDEN }],
   ])('a removed endpoint that never had a request holds nothing: %s', async (_, bootstrap) => {
@@ -155,7 +155,7 @@ describe.each(engines('envoy'))('deferred statistics of Envoy $version', ({ path
     expect(await removed(it, lb)).toMatchObject([{ state: 'read', active: 0 }])
   })
 
-  test('a removed endpoint is unread once hidden statistics have begun', async () => {
+  test.concurrent('a removed endpoint is unread once hidden statistics have begun', async () => {
     await using it = await clusterStage(path, [{ bootstrap: { ...DEFERRED, ...HALF_HIDDEN } }])
     await using lb = envoy({
       endpoints: observedEndpoints(),

@@ -18,7 +18,7 @@ const checks = [
 ]
 
 describe.each(engines('envoy'))('removal and panic on Envoy $version', ({ path }) => {
-  test.each([
+  test.concurrent.each([
     { name: 'no active checks', cluster: {} },
     { name: 'active checks', cluster: { health_checks: checks } },
     {
@@ -49,7 +49,7 @@ describe.each(engines('envoy'))('removal and panic on Envoy $version', ({ path }
     expect(traffic.sent).toBeGreaterThan(50)
   })
 
-  test('the last healthy endpoint is not drained, and the reason is told', async () => {
+  test.concurrent('the last healthy endpoint is not drained, and the reason is told', async () => {
     await using stage = await fileStage(path)
     const { a, b, lb, refOf } = stage
     await drain(lb, refOf(a), { timeout: '10s' })
@@ -61,7 +61,7 @@ describe.each(engines('envoy'))('removal and panic on Envoy $version', ({ path }
     expect((await look(lb, refOf(b))).own).toBe('ready')
   })
 
-  test('in an allowed or later panic no member is idle', async () => {
+  test.concurrent('in an allowed or later panic no member is idle', async () => {
     await using stage = await fileStage(path, { provider: { onPanic: 'allow' } })
     const { a, b, proxy, lb, refOf } = stage
     await using traffic = startTraffic(proxy.http)
@@ -76,7 +76,7 @@ describe.each(engines('envoy'))('removal and panic on Envoy $version', ({ path }
     expect(traffic.errors).toEqual([])
   })
 
-  test('without a panic threshold all are drained, and Envoy answers 503', async () => {
+  test.concurrent('without a panic threshold all are drained, and Envoy answers 503', async () => {
     const cluster = { common_lb_config: { healthy_panic_threshold: { value: 0 } } }
     await using stage = await fileStage(path, { envoy: { cluster } })
     const { a, b, proxy, lb, refOf } = stage
@@ -85,7 +85,7 @@ describe.each(engines('envoy'))('removal and panic on Envoy $version', ({ path }
     expect((await ask(proxy.http)).status).toBe(503)
   })
 
-  test('an endpoint that vanishes under a request is gone, its work counted', async () => {
+  test.concurrent('an endpoint that vanishes under a request is gone, its work counted', async () => {
     await using stage = await fileStage(path, { servers: 3 })
     const { a, proxy, lb, refOf } = stage
     while (a.held === 0) {
@@ -107,7 +107,7 @@ describe.each(engines('envoy'))('removal and panic on Envoy $version', ({ path }
     }, 'the orphan to end')
   })
 
-  test('restore puts back status and place, byte for byte', async () => {
+  test.concurrent('restore puts back status and place, byte for byte', async () => {
     await using stage = await fileStage(path, { servers: 3 })
     const { b, lb, refOf } = stage
     const before = JSON.parse(await readFile(stage.file, 'utf8')) as { resources: unknown }

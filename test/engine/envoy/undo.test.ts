@@ -48,7 +48,7 @@ async function threeByRest(path: string) {
 const OPEN = [false, false, false]
 
 describe.each(engines('envoy'))('Envoy $version by REST, closed after an undo', ({ path }) => {
-  test('by the handle is open in three of three proxies', async ({ expect }) => {
+  test.concurrent('by the handle is open in three of three proxies', async ({ expect }) => {
     await using it = await threeByRest(path)
     expect(await it.draining()).toEqual([true, true, true])
     const { members } = await it.run.restore()
@@ -57,7 +57,7 @@ describe.each(engines('envoy'))('Envoy $version by REST, closed after an undo', 
     expect(await it.tickets.get('job')).toBeUndefined()
   })
 
-  test('by the ticket is open in three of three proxies', async ({ expect }) => {
+  test.concurrent('by the ticket is open in three of three proxies', async ({ expect }) => {
     await using it = await threeByRest(path)
     await it.run.release()
     const ticket = (await it.tickets.get('job')) as Ticket
@@ -67,7 +67,7 @@ describe.each(engines('envoy'))('Envoy $version by REST, closed after an undo', 
     expect(await it.tickets.get('job')).toBeUndefined()
   })
 
-  test('by ready() is open in three of three proxies', async ({ expect }) => {
+  test.concurrent('by ready() is open in three of three proxies', async ({ expect }) => {
     await using it = await threeByRest(path)
     await it.run.release()
     await ready(it.lb, it.ref)
@@ -76,7 +76,7 @@ describe.each(engines('envoy'))('Envoy $version by REST, closed after an undo', 
     expect(await it.tickets.get('job')).toBeUndefined()
   })
 
-  test('names the proxy that hangs, and keeps the ticket', async ({ expect }) => {
+  test.concurrent('names the proxy that hangs, and keeps the ticket', async ({ expect }) => {
     await using it = await threeByRest(path)
     it.proxies[2]!.pause()
     const { members } = await it.run.restore()
