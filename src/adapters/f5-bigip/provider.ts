@@ -34,7 +34,6 @@ import { Resolver, toTarget, type MemberTarget, type Target } from './read/targe
 import { Vanished } from './read/vanished.js'
 import { isReadUnit, type ReadUnit, type UnitView, type Wanted } from './read/view.js'
 import { Device } from './session/device.js'
-import { Held } from './session/held.js'
 import { PROVIDER, Session } from './session/session.js'
 import { Units, type Failed } from './session/units.js'
 
@@ -57,7 +56,6 @@ export class F5BigipProvider implements DrainableProvider {
   readonly #resolver: Resolver
   readonly #afterChange: AfterChange
   readonly #vanished: Vanished
-  readonly #held = new Held()
   readonly #steady: Steady
   #info: ProviderInfo | undefined
 
@@ -160,7 +158,8 @@ export class F5BigipProvider implements DrainableProvider {
       settings: this.#settings,
       resolver: this.#resolver,
       hints: this.#hints,
-      held: this.#held,
+      others: (active) =>
+        this.#devices.filter((one) => one.role.everActive && !active.includes(one)),
       before: async () => {
         const devices = await this.#activeDevices(ctx, changes.every(isSeen))
         const [first] = devices
@@ -296,7 +295,6 @@ export class F5BigipProvider implements DrainableProvider {
       resolver: this.#resolver,
       freshness: this.#settings.freshness,
       hints: (...of) => this.#hints.of(...of),
-      heldOn: (ref) => this.#held.of(ref),
       nodeHints: (...of) => this.#hints.ofNode(...of),
       unverified: fault === undefined ? undefined : `the change was not carried further: ${fault}`,
     }

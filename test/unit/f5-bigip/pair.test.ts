@@ -160,6 +160,21 @@ describe('a pair without sync that fails over in mid-drain', () => {
     expect([0, 1].map((unit) => stateOf(it, WEB1, unit))).toEqual(['ready', 'ready'])
   })
 
+  test('has what an operator disabled on the other unit left by an undo', async () => {
+    await using it = await rig({ pair: true })
+    await present(it.lb, WEB1)
+    await it.fake.setBehind(WEB1, 'drain')
+    await it.fake.failover()
+    expect(await present(it.lb, WEB1)).toMatchObject({ own: 'ready', stored: 'drain' })
+    const run = startDrain(it.lb, WEB1, FAST)
+    expect((await run.done).outcome).toBe('idle')
+    await run.restore()
+    expect([0, 1].map((unit) => stateOf(it, WEB1, unit))).toEqual(['drain', 'ready'])
+    await ready(it.lb, WEB1, { timeout: '50s', waitHealthy: false })
+    expect([0, 1].map((unit) => stateOf(it, WEB1, unit))).toEqual(['ready', 'ready'])
+    await run.close()
+  })
+
   // The other one holds the disable, and would bring it back with the next failover.
   test('is opened on a unit that hung by a later ready()', async () => {
     await using it = await rig({ pair: true })

@@ -17,7 +17,6 @@ import type { Hints } from '../read/hints.js'
 import { isAtLeast, lowest } from '../read/reading.js'
 import { toTarget, type Resolver, type Target } from '../read/target.js'
 import type { Device } from '../session/device.js'
-import type { Held } from '../session/held.js'
 import { PROVIDER } from '../session/session.js'
 import { terminate } from './connections.js'
 import { Half } from './half.js'
@@ -30,7 +29,7 @@ import { writeAll, type Written } from './writes.js'
 export interface Found extends Sight {
   readonly target: Target
   readonly places: readonly Place[]
-  /** The same on units that our hold went to, and that pass no traffic now. */
+  /** The same on units that passed traffic before, where it is open on those that do now. */
   readonly passed?: readonly Place[]
   /** Why it can't be told which one is meant. */
   readonly refused?: DrainableError
@@ -40,7 +39,8 @@ export interface WorkOptions {
   readonly settings: Settings
   readonly resolver: Resolver
   readonly hints: Hints
-  readonly held: Held
+  /** The units that passed traffic before, beside the active ones. */
+  readonly others: (active: readonly Device[]) => readonly Device[]
   /** Asked once, before anything is looked at: the units that pass traffic. */
   readonly before: () => Promise<readonly Device[]>
 }
@@ -88,8 +88,8 @@ export class Work implements CarefulAdapter<Found, Half> {
       // A unit that lacks it is sent the addition, and the others say that they have it.
       if (change.kind === 'add' && places.length < site.devices.length) return undefined
       const found = toFound(change, target, places)
-      const passed = await this.#passed(change, target, ctx)
-      return found && { ...found, passed }
+      if (found?.own !== 'ready') return found
+      return { ...found, passed: await this.#passed(change, target, ctx) }
     } catch (error) {
       if (!isDrainableError(error, 'INVALID_OPTIONS')) throw error
       return { target, places: [], refused: error, ...asExpected(change) }
@@ -100,9 +100,8 @@ export class Work implements CarefulAdapter<Found, Half> {
   async #passed(change: Change, target: Target, ctx: CallContext): Promise<readonly Place[]> {
     const { devices, resolver } = this.#known()
     if (change.kind !== 'restore' || change.to !== 'ready') return []
-    const others = [...this.#options.held.of(change.ref)].filter((one) => !devices.includes(one))
     const places: Place[] = []
-    for (const device of others) {
+    for (const device of this.#options.others(devices)) {
       const site = { devices: [device], resolver }
       const find = async (): Promise<readonly Place[]> =>
         findPlaces(site, await readLists(site, [change], ctx), target, ctx)
@@ -193,13 +192,8 @@ export class Work implements CarefulAdapter<Found, Half> {
   async #outcome({ change, later }: Begun<Found, Half>, ctx: CallContext): Promise<ChangeOutcome> {
     const { ref } = change
     const failed: Exclude<Written, { status: 'applied' }> | undefined = later.failure()
-    const { held, hints } = this.#options
-    if (change.kind === 'hold' && failed?.status !== 'rejected') held.note(ref, later.devices)
     if (failed === undefined) {
-      if (change.kind === 'restore') {
-        hints.forget(ref)
-        if (change.to === 'ready') held.forget(ref, later.devices)
-      }
+      if (change.kind === 'restore') this.#options.hints.forget(ref)
       return { status: 'applied' }
     }
     if (!later.isPartial) return failed

@@ -2,7 +2,6 @@ import type { AdminState, CallContext, Json } from '../../../provider/contract.j
 import { isDrainableError, type DrainableError } from '../../../provider/error.js'
 import { toWords } from '../codec/members.js'
 import { memberPath } from '../codec/names.js'
-import type { Device } from '../session/device.js'
 import type { Part, Place } from './places.js'
 import { putBack } from './put-back.js'
 import type { Write, Written } from './writes.js'
@@ -41,11 +40,6 @@ export class Half {
     this.#native = native
     this.#needed = needed
     this.hasCopies = places.some(({ parts }) => parts.slice(1).some(({ own }) => needed(own)))
-  }
-
-  /** The units that it is on. */
-  get devices(): readonly Device[] {
-    return this.#places.map(({ device }) => device)
   }
 
   /** The writes of the objects themselves. */

@@ -36,25 +36,26 @@ export function readNodeTarget(
     const pools = poolsOf(unit, node)
     scopes.push(nodeScope(composer, unit, row), ...copies(composer, unit, pools, node))
     if (unit.active) own.push({ row, pools })
-    else if (composer.heldOn(ref).has(unit.device)) passed.push(row.own)
+    else passed.push(row.own)
   }
   const [first] = own
   if (first === undefined) return { ref, present: false, scopes }
   const { row, pools } = first
+  const state = lowest(own.map(({ row: found }) => found.own))
   const hints = [...composer.nodeHints(ref, node), ...awayHints(views)]
   return {
     ref,
     present: true,
     identity: `${row.fullPath} at ${row.address ?? ''}`,
     ...(row.address === undefined ? {} : { address: row.address }),
-    own: lowest(own.map(({ row: found }) => found.own)),
+    own: state,
     serves: pools.some((view) =>
       membersOfNode(view.members, node).some((member) => servesNow(member, view)),
     ),
     health: row.health,
     scopes,
     maint: maintEffect(pools),
-    ...nativeOf(row.native, passed),
+    ...nativeOf(row.native, state, passed),
     changeTime: changeTimeOf(views),
     ...(composer.unverified === undefined ? {} : { unverified: composer.unverified }),
     ...(hints.length === 0 ? {} : { hints }),

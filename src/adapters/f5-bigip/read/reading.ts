@@ -10,7 +10,6 @@ import type {
 import { isObject } from '../../../kit/json.js'
 import type { MemberRow } from '../codec/members.js'
 import { lastPart } from '../codec/names.js'
-import type { Device } from '../session/device.js'
 import { identityOf, type Found, type MemberTarget, type Resolver } from './target.js'
 import { isReadUnit, statsOf, type PoolView, type ReadUnit, type UnitView } from './view.js'
 
@@ -27,8 +26,6 @@ export interface Composer {
   ) => readonly string[]
   /** The same of a node. */
   readonly nodeHints: (ref: MemberRef, node: string) => readonly string[]
-  /** Units that our holds of a member went to. */
-  readonly heldOn: (ref: MemberRef) => ReadonlySet<Device>
   /** What keeps idle from being verified, in one sentence. */
   readonly unverified: string | undefined
 }
@@ -70,7 +67,7 @@ export function readMember(
     if (view === undefined || found === undefined) continue
     scopes.push(...memberScopes(composer, unit, view, found))
     if (unit.active) own.push({ found, view, unit })
-    else if (composer.heldOn(ref).has(unit.device)) passed.push(found.row.own)
+    else passed.push(found.row.own)
   }
   const [first] = own
   if (first === undefined) return { ref, present: false, scopes }
@@ -81,6 +78,7 @@ export function readMember(
     (sum, member) => sum + (statsOf(view.stats, member)?.sessions ?? 0),
     0,
   )
+  const state = lowest(rows.map((member) => member.own))
   const inherited = inheritedState(unit, view, found)
   const hints = [...composer.hints(ref, found, view, sessions), ...awayHints(views)]
   if (inherited !== undefined) {
@@ -95,13 +93,13 @@ export function readMember(
     ...(row.address === undefined ? {} : { address: row.address }),
     port: row.port,
     ...(row.ratio === undefined ? {} : { weight: row.ratio }),
-    own: lowest(rows.map((member) => member.own)),
+    own: state,
     ...(inherited === undefined ? {} : { inherited }),
     serves: own.some(({ found: f, view: v }) => servesAny(f, v)),
     health: row.health,
     scopes,
     maint: maintEffect([view]),
-    ...nativeOf(row.native, passed),
+    ...nativeOf(row.native, state, passed),
     changeTime: changeTimeOf(views),
     ...(composer.unverified === undefined ? {} : { unverified: composer.unverified }),
     ...(hints.length === 0 ? {} : { hints }),
@@ -120,13 +118,20 @@ function findIn(
   return found
 }
 
-/** What units that our hold went to, and that pass no traffic now, make of it with the next failover. */
+/**
+ * What units that passed traffic before make of a ready member with the next failover: in a group that does not sync by
+ * itself, a hold stays on the unit that was active then.
+ *
+ * @param own - the state on the units that pass traffic now
+ * @param passed - the states on those that did before
+ */
 export function nativeOf(
   native: Json,
+  own: AdminState | 'unknown',
   passed: readonly (AdminState | 'unknown')[],
 ): { readonly native: Json; readonly stored?: 'drain' | 'maint' } {
   const stored = (['maint', 'drain'] as const).find((state) => passed.includes(state))
-  if (stored === undefined || !isObject(native)) return { native }
+  if (own !== 'ready' || stored === undefined || !isObject(native)) return { native }
   // An undo asks whether it was found so: it was not.
   return { native: { ...native, passed: stored }, stored }
 }
