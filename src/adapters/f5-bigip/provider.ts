@@ -55,7 +55,7 @@ export class F5BigipProvider implements DrainableProvider {
   readonly #hints: Hints
   readonly #resolver: Resolver
   readonly #afterChange: AfterChange
-  readonly #vanished: Vanished
+  readonly #vanished = new Vanished()
   readonly #steady: Steady
   #info: ProviderInfo | undefined
 
@@ -70,7 +70,6 @@ export class F5BigipProvider implements DrainableProvider {
     })
     this.#units = new Units(this.#devices)
     this.#afterChange = new AfterChange(settings)
-    this.#vanished = new Vanished(settings.freshness)
     this.#resolver = new Resolver(settings.partition)
     this.instance = instanceOf(settings.urls)
   }
