@@ -61,3 +61,66 @@ export async function askedAgain<T>(
 export function doubling(first: number, count: number, most = Infinity): number[] {
   return Array.from({ length: count }, (_, i) => Math.min(most, first * 2 ** i))
 }
+
+/** The pause before one that does not answer is asked again, in milliseconds, doubled each time. */
+const FIRST = 2_000
+const MOST = 60_000
+
+/** For how long one has not answered, and why. */
+export interface Silence {
+  readonly since: number
+  readonly why: string
+  readonly times: number
+  readonly retryAt: number
+}
+
+/** Units of one balancer that do not answer, and that no call waits for: they are asked less and less often. */
+export class Silent<U> {
+  readonly #units = new Map<U, Silence>()
+
+  /** Whether it is left alone for now. */
+  isLeft(unit: U, { clock }: Pick<CallContext, 'clock'>): boolean {
+    return clock.now() < (this.#units.get(unit)?.retryAt ?? -Infinity)
+  }
+
+  /** It has not answered, or was not asked. */
+  note(unit: U, why: string, ctx: Pick<CallContext, 'clock'>): Silence {
+    const known = this.#units.get(unit)
+    if (known !== undefined && this.isLeft(unit, ctx)) return known
+    const now = ctx.clock.now()
+    const times = known === undefined ? 0 : known.times + 1
+    const retryAt = now + Math.min(MOST, FIRST * 2 ** times)
+    const silence = { since: known?.since ?? now, why: known?.why ?? why, times, retryAt }
+    this.#units.set(unit, silence)
+    return silence
+  }
+
+  /** It has answered. */
+  end(unit: U): void {
+    this.#units.delete(unit)
+  }
+}
+
+/**
+ * Asks what can do without an answer: one of several units, or something that nothing depends on.
+ *
+ * @param limit - how long it is waited for, in milliseconds
+ * @returns undefined where none came, or a failure
+ * @throws `signal.reason` of the call as soon as it fires
+ */
+export async function briefly<T>(
+  ctx: CallContext,
+  limit: number,
+  ask: (ctx: CallContext) => Promise<T>,
+): Promise<T | undefined> {
+  const stop = new AbortController()
+  const cancel = ctx.clock.setTimeout(() => stop.abort(), limit)
+  try {
+    return await ask({ ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) })
+  } catch {
+    ctx.signal.throwIfAborted()
+    return undefined
+  } finally {
+    cancel()
+  }
+}

@@ -5,7 +5,7 @@ import type { Looks } from '../read/looks.js'
 import type { Entry, Traits } from '../codec/rows.js'
 import { keyOf, type Memory } from '../read/memory.js'
 import { ownState } from '../read/reading.js'
-import type { InCharge } from '../session/address.js'
+import type { InCharge } from '../session/standing.js'
 
 /** A member as it was right before a change of it. */
 export interface Standpoint extends Sight {

@@ -10,8 +10,7 @@ import {
   pathOf,
 } from '../codec/nitro.js'
 import { classify, isBusy, isWarning } from '../codec/errors.js'
-import { isInCharge } from '../session/standing.js'
-import type { InCharge } from '../session/address.js'
+import { type InCharge, isInCharge } from '../session/standing.js'
 import type { Pair } from '../session/pair.js'
 import { about, isRefusal, leftBehind } from '../../../kit/errors.js'
 import { askedAgain } from '../../../kit/retry.js'

@@ -1,9 +1,9 @@
+import { briefly } from '../../../kit/retry.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { quote } from '../../../provider/quote.js'
 import { isName, pathOf, rowsOf } from '../codec/nitro.js'
 import type { Settings } from '../options.js'
 import type { NitroSession } from '../session/session.js'
-import { within } from '../session/within.js'
 
 /** Policies of the appliance's own that change nothing. */
 const READERS = /^(partition-)?read-only$/i
@@ -33,9 +33,7 @@ export class Rights {
   async read(session: NitroSession, ctx: CallContext): Promise<void> {
     if (this.#asked || !isName(this.#settings.username)) return
     this.#asked = true
-    const policies = await within(ctx, (one) => this.#ask(session, one), LIMIT).catch(() => [])
-    ctx.signal.throwIfAborted()
-    this.#policies = policies
+    this.#policies = (await briefly(ctx, LIMIT, (one) => this.#ask(session, one))) ?? []
   }
 
   async #ask(session: NitroSession, ctx: CallContext): Promise<readonly string[]> {

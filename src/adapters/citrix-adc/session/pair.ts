@@ -1,13 +1,20 @@
 import { caught } from '../../../kit/errors.js'
 import { SharedTrials } from '../../../kit/login.js'
+import { briefly } from '../../../kit/retry.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
-import type { Address, InCharge } from './address.js'
-import { isInCharge, notInCharge, type Standing, Standings } from './standing.js'
+import {
+  type Address,
+  HEAD_START,
+  type InCharge,
+  isInCharge,
+  notInCharge,
+  type Standing,
+  Standings,
+} from './standing.js'
 import type { Settings } from '../options.js'
 import { type Rival, Rivals } from './rivals.js'
 import { isNetworkError, NitroSession } from './session.js'
-import { HEAD_START, within } from './within.js'
 
 /** All addresses of one appliance, pair or cluster; finds the one to talk to. */
 export class Pair {
@@ -107,8 +114,7 @@ export class Pair {
     const others = this.#addresses.filter(({ session }) => session !== charge)
     await Promise.all(
       others.map(async (address) => {
-        const told = await within(ctx, (one) => address.standings.nodes(one)).catch(() => undefined)
-        ctx.signal.throwIfAborted()
+        const told = await briefly(ctx, HEAD_START, (one) => address.standings.nodes(one))
         if (told === undefined) this.#others.noteSilent(address, ctx)
         else this.#refuseStranger(address, told.nodes)
       }),

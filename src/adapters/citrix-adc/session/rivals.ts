@@ -1,12 +1,7 @@
+import { briefly, Silent } from '../../../kit/retry.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { quote } from '../../../provider/quote.js'
-import type { Address, InCharge } from './address.js'
-import type { Standing } from './standing.js'
-import { within } from './within.js'
-
-/** The pause before an address that does not answer is asked again, in milliseconds, doubled each time. */
-const AWAY_FIRST = 2_000
-const AWAY_MOST = 60_000
+import { type Address, HEAD_START, type InCharge, type Standing } from './standing.js'
 
 /** A node that may hold traffic although another one is in charge. */
 export interface Rival {
@@ -25,7 +20,7 @@ type Answer = 'standby' | 'same' | 'silent' | Rival
  * is secondary, or if the node in charge says so.
  */
 export class Rivals {
-  readonly #away = new Map<Address, { readonly times: number; readonly retryAt: number }>()
+  readonly #away = new Silent<Address>()
 
   /**
    * @param refuse - called with the nodes of one that is no secondary: it may be of another pair
@@ -50,10 +45,8 @@ export class Rivals {
   }
 
   /** It has just not answered: it is left alone for a while. */
-  noteSilent(address: Address, { clock }: Pick<CallContext, 'clock'>): void {
-    const times = (this.#away.get(address)?.times ?? -1) + 1
-    const retryAt = clock.now() + Math.min(AWAY_MOST, AWAY_FIRST * 2 ** times)
-    this.#away.set(address, { times, retryAt })
+  noteSilent(address: Address, ctx: CallContext): void {
+    this.#away.note(address, 'it does not answer', ctx)
   }
 
   async #ask(
@@ -62,19 +55,17 @@ export class Rivals {
     refuse: (address: Address, nodes: readonly string[]) => void,
     ctx: CallContext,
   ): Promise<Answer> {
-    const known = this.#away.get(address)
-    if (known !== undefined && ctx.clock.now() < known.retryAt) return 'silent'
-    const told = await within(ctx, async (one) => {
+    if (this.#away.isLeft(address, ctx)) return 'silent'
+    const told = await briefly(ctx, HEAD_START, async (one) => {
       const role = await address.standings.role(one)
       if (role === 'secondary' || role === 'unknown') return { role, standing: undefined }
       return { role, standing: await address.standings.read(one) }
-    }).catch(() => undefined)
-    ctx.signal.throwIfAborted()
+    })
     if (told === undefined) {
       this.noteSilent(address, ctx)
       return 'silent'
     }
-    this.#away.delete(address)
+    this.#away.end(address)
     const { role, standing } = told
     if (role === 'secondary') return 'standby'
     if (standing === undefined) return 'silent'

@@ -4,6 +4,20 @@ import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { pathOf, type Row, rowsOf } from '../codec/nitro.js'
 import type { NitroSession } from './session.js'
 
+/** How long one address is waited for while another one could do, in milliseconds. */
+export const HEAD_START = 1_000
+
+/** One address, and what is asked there. */
+export interface Address {
+  readonly session: NitroSession
+  readonly standings: Standings
+}
+
+/** An address that is in charge, as it stood when it was asked. */
+export interface InCharge extends Address {
+  readonly standing: Standing
+}
+
 /** Who answers at an address, and since when. */
 export interface Standing {
   /** Names the node: its NSIP, or what we call it where it does not say. */

@@ -1,4 +1,4 @@
-import { within } from '../../../provider/abort.js'
+import { briefly } from '../../../kit/retry.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { quote } from '../../../provider/quote.js'
 import type { Settings } from '../options.js'
@@ -28,17 +28,8 @@ export class Rights {
     if (this.#asked) return
     this.#asked = true
     const path = `/mgmt/tm/auth/user/${encodeURIComponent(this.#settings.username)}`
-    const late = (words: string): Error => new Error(words)
-    const bound = {
-      clock: ctx.clock,
-      limit: LIMIT,
-      signals: [ctx.signal],
-      peer: () => device.host,
-      late,
-    }
-    const ask = (signal: AbortSignal) => this.#ask(device, path, { ...ctx, signal })
-    this.#roles = await within(bound, ask).catch(() => this.#roles)
-    ctx.signal.throwIfAborted()
+    const told = await briefly(ctx, LIMIT, (one) => this.#ask(device, path, one))
+    this.#roles = told ?? this.#roles
   }
 
   async #ask(

@@ -2,6 +2,7 @@ import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { formatDuration } from '../../../provider/duration.js'
 import { caught } from '../../../kit/errors.js'
+import { Silent, type Silence } from '../../../kit/retry.js'
 import { DrainableError } from '../../../provider/error.js'
 import { isSameMachine, type PeerRow } from '../codec/device.js'
 import type { Device } from './device.js'
@@ -9,9 +10,6 @@ import { PROVIDER } from './session.js'
 
 /** How long a unit that is no scope is waited for in one look, in milliseconds. */
 const PEER_LIMIT = 1_000
-/** The pause before it is asked again, doubled each time. */
-const AWAY_FIRST = 2_000
-const AWAY_MOST = 60_000
 
 /** A unit that could not be read, and that may hold work. */
 export interface Failed {
@@ -26,13 +24,6 @@ export interface Away {
   readonly away: string
 }
 
-interface Absence {
-  readonly since: number
-  readonly times: number
-  readonly retryAt: number
-  readonly why: string
-}
-
 type Answered<V> = V | Failed
 
 /**
@@ -42,7 +33,7 @@ type Answered<V> = V | Failed
  */
 export class Units {
   readonly #devices: readonly Device[]
-  readonly #absent = new Map<Device, Absence>()
+  readonly #absent = new Silent<Device>()
   /** Every device of the trust domain, by the unit that listed it; null where it does not tell. */
   readonly #trusts = new Map<Device, readonly PeerRow[] | null>()
 
@@ -55,11 +46,7 @@ export class Units {
     ask: (device: Device, ctx: CallContext) => Promise<Answered<V>>,
     ctx: CallContext,
   ): Promise<readonly (Answered<V> | Away)[]> {
-    const now = ctx.clock.now()
-    const skipped = this.#devices.filter((device) => {
-      const absence = this.#absent.get(device)
-      return absence !== undefined && now < absence.retryAt
-    })
+    const skipped = this.#devices.filter((device) => this.#absent.isLeft(device, ctx))
     const asked = this.#devices.filter((device) => !skipped.includes(device))
     const answers = new Map(await this.#ask(asked, skipped, ask, ctx))
     const missing = skipped.filter((device) => !answers.has(device))
@@ -101,14 +88,14 @@ export class Units {
       else {
         const left = begun + PEER_LIMIT - clock.now()
         if (waiting.size > 0 && left > 0) await Promise.race([all, pause(clock, left, each.signal)])
-        this.#leaveOut(answers, [...waiting.keys(), ...skipped], vouched, clock.now())
+        this.#leaveOut(answers, [...waiting.keys(), ...skipped], vouched, ctx)
       }
     } finally {
       stop.abort(new Error('no call waits for it any more'))
       if (waiting.size > 0) await Promise.allSettled(waiting.values())
     }
     signal.throwIfAborted()
-    for (const [device, answer] of answers) if (isRead(answer)) this.#absent.delete(device)
+    for (const [device, answer] of answers) if (isRead(answer)) this.#absent.end(device)
     return answers
   }
 
@@ -143,20 +130,15 @@ export class Units {
     answers: Map<Device, Answered<V> | Away>,
     waiting: readonly Device[],
     by: Device,
-    now: number,
+    ctx: CallContext,
   ): void {
     const failed = [...answers].flatMap(([device, answer]) =>
       isFailed(answer) ? [[device, answer.error.message] as const] : [],
     )
     const silent = waiting.map((device) => [device, 'it does not answer'] as const)
     for (const [device, why] of [...silent, ...failed]) {
-      const known = this.#absent.get(device)
-      const skipped = known !== undefined && now < known.retryAt
-      const times = skipped ? known.times : (known?.times ?? -1) + 1
-      const retryAt = skipped ? known.retryAt : now + Math.min(AWAY_MOST, AWAY_FIRST * 2 ** times)
-      const absence = { since: known?.since ?? now, times, retryAt, why: known?.why ?? why }
-      this.#absent.set(device, absence)
-      answers.set(device, { device, away: awayWords(device, by, absence, now) })
+      const silence = this.#absent.note(device, why, ctx)
+      answers.set(device, { device, away: awayWords(device, by, silence, ctx.clock.now()) })
     }
   }
 
@@ -222,7 +204,7 @@ function isActive(answer: { readonly device: Device; readonly active?: boolean }
   return answer.active === true
 }
 
-function awayWords(device: Device, by: Device, { since, why }: Absence, now: number): string {
+function awayWords(device: Device, by: Device, { since, why }: Silence, now: number): string {
   const age = formatDuration(Math.max(0, Math.round(now - since)))
   return `${device.host} is standby, as ${by.host} says, and has not answered for ${age} (${why}): it passes no traffic, so the drain does not wait for it; it is not known whether it has taken a change`
 }
