@@ -56,13 +56,11 @@ const SHOWN: Readonly<Record<Task['way'], (phase: SvrPhase) => boolean>> = {
 /** Changes that one look let through, carried out together. */
 export class Batch {
   readonly context: BatchContext
-  readonly #with: BatchContext
   /** What was remembered of a member before it was changed here. */
   readonly #before = new Map<Task, ReturnType<Memory['of']>>()
 
   constructor(context: BatchContext) {
     this.context = context
-    this.#with = context
   }
 
   async *end(tasks: readonly Task[]): AsyncGenerator<Ended> {
@@ -73,7 +71,7 @@ export class Batch {
         yield ended
       }
     }
-    const most = this.#with.sender.lists === 'none' ? 1 : LIST
+    const most = this.context.sender.lists === 'none' ? 1 : LIST
     for (const list of listsOf([...left], most)) yield* this.#send(list)
   }
 
@@ -90,7 +88,7 @@ export class Batch {
     const refused = await Array.fromAsync(this.#forgetClients(stuck))
     yield* refused
     if (refused.length > 0) return
-    if (this.#with.options.persistence === 'forget') await this.#untilOut(stuck)
+    if (this.context.options.persistence === 'forget') await this.#untilOut(stuck)
     for (const task of stuck) {
       if (this.#isOut(task)) yield this.#closed(task, 'applied')
       else yield [task, { status: 'rejected', error: notDisabledTwice(task) }]
@@ -99,24 +97,24 @@ export class Batch {
 
   /** Whether work was seen on it lately. */
   #isBusy({ found }: Task): boolean {
-    const { memory, options, ctx } = this.#with
+    const { memory, options, ctx } = this.context
     const { load, entry } = found
     if (load === undefined) return false
     return load > 0 || memory.restedFor(entry.subject, ctx.clock.now()) < options.freshness
   }
 
   #isOut({ change }: Task): boolean {
-    return this.#with.look.of(change.ref)?.entry.phase === 'out'
+    return this.context.look.of(change.ref)?.entry.phase === 'out'
   }
 
   #closed(task: Task, status: 'applied' | 'unchanged'): Ended {
-    const entry = this.#with.look.of(task.change.ref)?.entry ?? task.found.entry
-    this.#with.memory.rename(entry.subject, 'maint', entry)
+    const entry = this.context.look.of(task.change.ref)?.entry ?? task.found.entry
+    this.context.memory.rename(entry.subject, 'maint', entry)
     return [task, { status }]
   }
 
   async #untilOut(tasks: readonly Task[]): Promise<void> {
-    const { look, ctx } = this.#with
+    const { look, ctx } = this.context
     const open = (): readonly Task[] => tasks.filter((task) => !this.#isOut(task))
     let looks = 0
     await until(ctx, SELF_SEAL, async () => {
@@ -132,7 +130,7 @@ export class Batch {
    * Where that is refused nothing of it is closed.
    */
   async *#forgetClients(tasks: readonly Task[]): AsyncGenerator<Ended> {
-    const { options, sender, charge, ctx } = this.#with
+    const { options, sender, charge, ctx } = this.context
     const closing = tasks.filter(({ way }) => way === 'close')
     if (options.persistence !== 'forget' || closing.length === 0) return
     const entries = closing.map(({ found }) => found.entry)
@@ -150,7 +148,7 @@ export class Batch {
 
   /** Sends some of one kind, and looks at what became of those that are not simply done. */
   async *#send(tasks: readonly Task[]): AsyncGenerator<Ended> {
-    const { sender, charge, ctx } = this.#with
+    const { sender, charge, ctx } = this.context
     for (const task of tasks) task.sent = true
     const written = await sender.send(tasks.map(toOrder), charge, ctx)
     if (written === 'apart') {
@@ -180,7 +178,7 @@ export class Batch {
    * carried out is sent alone.
    */
   async *#sendApart(tasks: readonly Task[]): AsyncGenerator<Ended> {
-    const { look, sender, ctx } = this.#with
+    const { look, sender, ctx } = this.context
     for (const task of tasks) this.#enter(task)
     const read = (): Promise<void> => look.at(tasks.map(({ change }) => change.ref))
     const error = await caught(ctx, read, (thrown) => thrown)
@@ -196,7 +194,7 @@ export class Batch {
     if (sender.lists === 'untried') sender.lists = rest.length === 0 ? 'proved' : 'none'
     for (const task of tasks) {
       if (rest.includes(task)) {
-        this.#with.memory.put(task.found.entry.subject, this.#before.get(task))
+        this.context.memory.put(task.found.entry.subject, this.#before.get(task))
         yield* this.#send([task])
       } else yield [task, applied(task)]
     }
@@ -204,7 +202,7 @@ export class Batch {
 
   /** Remembers what was done. */
   #enter(task: Task): void {
-    const { memory } = this.#with
+    const { memory } = this.context
     const { found, way, as } = task
     const { entry } = found
     this.#before.set(task, memory.of(entry.subject))
@@ -214,7 +212,7 @@ export class Batch {
 
   /** Looks at what became of changes whose answer was lost, and at those that take effect at once. */
   async *#verify(open: ReadonlyMap<Task, Written>): AsyncGenerator<Ended> {
-    const { look, ctx } = this.#with
+    const { look, ctx } = this.context
     const tasks = [...open.keys()]
     const closing = tasks.filter((task) => open.get(task) === 'done')
     const shown = ({ change, way }: Task): boolean => {
@@ -233,7 +231,7 @@ export class Batch {
       return
     }
     const lost = tasks.filter((task) => open.get(task) !== 'done')
-    const { charge, pair } = this.#with
+    const { charge, pair } = this.context
     const ours = lost.some(shown) && (await pair.holds(charge, ctx))
     for (const [task, written] of open) {
       if (written === 'done') yield [task, shown(task) ? applied(task) : this.#notClosed(task)]
@@ -243,7 +241,7 @@ export class Batch {
 
   /** The appliance said Done to a disable without grace, and it does not show. */
   #notClosed(task: Task): ChangeOutcome {
-    const { look, memory } = this.#with
+    const { look, memory } = this.context
     const { change, found } = task
     const left = look.of(change.ref)?.entry
     const why = `${formatRef(change.ref)}: the appliance said Done to a disable without grace and left it '${left?.svrstate ?? 'gone'}'`

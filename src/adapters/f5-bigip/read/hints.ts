@@ -48,12 +48,8 @@ export class Hints {
     this.#notes.delete(refKey(ref))
   }
 
-  /** What is known of a node: what hangs on it, while it is ready, and what was done. */
-  ofNode(ref: MemberRef, node: string): readonly string[] {
-    return this.#known(ref, node)
-  }
-
-  #known(ref: MemberRef, object: string): readonly string[] {
+  /** What is known of a node, or of any other object: what hangs on it, while it is ready, and what was done. */
+  ofNode(ref: MemberRef, object: string): readonly string[] {
     const general = this.general === undefined ? [] : [this.general]
     const notes = this.#notes.get(refKey(ref))?.values() ?? []
     const missing = this.#rights.missing(partitionOf(object))
@@ -62,7 +58,7 @@ export class Hints {
 
   of(ref: MemberRef, { row }: Found, view: PoolView, sessions: number): readonly string[] {
     const { attributes } = view
-    const hints: string[] = [...this.#known(ref, row.fullPath)]
+    const hints: string[] = [...this.ofNode(ref, row.fullPath)]
     if (row.own === 'drain' && sessions > 0) {
       hints.push(
         `${sessions} ${sessions === 1 ? 'session' : 'sessions'} on record: a disabled member still takes new connections of persistent clients; escalateAfter or hold: 'maint' ends that`,

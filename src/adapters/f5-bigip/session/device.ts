@@ -1,4 +1,4 @@
-import { pause } from '../../../provider/clock.js'
+import { pause, type Clock } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { JsonValue } from '../../../kit/json.js'
@@ -29,7 +29,6 @@ import {
   type StatsTable,
 } from '../codec/stats.js'
 import type { Settings } from '../options.js'
-import { Evidence } from './evidence.js'
 import { UnitRole } from './role.js'
 import { PROVIDER, type Session } from './session.js'
 
@@ -310,4 +309,36 @@ function sizeOf(members: Members | undefined): number {
 function assertSame(json: JsonValue, found: string, asked: string): void {
   const plain = (path: string): string => path.replace(/%0(?!\d)/, '')
   if (plain(found) !== plain(asked)) throw json.at('fullPath').wrong(`'${asked}', as was asked for`)
+}
+
+interface Taken {
+  readonly key: string
+  readonly at: number
+  readonly times: number
+}
+
+/**
+ * When the pools of a node are read beside the node's own counters, that show nothing: twice for one
+ * state and one count of arrivals, at least as far apart as statistics can lag. What comes after that
+ * moves the count of arrivals, and the pools are read again.
+ */
+class Evidence {
+  readonly #freshness: number
+  readonly #taken = new Map<string, Taken>()
+
+  constructor(freshness: number) {
+    this.#freshness = freshness
+  }
+
+  isDue(node: string, key: string, { clock }: { readonly clock: Clock }): boolean {
+    const taken = this.#taken.get(node)
+    if (taken?.key !== key) return true
+    return taken.times < 2 && clock.now() >= taken.at + this.#freshness
+  }
+
+  note(node: string, key: string, { clock }: { readonly clock: Clock }): void {
+    const known = this.#taken.get(node)
+    const times = known?.key === key ? known.times + 1 : 1
+    this.#taken.set(node, { key, at: clock.now(), times })
+  }
 }
