@@ -248,8 +248,6 @@ const setups: Readonly<Record<string, () => Promise<ContractHarness>>> = {
       connectTimeout: 200,
     }),
   'a file, active checks': () => overFile({ activeChecks: true }),
-  'a file, no config dump allowed': () =>
-    overFile({ allowPaths: ['/clusters', '/stats', '/server_info'] }),
   'a control plane of another client': overCallback,
   REST: () =>
     served(restEndpoints({ port: 0, initial: initial() }), (port) => ({
@@ -369,5 +367,5 @@ describe('a fleet of fakes', () => {
 })
 
 test('every setup of the fake is in the list', () => {
-  expect(Object.keys(setups)).toHaveLength(10)
+  expect(Object.keys(setups)).toHaveLength(9)
 })

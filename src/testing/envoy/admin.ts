@@ -114,7 +114,6 @@ function stats({ process, settings }: AdminState, query: URLSearchParams): Admin
       version_text: `"${cluster.version}"`,
       lb_healthy_panic: cluster.counters.panic,
       membership_change: cluster.totals.changes,
-      lb_subsets_active: settings.subsets.length === 0 ? 0 : cluster.hosts.size,
       lb_subsets_fallback_panic: 0,
       membership_total: total,
       membership_healthy: healthy,

@@ -7,18 +7,17 @@ import { LoadBook } from '../../../src/adapters/envoy/grpc/load-book.js'
 import { eventually } from '../../support/eventually.js'
 
 const REF = { pool: 'web', member: '10.0.0.1:80' }
-const SETS = [
-  {
-    cluster_name: 'web',
-    endpoints: [
-      {
-        lb_endpoints: ['10.0.0.1', '10.0.0.2', '10.0.0.3'].map((address) => ({
-          endpoint: { address: { socket_address: { address, port_value: 80 } } },
-        })),
-      },
-    ],
-  },
-]
+/** A set whose endpoints have this more. */
+function setsWith(more: object = {}) {
+  const lb_endpoints = ['10.0.0.1', '10.0.0.2', '10.0.0.3'].map((address) => ({
+    endpoint: { address: { socket_address: { address, port_value: 80 } } },
+    ...more,
+  }))
+  return [{ cluster_name: 'web', endpoints: [{ lb_endpoints }] }]
+}
+
+const SETS = setsWith()
+const LABELS = { metadata: { filter_metadata: { 'envoy.lb': { version: '1' } } } }
 
 function until(holds: () => boolean): Promise<void> {
   return eventually(() => {
@@ -28,10 +27,11 @@ function until(holds: () => boolean): Promise<void> {
 
 describe('separate load reports', () => {
   test.each([
-    ['with panic excluded', { panicThreshold: 0 }, true],
-    ['with a panic that may begin later', {}, false],
-  ])('are enough beside REST, %s', async (_, threshold, verifiedIdle) => {
-    const sink = restEndpoints({ port: 0, initial: SETS })
+    ['with panic excluded', { panicThreshold: 0 }, SETS, true],
+    ['with a panic that may begin later', {}, SETS, false],
+    ['with labels of subsets', { panicThreshold: 0 }, setsWith(LABELS), false],
+  ])('are enough beside REST, %s', async (_, threshold, initial, verifiedIdle) => {
+    const sink = restEndpoints({ port: 0, initial })
     const loads = loadReports({ port: 0, interval: '100ms' })
     const more = { expect: 1, connectTimeout: '100ms', ...threshold } as const
     await using lb = envoy({ endpoints: sink, loads, ...more })

@@ -85,10 +85,6 @@ describe('a proxy that lists no cluster of the set', () => {
   test.each([
     ['hidden', { hiddenStats: [/cluster\.web\./] }],
     ['not allowed', { allowPaths: ['/clusters', '/server_info', '/config_dump'] }],
-    [
-      'of unknown completeness',
-      { allowPaths: ['/clusters', '/server_info', '/stats', '/runtime'] },
-    ],
   ])('with statistics %s is unread', async (_, second) => {
     await using it = await stage({ pools: {}, ...second })
     await using lb = it.provide()

@@ -213,7 +213,7 @@ async function prepareRemoval(
       )
     }
   }
-  const known = views.every((view) => view.proxy?.facts?.configs !== undefined)
+  const known = views.every((view) => view.proxy?.facts !== undefined)
   const lingers = configs.some((config) => config.activeChecks && !config.ignoreHealthOnRemoval)
   if (known && !lingers) return before
   // Not where it would let sticky sessions in: then the row lingers, drained.

@@ -124,7 +124,7 @@ export class Force {
     const version = view.load?.version
     if (facts === undefined && version !== undefined && (version.major > 1 || version.minor >= 40))
       return 0
-    const configs = [...(facts?.configs?.values() ?? [])].filter(
+    const configs = [...(facts?.configs.values() ?? [])].filter(
       (config) =>
         config.service === service && (cluster === undefined || config.cluster === cluster),
     )

@@ -103,7 +103,7 @@ export function downMembers(views: readonly ProxyView[], service: string): Reado
 export function whenNone(views: readonly ProxyView[], service: string): PoolReading['whenNone'] {
   const kinds = new Set(
     views.flatMap(({ proxy, reading }) =>
-      [...(proxy?.facts?.configs?.values() ?? [])]
+      [...(proxy?.facts?.configs.values() ?? [])]
         .filter((config) => config.service === service)
         .map(({ cluster, panicThreshold, failOnPanic }) => {
           if (reading?.above.get(cluster)?.isNamed === false) return 'spill'

@@ -2,7 +2,6 @@ import { sizeOf, type ClusterRows } from '../codec/admin.js'
 import type { Assignment, Endpoint } from '../codec/assignment.js'
 import type { Aggregate, ClusterConfig } from '../codec/config-dump.js'
 import type { SubsetRules } from '../codec/policies.js'
-import { takesWork } from '../codec/status.js'
 import type { ProxyView } from '../session/roster.js'
 import { plannedHosts, rowBefore, rowHost, rowsOf } from './hosts.js'
 import {
@@ -52,7 +51,7 @@ export class PanicView {
   /** By set and rules: both are the same objects from look to look. */
   readonly #subsets = new WeakMap<Assignment, Map<string, readonly Subset[]>>()
 
-  /** @param threshold - percent, for proxies whose configuration can't be read */
+  /** @param threshold - percent, for proxies of which only load reports are known */
   constructor(threshold: number | undefined) {
     this.#threshold = threshold
   }
@@ -136,28 +135,6 @@ export class PanicView {
     return `too few of the published endpoints are healthy, the cluster is in panic mode: ${MEANS}; give panicThreshold where the clusters have another one`
   }
 
-  /**
-   * Why it can't be said whether a member is the last of a subset; undefined: there is nothing to say.
-   *
-   * @param isSubset - whether the cluster is known to have subsets
-   */
-  blind(set: Assignment, member: string, isSubset: boolean | undefined): string | undefined {
-    if (isSubset === false) return undefined
-    const endpoint = set.endpoints.find((one) => one.member === member)
-    if (endpoint?.labels === undefined) return undefined
-    const keys = Object.keys(endpoint.labels)
-    const rules = {
-      selectors: [...keys.map((key) => [key]), keys],
-      fallback: undefined,
-      listAsAny: false,
-    }
-    const isAlone = subsetsOf(set.endpoints, rules).some(
-      ({ members }) => members.has(member) && !hasOther(set.endpoints, members, member),
-    )
-    if (!isAlone) return undefined
-    return `it can't be read whether '${set.cluster}' balances by subsets, and no healthy endpoint has the labels (envoy.lb) of this one: a subset without a healthy endpoint sends its requests to a drained one; list the admin API, and allow /config_dump`
-  }
-
   #rules(view: ProxyView | undefined, cluster: string, set: Assignment | undefined): PanicRules {
     const config = configOf(view, cluster)
     return {
@@ -231,7 +208,7 @@ function loadedBy(
 }
 
 function configOf(view: ProxyView | undefined, cluster: string): ClusterConfig | undefined {
-  return view?.proxy?.facts?.configs?.get(cluster)
+  return view?.proxy?.facts?.configs.get(cluster)
 }
 
 function hostsOf({ hosts }: ClusterRows): Hosts {
@@ -277,18 +254,4 @@ function illIn({ reading }: ProxyView, rows: ClusterRows): number {
   if (healthy === undefined || degraded === undefined) return 0
   const ill = hostsOf(rows).filter((host) => !host.healthy).length
   return sizeOf(rows) - ill - (healthy + degraded)
-}
-
-function hasOther(
-  endpoints: readonly Endpoint[],
-  members: ReadonlySet<string>,
-  member: string,
-): boolean {
-  return endpoints.some(
-    (other) =>
-      other.member !== undefined &&
-      other.member !== member &&
-      members.has(other.member) &&
-      takesWork(other.status),
-  )
 }

@@ -18,6 +18,8 @@ import { takesWork, toAdminState } from '../codec/status.js'
 const CONNECT_TIMEOUT = 5_000
 const UNSEEN_PANIC =
   'by load reports alone it is not seen when the cluster goes into panic mode, in which Envoy sends requests to drained endpoints too: list the admin API, or give panicThreshold: 0 where the clusters have healthy_panic_threshold 0'
+const UNSEEN_SUBSETS =
+  'by load reports alone it is not seen whether the cluster balances by subsets, and the endpoint has labels (envoy.lb): a subset without a healthy endpoint may send its requests to a drained one; list the admin API'
 /** Stands for whoever will serve the cluster, until a proxy lists it. */
 export const NO_PROXY = 'a proxy'
 
@@ -53,7 +55,7 @@ export class MemberReader {
     const services = new Map<string, string>()
     const clusters = new Map<string, Set<string>>()
     for (const proxy of proxies) {
-      for (const { cluster, service } of proxy.facts?.configs?.values() ?? []) {
+      for (const { cluster, service } of proxy.facts?.configs.values() ?? []) {
         services.set(cluster, service)
         clusters.set(service, (clusters.get(service) ?? new Set()).add(cluster))
       }
@@ -87,7 +89,7 @@ export class MemberReader {
   connectTimeout(facts: readonly ProxyFacts[], isWhole: boolean): number {
     const assumed = this.#options.connectTimeout ?? CONNECT_TIMEOUT
     const known = facts.map(({ configs }) => {
-      const own = [...(configs?.values() ?? [])].filter(
+      const own = [...configs.values()].filter(
         ({ service }) => this.#options.store.set(service) !== undefined,
       )
       return own.length === 0 ? assumed : Math.max(...own.map((one) => one.connectTimeout))
@@ -141,7 +143,7 @@ export class MemberReader {
   /** The cluster settings of every proxy that can be read. */
   configs(views: readonly ProxyView[], service: string): ClusterConfig[] {
     return views.flatMap(({ proxy }) =>
-      [...(proxy?.facts?.configs?.values() ?? [])].filter((config) => config.service === service),
+      [...(proxy?.facts?.configs.values() ?? [])].filter((config) => config.service === service),
     )
   }
 
@@ -210,17 +212,13 @@ export class MemberReader {
     return undefined
   }
 
-  /** What of a proxy that can't be asked, or not for all, may send to a drained member. */
+  /** What of a proxy that only reports loads may send to a drained member. */
   #unseen(view: ProxyView, set: Assignment, member: string): string | undefined {
+    if (view.load === undefined) return undefined
     // A panic that begins later sends new requests to drained endpoints, and no report says so beforehand.
-    if (view.load !== undefined && this.#options.panicThreshold !== 0) return UNSEEN_PANIC
-    if (view.role !== 'proxy' || view.proxy?.facts?.configs !== undefined) return undefined
-    const active = rowsOf(view, set.cluster).map(({ cluster }) =>
-      view.reading?.stats.of(cluster, 'lb_subsets_active'),
-    )
-    const isDivided = active.some((count) => (count ?? 0) > 0)
-    const isKnown = active.length > 0 && !active.includes(undefined)
-    return this.#force.panic.blind(set, member, isDivided || (isKnown ? false : undefined))
+    if (this.#options.panicThreshold !== 0) return UNSEEN_PANIC
+    const labels = this.#options.store.endpoint(set.cluster, member)?.labels
+    return labels === undefined ? undefined : UNSEEN_SUBSETS
   }
 
   #scopes(

@@ -11,8 +11,8 @@ import { readBusy } from './stats.js'
 
 /** The clusters of one proxy. */
 export interface ProxyClusters {
-  /** EDS clusters by cluster name; undefined: `/config_dump` is not allowed. */
-  readonly configs: ReadonlyMap<string, ClusterConfig> | undefined
+  /** EDS clusters by cluster name. */
+  readonly configs: ReadonlyMap<string, ClusterConfig>
   /** Clusters that are not fed by EDS. */
   readonly others: readonly OtherCluster[]
 }
@@ -29,8 +29,7 @@ export async function readConfigs(link: AdminLink, from: string): Promise<ProxyC
   const configs: ClusterConfig[] = []
   const others: OtherCluster[] = []
   for (const kind of ['static_clusters', 'dynamic_active_clusters']) {
-    const text = await link.allowed(`/config_dump?resource=${kind}`)
-    if (text === undefined) return { configs: undefined, others: [] }
+    const text = await link.get(`/config_dump?resource=${kind}`)
     const found = decoded(from, () => parseClusters(text, from))
     configs.push(...found.eds)
     others.push(...found.others)
@@ -52,13 +51,10 @@ export async function readRuntime(
   }
 }
 
-/** Which statistics it makes; undefined: `/config_dump` is not allowed. */
-export async function readStatsMatcher(
-  link: AdminLink,
-  from: string,
-): Promise<StatsMatcher | undefined> {
-  const text = await link.allowed('/config_dump?mask=bootstrap.stats_config')
-  return text === undefined ? undefined : decoded(from, () => parseStatsMatcher(text, from))
+/** Which statistics it makes. */
+export async function readStatsMatcher(link: AdminLink, from: string): Promise<StatsMatcher> {
+  const text = await link.get('/config_dump?mask=bootstrap.stats_config')
+  return decoded(from, () => parseStatsMatcher(text, from))
 }
 
 /** Clusters that have work and are in no configuration: CDS removed them. By what their statistics go by. */
@@ -67,7 +63,6 @@ export async function readStrays(
   link: AdminLink,
   from: string,
 ): Promise<readonly string[]> {
-  if (configs === undefined) return []
   const known = new Set([...configs.values(), ...others].map(({ stat }) => stat))
   return (await readBusy(link, from)).filter((stat) => !known.has(stat))
 }

@@ -71,7 +71,7 @@ function strayViews(
 }
 
 function clustersFedBy(proxy: Proxy | undefined, set: string): number {
-  const configs = [...(proxy?.facts?.configs?.values() ?? [])]
+  const configs = [...(proxy?.facts?.configs.values() ?? [])]
   return Math.max(1, configs.filter(({ service }) => service === set).length)
 }
 

@@ -2,7 +2,7 @@ import { setImmediate as breathe } from 'node:timers/promises'
 import type { Clock } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
-import type { JsonObject } from '../../../kit/json.js'
+import { malformed, type JsonObject } from '../../../kit/json.js'
 import type { AdminLink } from '../../../kit/envoy/admin.js'
 import {
   parseBootStamp,
@@ -79,8 +79,8 @@ export interface Search {
 export interface ProxyFacts extends ProxyClusters, ProxyRuntime {
   readonly incarnation: string
   readonly info: ServerInfo
-  /** Which statistics it makes; undefined: it is not known. */
-  readonly shows: StatsMatcher | undefined
+  /** Which statistics it makes. */
+  readonly shows: StatsMatcher
   readonly readAt: number
   /** {@link Stats.clusters} from before the configuration was read. */
   readonly clusters: string | undefined
@@ -96,7 +96,6 @@ export class Proxy {
   #proved = new ProvedClusters()
   #gone = new GoneClusters()
   readonly #aggregates: Aggregates
-  #start: { low: number; high: number; name: string } | undefined
 
   constructor(address: string, now: () => number) {
     this.#client = new AdminClient(address)
@@ -155,10 +154,10 @@ export class Proxy {
       const facts = await this.#learn(link)
       const rows = await this.#clusters(undefined, link)
       const byService = new Map(rows.map((row) => [row.service, row.hosts]))
-      const fed = new Set([...(facts.configs?.values() ?? [])].map((config) => config.service))
+      const fed = new Set([...facts.configs.values()].map((config) => config.service))
       return dumps.flatMap((dump) => {
         const name = dump.at('cluster_name').neededText()
-        if (facts.configs !== undefined && !fed.has(name)) return [] // not fed by EDS
+        if (!fed.has(name)) return [] // not fed by EDS
         const hosts = byService.get(name)
         const set = dump.object()
         return hosts === undefined || set === undefined ? [] : [adoptable(set, hosts)]
@@ -180,26 +179,25 @@ export class Proxy {
     const fed = clustersOf(facts, services)
     const sampledAt = clock.now()
     const askedAt = this.#now()
-    const above = await this.#aggregates.above(facts, fed ?? [], link)
+    const above = await this.#aggregates.above(facts, fed, link)
     const parts = [...above.values()].flatMap(({ aggregates }) =>
       aggregates.flatMap((a) => a.parts),
     )
     const { sought, namesakes } = search
     // A subset is judged by its own hosts.
-    const isDivided = fed?.some((one) => facts.configs?.get(one)?.subsets !== undefined) !== false
+    const isDivided = fed.some((one) => facts.configs.get(one)?.subsets !== undefined)
     const members = isDivided ? undefined : search.members
-    const asked = fed && [...new Set([...fed, ...parts])]
+    const asked = [...new Set([...fed, ...parts])]
     const clusters = await this.#clusters(asked, link, members)
     const wanted = clusters.filter((cluster) => services.includes(cluster.service))
     const beside = clusters.filter((cluster) => parts.includes(cluster.cluster))
-    const names = fed ?? [...new Set([...services, ...wanted.map(({ cluster }) => cluster)])]
     // A set that another control plane took away with its cluster is sought all the same.
     const meant = [...new Set([...services, ...sought.map(({ service }) => service)])]
-    const there = statsOf(facts, clusters)
+    const there = statsOf(facts)
     const missing = this.#gone.missing(meant, wanted, (service) =>
       namesakes(service).filter(({ stat }) => !there.has(stat)),
     )
-    const stats = await this.#stats([...new Set([...names, ...missing])], facts, link)
+    const stats = await this.#stats([...new Set([...fed, ...missing])], facts, link)
     if (stats.clusters !== facts.clusters) return undefined
     const unlisted = await this.#unlisted(facts, wanted, { ...search, members }, stats, link)
     const previous = await this.#previous(facts, wanted, stats, { askedAt, sampledAt }, link)
@@ -310,25 +308,14 @@ export class Proxy {
     return parseServerInfo(await link.get('/server_info'), sourceOf('/server_info', this.name))
   }
 
-  /** When this process read its bootstrap, to the millisecond; its uptime where that is not allowed. */
+  /** When this process read its bootstrap, to the millisecond. The static clusters say it for less, where there are any. */
   async #incarnation(link: AdminLink): Promise<string> {
-    const text = await link.allowed('/config_dump?resource=static_clusters&mask=last_updated')
     const source = sourceOf('/config_dump', this.name)
-    const stamp = text === undefined ? undefined : parseBootStamp(text, source)
-    return stamp ?? (await this.#startByUptime(link))
-  }
-
-  /** Uptime comes in whole seconds: starts are told apart where no moment fits both readings. */
-  async #startByUptime(link: AdminLink): Promise<string> {
-    const before = Date.now()
-    const uptime = (await this.#info(link)).uptime.current * 1_000
-    const [low, high] = [before - uptime - 1_000, Date.now() - uptime]
-    const known = this.#start
-    const fits = known !== undefined && low <= known.high && high >= known.low
-    this.#start = fits
-      ? { ...known, low: Math.max(low, known.low), high: Math.min(high, known.high) }
-      : { low, high, name: new Date(low).toISOString() }
-    return this.#start.name
+    for (const query of ['resource=static_clusters&mask=last_updated', 'mask=last_updated']) {
+      const stamp = parseBootStamp(await link.get(`/config_dump?${query}`), source)
+      if (stamp !== undefined) return stamp
+    }
+    throw malformed(source, 'last_updated, the moment of its start', 'none')
   }
 
   async #clusters(
@@ -359,31 +346,23 @@ export class Proxy {
   }
 
   #namesOf(cluster: string, { configs, shows }: ProxyFacts): StatNames {
-    const known = configs?.get(cluster) ?? this.#gone.namesOf(cluster)
+    const known = configs.get(cluster) ?? this.#gone.namesOf(cluster)
     return { stat: known?.stat ?? statName(cluster), shows: known?.shows ?? shows }
   }
 
-  #isStale({ configs, clusters, readAt }: ProxyFacts): boolean {
-    return configs !== undefined && clusters === undefined && this.#now() - readAt > CONFIG_AGE
+  #isStale({ clusters, readAt }: ProxyFacts): boolean {
+    return clusters === undefined && this.#now() - readAt > CONFIG_AGE
   }
 }
 
-/**
- * The clusters that are fed by these sets. Undefined where the proxy does not show its configuration: then
- * all are asked for, as any of them may be; `/clusters` says of each which set it has.
- */
-function clustersOf(facts: ProxyFacts, services: readonly string[]): string[] | undefined {
-  if (facts.configs === undefined) return undefined
+/** The clusters that are fed by these sets. */
+function clustersOf(facts: ProxyFacts, services: readonly string[]): string[] {
   return [...facts.configs.values()]
     .filter((config) => services.includes(config.service))
     .map((config) => config.cluster)
 }
 
 /** What the statistics of the clusters that a proxy has go by. */
-function statsOf(
-  { configs, others }: ProxyFacts,
-  clusters: readonly ClusterRows[],
-): ReadonlySet<string> {
-  if (configs === undefined) return new Set(clusters.map(({ cluster }) => statName(cluster)))
+function statsOf({ configs, others }: ProxyFacts): ReadonlySet<string> {
   return new Set([...configs.values(), ...others].map(({ stat }) => stat))
 }

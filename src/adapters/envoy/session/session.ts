@@ -114,7 +114,7 @@ export class Fleet {
     const proxies = await this.#list(signal)
     const { dumps, error } = await this.#dumps(proxies, signal)
     if (dumps.length === 0 && error !== undefined) throw error
-    const configs = proxies.flatMap(({ facts }) => [...(facts?.configs?.values() ?? [])])
+    const configs = proxies.flatMap(({ facts }) => [...(facts?.configs.values() ?? [])])
     const services = new Map(configs.map(({ cluster, service }) => [cluster, service]))
     return { ...agreed(dumps, own), services }
   }
@@ -291,7 +291,7 @@ function namesakesIn(proxies: readonly Proxy[]): (service: string) => readonly N
     const before = known.get(service)
     if (before !== undefined) return before
     const configs = proxies.flatMap(({ facts }) =>
-      [...(facts?.configs?.values() ?? [])].filter((config) => config.service === service),
+      [...(facts?.configs.values() ?? [])].filter((config) => config.service === service),
     )
     const named = new Map<string, Namesake>(configs.map((config) => [config.stat, config]))
     const own = { cluster: service, stat: statName(service), shows: undefined }

@@ -19,7 +19,6 @@ const STATS = [
   'membership_degraded',
   'membership_excluded',
   'lb_healthy_panic',
-  'lb_subsets_active',
   'lb_subsets_fallback_panic',
   'redis_cluster.upstream_cx_drained',
 ]

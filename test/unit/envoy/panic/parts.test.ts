@@ -91,20 +91,6 @@ describe('the last member of a subset', () => {
     await it.close()
   })
 
-  test('leaves idle unverified if selectors can not be read', async () => {
-    const it = await stage(labelled, {
-      subsets: [['v']],
-      allowPaths: ['/clusters', '/stats', '/server_info'],
-    })
-    await using lb = it.provide()
-    await it.hold(lb, 1)
-    await it.hold(lb, 2)
-    const { readings } = await lb.observe([refOf(1), refOf(2)], ctx())
-    expect(readings[0]).toMatchObject({ unverified: expect.stringContaining('subset') as unknown })
-    expect(readings[1]).not.toHaveProperty('unverified')
-    await it.close()
-  })
-
   test('does not keep another member from its drain if its subset panics', async () => {
     const it = await stage([{ status: 'DRAINING', labels: { v: 'a' } }, ...labelled.slice(1)], {
       subsets: [['v']],
