@@ -83,14 +83,22 @@ describe('a proxy that lists no cluster of the set', () => {
   })
 
   test.each([
-    ['hidden', { hiddenStats: [/cluster\.web\./] }],
-    ['not allowed', { allowPaths: ['/clusters', '/server_info', '/config_dump'] }],
-  ])('with statistics %s is unread', async (_, second) => {
+    [
+      'with statistics hidden',
+      { hiddenStats: [/cluster\.web\./] },
+      /cluster\.web\.upstream_rq_active/,
+    ],
+    [
+      'without /stats',
+      { allowPaths: ['/clusters', '/server_info', '/config_dump'] },
+      /\/stats.*allow_paths/,
+    ],
+  ])('%s is unread, and told why', async (_, second, words) => {
     await using it = await stage({ pools: {}, ...second })
     await using lb = it.provide()
     expect(await it.scope(lb)).toMatchObject({
       state: 'unread',
-      note: expect.stringContaining('cluster.web.upstream_rq_active') as unknown,
+      note: expect.stringMatching(words) as unknown,
     })
   })
 

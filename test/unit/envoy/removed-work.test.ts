@@ -32,21 +32,18 @@ test('work of an unread proxy is not forgotten with the endpoint', async () => {
   })
 })
 
-test('without /stats the work of a removed endpoint is unread', async () => {
+test('without /stats calls are refused, and the path is named', async () => {
   await using fake = await startFake({
     pools: { web: names },
     allowPaths: ['/clusters', '/server_info', '/config_dump'],
   })
-  let members: readonly string[] = names
   const sink = callbackEndpoints({
-    load: () => Promise.resolve(setOf(members)),
+    load: () => Promise.resolve(setOf(names)),
     publish: () => Promise.resolve(),
   })
   await using lb = envoy({ endpoints: sink, admin: [fake.url] })
-  await fake.occupy(ref)
-  await lb.observe([ref], ctx())
-  members = names.slice(1)
-  await fake.setBehind(ref, 'gone')
-  const { readings } = await lb.observe([ref], ctx())
-  expect(readings[0]?.scopes.map(({ state }) => state)).toEqual(['unread'])
+  await expect(lb.observe([ref], ctx())).rejects.toMatchObject({
+    code: 'FORBIDDEN',
+    message: expect.stringMatching(/\/stats.*allow_paths/) as string,
+  })
 })

@@ -107,7 +107,7 @@ function leftScope({ view, service, member, now }: Place, was: number): LoadScop
     const unlisted = tracker.unlisted(cluster)
     if (unlisted === undefined) {
       return unread(
-        `what the removed endpoint still holds is not known: /stats does not tell cluster.${cluster}.upstream_rq_* and upstream_cx_*, allow /stats in admin.allow_paths, and cluster statistics in stats_config.stats_matcher`,
+        `what the removed endpoint still holds is not known: /stats does not tell cluster.${cluster}.upstream_rq_* and upstream_cx_*: let stats_config.stats_matcher include them`,
       )
     }
     left += unlisted.most
