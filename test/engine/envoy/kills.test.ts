@@ -14,13 +14,17 @@ const POINTS = [
 ] as const
 
 describe.each(versions)('a killed controller of Envoy $version', ({ path }) => {
-  test.concurrent('no request reaches a member that was called idle', async () => {
-    await using fleet = await startFleet(path)
-    for (const [killAt, isFresh] of path === newest?.path ? POINTS : POINTS.slice(-1)) {
-      const story = await fleet.play(killAt, isFresh)
-      expect(story.at).toContain(killAt)
-      expect(story.faults).toEqual([])
-      expect(story.outcomes.join()).toMatch(/^outcome removed/)
-    }
-  }, 240_000)
+  test.concurrent(
+    'no request reaches a member that was called idle',
+    async () => {
+      await using fleet = await startFleet(path)
+      for (const [killAt, isFresh] of path === newest?.path ? POINTS : POINTS.slice(-1)) {
+        const story = await fleet.play(killAt, isFresh)
+        expect(story.at).toContain(killAt)
+        expect(story.faults).toEqual([])
+        expect(story.outcomes.join()).toMatch(/^outcome removed/)
+      }
+    },
+    240_000,
+  )
 })

@@ -82,16 +82,22 @@ describe.each(engines('envoy'))('a proxy without the cluster, Envoy $version', (
     it.a.release()
   })
 
-  test.concurrent('one that hides the gauge alone is unread until the cluster is gone', async () => {
-    await using it = await clusterStage(path, [{}, { bootstrap: { ...DEFERRED, ...HALF_HIDDEN } }])
-    await it.hold(it.proxies[1]!)
-    await it.proxies[1]?.remove()
-    await using lb = it.provide()
-    await using run = startDrain(lb, it.ref, { timeout: '60s' })
-    await until(isSaid(run, 'does not tell cluster.dyn.upstream_rq_active'), 'the hidden gauge')
-    it.a.release()
-    expect((await run.done).members[0]).toMatchObject(IDLE)
-  })
+  test.concurrent(
+    'one that hides the gauge alone is unread until the cluster is gone',
+    async () => {
+      await using it = await clusterStage(path, [
+        {},
+        { bootstrap: { ...DEFERRED, ...HALF_HIDDEN } },
+      ])
+      await it.hold(it.proxies[1]!)
+      await it.proxies[1]?.remove()
+      await using lb = it.provide()
+      await using run = startDrain(lb, it.ref, { timeout: '60s' })
+      await until(isSaid(run, 'does not tell cluster.dyn.upstream_rq_active'), 'the hidden gauge')
+      it.a.release()
+      expect((await run.done).members[0]).toMatchObject(IDLE)
+    },
+  )
 
   test.concurrent("a cluster's own matcher wins over that of the proxy", async () => {
     const type = 'type.googleapis.com/envoy.config.metrics.v3.StatsMatcher'

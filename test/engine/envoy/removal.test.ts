@@ -85,27 +85,30 @@ describe.each(engines('envoy'))('removal and panic on Envoy $version', ({ path }
     expect((await ask(proxy.http)).status).toBe(503)
   })
 
-  test.concurrent('an endpoint that vanishes under a request is gone, its work counted', async () => {
-    await using stage = await fileStage(path, { servers: 3 })
-    const { a, proxy, lb, refOf } = stage
-    while (a.held === 0) {
-      void ask(proxy.http, '/hold').catch(() => undefined)
-      await delay(30)
-    }
-    const ref = refOf(a)
-    await until(async () => (await workOf(lb, ref))[0] > 0, 'work')
-    const clock = systemClock
-    const signal = AbortSignal.timeout(10_000)
-    await lb.apply([{ kind: 'remove', ref }], { signal, clock })
-    const { readings } = await lb.observe([ref], { signal, clock })
-    expect(readings[0]).toMatchObject({ present: false })
-    expect(readings[0]?.scopes[0]?.active).toBeGreaterThan(0)
-    for (const backend of stage.backends) backend.release()
-    await until(async () => {
-      const next = await lb.observe([ref], { signal, clock })
-      return next.readings[0]?.scopes[0]?.active === 0
-    }, 'the orphan to end')
-  })
+  test.concurrent(
+    'an endpoint that vanishes under a request is gone, its work counted',
+    async () => {
+      await using stage = await fileStage(path, { servers: 3 })
+      const { a, proxy, lb, refOf } = stage
+      while (a.held === 0) {
+        void ask(proxy.http, '/hold').catch(() => undefined)
+        await delay(30)
+      }
+      const ref = refOf(a)
+      await until(async () => (await workOf(lb, ref))[0] > 0, 'work')
+      const clock = systemClock
+      const signal = AbortSignal.timeout(10_000)
+      await lb.apply([{ kind: 'remove', ref }], { signal, clock })
+      const { readings } = await lb.observe([ref], { signal, clock })
+      expect(readings[0]).toMatchObject({ present: false })
+      expect(readings[0]?.scopes[0]?.active).toBeGreaterThan(0)
+      for (const backend of stage.backends) backend.release()
+      await until(async () => {
+        const next = await lb.observe([ref], { signal, clock })
+        return next.readings[0]?.scopes[0]?.active === 0
+      }, 'the orphan to end')
+    },
+  )
 
   test.concurrent('restore puts back status and place, byte for byte', async () => {
     await using stage = await fileStage(path, { servers: 3 })

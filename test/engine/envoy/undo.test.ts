@@ -76,13 +76,17 @@ describe.each(engines('envoy'))('Envoy $version by REST, closed after an undo', 
     expect(await it.tickets.get('job')).toBeUndefined()
   })
 
-  test.concurrent('names the proxy that hangs, and keeps the ticket', async ({ expect }) => {
-    await using it = await threeByRest(path)
-    it.proxies[2]!.pause()
-    const { members } = await it.run.restore()
-    it.proxies[2]!.resume()
-    expect(members[0]).toMatchObject({ outcome: 'unreachable', error: { code: 'UNREACHABLE' } })
-    expect(members[0]?.error?.message).toContain(it.proxies[2]!.admin)
-    expect(await it.tickets.get('job')).toBeDefined()
-  }, 60_000)
+  test.concurrent(
+    'names the proxy that hangs, and keeps the ticket',
+    async ({ expect }) => {
+      await using it = await threeByRest(path)
+      it.proxies[2]!.pause()
+      const { members } = await it.run.restore()
+      it.proxies[2]!.resume()
+      expect(members[0]).toMatchObject({ outcome: 'unreachable', error: { code: 'UNREACHABLE' } })
+      expect(members[0]?.error?.message).toContain(it.proxies[2]!.admin)
+      expect(await it.tickets.get('job')).toBeDefined()
+    },
+    60_000,
+  )
 })
