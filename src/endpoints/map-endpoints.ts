@@ -1,21 +1,28 @@
 import { addressTypeOf } from './address.js'
-import {
-  A_PORT,
-  AN_AMOUNT,
-  checkFlag,
-  checkOptions,
-  checkText,
-  checkTexts,
-  checkWord,
-  isAmount,
-  isObject,
-  isPort,
-  refuse,
-} from './check.js'
-import { DrainableError } from '../provider/error.js'
+import { once } from '../provider/once.js'
 import { normaliseConditions, tierOf, type Tier } from './slices/conditions.js'
 import type { Decision, EndpointHealth } from './decision.js'
-import type { EndpointInput, Tri } from './endpoint-input.js'
+import { endpointsShape, type EndpointInput, type Tri } from './endpoint-input.js'
+import {
+  at,
+  both,
+  check,
+  checkOptions,
+  filled,
+  flag,
+  isObject,
+  list,
+  nullable,
+  object,
+  optional,
+  refuse,
+  strictObject,
+  text,
+  when,
+  word,
+  wrong,
+  type Fault,
+} from './shape.js'
 import { strategies, type StrategyName } from './strategies/strategies.js'
 import type {
   EndpointView,
@@ -65,14 +72,14 @@ export function mapEndpoints(
   options: MapOptions = {},
 ): Decision[] {
   const strategy = checkMapOptions(options)
-  if (!Array.isArray(endpoints)) refuseEndpoints(endpoints)
+  check(SUBJECT, 'endpoints', endpoints, endpointsShape())
   const { unready = 'drain' } = options
   const context: StrategyInput = { ...options.context, unready }
   const decisions = new Array<Decision>(endpoints.length)
   const sets = new PortSets()
   const seen: (Seen | undefined)[] = []
   for (let i = 0; i < endpoints.length; i++) {
-    const endpoint = checkEndpoint(endpoints[i], i)
+    const endpoint = endpoints[i] as EndpointInput
     const its = seeConditions(endpoint, seen)
     const verdict = beforeStrategy(endpoint, its.tier, unready)
     if (verdict === undefined) sets.add(new View(endpoint, its), i)
@@ -213,140 +220,48 @@ const HEALTH = { serve: 'HEALTHY', drain: 'DRAINING' } as const satisfies Record
 >
 
 function checkMapOptions(options: MapOptions): Strategy {
-  checkOptions(SUBJECT, options, ['strategy', 'unready', 'context'])
-  const { strategy = 'serve-terminating-fallback', context = {} } = options
-  checkWord(SUBJECT, 'unready', options.unready, ['drain', 'exclude'])
-  checkContext(context)
-  if (typeof strategy === 'function') return strategy
-  checkWord(SUBJECT, 'strategy', strategy, Object.keys(strategies))
-  return strategies[strategy]
+  checkOptions(SUBJECT, options, optionShapes())
+  const { strategy = 'serve-terminating-fallback' } = options
+  return typeof strategy === 'function' ? strategy : strategies[strategy]
 }
 
-function checkContext(context: StrategyContext): void {
-  if (!isObject(context)) refuse(SUBJECT, 'context', context, 'an object')
-  checkOptions(`${SUBJECT}: context`, context, [
-    'policy',
-    'nodeName',
-    'zone',
-    'topology',
-    'persistentSession',
-    'sendUnhealthy',
-  ])
-  checkWord(SUBJECT, 'context.policy', context.policy, ['cluster', 'local'])
-  checkText(SUBJECT, 'context.nodeName', context.nodeName)
-  checkText(SUBJECT, 'context.zone', context.zone)
-  checkFlag(SUBJECT, 'context.topology', context.topology)
-  checkFlag(SUBJECT, 'context.persistentSession', context.persistentSession)
-  checkFlag(SUBJECT, 'context.sendUnhealthy', context.sendUnhealthy)
-  if (context.policy === 'local' && typeof context.nodeName !== 'string') {
-    refuse(SUBJECT, 'context.nodeName', context.nodeName, `a node's name with the policy 'local'`)
+const optionShapes = once(() => {
+  const name = word(...Object.keys(strategies))
+  const context = strictObject<StrategyContext>({
+    policy: optional(word('cluster', 'local')),
+    nodeName: nullable(text),
+    zone: nullable(text),
+    topology: nullable(flag),
+    persistentSession: nullable(flag),
+    sendUnhealthy: nullable(flag),
+  })
+  const nodeName = filled(`a node's name with the policy 'local'`)
+  const local = when(({ policy }) => policy === 'local', object('an object', { nodeName }))
+  return {
+    strategy: optional((one) => (typeof one === 'function' ? undefined : name(one))),
+    unready: optional(word('drain', 'exclude')),
+    context: optional(both(context, local)),
   }
+})
+
+const verdictsShape = once(() => list('a list of verdicts', verdict))
+
+function verdict(found: unknown): Fault | undefined {
+  if (!isObject(found)) return wrong(found, 'a verdict')
+  const { health } = found
+  return (
+    at('action', actions()(found.action)) ??
+    at('reason', text(found.reason)) ??
+    at('health', health === undefined ? undefined : healths()(health))
+  )
 }
 
-function refuseEndpoints(found: unknown): never {
-  refuseObject('endpoints', found)
-  refuse(SUBJECT, 'endpoints', found, 'a list of endpoints')
-}
+const actions = once(() => word('serve', 'drain', 'exclude'))
+const healths = once(() => word('HEALTHY', 'DRAINING', 'UNHEALTHY', 'UNKNOWN', 'ABSENT'))
 
-/**
- * A whole object of Kubernetes where an endpoint belongs. The older one has addresses and no conditions, so it can't say which
- * of them are being drained.
- */
-function refuseObject(path: string, found: unknown): void {
-  if (!isObject(found)) return
-  const old = 'is an Endpoints object, which has no conditions: give those of its EndpointSlices'
-  const slice = 'is an EndpointSlice: give what mergeSlices() makes of all slices of the Service'
-  const words = 'subsets' in found ? old : Array.isArray(found['endpoints']) ? slice : undefined
-  if (words !== undefined)
-    throw new DrainableError('INVALID_OPTIONS', `${SUBJECT}: ${path} ${words}`)
-}
-
-/** Written for a hundred thousand endpoints: a path becomes text only where something is wrong. */
-// eslint-disable-next-line complexity -- one check a field; a list of ten thousand is checked for every set
-function checkEndpoint(one: unknown, i: number): EndpointInput {
-  if (!isObject(one)) refuse(SUBJECT, `endpoints[${i}]`, one, 'an endpoint')
-  const { addresses, conditions, weight } = one
-  if (!Array.isArray(addresses)) {
-    refuseObject(`endpoints[${i}]`, one)
-    refuse(SUBJECT, `endpoints[${i}].addresses`, addresses, 'a list of addresses')
-  }
-  if (addresses.length > 0 && typeof addresses[0] !== 'string') {
-    checkTexts(SUBJECT, `endpoints[${i}].addresses`, addresses)
-  }
-  if (conditions !== undefined && conditions !== null) {
-    checkConditions(conditions, `endpoints[${i}].conditions`)
-  }
-  if (weight !== undefined && !isAmount(weight)) {
-    refuse(SUBJECT, `endpoints[${i}].weight`, weight, AN_AMOUNT)
-  }
-  if (one.port !== undefined && !isPort(one.port)) {
-    refuse(SUBJECT, `endpoints[${i}].port`, one.port, A_PORT)
-  }
-  if (one.intent !== undefined && one.intent !== 'soft' && one.intent !== 'hard') {
-    checkWord(SUBJECT, `endpoints[${i}].intent`, one.intent, ['none', 'soft', 'hard'])
-  }
-  if (one.portName !== undefined && typeof one.portName !== 'string') {
-    refuse(SUBJECT, `endpoints[${i}].portName`, one.portName, 'a text')
-  }
-  if (one.note !== undefined && typeof one.note !== 'string') {
-    refuse(SUBJECT, `endpoints[${i}].note`, one.note, 'a text')
-  }
-  if (one.addressType !== undefined) {
-    checkWord(SUBJECT, `endpoints[${i}].addressType`, one.addressType, FAMILIES)
-  }
-  if (one.hints !== undefined && one.hints !== null) {
-    if (!isObject(one.hints)) refuse(SUBJECT, `endpoints[${i}].hints`, one.hints, 'an object')
-    checkTexts(SUBJECT, `endpoints[${i}].hints.forZones`, one.hints.forZones)
-    checkTexts(SUBJECT, `endpoints[${i}].hints.forNodes`, one.hints.forNodes)
-  }
-  return one as unknown as EndpointInput
-}
-
-const FAMILIES = ['IPv4', 'IPv6', 'FQDN']
-
-function checkConditions(conditions: unknown, path: string): void {
-  if (!isObject(conditions)) refuse(SUBJECT, path, conditions, 'an object')
-  const { ready, serving, terminating } = conditions
-  if (!isTri(ready)) refuse(SUBJECT, `${path}.ready`, ready, TRI)
-  if (!isTri(serving)) refuse(SUBJECT, `${path}.serving`, serving, TRI)
-  if (!isTri(terminating)) refuse(SUBJECT, `${path}.terminating`, terminating, TRI)
-}
-
-const HEALTHS = ['HEALTHY', 'DRAINING', 'UNHEALTHY', 'UNKNOWN', 'ABSENT'] as const
-
-const TRI = 'true, false or null'
-
-function isTri(value: unknown): boolean {
-  return value === undefined || value === null || typeof value === 'boolean'
-}
-
-function checkVerdicts(verdicts: unknown, count: number): void {
-  if (!Array.isArray(verdicts)) {
-    refuse(SUBJECT, `the strategy's answer`, verdicts, 'a list of verdicts')
-  }
-  if (verdicts.length !== count) {
-    refuse(
-      SUBJECT,
-      `the length of the strategy's answer`,
-      verdicts.length,
-      `one verdict per endpoint, ${count}`,
-    )
-  }
-  for (let i = 0; i < verdicts.length; i++) {
-    const verdict: unknown = verdicts[i]
-    if (!isObject(verdict)) refuse(SUBJECT, `the strategy's answer[${i}]`, verdict, 'a verdict')
-    if (verdict.action !== 'serve' && verdict.action !== 'drain' && verdict.action !== 'exclude') {
-      refuse(
-        SUBJECT,
-        `the strategy's answer[${i}].action`,
-        verdict.action,
-        `'serve', 'drain' or 'exclude'`,
-      )
-    }
-    if (typeof verdict.reason !== 'string') {
-      refuse(SUBJECT, `the strategy's answer[${i}].reason`, verdict.reason, 'a text')
-    }
-    if (verdict.health !== undefined)
-      checkWord(SUBJECT, `the strategy's answer[${i}].health`, verdict.health, HEALTHS)
-  }
+function checkVerdicts(verdicts: readonly Verdict[], count: number): void {
+  const path = `the strategy's answer`
+  check(SUBJECT, path, verdicts, verdictsShape())
+  if (verdicts.length === count) return
+  refuse(SUBJECT, `the length of ${path}`, verdicts.length, `one verdict per endpoint, ${count}`)
 }

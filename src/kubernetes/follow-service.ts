@@ -1,7 +1,7 @@
 import { EventEmitter } from 'eventemitter3'
 import { mapEndpoints } from '../endpoints/map-endpoints.js'
 import { TAINTS } from '../endpoints/nodes/node-end.js'
-import { SERVICE_LABEL } from '../endpoints/slices/check-slice.js'
+import { SERVICE_LABEL } from '../endpoints/slices/endpoint-slice.js'
 import type { Clock } from '../provider/clock.js'
 import type { DesiredMember } from '../provider/desired.js'
 import { DrainableError, isDrainableError } from '../provider/error.js'

@@ -1,8 +1,8 @@
 import type { EndpointInput } from '../endpoints/endpoint-input.js'
-import { checkNode } from '../endpoints/nodes/check-node.js'
 import { markByNodes } from '../endpoints/nodes/mark-by-nodes.js'
 import { whyEnding, type NodeEnd } from '../endpoints/nodes/node-end.js'
-import type { Node } from '../endpoints/nodes/node.js'
+import { nodeShape, type Node } from '../endpoints/nodes/node.js'
+import { check } from '../endpoints/shape.js'
 import type { KubeObject } from './api.js'
 
 /**
@@ -27,7 +27,8 @@ export class KnownNodes {
       this.#nodes.delete(name)
       this.#gone.add(name)
     } else {
-      this.#nodes.set(name, checkNode('followService()', after, `Node ${name}`))
+      check('followService()', 'Node', after, nodeShape())
+      this.#nodes.set(name, after)
       this.#gone.delete(name)
     }
     return was !== this.#why(name)

@@ -1,5 +1,5 @@
 /** What a follower reads, and the right that each read needs. */
-import { SERVICE_LABEL } from '../endpoints/slices/check-slice.js'
+import { SERVICE_LABEL } from '../endpoints/slices/endpoint-slice.js'
 import { DrainableError } from '../provider/error.js'
 import type { FeedSpec } from './feed.js'
 import type { FollowedService } from './follow-options.js'

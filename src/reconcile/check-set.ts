@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { refuse } from '../endpoints/check.js'
+import { refuse } from '../endpoints/shape.js'
 import type { DesiredMember } from '../provider/desired.js'
 import { DrainableError } from '../provider/error.js'
 import { nearest, quotedList } from '../provider/nearest.js'

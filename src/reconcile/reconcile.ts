@@ -7,7 +7,8 @@ import { guarded } from '../core/emitter.js'
 import { Leadership, Term } from '../fleet/lease/leadership.js'
 import { callShape, checkProvider, type Call } from '../core/calls/call-options.js'
 import type { TicketStore } from '../core/tickets/store.js'
-import { checkDesiredList } from '../endpoints/plan/check-plan.js'
+import { desiredShape } from '../endpoints/plan/plan-shapes.js'
+import { check } from '../endpoints/shape.js'
 import { abortable, settledWithin } from '../provider/abort.js'
 import { pause } from '../provider/clock.js'
 import type { DrainableProvider } from '../provider/contract.js'
@@ -153,7 +154,7 @@ class Loop implements Reconciler {
 
   set(desired: readonly DesiredMember[], options: SetOptions = {}): void {
     const subject = `${SUBJECT}.set()`
-    checkDesiredList(subject, desired, this.#options.pools)
+    check(subject, 'desired', desired, desiredShape(this.#options.pools))
     checkSet(subject, desired)
     const ending = parseEnding(options, this.#options, subject)
     // A copy: later changes to the caller's objects have no effect.

@@ -1,6 +1,6 @@
 import type { PlannedChange } from '../provider/desired.js'
 import type { SeenLook } from '../core/balancer/look/look.js'
-import type { Wish } from '../endpoints/plan/wish.js'
+import type { Wish } from '../endpoints/plan/plan.js'
 import type { PresentReading } from '../provider/contract.js'
 
 /** One plan, by member. */

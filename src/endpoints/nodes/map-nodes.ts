@@ -1,12 +1,11 @@
+import { once } from '../../provider/once.js'
 import { addressTypeOf } from '../address.js'
-import { checkOptions, checkPort, checkText, checkTexts, checkWord, refuse } from '../check.js'
+import { endpointsOfNodes, type EndpointInput } from '../endpoint-input.js'
+import { check, checkOptions, list, nullable, optional, port, text, word } from '../shape.js'
 import { normaliseConditions, tierOf, type Conditions } from '../slices/conditions.js'
-import type { AddressType, EndpointInput } from '../endpoint-input.js'
-import { checkEndpoints } from './check-endpoints.js'
 import { parseLabelSelector } from './label-selector.js'
-import { checkNode } from './check-node.js'
-import { isShuttingDown, whyEnding, type NodeEnd } from './node-end.js'
-import type { Node } from './node.js'
+import { isShuttingDown, nodeEndShapes, whyEnding, type NodeEnd } from './node-end.js'
+import { nodesShape, type Node } from './node.js'
 
 /** Options of {@link mapNodes}: which nodes are members, and when they leave. */
 export interface MapNodesOptions extends NodeEnd {
@@ -75,14 +74,13 @@ const EXCLUDE_LABEL = 'node.kubernetes.io/exclude-from-external-load-balancers'
 export function mapNodes(nodes: readonly Node[], options: MapNodesOptions): EndpointInput[]
 export function mapNodes(nodes: readonly unknown[], options: MapNodesOptions): EndpointInput[]
 export function mapNodes(nodes: readonly unknown[], options: MapNodesOptions): EndpointInput[] {
-  checkNodeOptions(options)
-  if (!Array.isArray(nodes)) refuse(SUBJECT, 'nodes', nodes, 'a list of Nodes')
+  checkOptions(SUBJECT, options, optionShapes())
+  check(SUBJECT, 'nodes', nodes, nodesShape())
   const selected = parseLabelSelector(options.selector ?? '', SUBJECT)
   const best = options.local === undefined ? undefined : bestPerNode(options.local)
-  return nodes.flatMap((given: unknown, i) => {
-    const node = checkNode(SUBJECT, given, `nodes[${i}]`)
-    return endpointsOf(node, options, selected(node.metadata?.labels ?? {}), best)
-  })
+  return (nodes as readonly Node[]).flatMap((node) =>
+    endpointsOf(node, options, selected(node.metadata?.labels ?? {}), best),
+  )
 }
 
 function endpointsOf(
@@ -176,33 +174,12 @@ function wantedAddress({ addressType = 'InternalIP', families }: MapNodesOptions
   return families === undefined ? addressType : `${addressType} of ${families.join(' or ')}`
 }
 
-function checkNodeOptions(options: MapNodesOptions): void {
-  checkOptions(SUBJECT, options, [
-    'selector',
-    'ports',
-    'addressType',
-    'families',
-    'taints',
-    'conditions',
-    'excludeLabel',
-    'cordon',
-    'local',
-  ])
-  const ports: unknown = options.ports
-  checkText(SUBJECT, 'selector', options.selector)
-  if (!Array.isArray(ports)) refuse(SUBJECT, 'ports', ports, 'a list of ports')
-  for (const [i, port] of ports.entries()) checkPort(SUBJECT, `ports[${i}]`, port ?? null)
-  checkWord(SUBJECT, 'addressType', options.addressType, ['InternalIP', 'ExternalIP'])
-  checkWord(SUBJECT, 'cordon', options.cordon, ['ignore', 'drain'])
-  checkTexts(SUBJECT, 'taints', options.taints)
-  checkTexts(SUBJECT, 'conditions', options.conditions)
-  checkText(SUBJECT, 'excludeLabel', options.excludeLabel)
-  const families: readonly AddressType[] | undefined = options.families
-  if (families !== undefined && !Array.isArray(families)) {
-    refuse(SUBJECT, 'families', families, 'a list of address families')
-  }
-  for (const [i, family] of (families ?? []).entries()) {
-    checkWord(SUBJECT, `families[${i}]`, family, ['IPv4', 'IPv6'])
-  }
-  if (options.local !== undefined) checkEndpoints(SUBJECT, 'local', options.local)
-}
+const optionShapes = once(() => ({
+  selector: nullable(text),
+  ports: list('a list of ports', port),
+  addressType: optional(word('InternalIP', 'ExternalIP')),
+  families: optional(list('a list of address families', word('IPv4', 'IPv6'))),
+  ...nodeEndShapes(),
+  excludeLabel: nullable(text),
+  local: optional(endpointsOfNodes()),
+}))

@@ -1,9 +1,7 @@
-import { checkEndpoints } from './check-endpoints.js'
-import { checkNode } from './check-node.js'
-import { checkOptions, checkTexts, checkWord, refuse } from '../check.js'
-import type { EndpointInput } from '../endpoint-input.js'
-import { whyEnding, type NodeEnd } from './node-end.js'
-import type { Node } from './node.js'
+import { endpointsOfNodes, type EndpointInput } from '../endpoint-input.js'
+import { check, checkOptions } from '../shape.js'
+import { nodeEndShapes, whyEnding, type NodeEnd } from './node-end.js'
+import { nodesShape, type Node } from './node.js'
 
 const SUBJECT = 'markByNodes()'
 
@@ -43,22 +41,18 @@ export function markByNodes(
   nodes: readonly unknown[],
   options: NodeEnd = {},
 ): EndpointInput[] {
-  checkOptions(SUBJECT, options, ['taints', 'conditions', 'cordon'])
-  checkTexts(SUBJECT, 'taints', options.taints)
-  checkTexts(SUBJECT, 'conditions', options.conditions)
-  checkWord(SUBJECT, 'cordon', options.cordon, ['ignore', 'drain'])
-  checkEndpoints(SUBJECT, 'endpoints', endpoints)
-  if (!Array.isArray(nodes)) refuse(SUBJECT, 'nodes', nodes, 'a list of Nodes')
+  checkOptions(SUBJECT, options, nodeEndShapes())
+  check(SUBJECT, 'endpoints', endpoints, endpointsOfNodes())
+  check(SUBJECT, 'nodes', nodes, nodesShape())
   const stays = new Set<string>()
   const ending = new Map<string, string>()
-  for (const [i, given] of nodes.entries()) {
-    const node = checkNode(SUBJECT, given, `nodes[${i}]`)
+  for (const node of nodes as readonly Node[]) {
     const name = node.metadata?.name ?? ''
     const why = whyEnding(node, options)
     if (why === undefined) stays.add(name)
     else ending.set(name, why)
   }
-  return endpoints.map((endpoint: EndpointInput) => {
+  return endpoints.map((endpoint) => {
     const { nodeName, intent = 'none', note } = endpoint
     if (!nodeName || intent !== 'none' || stays.has(nodeName)) return endpoint
     const why = `node ${nodeName}: ${ending.get(nodeName) ?? 'deleted'}`

@@ -1,3 +1,5 @@
+import { once } from '../../provider/once.js'
+import { nullable, optional, texts, word } from '../shape.js'
 import type { Node } from './node.js'
 
 /** The signs that a node is leaving. */
@@ -20,6 +22,13 @@ export interface NodeEnd {
    */
   readonly cordon?: 'ignore' | 'drain'
 }
+
+/** The shapes of its fields. */
+export const nodeEndShapes = once(() => ({
+  taints: nullable(texts),
+  conditions: nullable(texts),
+  cordon: optional(word('ignore', 'drain')),
+}))
 
 /** Taints of autoscalers. */
 export const TAINTS = ['ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted']

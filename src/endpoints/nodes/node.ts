@@ -1,3 +1,6 @@
+import { once } from '../../provider/once.js'
+import { flag, list, named, nullable, object, text } from '../shape.js'
+
 /**
  * The part of a Node (`v1`) that is read. The objects of any client fit, and so does the JSON of the API; other
  * fields are ignored.
@@ -39,3 +42,37 @@ export interface NodeCondition {
   /** `True`, `False` or `Unknown`. */
   readonly status: string
 }
+
+/** The shape of a {@link Node}. */
+export const nodeShape = once(() =>
+  named(
+    ({ metadata }) => (metadata as Node['metadata'])?.name,
+    object<Node>('a Node', {
+      metadata: nullable(
+        object<NonNullable<Node['metadata']>>('an object', {
+          name: nullable(text),
+          labels: nullable(object('an object', {})),
+        }),
+      ),
+      spec: nullable(
+        object<NonNullable<Node['spec']>>('an object', {
+          unschedulable: nullable(flag),
+          taints: nullable(list('a list', object<NodeTaint>('an object', { key: text }))),
+        }),
+      ),
+      status: nullable(
+        object<NonNullable<Node['status']>>('an object', {
+          addresses: nullable(
+            list('a list', object<NodeAddress>('an object', { type: text, address: text })),
+          ),
+          conditions: nullable(
+            list('a list', object<NodeCondition>('an object', { type: text, status: text })),
+          ),
+        }),
+      ),
+    }),
+  ),
+)
+
+/** The shape of all Nodes. */
+export const nodesShape = once(() => list('a list of Nodes', nodeShape()))

@@ -1,15 +1,13 @@
 import type { DesiredMember } from '../../provider/desired.js'
 import type { PresentReading, Snapshot } from '../../provider/contract.js'
 import { formatAddress } from '../address.js'
-import { checkPlanInput, SUBJECT } from './check-plan.js'
-import { checkSnapshot } from './check-snapshot.js'
-import { answer } from './ask-caller.js'
+import { check, checkOptions } from '../shape.js'
 import { matchPool, Names } from './match-members.js'
-import type { HeldBack, Plan, PlannedChange, PlanOptions } from './plan.js'
+import type { HeldBack, Plan, PlannedChange, PlanOptions, Wish } from './plan.js'
 import { planAdd, refOf } from './plan-add.js'
 import { planMember } from './plan-member.js'
+import { answer, desiredShape, planOptionShapes, snapshotShape, SUBJECT } from './plan-shapes.js'
 import { ReadyFloor } from './ready-floor.js'
-import type { Wish } from './wish.js'
 
 /**
  * Compares desired members with a balancer's snapshot and plans the changes: hold, make ready again, add, remove.
@@ -49,7 +47,8 @@ export function planChanges(
   snapshot: Snapshot,
   options: PlanOptions,
 ): Plan {
-  checkPlanInput(desired, options)
+  checkOptions(SUBJECT, options, planOptionShapes())
+  check(SUBJECT, 'desired', desired, desiredShape(options.pools))
   const { changes, steps, held } = planWithWishes(desired, snapshot, options)
   return { changes, steps, held }
 }
@@ -68,7 +67,7 @@ export function planWithWishes(
   snapshot: Snapshot,
   options: PlanOptions,
 ): WishedPlan {
-  checkSnapshot(SUBJECT, snapshot)
+  check(SUBJECT, 'snapshot', snapshot, snapshotShape())
   const findings = new Findings()
   const [only, ...more] = options.pools
   const wanted =

@@ -1,9 +1,8 @@
 import { atLeast, isInForce } from '../../provider/admin-state.js'
 import type { AdminState, PresentReading, Reading } from '../../provider/contract.js'
-import type { HeldBack, PlannedChange, PlanOptions } from './plan.js'
+import type { HeldBack, PlannedChange, PlanOptions, Wish } from './plan.js'
+import { answer } from './plan-shapes.js'
 import type { ReadyFloor } from './ready-floor.js'
-import type { Wish } from './wish.js'
-import { answer } from './ask-caller.js'
 
 /** The change that brings a member to its wish, or why there is none, or nothing to say. */
 export function planMember(

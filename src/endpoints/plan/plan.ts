@@ -1,4 +1,4 @@
-import type { Capabilities, Reading } from '../../provider/contract.js'
+import type { Capabilities, PresentReading, Reading } from '../../provider/contract.js'
 
 /** Options of {@link planChanges}: the pools and members of a plan, and its limits. */
 export interface PlanOptions {
@@ -48,3 +48,12 @@ export interface PlanOptions {
 }
 
 export type { HeldBack, Plan, PlannedChange } from '../../provider/desired.js'
+
+/** What one member is to become, before the floor is looked at. */
+export interface Wish {
+  readonly reading: PresentReading
+  readonly state: 'serve' | 'drain' | 'gone'
+  readonly reason: string
+  /** Whether it may be taken out once it is idle. */
+  readonly remove: boolean
+}

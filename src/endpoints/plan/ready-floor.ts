@@ -1,6 +1,5 @@
 import type { PresentReading } from '../../provider/contract.js'
-import type { PlanOptions } from './plan.js'
-import type { Wish } from './wish.js'
+import type { PlanOptions, Wish } from './plan.js'
 
 /**
  * Who goes on taking new work in one pool.

@@ -1,6 +1,23 @@
 import type { DesiredMember } from '../../provider/desired.js'
-import { A_PORT, AN_AMOUNT, checkOptions, isAmount, isObject, isPort, refuse } from '../check.js'
+import { once } from '../../provider/once.js'
 import type { Decision } from '../decision.js'
+import {
+  amount,
+  at,
+  check,
+  checkOptions,
+  filled,
+  fn,
+  isObject,
+  list,
+  optional,
+  port,
+  refuse,
+  text,
+  word,
+  wrong,
+  type Fault,
+} from '../shape.js'
 
 /** Options of {@link toDesired}. */
 export interface DesiredOptions {
@@ -34,13 +51,9 @@ export function toDesired(
   decisions: readonly Decision[],
   options: DesiredOptions,
 ): DesiredMember[] {
-  checkOptions(SUBJECT, options, ['pool', 'name'])
+  checkOptions(SUBJECT, options, optionShapes())
   const { pool, name } = options
-  if (typeof pool !== 'string' || pool === '') refuse(SUBJECT, 'pool', pool, `a pool's name`)
-  if (name !== undefined && typeof name !== 'function') refuse(SUBJECT, 'name', name, 'a function')
-  const given: unknown = decisions
-  if (!Array.isArray(given)) refuse(SUBJECT, 'decisions', given, 'a list of decisions')
-  for (let i = 0; i < given.length; i++) checkDecision(given[i], i)
+  check(SUBJECT, 'decisions', decisions, decisionsShape())
   const weighted = decisions.some(({ action, weight }) => action === 'serve' && weight !== 1)
   return decisions
     .filter(({ address }) => address !== '')
@@ -60,16 +73,22 @@ export function toDesired(
     })
 }
 
-/** As far as it is read here: `mapEndpoints` made it, or a caller who says so. */
-function checkDecision(one: unknown, i: number): void {
-  if (!isObject(one)) refuse(SUBJECT, `decisions[${i}]`, one, 'a decision')
-  const { action, address, port, weight } = one
-  if (action !== 'serve' && action !== 'drain' && action !== 'exclude')
-    refuse(SUBJECT, `decisions[${i}].action`, action, `'serve', 'drain' or 'exclude'`)
-  if (typeof address !== 'string') refuse(SUBJECT, `decisions[${i}].address`, address, 'a text')
-  if (port !== undefined && !isPort(port)) refuse(SUBJECT, `decisions[${i}].port`, port, A_PORT)
-  if (!isAmount(weight)) refuse(SUBJECT, `decisions[${i}].weight`, weight, AN_AMOUNT)
+const optionShapes = once(() => ({ pool: filled(`a pool's name`), name: optional(fn) }))
+
+/** As far as they are read here: `mapEndpoints` made them, or a caller who says so. */
+const decisionsShape = once(() => list('a list of decisions', decision))
+
+function decision(found: unknown): Fault | undefined {
+  if (!isObject(found)) return wrong(found, 'a decision')
+  return (
+    at('action', actions()(found.action)) ??
+    at('address', text(found.address)) ??
+    at('port', found.port === undefined ? undefined : port(found.port)) ??
+    at('weight', amount(found.weight))
+  )
 }
+
+const actions = once(() => word('serve', 'drain', 'exclude'))
 
 function nameOf(decision: Decision, name: (decision: Decision) => string): string {
   const given: unknown = name(decision)

@@ -1,4 +1,4 @@
-import { isObject, refuse } from '../check.js'
+import { isObject, refuse } from '../shape.js'
 import type { EndpointConditions, Tri } from '../endpoint-input.js'
 
 /**

@@ -1,10 +1,16 @@
 import { DrainableError } from '../../provider/error.js'
+import { once } from '../../provider/once.js'
 import { canonicalAddress } from '../address.js'
-import { checkOptions, checkPort, checkWord, refuse } from '../check.js'
-import { normaliseConditions, tierOf } from './conditions.js'
 import type { AddressType, EndpointHints, EndpointInput } from '../endpoint-input.js'
-import { checkEndpointsOf, checkSlice, SERVICE_LABEL, type PlacedSlice } from './check-slice.js'
-import type { EndpointSlice, SliceEndpoint } from './endpoint-slice.js'
+import { check, checkOptions, list, optional, port, value, word } from '../shape.js'
+import { normaliseConditions, tierOf } from './conditions.js'
+import {
+  SERVICE_LABEL,
+  sliceName,
+  slicesShape,
+  type EndpointSlice,
+  type SliceEndpoint,
+} from './endpoint-slice.js'
 
 /** Options of {@link mergeSlices}: which endpoints to take. */
 export interface MergeOptions {
@@ -67,16 +73,14 @@ export function mergeSlices(
   slices: readonly unknown[],
   options: MergeOptions = {},
 ): EndpointInput[] {
-  checkMergeOptions(options)
-  if (!Array.isArray(slices)) refuse(SUBJECT, 'slices', slices, 'a list of EndpointSlices')
-  const families: readonly string[] = options.families ?? ['IPv4', 'IPv6']
-  const ours = Array.from(slices, (slice: unknown, i) =>
-    checkSlice(SUBJECT, slice, `slices[${i}]`),
-  ).filter(({ slice }) => isOf(slice, options.service))
-  checkOneService(ours)
-  const wanted = ours
-    .filter(({ slice }) => families.includes(slice.addressType))
-    .sort(compareSlices)
+  checkOptions(SUBJECT, options, optionShapes())
+  const { families = ['IPv4', 'IPv6'], service } = options
+  const isRead = (one: EndpointSlice): boolean =>
+    isOf(one, service) && families.includes(one.addressType as AddressType)
+  check(SUBJECT, 'slices', slices, slicesShape(isRead))
+  const all = slices as readonly EndpointSlice[]
+  checkOneService(all.filter((one) => isOf(one, service)))
+  const wanted = all.filter(isRead).sort(compareSlices)
   const merged = new Merged()
   for (const one of wanted) addSlice(merged, one, options)
   return merged.list(() => versionsOf(wanted))
@@ -137,9 +141,7 @@ function suffixOf(family: string, port: number, protocol: string): string {
   return `${family} ${port} ${protocol}`
 }
 
-function addSlice(merged: Merged, placed: PlacedSlice, options: MergeOptions): void {
-  checkEndpointsOf(SUBJECT, placed)
-  const { slice } = placed
+function addSlice(merged: Merged, slice: EndpointSlice, options: MergeOptions): void {
   const fromSlice = nameOf(slice)
   const addressType = slice.addressType as AddressType
   for (const { port, portName, protocol } of portsOf(slice, options)) {
@@ -192,8 +194,8 @@ function portsOf(slice: EndpointSlice, options: MergeOptions): Port[] {
 }
 
 /** A port's name always has a letter in it, so digits alone can only mean the number. */
-function numberOf(port: string | number | undefined): string | number | undefined {
-  return typeof port === 'string' && /^\d+$/.test(port) ? Number(port) : port
+function numberOf(given: unknown): unknown {
+  return typeof given === 'string' && /^\d+$/.test(given) ? Number(given) : given
 }
 
 function hintsOf({ hints }: SliceEndpoint): EndpointHints | null {
@@ -230,9 +232,9 @@ function winner(records: readonly EndpointInput[], versions: Versions): Endpoint
 /** The version of each slice, by its name, where it is a number and the name is only there once. */
 type Versions = ReadonlyMap<string, bigint | undefined>
 
-function versionsOf(slices: readonly PlacedSlice[]): Versions {
+function versionsOf(slices: readonly EndpointSlice[]): Versions {
   const versions = new Map<string, bigint | undefined>()
-  for (const { slice } of slices) {
+  for (const slice of slices) {
     const name = nameOf(slice)
     const version = slice.metadata?.resourceVersion ?? ''
     const isTold = /^[1-9]\d*$/.test(version) && !versions.has(name)
@@ -251,8 +253,8 @@ function isOf(slice: EndpointSlice, service: string | undefined): boolean {
 }
 
 /** Slices of one Service, or an error that names them all. */
-function checkOneService(slices: readonly PlacedSlice[]): void {
-  const services = new Set(slices.map(({ slice }) => serviceOf(slice)))
+function checkOneService(slices: readonly EndpointSlice[]): void {
+  const services = new Set(slices.map(serviceOf))
   if (services.size <= 1) return
   const names = [...services].sort()
   const listed = names.length > MOST_NAMED ? [...names.slice(0, MOST_NAMED), '…'] : names
@@ -276,25 +278,22 @@ function namespaceOf(slice: EndpointSlice): string {
 }
 
 function nameOf(slice: EndpointSlice): string {
-  return slice.metadata?.name ?? slice.name ?? ''
+  return sliceName(slice) ?? ''
 }
 
 /** By namespace and name; slices without a name, or twice in the list, by what is in them. */
-function compareSlices(one: PlacedSlice, other: PlacedSlice): number {
-  const [a, b] = [one.slice, other.slice]
+function compareSlices(a: EndpointSlice, b: EndpointSlice): number {
   return (
     compareText(a.metadata?.namespace ?? '', b.metadata?.namespace ?? '') ||
     compareText(nameOf(a), nameOf(b)) ||
-    (a === b ? 0 : compareText(contentOf(one), contentOf(other)))
+    (a === b ? 0 : compareText(contentOf(a), contentOf(b)))
   )
 }
 
-/** What is read of a slice in one text. Rarely asked for, so its endpoints are checked here once more. */
-function contentOf(placed: PlacedSlice): string {
-  checkEndpointsOf(SUBJECT, placed)
-  const { addressType, ports, endpoints } = placed.slice
+/** What is read of a slice in one text. */
+function contentOf({ metadata, addressType, ports, endpoints }: EndpointSlice): string {
   return JSON.stringify([
-    placed.slice.metadata?.resourceVersion,
+    metadata?.resourceVersion,
     addressType,
     ports?.map(({ name, port, protocol }) => [name, port, protocol]),
     endpoints?.map((one) => [
@@ -321,20 +320,17 @@ function compareText(a: string, b: string): number {
 
 const SERVICE = /^(?:[^/]+\/)?[^/]+$/
 
-function checkMergeOptions(options: MergeOptions): void {
-  checkOptions(SUBJECT, options, ['port', 'defaultPort', 'protocol', 'families', 'service'])
-  const { port, defaultPort, protocol, families, service } = options
-  const number = numberOf(port)
-  if (typeof number === 'number') checkPort(SUBJECT, 'port', number)
-  else if (number !== undefined && typeof number !== 'string')
-    refuse(SUBJECT, 'port', number, `a port's name or number`)
-  checkPort(SUBJECT, 'defaultPort', defaultPort)
-  checkWord(SUBJECT, 'protocol', protocol, ['TCP', 'UDP', 'SCTP'])
-  if (service !== undefined && (typeof service !== 'string' || !SERVICE.test(service)))
-    refuse(SUBJECT, 'service', service, `a Service's name, or namespace/name`)
-  if (families === undefined) return
-  if (!Array.isArray(families)) refuse(SUBJECT, 'families', families, 'a list of address families')
-  for (const [i, family] of families.entries()) {
-    checkWord(SUBJECT, `families[${i}]`, family, ['IPv4', 'IPv6', 'FQDN'])
+const optionShapes = once(() => {
+  const service = `a Service's name, or namespace/name`
+  const name = value(`a port's name or number`, (one) => typeof one === 'string')
+  return {
+    port: optional((given) => {
+      const number = numberOf(given)
+      return typeof number === 'number' ? port(number) : name(given)
+    }),
+    defaultPort: optional(port),
+    protocol: optional(word('TCP', 'UDP', 'SCTP')),
+    families: optional(list('a list of address families', word('IPv4', 'IPv6', 'FQDN'))),
+    service: optional(value(service, (one) => typeof one === 'string' && SERVICE.test(one))),
   }
-}
+})

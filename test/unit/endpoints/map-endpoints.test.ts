@@ -362,7 +362,7 @@ describe('input outside the types', () => {
     [
       [{ addresses: [], intent: 'later' }],
       {},
-      `endpoints[0].intent is "later", expected 'none' or`,
+      `endpoints[0].intent is "later", expected 'none', 'soft' or 'hard'`,
     ],
     [[{ addresses: [], hints: { forZones: 'a' } }], {}, 'endpoints[0].hints.forZones is "a"'],
     [

@@ -71,6 +71,7 @@ test.each([
   [{}, [], {}, 'endpoints is an object, expected a list of endpoints'],
   [[null], [], {}, 'endpoints[0] is null, expected an endpoint'],
   [[{ nodeName: 1n }], [], {}, 'endpoints[0].nodeName is 1n, expected a text'],
+  [[{ note: null }], [], {}, 'endpoints[0].note is null, expected a text'],
   [[], [], { conditions: 'Drained' }, 'conditions is "Drained", expected a list of texts'],
   [[], [], { selector: 'a' }, `unknown option 'selector'`],
 ])('%#: refused', (endpoints, list, options, message) => {

@@ -322,7 +322,7 @@ describe('input that is not an EndpointSlice', () => {
     [
       [slice('web-x1', [{ addresses: [], conditions: { serving: 'yes' } } as never])],
       {},
-      'slices[0] (web-x1).endpoints[0].conditions.serving is "yes", expected true or false',
+      'slices[0] (web-x1).endpoints[0].conditions.serving is "yes", expected true, false or null',
     ],
     [
       [slice('s', [{ addresses: [], hints: { forZones: ['a'] } } as never])],
@@ -356,7 +356,7 @@ describe('input that is not an EndpointSlice', () => {
     [[], { port: 0 }, 'port is 0, expected a port from 1 to 65535'],
     [[], { port: true }, `port is true, expected a port's name or number`],
     [[], { ports: 80 }, `unknown option 'ports'`],
-    [[], { families: ['IPv5'] }, `families[0] is "IPv5", expected 'IPv4' or 'IPv6' or 'FQDN'`],
+    [[], { families: ['IPv5'] }, `families[0] is "IPv5", expected 'IPv4', 'IPv6' or 'FQDN'`],
   ])('%#', (slices, options, message) => {
     expect(() => mergeSlices(slices as never, options as never)).toThrow(
       expect.objectContaining({

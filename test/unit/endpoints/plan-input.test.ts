@@ -89,18 +89,19 @@ describe('snapshot', () => {
 
   test.each<[unknown, string]>([
     [undefined, 'snapshot is missing, expected a snapshot with readings and pools'],
-    [{ readings: [] }, 'snapshot is an object, expected a snapshot'],
+    [{ readings: [] }, 'snapshot.pools is missing, expected a list of pools'],
+    [{ pools: [] }, 'snapshot.readings is missing, expected a list of readings'],
     [{ readings: [null], pools: [] }, 'snapshot.readings[0] is null, expected a reading'],
     [{ readings: [], pools: [null] }, 'snapshot.pools[0] is null, expected a pool'],
-    [{ readings: [], pools: [{}] }, `snapshot.pools[0].pool is missing, expected a pool's name`],
+    [{ readings: [], pools: [{}] }, 'snapshot.pools[0].pool is missing, expected a text'],
     [bad({ ref: undefined }), 'snapshot.readings[0].ref is missing, expected the names'],
-    [bad({ ref: { pool: 'web' } }), 'snapshot.readings[0].ref is an object'],
+    [bad({ ref: { pool: 'web' } }), 'snapshot.readings[0].ref.member is missing, expected a text'],
     [bad({ present: 'yes' }), 'snapshot.readings[0].present is "yes", expected true or false'],
     [bad({ identity: 7 }), 'snapshot.readings[0].identity is 7, expected a text'],
-    [bad({ own: undefined }), 'snapshot.readings[0].own is missing, expected an admin state'],
-    [bad({ own: 'off' }), `snapshot.readings[0].own is "off", expected 'ready' or 'drain'`],
+    [bad({ own: undefined }), `snapshot.readings[0].own is missing, expected 'ready', 'drain',`],
+    [bad({ own: 'off' }), `snapshot.readings[0].own is "off", expected 'ready', 'drain',`],
     [bad({ serves: 1 }), 'snapshot.readings[0].serves is 1, expected true or false'],
-    [bad({ health: 'fine' }), `snapshot.readings[0].health is "fine", expected 'up' or`],
+    [bad({ health: 'fine' }), `snapshot.readings[0].health is "fine", expected 'up', 'down',`],
     [bad({ address: 10 }), 'snapshot.readings[0].address is 10, expected a text'],
     [bad({ port: 99_999 }), 'snapshot.readings[0].port is 99999, expected a port'],
     [bad({ weight: Number.NaN }), 'snapshot.readings[0].weight is NaN, expected a finite number'],
@@ -108,7 +109,11 @@ describe('snapshot', () => {
     [bad({ inherited: 'off' }), 'snapshot.readings[0].inherited is "off"'],
     [bad({ scopes: undefined }), 'snapshot.readings[0].scopes is missing, expected a list'],
     [bad({ scopes: [null] }), 'snapshot.readings[0].scopes[0] is null, expected a process'],
-    [bad({ scopes: [{ state: 'read', active: 1n, queued: 0 }] }), 'scopes[0] is an object'],
+    [
+      bad({ scopes: [{ state: 'read', active: 1n, queued: 0 }] }),
+      'scopes[0].active is 1n, expected',
+    ],
+    [bad({ scopes: [{ state: 'on' }] }), `scopes[0].state is "on", expected 'read', 'unread' or`],
   ])('%#', (snapshot, message) => refused([base], snapshot, ours, message))
 
   test('a snapshot with any one field wrong throws only INVALID_OPTIONS', () => {
