@@ -1,4 +1,6 @@
+import { once } from '../provider/once.js'
 import type { AddressType, EndpointInput } from './endpoint-input.js'
+import { word } from './shape.js'
 
 /**
  * The decision about an endpoint.
@@ -8,6 +10,9 @@ import type { AddressType, EndpointInput } from './endpoint-input.js'
  * - `exclude`: it does not belong in the balancer; if it is there, it is drained, and removed once idle
  */
 export type Action = 'serve' | 'drain' | 'exclude'
+
+/** The shape of an {@link Action}. */
+export const actionShape = once(() => word('serve', 'drain', 'exclude'))
 
 /**
  * The decision in Envoy's terms. The default strategy uses `HEALTHY`, `DRAINING` or `ABSENT`; a strategy that

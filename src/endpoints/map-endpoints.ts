@@ -1,7 +1,7 @@
 import { addressTypeOf } from './address.js'
 import { once } from '../provider/once.js'
 import { normaliseConditions, tierOf, type Tier } from './slices/conditions.js'
-import type { Decision, EndpointHealth } from './decision.js'
+import { actionShape, type Decision, type EndpointHealth } from './decision.js'
 import { endpointsShape, type EndpointInput, type Tri } from './endpoint-input.js'
 import {
   at,
@@ -250,13 +250,12 @@ function verdict(found: unknown): Fault | undefined {
   if (!isObject(found)) return wrong(found, 'a verdict')
   const { health } = found
   return (
-    at('action', actions()(found.action)) ??
+    at('action', actionShape()(found.action)) ??
     at('reason', text(found.reason)) ??
     at('health', health === undefined ? undefined : healths()(health))
   )
 }
 
-const actions = once(() => word('serve', 'drain', 'exclude'))
 const healths = once(() => word('HEALTHY', 'DRAINING', 'UNHEALTHY', 'UNKNOWN', 'ABSENT'))
 
 function checkVerdicts(verdicts: readonly Verdict[], count: number): void {

@@ -1,6 +1,6 @@
 import type { DesiredMember } from '../../provider/desired.js'
 import { once } from '../../provider/once.js'
-import type { Decision } from '../decision.js'
+import { actionShape, type Decision } from '../decision.js'
 import {
   amount,
   at,
@@ -14,7 +14,6 @@ import {
   port,
   refuse,
   text,
-  word,
   wrong,
   type Fault,
 } from '../shape.js'
@@ -81,14 +80,12 @@ const decisionsShape = once(() => list('a list of decisions', decision))
 function decision(found: unknown): Fault | undefined {
   if (!isObject(found)) return wrong(found, 'a decision')
   return (
-    at('action', actions()(found.action)) ??
+    at('action', actionShape()(found.action)) ??
     at('address', text(found.address)) ??
     at('port', found.port === undefined ? undefined : port(found.port)) ??
     at('weight', amount(found.weight))
   )
 }
-
-const actions = once(() => word('serve', 'drain', 'exclude'))
 
 function nameOf(decision: Decision, name: (decision: Decision) => string): string {
   const given: unknown = name(decision)
