@@ -30,8 +30,8 @@ await using lb = haproxyDataplane({
   url: fake?.url ?? DATAPLANE_URL ?? '',
   username: DATAPLANE_USER,
   password: () => (fake === undefined ? DATAPLANE_PASSWORD : 'secret'),
-  // Your word that its processes were started with the hard-stop-after of its configuration: known of the stand-in alone.
-  oldWorkers: fake === undefined ? 'wait' : 'hard-stop-after',
+  // The hard-stop-after that its processes were started with: known of the stand-in alone.
+  oldWorkers: fake === undefined ? 'wait' : { within: '3s' },
 })
 
 try {

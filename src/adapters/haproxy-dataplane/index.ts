@@ -11,7 +11,7 @@
  *   url: 'https://lb1.example:5555',
  *   username: 'drainer',
  *   password: () => process.env['DATAPLANE_PASSWORD'] ?? '',
- *   oldWorkers: 'hard-stop-after', // what HAProxy's configuration says
+ *   oldWorkers: { within: '30s' }, // the hard-stop-after that HAProxy was started with
  * })
  * await drain(lb, { pool: 'web', member: 'web1' }, { timeout: '2m' })
  * await ready(lb, { pool: 'web', member: 'web1' }, { waitHealthy: '60s' })

@@ -12,20 +12,17 @@ import { parseOptions } from '../../provider/options.js'
  * not show them.
  *
  * - `wait`: a process that was replaced in mid-drain stays listed as unread, so the drain is never idle; `why()`
- *   names this option. It ends by the configuration's `hard-stop-after` if it was started after that was read
+ *   names this option
  * - `accept`: go on without them; idle is reported with `verifiedIdle: false`
- * - `hard-stop-after`: they end after the `hard-stop-after` in the `global` section of HAProxy's configuration (read
- *   at each change of it; the largest value seen counts). You confirm that the processes were started with the value
- *   in the file: a process lives by the value that it was started with (Data Plane API 2.9, 3.2 and 3.4). While a
- *   reload is under way or has failed, the value proves nothing
- * - `within`: at least the `hard-stop-after` of every HAProxy process: once the present one has run for that long, no
- *   older one can be left. A time below the configuration's value proves nothing
+ * - `within`: at least the `hard-stop-after` that every HAProxy process was started with (Data Plane API 2.9, 3.2 and
+ *   3.4: a later value in the file does not bind it). Once the present one has run for that long and a second, no older
+ *   one can be left. A time below the largest value that the configuration was seen to have proves nothing
  *
  * This API does not show a reload from before the provider's first look: unless that time has passed, idle is reported
  * with `verifiedIdle: false` and that reason. A process that was seen to be replaced is treated so by every drain that begins
  * within a minute.
  */
-export type OldWorkers = 'wait' | 'accept' | 'hard-stop-after' | { readonly within: Duration }
+export type OldWorkers = 'wait' | 'accept' | { readonly within: Duration }
 
 /** Options of {@link haproxyDataplane}: how to reach the Data Plane API, and what to change there. */
 export interface HaproxyDataplaneOptions {
@@ -78,7 +75,7 @@ export interface HaproxyDataplaneOptions {
   /**
    * A provider over the Runtime API of the same HAProxy, such as `haproxyRuntime({ socket, master })`, for reads
    * only; changes still go through the Data Plane API. With the master's socket it sees replaced processes until they
-   * end, so idle is proved without `hard-stop-after`; its own option `oldWorkers` covers processes that it can't see.
+   * end, so idle is proved without `within`; its own option `oldWorkers` covers processes that it can't see.
    * This provider never closes it.
    */
   readonly runtime?: DrainableProvider | undefined
@@ -122,10 +119,9 @@ const schema = z
         [
           z.literal('wait'),
           z.literal('accept'),
-          z.literal('hard-stop-after'),
           z.strictObject({ within: durationOption({ min: 1, bareSeconds: 'refuse' }) }),
         ],
-        "expected 'wait', 'accept', 'hard-stop-after' or { within: '30s' }",
+        "expected 'wait', 'accept' or { within: '30s' }",
       )
       .exactOptional(),
     runtime: runtimeOption.exactOptional(),

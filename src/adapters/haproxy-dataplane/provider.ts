@@ -17,7 +17,7 @@ import { Changer } from './change/change.js'
 import { ConfigWriter } from './change/config-writer.js'
 import { LastGood } from './change/last-good.js'
 import { Configuration, configStamp, type Configured } from './read/configured.js'
-import { HardStopFile } from './session/hard-stop-file.js'
+import { HardStopFile } from './read/hard-stop.js'
 import {
   everyMember,
   healthOfAll,
@@ -239,15 +239,14 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     return this.#memory.unverified(processes) ?? this.#moved.why(ref, config, view)
   }
 
-  /** Read in the life of the process that was just seen: it counts for those that are started after that. */
   async #readHardStop(view: RuntimeView, ctx: CallContext): Promise<void> {
     const stamp = configStamp(view)
     try {
-      const told = await this.#hardStop.read(stamp, this.#memory.asksReloads, ctx)
-      if (told !== undefined) this.#memory.hardStop(told, ctx.clock.now())
+      const told = await this.#hardStop.read(stamp, ctx)
+      if (told !== undefined) this.#memory.hardStop(told)
     } catch (error) {
       if (!isDrainableError(error, 'MALFORMED_REPLY', 'REJECTED', 'FORBIDDEN')) throw error
-      this.#memory.hardStop({ value: 'unread', settled: false }, ctx.clock.now())
+      this.#memory.hardStop('unread')
     }
   }
 

@@ -80,8 +80,8 @@ describe.concurrent.each(pairs('2.6', '3.0', '3.2', '3.4'))(
     })
 
     test('hard-stop-after that was lowered ends no older process', async () => {
-      const stop = { oldWorkers: 'hard-stop-after' } as const
-      await using rig = await front(engine, api, stop, CONFIG, '  hard-stop-after 60s', Infinity)
+      const global = '  hard-stop-after 60s'
+      await using rig = await front(engine, api, undefined, CONFIG, global, Infinity)
       await lower(rig.fake, api)
       const { answer } = await rig.hold(WEB1)
       const run = startDrain(rig.lb, WEB1, { timeout: '60s' })
@@ -131,8 +131,8 @@ describe.concurrent.each(pairs('2.6', '3.0', '3.2', '3.4'))(
       expect(await answer).toMatchObject({ status: 200, cut: false })
     })
 
-    test('a reload in mid-drain is proved by hard-stop-after, not before', async () => {
-      const stop = { oldWorkers: 'hard-stop-after' } as const
+    test('a reload in mid-drain is proved by within, not before', async () => {
+      const stop = { oldWorkers: { within: '5s' } } as const
       await using rig = await front(engine, api, stop, CONFIG, '  hard-stop-after 5s')
       const { answer } = await rig.hold(WEB1)
       const run = startDrain(rig.lb, WEB1, { timeout: '60s' })

@@ -20,10 +20,9 @@ const ROWS: readonly [string, string, number, OldWorkers | undefined, string | t
   ['3.2', 'hard-stop-after 300s', 1_000, { within: '5m' }, true],
   ['3.2', 'hard-stop-after 300s', 100, { within: '5m' }, 'is not over yet'],
   ['3.2', 'daemon', 1_000, { within: '3s' }, 'has no hard-stop-after'],
-  ['3.2', 'hard-stop-after 300s', 1_000, 'hard-stop-after', true],
-  ['2.9', 'hard-stop-after 5m', 301, 'hard-stop-after', true],
-  ['3.4', 'hard-stop-after 300s', 200, 'hard-stop-after', '(300000 ms) is not over yet'],
-  ['3.2', 'daemon', 1_000_000, 'hard-stop-after', 'has no hard-stop-after'],
+  ['2.9', 'hard-stop-after 5m', 301, { within: '5m' }, true],
+  ['3.4', 'hard-stop-after 300s', 200, { within: '5m' }, 'is not over yet'],
+  ['3.2', 'hard-stop-after 2s', 1_000_000, undefined, 'oldWorkers: { within: <that time> }'],
   ['3.2', 'hard-stop-after 2s', 1_000, undefined, 'configuration has 2000 ms'],
   ['3.2', 'hard-stop-after 2s', 1_000, 'accept', 'does not show HAProxy processes'],
 ]
@@ -54,7 +53,7 @@ describe.concurrent('idle is verified only if no old process can be left', () =>
   test('even if the configuration is lowered later', async () => {
     const text = config('hard-stop-after 300s')
     await using fake = await startFake({ config: text, uptime: 100 })
-    await using lb = connect(fake, { oldWorkers: 'hard-stop-after' })
+    await using lb = connect(fake, { oldWorkers: { within: '3s' } })
     expect((await present(lb, WEB1)).unverified).toContain('300000 ms')
     expect(await lower(fake, 'v3', '&skip_reload=true')).toBe(201)
     expect(fake.config).toContain('hard-stop-after 2s')
@@ -78,85 +77,30 @@ describe.concurrent('idle is verified only if no old process can be left', () =>
     fake.fail({ match: /configuration\/global/, how: 'status', status: 403 })
     await using told = connect(fake, { oldWorkers: { within: '60s' } })
     expect((await present(told, WEB1)).unverified).toBeUndefined()
-    await using asked = connect(fake, { oldWorkers: 'hard-stop-after' })
-    expect((await present(asked, WEB1)).unverified).toContain('does not show HAProxy processes')
   })
 })
 
 describe.concurrent('hard-stop-after that was lowered in the file', () => {
-  const CASES = ['2.9', '3.2', '3.4'].flatMap((version) =>
-    ([undefined, 'hard-stop-after'] as const).map((oldWorkers) => ({ version, oldWorkers })),
-  )
-
-  test.each(CASES)(
-    'is not that of a process from before: $version, $oldWorkers',
-    async ({ version, oldWorkers }) => {
-      const options = { version, reloadDelay: Infinity, startup: Infinity, uptime: 1_000 }
-      await using fake = await startFake({ config: config('hard-stop-after 300s'), ...options })
-      expect(await lower(fake, version === '2.9' ? 'v2' : 'v3')).toBe(202)
-      await using lb = connect(fake, { oldWorkers })
-      const scopes = async (later: number) => {
-        const { signal, clock } = context()
-        const ahead = { ...clock, now: () => clock.now() + later }
-        const { readings } = await lb.observe([WEB1], { signal, clock: ahead })
-        return readings[0]!.scopes
-      }
-      await change(lb, { kind: 'hold', ref: WEB1, to: 'drain' })
-      await fake.occupy(WEB1)
-      await scopes(1_000)
-      await scopes(60_000)
-      await fake.advanceReload()
-      await fake.advanceReload()
-      await scopes(61_000)
-      const left = (await scopes(90_000)).filter(({ old }) => old)
-      expect(left).toMatchObject([{ state: 'unread', active: 1 }])
-      expect(left[0]!.note).toContain('within')
-    },
-  )
-
-  test.each(['2.9', '3.2', '3.4'])(
-    'is no proof while its reload is under way: %s',
-    async (version) => {
-      const options = { version, reloadDelay: Infinity, uptime: 1_000 }
-      await using fake = await startFake({ config: config('hard-stop-after 300s'), ...options })
-      await lower(fake, version === '2.9' ? 'v2' : 'v3')
-      await using lb = connect(fake, { oldWorkers: 'hard-stop-after' })
-      expect((await present(lb, WEB1)).unverified).toContain('a reload is under way')
-      const lift = fake.fail({ match: /reloads$/, how: 'silent' })
-      expect((await present(lb, WEB1)).unverified).toContain('a reload is under way')
-      await lift()
-    },
-  )
-
-  test.each([
-    [403, undefined],
-    [503, 'a reload is under way'],
-  ])('counts by the word of the operator if the reloads are kept: %d', async (status, why) => {
-    const text = config('hard-stop-after 300s')
-    await using fake = await startFake({ config: text, uptime: 1_000 })
-    fake.fail({ match: /reloads$/, how: 'status', status })
-    await using lb = connect(fake, { oldWorkers: 'hard-stop-after' })
-    const { unverified } = await present(lb, WEB1)
-    if (why === undefined) expect(unverified).toBeUndefined()
-    else expect(unverified).toContain(why)
-  })
-
-  test("is nobody's without that word while the reloads are kept", async () => {
-    await using fake = await startFake({ config: config('hard-stop-after 2s'), uptime: 1_000 })
-    fake.fail({ match: /reloads$/, how: 'status', status: 403 })
+  test.each(['2.9', '3.2', '3.4'])('is not that of a process from before: %s', async (version) => {
+    const options = { version, reloadDelay: Infinity, startup: Infinity, uptime: 1_000 }
+    await using fake = await startFake({ config: config('hard-stop-after 300s'), ...options })
+    expect(await lower(fake, version === '2.9' ? 'v2' : 'v3')).toBe(202)
     await using lb = connect(fake)
-    const { signal, clock } = context()
-    const old = async (later: number) => {
+    const scopes = async (later: number) => {
+      const { signal, clock } = context()
       const ahead = { ...clock, now: () => clock.now() + later }
       const { readings } = await lb.observe([WEB1], { signal, clock: ahead })
-      return readings[0]!.scopes.filter((scope) => scope.old === true)
+      return readings[0]!.scopes
     }
     await change(lb, { kind: 'hold', ref: WEB1, to: 'drain' })
-    for (const later of [10_000, 20_000, 30_000]) {
-      await old(later)
-      await fake.reload()
-    }
-    await old(40_000)
-    expect((await old(90_000)).map(({ state }) => state)).toEqual(Array(3).fill('unread'))
+    await fake.occupy(WEB1)
+    await scopes(1_000)
+    await scopes(60_000)
+    await fake.advanceReload()
+    await fake.advanceReload()
+    await scopes(61_000)
+    const left = (await scopes(90_000)).filter(({ old }) => old)
+    expect(left).toMatchObject([{ state: 'unread', active: 1 }])
+    expect(left[0]!.note).toContain('within')
   })
 })

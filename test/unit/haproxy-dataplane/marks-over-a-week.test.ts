@@ -66,7 +66,7 @@ test(
     await warm(fake)
     using clock = ioClock()
     using time = minutes(fake, clock)
-    const options = { durable: true, maintCuts: false, oldWorkers: 'hard-stop-after' } as const
+    const options = { durable: true, maintCuts: false, oldWorkers: { within: '20s' } } as const
     let drains = 0
     for (let at = 30_000; at < WEEK; at += EVERY + 7_000) {
       await time.leap(at)

@@ -121,7 +121,7 @@ backend slots
   const SLOT = { pool: 'slots', member: 'slot2' }
 
   test('is not verified while other slots are at work', async () => {
-    await using r = await rig({ config, uptime: 100 }, { oldWorkers: 'hard-stop-after' })
+    await using r = await rig({ config, uptime: 100 }, { oldWorkers: { within: '5s' } })
     expect((await present(r.lb, SLOT)).unverified).toBeUndefined()
     await r.fake.occupy({ pool: 'slots', member: 'slot1' })
     const { unverified } = await present(r.lb, SLOT)

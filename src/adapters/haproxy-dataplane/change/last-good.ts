@@ -75,6 +75,6 @@ export class LastGood {
   /** Whether the API tells of a reload that succeeded, at whatever time; true where it does not say. */
   async #hasReloaded(ctx: CallContext): Promise<boolean> {
     const told = await readReloads(this.#api, ctx)
-    return typeof told !== 'object' || told.succeeded.length > 0
+    return told === undefined || told.succeeded.length > 0
   }
 }

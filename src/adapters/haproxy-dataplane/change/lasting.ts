@@ -22,7 +22,7 @@ const STUCK_FOR = 60_000
  */
 const READ_AGAIN = { every: 50, within: 1_000 } as const
 
-const NONE: Reloads = { pending: [], failed: [], succeeded: [], lastFailed: false }
+const NONE: Reloads = { pending: [], failed: [], succeeded: [] }
 
 /**
  * Makes durable writes last. A write that needs no reload is lost where a reload that others have asked
@@ -96,7 +96,6 @@ export class Lasting {
 
   /** None where the API does not say: a proxy in front may keep the list. */
   async #reloads(ctx: CallContext): Promise<Reloads> {
-    const told = await readReloads(this.#api, ctx)
-    return typeof told === 'object' ? told : NONE
+    return (await readReloads(this.#api, ctx)) ?? NONE
   }
 }

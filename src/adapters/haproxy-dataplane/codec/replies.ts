@@ -301,7 +301,6 @@ const reloadsSchema = z
     z.looseObject({
       id: z.string().exactOptional(),
       status: z.string(),
-      reload_timestamp: z.number().exactOptional(),
     }),
   )
   .nullable()
@@ -311,22 +310,14 @@ export interface Reloads {
   readonly pending: readonly string[]
   readonly failed: readonly string[]
   readonly succeeded: readonly string[]
-  /** Whether the newest that has ended failed: then the API may tell another configuration than the file has. */
-  readonly lastFailed: boolean
 }
 
 /** The reply of `reloads`. */
 export function parseReloads(text: string): Reloads {
   const reloads = decode(reloadsSchema, text, 'reloads') ?? []
-  const those = (wanted: string): typeof reloads =>
-    reloads.filter(({ status }) => status === wanted)
-  const ids = (wanted: string): readonly string[] => those(wanted).map(({ id = '' }) => id)
-  const newest = (wanted: string): number =>
-    Math.max(0, ...those(wanted).map(({ reload_timestamp: at = 0 }) => at))
-  const [pending, failed, succeeded] = [ids('in_progress'), ids('failed'), ids('succeeded')]
-  // Seconds: of two within one it is not known which came last.
-  const lastFailed = failed.length > 0 && newest('failed') >= newest('succeeded')
-  return { pending, failed, succeeded, lastFailed }
+  const ids = (wanted: string): readonly string[] =>
+    reloads.filter(({ status }) => status === wanted).map(({ id = '' }) => id)
+  return { pending: ids('in_progress'), failed: ids('failed'), succeeded: ids('succeeded') }
 }
 
 /** The id in the reply of `POST transactions`. */

@@ -1,7 +1,7 @@
 import type { LoadScope, MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { Settings } from '../options.js'
-import { HardStops, SLACK, type ToldHardStop } from './hard-stop.js'
+import type { HardStop } from './hard-stop.js'
 import type { RuntimeView } from './read.js'
 
 /** A HAProxy process that answers at present. */
@@ -24,7 +24,7 @@ interface Seen {
 }
 
 /** What of a look tells of processes. */
-type Look = Pick<RuntimeView, 'infos' | 'sampledAt' | 'configVersion'>
+type Look = Pick<RuntimeView, 'infos'>
 
 /** For how long an ended process stays listed: longer than any pause between two looks. */
 const KEEP_ENDED = 60_000
@@ -33,6 +33,9 @@ const KEEP_ENDED = 60_000
  * as over the Runtime API: HAProxy has no bound, and without one a provider could drain nothing more after one reload.
  */
 const KEEP_REPLACED = 60_000
+
+/** A replaced process is told to stop a moment after its successor answers, in milliseconds. */
+const SLACK = 1_000
 
 /** What shows replaced processes. */
 const RUNTIME = 'give runtime: haproxyRuntime({ socket, master })'
@@ -47,7 +50,10 @@ const RUNTIME = 'give runtime: haproxyRuntime({ socket, master })'
 export class ProcessMemory {
   readonly #oldWorkers: Settings['oldWorkers']
   readonly #members = new Map<string, Map<string, Seen>>()
-  readonly #hardStops = new HardStops()
+  /** The largest `hard-stop-after` that the configuration was seen to have. */
+  #hardStop: Exclude<HardStop, 'unread'> = 'unknown'
+  /** Whether the configuration could not be read when it was asked last: it may say anything. */
+  #isUnread = false
   /** Those that were seen to be replaced of late, by scope. */
   readonly #replaced = new Map<string, { readonly incarnation: string; readonly at: number }>()
   /** Per slot (there is more than one only before HAProxy 2.5): the process last seen in it. */
@@ -59,7 +65,6 @@ export class ProcessMemory {
 
   /** Takes note of the processes that answered. */
   note(view: Look, now: number): readonly Process[] {
-    this.#hardStops.version(view.configVersion)
     for (const [scope, { at }] of this.#replaced)
       if (now - at > KEEP_REPLACED) this.#replaced.delete(scope)
     return view.infos.map((info, slot) => {
@@ -82,21 +87,16 @@ export class ProcessMemory {
           at: now,
         })
       this.#current[slot] = { process, uptime: info.uptime, restarts }
-      this.#hardStops.present(process.incarnation, info.uptime, view.sampledAt)
       return process
     })
   }
 
-  /** Whether it is to be asked what became of the last reload: what the file says counts once none is under way. */
-  get asksReloads(): boolean {
-    const follows = this.#oldWorkers === 'wait' || this.#oldWorkers === 'hard-stop-after'
-    return follows && this.#hardStops.asksReloads
-  }
-
   /** Takes note of what the configuration says of how long replaced processes live. */
-  hardStop(told: ToldHardStop, now: number): void {
-    const present = this.#current.map(({ process }) => process.incarnation)
-    this.#hardStops.read(told, present, now)
+  hardStop(told: HardStop): void {
+    this.#isUnread = told === 'unread'
+    if (told === 'unread' || told === 'unknown' || this.#hardStop === 'unset') return
+    this.#hardStop =
+      told === 'unset' || this.#hardStop === 'unknown' ? told : Math.max(this.#hardStop, told)
   }
 
   /**
@@ -168,43 +168,36 @@ export class ProcessMemory {
 
   /** Why what the operator says of replaced processes can't be so. */
   #contradiction(): string | undefined {
-    const { largest, unread, isVoid } = this.#hardStops
-    if (this.#oldWorkers === 'hard-stop-after' && typeof largest === 'number' && isVoid)
-      return `a reload is under way or has failed, so hard-stop-after of HAProxy's configuration (${largest} ms) need not be what its processes were started with`
-    if (this.#oldWorkers === 'hard-stop-after' || typeof this.#oldWorkers === 'object') {
-      if (unread)
-        return "HAProxy's configuration could not be read yet, so it is not known whether oldWorkers applies"
-      if (largest === 'unset')
-        return "HAProxy's configuration has no hard-stop-after, they live as long as their connections"
-    }
-    if (typeof this.#oldWorkers !== 'object' || typeof largest !== 'number') return undefined
+    if (typeof this.#oldWorkers !== 'object') return undefined
     const { within } = this.#oldWorkers
-    if (within >= largest) return undefined
-    return `oldWorkers.within (${within} ms) is below hard-stop-after of HAProxy's configuration (${largest} ms)`
+    if (this.#isUnread)
+      return "HAProxy's configuration could not be read yet, so it is not known whether oldWorkers applies"
+    if (this.#hardStop === 'unset')
+      return "HAProxy's configuration has no hard-stop-after, they live as long as their connections"
+    if (this.#hardStop === 'unknown' || within >= this.#hardStop) return undefined
+    return `oldWorkers.within (${within} ms) is below hard-stop-after of HAProxy's configuration (${this.#hardStop} ms)`
   }
 
   #remedy(processes: readonly Process[]): string {
-    const { largest } = this.#hardStops
     const uptime = Math.min(...processes.map((process) => process.uptime))
     if (typeof this.#oldWorkers === 'object')
       return `the present one has run for ${uptime} s, oldWorkers.within is not over yet`
-    if (this.#oldWorkers === 'hard-stop-after' && typeof largest === 'number')
-      return `the present one has run for ${uptime} s, hard-stop-after (${largest} ms) is not over yet`
-    const known = typeof largest === 'number' ? ` (its configuration has ${largest} ms)` : ''
+    const known =
+      typeof this.#hardStop === 'number' ? ` (its configuration has ${this.#hardStop} ms)` : ''
     return `set hard-stop-after in HAProxy${known} and oldWorkers: { within: <that time> }, or ${RUNTIME}`
   }
 
   #age(entry: Seen, processes: readonly Process[], now: number): void {
     if (entry.endedAt !== undefined) return
     // it was told to stop when the present process was ready, which may be long after that started
-    const lives = this.#lives(entry.scope.incarnation)
+    const lives = this.#lives
     const ended = processes.length > 0 && processes.every((p) => now - p.seenAt >= lives)
     const isPast = !entry.held && lives === Infinity && !this.#replaced.has(entry.scope.scope)
     if (this.#oldWorkers === 'accept' || isPast || ended) {
       this.#end(entry, now, ended ? this.#contradiction() : this.#givenUp())
       return
     }
-    entry.scope = { ...entry.scope, state: 'unread', old: true, note: this.#unreadNote(lives) }
+    entry.scope = { ...entry.scope, state: 'unread', old: true, note: this.#unreadNote() }
   }
 
   /** Why a process counts as ended that may not have. */
@@ -214,23 +207,15 @@ export class ProcessMemory {
       : 'replaced by a reload before the member was drained, and not seen since'
   }
 
-  /** How long a process that was seen may live on after it was replaced, in milliseconds. */
-  #lives(incarnation: string): number {
-    if (typeof this.#oldWorkers === 'object') return this.#oldWorkers.within
-    const trusted = this.#oldWorkers === 'hard-stop-after'
-    return this.#hardStops.boundOf(incarnation, trusted) ?? Infinity
+  /** How long a process may live on after it was replaced, by the word of the operator, in milliseconds. */
+  get #lives(): number {
+    return typeof this.#oldWorkers === 'object' ? this.#oldWorkers.within + SLACK : Infinity
   }
 
-  #unreadNote(lives: number): string {
+  #unreadNote(): string {
     if (typeof this.#oldWorkers === 'object')
-      return `replaced by a reload; oldWorkers.within (${this.#oldWorkers.within} ms) counts from the start of the present process`
-    if (lives < Infinity)
-      return `replaced by a reload; HAProxy ends it by hard-stop-after, ${lives} ms after the present process was first seen`
-    const why =
-      typeof this.#hardStops.largest === 'number'
-        ? ", and hard-stop-after of HAProxy's configuration was not known before it was started"
-        : ''
-    return `replaced by a reload; the Data Plane API cannot see what it still holds${why}: ${RUNTIME}, or set oldWorkers: { within: <hard-stop-after that it was started with> } or 'accept'`
+      return `replaced by a reload; oldWorkers.within (${this.#oldWorkers.within} ms) counts from the first answer of the present process`
+    return `replaced by a reload; the Data Plane API cannot see what it still holds: ${RUNTIME}, or set oldWorkers: { within: <hard-stop-after that it was started with> } or 'accept'`
   }
 
   /** @param note - where it only counts as ended */
@@ -251,18 +236,10 @@ export class ProcessMemory {
   }
 
   /**
-   * Whether every present process is older than any replaced one can live. What was replaced before the
-   * first look was started with a value that was not read: only the operator knows of it.
+   * Whether every present process is older than any replaced one can live, by the word of the operator.
    */
   #outlived(processes: readonly Process[]): boolean {
-    const { largest } = this.#hardStops
-    const told =
-      typeof this.#oldWorkers === 'object'
-        ? this.#oldWorkers.within
-        : this.#oldWorkers === 'hard-stop-after' && typeof largest === 'number'
-          ? largest + SLACK
-          : Infinity
-    return processes.length > 0 && processes.every((p) => p.uptime * 1_000 >= told)
+    return processes.length > 0 && processes.every((p) => p.uptime * 1_000 >= this.#lives)
   }
 }
 

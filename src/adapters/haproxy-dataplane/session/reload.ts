@@ -4,7 +4,6 @@ import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { PROVIDER, type DataplaneApi } from './session.js'
 import { parseReload, parseReloads, type ProcessInfo, type Reloads } from '../codec/replies.js'
-import { WITHHELD } from '../read/configured.js'
 import { readProcesses } from '../read/read.js'
 
 /** Between two looks, in milliseconds: a reload takes from a tenth of a second to some seconds. */
@@ -56,19 +55,16 @@ export async function followReload(
 /**
  * The reloads that the API tells of.
  *
- * @param timeout - in milliseconds: while a reload runs the list hangs under the API's lock
- * @returns `withheld` where they are kept from this user, undefined where the API does not say just now
+ * @returns undefined where the API does not say, or not just now
  */
 export async function readReloads(
   api: DataplaneApi,
   ctx: CallContext,
-  timeout?: number,
-): Promise<Reloads | 'withheld' | undefined> {
+): Promise<Reloads | undefined> {
   const { paths } = await api.served(ctx)
   try {
-    const reply = await api.get(paths.reloads, ctx, timeout)
-    if (reply.status === 200) return api.parse(reply, parseReloads)
-    return WITHHELD.has(reply.status) ? 'withheld' : undefined
+    const reply = await api.get(paths.reloads, ctx)
+    return reply.status === 200 ? api.parse(reply, parseReloads) : undefined
   } catch (error) {
     ctx.signal.throwIfAborted()
     if (!isDrainableError(error)) throw error

@@ -102,14 +102,9 @@ export class DataplaneApi implements AsyncDisposable {
     return this.#served
   }
 
-  /**
-   * A read: repeated after a lost connection, never after a time-out.
-   *
-   * @param timeout - in milliseconds, where it is not the one of the options
-   */
-  async get(path: string, ctx: CallContext, timeout?: number): Promise<Reply> {
-    const call = { method: 'GET', path, ...(timeout === undefined ? {} : { timeout }) } as const
-    return this.#repeated(call, ctx, 'UNREACHABLE', 'CONNECTION_LOST')
+  /** A read: repeated after a lost connection, never after a time-out. */
+  async get(path: string, ctx: CallContext): Promise<Reply> {
+    return this.#repeated({ method: 'GET', path }, ctx, 'UNREACHABLE', 'CONNECTION_LOST')
   }
 
   /** A write: repeated only where nothing was sent. */

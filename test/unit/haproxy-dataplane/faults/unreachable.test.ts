@@ -154,7 +154,7 @@ describe.concurrent('a frozen HAProxy', () => {
 describe.concurrent('an API that restarts in mid-drain', () => {
   test.each(['2.9', '3.4'])('%s: lets the drain continue', async (version) => {
     const config = 'global\n  hard-stop-after 1ms\nbackend web\n  server web1 127.0.0.1:1\n'
-    await using r = await rig({ version, config }, NO_OLD)
+    await using r = await rig({ version, config, uptime: 100 }, NO_OLD)
     const end = await r.fake.occupy(WEB1)
     const run = startDrain(r.lb, WEB1, { timeout: '50s', keepReady: 0 })
     await until('the drain', async () => (await present(r.lb, WEB1)).own === 'drain')
@@ -167,7 +167,7 @@ describe.concurrent('an API that restarts in mid-drain', () => {
 
   test('before a HAProxy without an answer during a reload ends no drain', async () => {
     const config = 'global\n  hard-stop-after 1ms\nbackend web\n  server web1 127.0.0.1:1\n'
-    await using r = await rig({ config }, NO_OLD)
+    await using r = await rig({ config, uptime: 100 }, NO_OLD)
     const end = await r.fake.occupy(WEB1)
     const run = startDrain(r.lb, WEB1, { timeout: '50s', keepReady: 0 })
     await until('the drain', async () => (await present(r.lb, WEB1)).own === 'drain')
