@@ -185,7 +185,9 @@ function explainUnread(scope: LoadScope, say: Say): void {
     hint:
       scope.note === NOT_LISTED
         ? "the drain waits until the provider lists it again or reports its end: connect to an endpoint that shows every process, or see the provider's option for old processes"
-        : 'make it readable, or wait until it has ended',
+        : scope.old === true
+          ? "the drain waits until it has ended. If it never does, end it yourself, which cuts what it still holds, or see the provider's option for old processes"
+          : 'make it readable, or wait until it has ended',
   })
 }
 

@@ -55,6 +55,22 @@ describe('idle is never said too early', () => {
     await run.release()
   })
 
+  test.each([
+    [true, 'If it never does, end it yourself'],
+    [false, 'make it readable'],
+  ])('the way out of an unread process is named, old: %s', async (old, way) => {
+    const { clock, lb } = setUp()
+    lb.setScopes(['worker', { scope: 'silent', state: 'unread', old }])
+    const run = startDrain(lb, web1, { clock, timeout: '1m' })
+    await clock.advance(30_000)
+    const [reason] = run.why()
+    expect(reason).toMatchObject({ code: 'unreadable', scope: 'silent' })
+    expect(reason!.hint).toContain(way)
+    lb.setScopes(['worker'])
+    expect((await clock.runUntil(run.done)).outcome).toBe('idle')
+    await run.release()
+  })
+
   test('a process without the drain keeps the member from idle', async () => {
     const { clock, lb } = setUp()
     lb.setScopes(['worker', { scope: 'other', inForce: false }])
