@@ -12,6 +12,7 @@ import type {
   Snapshot,
 } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { Followers } from '../../kit/haproxy/followers.js'
 import { DataplaneApi, PROVIDER } from './session/session.js'
 import { Changer } from './change/change.js'
 import { ConfigWriter } from './change/config-writer.js'
@@ -32,7 +33,6 @@ import {
 } from './read/reading.js'
 import type { Settings } from './options.js'
 import { isName } from './codec/paths.js'
-import { Followers } from './read/followers.js'
 import { MovedAddresses } from './read/moved.js'
 import { Retries } from './read/retries.js'
 import { ProcessMemory, type Process } from './read/processes.js'

@@ -9,10 +9,11 @@ import type {
   Snapshot,
 } from '../../provider/contract.js'
 import { carefulApply } from '../../kit/careful-apply.js'
+import { Followers } from '../../kit/haproxy/followers.js'
 import { changesOf } from './change/change.js'
 import { isName } from './codec/commands.js'
 import { ControlPoint, type EverySight } from './session/session.js'
-import { Followers, mayLead } from './read/followers.js'
+import { learnFollowers, mayLead, readFollowers } from './read/followers.js'
 import type { Settings } from './options.js'
 import { keyOf, type Wanted } from './read/read.js'
 import { Readings, STATE_FILE_UNKNOWN, toPools } from './read/reading.js'
@@ -69,33 +70,34 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     const targeted = refs !== 'all'
     const seen = await this.#point.readEvery(targeted ? toWanted(refs) : 'all', ctx)
     const sights = [...seen.sight.members.values()]
-    const tracked = await this.#tracked(seen, targeted, ctx)
+    const isKnown = await this.#learnFollowers(seen, targeted, ctx)
     const readings = (targeted ? refs : sights.map(({ ref }) => ref)).map((ref): Reading => {
       const sight = seen.sight.members.get(keyOf(ref))
       if (sight === undefined)
         return { ref, present: false, scopes: this.#readings.scopes(ref, seen) }
-      return this.#readings.present(ref, sight, seen, tracked.get(keyOf(ref)) ?? [])
+      return this.#readings.present(ref, sight, seen, isKnown ? this.#followers.of(ref) : [])
     })
     const pools = toPools(seen.sight, targeted ? refs[0]?.balancer : undefined)
     return { readings, pools, ended: this.#readings.ended(seen) }
   }
 
-  /** Returns which servers track which; learnt once per process. */
-  async #tracked(
+  /** Returns whether it is known which servers track which; learnt once per process. */
+  async #learnFollowers(
     { process, sight, replaced }: EverySight,
     targeted: boolean,
     ctx: CallContext,
-  ): Promise<ReadonlyMap<string, readonly MemberRef[]>> {
+  ): Promise<boolean> {
     const { scope } = process
     const sights = [...sight.members.values()]
     if (!targeted) {
       const rows = sights.map(({ row }) => row)
-      return this.#followers.learn(scope, rows)
+      learnFollowers(this.#followers, scope, rows)
+      return true
     }
     // A drain lost in a reload is put back before anything else is read.
-    if (replaced) return new Map()
+    if (replaced) return false
     const leads = sights.some(({ state, row }) => mayLead(state, row.tracked !== ''))
-    return this.#followers.read(scope, leads, this.#point.channel(process), ctx)
+    return readFollowers(this.#followers, scope, leads, this.#point.channel(process), ctx)
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {

@@ -1,9 +1,9 @@
 import type { CallContext, Json, MemberRef } from '../../../provider/contract.js'
+import { nameOf } from '../codec/replies.js'
 import { isDrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import type { ConfigServer } from '../codec/configuration.js'
 import { NOT_DURABLE, readNative, weightOf, type Native } from '../read/reading.js'
-import { nameOf } from '../read/followers.js'
 import type { RuntimeView } from '../read/read.js'
 import { extended, failure, type Sent, type Tools, type Underway } from './sent.js'
 

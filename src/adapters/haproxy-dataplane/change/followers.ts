@@ -1,7 +1,6 @@
-import { refusal } from '../../../kit/errors.js'
+import { type Followers, keepServing } from '../../../kit/haproxy/followers.js'
 import type { CallContext, Change, MemberRef } from '../../../provider/contract.js'
-import { formatRef, refKey } from '../../../provider/member-ref.js'
-import type { Followers } from '../read/followers.js'
+import { refKey } from '../../../provider/member-ref.js'
 import { serves, toPoolReading } from '../read/reading.js'
 import { PROVIDER } from '../session/session.js'
 import type { Tools } from './sent.js'
@@ -18,23 +17,17 @@ export async function keepFollowers(
 ): Promise<void> {
   const along = followers.of(ref)
   if (along.length === 0 || settings.keepFollowers === 0) return
-  const pools = new Set(along.map(({ pool }) => pool))
   const view = await reader.view(along, ctx)
-  for (const pool of pools) {
+  const least = settings.keepFollowers
+  keepServing(ref, along, { factory: 'haproxyDataplane', provider: PROVIDER, least }, (pool) => {
     const members = view.pools.get(pool)
     const { serving } = toPoolReading(pool, view)
     const lost = [ref, ...along].filter((one) => {
       const found = one.pool === pool ? members?.get(one.member) : undefined
       return found !== undefined && serves(found, members)
     }).length
-    if (lost === 0 || serving - lost >= settings.keepFollowers) continue
-    const names = along.map(({ pool: of, member }) => `${of}/${member}`).join(', ')
-    throw refusal(
-      'POOL_AT_MINIMUM',
-      `${formatRef(ref)} was not drained: ${names} ${along.length === 1 ? 'tracks' : 'track'} it and would go along, which leaves ${Math.max(0, serving - lost)} serving in ${pool}; the option keepFollowers of haproxyDataplane() is ${settings.keepFollowers}`,
-      { provider: PROVIDER, ref },
-    )
-  }
+    return { serving, lost }
+  })
 }
 
 /**

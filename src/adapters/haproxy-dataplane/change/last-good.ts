@@ -1,7 +1,6 @@
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
-import type { ProcessInfo } from '../codec/replies.js'
-import { nameOf } from '../read/followers.js'
+import { nameOf, type ProcessInfo } from '../codec/replies.js'
 import { readReloads } from '../session/reload.js'
 import type { DataplaneApi } from '../session/session.js'
 

@@ -10,7 +10,7 @@ import type {
 import { DrainableError, isDrainableError, type ErrorCode } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import type { Settings } from '../options.js'
-import type { Followers } from '../read/followers.js'
+import type { Followers } from '../../../kit/haproxy/followers.js'
 import type { ProcessMemory } from '../read/processes.js'
 import type { Found, Reader, RuntimeView } from '../read/read.js'
 import type { Configuration } from '../read/configured.js'

@@ -1,5 +1,5 @@
 import type { CallContext, ChangeResult } from '../../../provider/contract.js'
-import { nameOf } from '../read/followers.js'
+import { nameOf } from '../codec/replies.js'
 import type { RuntimeView } from '../read/read.js'
 import type { DurableMarks } from './durable.js'
 import { Lasting } from './lasting.js'

@@ -8,6 +8,7 @@
 // - Unknown keys and status texts occur: the published schema does not know "DRAIN".
 import { isIP } from 'node:net'
 import * as z from 'zod'
+import type { Tracking } from '../../../kit/haproxy/followers.js'
 import { isAtLeast, parseVersion } from '../../../kit/version.js'
 import { quote } from '../../../provider/quote.js'
 import { DrainableError } from '../../../provider/error.js'
@@ -30,6 +31,11 @@ export interface ProcessInfo {
   /** Whole seconds since it started. */
   readonly uptime: number
   readonly version: string
+}
+
+/** Names the processes that answered. */
+export function nameOf(infos: readonly ProcessInfo[]): string {
+  return infos.map((info) => `${info.node}/${info.pid}`).join()
 }
 
 /** One row of `stats/native` of type server. */
@@ -72,14 +78,6 @@ export interface ProcessStats {
   readonly rows: readonly StatsRow[]
   /** Of every backend in the reply, wanted or not. */
   readonly tracking: readonly Tracking[]
-}
-
-/** A server that takes its state from another one. */
-export interface Tracking {
-  readonly pool: string
-  readonly member: string
-  /** `backend/server` that it follows. */
-  readonly tracked: string
 }
 
 /** One server as `runtime/...servers` tells of it. */

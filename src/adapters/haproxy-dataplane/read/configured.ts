@@ -7,7 +7,7 @@ import {
   type Section,
 } from '../codec/configuration.js'
 import { isNamed, parseRaw, type RawServers } from '../codec/raw.js'
-import { nameOf } from './followers.js'
+import { nameOf } from '../codec/replies.js'
 import type { RuntimeView } from './read.js'
 
 /** Changes when the configuration may have: any write through the API, or a reload of a hand-edited file. */

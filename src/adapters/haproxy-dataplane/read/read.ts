@@ -1,8 +1,10 @@
+import type { Followers } from '../../../kit/haproxy/followers.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { PROVIDER, type DataplaneApi, type Reply, type Served } from '../session/session.js'
 import {
+  nameOf,
   parseProcessInfo,
   parseRuntimeServers,
   parseStats,
@@ -13,7 +15,6 @@ import {
 } from '../codec/replies.js'
 import { isName } from '../codec/paths.js'
 import type { Unresolved } from '../session/unresolved.js'
-import { type Followers, nameOf } from './followers.js'
 import { isUnresolved, judge, splitAddress, type Verdict } from './state.js'
 
 /** One server in one view: its row in the statistics, and its admin state. */
@@ -101,7 +102,7 @@ export class Reader {
     const before = this.#last ?? (await this.processes(ctx))
     const sampledAt = ctx.clock.now()
     const pools = refs === 'all' ? refs : new Set(refs.map(({ pool }) => pool))
-    const wanted = everywhere || !this.#followers.know(before)
+    const wanted = everywhere || !this.#followers.know(nameOf(before))
     const only = !wanted && pools !== 'all' && pools.size === 1 ? [...pools][0] : undefined
     const stats = await this.#stats(served.paths.stats(only), ctx)
     const perProcess = api.parse(stats, (text) =>
@@ -118,7 +119,7 @@ export class Reader {
     }
     if (only === undefined) {
       this.#followers.learn(
-        after,
+        nameOf(after),
         perProcess.flatMap((process) => process.tracking),
       )
     }

@@ -7,10 +7,9 @@ import type {
   MemberRef,
   PoolReading,
 } from '../../../provider/contract.js'
-import type { ProcessInfo } from '../codec/replies.js'
+import { nameOf, type ProcessInfo } from '../codec/replies.js'
 import type { Configured } from './configured.js'
 import type { Settings } from '../options.js'
-import { nameOf } from './followers.js'
 import type { Found, RuntimeView } from './read.js'
 import { healthOf, held, isUnresolved, isWeightless, serving, splitAddress } from './state.js'
 

@@ -1,11 +1,12 @@
 import type { CarefulAdapter, ChangeOutcome, Sight } from '../../../kit/change.js'
 import { isRefusal, refusal } from '../../../kit/errors.js'
+import { keepServing } from '../../../kit/haproxy/followers.js'
 import type { CallContext, Change, MemberRef } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { setState } from '../codec/commands.js'
 import { identityOf, ownState, type ServerState } from '../codec/state.js'
-import { mayLead } from '../read/followers.js'
+import { mayLead, readFollowers } from '../read/followers.js'
 import { keyOf, wouldServe } from '../read/read.js'
 import { AnotherProcess } from '../session/channel.js'
 import { add, remove } from './membership.js'
@@ -77,7 +78,7 @@ async function learnFollowers(
     const ref = { pool: state.pool, member: state.name }
     return !held.has(keyOf(ref)) && mayLead(state, process.view.tracks(ref))
   })
-  await followers.read(process.scope, leads, channelOf(tools), ctx)
+  await readFollowers(followers, process.scope, leads, channelOf(tools), ctx)
 }
 
 async function hold(
@@ -112,14 +113,12 @@ async function keepFollowers(tools: Tools, ref: MemberRef, ctx: CallContext): Pr
   for (const { pool, member } of [ref, ...followers])
     going.set(pool, (going.get(pool) ?? new Set()).add(member))
   const sight = await tools.process.view.read(going, channelOf(tools), ctx)
-  for (const pool of new Set(followers.map((follower) => follower.pool))) {
+  const by = { factory: 'haproxyRuntime', provider: PROVIDER, least }
+  keepServing(ref, followers, by, (pool) => {
     const serving = sight.pools.get(pool)?.serving ?? 0
     const lost = [...sight.members.values()].filter(
       (seen) => seen.ref.pool === pool && wouldServe(seen),
     ).length
-    if (lost === 0 || serving - lost >= least) continue
-    const names = followers.map(({ pool: of, member }) => `${of}/${member}`).join(', ')
-    const words = `${formatRef(ref)} was not drained: ${names} ${followers.length === 1 ? 'tracks' : 'track'} it and would go along, which leaves ${Math.max(0, serving - lost)} serving in ${pool}; the option keepFollowers of haproxyRuntime() is ${least}`
-    throw refusal('POOL_AT_MINIMUM', words, { provider: PROVIDER, ref })
-  }
+    return { serving, lost }
+  })
 }
