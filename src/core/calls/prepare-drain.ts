@@ -4,6 +4,7 @@ import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { lacksEffect } from '../member/whose.js'
 import type { Left } from '../member/input.js'
+import { emptyLedger } from '../member/record.js'
 import { leftOf } from '../tickets/member.js'
 import { askedFirst } from '../tickets/calls.js'
 import { keptTicket } from '../tickets/read-tickets.js'
@@ -40,11 +41,13 @@ export async function prepareDrain(
   const inherited = await inheritTicket(context, resolved, readings, keeper.waits)
   const deadline = data.timeout === null ? null : startedAt + data.timeout
   const isReserved = data.onMinimum === 'fail'
-  const claims = readings.map(({ ref }) => {
+  const claims = readings.map((reading) => {
+    const { ref } = reading
     const floor = isReserved ? ('reserved' as const) : ('unasked' as const)
     const start = { goal: { kind: 'drain' } as const, policy, startedAt, deadline, floor }
     const owed = inherited.get(refKey(ref))
-    return { ref, start, ...(owed === undefined ? {} : { left: inheritedLeft(owed, startedAt) }) }
+    const left = owed === undefined ? foundNow(reading, startedAt) : inheritedLeft(owed, startedAt)
+    return { ref, start, left }
   })
   const refs = readings.map(({ ref }) => ref)
   const first = await seeCompanions(context, look, refs)
@@ -96,6 +99,16 @@ export async function seeCompanions(
     look = await scheduler.look([...refs, ...companions], signal, limit())
   }
   return look
+}
+
+/**
+ * The member that is meant. A record that waits for a lost change of ours may be of an earlier member with this name: then it
+ * says nothing of this one.
+ */
+export function foundNow(reading: Reading, now: number): Left | undefined {
+  if (!reading.present) return undefined
+  const { identity, own, serves, native = null } = reading
+  return { ledger: { ...emptyLedger(now), found: { identity, own, serves, native } } }
 }
 
 /** Keeps the undo of an earlier run: it is older than the state found now, so it is the one to go back to. */

@@ -22,6 +22,7 @@ import { callShape, checkProvider, type Call } from './call-options.js'
 import { durationOption } from '../../provider/option-schemas.js'
 import { firstLook } from './first-look.js'
 import { parsePolicy, type ResolvedPolicy } from './policy.js'
+import { foundNow } from './prepare-drain.js'
 import { baseSpec, newKeeper } from './spec.js'
 import { parseTarget, type ResolvedTarget, type Target } from './target.js'
 import { openPolicy } from './watch-policy.js'
@@ -193,7 +194,10 @@ export async function openReady(
       // Not waited for: its claims must be laid before a drain that is ending has its outcome.
       void balancerOf(provider, resolved.clock).left.opening(closed.map(({ ref }) => ref))
       const start = { goal, policy: openPolicy(info.capabilities), startedAt, deadline: null }
-      return { claims: readings.map(({ ref }) => ({ ref, start })), keeper: undefined, first: look }
+      const claims = readings.map((reading) => {
+        return { ref: reading.ref, start, left: foundNow(reading, startedAt) }
+      })
+      return { claims, keeper: undefined, first: look }
     },
   })
   begun(() => run.why())

@@ -38,4 +38,13 @@ describe('a reconciler in a random world', () => {
       expect(wrong).toEqual([])
     },
   )
+
+  // A removal without an answer of a member whose name, and place, a new one has taken.
+  it.each([400_169, 403_922, 404_579])(
+    'drains a member that took the name of a removed one (seed %d)',
+    async (seed) => {
+      const { wrong } = await play(seed, 'two without a lease')
+      expect(wrong).toEqual([])
+    },
+  )
 })
