@@ -26,6 +26,7 @@ export class Work {
   readonly #spec: WorkSpec
   readonly drains = new Map<string, MemberDrain>()
   readonly singles: Singles
+  readonly capabilities: Capabilities
   /** What an earlier controller has left and is not taken over yet. */
   readonly #recovered: Map<string, Ticket>
   readonly #touched = new Touched()
@@ -36,6 +37,7 @@ export class Work {
 
   constructor(spec: WorkSpec, recovered: Map<string, Ticket>, ending: Ending) {
     this.#spec = spec
+    this.capabilities = spec.capabilities
     this.#ending = ending
     this.#recovered = recovered
     this.singles = new Singles(spec, {
@@ -53,10 +55,6 @@ export class Work {
     if (this.drains.get(key)?.isOf(reading) === true) return true
     if (this.#spec.additions.has(reading)) return true
     return earlierOf(this.#recovered.get(key), reading) !== undefined
-  }
-
-  get capabilities(): Capabilities {
-    return this.#spec.capabilities
   }
 
   /** Whether nothing is under way or due for the plan that was carried out last. */
@@ -143,8 +141,7 @@ export class Work {
       drain.backoff.reset()
     }
     const shape = this.#shapeOf(step, wish, drain)
-    // Not between a reload and the hold that is put back: let go then, it would take no place in the floor.
-    const changed = drain.reshape(shape) && reading.own !== 'ready'
+    const isReshaped = drain.reshape(shape)
     if (drain.leftFor !== null || drain.replaced) return
     if (this.#now() < drain.backoff.notBefore) return
     if (drain.state === 'held' && !drain.isHeld && step?.change.kind === 'hold') {
@@ -152,9 +149,13 @@ export class Work {
       else this.#fail(drain, drain.refusal)
       return
     }
-    const raised = shape.hold === 'maint' && drain.shape.hold === 'drain'
+    const isRaised = shape.hold === 'maint' && drain.shape.hold === 'drain'
     const removes = step?.change.kind === 'remove' && drain.shape.until === 'idle'
     const keeps = !wish.remove && drain.shape.until === 'removed' // it has an endpoint again
+    // Not between a reload and the hold that is put back: let go then, it would take no place in the floor.
+    const isDown = reading.own !== 'ready'
+    const isOther = (isRaised || removes || keeps) && (isDown || drain.isToBegin)
+    const changed = (isReshaped && isDown) || isOther
     const again = drain.state === 'failed' && step !== undefined
     // Ready, and the plan has no place for it: not held once more, also where an earlier set had a place.
     const isOut = step === undefined && reading.own === 'ready'
@@ -162,7 +163,7 @@ export class Work {
     if (isOut && drain.isToBegin) this.#takeBack(key, drain)
     else if (step?.change.kind === 'remove' && !this.#ending.waits)
       this.singles.send(key, step.change)
-    else if (changed || raised || removes || keeps || again || undoing)
+    else if (changed || again || undoing)
       void this.#replace(key, drain, shape, { reading, look: wanted.look })
   }
 
