@@ -135,55 +135,61 @@ describe.each(cases)('$title', ({ open, silence }) => {
     await soon('close()', run.close())
   })
 
-  it.concurrent('does not keep a roll from its end when it is closed in act', async ({ expect }) => {
-    await using redis = await open()
-    const lb = balancer()
-    const acting = Promise.withResolvers<undefined>()
-    const run = startRoll(
-      lb,
-      { pool: 'web' },
-      {
-        ...quick,
-        act: async ({ signal }) => {
-          await silence(redis.server)
-          acting.resolve(undefined)
-          await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+  it.concurrent(
+    'does not keep a roll from its end when it is closed in act',
+    async ({ expect }) => {
+      await using redis = await open()
+      const lb = balancer()
+      const acting = Promise.withResolvers<undefined>()
+      const run = startRoll(
+        lb,
+        { pool: 'web' },
+        {
+          ...quick,
+          act: async ({ signal }) => {
+            await silence(redis.server)
+            acting.resolve(undefined)
+            await new Promise((resolve) =>
+              signal.addEventListener('abort', resolve, { once: true }),
+            )
+          },
+          tickets: redis.tickets,
+          id: 'job',
         },
-        tickets: redis.tickets,
-        id: 'job',
-      },
-    )
-    await acting.promise
-    await soon('close()', run.close())
-    const { outcome, leftDrained } = await soon('done', run.done)
-    expect([outcome, leftDrained]).toEqual(['aborted', [web1]])
-    lb.setBehind(web1, 'ready')
-  })
+      )
+      await acting.promise
+      await soon('close()', run.close())
+      const { outcome, leftDrained } = await soon('done', run.done)
+      expect([outcome, leftDrained]).toEqual(['aborted', [web1]])
+      lb.setBehind(web1, 'ready')
+    },
+  )
 
-  it.concurrent('does not keep a drain over two balancers from idle, nor from its undo', async ({
-    expect,
-  }) => {
-    await using redis = await open()
-    const [a, b] = [balancer(), fakeProvider({ pools: { web: ['web1', 'web2'] }, instance: 'b' })]
-    const end = b.occupy(web1)
-    const both = [
-      { ...web1, balancer: 'a' },
-      { ...web1, balancer: 'b' },
-    ]
-    const options = { ...quick, tickets: redis.tickets, id: 'job' }
-    const run = startDrain(combineProviders({ a, b }), both, options)
-    const said = listen(run)
-    await until(() => b.state(web1) !== 'ready' && a.state(web1) !== 'ready', 'both are drained')
-    await silence(redis.server)
-    end()
-    const report = await soon('done', run.done)
-    expect(report.outcome).toBe('idle')
-    const undone = await soon('restore()', run.restore())
-    said.stop()
-    expect([undone.outcome, a.state(web1), b.state(web1)]).toEqual(['restored', 'ready', 'ready'])
-    expect(said.texts.join('\n')).toMatch(/ticket: .*ticket/)
-    await soon('close()', run.close())
-  })
+  it.concurrent(
+    'does not keep a drain over two balancers from idle, nor from its undo',
+    async ({ expect }) => {
+      await using redis = await open()
+      const [a, b] = [balancer(), fakeProvider({ pools: { web: ['web1', 'web2'] }, instance: 'b' })]
+      const end = b.occupy(web1)
+      const both = [
+        { ...web1, balancer: 'a' },
+        { ...web1, balancer: 'b' },
+      ]
+      const options = { ...quick, tickets: redis.tickets, id: 'job' }
+      const run = startDrain(combineProviders({ a, b }), both, options)
+      const said = listen(run)
+      await until(() => b.state(web1) !== 'ready' && a.state(web1) !== 'ready', 'both are drained')
+      await silence(redis.server)
+      end()
+      const report = await soon('done', run.done)
+      expect(report.outcome).toBe('idle')
+      const undone = await soon('restore()', run.restore())
+      said.stop()
+      expect([undone.outcome, a.state(web1), b.state(web1)]).toEqual(['restored', 'ready', 'ready'])
+      expect(said.texts.join('\n')).toMatch(/ticket: .*ticket/)
+      await soon('close()', run.close())
+    },
+  )
 
   it.concurrent('refuses a drain over two balancers, which closes at once', async ({ expect }) => {
     await using redis = await open()
