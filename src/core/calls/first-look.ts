@@ -3,6 +3,8 @@ import { DrainableError } from '../../provider/error.js'
 import { formatRef, isSameIdentity } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
 import type { SeenLook } from '../balancer/look/look.js'
+import type { Left } from '../member/input.js'
+import { emptyLedger } from '../member/record.js'
 import type { RunContext } from './run/run-spec.js'
 import type { Scheduler } from '../balancer/look/scheduler.js'
 import { notFound } from '../balancer/look/not-found.js'
@@ -70,4 +72,14 @@ async function refsOf(
   if (target.kind === 'members') return target.refs
   if (target.address === undefined) return 'all'
   return (await scheduler.find(target.address, signal, limit)) ?? 'all'
+}
+
+/**
+ * The member that is meant. A record that waits for a lost change of ours may be of an earlier member with this name: then it
+ * says nothing of this one.
+ */
+export function foundNow(reading: Reading, now: number): Left | undefined {
+  if (!reading.present) return undefined
+  const { identity, own, serves, native = null } = reading
+  return { ledger: { ...emptyLedger(now), found: { identity, own, serves, native } } }
 }

@@ -4,7 +4,6 @@ import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { lacksEffect } from '../member/whose.js'
 import type { Left } from '../member/input.js'
-import { emptyLedger } from '../member/record.js'
 import { leftOf } from '../tickets/member.js'
 import { askedFirst } from '../tickets/calls.js'
 import { keptTicket } from '../tickets/read-tickets.js'
@@ -14,7 +13,7 @@ import type { Prepared, RunContext } from './run/run-spec.js'
 import type { TicketKeeper } from '../tickets/writing/keeper.js'
 import { mayOwe, owedOf, type Owed } from '../tickets/owed.js'
 import { refuseRoll, type PolicyData } from '../tickets/ticket.js'
-import { firstLook } from './first-look.js'
+import { firstLook, foundNow } from './first-look.js'
 import { checkTimeout, toMachinePolicy, type ResolvedPolicy } from './policy.js'
 import type { ResolvedTarget } from './target.js'
 
@@ -99,16 +98,6 @@ export async function seeCompanions(
     look = await scheduler.look([...refs, ...companions], signal, limit())
   }
   return look
-}
-
-/**
- * The member that is meant. A record that waits for a lost change of ours may be of an earlier member with this name: then it
- * says nothing of this one.
- */
-export function foundNow(reading: Reading, now: number): Left | undefined {
-  if (!reading.present) return undefined
-  const { identity, own, serves, native = null } = reading
-  return { ledger: { ...emptyLedger(now), found: { identity, own, serves, native } } }
 }
 
 /** Keeps the undo of an earlier run: it is older than the state found now, so it is the one to go back to. */
