@@ -7,8 +7,16 @@ import { CONFIG, front, pairs } from '../../support/dataplane-front.js'
 import { Backend, request, Tunnel } from '../../support/haproxy-traffic.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
-/** Long past for a process that has only just started: for tests that are not about old workers. */
+/** For tests that are not about old workers: over once the process has run for a second and a bit. */
 const NO_OLD = { oldWorkers: { within: '1ms' } } as const
+
+/** `within` is over: HAProxy tells whole seconds, and a process is told to stop up to a second after its successor answers. */
+async function noneBefore({ haproxy }: Awaited<ReturnType<typeof front>>): Promise<void> {
+  await until('the process has run for two seconds', async () => {
+    const info = await haproxy.cli('show info')
+    return Number(/^Uptime_sec: (\d+)/m.exec(info)?.[1]) >= 2
+  })
+}
 /** What makes that true. */
 const STOP = '  hard-stop-after 1ms'
 
@@ -18,6 +26,7 @@ describe.concurrent.each(pairs())(
   ({ engine, api }) => {
     test('a request in flight is waited for, and idle is proved and sealed', async () => {
       await using rig = await front(engine, api, NO_OLD, CONFIG, STOP)
+      await noneBefore(rig)
       const { answer } = await rig.hold(WEB1)
       const run = startDrain(rig.lb, WEB1, { timeout: '30s' })
       await until('the drain', async () => {
@@ -115,6 +124,7 @@ describe.concurrent.each(pairs())(
         CONFIG(port, '').replaceAll(/server web\d \S+/g, '$& check inter 300ms')
       await using rig = await front(engine, api, { maintCuts: false, ...NO_OLD }, config, STOP)
       await until('web1 is up', async () => (await present(rig.lb, WEB1)).health === 'up')
+      await noneBefore(rig)
       const report = await drain(rig.lb, WEB1, { timeout: '20s' })
       expect(report.members[0]).toMatchObject({ verifiedIdle: true, sealed: true })
       const { members } = await ready(rig.lb, WEB1, { waitHealthy: '10s' })
