@@ -21,7 +21,7 @@ import { Configuration, configStamp, type Configured } from './read/configured.j
 import { HardStopFile } from './read/hard-stop.js'
 import {
   everyMember,
-  healthOfAll,
+  healthOfMember,
   hintsOf,
   hintsOfAbsent,
   placeOf,
@@ -91,7 +91,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
 
   async describe(ctx: CallContext): Promise<ProviderInfo> {
     const served = await this.#api.served(ctx)
-    const [info] = await this.#reader.processes(ctx)
+    const { version } = await this.#reader.process(ctx)
     const { maintCuts } = this.#settings
     const capabilities: Capabilities = {
       ladder: ['ready', 'drain', 'maint'],
@@ -111,7 +111,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     }
     return {
       product: 'haproxy',
-      version: `${info?.version ?? 'unknown'} (Data Plane API ${served.version})`,
+      version: `${version} (Data Plane API ${served.version})`,
       capabilities: (await this.#eyes?.describe(capabilities, ctx)) ?? capabilities,
     }
   }
@@ -128,7 +128,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   async #see(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot | undefined> {
     const named = refs === 'all' ? refs : refs.filter(({ pool }) => isName(pool))
     const view = await this.#reader.view(named, ctx)
-    const processes = this.#memory.note(view, ctx.clock.now())
+    const process = this.#memory.note(view, ctx.clock.now())
     this.#moved.note(view)
     this.#retries.note(view, ctx.clock.now())
     await this.#readHardStop(view, ctx)
@@ -140,11 +140,11 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       const config = configured.get(ref.pool)?.(ref.member)
       if (found === undefined) {
         const now = ctx.clock.now()
-        const scopes = this.#memory.scopes(ref, processes, [], false, now)
+        const scopes = this.#memory.scopes(ref, process, undefined, false, now)
         const hints = hintsOfAbsent(config)
         readings.push({ ref, present: false, scopes, ...(hints.length > 0 && { hints }) })
       } else {
-        readings.push(this.#toReading(ref, found, config, view, processes, ctx))
+        readings.push(this.#toReading(ref, found, config, view, process, ctx))
       }
     }
     const snapshot = { readings, pools: names.map((pool) => toPoolReading(pool, view)) }
@@ -168,38 +168,32 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     found: Found,
     config: Configured | undefined,
     view: RuntimeView,
-    processes: readonly Process[],
+    process: Process,
     ctx: CallContext,
   ): PresentReading {
-    const { verdict } = found
-    const read = found.rows.flatMap((row, slot): LoadScope[] => {
-      const process = processes[slot]
-      if (process === undefined) return []
-      return [
-        {
-          scope: process.scope,
-          incarnation: process.incarnation,
-          state: 'read',
-          sampledAt: view.sampledAt,
-          active: row.scur,
-          queued: row.qcur,
-          ...(row.mayHide ? { mayHide: true } : {}),
-          arrivals: row.arrivals,
-          admin: held({ ...verdict, own: taken(verdict) }, [row]),
-          ...(verdict.doubt === undefined ? {} : { note: verdict.doubt }),
-        },
-      ]
-    })
-    const own = held(verdict, found.rows)
+    const { verdict, row } = found
+    const read: LoadScope = {
+      scope: process.scope,
+      incarnation: process.incarnation,
+      state: 'read',
+      sampledAt: view.sampledAt,
+      active: row.scur,
+      queued: row.qcur,
+      ...(row.mayHide ? { mayHide: true } : {}),
+      arrivals: row.arrivals,
+      admin: held({ ...verdict, own: taken(verdict) }, row),
+      ...(verdict.doubt === undefined ? {} : { note: verdict.doubt }),
+    }
+    const own = held(verdict, row)
     const stored = storedHold(config, this.#settings.durable)
-    const scopes = this.#memory.scopes(ref, processes, read, own !== 'ready', ctx.clock.now())
+    const scopes = this.#memory.scopes(ref, process, read, own !== 'ready', ctx.clock.now())
     const unverified =
       this.#eyes === undefined
-        ? (this.#unverified(ref, found, config, view, processes) ??
+        ? (this.#unverified(ref, found, config, view, process) ??
           this.#retries.why(ref, ctx.clock.now()))
         : undefined // else it says so
     const followers = this.#followers.of(ref)
-    const left = own === 'ready' ? this.#lastGood.hint(ref, view.infos) : undefined
+    const left = own === 'ready' ? this.#lastGood.hint(ref, view.info) : undefined
     const unsealed = own === 'drain' ? this.#changer.unsealed(ref) : undefined
     const hints = [
       ...hintsOf(found, config, this.#settings),
@@ -214,12 +208,12 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       ...(verdict.inherited === undefined ? {} : { inherited: verdict.inherited }),
       ...(stored === undefined ? {} : { stored }),
       serves: serves(found, view.pools.get(ref.pool)),
-      health: healthOfAll(found, config),
+      health: healthOfMember(found, config),
       scopes,
       ...(config === undefined || this.#settings.maintCuts !== undefined
         ? {}
         : { maint: config.maint }),
-      native: toNative(found, config, this.#settings.durable, followers, view.infos),
+      native: toNative(found, config, this.#settings.durable, followers, view.info),
       ...(verdict.hidden === true ? { sealed: false } : {}),
       ...(verdict.setBy === undefined ? {} : { setBy: verdict.setBy }),
       ...(unverified === undefined ? {} : { unverified }),
@@ -229,14 +223,14 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
 
   #unverified(
     ref: MemberRef,
-    { rows }: Found,
+    { row }: Found,
     config: Configured | undefined,
     view: RuntimeView,
-    processes: readonly Process[],
+    process: Process,
   ): string | undefined {
-    if (rows.some(({ mode }) => mode === 'syslog'))
+    if (row.mode === 'syslog')
       return 'HAProxy does not count the messages that it sends to the servers of a backend in mode log'
-    return this.#memory.unverified(processes) ?? this.#moved.why(ref, config, view)
+    return this.#memory.unverified(process) ?? this.#moved.why(ref, config, view)
   }
 
   async #readHardStop(view: RuntimeView, ctx: CallContext): Promise<void> {

@@ -13,10 +13,10 @@ function view(
 ) {
   const found = Object.entries(servers).map(([name, [address, scur]]) => [
     name,
-    { rows: [{ address: `${address}:80`, scur, qcur: 0 }], server: undefined },
+    { row: { address: `${address}:80`, scur, qcur: 0 }, server: undefined },
   ])
   const pools = new Map([['web', new Map(found as never)]])
-  return { infos: [{ version }], pools } as unknown as RuntimeView
+  return { info: { version }, pools } as unknown as RuntimeView
 }
 
 const CONFIGURED = { named: false } as never

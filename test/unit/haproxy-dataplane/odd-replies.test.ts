@@ -1,10 +1,11 @@
 import { HttpRequestInterceptor } from '@mswjs/interceptors/http'
-import { isDrainableError } from 'drainable'
+import { drain, isDrainableError } from 'drainable'
 import { haproxyDataplane } from 'drainable/haproxy-dataplane'
 import { http, HttpResponse, type HttpHandler } from 'msw'
 import { defineNetwork, InterceptorSource } from 'msw/experimental'
 import { Agent } from 'undici'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { ioClock } from '../../support/io-clock.js'
 import { change, context, present } from '../../support/dataplane.js'
 
 const network = defineNetwork({
@@ -93,9 +94,9 @@ describe('malformed replies', () => {
     ['rows that are not rows', stats(['web1']), 'MALFORMED_REPLY'],
     ['statistics that are null', stats(null), 'MALFORMED_REPLY'],
     [
-      'statistics of the other tree',
+      'statistics of no process',
       http.get(`${API}/stats/native`, () => HttpResponse.json([])),
-      'CONFLICT',
+      'UNREACHABLE',
     ],
     [
       'an error in the place of statistics',
@@ -243,20 +244,6 @@ describe('odd but valid replies', () => {
     expect({ address, ...(port === undefined ? {} : { port }), identity }).toEqual(is)
   })
 
-  test('have several scopes for several processes', async () => {
-    const both = [info({ pid: 7 }), info({ pid: 8 })]
-    const each = [3, 0].map((scur) => ({ runtimeAPI: 'x', stats: [row({ ...ROW, scur })] }))
-    await using lb = play(
-      http.get(`${API}/runtime/info`, () => HttpResponse.json(both)),
-      http.get(`${API}/stats/native`, () => HttpResponse.json(each)),
-    )
-    const { scopes } = await present(lb, WEB1)
-    expect(scopes.map(({ scope, active }) => [scope, active])).toEqual([
-      ['worker 7', 3],
-      ['worker 8', 0],
-    ])
-  })
-
   test('count for nothing if the pid changes within a look', async () => {
     let pid = 7
     let answers = 0
@@ -268,6 +255,50 @@ describe('odd but valid replies', () => {
     )
     expect(await codeOf(lb.observe([WEB1], context()))).toBe('CONFLICT')
     expect(answers).toBe(4)
+  })
+})
+
+const twoInfos = http.get(`${API}/runtime/info`, () =>
+  HttpResponse.json([info({ pid: 7 }), info({ pid: 8 })]),
+)
+const twoStats = http.get(`${API}/stats/native`, () =>
+  HttpResponse.json([3, 0].map((scur) => ({ runtimeAPI: 'x', stats: [row({ ...ROW, scur })] }))),
+)
+
+describe('several HAProxy processes at once', () => {
+  test.each([
+    ['process info', [twoInfos]],
+    ['the statistics', [twoStats]],
+    ['both', [twoInfos, twoStats]],
+  ])('are refused in words, told by %s', async (_what, handlers) => {
+    await using lb = play(...handlers)
+    const told = expect.objectContaining({
+      code: 'UNSUPPORTED',
+      message: expect.stringMatching(/2 HAProxy processes .*\bnbproc\b.* 2\.6/) as string,
+    }) as Error
+    await expect(lb.observe([WEB1], context())).rejects.toEqual(told)
+  })
+
+  test('are refused by describe, before anything is changed', async () => {
+    await using lb = play(twoInfos)
+    expect(await codeOf(lb.describe(context()))).toBe('UNSUPPORTED')
+  })
+
+  test('end a drain that they come into, never as idle', async () => {
+    let held = false
+    const busy = { runtimeAPI: 'x', stats: [row({ ...ROW, scur: 3 })] }
+    const idle = { runtimeAPI: 'x', stats: [row({ ...ROW, status: 'DRAIN' })] }
+    await using lb = play(
+      http.get(`${API}/stats/native`, () => HttpResponse.json(held ? [idle, idle] : busy)),
+      http.put(`${API}/runtime/backends/web/servers/web1`, () => {
+        held = true
+        return HttpResponse.json(server('drain'))
+      }),
+    )
+    using clock = ioClock()
+    const run = drain(lb, WEB1, { timeout: '10s', keepReady: 0, clock })
+    expect(await codeOf(clock.run(run))).toBe('UNSUPPORTED')
+    expect(held).toBe(true)
   })
 })
 

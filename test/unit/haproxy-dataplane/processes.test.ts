@@ -14,9 +14,9 @@ class Story {
     this.memory = new ProcessMemory(oldWorkers)
   }
 
-  view(pid: number, uptime: number) {
-    const infos = [{ node: 'lb', pid, uptime, version: '3.2' }]
-    return { infos }
+  /** A process answers. */
+  process(pid: number, uptime: number) {
+    return this.memory.note({ info: { node: 'lb', pid, uptime, version: '3.2' } }, this.now)
   }
 
   /** The configuration is read. */
@@ -28,8 +28,8 @@ class Story {
   /** One look: the process that answers, and how the member is found. */
   look(pid: number, uptime: number, held: boolean, active = 0): readonly LoadScope[] {
     this.now += 1_000
-    const processes = this.memory.note(this.view(pid, uptime), this.now)
-    const read = processes.map((process): LoadScope => ({
+    const process = this.process(pid, uptime)
+    const read: LoadScope = {
       ...process,
       state: 'read',
       sampledAt: this.now,
@@ -37,8 +37,8 @@ class Story {
       queued: 0,
       arrivals: 1,
       inForce: true,
-    }))
-    return this.memory.scopes(REF, processes, read, held, this.now)
+    }
+    return this.memory.scopes(REF, process, read, held, this.now)
   }
 }
 
@@ -67,7 +67,7 @@ describe('a reload in mid-drain', () => {
   test('is listed if it came and went between two looks with the hold', () => {
     const story = new Story()
     story.look(1, 100, false)
-    story.memory.note(story.view(2, 0), story.now)
+    story.process(2, 0)
     story.memory.holding(REF, story.now)
     expect(states(story.look(3, 0, false))).toEqual([
       'worker 3 read',
@@ -80,7 +80,7 @@ describe('a reload in mid-drain', () => {
     const story = new Story('accept')
     story.look(1, 100, true)
     expect(states(story.look(2, 0, true))).toEqual(['worker 2 read', 'worker 1 ended'])
-    expect(story.memory.unverified([])).toContain('reload')
+    expect(story.memory.unverified(story.process(2, 0))).toContain('reload')
   })
 
   test('leaves one that ends the set time after the present start, with within', () => {
@@ -120,7 +120,8 @@ describe('hard-stop-after of the configuration', () => {
   })
 
   test('is named as the time to give as within', () => {
-    expect(new Story().told(5_000).memory.unverified([])).toContain('5000 ms')
+    const story = new Story().told(5_000)
+    expect(story.memory.unverified(story.process(1, 1_000))).toContain('5000 ms')
   })
 
   test.each([[[300_000, 2_000]], [['unset', 2_000]]] as const)(
@@ -128,7 +129,7 @@ describe('hard-stop-after of the configuration', () => {
     (values) => {
       const story = new Story({ within: 3_000 })
       for (const value of values) story.told(value)
-      const words = story.memory.unverified(story.memory.note(story.view(1, 1_000), 0))
+      const words = story.memory.unverified(story.process(1, 1_000))
       expect(words).toContain(values[0] === 'unset' ? 'no hard-stop-after' : '(300000 ms)')
     },
   )
@@ -168,7 +169,7 @@ describe('a reload before the drain', () => {
   test.each([true, false])('leaves an unread process for a minute, member read: %s', (read) => {
     const story = new Story()
     if (read) story.look(1, 100, false)
-    else story.memory.note(story.view(1, 100), story.now)
+    else story.process(1, 100)
     expect(states(story.look(2, 0, false))).toEqual(['worker 2 read', 'worker 1 unread'])
     for (let i = 1; i < 60; i++) story.look(2, i, false)
     expect(states(story.look(2, 60, false))).toContain('worker 1 unread')
@@ -181,7 +182,7 @@ describe('a reload before the drain', () => {
     'names a way out: %s',
     (way) => {
       const story = new Story()
-      story.memory.note(story.view(1, 100), story.now)
+      story.process(1, 100)
       const [, before] = story.look(2, 0, true)
       expect(before!.note).toContain(way)
     },
@@ -189,7 +190,7 @@ describe('a reload before the drain', () => {
 
   test('is waited for without an end by a drain that began within that minute', () => {
     const story = new Story()
-    story.memory.note(story.view(1, 100), story.now)
+    story.process(1, 100)
     for (let i = 0; i < 200; i++) story.look(2, i, i > 30)
     expect(states(story.look(2, 200, true))).toContain('worker 1 unread')
   })
@@ -209,7 +210,7 @@ describe('a reload before the drain', () => {
     [{ within: 5_000 }, 6],
   ])('counts as ended with %j after %d s', (oldWorkers, after) => {
     const story = new Story(oldWorkers)
-    story.memory.note(story.view(1, 100), story.now)
+    story.process(1, 100)
     for (let i = 0; i < after; i++)
       expect(states(story.look(2, i, true))).toContain('worker 1 unread')
     expect(states(story.look(2, after, true))).toContain('worker 1 ended')
@@ -225,7 +226,7 @@ test('a younger process with the same pid is another one', () => {
 })
 
 test('the hint about earlier processes ends with within', () => {
-  const process = (uptime: number) => [{ scope: 'a', incarnation: 'a', uptime, seenAt: 0 }]
+  const process = (uptime: number) => ({ scope: 'a', incarnation: 'a', uptime, seenAt: 0 })
   expect(new ProcessMemory('wait').unverified(process(1e9))).toContain('oldWorkers')
   const within = new ProcessMemory({ within: 60_000 })
   expect(within.unverified(process(60))).toContain('within')

@@ -57,7 +57,7 @@ const withOld = (busy: () => boolean) =>
     })),
   }))
 
-async function processesOf(fake: DataplaneFake) {
+async function processOf(fake: DataplaneFake) {
   const authorization = `Basic ${Buffer.from('admin:secret').toString('base64')}`
   const reply = await fetch(`${fake.url}/v3/services/haproxy/runtime/info`, {
     headers: { authorization },
@@ -114,13 +114,13 @@ describe('proof by the Runtime API', () => {
     [9, 'is no look'],
   ])('with another process in %d looks %s', async (times) => {
     await using fake = await startFake()
-    const [info] = await processesOf(fake)
+    const info = await processOf(fake)
     let left = times
     const runtime = eyes((seen, now) => {
       left -= 1
-      const pid = left < 0 ? info!.pid : info!.pid + 7
+      const pid = left < 0 ? info.pid : info.pid + 7
       const scopes = [
-        scopeOf(`process ${pid}`, now, { incarnation: `${info!.node}/${pid}/1795386532` }),
+        scopeOf(`process ${pid}`, now, { incarnation: `${info.node}/${pid}/1795386532` }),
       ]
       return { ...seen, readings: seen.readings.map((one) => ({ ...one, scopes })) }
     })

@@ -272,7 +272,7 @@ class Work implements CarefulAdapter<Seen, Sent | 'removal'> {
     const answer = await askServer(this.#tools.api, ref, to, ctx)
     const sent = { ...at, wished: to, exactly: false, rewrite, ...answer }
     // Looked at now: once the server that it tracks is drained, its own drain can't be seen.
-    const tracks = at.before.rows.some(({ tracked }) => tracked !== undefined)
+    const tracks = at.before.row.tracked !== undefined
     return tracks ? this.#parts.verifier.one(sent, ctx) : { later: sent }
   }
 
@@ -285,15 +285,15 @@ class Work implements CarefulAdapter<Seen, Sent | 'removal'> {
     seen: Seen,
     ctx: CallContext,
   ): Promise<ChangeResult | Later<Sent>> {
-    const { rows, verdict } = seen.found
+    const { row, verdict } = seen.found
     const { own } = verdict
-    const load = rows.reduce((sum, row) => sum + row.scur, 0)
+    const { scur: load, status } = row
     if (load === 0) return { ref, status: 'unchanged', terminated: 0 }
     if (own === 'maint' || own === 'unknown') {
       return rejected(
         ref,
         'UNSUPPORTED',
-        `${formatRef(ref)} holds ${load} under '${rows[0]?.status ?? ''}': the Data Plane API can cut them only by maint; use drainable/haproxy-runtime`,
+        `${formatRef(ref)} holds ${load} under '${status}': the Data Plane API can cut them only by maint; use drainable/haproxy-runtime`,
       )
     }
     const at = underway(ref, seen)
@@ -329,9 +329,9 @@ function underway(ref: MemberRef, { found, view }: Seen): Underway {
  */
 function toSeen(change: Change, found: Found, view: RuntimeView): Seen {
   const { doubt } = found.verdict
-  const own = held(found.verdict, found.rows)
+  const own = held(found.verdict, found.row)
   const lifted = change.kind === 'hold' && own === 'unknown' && !hidesMaintenance(found)
-  const behind = found.verdict.hidden === true && found.rows.some(({ tracked }) => tracked)
+  const behind = found.verdict.hidden === true && found.row.tracked
   const unseen = change.kind === 'restore' && behind
   return {
     ...identify(found),
@@ -344,8 +344,8 @@ function toSeen(change: Change, found: Found, view: RuntimeView): Seen {
 }
 
 /** Whether a maintenance of its own may be hidden. */
-function hidesMaintenance(found: Found): boolean {
-  return found.rows.some((row) => !/^(DRAIN|DOWN|NOLB)/.test(row.status) && !serving(row.status))
+function hidesMaintenance({ row: { status } }: Found): boolean {
+  return !/^(DRAIN|DOWN|NOLB)/.test(status) && !serving(status)
 }
 
 function noSuchName(ref: MemberRef): string {

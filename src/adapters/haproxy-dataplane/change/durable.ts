@@ -81,8 +81,8 @@ export class DurableMarks {
     )
     const before = line && marksOf(line)
     if (before !== undefined && before.weight !== 0) {
-      const processes = this.#before.get(refKey(ref))?.processes ?? nameOf(view.infos)
-      this.#before.set(refKey(ref), { weight: weightOf(found), configured: before, processes })
+      const process = this.#before.get(refKey(ref))?.process ?? nameOf(view.info)
+      this.#before.set(refKey(ref), { weight: weightOf(found), configured: before, process })
     }
     return before
   }
@@ -132,9 +132,9 @@ export class DurableMarks {
     return line && marksOf(line)
   }
 
-  /** The processes in which its marks were first written; undefined where that is not known. */
+  /** The process in which its marks were first written; undefined where that is not known. */
   writtenIn(ref: MemberRef, native: Json | undefined): string | undefined {
-    return this.#before.get(refKey(ref))?.processes ?? readNative(native)?.processes
+    return this.#before.get(refKey(ref))?.process ?? readNative(native)?.process
   }
 
   /** The drain is undone: what was before it is of no more use. */

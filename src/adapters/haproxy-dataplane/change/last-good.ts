@@ -6,8 +6,8 @@ import type { DataplaneApi } from '../session/session.js'
 
 /** Marks that were taken back, and that the last good file may have. */
 interface Left {
-  /** In which processes they were taken back: the reload after that replaces both. */
-  readonly processes: string
+  /** In which process they were taken back: the reload after that replaces both. */
+  readonly process: string
   /** Why a reload of our own has not ended it. */
   readonly failure?: string
 }
@@ -28,17 +28,17 @@ export class LastGood {
   /**
    * Marks are taken back.
    *
-   * @param since - the processes in which they were written; undefined where that is not known
+   * @param since - the process in which they were written; undefined where that is not known
    */
   async cleared(
     ref: MemberRef,
     since: string | undefined,
-    infos: readonly ProcessInfo[],
+    info: ProcessInfo,
     ctx: CallContext,
   ): Promise<void> {
-    const processes = nameOf(infos)
-    const isIn = since === undefined ? await this.#hasReloaded(ctx) : since !== processes
-    if (isIn) this.#left.set(refKey(ref), { processes })
+    const process = nameOf(info)
+    const isIn = since === undefined ? await this.#hasReloaded(ctx) : since !== process
+    if (isIn) this.#left.set(refKey(ref), { process })
   }
 
   /** Whether the last good file may have marks of a server. */
@@ -57,10 +57,10 @@ export class LastGood {
   }
 
   /** What a person should know of a server that was opened. */
-  hint(ref: MemberRef, infos: readonly ProcessInfo[]): string | undefined {
+  hint(ref: MemberRef, info: ProcessInfo): string | undefined {
     const left = this.#left.get(refKey(ref))
     if (left === undefined) return undefined
-    if (left.processes !== nameOf(infos)) {
+    if (left.process !== nameOf(info)) {
       this.forget(ref)
       return undefined
     }

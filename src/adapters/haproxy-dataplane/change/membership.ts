@@ -125,7 +125,7 @@ export class Membership {
   ): Promise<DrainableError | undefined> {
     try {
       const limit = this.#tools.settings.reloadTimeout
-      await followReload(this.#tools.api, id, view.infos, limit, ctx)
+      await followReload(this.#tools.api, id, view.info, limit, ctx)
       return undefined
     } catch (error) {
       if (!isDrainableError(error, 'REJECTED')) throw error
@@ -202,7 +202,7 @@ export class Membership {
       const words = `${refused.message}; it was added, and could not be opened`
       return { ref, status: 'unknown', error: extended(ref, refused, words) }
     }
-    const seen = found === undefined ? 'not there' : `'${found.rows[0]?.status ?? ''}'`
+    const seen = found === undefined ? 'not there' : `'${found.row.status}'`
     const words = `${formatRef(ref)} was added, but it is ${seen} afterwards`
     return { ref, status: 'unknown', error: failure(ref, 'CONFLICT', words) }
   }
@@ -227,8 +227,7 @@ const WITH_LINE = 'the file has it anyway, the next reload adds it'
 const WITHOUT_LINE = 'the file no longer has it, the next reload removes it'
 
 function rolledBack(found: Found | undefined): string {
-  const now =
-    found === undefined ? 'HAProxy no longer has it' : `it is '${found.rows[0]?.status ?? ''}'`
+  const now = found === undefined ? 'HAProxy no longer has it' : `it is '${found.row.status}'`
   return `the API rolled the file back, which still has it; ${now}`
 }
 

@@ -2,7 +2,7 @@ import type { AdminState, CallContext, MemberRef } from '../../../provider/contr
 import { isDrainableError, type DrainableError } from '../../../provider/error.js'
 import { isLost, type DataplaneApi } from '../session/session.js'
 import { parseRuntimeServer, saysNotFound } from '../codec/replies.js'
-import { readProcesses } from '../read/read.js'
+import { readProcess } from '../read/read.js'
 
 /** Sends one runtime change. Never a body that was read: 3.4 would take its weight and address for wishes. */
 export async function putServer(
@@ -20,7 +20,7 @@ export async function putServer(
     return
   }
   // the same words are said where HAProxy can't be reached: that is thrown here
-  if (saysNotFound(reply.status, reply.words)) await readProcesses(api, ctx)
+  if (saysNotFound(reply.status, reply.words)) await readProcess(api, ctx)
   throw api.toError(`PUT ${path}`, reply)
 }
 

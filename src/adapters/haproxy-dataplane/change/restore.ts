@@ -6,7 +6,6 @@ import type { DurableMarks, Marks } from './durable.js'
 import { readNative, weightOf } from '../read/reading.js'
 import { askServer, putServer } from './put-server.js'
 import type { Found, RuntimeView } from '../read/read.js'
-import { isWeightless } from '../read/state.js'
 import { Undo, extended, failure, known, rejected } from './sent.js'
 import type { Sent, Step, Tools, Underway } from './sent.js'
 
@@ -33,7 +32,7 @@ export class Restorer {
     const native = readNative(change.native)
     const { own } = found.verdict
     const { durable } = this.#tools.settings
-    const marked = isWeightless(found.rows)
+    const marked = found.row.weight === 0
     const closed = marked && !this.#weights.has(refKey(ref))
     if (to === 'ready' && closed && !durable) return weightless(ref)
     const kept = await this.#keepBackupSessions(at, found, change.native, ctx)
@@ -101,7 +100,7 @@ export class Restorer {
       view = await look()
     }
     const now = find(view, ref)
-    if (!isAsBefore(before, now)) return `its status is '${now?.rows[0]?.status ?? 'gone'}'`
+    if (!isAsBefore(before, now)) return `its status is '${now?.row.status ?? 'gone'}'`
     // What opens it comes last, once its state is back.
     if (marks !== undefined) await this.#marks.weigh(at, marks, ctx)
     if (undo.isWeighed) await this.weightBack(ref, ctx)
@@ -135,7 +134,7 @@ export class Restorer {
     if (marks === undefined) return undefined
     undo.note(marks)
     const writtenIn = this.#marks.writtenIn(ref, native)
-    await this.#tools.lastGood.cleared(ref, writtenIn, view.infos, ctx)
+    await this.#tools.lastGood.cleared(ref, writtenIn, view.info, ctx)
     return marks
   }
 
@@ -151,9 +150,9 @@ export class Restorer {
     native: Json | undefined,
     ctx: CallContext,
   ): Promise<DrainableError | undefined> {
-    if (found.verdict.own !== 'maint' || isWeightless(found.rows)) return undefined
-    const backups = [...(view.pools.get(ref.pool)?.values() ?? [])].flatMap(({ rows }) => rows)
-    const sessions = backups.reduce((sum, row) => sum + (row.backup ? row.scur : 0), 0)
+    if (found.verdict.own !== 'maint' || found.row.weight === 0) return undefined
+    const others = [...(view.pools.get(ref.pool)?.values() ?? [])]
+    const sessions = others.reduce((sum, { row }) => sum + (row.backup ? row.scur : 0), 0)
     if (sessions === 0) return undefined
     const { cutsBackups } = await this.#tools.configuration.of(ref, view, ctx)
     if (cutsBackups === false) return undefined
@@ -213,5 +212,5 @@ function isAsBefore(before: Found, now: Found | undefined): boolean {
   if (now === undefined) return false
   const { own } = before.verdict
   if (own !== 'unknown') return own === now.verdict.own
-  return before.rows.every((row, i) => row.status === now.rows[i]?.status)
+  return before.row.status === now.row.status
 }

@@ -148,7 +148,7 @@ export function settle(sent: Sent, view: RuntimeView, reloaded: boolean): Change
     const cut = terminated === undefined ? {} : { terminated, atMost: true }
     return { ref, status: 'applied', ...cut }
   }
-  const seen = found === undefined ? 'gone' : `'${found.rows[0]?.status ?? ''}'`
+  const seen = found === undefined ? 'gone' : `'${found.row.status}'`
   const doubt = found?.verdict.doubt === undefined ? '' : `: ${found.verdict.doubt}`
   const absent = found === undefined && refused?.code === 'NOT_FOUND'
   const denied = refused?.code === 'NOT_FOUND' && !absent

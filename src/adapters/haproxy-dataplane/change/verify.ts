@@ -87,7 +87,7 @@ export class Verifier {
       const [first] = open
       if (first === undefined) return
       const id = await writer.reload(first[0].ref, ctx)
-      await followReload(api, id, view.infos, settings.reloadTimeout, ctx)
+      await followReload(api, id, view.info, settings.reloadTimeout, ctx)
     } catch (error) {
       failure = known(error, ctx).message
     }
@@ -115,7 +115,7 @@ export class Verifier {
   }
 
   #settle(sent: Sent, before: RuntimeView, after: RuntimeView): ChangeResult {
-    const result = settle(sent, after, nameOf(before.infos) !== nameOf(after.infos))
+    const result = settle(sent, after, nameOf(before.info) !== nameOf(after.info))
     if (result.status === 'applied' && sent.wished === 'ready') {
       this.#tools.memory.released(sent.ref)
     }

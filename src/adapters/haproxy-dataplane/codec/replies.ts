@@ -1,6 +1,7 @@
 // Replies of the HAProxy Data Plane API: JSON text in, values out.
 //
-// - v2 answers process things as a list with one entry per HAProxy process, v3 as one object.
+// - v2 answers process things as a list, v3 as one object. A list has one entry per process of `nbproc`, which HAProxy
+//   refuses since 2.5, so it has one (read in 2.9.25; HAProxy 2.6.12 does not start with it).
 // - A statistics reply without the key "stats" is a good one: no row matched. An absent field is
 //   not a zero: HAProxy prints zeros, it leaves out what it does not know.
 // - An unreachable HAProxy is a 200 with {"error"} from runtime/info, a 404 from runtime/..., an
@@ -33,9 +34,9 @@ export interface ProcessInfo {
   readonly version: string
 }
 
-/** Names the processes that answered. */
-export function nameOf(infos: readonly ProcessInfo[]): string {
-  return infos.map((info) => `${info.node}/${info.pid}`).join()
+/** Names the process that answered. */
+export function nameOf({ node, pid }: ProcessInfo): string {
+  return `${node}/${pid}`
 }
 
 /** One row of `stats/native` of type server. */
@@ -73,8 +74,8 @@ export interface Check {
   readonly fall: number
 }
 
-/** Statistics of one HAProxy process. */
-export interface ProcessStats {
+/** Statistics of HAProxy's servers. */
+export interface ServerStats {
   readonly rows: readonly StatsRow[]
   /** Of every backend in the reply, wanted or not. */
   readonly tracking: readonly Tracking[]
@@ -127,25 +128,36 @@ const processSchema = z.looseObject({
 const NOTHING = 'HAProxy closed its socket without an answer, as it does while it is reloaded'
 
 /**
- * The reply of `runtime/info`: one entry per HAProxy process.
+ * The reply of `runtime/info`.
  *
- * @throws `UNREACHABLE` where the API says, with status 200, that it cannot reach HAProxy
+ * @throws `UNREACHABLE` where the API says, with status 200, that it cannot reach HAProxy; `UNSUPPORTED` for several
+ * processes
  */
-export function parseProcessInfo(text: string): readonly ProcessInfo[] {
-  return decode(oneOrMany(processSchema), text, 'runtime/info').map((entry) => {
-    const { info, error } = entry
-    if (info === undefined || error !== undefined) {
-      throw haproxyUnreachable(error ?? 'no process information')
-    }
-    const { node = '', pid, uptime, version } = info
-    if (pid !== undefined && uptime !== undefined) {
-      return { node, pid, uptime, version: version ?? 'unknown' }
-    }
-    if (pid === undefined && uptime === undefined && version === undefined) {
-      throw haproxyUnreachable(NOTHING)
-    }
-    throw malformed('runtime/info', 'a pid and an uptime', text)
-  })
+export function parseProcessInfo(text: string): ProcessInfo {
+  const { info, error } = ofOneProcess(processSchema, text, 'runtime/info')
+  if (info === undefined || error !== undefined) {
+    throw haproxyUnreachable(error ?? 'no process information')
+  }
+  const { node = '', pid, uptime, version } = info
+  if (pid !== undefined && uptime !== undefined) {
+    return { node, pid, uptime, version: version ?? 'unknown' }
+  }
+  if (pid === undefined && uptime === undefined && version === undefined) {
+    throw haproxyUnreachable(NOTHING)
+  }
+  throw malformed('runtime/info', 'a pid and an uptime', text)
+}
+
+/** What a reply says of the process behind the API. One of several can hold work that the others don't show. */
+function ofOneProcess<T>(schema: z.ZodType<T>, text: string, what: string): T {
+  const [entry, ...others] = decode(oneOrMany(schema), text, what)
+  if (entry === undefined) throw haproxyUnreachable(`${what} knows no process`)
+  if (others.length === 0) return entry
+  throw new DrainableError(
+    'UNSUPPORTED',
+    `${what} tells of ${others.length + 1} HAProxy processes behind the Data Plane API: HAProxy with nbproc is not supported, use 2.6 or newer, which has one process`,
+    { provider: PROVIDER },
+  )
 }
 
 const statsSchema = z.looseObject({
@@ -183,34 +195,29 @@ const rowSchema = z.looseObject({
 })
 
 /**
- * The reply of `stats/native`: per HAProxy process the rows of its servers.
+ * The reply of `stats/native`: the rows of the servers.
  *
  * @param wanted - which backends' rows are of interest; the others are not looked into
  */
-export function parseStats(
-  text: string,
-  wanted: (pool: string) => boolean,
-): readonly ProcessStats[] {
-  return decode(oneOrMany(statsSchema), text, 'stats/native').map((entry) => {
-    if (entry.error !== undefined) throw haproxyUnreachable(entry.error)
-    const rows: StatsRow[] = []
-    const tracking: Tracking[] = []
-    for (const item of entry.stats ?? []) {
-      const head = rowHeadSchema.safeParse(item)
-      if (!head.success) throw malformed('stats/native', 'rows with type, name and stats', item)
-      const pool = head.data.backend_name
-      if (head.data.type !== 'server') continue
-      if (pool === undefined)
-        throw malformed('stats/native', 'a server with its backend_name', item)
-      const { tracked } = head.data.stats
-      if (typeof tracked === 'string' && tracked !== '') {
-        tracking.push({ pool, member: head.data.name, tracked })
-      }
-      if (!wanted(pool)) continue
-      rows.push(toRow(pool, head.data.name, head.data.stats))
+export function parseStats(text: string, wanted: (pool: string) => boolean): ServerStats {
+  const { error, stats = [] } = ofOneProcess(statsSchema, text, 'stats/native')
+  if (error !== undefined) throw haproxyUnreachable(error)
+  const rows: StatsRow[] = []
+  const tracking: Tracking[] = []
+  for (const item of stats) {
+    const head = rowHeadSchema.safeParse(item)
+    if (!head.success) throw malformed('stats/native', 'rows with type, name and stats', item)
+    const pool = head.data.backend_name
+    if (head.data.type !== 'server') continue
+    if (pool === undefined) throw malformed('stats/native', 'a server with its backend_name', item)
+    const { tracked } = head.data.stats
+    if (typeof tracked === 'string' && tracked !== '') {
+      tracking.push({ pool, member: head.data.name, tracked })
     }
-    return { rows, tracking }
-  })
+    if (!wanted(pool)) continue
+    rows.push(toRow(pool, head.data.name, head.data.stats))
+  }
+  return { rows, tracking }
 }
 
 function toRow(pool: string, member: string, stats: unknown): StatsRow {

@@ -11,8 +11,8 @@ import { nameOf } from '../codec/replies.js'
 import type { RuntimeView } from './read.js'
 
 /** Changes when the configuration may have: any write through the API, or a reload of a hand-edited file. */
-export function configStamp({ configVersion, infos }: RuntimeView): string {
-  return `${configVersion ?? ''}|${nameOf(infos)}`
+export function configStamp({ configVersion, info }: RuntimeView): string {
+  return `${configVersion ?? ''}|${nameOf(info)}`
 }
 
 /** What the configuration says about one server. */

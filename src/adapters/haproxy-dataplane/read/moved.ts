@@ -36,8 +36,8 @@ export class MovedAddresses {
     const { named } = config ?? { named: 'unknown' }
     if (named === false && !this.#moved.has(pool)) return undefined
     const others = [...(view.pools.get(pool) ?? [])].filter(([name]) => name !== member)
-    const busy = others.some(([, { rows }]) => rows.some(({ scur, qcur }) => scur + qcur > 0))
-    const reuses = others.length > 0 && view.infos.some(({ version }) => isReusing(version))
+    const busy = others.some(([, { row }]) => row.scur + row.qcur > 0)
+    const reuses = others.length > 0 && isReusing(view.info.version)
     if (!busy && !reuses) return undefined
     const because =
       named === true

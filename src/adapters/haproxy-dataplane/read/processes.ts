@@ -1,5 +1,6 @@
 import type { LoadScope, MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
+import { nameOf } from '../codec/replies.js'
 import type { Settings } from '../options.js'
 import type { HardStop } from './hard-stop.js'
 import type { RuntimeView } from './read.js'
@@ -23,8 +24,8 @@ interface Seen {
   endedAt?: number
 }
 
-/** What of a look tells of processes. */
-type Look = Pick<RuntimeView, 'infos'>
+/** What of a look tells of the process. */
+type Look = Pick<RuntimeView, 'info'>
 
 /** For how long an ended process stays listed: longer than any pause between two looks. */
 const KEEP_ENDED = 60_000
@@ -56,39 +57,36 @@ export class ProcessMemory {
   #isUnread = false
   /** Those that were seen to be replaced of late, by scope. */
   readonly #replaced = new Map<string, { readonly incarnation: string; readonly at: number }>()
-  /** Per slot (there is more than one only before HAProxy 2.5): the process last seen in it. */
-  readonly #current: { process: Process; uptime: number; restarts: number }[] = []
+  /** The process that answered last. */
+  #current: { readonly process: Process; readonly restarts: number } | undefined
 
   constructor(oldWorkers: Settings['oldWorkers']) {
     this.#oldWorkers = oldWorkers
   }
 
-  /** Takes note of the processes that answered. */
-  note(view: Look, now: number): readonly Process[] {
+  /** Takes note of the process that answered. */
+  note({ info }: Look, now: number): Process {
     for (const [scope, { at }] of this.#replaced)
       if (now - at > KEEP_REPLACED) this.#replaced.delete(scope)
-    return view.infos.map((info, slot) => {
-      const last = this.#current[slot]
-      const name = `${info.node}/${info.pid}`
-      // pids repeat in containers: a younger process with the same pid is another one
-      const same = last?.process.incarnation.split('#')[0] === name
-      const restarts =
-        same && info.uptime < last.uptime ? last.restarts + 1 : same ? last.restarts : 0
-      const suffix = restarts === 0 ? '' : `#${restarts + 1}`
-      const process = {
-        scope: `worker ${info.pid}${suffix}`,
-        incarnation: `${name}${suffix}`,
-        uptime: info.uptime,
-        seenAt: same && restarts === last.restarts ? last.process.seenAt : now,
-      }
-      if (last !== undefined && last.process.incarnation !== process.incarnation)
-        this.#replaced.set(last.process.scope, {
-          incarnation: last.process.incarnation,
-          at: now,
-        })
-      this.#current[slot] = { process, uptime: info.uptime, restarts }
-      return process
-    })
+    const last = this.#current
+    const name = nameOf(info)
+    // pids repeat in containers: a younger process with the same pid is another one
+    const same = last?.process.incarnation.split('#')[0] === name
+    const restarts =
+      same && info.uptime < last.process.uptime ? last.restarts + 1 : same ? last.restarts : 0
+    const suffix = restarts === 0 ? '' : `#${restarts + 1}`
+    const process = {
+      scope: `worker ${info.pid}${suffix}`,
+      incarnation: `${name}${suffix}`,
+      uptime: info.uptime,
+      seenAt: same && restarts === last.restarts ? last.process.seenAt : now,
+    }
+    if (last !== undefined && last.process.incarnation !== process.incarnation) {
+      const { scope, incarnation } = last.process
+      this.#replaced.set(scope, { incarnation, at: now })
+    }
+    this.#current = { process, restarts }
+    return process
   }
 
   /** Takes note of what the configuration says of how long replaced processes live. */
@@ -106,7 +104,8 @@ export class ProcessMemory {
   holding(ref: MemberRef, now: number): void {
     const members = this.#members.get(refKey(ref)) ?? new Map<string, Seen>()
     this.#members.set(refKey(ref), members)
-    for (const { process } of this.#current) {
+    if (this.#current !== undefined) {
+      const { process } = this.#current
       const seen = members.get(process.scope)
       if (seen === undefined || seen.endedAt !== undefined)
         members.set(process.scope, { scope: unread(process, now), held: true })
@@ -120,21 +119,22 @@ export class ProcessMemory {
   }
 
   /**
-   * The scopes to list for a member: those just read, and the processes before them.
+   * The scopes to list for a member: the one just read, and the processes before it.
    *
+   * @param read - undefined where the present process does not have the member
    * @param held - whether the member is found drained
    */
   scopes(
     ref: MemberRef,
-    processes: readonly Process[],
-    read: readonly LoadScope[],
+    process: Process,
+    read: LoadScope | undefined,
     held: boolean,
     now: number,
   ): readonly LoadScope[] {
     const key = refKey(ref)
     let seen = this.#members.get(key)
     if (seen === undefined) {
-      if (read.length === 0 && this.#replaced.size === 0) return []
+      if (read === undefined && this.#replaced.size === 0) return []
       seen = new Map()
       this.#members.set(key, seen)
     }
@@ -144,26 +144,22 @@ export class ProcessMemory {
       if (!seen.has(scope))
         seen.set(scope, { scope: unread({ scope, incarnation }, at), held: drained })
     for (const entry of seen.values()) entry.held ||= drained
-    for (const scope of read) seen.set(scope.scope, { scope, held: drained })
-    const present = new Set(processes.map((process) => process.scope))
+    if (read !== undefined) seen.set(read.scope, { scope: read, held: drained })
     for (const [name, entry] of seen) {
-      if (present.has(name)) {
-        // the member is gone from a process that is there
-        if (!read.some((scope) => scope.scope === name)) this.#end(entry, now)
-      } else this.#age(entry, processes, now)
+      if (name !== process.scope) this.#age(entry, process, now)
+      // the member is gone from the process that is there
+      else if (read === undefined) this.#end(entry, now)
       if (entry.endedAt !== undefined && now - entry.endedAt > KEEP_ENDED) seen.delete(name)
     }
-    return [
-      ...read,
-      ...[...seen.values()].map((entry) => entry.scope).filter((s) => !read.includes(s)),
-    ]
+    const others = [...seen.values()].map((entry) => entry.scope).filter((scope) => scope !== read)
+    return read === undefined ? others : [read, ...others]
   }
 
   /** What can't be seen of a member's work: undefined only where nothing can be left. */
-  unverified(processes: readonly Process[]): string | undefined {
+  unverified(process: Process): string | undefined {
     const contradiction = this.#contradiction()
-    if (contradiction === undefined && this.#outlived(processes)) return undefined
-    return `the Data Plane API does not show HAProxy processes that a reload before this drain replaced: ${contradiction ?? this.#remedy(processes)}`
+    if (contradiction === undefined && this.#outlived(process)) return undefined
+    return `the Data Plane API does not show HAProxy processes that a reload before this drain replaced: ${contradiction ?? this.#remedy(process)}`
   }
 
   /** Why what the operator says of replaced processes can't be so. */
@@ -178,8 +174,7 @@ export class ProcessMemory {
     return `oldWorkers.within (${within} ms) is below hard-stop-after of HAProxy's configuration (${this.#hardStop} ms)`
   }
 
-  #remedy(processes: readonly Process[]): string {
-    const uptime = Math.min(...processes.map((process) => process.uptime))
+  #remedy({ uptime }: Process): string {
     if (typeof this.#oldWorkers === 'object')
       return `the present one has run for ${uptime} s, oldWorkers.within is not over yet`
     const known =
@@ -187,11 +182,11 @@ export class ProcessMemory {
     return `set hard-stop-after in HAProxy${known} and oldWorkers: { within: <that time> }, or ${RUNTIME}`
   }
 
-  #age(entry: Seen, processes: readonly Process[], now: number): void {
+  #age(entry: Seen, { seenAt }: Process, now: number): void {
     if (entry.endedAt !== undefined) return
     // it was told to stop when the present process was ready, which may be long after that started
     const lives = this.#lives
-    const ended = processes.length > 0 && processes.every((p) => now - p.seenAt >= lives)
+    const ended = now - seenAt >= lives
     const isPast = !entry.held && lives === Infinity && !this.#replaced.has(entry.scope.scope)
     if (this.#oldWorkers === 'accept' || isPast || ended) {
       this.#end(entry, now, ended ? this.#contradiction() : this.#givenUp())
@@ -235,11 +230,9 @@ export class ProcessMemory {
     }
   }
 
-  /**
-   * Whether every present process is older than any replaced one can live, by the word of the operator.
-   */
-  #outlived(processes: readonly Process[]): boolean {
-    return processes.length > 0 && processes.every((p) => p.uptime * 1_000 >= this.#lives)
+  /** Whether the present process is older than any replaced one can live, by the word of the operator. */
+  #outlived({ uptime }: Process): boolean {
+    return uptime * 1_000 >= this.#lives
   }
 }
 

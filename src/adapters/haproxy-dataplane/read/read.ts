@@ -19,8 +19,7 @@ import { isUnresolved, judge, splitAddress, type Verdict } from './state.js'
 
 /** One server in one view: its row in the statistics, and its admin state. */
 export interface Found {
-  /** One row per HAProxy process (one, since HAProxy 2.5). */
-  readonly rows: readonly StatsRow[]
+  readonly row: StatsRow
   readonly server: RuntimeServer | undefined
   readonly verdict: Verdict
 }
@@ -30,7 +29,7 @@ export interface RuntimeView {
   readonly served: Served
   /** Before the first count was asked for. */
   readonly sampledAt: number
-  readonly infos: readonly ProcessInfo[]
+  readonly info: ProcessInfo
   /** By backend, then by server. A backend that was asked for and is not there has no entry. */
   readonly pools: ReadonlyMap<string, ReadonlyMap<string, Found>>
   /** Of the configuration, at the end of the reading. */
@@ -51,10 +50,10 @@ export class Reader {
   readonly #api: DataplaneApi
   readonly #followers: Followers
   readonly #turn = new Turnstile()
-  /** The processes that answered last. */
-  #last: readonly ProcessInfo[] | undefined
-  /** How many servers each backend was seen to have, in these processes. */
-  #sizes = { processes: '', of: new Map<string, number>() }
+  /** The process that answered last. */
+  #last: ProcessInfo | undefined
+  /** How many servers each backend was seen to have, in this process. */
+  #sizes = { process: '', of: new Map<string, number>() }
 
   constructor(api: DataplaneApi, followers: Followers) {
     this.#api = api
@@ -86,9 +85,9 @@ export class Reader {
     })
   }
 
-  /** The processes that answer at this moment. */
-  async processes(ctx: CallContext): Promise<readonly ProcessInfo[]> {
-    this.#last = await readProcesses(this.#api, ctx)
+  /** The process that answers at this moment. */
+  async process(ctx: CallContext): Promise<ProcessInfo> {
+    this.#last = await readProcess(this.#api, ctx)
     return this.#last
   }
 
@@ -99,35 +98,28 @@ export class Reader {
   ): Promise<RuntimeView | string> {
     const api = this.#api
     const served = await api.served(ctx)
-    const before = this.#last ?? (await this.processes(ctx))
+    const before = this.#last ?? (await this.process(ctx))
     const sampledAt = ctx.clock.now()
     const pools = refs === 'all' ? refs : new Set(refs.map(({ pool }) => pool))
     const wanted = everywhere || !this.#followers.know(nameOf(before))
     const only = !wanted && pools !== 'all' && pools.size === 1 ? [...pools][0] : undefined
     const stats = await this.#stats(served.paths.stats(only), ctx)
-    const perProcess = api.parse(stats, (text) =>
+    const { rows: list, tracking } = api.parse(stats, (text) =>
       parseStats(text, (pool) => pools === 'all' || pools.has(pool)),
     )
-    const rows = byServer(perProcess.flatMap((process) => process.rows))
+    const rows = byServer(list)
+    if (typeof rows === 'string') return rows
     const sizes =
-      this.#sizes.processes === nameOf(before) ? this.#sizes.of : new Map<string, number>()
+      this.#sizes.process === nameOf(before) ? this.#sizes.of : new Map<string, number>()
     const servers = await readServers(api, served, { refs, rows, sizes }, ctx)
-    const after = await this.processes(ctx)
-    if (!sameProcesses(before, after)) return 'HAProxy was reloaded while its servers were read'
-    if (perProcess.length !== after.length) {
-      return `statistics of ${perProcess.length} processes, but ${after.length} processes answer`
-    }
-    if (only === undefined) {
-      this.#followers.learn(
-        nameOf(after),
-        perProcess.flatMap((process) => process.tracking),
-      )
-    }
-    const merged = merge(rows, servers, after, api.unresolved)
+    const after = await this.process(ctx)
+    if (!isSameProcess(before, after)) return 'HAProxy was reloaded while its servers were read'
+    if (only === undefined) this.#followers.learn(nameOf(after), tracking)
+    const merged = merge(rows, servers, nameOf(after), api.unresolved)
     if (typeof merged === 'string') return merged
     for (const [pool, members] of rows) sizes.set(pool, members.size)
-    this.#sizes = { processes: nameOf(after), of: sizes }
-    return { served, sampledAt, infos: after, pools: merged, configVersion: stats.configVersion }
+    this.#sizes = { process: nameOf(after), of: sizes }
+    return { served, sampledAt, info: after, pools: merged, configVersion: stats.configVersion }
   }
 
   /** Process info says in words that HAProxy does not answer. */
@@ -135,7 +127,7 @@ export class Reader {
     const reply = await this.#api.get(path, ctx).catch((error: unknown) => {
       throw isDrainableError(error, 'CALL_TIMEOUT') ? tooLarge(error) : error
     })
-    if (reply.status >= 500) await this.processes(ctx)
+    if (reply.status >= 500) await this.process(ctx)
     if (reply.status === 200) return reply
     throw this.#api.toError(`GET ${path}`, reply)
   }
@@ -146,27 +138,14 @@ function tooLarge({ message }: DrainableError): DrainableError {
   return new DrainableError('CALL_TIMEOUT', words, { provider: PROVIDER })
 }
 
-/** The processes that answer at this moment. */
-export async function readProcesses(
-  api: DataplaneApi,
-  ctx: CallContext,
-): Promise<readonly ProcessInfo[]> {
+/** The process that answers at this moment. */
+export async function readProcess(api: DataplaneApi, ctx: CallContext): Promise<ProcessInfo> {
   const { paths } = await api.served(ctx)
-  const infos = api.parse(await api.read(paths.processInfo, ctx), parseProcessInfo)
-  if (infos.length > 0) return infos
-  throw new DrainableError('UNREACHABLE', `${api.instance}: the API knows no HAProxy process`, {
-    provider: PROVIDER,
-  })
+  return api.parse(await api.read(paths.processInfo, ctx), parseProcessInfo)
 }
 
-function sameProcesses(a: readonly ProcessInfo[], b: readonly ProcessInfo[]): boolean {
-  return (
-    a.length === b.length &&
-    a.every((info, i) => {
-      const other = b[i]
-      return info.pid === other?.pid && info.node === other.node && info.uptime <= other.uptime
-    })
-  )
+function isSameProcess(before: ProcessInfo, after: ProcessInfo): boolean {
+  return nameOf(before) === nameOf(after) && before.uptime <= after.uptime
 }
 
 /** By its statistics where they tell it: the API misreads states, and reads them at another moment. */
@@ -176,31 +155,26 @@ function verdictOf(row: StatsRow, server: RuntimeServer | undefined): Verdict {
 }
 
 /** What is known of the own state of a server whose name does not resolve, where that is not shown. */
-function known(
-  verdict: Verdict,
-  row: StatsRow,
-  processes: string,
-  unresolved: Unresolved,
-): Verdict {
+function known(verdict: Verdict, row: StatsRow, process: string, unresolved: Unresolved): Verdict {
   if (!isUnresolved(row.status)) unresolved.forget(row)
-  else if (verdict.own === 'drain') unresolved.drained(row, processes)
-  else if (verdict.hidden === true && unresolved.isReady(row, processes)) {
+  else if (verdict.own === 'drain') unresolved.drained(row, process)
+  else if (verdict.hidden === true && unresolved.isReady(row, process)) {
     const { inherited = 'maint', setBy } = verdict
     return { own: 'ready', inherited, ...(setBy === undefined ? {} : { setBy }) }
   }
   return verdict
 }
 
-type Rows = Map<string, Map<string, StatsRow[]>>
+type Rows = Map<string, Map<string, StatsRow>>
 
-function byServer(rows: readonly StatsRow[]): Rows {
+/** By backend, then by server; a text if a server has two rows. */
+function byServer(rows: readonly StatsRow[]): Rows | string {
   const pools: Rows = new Map()
   for (const row of rows) {
-    const members = pools.get(row.pool) ?? new Map<string, StatsRow[]>()
+    const members = pools.get(row.pool) ?? new Map<string, StatsRow>()
     pools.set(row.pool, members)
-    const list = members.get(row.member) ?? []
-    members.set(row.member, list)
-    list.push(row)
+    if (members.has(row.member)) return `two rows for ${row.pool}/${row.member}`
+    members.set(row.member, row)
   }
   return pools
 }
@@ -251,17 +225,15 @@ async function readServers(
 }
 
 /**
- * Whether its rows tell all of a server: its own state, an address, and the weight that it was given, which a slow start
+ * Whether its row tells all of a server: its own state, an address, and the weight that it was given, which a slow start
  * lowers. A row that is missing proves nothing: an answer that was cut reads as a shorter one.
  */
-function isTold(rows: readonly StatsRow[] | undefined): boolean {
+function isTold(row: StatsRow | undefined): boolean {
   return (
-    rows?.every(
-      (row) =>
-        judge(row, undefined).doubt === undefined &&
-        splitAddress(row.address ?? '') !== undefined &&
-        !row.startsSlowly,
-    ) === true
+    row !== undefined &&
+    judge(row, undefined).doubt === undefined &&
+    splitAddress(row.address ?? '') !== undefined &&
+    !row.startsSlowly
   )
 }
 
@@ -279,11 +251,10 @@ function toServers(
 function merge(
   rows: Rows,
   servers: Servers,
-  infos: readonly ProcessInfo[],
+  process: string,
   unresolved: Unresolved,
 ): Map<string, Map<string, Found>> | string {
   const pools = new Map<string, Map<string, Found>>()
-  const processes = nameOf(infos)
   for (const pool of new Set([...rows.keys(), ...servers.keys()])) {
     const listed = servers.get(pool)
     if (listed === 'missing') {
@@ -292,23 +263,13 @@ function merge(
     }
     const members = new Map<string, Found>()
     pools.set(pool, members)
-    for (const [member, list] of rows.get(pool) ?? []) {
+    for (const [member, row] of rows.get(pool) ?? []) {
       const server = listed?.get(member)
       if (listed !== undefined && server === undefined) {
         return `${pool}/${member} is in the statistics, but not among the servers`
       }
-      if (list.length !== infos.length) {
-        return `${list.length} rows for ${pool}/${member}, but ${infos.length} processes answer`
-      }
-      const verdicts = list.map((row) => known(verdictOf(row, server), row, processes, unresolved))
-      const [verdict] = verdicts
-      if (verdict === undefined) continue
-      const agreed = verdicts.every((other) => other.own === verdict.own)
-      members.set(member, {
-        rows: list,
-        server,
-        verdict: agreed ? verdict : { own: 'unknown', doubt: 'its processes disagree' },
-      })
+      const verdict = known(verdictOf(row, server), row, process, unresolved)
+      members.set(member, { row, server, verdict })
     }
     for (const member of listed?.keys() ?? []) {
       if (!members.has(member)) {

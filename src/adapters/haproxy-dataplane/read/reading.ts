@@ -11,7 +11,7 @@ import { nameOf, type ProcessInfo } from '../codec/replies.js'
 import type { Configured } from './configured.js'
 import type { Settings } from '../options.js'
 import type { Found, RuntimeView } from './read.js'
-import { healthOf, held, isUnresolved, isWeightless, serving, splitAddress } from './state.js'
+import { healthOf, held, isUnresolved, serving, splitAddress } from './state.js'
 
 /**
  * Who a member is: address and port. HAProxy's own id is left out, because ids move with a reload. The identity of a
@@ -34,21 +34,16 @@ export function placeOf(found: Found): Pick<Identified, 'identity'> & Partial<Id
 export function identify(found: Found): Identified {
   const { address, port } = addressOf(found)
   // A UNIX socket is `-` too, and has no port.
-  if (isNoAddress(address) && (isNowhere(found) || (port ?? 0) !== 0))
+  if (isNoAddress(address) && (isUnresolved(found.row.status) || (port ?? 0) !== 0))
     return { identity: '', address }
   if (port === undefined) return { identity: address, address }
   return { identity: formatSocket(address, port), address, port }
 }
 
 /** By the list of servers, where it was asked, and the statistics. */
-function addressOf({ server, rows: [row] }: Found): Omit<Identified, 'identity'> {
-  const told = splitAddress(row?.address ?? '') ?? { address: row?.address ?? '' }
+function addressOf({ server, row: { address = '' } }: Found): Omit<Identified, 'identity'> {
+  const told = splitAddress(address) ?? { address }
   return { ...told, ...server }
-}
-
-/** Its name does not resolve. */
-function isNowhere({ rows }: Found): boolean {
-  return rows.some(({ status }) => isUnresolved(status))
 }
 
 function isNoAddress(text: string): boolean {
@@ -56,28 +51,26 @@ function isNoAddress(text: string): boolean {
 }
 
 /** The weight it was given, as far as this API says it. */
-export function weightOf(found: Found): number {
-  return found.server?.weight ?? found.rows[0]?.weight ?? 0
+export function weightOf({ server, row }: Found): number {
+  return server?.weight ?? row.weight
 }
 
 /** Whether it would get new, non-persistent work now. */
 export function serves(found: Found, pool: ReadonlyMap<string, Found> | undefined): boolean {
   if (!usable(found)) return false
-  return !isBackup(found) || ![...(pool?.values() ?? [])].some((f) => usable(f) && !isBackup(f))
+  return !found.row.backup || ![...(pool?.values() ?? [])].some((f) => usable(f) && !f.row.backup)
 }
 
 /**
- * What HAProxy's checks say of it: the worst, where several processes check. No check runs before an inherited
- * maintenance ends (of its name, or of the server that it tracks), so none is waited for.
+ * What HAProxy's checks say of it. No check runs before an inherited maintenance ends (of its name, or of the server
+ * that it tracks), so none is waited for.
  */
-export function healthOfAll(found: Found, config: Configured | undefined): Health {
+export function healthOfMember(found: Found, config: Configured | undefined): Health {
   const { own, inherited, hidden } = found.verdict
   if (inherited === 'maint' && own !== 'maint' && hidden !== true) return 'unchecked'
-  const all = found.rows.map(healthOf)
-  const order: readonly Health[] = ['down', 'unknown', 'up', 'unchecked']
-  const health = order.find((one) => all.includes(one)) ?? 'unknown'
+  const health = healthOf(found.row)
   // Under maint HAProxy does not tell whether there is a check.
-  const isTold = config?.checked !== false || found.rows.some(({ check }) => check !== undefined)
+  const isTold = config?.checked !== false || found.row.check !== undefined
   return health === 'unknown' && !isTold ? 'unchecked' : health
 }
 
@@ -85,7 +78,7 @@ export function healthOfAll(found: Found, config: Configured | undefined): Healt
 export function toPoolReading(pool: string, view: RuntimeView): PoolReading {
   const members = view.pools.get(pool)
   const all = [...(members?.values() ?? [])]
-  const spill = all.some((found) => usable(found) && isBackup(found))
+  const spill = all.some((found) => usable(found) && found.row.backup)
   return {
     pool,
     serving: all.filter((found) => serves(found, members)).length,
@@ -109,8 +102,8 @@ export interface Native {
   /** Its state at run time, where it was held by its weight alone. */
   readonly runs?: 'ready'
   readonly configured?: { readonly weight: number | null; readonly maintenance: string | null }
-  /** The processes in which it was found, where durable drains write marks. */
-  readonly processes?: string
+  /** The process in which it was found, where durable drains write marks. */
+  readonly process?: string
 }
 
 /**
@@ -132,9 +125,9 @@ export function toNative(
   config: Configured | undefined,
   durable: boolean,
   followers: readonly MemberRef[],
-  infos: readonly ProcessInfo[],
+  info: ProcessInfo,
 ): Json {
-  const own = held(found.verdict, found.rows)
+  const own = held(found.verdict, found.row)
   const stored = durable ? undefined : storedHold(config, durable)
   const native = {
     weight: weightOf(found),
@@ -147,18 +140,18 @@ export function toNative(
   }
   if (!durable || config?.known !== true) return native
   const configured = { weight: config.weight, maintenance: config.maintenance }
-  return { ...native, configured, processes: nameOf(infos) }
+  return { ...native, configured, process: nameOf(info) }
 }
 
 /** The native part as it comes back in a restore, from us or out of a ticket. */
 export function readNative(native: Json | undefined): Native | undefined {
   if (!isObject(native) || typeof native['weight'] !== 'number') return undefined
-  const { configured, own, processes } = native
+  const { configured, own, process } = native
   const read: Native = {
     weight: native['weight'],
     ...(own === 'drain' || own === 'maint' ? { own } : {}),
     ...(native['runs'] === 'ready' ? { runs: 'ready' } : {}),
-    ...(typeof processes === 'string' ? { processes } : {}),
+    ...(typeof process === 'string' ? { process } : {}),
   }
   if (!isObject(configured)) return read
   const { weight, maintenance } = configured
@@ -181,9 +174,8 @@ export function hintsOf(
   const { own, doubt } = found.verdict
   const hints: string[] = []
   if (doubt !== undefined) hints.push(doubt)
-  const weightless = isWeightless(found.rows)
   const marks = marksOf(config)
-  if (weightless) {
+  if (found.row.weight === 0) {
     const where = config?.weight === 0 ? ' in the configuration' : ''
     hints.push(`weight 0${where} keeps it out of balancing`)
   } else if (own === 'ready' && marks !== '') {
@@ -230,10 +222,6 @@ function marksOf(config: Configured | undefined): string {
   return marks.join(' and ')
 }
 
-function usable(found: Found): boolean {
-  return found.rows.some((row) => serving(row.status) && row.weight > 0)
-}
-
-function isBackup(found: Found): boolean {
-  return found.rows[0]?.backup === true
+function usable({ row }: Found): boolean {
+  return serving(row.status) && row.weight > 0
 }

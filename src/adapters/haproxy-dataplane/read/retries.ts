@@ -14,14 +14,14 @@ const DOUBT = 30_000
  * streams shows the request until that runs, which this API does not have.
  */
 export class Retries {
-  /** `wretr` of each server over all processes, and when it was seen to grow last. */
+  /** `wretr` of each server, and when it was seen to grow last. */
   readonly #known = new Map<string, { readonly count: number; readonly grewAt: number }>()
 
   /** Takes in a look. */
   note({ pools }: RuntimeView, now: number): void {
     for (const [pool, members] of pools)
-      for (const [member, { rows }] of members) {
-        const count = rows.reduce((sum, { retries }) => sum + retries, 0)
+      for (const [member, { row }] of members) {
+        const count = row.retries
         const key = refKey({ pool, member })
         const { count: before, grewAt } = this.#known.get(key) ?? { count, grewAt: -Infinity }
         // A count that fell began anew, with a process or by 'clear counters': it can have grown since.

@@ -88,13 +88,12 @@ export class RuntimeEyes {
 /** Whether both were answered by one process, as far as they name it: by node and pid, then by more. */
 function isSameProcess(mine: Reading, theirs: Reading): boolean {
   const named = theirs.scopes.filter(({ old, incarnation }) => old !== true && incarnation !== '')
-  const current = mine.scopes.filter(({ state }) => state === 'read')
-  return current.every(({ incarnation }) => {
-    const [name = ''] = incarnation.split('#')
-    const node = name.slice(0, name.lastIndexOf('/') + 1)
-    const others = named.filter((scope) => scope.incarnation.startsWith(node))
-    return others.length === 0 || others.some((one) => one.incarnation.startsWith(`${name}/`))
-  })
+  const current = mine.scopes.find(({ state }) => state === 'read')
+  if (current === undefined) return true
+  const [name = ''] = current.incarnation.split('#')
+  const node = name.slice(0, name.lastIndexOf('/') + 1)
+  const others = named.filter((scope) => scope.incarnation.startsWith(node))
+  return others.length === 0 || others.some((one) => one.incarnation.startsWith(`${name}/`))
 }
 
 /** By address, where both know one. */

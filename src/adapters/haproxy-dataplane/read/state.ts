@@ -52,13 +52,8 @@ export function taken({ own, inherited }: Verdict): Verdict['own'] {
  * The state that a server is held in: weight 0 keeps new work away as a drain does, whoever set it.
  * A durable drain that a reload has left behind is told by nothing else.
  */
-export function held({ own }: Verdict, rows: readonly Pick<StatsRow, 'weight'>[]): Verdict['own'] {
-  return own === 'ready' && isWeightless(rows) ? 'drain' : own
-}
-
-/** Whether no process gives it new work that is balanced. */
-export function isWeightless(rows: readonly Pick<StatsRow, 'weight'>[]): boolean {
-  return rows.length > 0 && rows.every((row) => row.weight === 0)
+export function held({ own }: Verdict, { weight }: Pick<StatsRow, 'weight'>): Verdict['own'] {
+  return own === 'ready' && weight === 0 ? 'drain' : own
 }
 
 type StatusCells = Pick<StatsRow, 'status' | 'tracked'>

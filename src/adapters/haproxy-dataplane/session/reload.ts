@@ -4,7 +4,7 @@ import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { PROVIDER, type DataplaneApi } from './session.js'
 import { parseReload, parseReloads, type ProcessInfo, type Reloads } from '../codec/replies.js'
-import { readProcesses } from '../read/read.js'
+import { readProcess } from '../read/read.js'
 
 /** Between two looks, in milliseconds: a reload takes from a tenth of a second to some seconds. */
 const POLL = 250
@@ -13,13 +13,13 @@ const POLL = 250
  * Follows a reload to its end: until the API says that it succeeded and another HAProxy process
  * answers. `succeeded` alone can mean that a signal was sent.
  *
- * @param before - the processes before the change
+ * @param before - the process before the change
  * @throws `REJECTED` where HAProxy refused the new configuration, `CALL_TIMEOUT` where no other process came
  */
 export async function followReload(
   api: DataplaneApi,
   id: string | undefined,
-  before: readonly ProcessInfo[],
+  before: ProcessInfo,
   limit: number,
   ctx: CallContext,
 ): Promise<void> {
@@ -34,9 +34,8 @@ export async function followReload(
           { provider: PROVIDER },
         )
       }
-      const after = await readProcesses(api, ctx)
-      const changed = after.some((info, slot) => info.pid !== before[slot]?.pid)
-      if (changed && reload?.status !== 'in_progress') return true
+      const { pid } = await readProcess(api, ctx)
+      if (pid !== before.pid && reload?.status !== 'in_progress') return true
       failure = `reload ${id ?? ''} is '${reload?.status ?? 'unknown'}', no other HAProxy process answers`
     } catch (error) {
       // while HAProxy, or the API itself, starts again

@@ -3,10 +3,10 @@ import { refKey } from '../../../provider/member-ref.js'
 
 /**
  * Servers whose names do not resolve. The API shows the drain of such a server, and neither its maintenance nor that it
- * has none: after an undo of ours its own state is known only because it was seen drained before, in the same processes.
+ * has none: after an undo of ours its own state is known only because it was seen drained before, in the same process.
  */
 export class Unresolved {
-  /** The processes in which a server was seen drained. */
+  /** The process in which a server was seen drained. */
   readonly #drained = new Map<string, string>()
   /** The state that a server was made last. */
   readonly #told = new Map<string, AdminState>()
@@ -17,8 +17,8 @@ export class Unresolved {
   }
 
   /** The name does not resolve, and the own drain is shown. */
-  drained(ref: MemberRef, processes: string): void {
-    this.#drained.set(refKey(ref), processes)
+  drained(ref: MemberRef, process: string): void {
+    this.#drained.set(refKey(ref), process)
   }
 
   /** The name resolves: the own state is shown. */
@@ -30,8 +30,8 @@ export class Unresolved {
   }
 
   /** Whether a server whose own state is not shown was made ready. */
-  isReady(ref: MemberRef, processes: string): boolean {
+  isReady(ref: MemberRef, process: string): boolean {
     const key = refKey(ref)
-    return this.#told.get(key) === 'ready' && this.#drained.get(key) === processes
+    return this.#told.get(key) === 'ready' && this.#drained.get(key) === process
   }
 }
