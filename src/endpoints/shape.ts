@@ -163,7 +163,9 @@ export function object<T extends object>(expected: string, fields: Fields<T>): S
 export function strictObject<T extends object>(fields: All<T>): Shape {
   const shape = object('an object', fields)
   return (found) => {
-    const others = isObject(found) ? Object.keys(found).filter((key) => !(key in fields)) : []
+    const others = isObject(found)
+      ? Object.keys(found).filter((key) => !Object.hasOwn(fields, key))
+      : []
     if (others.length === 0) return shape(found)
     const unknown = others.map((key) => `'${key}'`).join(', ')
     const known = Object.keys(fields).join(', ')

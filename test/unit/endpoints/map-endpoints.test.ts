@@ -371,6 +371,7 @@ describe('input outside the types', () => {
       `strategy is "kubeproxy", expected 'serve-terminating-fallback'`,
     ],
     [[], { stratgy: 'istio' }, `unknown option 'stratgy'`],
+    [[], { constructor: 'istio' }, `unknown option 'constructor'`],
     [[], { unready: 'remove' }, `unready is "remove", expected 'drain' or 'exclude'`],
     [[], { context: { policy: 'local' } }, 'context.nodeName is missing'],
     [[], { context: { polcy: 'local' } }, `unknown option 'polcy'`],
