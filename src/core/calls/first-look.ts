@@ -5,7 +5,7 @@ import { quote } from '../../provider/quote.js'
 import type { SeenLook } from '../balancer/look/look.js'
 import type { Left } from '../member/input.js'
 import { emptyLedger } from '../member/record.js'
-import type { RunContext } from './run/run-spec.js'
+import type { PreparedClaim, RunContext } from './run/run-spec.js'
 import type { Scheduler } from '../balancer/look/scheduler.js'
 import { notFound } from '../balancer/look/not-found.js'
 import { pick, refuseKey, type ResolvedTarget } from './target.js'
@@ -82,4 +82,14 @@ export function foundNow(reading: Reading, now: number): Left | undefined {
   if (!reading.present) return undefined
   const { identity, own, serves, native = null } = reading
   return { ledger: { ...emptyLedger(now), found: { identity, own, serves, native } } }
+}
+
+/** Claims on members as the first look found them. */
+export function claimsOn(
+  readings: readonly Reading[],
+  start: PreparedClaim['start'],
+): readonly PreparedClaim[] {
+  return readings.map((reading) => {
+    return { ref: reading.ref, start, left: foundNow(reading, start.startedAt) }
+  })
 }

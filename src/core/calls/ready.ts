@@ -20,7 +20,7 @@ import { Run } from './run/run.js'
 import type { OwnHealthCheck } from './run/run-spec.js'
 import { callShape, checkProvider, type Call } from './call-options.js'
 import { durationOption } from '../../provider/option-schemas.js'
-import { firstLook, foundNow } from './first-look.js'
+import { claimsOn, firstLook } from './first-look.js'
 import { parsePolicy, type ResolvedPolicy } from './policy.js'
 import { baseSpec, newKeeper } from './spec.js'
 import { parseTarget, type ResolvedTarget, type Target } from './target.js'
@@ -193,10 +193,7 @@ export async function openReady(
       // Not waited for: its claims must be laid before a drain that is ending has its outcome.
       void balancerOf(provider, resolved.clock).left.opening(closed.map(({ ref }) => ref))
       const start = { goal, policy: openPolicy(info.capabilities), startedAt, deadline: null }
-      const claims = readings.map((reading) => {
-        return { ref: reading.ref, start, left: foundNow(reading, startedAt) }
-      })
-      return { claims, keeper: undefined, first: look }
+      return { claims: claimsOn(readings, start), keeper: undefined, first: look }
     },
   })
   begun(() => run.why())

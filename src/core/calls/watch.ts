@@ -17,7 +17,7 @@ import { schedulerOf } from '../balancer/look/scheduler.js'
 import { callSchema, callShape, checkProvider } from './call-options.js'
 import { startTelemetry } from '../telemetry.js'
 import { durationOption } from '../../provider/option-schemas.js'
-import { firstLook, foundNow } from './first-look.js'
+import { claimsOn, firstLook } from './first-look.js'
 import { everyShape, paceShape, parsePolicy, type Policy, type ResolvedPolicy } from './policy.js'
 import { baseSpec, newKeeper } from './spec.js'
 import { parseTarget, namedRefs, targetWords, type ResolvedTarget, type Target } from './target.js'
@@ -114,10 +114,7 @@ function watchRun(
     const { look, readings } = await firstLook(scheduler, target, context)
     const policy = watchPolicy(info.capabilities, settle)
     const start = { goal: { kind: 'watch' } as const, policy, startedAt, deadline: null }
-    const claims = readings.map((reading) => {
-      return { ref: reading.ref, start, left: foundNow(reading, startedAt) }
-    })
-    return { claims, keeper: undefined, first: look }
+    return { claims: claimsOn(readings, start), keeper: undefined, first: look }
   }
   const keeper = newKeeper(resolved, provider)
   return new Run({

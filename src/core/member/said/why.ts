@@ -182,13 +182,17 @@ function hintsOf({ facts: { last } }: Sight, list: readonly Why[]): readonly str
 function explainUnread(scope: LoadScope, say: Say): void {
   say('unreadable', `${scope.scope} can't be read${noted(scope)}: its load is unknown`, {
     scope: scope.scope,
-    hint:
-      scope.note === NOT_LISTED
-        ? "the drain waits until the provider lists it again or reports its end: connect to an endpoint that shows every process, or see the provider's option for old processes"
-        : scope.old === true
-          ? "the drain waits until it has ended. If it never does, end it yourself, which cuts what it still holds, or see the provider's option for old processes"
-          : 'make it readable, or wait until it has ended',
+    hint: untilRead(scope),
   })
+}
+
+/** What would end the wait for a process that can't be read. */
+function untilRead({ note, old }: LoadScope): string {
+  if (note === NOT_LISTED)
+    return "the drain waits until the provider lists it again or reports its end: connect to an endpoint that shows every process, or see the provider's option for old processes"
+  if (old === true)
+    return "the drain waits until it has ended. If it never does, end it yourself, which cuts what it still holds, or see the provider's option for old processes"
+  return 'make it readable, or wait until it has ended'
 }
 
 function explainScope(track: ScopeTrack, sight: Sight, now: number, say: Say): void {
