@@ -128,8 +128,8 @@ function set(draft: Draft, to: AdminState, before: AdminState | 'unknown'): void
   if (known !== null && known !== to) ledger.earlier = unique([...ledger.earlier, known])
   ledger.set = to
   ledger.doubted = doubted.filter((one) => one !== to)
-  // A lost change to the same state can't be told by its effect any more.
-  ledger.late = late.map((one) => (targetOf(one.change) === to ? { ...one, lacked: null } : one))
+  // A lost change that this state shows too can't be told by its effect any more.
+  ledger.late = late.map((one) => (lacksEffect(one.change, to) ? one : { ...one, lacked: null }))
 }
 
 /** Whether the state before is lower than found because a process forgot another client's hold: that is no state to go back to. */
