@@ -3,7 +3,7 @@ import { isSameIdentity } from '../../../provider/member-ref.js'
 import type { Draft } from '../draft.js'
 import type { Left } from '../input.js'
 import { doubt } from './answers.js'
-import { emptyLedger, owes, type Claim, type LateChange, type Ledger } from '../record.js'
+import { emptyLedger, isLive, owes, type Claim, type LateChange, type Ledger } from '../record.js'
 import { targetOf } from '../whose.js'
 
 /**
@@ -14,7 +14,7 @@ import { targetOf } from '../whose.js'
 export function takeBack(draft: Draft, { id }: Claim, left: Left | undefined): void {
   if (left === undefined) return
   const { ledger } = draft
-  const isAlone = draft.claims.every((other) => other.id === id)
+  const isAlone = draft.claims.every((other) => other.id === id || !isLive(other))
   if (isOfAnother(ledger, left.ledger)) {
     if (!isAlone || ledger.pending !== null) return // it tells nothing of this member
     Object.assign(ledger, emptyLedger(draft.now))
