@@ -62,10 +62,12 @@ function isTakenFurther(draft: Draft, claim: Opening): boolean {
   const ready = draft.claims.find(({ goal }) => goal.kind === 'open' && goal.of === 'anybody')
   if (ready === undefined) return false
   const { ended } = ready.ending
-  if (ended?.outcome === 'restored' && needsHealth(draft, claim)) return false
-  if (ended?.outcome === 'restored') done(draft, claim)
-  else if (ended === null) giveUp(draft, claim)
-  return ended === null || ended.outcome === 'restored'
+  if (ended !== null && ended.outcome !== 'restored') return false
+  const isOpened = ended !== null && !stillLate(draft.ledger, ownOf(draft.sight(claim)))
+  if (isOpened && needsHealth(draft, claim)) return false
+  if (isOpened) done(draft, claim)
+  else giveUp(draft, claim)
+  return true
 }
 
 /**
