@@ -197,7 +197,8 @@ function escalate(draft: Draft, claim: Open, reading: PresentReading): void {
  */
 function yieldsFloor(draft: Draft, claim: Open): boolean {
   const { input, ledger } = draft
-  if (claim.floor !== 'granted' || input.type !== 'look' || input.view !== claim.view) return false
+  if (claim.floor !== 'granted') return false
+  if (input.type !== 'look' || input.view !== claim.view) return claim.yieldAt !== null
   const broken = input.floor?.get(claim.id) ?? null
   if (broken === null || ledger.set === null || ledger.found?.serves !== true) {
     Object.assign(claim, { floor: 'kept', yieldAt: null })
