@@ -166,6 +166,7 @@ function overruled(draft: Draft, claim: Open, reading: PresentReading, own: Admi
   claim.overruled = true
   claim.overrules += 1
   if (reset) {
+    claim.floor = 'unasked' // its place was opened: whether there is one is asked again
     lowerSeal(claim, reading)
     draft.ledger.notBefore = draft.now + wait
     return
