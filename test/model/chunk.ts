@@ -16,12 +16,17 @@ export const PLAYED = casesOf(CHUNK)
 /** Plays one chunk; what failed, one line each, with the command that shows it again. */
 export async function playChunk(first: number): Promise<readonly string[]> {
   const failed: string[] = []
-  for (let seed = first; seed < first + cases(CHUNK); seed += 1) {
-    const { faults } = await play(seed)
-    for (const { rule, text } of faults)
-      failed.push(`${rule}: ${text} (npm run soak -- model --seed ${seed} --runs 1 --trace)`)
-  }
+  for (let seed = first; seed < first + cases(CHUNK); seed += 1)
+    failed.push(...(await playOne(seed)))
   return failed
+}
+
+/** Plays one scenario; what failed, one line each. */
+export async function playOne(seed: number): Promise<readonly string[]> {
+  const { faults } = await play(seed)
+  return faults.map(
+    ({ rule, text }) => `${rule}: ${text} (npm run soak -- model --seed ${seed} --runs 1 --trace)`,
+  )
 }
 
 /** Rules that must see through a lie; a library that believed as much would break them as well. */

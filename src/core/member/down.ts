@@ -97,6 +97,7 @@ function present(draft: Draft, claim: Open, reading: PresentReading): void {
     else putBack(draft, claim, reading, reading.own)
     return
   }
+  claim.held = true
   if (claim.phase === 'active') draft.phase(claim, 'draining')
   if (yieldsFloor(draft, claim)) return
   escalate(draft, claim, reading)

@@ -125,7 +125,7 @@ function followEffect(draft: Draft, claim: Open, wasClosed: boolean): void {
   if (claim.goal.kind !== 'drain' || !readsMember(sight)) return
   draft.tell(draft.view(claim.view).incarnations)
   // A state read as wanted is in place, whoever set it.
-  Object.assign(claim, { confirmed: claim.wish, held: true, overruled: false })
+  Object.assign(claim, { confirmed: claim.wish, overruled: false })
   if (!isLive(claim) || !allInForce(claim)) return
   if (!claim.proof.inForce) draft.emit(claim, { type: 'in-force', ...draft.stamp })
   draft.proof(claim, { inForce: true })

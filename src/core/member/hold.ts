@@ -14,6 +14,9 @@ export function sendHold(draft: Draft, claim: Open): void {
   const change = { kind: 'hold' as const, to: claim.wish, ref: draft.ref, ...draft.identity }
   if (!isRefused(draft.ledger, change)) {
     const isFirst = claim.floor === 'unasked' || claim.floor === 'reserved'
+    const { input } = draft
+    // Its own view's look is what the floor is asked by.
+    if (isFirst && (input.type !== 'look' || input.view !== claim.view)) return
     if (draft.send(claim, change, isFirst) && isFirst) claim.floor = 'granted'
     return
   }
