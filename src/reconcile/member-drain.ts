@@ -169,6 +169,11 @@ export class MemberDrain {
     return this.state === 'running' && !this.restoring && !isInPlace
   }
 
+  /** Whether it asks the floor to leave another number than is wished now. */
+  asksOther({ keepReady }: DrainShape): boolean {
+    return this.isToBegin && this.shape.keepReady !== keepReady
+  }
+
   get deadline(): number | null {
     return this.shape.deadline
   }

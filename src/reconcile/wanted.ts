@@ -1,7 +1,9 @@
 import type { PlannedChange } from '../provider/desired.js'
 import type { SeenLook } from '../core/balancer/look/look.js'
 import type { Wish } from '../endpoints/plan/plan.js'
+import type { WishedPlan } from '../endpoints/plan/plan-changes.js'
 import type { PresentReading } from '../provider/contract.js'
+import { refKey } from '../provider/member-ref.js'
 
 /** One plan, by member. */
 export interface Wanted {
@@ -10,6 +12,15 @@ export interface Wanted {
   readonly down: ReadonlyMap<string, Wish>
   /** Whether anything was said about a pool. */
   readonly isSaid: (pool: string) => boolean
+}
+
+export function wantedOf(plan: WishedPlan, look: SeenLook): Wanted {
+  return {
+    look,
+    steps: new Map(plan.steps.map((step) => [refKey(step.change.ref), step])),
+    down: new Map(plan.down.map((wish) => [refKey(wish.reading.ref), wish])),
+    isSaid: (pool) => !plan.unsaid.has(pool),
+  }
 }
 
 /** What a wish says: an overrule stands until it says something else. */

@@ -18,7 +18,7 @@ import { earlierOf, shapeOf, type EarlierDrain, type Ending } from './shape.js'
 import { Singles } from './singles.js'
 import { ticketId } from './ticket-id.js'
 import { Touched } from './touched.js'
-import { saidOf, saidOfTheirs, type Wanted } from './wanted.js'
+import { saidOf, saidOfTheirs, wantedOf, type Wanted } from './wanted.js'
 import type { WorkSpec } from './work-spec.js'
 
 /** All that is under way for members, and what is held. Carries plans out; decides nothing a plan says. */
@@ -72,12 +72,7 @@ export class Work {
   /** Makes what a plan says happen; what is under way already goes on. */
   carryOut(plan: WishedPlan, look: SeenLook, ending: Ending): void {
     this.#ending = ending
-    const wanted: Wanted = {
-      look,
-      steps: new Map(plan.steps.map((step) => [refKey(step.change.ref), step])),
-      down: new Map(plan.down.map((wish) => [refKey(wish.reading.ref), wish])),
-      isSaid: (pool) => !plan.unsaid.has(pool),
-    }
+    const wanted = wantedOf(plan, look)
     this.refused.clear()
     this.#touched.begin(look)
     for (const [key, drain] of [...this.drains]) this.#goOn(key, drain, wanted)
@@ -93,13 +88,14 @@ export class Work {
    * a drain that could not begin would hold them with the first answer, and members for which the floor has no place any
    * more. Begins nothing else on an older look.
    */
-  takeBackUnwished(plan: WishedPlan, { snapshot }: SeenLook): void {
-    const down = new Set(plan.down.map((wish) => refKey(wish.reading.ref)))
-    const planned = new Set(plan.steps.map(({ change }) => refKey(change.ref)))
+  takeBackUnwished(plan: WishedPlan, look: SeenLook): void {
+    const { steps, down, isSaid } = wantedOf(plan, look)
     for (const [key, drain] of this.drains) {
-      if (!drain.isOf(readingsOf(snapshot).get(key)) || plan.unsaid.has(drain.ref.pool)) continue
-      const goesOn = down.has(key) && (planned.has(key) || !drain.isToBegin)
-      if (!goesOn) this.#takeBack(key, drain)
+      if (!drain.isOf(readingsOf(look.snapshot).get(key)) || !isSaid(drain.ref.pool)) continue
+      const wish = down.get(key)
+      const step = steps.get(key)
+      const isMeant = wish !== undefined && (step !== undefined || !drain.isToBegin)
+      if (!isMeant || drain.asksOther(this.#shapeOf(step, wish, drain))) this.#takeBack(key, drain)
     }
   }
 
@@ -154,7 +150,8 @@ export class Work {
     const keeps = !wish.remove && drain.shape.until === 'removed' // it has an endpoint again
     // Not between a reload and the hold that is put back: let go then, it would take no place in the floor.
     const isDown = reading.own !== 'ready'
-    const isOther = (isRaised || removes || keeps) && (isDown || drain.isToBegin)
+    const isFree = isDown || drain.isToBegin
+    const isOther = ((isRaised || removes || keeps) && isFree) || drain.asksOther(shape)
     const changed = (isReshaped && isDown) || isOther
     const again = drain.state === 'failed' && step !== undefined
     // Ready, and the plan has no place for it: not held once more, also where an earlier set had a place.

@@ -48,4 +48,10 @@ describe('a reconciler in a random world', () => {
       expect(wrong).toEqual([])
     },
   )
+
+  // Begun for a member without an endpoint, which serves nobody: it has one again, and the balancer can't be read.
+  it('asks the floor for what is wished now (seed 952874)', async () => {
+    const { wrong } = await play(952_874, 'two without a lease')
+    expect(wrong).toEqual([])
+  })
 })

@@ -117,8 +117,11 @@ export class World {
   }
 
   /** After it: what we closed is ours to open. */
-  note(ref: Change['ref'], before: string): void {
+  note({ ref, kind }: Change, before: string, result: ChangeResult | undefined): void {
     const now = this.lb.state(ref)
+    // Where it was closed already, a hold of ours is in place too: after a reload it is put back without a place.
+    if (now === before && kind === 'hold' && result?.status === 'unchanged')
+      this.#heldByUs.add(ref.member)
     if (now === before) return
     if (now === 'ready' || now === 'gone') this.closedBy.opened(ref.member)
     else this.closedBy.byUs(ref.member, now)
@@ -324,7 +327,7 @@ export class Process {
     } finally {
       for (const [i, answer] of answered.entries()) answer(results[i], world.clock.now())
       changes.forEach((change, i) => {
-        world.note(change.ref, before[i] ?? '')
+        world.note(change, before[i] ?? '', results[i])
         if (results[i]?.status === 'rejected') world.refused(change)
       })
     }
