@@ -3,8 +3,15 @@ import { quote } from './quote.js'
 
 /** The part of a zod 4 schema that is used here: a caller's zod can be another copy than ours. */
 export interface Schema<T> {
-  /** Returns the checked value, or every issue. Does not throw. */
-  safeParse(value: unknown):
+  /**
+   * Returns the checked value, or every issue. Does not throw.
+   *
+   * @param params - `error`: words for each issue that the schema itself has none for
+   */
+  safeParse(
+    value: unknown,
+    params?: { readonly error?: (issue: WordlessIssue) => string | undefined },
+  ):
     | { readonly success: true; readonly data: T; readonly error?: undefined }
     | {
         readonly success: false
@@ -20,14 +27,27 @@ export interface SchemaIssue {
   readonly message: string
   /** The unknown keys. */
   readonly keys?: readonly string[]
+  /** The issues under each form, for a choice between forms. */
+  readonly errors?: readonly (readonly SchemaIssue[])[]
+}
+
+/** An issue as it is before it has words. */
+export interface WordlessIssue {
+  readonly code?: string | undefined
+  readonly path?: readonly PropertyKey[] | undefined
+  readonly input?: unknown
+  /** The type that a value must have, as zod names it. */
+  readonly expected?: unknown
   /** The allowed values, for a choice between values. */
   readonly values?: readonly unknown[]
-  /** The kind of a value that is too small or too big: a number, a text, a list. */
+  /** The allowed values of the field that tells forms apart. */
+  readonly options?: readonly unknown[]
+  /** The unknown keys. */
+  readonly keys?: readonly string[]
+  /** The kind of a value that is too small or too big, or holds a wrong one: a number, a text, a list. */
   readonly origin?: string
   readonly minimum?: number | bigint
   readonly maximum?: number | bigint
-  /** The issues under each form, for a choice between forms. */
-  readonly errors?: readonly (readonly SchemaIssue[])[]
 }
 
 /** Describes one issue: the field, what was expected, and for an unknown name the one that was probably meant. */
@@ -50,10 +70,7 @@ export function describeIssue(
     const known = isOuter ? names : optionNames(schema, issue.path)
     return `${isOuter ? '' : `${field}: `}${unknownNames(issue.keys ?? [], known)}`
   }
-  const message =
-    issue.path.length === 0 && /expected object/.test(issue.message)
-      ? optionsExpected(issue, names)
-      : plain(issue)
+  const { message } = issue
   return message.startsWith('is ') ? `${field} ${message}` : `${field}: ${message}`
 }
 
@@ -77,29 +94,25 @@ export function unknownName(given: string, known: readonly string[]): string {
     : `${said}, did you mean '${meant}'?`
 }
 
-/** Describes a value that is not an options object: a factory called without options, or with a bare path. */
-function optionsExpected(issue: SchemaIssue, known: readonly string[]): string {
-  const found = /received (\w+)/.exec(issue.message)?.[1] ?? 'something else'
+/**
+ * The words for issues of options.
+ *
+ * @param known - the options: some are named to a caller who gave no object, such as none at all, or a bare path
+ */
+export function optionWords(
+  known: readonly string[],
+): (issue: WordlessIssue) => string | undefined {
   const names = known.length === 0 ? '' : ` with options such as ${quotedList(known, 4)}`
-  return `expected an object${names}, found ${found}`
-}
-
-/** Zod's own words say `Too small: expected number to be >=1`. */
-function plain(issue: SchemaIssue): string {
-  const { code, values, minimum, maximum, origin } = issue
-  if (code === 'invalid_value' && values !== undefined && values.length > 1)
-    return `expected one of ${quotedList(values.map(String))}`
-  if (code === 'too_small' && /^Too small/.test(issue.message)) {
-    if (origin === 'string') return 'expected a text that is not empty'
-    if (origin === 'array') return `expected at least ${String(minimum)}`
-    return `expected a number from ${String(minimum)}`
+  return (issue) => {
+    const found = kindOf(issue.input)
+    if (issue.expected === 'object' && (issue.path ?? []).length === 0)
+      return `expected an object${names}, found ${found}`
+    const expected = issue.code === 'invalid_type' ? KINDS[String(issue.expected)] : undefined
+    if (expected === undefined) return issueWords(issue)
+    return found === 'undefined'
+      ? `is missing, expected ${expected}`
+      : `expected ${expected}, found ${KINDS[found] ?? found}`
   }
-  if (code === 'too_big' && /^Too big/.test(issue.message)) {
-    return origin === 'number' || origin === 'int'
-      ? `expected a number up to ${String(maximum)}`
-      : `expected at most ${String(maximum)}`
-  }
-  return inWords(issue.message)
 }
 
 const KINDS: Readonly<Record<string, string>> = {
@@ -110,14 +123,46 @@ const KINDS: Readonly<Record<string, string>> = {
   object: 'an object',
 }
 
-/** Zod's own `expected array, received undefined`. */
-export function inWords(message: string): string {
-  const [, kind = '', found = ''] = /expected (\w+), received (\w+)/.exec(message) ?? []
-  const expected = KINDS[kind]
-  if (expected === undefined) return message.replace(/^Invalid input: /, '')
-  return found === 'undefined'
-    ? `is missing, expected ${expected}`
-    : `expected ${expected}, found ${KINDS[found] ?? found}`
+/**
+ * The words for an issue that its schema has none for. They are the same whichever zod the schema is of: its small form
+ * has no words at all.
+ */
+export function issueWords(issue: WordlessIssue): string | undefined {
+  const { code, input, expected, values = [], keys = [], options, origin } = issue
+  switch (code) {
+    case 'invalid_type':
+      return `expected ${String(expected)}, received ${kindOf(input)}`
+    case 'invalid_value':
+      return values.length === 1
+        ? `expected ${JSON.stringify(values[0])}`
+        : `expected one of ${quotedList(values.map(String))}`
+    case 'invalid_union':
+      return options && `expected one of ${quotedList(options.map(String))}`
+    case 'invalid_key':
+      return `Invalid key in ${String(origin)}`
+    case 'unrecognized_keys':
+      return `unknown ${quotedList(keys.map((key) => quote(key)))}`
+    case 'too_small':
+      if (origin === 'string') return 'expected a text that is not empty'
+      return `expected ${origin === 'array' ? 'at least' : 'a number from'} ${String(issue.minimum)}`
+    case 'too_big': {
+      const isNumber = origin === 'number' || origin === 'int'
+      return `expected ${isNumber ? 'a number up to' : 'at most'} ${String(issue.maximum)}`
+    }
+    default:
+      return undefined
+  }
+}
+
+/** The kind of a value, as zod names it: `array`, `null`, the class of an object, `NaN`. */
+function kindOf(value: unknown): string {
+  if (typeof value === 'number') return Number.isFinite(value) ? 'number' : String(value)
+  if (value === null) return 'null'
+  if (typeof value !== 'object') return typeof value
+  if (Array.isArray(value)) return 'array'
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype === null || prototype === Object.prototype) return 'object'
+  return value.constructor.name
 }
 
 /** The part of a zod schema that is read to list its option names; a caller's zod can be another copy. */

@@ -1,8 +1,14 @@
-import { describeIssue, optionNames, type Schema, type SchemaIssue } from './describe-issue.js'
+import {
+  describeIssue,
+  optionNames,
+  optionWords,
+  type Schema,
+  type SchemaIssue,
+} from './describe-issue.js'
 import { DrainableError } from './error.js'
 import { quote } from './quote.js'
 
-export type { Schema, SchemaIssue } from './describe-issue.js'
+export type { Schema, SchemaIssue, WordlessIssue } from './describe-issue.js'
 
 /**
  * Checks what a caller gave against a schema and returns a frozen copy.
@@ -22,7 +28,7 @@ export function parseOptions<T>(
   const other = otherThanOptions(value)
   if (other !== undefined) throw invalid(`${subject}: the options: ${other}`)
   const given = readAll(ofClass(names, value, subject), subject)
-  const result = schema.safeParse(withoutUndefined(given))
+  const result = schema.safeParse(withoutUndefined(given), { error: optionWords(names) })
   // A misspelt name is an error even if its value is undefined.
   const unknown = hasUndefined(given) ? unknownKeys(schema, given) : []
   if (result.success && unknown.length === 0) return Object.freeze(result.data)

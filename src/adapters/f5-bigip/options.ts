@@ -79,7 +79,7 @@ const schema = z
         "expected the name of a partition without slashes, such as 'Common'",
       )
       .default('Common'),
-    auth: z.enum(['token', 'basic'], "expected 'token' or 'basic'").default('token'),
+    auth: z.enum(['token', 'basic']).default('token'),
     loginProvider: z.string().min(1).default('tmos'),
     trafficGroup: z.string().min(1).transform(toGroup).exactOptional(),
     configSync: z

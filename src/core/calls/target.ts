@@ -4,7 +4,7 @@ import { canonicalAddress } from '../../provider/address.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { once } from '../../provider/once.js'
-import { formatPath } from '../../provider/describe-issue.js'
+import { formatPath, issueWords } from '../../provider/describe-issue.js'
 import { isPromise, type SchemaIssue } from '../../provider/options.js'
 import { quote } from '../../provider/quote.js'
 import type { SeenLook } from '../balancer/look/look.js'
@@ -18,6 +18,7 @@ export type Target =
   | AddressTarget
   | { readonly pool: string; readonly balancer?: string }
 
+const WORDS = { error: issueWords }
 const PORT = 'expected a number from 1 to 65535, such as 8080'
 
 /** The schemas of each shape of a target. */
@@ -80,7 +81,7 @@ export function targetWords(target: ResolvedTarget): string {
  */
 export function parseTarget(target: Target, subject: string): ResolvedTarget {
   if (Array.isArray(target)) {
-    const list = schemas().list.safeParse(target)
+    const list = schemas().list.safeParse(target, WORDS)
     if (list.success) return { kind: 'members', refs: unique(list.data) }
     const [issue] = list.error.issues
     const at = issue?.path[0]
@@ -89,9 +90,9 @@ export function parseTarget(target: Target, subject: string): ResolvedTarget {
     throw invalid(subject, issue, target)
   }
   const given = Object(target) as object
-  const one = schemas().ref.safeParse(target)
+  const one = schemas().ref.safeParse(target, WORDS)
   if (one.success) return { kind: 'members', refs: [one.data] }
-  const address = schemas().address.safeParse(target)
+  const address = schemas().address.safeParse(target, WORDS)
   if (address.success) {
     const { data } = address
     refusePort(data.address, subject)
@@ -109,7 +110,7 @@ export function parseTarget(target: Target, subject: string): ResolvedTarget {
         (data.balancer === undefined || reading.ref.balancer === data.balancer),
     }
   }
-  const pool = schemas().pool.safeParse(target)
+  const pool = schemas().pool.safeParse(target, WORDS)
   if (pool.success) {
     const { data } = pool
     return {
@@ -140,9 +141,7 @@ function wrong(subject: string, words: string): DrainableError {
 
 function inWords(issue: SchemaIssue): string {
   const where = issue.path.length === 0 ? '' : `${formatPath(issue.path)}: `
-  if (issue.code === 'unrecognized_keys')
-    return `${where}unknown ${(issue.keys ?? []).map((key) => `'${quote(key)}'`).join(', ')}`
-  return `${where}${issue.message.replace(/^Invalid input: /, '')}`
+  return `${where}${issue.message}`
 }
 
 /** The products' words for pool, member and address. */

@@ -1,6 +1,7 @@
 import { DrainableError } from '../../provider/error.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
+import { issueWords } from '../../provider/describe-issue.js'
 import { isPromise } from '../../provider/options.js'
 import { partsOf } from '../combined/parts.js'
 import { ticketSchema } from './schema.js'
@@ -32,14 +33,11 @@ export function parseTicket(given: unknown, subject: string): Ticket {
   const remedy = instead(value ?? given)
   if (remedy !== undefined) throw new DrainableError('TICKET_INVALID', `${subject}: ${remedy}`)
   refuseForm(value, subject)
-  const result = ticketSchema().safeParse(value)
+  const result = ticketSchema().safeParse(value, { error: issueWords })
   if (!result.success) {
     const issue = result.error.issues[0]
     const where = issue === undefined || issue.path.length === 0 ? 'it' : issue.path.join('.')
-    throw invalid(
-      subject,
-      `${where}: ${issue?.message.replace(/^Invalid input: /, '') ?? 'unreadable'}`,
-    )
+    throw invalid(subject, `${where}: ${issue?.message ?? 'unreadable'}`)
   }
   const ticket: Ticket = result.data
   const keys = new Set(ticket.members.map((member) => refKey(member.ref)))

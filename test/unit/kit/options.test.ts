@@ -90,6 +90,15 @@ describe('options of an adapter', () => {
     )
   })
 
+  test('words are the same whatever language zod has in this process', () => {
+    z.config(z.locales.de())
+    try {
+      expect(() => parse({ tries: 'x' })).toThrow('lb(): tries: expected a number, found a text')
+    } finally {
+      z.config(z.locales.en())
+    }
+  })
+
   test('defaults are filled in, and durations become milliseconds', () => {
     expect(parse({ pause: '2s', dispatcher: agent })).toMatchObject({
       pause: 2_000,
