@@ -49,8 +49,21 @@ export default tseslint.config(
         { selector: 'TSEnumDeclaration', message: 'Use a union of string literals.' },
         { selector: 'ExportDefaultDeclaration', message: 'Use named exports.' },
         {
-          selector: "ImportDeclaration[source.value='zod'] > ImportSpecifier[imported.name='z']",
-          message: "import * as z from 'zod': the object `z` brings all of zod into every bundle.",
+          selector: "ImportDeclaration[source.value=/^zod/] > ImportSpecifier[imported.name='z']",
+          message:
+            "import * as z from 'zod/mini': the object `z` brings all of zod into every bundle.",
+        },
+      ],
+    },
+  },
+  {
+    files: ['src/**'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          name: 'zod',
+          message: "Use 'zod/mini': a method chain keeps all of zod in every bundle.",
         },
       ],
     },

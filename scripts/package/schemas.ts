@@ -1,6 +1,6 @@
 /** The JSON schemas in the package: of a configuration file of the command, and of what it prints. */
 import { writeFileSync } from 'node:fs'
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { configSchema } from '../../src/cli/config.ts'
 import { lineSchema, resultSchema } from '../../src/cli/schema/result.ts'
 import { root } from './entries.ts'

@@ -1,58 +1,65 @@
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { DrainableError } from '../provider/error.js'
+import { matching, nonEmpty } from '../provider/option-schemas.js'
 import { parseOptions } from '../provider/options.js'
 import { quote } from '../provider/quote.js'
 import { without } from './without.js'
 
-const path = z.string().min(1)
+const path = nonEmpty()
 
 const tls = z.strictObject({
-  ca: path.describe('PEM file of the authorities').exactOptional(),
-  cert: path.describe('PEM file of the client certificate').exactOptional(),
-  key: path.describe('PEM file of its key').exactOptional(),
-  fingerprint256: z
-    .string()
-    .describe("SHA-256 fingerprint of the server's certificate")
-    .exactOptional(),
-  servername: z.string().describe('name that the certificate must be valid for').exactOptional(),
-  insecure: z.literal(true).describe('accepts any certificate').exactOptional(),
+  ca: z.exactOptional(path.check(z.describe('PEM file of the authorities'))),
+  cert: z.exactOptional(path.check(z.describe('PEM file of the client certificate'))),
+  key: z.exactOptional(path.check(z.describe('PEM file of its key'))),
+  fingerprint256: z.exactOptional(
+    z.string().check(z.describe("SHA-256 fingerprint of the server's certificate")),
+  ),
+  servername: z.exactOptional(
+    z.string().check(z.describe('name that the certificate must be valid for')),
+  ),
+  insecure: z.exactOptional(z.literal(true).check(z.describe('accepts any certificate'))),
 })
 
 const balancer = z.strictObject({
-  url: z.string().min(1).describe('as on the command line, such as bigip+https://bigip1.example'),
-  username: z.string().min(1).describe('user of the API').exactOptional(),
-  passwordFile: path.describe('file whose first line is the password').exactOptional(),
-  passwordEnv: z
-    .string()
-    .regex(/^[A-Za-z_]\w*$/, 'expected the name of a variable, never the password itself')
-    .describe('environment variable that holds the password')
-    .exactOptional(),
-  tls: tls.describe('how the certificate is verified').exactOptional(),
-  options: z
-    .record(z.string(), z.unknown())
-    .describe('further options of the adapter, as its page has them')
-    .exactOptional(),
+  url: nonEmpty().check(z.describe('as on the command line, such as bigip+https://bigip1.example')),
+  username: z.exactOptional(nonEmpty().check(z.describe('user of the API'))),
+  passwordFile: z.exactOptional(path.check(z.describe('file whose first line is the password'))),
+  passwordEnv: z.exactOptional(
+    z
+      .string()
+      .check(
+        z.regex(/^[A-Za-z_]\w*$/, 'expected the name of a variable, never the password itself'),
+        z.describe('environment variable that holds the password'),
+      ),
+  ),
+  tls: z.exactOptional(tls.check(z.describe('how the certificate is verified'))),
+  options: z.exactOptional(
+    z
+      .record(z.string(), z.unknown())
+      .check(z.describe('further options of the adapter, as its page has them')),
+  ),
 })
 
 /** The schema of a configuration file; `drainable/config.schema.json` is made from it. */
 export const configSchema = z
   .strictObject({
-    $schema: z.string().exactOptional(),
+    $schema: z.exactOptional(z.string()),
     balancers: z
       .record(
-        z.string().regex(/^[\w.-]+$/, 'expected letters, digits and . _ -'),
-        z.union([z.string().min(1), balancer]),
+        matching(/^[\w.-]+$/, 'expected letters, digits and . _ -'),
+        z.union([nonEmpty(), balancer]),
       )
-      .describe('by the names that the command line uses'),
-    tickets: path.describe('folder of the tickets').exactOptional(),
-    onMissing: z
-      .enum(['skip', 'fail'])
-      .describe('what a balancer without the member means for a drain over several')
-      .exactOptional(),
+      .check(z.describe('by the names that the command line uses')),
+    tickets: z.exactOptional(path.check(z.describe('folder of the tickets'))),
+    onMissing: z.exactOptional(
+      z
+        .enum(['skip', 'fail'])
+        .check(z.describe('what a balancer without the member means for a drain over several')),
+    ),
   })
-  .describe('balancers and tickets for the drainable command')
+  .check(z.describe('balancers and tickets for the drainable command'))
 
 /** One balancer of the configuration. */
 export type BalancerConfig = z.output<typeof balancer>

@@ -1,3 +1,4 @@
+import * as z from 'zod/mini'
 import type { AdminState, Capabilities, DrainableProvider } from '../provider/contract.js'
 import { systemClock, type Clock } from '../provider/clock.js'
 import { fn } from '../provider/option-schemas.js'
@@ -25,7 +26,7 @@ import { fromTicketMember } from '../core/tickets/member.js'
 import { askedFirst } from '../core/tickets/calls.js'
 import { readTickets, type OnUnreadable } from '../core/tickets/read-tickets.js'
 import { belongsTo, drainsOf, type Ticket, type TicketMember } from '../core/tickets/ticket.js'
-import { callSchema, checkProvider, isProvider, type Call } from '../core/calls/call-options.js'
+import { callShape, checkProvider, isProvider, type Call } from '../core/calls/call-options.js'
 import { checkStore } from '../core/tickets/check-store.js'
 import { toResumedPolicy } from '../core/calls/policy.js'
 import { wallOffsetOf } from '../core/calls/spec.js'
@@ -65,9 +66,12 @@ export interface FindOrphansOptions extends Pick<Call, 'signal' | 'clock'> {
 }
 
 const optionsSchema = once(() =>
-  callSchema()
-    .pick({ signal: true, clock: true })
-    .extend({ onUnreadable: fn().exactOptional(), lease: leaseSchema().exactOptional() }),
+  z.strictObject({
+    signal: callShape().signal,
+    clock: callShape().clock,
+    onUnreadable: z.exactOptional(fn<OnUnreadable>()),
+    lease: z.exactOptional(leaseSchema()),
+  }),
 )
 
 /**
@@ -109,7 +113,7 @@ export async function findOrphans(
   checkStore(store, subject)
   checkProvider(provider, subject)
   const { clock = systemClock, ...given } = parseOptions(optionsSchema(), options, subject)
-  const onUnreadable = given.onUnreadable as OnUnreadable | undefined
+  const { onUnreadable } = given
   const signal = given.signal ?? new AbortController().signal
   signal.throwIfAborted()
   const tickets = await readTickets(store, askedFirst({ clock, signal }), subject, onUnreadable)

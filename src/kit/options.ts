@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici'
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { DrainableError, isDrainableError } from '../provider/error.js'
 import { homePath } from '../provider/options.js'
 import { secretSchema } from './secret.js'
@@ -7,7 +7,7 @@ import { tlsSchema } from './tls.js'
 
 /** An undici dispatcher in place of our own Agent. */
 const dispatcherOption = z.custom<Dispatcher>(
-  (value) =>
+  (value: unknown) =>
     typeof value === 'object' &&
     value !== null &&
     'dispatch' in value &&
@@ -17,28 +17,36 @@ const dispatcherOption = z.custom<Dispatcher>(
 
 /** The options, besides `url`, of every adapter that logs in over HTTP: for its `z.strictObject`. */
 export const loginOptions = {
-  username: z.string('expected a user name').min(1, 'expected a user name'),
+  username: z.string('expected a user name').check(z.minLength(1, 'expected a user name')),
   password: secretSchema,
-  tls: tlsSchema.exactOptional(),
-  dispatcher: dispatcherOption.exactOptional(),
+  tls: z.exactOptional(tlsSchema),
+  dispatcher: z.exactOptional(dispatcherOption),
   /** Send credentials over plain HTTP to hosts other than loopback. */
-  allowPlaintext: z.boolean().exactOptional(),
+  allowPlaintext: z.exactOptional(z.boolean()),
 }
 
 /** A schema for an http or https URL without user info. */
-export function urlOption(example: string): z.ZodType<string, string> {
+export function urlOption(example: string): z.ZodMiniType<string, string> {
   return z
     .string({ error: ({ input }) => `expected a URL such as ${example}${asText(input)}` })
-    .superRefine((value, context) => tell(context, () => parseHttpUrl(value, 'url')))
+    .check(z.superRefine((value, context) => tell(context, () => parseHttpUrl(value, 'url'))))
 }
 
 /** A schema for one URL, or one for each unit of a pair or a group. */
 export function urlsOption(
   example: string,
-): z.ZodType<string | string[], string | readonly string[]> {
+): z.ZodMiniType<string | string[], string | readonly string[]> {
   const url = urlOption(example)
   return z.union(
-    [url, z.array(url).min(1, 'expected at least one URL').max(8, 'expected at most eight URLs')],
+    [
+      url,
+      z
+        .array(url)
+        .check(
+          z.minLength(1, 'expected at least one URL'),
+          z.maxLength(8, 'expected at most eight URLs'),
+        ),
+    ],
     {
       error: (issue) =>
         Array.isArray(issue.input) || typeof issue.input === 'string'
@@ -73,7 +81,7 @@ export function refusePlaintext(
     readonly allowPlaintext?: boolean | undefined
     readonly socketPath?: string | undefined
   },
-  context: z.RefinementCtx,
+  context: z.core.$RefinementCtx,
 ): void {
   if (options.socketPath !== undefined) return
   const { url } = options
@@ -86,7 +94,11 @@ export function refusePlaintext(
 }
 
 /** Turns an error of a check into an issue of its field. */
-function tell(context: z.RefinementCtx, check: () => unknown, path: PropertyKey[] = []): void {
+function tell(
+  context: z.core.$RefinementCtx,
+  check: () => unknown,
+  path: PropertyKey[] = [],
+): void {
   try {
     check()
   } catch (error) {
@@ -96,14 +108,14 @@ function tell(context: z.RefinementCtx, check: () => unknown, path: PropertyKey[
 }
 
 /** The path of a file or a socket. */
-export function pathOption(): z.ZodString {
-  return z
-    .string()
-    .min(1)
-    .superRefine((path, context) => {
+export function pathOption(): z.ZodMiniString {
+  return z.string().check(
+    z.minLength(1),
+    z.superRefine((path, context) => {
       const message = homePath(path)
       if (message !== undefined) context.addIssue({ code: 'custom', message })
-    })
+    }),
+  )
 }
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i

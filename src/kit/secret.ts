@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { askOption } from '../provider/abort.js'
 import type { Clock } from '../provider/clock.js'
 import type { Secret } from '../provider/option-schemas.js'

@@ -1,5 +1,6 @@
 import type { ConnectionOptions, PeerCertificate } from 'node:tls'
-import * as z from 'zod'
+import * as z from 'zod/mini'
+import { matching, nonEmpty } from '../provider/option-schemas.js'
 import type { Tls } from '../provider/option-schemas.js'
 import type { CallContext } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
@@ -14,24 +15,25 @@ export type TlsConnect = ConnectionOptions
 /** The `tls` option of every adapter that speaks HTTPS. */
 export const tlsSchema = z
   .strictObject({
-    ca: z.string().min(1).exactOptional(),
-    fingerprint256: z
-      .string()
-      .regex(
+    ca: z.exactOptional(nonEmpty()),
+    fingerprint256: z.exactOptional(
+      matching(
         /^[0-9a-f]{2}(:[0-9a-f]{2}){31}$|^[0-9a-f]{64}$/i,
         'expected the SHA-256 fingerprint of the certificate: 32 pairs of hex digits, with or without colons, as `openssl x509 -noout -fingerprint -sha256` prints them',
-      )
-      .exactOptional(),
-    cert: z.string().min(1).exactOptional(),
-    key: z.string().min(1).exactOptional(),
-    servername: z.string().min(1).exactOptional(),
-    insecure: z
-      .literal(true, 'expected true; leave it out where certificates are to be checked')
-      .exactOptional(),
+      ),
+    ),
+    cert: z.exactOptional(nonEmpty()),
+    key: z.exactOptional(nonEmpty()),
+    servername: z.exactOptional(nonEmpty()),
+    insecure: z.exactOptional(
+      z.literal(true, 'expected true; leave it out where certificates are to be checked'),
+    ),
   })
-  .refine((tls) => (tls.cert === undefined) === (tls.key === undefined), {
-    message: 'cert and key go together',
-  })
+  .check(
+    z.refine((tls) => (tls.cert === undefined) === (tls.key === undefined), {
+      message: 'cert and key go together',
+    }),
+  )
 
 /**
  * Makes the options of node:tls.

@@ -1,5 +1,5 @@
-import * as z from 'zod'
-import { clockOption, fn, signalOption } from '../provider/option-schemas.js'
+import * as z from 'zod/mini'
+import { clockOption, fn, matching, signalOption } from '../provider/option-schemas.js'
 import { systemClock, type Clock } from '../provider/clock.js'
 import { DrainableError } from '../provider/error.js'
 import { once } from '../provider/once.js'
@@ -35,13 +35,13 @@ export interface ObjectFollower extends AsyncDisposable {
 
 const schema = once(() =>
   z.strictObject({
-    path: z.string().regex(/^\/api/, "expected a path of the API, such as '/api/v1/nodes'"),
-    labelSelector: z.string().exactOptional(),
-    fieldSelector: z.string().exactOptional(),
-    changed: fn() as unknown as z.ZodType<ObjectsOptions['changed']>,
-    problem: fn().exactOptional() as unknown as z.ZodType<ObjectsOptions['problem']>,
-    signal: signalOption().exactOptional(),
-    clock: clockOption().default(() => systemClock),
+    path: matching(/^\/api/, "expected a path of the API, such as '/api/v1/nodes'"),
+    labelSelector: z.exactOptional(z.string()),
+    fieldSelector: z.exactOptional(z.string()),
+    changed: fn<ObjectsOptions['changed']>(),
+    problem: z.exactOptional(fn<NonNullable<ObjectsOptions['problem']>>()),
+    signal: z.exactOptional(signalOption()),
+    clock: z._default(clockOption(), () => systemClock),
   }),
 )
 

@@ -1,9 +1,9 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import type { MapOptions } from '../endpoints/map-endpoints.js'
 import type { Decision } from '../endpoints/decision.js'
 import type { EndpointInput } from '../endpoints/endpoint-input.js'
 import type { NodeEnd } from '../endpoints/nodes/node-end.js'
-import { clockOption, fn, signalOption } from '../provider/option-schemas.js'
+import { clockOption, fn, nonEmpty, signalOption, whole } from '../provider/option-schemas.js'
 import { systemClock, type Clock } from '../provider/clock.js'
 import { DrainableError } from '../provider/error.js'
 import { once } from '../provider/once.js'
@@ -56,25 +56,25 @@ const A_NAME = "expected a name of Kubernetes, such as 'shop': small letters, di
 const A_PORT = "expected a port's name or number, such as 'http' or 8080"
 
 /** A namespace, or the name of a Service. */
-export const kubeName = once(() => z.string(A_NAME).regex(NAME, A_NAME))
+export const kubeName = once(() => z.string(A_NAME).check(z.regex(NAME, A_NAME)))
 
 const serviceSchema = once(() =>
   z.strictObject({
     namespace: kubeName(),
     service: kubeName(),
-    pool: z.string().min(1, 'is empty'),
-    port: z.union([z.string().min(1), z.number().int().min(1).max(65_535)], A_PORT),
+    pool: z.string().check(z.minLength(1, 'is empty')),
+    port: z.union([nonEmpty(), whole(1, 65_535)], A_PORT),
   }),
 )
 
 const optionsSchema = once(() => ({
-  nodes: z.boolean().default(true),
-  nodeEnd: z.custom<NodeEnd>((value) => typeof value === 'object').exactOptional(),
-  map: z.custom<MapOptions>((value) => typeof value === 'object').exactOptional(),
-  name: (fn() as unknown as z.ZodType<NonNullable<FollowOptions['name']>>).default(() => podName),
-  adjust: fn().exactOptional() as unknown as z.ZodType<FollowOptions['adjust']>,
-  clock: clockOption().default(() => systemClock),
-  signal: signalOption().exactOptional(),
+  nodes: z._default(z.boolean(), true),
+  nodeEnd: z.exactOptional(z.custom<NodeEnd>((value) => typeof value === 'object')),
+  map: z.exactOptional(z.custom<MapOptions>((value) => typeof value === 'object')),
+  name: z._default(fn<NonNullable<FollowOptions['name']>>(), () => podName),
+  adjust: z.exactOptional(fn<NonNullable<FollowOptions['adjust']>>()),
+  clock: z._default(clockOption(), () => systemClock),
+  signal: z.exactOptional(signalOption()),
 }))
 
 /** The checked options with their defaults. */

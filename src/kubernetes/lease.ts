@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import type { Lease, LeaseGrant } from '../fleet/lease/lease.js'
 import { Unchanged } from '../fleet/lease/unchanged.js'
 import type { CallContext } from '../provider/contract.js'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import type { TicketStore } from '../core/tickets/store.js'
 import { DrainableError } from '../provider/error.js'
 import { once } from '../provider/once.js'

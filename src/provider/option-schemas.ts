@@ -1,20 +1,45 @@
 /** Schemas of options that more than one layer takes: functions, signals, clocks, durations. */
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import type { Clock } from './clock.js'
 import { parseDuration, type Duration, type DurationRule } from './duration.js'
 import { once } from './once.js'
 import { isPromise, missingMethods } from './options.js'
 
+/** A schema for a text that is not empty. */
+export const nonEmpty = once(() => z.string().check(z.minLength(1)))
+
+/**
+ * A schema for a whole number.
+ *
+ * @param words - said of every other value, in place of what is wrong with it
+ */
+export function whole(min: number, max = Infinity, words?: string): z.ZodMiniNumber<number> {
+  return z.int(words).check(z.minimum(min, words), z.maximum(max, words))
+}
+
+/**
+ * A schema for a text of a form.
+ *
+ * @param words - said of a text that has another form
+ */
+export function matching(form: RegExp, words: string): z.ZodMiniString {
+  return z.string().check(z.regex(form, words))
+}
+
 /** What was given in place of a function that does work: `act: install()` begins it before anything is drained. */
 export const ITS_CALL =
   'expected a function, found a promise: pass the function, not its call (`install`, not `install()`)'
 
-/** A schema for a function option. */
-export const fn = once(() =>
-  z.custom<(...args: never[]) => unknown>((value) => typeof value === 'function', {
+const anyFunction = once(() =>
+  z.custom((value) => typeof value === 'function', {
     error: ({ input }) => (isPromise(input) ? ITS_CALL : 'expected a function'),
   }),
 )
+
+/** A schema for a function option. Only that it is a function can be checked. */
+export function fn<F = (...args: never[]) => unknown>(): z.ZodMiniType<F, F> {
+  return anyFunction() as z.ZodMiniType<F, F>
+}
 
 const CLOCK = 'expected a clock with now() and setTimeout(), and wall() or none'
 
@@ -50,18 +75,19 @@ export const clockOption = once(() =>
 )
 
 /** A schema for a duration option: written as a {@link Duration}, read in milliseconds. */
-export function durationOption(rule: DurationRule = {}): z.ZodType<number, Duration> {
-  return z.custom<Duration>().transform((value, context) => {
-    try {
-      return parseDuration(value, 'it', rule)
-    } catch (error) {
-      context.addIssue({
-        code: 'custom',
-        message: (error as Error).message.replace(/^it is /, 'is '),
-      })
-      return z.NEVER
-    }
-  })
+export function durationOption(rule: DurationRule = {}): z.ZodMiniType<number, Duration> {
+  return z.pipe(
+    z.custom<Duration>(),
+    z.transform((value, context) => {
+      try {
+        return parseDuration(value, 'it', rule)
+      } catch (error) {
+        const message = (error as Error).message.replace(/^it is /, 'is ')
+        context.issues.push({ code: 'custom', message, input: value })
+        return z.NEVER
+      }
+    }),
+  )
 }
 
 /** How a TLS server is verified. Give `ca` or `fingerprint256`; `insecure` switches verification off. */

@@ -1,7 +1,7 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { leaseSchema, leaseTtlOption } from '../fleet/lease/lease-option.js'
 import type { Lease } from '../fleet/lease/lease.js'
-import { fn } from '../provider/option-schemas.js'
+import { fn, nonEmpty } from '../provider/option-schemas.js'
 import {
   endingShape,
   parsePolicy,
@@ -72,13 +72,13 @@ export interface ReconcileOptions extends Omit<Policy, 'until' | 'id' | 'onTicke
 export type SetOptions = Pick<ReconcileOptions, 'drain' | 'timeout' | 'onTimeout'>
 
 const ownShape = once(() => ({
-  pools: z.array(z.string().min(1)).min(1, 'expected the names of one pool or more'),
-  owns: fn().exactOptional() as unknown as z.ZodType<ReconcileOptions['owns']>,
-  drain: z.boolean().default(true),
-  allowEmpty: z.boolean().default(false),
-  gone: z.enum(['maint', 'drain']).exactOptional(),
-  dryRun: z.boolean().default(false),
-  lease: leaseSchema().exactOptional(),
+  pools: z.array(nonEmpty()).check(z.minLength(1, 'expected the names of one pool or more')),
+  owns: z.exactOptional(fn<NonNullable<ReconcileOptions['owns']>>()),
+  drain: z._default(z.boolean(), true),
+  allowEmpty: z._default(z.boolean(), false),
+  gone: z.exactOptional(z.enum(['maint', 'drain'])),
+  dryRun: z._default(z.boolean(), false),
+  lease: z.exactOptional(leaseSchema()),
   leaseTtl: leaseTtlOption(),
 }))
 const ownSchema = once(() => z.strictObject(ownShape()))
@@ -128,9 +128,9 @@ export function parseReconcile(given: ReconcileOptions, subject: string): Resolv
 const setSchema = once(() => {
   const { timeout, onTimeout } = endingShape()
   return z.strictObject({
-    drain: z.boolean().exactOptional(),
-    timeout: timeout.exactOptional(),
-    onTimeout: onTimeout.exactOptional(),
+    drain: z.exactOptional(z.boolean()),
+    timeout: z.exactOptional(timeout),
+    onTimeout: z.exactOptional(onTimeout),
   })
 })
 

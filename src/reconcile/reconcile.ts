@@ -1,5 +1,5 @@
 import { EventEmitter } from 'eventemitter3'
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { partsOf } from '../core/combined/parts.js'
 import { tagError, tagReading, tagRef, tagWhy } from '../core/combined/tag.js'
 import type { DesiredMember } from '../provider/desired.js'

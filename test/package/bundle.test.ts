@@ -3,7 +3,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { entries, output, root, specifier } from '../../scripts/package/entries.ts'
-import { bundledSize, SMALLEST } from '../../bench/package/support/bundled.js'
+import { bundledSize, readmeScript, SMALLEST } from '../../bench/package/support/bundled.js'
 import { loadedByBuilt } from './built-graph.js'
 
 const named = entries.map((item) => [specifier(item), item] as const)
@@ -54,6 +54,10 @@ describe('a program that is bundled', () => {
   it('of two small helpers has at most 5 kB of the package', async () => {
     expect(await bundledSize(SMALLEST)).toBeLessThan(5_000)
   })
+
+  it("of the README's first script has at most 320 kB", async () => {
+    expect(await bundledSize(readmeScript())).toBeLessThan(320_000)
+  })
 })
 
 describe('the command as built', () => {
@@ -86,6 +90,14 @@ describe('the built package', () => {
   const files = readdirSync(join(root, 'dist'), { recursive: true, encoding: 'utf8' })
 
   const comment = /\/\*[\s\S]*?\*\//g
+
+  it('has nothing of zod but its small form', () => {
+    const code = files
+      .filter((file) => /\.c?js$/.test(file))
+      .map((file) => readFileSync(join(root, 'dist', file), 'utf8'))
+    expect(code.filter((text) => text.includes('"ZodMiniString"')).length).toBeGreaterThan(0)
+    expect(code.filter((text) => text.includes('"ZodString"'))).toEqual([])
+  })
 
   it('declares types from no package that users would have to install', () => {
     const allowed = ['undici', '@grpc/grpc-js']

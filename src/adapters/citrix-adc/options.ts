@@ -1,9 +1,9 @@
 import type { Dispatcher } from 'undici'
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { loginOptions, refusePlaintext, urlsOption } from '../../kit/options.js'
 import type { Secret, Tls } from '../../provider/option-schemas.js'
 import type { Duration } from '../../provider/duration.js'
-import { durationOption } from '../../provider/option-schemas.js'
+import { durationOption, nonEmpty } from '../../provider/option-schemas.js'
 import { parseOptions } from '../../provider/options.js'
 
 /** Options of {@link citrixAdc}: how to reach an appliance, and what to do there. */
@@ -74,34 +74,38 @@ export interface CitrixAdcOptions {
   readonly dispatcher?: Dispatcher | undefined
 }
 
-const schema = z
-  .strictObject({
-    ...loginOptions,
-    url: urlsOption('https://10.0.0.11'),
-    auth: z.enum(['session', 'headers']).default('session'),
-    sessionTimeout: durationOption({ min: 300_000, max: 86_400_000 }).default(900_000),
-    partition: z.string().min(1).exactOptional(),
-    save: z.boolean().default(false),
-    desiredState: z.enum(['refuse', 'try']).default('refuse'),
-    persistence: z.enum(['keep', 'forget']).default('keep'),
-    freshness: durationOption({ max: 3_600_000 }).default(8_000),
-    minInterval: durationOption({ max: 3_600_000 }).exactOptional(),
-    callTimeout: durationOption({ min: 50, max: 600_000 }).default(10_000),
-  })
-  .refine((options) => options.partition === undefined || options.auth === 'session', {
-    path: ['partition'],
-    message: "a partition is chosen for a session, expected auth: 'session'",
-  })
-  .superRefine(refusePlaintext)
-  .superRefine(({ auth, username, password }, context) => {
-    if (auth !== 'headers') return
-    const refuse = (field: string, message: string | undefined): void => {
-      if (message !== undefined) context.addIssue({ code: 'custom', path: [field], message })
-    }
-    refuse('username', whyNoHeader(username))
-    if (typeof password === 'string') refuse('password', whyNoHeader(password))
-  })
-  .transform(({ url, ...options }) => ({ ...options, urls: [url].flat() }))
+const schema = z.pipe(
+  z
+    .strictObject({
+      ...loginOptions,
+      url: urlsOption('https://10.0.0.11'),
+      auth: z._default(z.enum(['session', 'headers']), 'session'),
+      sessionTimeout: z._default(durationOption({ min: 300_000, max: 86_400_000 }), 900_000),
+      partition: z.exactOptional(nonEmpty()),
+      save: z._default(z.boolean(), false),
+      desiredState: z._default(z.enum(['refuse', 'try']), 'refuse'),
+      persistence: z._default(z.enum(['keep', 'forget']), 'keep'),
+      freshness: z._default(durationOption({ max: 3_600_000 }), 8_000),
+      minInterval: z.exactOptional(durationOption({ max: 3_600_000 })),
+      callTimeout: z._default(durationOption({ min: 50, max: 600_000 }), 10_000),
+    })
+    .check(
+      z.refine((options) => options.partition === undefined || options.auth === 'session', {
+        path: ['partition'],
+        message: "a partition is chosen for a session, expected auth: 'session'",
+      }),
+      z.superRefine(refusePlaintext),
+      z.superRefine(({ auth, username, password }, context) => {
+        if (auth !== 'headers') return
+        const refuse = (field: string, message: string | undefined): void => {
+          if (message !== undefined) context.addIssue({ code: 'custom', path: [field], message })
+        }
+        refuse('username', whyNoHeader(username))
+        if (typeof password === 'string') refuse('password', whyNoHeader(password))
+      }),
+    ),
+  z.transform(({ url, ...options }) => ({ ...options, urls: [url].flat() })),
+)
 
 /** Why a text can't be sent in a header as it is; undefined if it can. */
 export function whyNoHeader(text: string): string | undefined {

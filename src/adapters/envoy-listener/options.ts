@@ -1,6 +1,6 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import type { Duration } from '../../provider/duration.js'
-import { durationOption } from '../../provider/option-schemas.js'
+import { durationOption, nonEmpty, whole } from '../../provider/option-schemas.js'
 import { parseOptions } from '../../provider/options.js'
 import { whyNoAddress } from '../../kit/envoy/admin.js'
 
@@ -51,17 +51,19 @@ export interface EnvoyListenerOptions {
   readonly ignore?: readonly string[] | undefined
 }
 
-const address = z.string().superRefine((value, ctx) => {
-  const why = whyNoAddress(value)
-  if (why !== undefined) ctx.addIssue({ code: 'custom', message: why })
-})
+const address = z.string().check(
+  z.superRefine((value, ctx) => {
+    const why = whyNoAddress(value)
+    if (why !== undefined) ctx.addIssue({ code: 'custom', message: why })
+  }),
+)
 
-const schema = z
-  .strictObject({
+const schema = z.pipe(
+  z.strictObject({
     admin: z.union(
       [
         address,
-        z.array(address).min(1, 'expected at least one address'),
+        z.array(address).check(z.minLength(1, 'expected at least one address')),
         z.custom<() => Promise<readonly string[]>>((value) => typeof value === 'function'),
       ],
       {
@@ -71,24 +73,26 @@ const schema = z
             : "expected an address such as 'http://127.0.0.1:9901', a list of them, or a function that returns one",
       },
     ),
-    pool: z.string().min(1).max(200).default('envoy'),
-    noticed: z
-      .union(
+    pool: z._default(nonEmpty().check(z.maxLength(200)), 'envoy'),
+    noticed: z._default(
+      z.union(
         [
-          z.strictObject({ checks: z.int().min(1).max(10_000) }),
+          z.strictObject({ checks: whole(1, 10_000) }),
           z.strictObject({ after: durationOption({ bareSeconds: 'refuse' }) }),
         ],
         "expected { checks: 3 } or { after: '10s' }",
-      )
-      .default({ checks: 1 }),
-    failAfter: durationOption({ bareSeconds: 'refuse' }).default(0),
-    probe: z.enum(['filter', 'ready']).default('filter'),
-    ignore: z.array(z.string().min(1)).default([]),
-  })
-  .transform(({ admin, ...rest }) => ({
+      ),
+      { checks: 1 },
+    ),
+    failAfter: z._default(durationOption({ bareSeconds: 'refuse' }), 0),
+    probe: z._default(z.enum(['filter', 'ready']), 'filter'),
+    ignore: z._default(z.array(nonEmpty()), []),
+  }),
+  z.transform(({ admin, ...rest }) => ({
     ...rest,
     admin: typeof admin === 'string' ? [admin] : admin,
-  }))
+  })),
+)
 
 /** The options as the provider uses them: checked, with defaults filled in, durations in milliseconds. */
 export type Settings = Readonly<z.output<typeof schema>>

@@ -1,6 +1,6 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import type { Duration } from '../../provider/duration.js'
-import { durationOption } from '../../provider/option-schemas.js'
+import { durationOption, nonEmpty, whole } from '../../provider/option-schemas.js'
 import { parseOptions } from '../../provider/options.js'
 import { whyNoAddress } from '../../kit/envoy/admin.js'
 import type { EndpointSink, LoadReportSource } from './sources/sink.js'
@@ -60,10 +60,12 @@ export interface EnvoyOptions {
   readonly connectTimeout?: Duration | undefined
 }
 
-const address = z.string().superRefine((value, ctx) => {
-  const why = whyNoAddress(value)
-  if (why !== undefined) ctx.addIssue({ code: 'custom', message: why })
-})
+const address = z.string().check(
+  z.superRefine((value, ctx) => {
+    const why = whyNoAddress(value)
+    if (why !== undefined) ctx.addIssue({ code: 'custom', message: why })
+  }),
+)
 
 const isSink = (value: unknown): value is EndpointSink =>
   typeof value === 'object' &&
@@ -94,10 +96,10 @@ const schema = z
       isSink,
       'expected fileEndpoints(), restEndpoints(), callbackEndpoints(), observedEndpoints() or grpcEndpoints()',
     ),
-    admin: z
-      .union(
+    admin: z.exactOptional(
+      z.union(
         [
-          z.array(address).min(1, 'expected at least one address'),
+          z.array(address).check(z.minLength(1, 'expected at least one address')),
           z.custom<() => Promise<readonly string[]>>((value) => typeof value === 'function'),
         ],
         {
@@ -106,31 +108,34 @@ const schema = z
               ? undefined
               : "expected a list of addresses such as ['http://127.0.0.1:9901'], or a function that returns one",
         },
-      )
-      .exactOptional(),
-    loads: z
-      .custom<LoadReportSource>(isSource, "expected loadReports() of 'drainable/envoy/grpc'")
-      .exactOptional(),
-    expect: z.union([z.number().int().min(1), z.array(z.string().min(1)).min(1)]).exactOptional(),
-    onProxyGone: z
-      .union(
+      ),
+    ),
+    loads: z.exactOptional(
+      z.custom<LoadReportSource>(isSource, "expected loadReports() of 'drainable/envoy/grpc'"),
+    ),
+    expect: z.exactOptional(z.union([whole(1), z.array(nonEmpty()).check(z.minLength(1))])),
+    onProxyGone: z._default(
+      z.union(
         [
           z.literal('wait'),
           z.strictObject({ after: durationOption({ infinite: true, bareSeconds: 'refuse' }) }),
         ],
         "expected 'wait' or { after: '5m' }",
-      )
-      .default('wait'),
-    onPanic: z.enum(['refuse', 'allow']).default('refuse'),
-    panicThreshold: z.number().min(0).max(100).exactOptional(),
-    mergeWindow: durationOption().exactOptional(),
-    connectTimeout: durationOption().exactOptional(),
+      ),
+      'wait',
+    ),
+    onPanic: z._default(z.enum(['refuse', 'allow']), 'refuse'),
+    panicThreshold: z.exactOptional(z.number().check(z.minimum(0), z.maximum(100))),
+    mergeWindow: z.exactOptional(durationOption()),
+    connectTimeout: z.exactOptional(durationOption()),
   })
-  .refine((options) => options.admin !== undefined || canDoWithoutAdmin(options), {
-    path: ['admin'],
-    message:
-      'expected the addresses of the admin APIs: without them work is not known; only grpcEndpoints(), and restEndpoints() with loads, can use load reports instead',
-  })
+  .check(
+    z.refine((options) => options.admin !== undefined || canDoWithoutAdmin(options), {
+      path: ['admin'],
+      message:
+        'expected the addresses of the admin APIs: without them work is not known; only grpcEndpoints(), and restEndpoints() with loads, can use load reports instead',
+    }),
+  )
 
 /** The options as the provider uses them: checked, with defaults filled in, durations in milliseconds. */
 export type Settings = Readonly<z.output<typeof schema>>

@@ -1,9 +1,9 @@
 import type { Dispatcher } from 'undici'
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { loginOptions, refusePlaintext, urlsOption } from '../../kit/options.js'
 import type { Secret, Tls } from '../../provider/option-schemas.js'
 import type { Duration } from '../../provider/duration.js'
-import { durationOption } from '../../provider/option-schemas.js'
+import { durationOption, matching, nonEmpty } from '../../provider/option-schemas.js'
 import { parseOptions } from '../../provider/options.js'
 
 /** Options of {@link f5Bigip}: how to reach the device, and what to do there beside draining. */
@@ -68,33 +68,35 @@ export interface F5BigipOptions {
   readonly callTimeout?: Duration | undefined
 }
 
-const schema = z
-  .strictObject({
-    ...loginOptions,
-    url: urlsOption('https://bigip1.example'),
-    partition: z
-      .string()
-      .regex(
-        /^[^/~%\p{Cc}]+$/u,
-        "expected the name of a partition without slashes, such as 'Common'",
-      )
-      .default('Common'),
-    auth: z.enum(['token', 'basic']).default('token'),
-    loginProvider: z.string().min(1).default('tmos'),
-    trafficGroup: z.string().min(1).transform(toGroup).exactOptional(),
-    configSync: z
-      .strictObject({
-        group: z.string().regex(/^[\w./-]+$/, "expected the name of a device group, such as 'dg1'"),
-      })
-      .exactOptional(),
-    save: z.boolean().default(false),
-    persistence: z.literal('forget', "expected 'forget'").exactOptional(),
-    freshness: durationOption().default(4_000),
-    minInterval: durationOption().default(2_000),
-    callTimeout: durationOption({ min: 50 }).default(15_000),
-  })
-  .superRefine(refusePlaintext)
-  .transform(({ url, ...options }) => ({ ...options, urls: [url].flat() }))
+const schema = z.pipe(
+  z
+    .strictObject({
+      ...loginOptions,
+      url: urlsOption('https://bigip1.example'),
+      partition: z._default(
+        matching(
+          /^[^/~%\p{Cc}]+$/u,
+          "expected the name of a partition without slashes, such as 'Common'",
+        ),
+        'Common',
+      ),
+      auth: z._default(z.enum(['token', 'basic']), 'token'),
+      loginProvider: z._default(nonEmpty(), 'tmos'),
+      trafficGroup: z.exactOptional(z.pipe(nonEmpty(), z.transform(toGroup))),
+      configSync: z.exactOptional(
+        z.strictObject({
+          group: matching(/^[\w./-]+$/, "expected the name of a device group, such as 'dg1'"),
+        }),
+      ),
+      save: z._default(z.boolean(), false),
+      persistence: z.exactOptional(z.literal('forget', "expected 'forget'")),
+      freshness: z._default(durationOption(), 4_000),
+      minInterval: z._default(durationOption(), 2_000),
+      callTimeout: z._default(durationOption({ min: 50 }), 15_000),
+    })
+    .check(z.superRefine(refusePlaintext)),
+  z.transform(({ url, ...options }) => ({ ...options, urls: [url].flat() })),
+)
 
 /** The options as the provider uses them: checked, with every default filled in, durations in milliseconds. */
 export type Settings = Readonly<z.output<typeof schema>>

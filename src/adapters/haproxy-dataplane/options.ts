@@ -1,10 +1,10 @@
 import type { Dispatcher } from 'undici'
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { loginOptions, pathOption, refusePlaintext, urlOption } from '../../kit/options.js'
 import type { Secret, Tls } from '../../provider/option-schemas.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import type { Duration } from '../../provider/duration.js'
-import { durationOption } from '../../provider/option-schemas.js'
+import { durationOption, whole } from '../../provider/option-schemas.js'
 import { parseOptions } from '../../provider/options.js'
 
 /**
@@ -95,7 +95,7 @@ export interface HaproxyDataplaneOptions {
 
 /** Accepts any provider that can look: adapters do not know each other. */
 const runtimeOption = z.custom<DrainableProvider>(
-  (value) =>
+  (value: unknown) =>
     typeof value === 'object' &&
     value !== null &&
     'observe' in value &&
@@ -105,43 +105,48 @@ const runtimeOption = z.custom<DrainableProvider>(
   'expected a provider of the same HAProxy, such as haproxyRuntime({ socket, master })',
 )
 
-const schema = z
-  .strictObject({
-    ...loginOptions,
-    url: urlOption('https://lb1.example:5555'),
-    socketPath: pathOption().exactOptional(),
-    durable: z.boolean().default(false),
-    confirm: z.literal('reload').exactOptional(),
-    keepFollowers: z.int().min(0).default(1),
-    membership: z.enum(['runtime', 'configuration']).default('runtime'),
-    oldWorkers: z
-      .union(
-        [
-          z.literal('wait'),
-          z.literal('accept'),
-          z.strictObject({ within: durationOption({ min: 1, bareSeconds: 'refuse' }) }),
-        ],
-        "expected 'wait', 'accept' or { within: '30s' }",
-      )
-      .exactOptional(),
-    runtime: runtimeOption.exactOptional(),
-    maintCuts: z.boolean().exactOptional(),
-    callTimeout: durationOption({ min: 50 }).default(5_000),
-    reloadTimeout: durationOption({ min: 1_000 }).default(25_000),
-  })
-  .superRefine(refusePlaintext)
-  .superRefine(({ confirm, durable }, context) => {
-    if (confirm === undefined || durable) return
-    const message = 'expected durable: true beside it: no other drain writes marks into the file'
-    context.addIssue({ code: 'custom', path: ['confirm'], message })
-  })
-  .superRefine(({ oldWorkers, runtime }, context) => {
-    if (oldWorkers === undefined || runtime === undefined) return
-    const message =
-      'expected one of oldWorkers and runtime: give oldWorkers to haproxyRuntime(), which sees them'
-    context.addIssue({ code: 'custom', path: ['oldWorkers'], message })
-  })
-  .transform((options) => ({ ...options, oldWorkers: options.oldWorkers ?? ('wait' as const) }))
+const schema = z.pipe(
+  z
+    .strictObject({
+      ...loginOptions,
+      url: urlOption('https://lb1.example:5555'),
+      socketPath: z.exactOptional(pathOption()),
+      durable: z._default(z.boolean(), false),
+      confirm: z.exactOptional(z.literal('reload')),
+      keepFollowers: z._default(whole(0), 1),
+      membership: z._default(z.enum(['runtime', 'configuration']), 'runtime'),
+      oldWorkers: z.exactOptional(
+        z.union(
+          [
+            z.literal('wait'),
+            z.literal('accept'),
+            z.strictObject({ within: durationOption({ min: 1, bareSeconds: 'refuse' }) }),
+          ],
+          "expected 'wait', 'accept' or { within: '30s' }",
+        ),
+      ),
+      runtime: z.exactOptional(runtimeOption),
+      maintCuts: z.exactOptional(z.boolean()),
+      callTimeout: z._default(durationOption({ min: 50 }), 5_000),
+      reloadTimeout: z._default(durationOption({ min: 1_000 }), 25_000),
+    })
+    .check(
+      z.superRefine(refusePlaintext),
+      z.superRefine(({ confirm, durable }, context) => {
+        if (confirm === undefined || durable) return
+        const message =
+          'expected durable: true beside it: no other drain writes marks into the file'
+        context.addIssue({ code: 'custom', path: ['confirm'], message })
+      }),
+      z.superRefine(({ oldWorkers, runtime }, context) => {
+        if (oldWorkers === undefined || runtime === undefined) return
+        const message =
+          'expected one of oldWorkers and runtime: give oldWorkers to haproxyRuntime(), which sees them'
+        context.addIssue({ code: 'custom', path: ['oldWorkers'], message })
+      }),
+    ),
+  z.transform((options) => ({ ...options, oldWorkers: options.oldWorkers ?? ('wait' as const) })),
+)
 
 /** The options as the provider uses them: checked, with every default filled in, durations in milliseconds. */
 export type Settings = Readonly<z.output<typeof schema>>

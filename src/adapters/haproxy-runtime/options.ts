@@ -1,8 +1,8 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { tlsSchema } from '../../kit/tls.js'
 import type { Tls } from '../../provider/option-schemas.js'
 import type { Duration } from '../../provider/duration.js'
-import { durationOption } from '../../provider/option-schemas.js'
+import { durationOption, nonEmpty, whole } from '../../provider/option-schemas.js'
 import { parseOptions } from '../../provider/options.js'
 import { type Address, parseAddress, tcpAddress } from './codec/address.js'
 import { once } from '../../provider/once.js'
@@ -85,47 +85,43 @@ export interface HaproxyRuntimeOptions {
   readonly maxConnections?: number | undefined
 }
 
-const address = z
-  .union(
-    [
-      z.string().min(1),
-      z.strictObject({ host: z.string().min(1), port: z.int().min(1).max(65_535) }),
-    ],
-    {
-      error: ({ input }) =>
-        input instanceof URL
-          ? `is a URL: write its path, '${quote(input.pathname)}'`
-          : "expected the path of a unix socket, or { host, port } of a 'stats socket ipv4@...'",
-    },
-  )
-  .transform((value, context): Address => {
+const address = z.pipe(
+  z.union([nonEmpty(), z.strictObject({ host: nonEmpty(), port: whole(1, 65_535) })], {
+    error: ({ input }) =>
+      input instanceof URL
+        ? `is a URL: write its path, '${quote(input.pathname)}'`
+        : "expected the path of a unix socket, or { host, port } of a 'stats socket ipv4@...'",
+  }),
+  z.transform((value, context): Address => {
     const read =
       typeof value === 'string' ? parseAddress(value) : tcpAddress(value.host, value.port)
     if (typeof read !== 'string') return read
-    context.addIssue({ code: 'custom', message: read })
+    context.issues.push({ code: 'custom', message: read, input: value })
     return z.NEVER
-  })
+  }),
+)
 
 const schema = once(() =>
   z.strictObject({
     socket: address,
-    master: address.exactOptional(),
-    tls: tlsSchema.exactOptional(),
-    oldWorkers: z
-      .union(
+    master: z.exactOptional(address),
+    tls: z.exactOptional(tlsSchema),
+    oldWorkers: z._default(
+      z.union(
         [
           z.literal('wait'),
           z.literal('accept'),
           z.strictObject({ within: durationOption({ min: 10, bareSeconds: 'refuse' }) }),
         ],
         "expected 'wait', 'accept' or { within: '30s' }",
-      )
-      .default('wait'),
-    maintCuts: z.boolean().default(false),
-    keepFollowers: z.int().min(0).default(1),
-    connectTimeout: durationOption({ min: 10 }).default(2_000),
-    replyTimeout: durationOption({ min: 10 }).default(5_000),
-    maxConnections: z.int().min(1).max(100).default(4),
+      ),
+      'wait',
+    ),
+    maintCuts: z._default(z.boolean(), false),
+    keepFollowers: z._default(whole(0), 1),
+    connectTimeout: z._default(durationOption({ min: 10 }), 2_000),
+    replyTimeout: z._default(durationOption({ min: 10 }), 5_000),
+    maxConnections: z._default(whole(1, 100), 4),
   }),
 )
 

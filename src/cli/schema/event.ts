@@ -1,10 +1,10 @@
 /** The schema of an event: a line of `--jsonl`. */
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import * as part from './parts.js'
 import { drainReport, rollReport } from './reports.js'
 
 const about = { at: part.time, ref: part.ref }
-const server = { ...about, refs: z.array(part.ref), address: z.string().exactOptional() }
+const server = { ...about, refs: z.array(part.ref), address: z.exactOptional(z.string()) }
 
 export const event = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('phase'), ...about, from: part.phase, to: part.phase }),
@@ -12,15 +12,15 @@ export const event = z.discriminatedUnion('type', [
     type: z.literal('load'),
     ...about,
     active: part.count,
-    oldest: part.ms.nullable(),
+    oldest: z.nullable(part.ms),
     queued: part.count,
     complete: z.boolean(),
     why: z.array(part.why),
     phase: part.phase,
-    own: part.anyAdmin.nullable(),
-    health: part.health.nullable(),
+    own: z.nullable(part.anyAdmin),
+    health: z.nullable(part.health),
     scopes: z.array(part.scope),
-    deadline: part.time.nullable(),
+    deadline: z.nullable(part.time),
   }),
   z.strictObject({ type: z.literal('idle'), ...about, proof: part.proof }),
   z.strictObject({ type: z.literal('in-force'), ...about }),

@@ -1,11 +1,12 @@
 /** The schemas of what documents and events are made of; the types of the library say what each field means. */
-import * as z from 'zod'
+import * as z from 'zod/mini'
+import { whole } from '../../provider/option-schemas.js'
 import { outcomeSchema } from '../../core/tickets/schema.js'
 
 /** ISO 8601. */
 export const time = z.iso.datetime()
-export const count = z.int().min(0)
-export const ms = z.number().min(0).describe('milliseconds')
+export const count = whole(0)
+export const ms = z.number().check(z.minimum(0), z.describe('milliseconds'))
 export const admin = z.enum(['ready', 'drain', 'maint'])
 export const anyAdmin = z.enum(['ready', 'drain', 'maint', 'unknown'])
 export const health = z.enum(['up', 'down', 'unchecked', 'unknown'])
@@ -14,7 +15,7 @@ export const phase = z.enum(['active', 'draining', 'idle', 'removed'])
 export const ref = z.strictObject({
   pool: z.string(),
   member: z.string(),
-  balancer: z.string().describe('its name, of several balancers').exactOptional(),
+  balancer: z.exactOptional(z.string().check(z.describe('its name, of several balancers'))),
 })
 
 export const outcome = outcomeSchema()
@@ -25,18 +26,18 @@ export const error = z.strictObject({
   code: z.string(),
   message: z.string(),
   retryable: z.boolean(),
-  ref: ref.exactOptional(),
-  provider: z.string().exactOptional(),
+  ref: z.exactOptional(ref),
+  provider: z.exactOptional(z.string()),
 })
 
 export const why = z.strictObject({
   code: z.string(),
   ref,
-  scope: z.string().exactOptional(),
-  count: count.exactOptional(),
-  oldest: ms.exactOptional(),
+  scope: z.exactOptional(z.string()),
+  count: z.exactOptional(count),
+  oldest: z.exactOptional(ms),
   text: z.string(),
-  hint: z.string().exactOptional(),
+  hint: z.exactOptional(z.string()),
 })
 
 export const scope = z.strictObject({
@@ -45,19 +46,19 @@ export const scope = z.strictObject({
   state: z.enum(['read', 'unread', 'ended']),
   sampledAt: z.number(),
   active: count,
-  oldest: ms.exactOptional(),
+  oldest: z.exactOptional(ms),
   queued: count,
-  mayHide: z.boolean().exactOptional(),
-  pooled: z.number().exactOptional(),
-  arrivals: count.exactOptional(),
-  countersFrom: z.string().exactOptional(),
-  admin: anyAdmin.exactOptional(),
-  inForce: z.boolean().exactOptional(),
-  open: z.boolean().exactOptional(),
-  lived: z.number().exactOptional(),
-  released: z.boolean().exactOptional(),
-  note: z.string().exactOptional(),
-  old: z.boolean().exactOptional(),
+  mayHide: z.exactOptional(z.boolean()),
+  pooled: z.exactOptional(z.number()),
+  arrivals: z.exactOptional(count),
+  countersFrom: z.exactOptional(z.string()),
+  admin: z.exactOptional(anyAdmin),
+  inForce: z.exactOptional(z.boolean()),
+  open: z.exactOptional(z.boolean()),
+  lived: z.exactOptional(z.number()),
+  released: z.exactOptional(z.boolean()),
+  note: z.exactOptional(z.string()),
+  old: z.exactOptional(z.boolean()),
 })
 
 export const proof = z.strictObject({
@@ -67,28 +68,30 @@ export const proof = z.strictObject({
   text: z.string(),
 })
 
-const hints = z.array(z.string()).exactOptional()
+const hints = z.exactOptional(z.array(z.string()))
 
 export const reading = z.discriminatedUnion('present', [
   z.strictObject({
     ref,
     present: z.literal(true),
     identity: z.string(),
-    address: z.string().exactOptional(),
-    port: z.number().exactOptional(),
-    weight: z.number().exactOptional(),
+    address: z.exactOptional(z.string()),
+    port: z.exactOptional(z.number()),
+    weight: z.exactOptional(z.number()),
     own: anyAdmin,
-    inherited: admin.exactOptional(),
-    stored: z.enum(['drain', 'maint']).exactOptional(),
+    inherited: z.exactOptional(admin),
+    stored: z.exactOptional(z.enum(['drain', 'maint'])),
     serves: z.boolean(),
     health,
     scopes: z.array(scope),
-    maint: z.enum(['gentle', 'cuts', 'unknown', 'none']).exactOptional(),
-    native: z.json().describe('the data of the product that an undo needs').exactOptional(),
-    sealed: z.boolean().exactOptional(),
-    unverified: z.string().exactOptional(),
-    setBy: z.string().exactOptional(),
-    changeTime: z.number().exactOptional(),
+    maint: z.exactOptional(z.enum(['gentle', 'cuts', 'unknown', 'none'])),
+    native: z.exactOptional(
+      z.json().check(z.describe('the data of the product that an undo needs')),
+    ),
+    sealed: z.exactOptional(z.boolean()),
+    unverified: z.exactOptional(z.string()),
+    setBy: z.exactOptional(z.string()),
+    changeTime: z.exactOptional(z.number()),
     hints,
   }),
   z.strictObject({ ref, present: z.literal(false), scopes: z.array(scope), hints }),

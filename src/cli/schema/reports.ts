@@ -1,5 +1,5 @@
 /** The schemas of the reports in documents and events. */
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import * as part from './parts.js'
 
 const member = z.strictObject({
@@ -10,21 +10,21 @@ const member = z.strictObject({
   held: z.boolean(),
   verifiedIdle: z.boolean(),
   sealed: z.boolean(),
-  proof: part.proof.exactOptional(),
+  proof: z.exactOptional(part.proof),
   lost: z.array(
     z.strictObject({
       scope: z.string(),
       active: part.count,
       at: part.time,
-      note: z.string().exactOptional(),
+      note: z.exactOptional(z.string()),
     }),
   ),
   terminated: part.count,
-  terminatedAtMost: z.literal(true).exactOptional(),
+  terminatedAtMost: z.exactOptional(z.literal(true)),
   elapsed: part.ms,
   why: z.array(part.why),
-  lastReading: part.reading.exactOptional(),
-  error: part.error.exactOptional(),
+  lastReading: z.exactOptional(part.reading),
+  error: z.exactOptional(part.error),
 })
 
 /** How a drain, a watch or an undo went. */
@@ -32,7 +32,7 @@ export const drainReport = z.strictObject({
   outcome: part.outcome,
   members: z.array(member),
   elapsed: part.ms,
-  error: part.error.exactOptional(),
+  error: z.exactOptional(part.error),
 })
 
 /** What `ready` found and left. */
@@ -42,7 +42,7 @@ export const readyReport = z.strictObject({
       ref: part.ref,
       wasAdmin: part.anyAdmin,
       health: part.health,
-      hints: z.array(z.string()).exactOptional(),
+      hints: z.exactOptional(z.array(z.string())),
     }),
   ),
 })
@@ -52,17 +52,17 @@ export const rollReport = z.strictObject({
   outcome: z.enum(['done', 'stopped', 'aborted']),
   servers: z.array(
     z.strictObject({
-      address: z.string().exactOptional(),
+      address: z.exactOptional(z.string()),
       refs: z.array(part.ref),
       outcome: z.enum(['done', 'failed', 'busy', 'untouched']),
       attempts: part.count,
       times: z.strictObject({
-        drain: part.ms.exactOptional(),
-        act: part.ms.exactOptional(),
-        healthy: part.ms.exactOptional(),
+        drain: z.exactOptional(part.ms),
+        act: z.exactOptional(part.ms),
+        healthy: z.exactOptional(part.ms),
       }),
-      error: part.error.exactOptional(),
-      drained: drainReport.exactOptional(),
+      error: z.exactOptional(part.error),
+      drained: z.exactOptional(drainReport),
     }),
   ),
   done: z.array(member),
@@ -71,7 +71,7 @@ export const rollReport = z.strictObject({
   leftDrained: z.array(part.ref),
   leftAsFound: z.array(part.ref),
   elapsed: part.ms,
-  error: part.error.exactOptional(),
+  error: z.exactOptional(part.error),
 })
 
 const change = z.looseObject({
@@ -84,18 +84,18 @@ export const plan = z.strictObject({
   kind: z.enum(['drain', 'roll']),
   changes: z.array(change),
   steps: z.array(
-    z.strictObject({ change, reason: z.string(), keepReady: part.count.exactOptional() }),
+    z.strictObject({ change, reason: z.string(), keepReady: z.exactOptional(part.count) }),
   ),
   held: z.array(
     z.strictObject({
       ref: part.ref,
       reason: z.string(),
-      asWished: z.literal(true).exactOptional(),
+      asWished: z.exactOptional(z.literal(true)),
     }),
   ),
-  notes: z.array(z.string()).exactOptional(),
+  notes: z.exactOptional(z.array(z.string())),
   refused: z.array(part.error),
-  expected: z.strictObject({ least: part.ms, most: part.ms.nullable() }),
+  expected: z.strictObject({ least: part.ms, most: z.nullable(part.ms) }),
   text: z.string(),
 })
 
@@ -104,18 +104,18 @@ export const orphan = z.strictObject({
   ticket: z.string(),
   kind: z.enum(['drain', 'roll']),
   startedAt: part.time,
-  deadline: part.time.nullable(),
+  deadline: z.nullable(part.time),
   owner: z.strictObject({ state: z.enum(['gone', 'unknown']), text: z.string() }),
   members: z.array(
     z.strictObject({
       ref: part.ref,
       phase: part.phase,
       since: part.time,
-      deadline: part.time.nullable(),
-      active: part.count.nullable(),
-      queued: part.count.nullable(),
+      deadline: z.nullable(part.time),
+      active: z.nullable(part.count),
+      queued: z.nullable(part.count),
       why: z.array(part.why),
-      own: part.anyAdmin.nullable(),
+      own: z.nullable(part.anyAdmin),
       owes: z.boolean(),
     }),
   ),

@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import type { DrainableProvider } from '../../provider/contract.js'
 import type { Clock } from '../../provider/clock.js'
 import { clockOption, fn, signalOption } from '../../provider/option-schemas.js'
@@ -21,9 +21,9 @@ export interface Call {
 
 /** The fields of {@link Call}. */
 export const callShape = once(() => ({
-  signal: signalOption().exactOptional(),
-  clock: clockOption().exactOptional(),
-  onEvent: fn().exactOptional() as unknown as z.ZodType<Call['onEvent']>,
+  signal: z.exactOptional(signalOption()),
+  clock: z.exactOptional(clockOption()),
+  onEvent: z.exactOptional(fn<NonNullable<Call['onEvent']>>()),
 }))
 
 /** The schema of {@link Call}. */

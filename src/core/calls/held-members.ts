@@ -1,5 +1,5 @@
-import * as z from 'zod'
-import { fn } from '../../provider/option-schemas.js'
+import * as z from 'zod/mini'
+import { fn, nonEmpty } from '../../provider/option-schemas.js'
 import { systemClock } from '../../provider/clock.js'
 import type { MemberRef } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
@@ -9,7 +9,7 @@ import { askedFirst } from '../tickets/calls.js'
 import { readTickets, type OnUnreadable } from '../tickets/read-tickets.js'
 import type { TicketStore } from '../tickets/store.js'
 import { drainsOf, type Ticket, type TicketMember } from '../tickets/ticket.js'
-import { callSchema, type Call } from './call-options.js'
+import { callShape, type Call } from './call-options.js'
 import { checkStore } from '../tickets/check-store.js'
 import { once } from '../../provider/once.js'
 
@@ -25,9 +25,11 @@ export interface HeldMembersOptions extends Pick<Call, 'signal'> {
 }
 
 const schema = once(() =>
-  callSchema()
-    .pick({ signal: true })
-    .extend({ instance: z.string().min(1).exactOptional(), onUnreadable: fn().exactOptional() }),
+  z.strictObject({
+    signal: callShape().signal,
+    instance: z.exactOptional(nonEmpty()),
+    onUnreadable: z.exactOptional(fn<OnUnreadable>()),
+  }),
 )
 
 /**
@@ -64,10 +66,9 @@ export async function heldMembers(
 ): Promise<readonly MemberRef[]> {
   const subject = 'heldMembers()'
   checkStore(store, subject)
-  const { instance, ...given } = parseOptions(schema(), options, subject)
+  const { instance, onUnreadable, ...given } = parseOptions(schema(), options, subject)
   const signal = given.signal ?? new AbortController().signal
   signal.throwIfAborted()
-  const onUnreadable = given.onUnreadable as OnUnreadable | undefined
   const asked = askedFirst({ clock: systemClock, signal })
   const tickets = await readTickets(store, asked, subject, onUnreadable)
   signal.throwIfAborted()

@@ -1,5 +1,5 @@
-import * as z from 'zod'
-import { durationOption, fn } from '../../provider/option-schemas.js'
+import * as z from 'zod/mini'
+import { durationOption, fn, matching } from '../../provider/option-schemas.js'
 import type { Capabilities, MaintEffect } from '../../provider/contract.js'
 import { systemClock, type Clock } from '../../provider/clock.js'
 import { formatDuration, type Duration } from '../../provider/duration.js'
@@ -118,24 +118,24 @@ export interface Policy extends Call {
 
 /** The option `every`. */
 export const everyShape = once(() => ({
-  every: durationOption({ bareSeconds: 'refuse' }).exactOptional(),
+  every: z.exactOptional(durationOption({ bareSeconds: 'refuse' })),
 }))
 
 /** The option `pace`. */
 export const paceShape = once(() => ({
-  pace: durationOption({ bareSeconds: 'refuse' }).exactOptional(),
+  pace: z.exactOptional(durationOption({ bareSeconds: 'refuse' })),
 }))
 
 /** The options for tickets. */
 export const ticketShape = once(() => ({
-  tickets: storeSchema().exactOptional(),
-  onTicket: fn().exactOptional() as unknown as z.ZodType<Policy['onTicket']>,
+  tickets: z.exactOptional(storeSchema()),
+  onTicket: z.exactOptional(fn<NonNullable<Policy['onTicket']>>()),
 }))
 
 /** What to do with work that is left, and when: without defaults. */
 export const endingShape = once(() => {
   const { timeout, onTimeout } = givenShape()
-  return { timeout: timeout.unwrap(), onTimeout: onTimeout.unwrap() }
+  return { timeout: timeout.def.innerType, onTimeout: onTimeout.def.innerType }
 })
 
 const policySchema = once(() =>
@@ -145,14 +145,12 @@ const policySchema = once(() =>
     ...givenShape(),
     ...everyShape(),
     ...paceShape(),
-    id: z
-      .string()
-      .regex(/^[\w.:@-]{1,200}$/, 'expected 1 to 200 letters, digits or _ . : @ -')
-      .exactOptional(),
-    owner: z
-      .string()
-      .regex(/^\P{Cc}{1,200}$/u, 'expected 1 to 200 characters, none of them control characters')
-      .exactOptional(),
+    id: z.exactOptional(
+      matching(/^[\w.:@-]{1,200}$/, 'expected 1 to 200 letters, digits or _ . : @ -'),
+    ),
+    owner: z.exactOptional(
+      matching(/^\P{Cc}{1,200}$/u, 'expected 1 to 200 characters, none of them control characters'),
+    ),
   }),
 )
 

@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import type { AdminState, DrainableProvider, Health, MemberRef } from '../../provider/contract.js'
 import { systemClock } from '../../provider/clock.js'
 import { parseDuration, type Duration } from '../../provider/duration.js'
@@ -72,8 +72,8 @@ interface HealthWish {
 const schema = once(() =>
   z.strictObject({
     ...callShape(),
-    waitHealthy: z.unknown().optional(),
-    timeout: durationOption({ bareSeconds: 'refuse', infinite: true }).exactOptional(),
+    waitHealthy: z.optional(z.unknown()),
+    timeout: z.exactOptional(durationOption({ bareSeconds: 'refuse', infinite: true })),
   }),
 )
 

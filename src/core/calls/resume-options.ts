@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { systemClock } from '../../provider/clock.js'
 import { parseOptions } from '../../provider/options.js'

@@ -1,10 +1,11 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import type { AddressTarget, MemberRef, Reading, Snapshot } from '../../provider/contract.js'
 import { canonicalAddress } from '../../provider/address.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { once } from '../../provider/once.js'
 import { formatPath, issueWords } from '../../provider/describe-issue.js'
+import { whole } from '../../provider/option-schemas.js'
 import { isPromise, type SchemaIssue } from '../../provider/options.js'
 import { quote } from '../../provider/quote.js'
 import type { SeenLook } from '../balancer/look/look.js'
@@ -25,14 +26,13 @@ const PORT = 'expected a number from 1 to 65535, such as 8080'
 const schemas = once(() => {
   const name = z
     .string()
-    .min(1, 'is empty')
-    .regex(/^\P{Cc}*$/u, 'expected no control characters')
-  const balancer = name.exactOptional()
-  const port = z.number(PORT).int(PORT).min(1, PORT).max(65_535, PORT).exactOptional()
+    .check(z.minLength(1, 'is empty'), z.regex(/^\P{Cc}*$/u, 'expected no control characters'))
+  const balancer = z.exactOptional(name)
+  const port = z.exactOptional(whole(1, 65_535, PORT))
   const ref = z.strictObject({ pool: name, member: name, balancer })
   return {
     ref,
-    list: z.array(ref).min(1, 'is empty'),
+    list: z.array(ref).check(z.minLength(1, 'is empty')),
     address: z.strictObject({ address: name, port, balancer }),
     pool: z.strictObject({ pool: name, balancer }),
   }

@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { isDrainableError } from '../../provider/error.js'
 import type { DrainableProvider, Reading } from '../../provider/contract.js'
 import { systemClock, type Clock } from '../../provider/clock.js'
@@ -35,8 +35,8 @@ const watchSchema = once(() =>
     ...callShape(),
     ...everyShape(),
     ...paceShape(),
-    settle: durationOption({ bareSeconds: 'refuse' }).exactOptional(),
-    onUnreachable: z.enum(['wait', 'fail']).default('fail'),
+    settle: z.exactOptional(durationOption({ bareSeconds: 'refuse' })),
+    onUnreachable: z._default(z.enum(['wait', 'fail']), 'fail'),
   }),
 )
 

@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import type {
   AdminState,
   CallContext,
@@ -35,7 +35,7 @@ const KEY = /^[\p{L}\p{N}_][\p{L}\p{N}_.-]{0,99}$/u
 
 const optionsSchema = once(() =>
   z.strictObject({
-    onMissing: z.enum(['skip', 'fail']).default('skip'),
+    onMissing: z._default(z.enum(['skip', 'fail']), 'skip'),
   }),
 )
 

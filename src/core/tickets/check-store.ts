@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { once } from '../../provider/once.js'
 import { isPromise, missingMethods, parseOptions } from '../../provider/options.js'
 import type { TicketStore } from './store.js'
@@ -12,10 +12,15 @@ export const storeSchema = once(() =>
           ? 'found a promise; await it first'
           : `expected a store with get, set and delete${typeof input === 'string' ? ', such as fileTickets(path)' : ''}`,
     })
-    .refine((store) => store.keys === undefined || missingMethods(store, ['keys']).length === 0, {
-      path: ['keys'],
-      message: 'expected a function that lists the keys, or none',
-    }),
+    .check(
+      z.refine(
+        (store) => store.keys === undefined || missingMethods(store, ['keys']).length === 0,
+        {
+          path: ['keys'],
+          message: 'expected a function that lists the keys, or none',
+        },
+      ),
+    ),
 )
 
 /**

@@ -1,10 +1,10 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { once } from '../../provider/once.js'
-import { durationOption } from '../../provider/option-schemas.js'
+import { durationOption, whole } from '../../provider/option-schemas.js'
 import type { PolicyData } from './shape.js'
 
 /** One option of a drain that is plain data. */
-interface Row<Given extends z.ZodType, Kept extends z.ZodType> {
+interface Row<Given extends z.ZodMiniType, Kept extends z.ZodMiniType> {
   /** As a caller writes it, with its default. */
   readonly given: Given
   /** As it stands in a ticket; null for none. */
@@ -13,7 +13,7 @@ interface Row<Given extends z.ZodType, Kept extends z.ZodType> {
   readonly isTime: boolean
 }
 
-function row<G extends z.ZodType, K extends z.ZodType>(
+function row<G extends z.ZodMiniType, K extends z.ZodMiniType>(
   given: G,
   kept: K,
   isTime = false,
@@ -22,41 +22,34 @@ function row<G extends z.ZodType, K extends z.ZodType>(
 }
 
 /** One of some words. */
-function word<E extends z.ZodEnum>(words: E, byDefault: z.output<E>): Row<z.ZodDefault<E>, E> {
-  return row(words.default(byDefault as z.core.util.NoUndefined<z.output<E>>), words)
+function word<const Words extends readonly string[]>(words: Words, byDefault: Words[number]) {
+  const schema = z.enum(words)
+  return row(z._default(schema, byDefault), schema)
 }
 
 const time = once(() => durationOption({ bareSeconds: 'refuse' }))
 const endlessTime = once(() => durationOption({ bareSeconds: 'refuse', infinite: true }))
 /** Milliseconds in a ticket: at most ten years, as a caller may give. */
-export const ms = once(() =>
-  z
-    .number()
-    .min(0)
-    .max(10 * 365 * 24 * 3_600_000),
-)
+export const ms = once(() => z.number().check(z.minimum(0), z.maximum(10 * 365 * 24 * 3_600_000)))
 
 /** A drain takes a number of members; only a roll takes a percentage. */
 const WHOLE_NUMBER = 'expected a whole number of members from 0, such as 2'
 
 /** The options of a drain that are plain data, in the order in which a wrong one is told. */
 const table = once(() => ({
-  timeout: row(endlessTime().default(30_000), ms().nullable(), true),
-  onTimeout: word(z.enum(['fail', 'terminate', 'proceed', 'remove']), 'fail'),
-  hold: word(z.enum(['drain', 'maint']), 'drain'),
-  escalateAfter: row(time().exactOptional(), ms().nullable(), true),
-  settle: row(time().default(1_000), ms(), true),
-  until: word(z.enum(['idle', 'removed']), 'idle'),
-  seal: row(z.boolean().exactOptional(), z.boolean().nullable()),
-  keepReady: row(
-    z.number(WHOLE_NUMBER).int(WHOLE_NUMBER).min(0, WHOLE_NUMBER).default(1),
-    z.int().min(0),
-  ),
-  onMinimum: word(z.enum(['fail', 'wait']), 'fail'),
-  onOverrule: word(z.enum(['reapply', 'fail']), 'fail'),
-  onAbort: word(z.enum(['leave', 'restore']), 'leave'),
-  onUnreachable: word(z.enum(['wait', 'fail']), 'fail'),
-  ifUnsupported: word(z.enum(['fail', 'proceed']), 'fail'),
+  timeout: row(z._default(endlessTime(), 30_000), z.nullable(ms()), true),
+  onTimeout: word(['fail', 'terminate', 'proceed', 'remove'], 'fail'),
+  hold: word(['drain', 'maint'], 'drain'),
+  escalateAfter: row(z.exactOptional(time()), z.nullable(ms()), true),
+  settle: row(z._default(time(), 1_000), ms(), true),
+  until: word(['idle', 'removed'], 'idle'),
+  seal: row(z.exactOptional(z.boolean()), z.nullable(z.boolean())),
+  keepReady: row(z._default(whole(0, Infinity, WHOLE_NUMBER), 1), whole(0)),
+  onMinimum: word(['fail', 'wait'], 'fail'),
+  onOverrule: word(['reapply', 'fail'], 'fail'),
+  onAbort: word(['leave', 'restore'], 'leave'),
+  onUnreachable: word(['wait', 'fail'], 'fail'),
+  ifUnsupported: word(['fail', 'proceed'], 'fail'),
 }))
 
 type Table = ReturnType<typeof table>
@@ -76,7 +69,7 @@ export const keptShape = once(() => ({
 }))
 
 /** Given options as a ticket keeps them. */
-export function toKept(given: z.output<z.ZodObject<Column<'given'>>>): PolicyData {
+export function toKept(given: z.output<z.ZodMiniObject<Column<'given'>>>): PolicyData {
   const kept = Object.keys(table()).map((name) => {
     const value = given[name as keyof Table]
     return [name, value === undefined || value === Infinity ? null : value]
@@ -85,8 +78,11 @@ export function toKept(given: z.output<z.ZodObject<Column<'given'>>>): PolicyDat
 }
 
 /** Kept options as a caller would write them. */
-export function toGiven({ timeout, ...kept }: PolicyData): z.input<z.ZodObject<Column<'given'>>> {
-  const rows: Record<string, Row<z.ZodType, z.ZodType>> = table()
+export function toGiven({
+  timeout,
+  ...kept
+}: PolicyData): z.input<z.ZodMiniObject<Column<'given'>>> {
+  const rows: Record<string, Row<z.ZodMiniType, z.ZodMiniType>> = table()
   const given = Object.entries(kept).flatMap(([name, value]): [string, unknown][] =>
     value === null ? [] : [[name, rows[name]?.isTime === true ? `${value}ms` : value]],
   )

@@ -1,13 +1,15 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import type { ErrorCode } from '../../provider/error.js'
 import { once } from '../../provider/once.js'
+import { matching, whole } from '../../provider/option-schemas.js'
 import { keptShape, ms } from './options-table.js'
 
 const text = once(() => z.string())
-const name = once(() => text().min(1))
+const name = once(() => text().check(z.minLength(1)))
 /** A name that ends up in messages, file names and commands. */
-const plainName = once(() => name().regex(/^\P{Cc}*$/u, 'expected no control characters'))
-const count = once(() => z.int().min(0))
+const plainName = once(() => name().check(z.regex(/^\P{Cc}*$/u, 'expected no control characters')))
+const count = once(() => whole(0))
+const time = once(() => z.iso.datetime('expected a time of ISO 8601'))
 const admin = once(() => z.enum(['ready', 'drain', 'maint']))
 
 /** What names a member. */
@@ -15,7 +17,7 @@ export const refSchema = once(() =>
   z.strictObject({
     pool: plainName(),
     member: plainName(),
-    balancer: plainName().exactOptional(),
+    balancer: z.exactOptional(plainName()),
   }),
 )
 
@@ -23,8 +25,8 @@ export const refSchema = once(() =>
 const targetSchema = once(() =>
   z.union([
     refSchema(),
-    z.array(refSchema()).min(1),
-    z.strictObject({ address: plainName(), port: z.int().min(1).max(65_535).exactOptional() }),
+    z.array(refSchema()).check(z.minLength(1)),
+    z.strictObject({ address: plainName(), port: z.exactOptional(whole(1, 65_535)) }),
     z.strictObject({ pool: plainName() }),
   ]),
 )
@@ -46,7 +48,7 @@ export const outcomeSchema = once(() =>
   ]),
 )
 
-const identity = once(() => text().exactOptional())
+const identity = once(() => z.exactOptional(text()))
 const sentSchema = once(() =>
   z.discriminatedUnion('kind', [
     z.strictObject({
@@ -61,7 +63,7 @@ const sentSchema = once(() =>
       identity: identity(),
       expect: admin(),
       to: admin(),
-      native: z.json().exactOptional(),
+      native: z.exactOptional(z.json()),
     }),
     z.strictObject({ kind: z.literal('terminate'), ref: refSchema(), identity: identity() }),
     z.strictObject({ kind: z.literal('remove'), ref: refSchema(), identity: identity() }),
@@ -112,31 +114,31 @@ const memberSchema = once(() =>
   z.strictObject({
     ref: refSchema(),
     /** As found before our first change: where an undo goes. Null: not read yet. */
-    found: z
-      .strictObject({
+    found: z.nullable(
+      z.strictObject({
         identity: text(),
         own: z.enum(['ready', 'drain', 'maint', 'unknown']),
         serves: z.boolean(),
         /** What the adapter needs to restore; its own words. */
         native: z.json(),
-      })
-      .nullable(),
+      }),
+    ),
     /** The state that our newest change led to; null: none of ours is in place. */
-    set: admin().nullable(),
+    set: z.nullable(admin()),
     /** States that we had set in processes that are gone. */
     earlier: states(),
     /** States that a change of ours may have led to, and nobody can tell. */
     doubted: states(),
     /** A change that is about to be sent, or was sent and has no answer. */
-    intended: sentSchema().nullable(),
+    intended: z.nullable(sentSchema()),
     /** Changes whose answer was lost: they may still be carried out. */
     late: z.array(sentSchema()),
     /** The processes that have our state; null: none. */
-    told: incarnations().nullable(),
+    told: z.nullable(incarnations()),
     /** Every process that could hold its work, with the work that it had. */
     processes: z.array(z.strictObject({ name: text(), incarnation: text(), work: count() })),
     phase: z.enum(['active', 'draining', 'idle', 'removed']),
-    startedAt: z.iso.datetime(),
+    startedAt: time(),
     wish: level(),
     confirmed: level(),
     held: z.boolean(),
@@ -151,11 +153,11 @@ const memberSchema = once(() =>
       z.strictObject({
         scope: text(),
         active: count(),
-        at: z.iso.datetime(),
-        note: text().exactOptional(),
+        at: time(),
+        note: z.exactOptional(text()),
       }),
     ),
-    outcome: outcomeSchema().nullable(),
+    outcome: z.nullable(outcomeSchema()),
   }),
 )
 
@@ -163,16 +165,16 @@ const memberSchema = once(() =>
 const ownerSchema = once(() =>
   z.strictObject({
     /** The caller's own word for who drains; null for none. */
-    name: text().nullable(),
+    name: z.nullable(text()),
     host: text(),
     /** Null where no process goes on with the drain between two calls (`stepDrain`). */
-    pid: z.int().min(0).nullable(),
+    pid: z.nullable(whole(0)),
     /** Which boot of the machine. */
     boot: text(),
     /** When the process began, in the kernel's ticks since boot; null where the machine does not tell. */
-    started: text().nullable(),
+    started: z.nullable(text()),
     /** Where the pid counts: containers have numbers of their own; null where the machine does not tell. */
-    space: text().nullable(),
+    space: z.nullable(text()),
   }),
 )
 
@@ -180,29 +182,29 @@ const ownerSchema = once(() =>
 const drainTicketSchema = once(() =>
   z.strictObject({
     v: z.literal(1),
-    id: z.string().regex(/^[\w.:@-]{1,200}$/, 'expected 1 to 200 letters, digits or _ . : @ -'),
+    id: matching(/^[\w.:@-]{1,200}$/, 'expected 1 to 200 letters, digits or _ . : @ -'),
     /** Which balancer: a resume on another one is refused. */
     instance: text(),
     /** One entry a balancer; `target`: it was not read yet, so its members are still to be found. */
     parts: z
       .array(
         z.strictObject({
-          balancer: name().nullable(),
+          balancer: z.nullable(name()),
           name: text(),
           instance: text(),
-          target: targetSchema().exactOptional(),
+          target: z.exactOptional(targetSchema()),
         }),
       )
-      .min(1),
+      .check(z.minLength(1)),
     /** ISO 8601. */
-    startedAt: z.iso.datetime(),
+    startedAt: time(),
     /** ISO 8601, absolute; null for none. */
-    deadline: z.iso.datetime().nullable(),
+    deadline: z.nullable(time()),
     policy: z.strictObject(keptShape()),
     /** Who goes on with the drain. */
     owner: ownerSchema(),
     /** The lease under which it was written, with the fencing number of its holder: a lower one never writes over a higher. */
-    lease: z.strictObject({ name: text(), fence: z.int().min(1) }).exactOptional(),
+    lease: z.exactOptional(z.strictObject({ name: text(), fence: whole(1) })),
     members: z.array(memberSchema()),
   }),
 )
@@ -211,8 +213,8 @@ const drainTicketSchema = once(() =>
 const rolledSchema = once(() =>
   z.strictObject({
     /** Null where the balancer tells none. */
-    address: text().nullable(),
-    refs: z.array(refSchema()).min(1),
+    address: z.nullable(text()),
+    refs: z.array(refSchema()).check(z.minLength(1)),
     /**
      * `acting`: the caller's function was called, and it is not known how far it came. `acted`: it has
      * ended well, and the server is to be opened. `postponed`: it was busy for too long, was put back, and
@@ -221,9 +223,9 @@ const rolledSchema = once(() =>
     state: z.enum(['waiting', 'draining', 'acting', 'acted', 'done', 'failed', 'postponed']),
     /** How often the caller's function was called. */
     attempt: count(),
-    error: errorSchema().nullable(),
+    error: z.nullable(errorSchema()),
     /** What the drain of this server says; null where nothing of ours is left on it. */
-    drain: drainTicketSchema().nullable(),
+    drain: z.nullable(drainTicketSchema()),
     /** Its members that are not the roll's to open, once it is done. */
     leftAsFound: z.array(refSchema()),
   }),
@@ -233,13 +235,13 @@ const rolledSchema = once(() =>
 const rollPlanSchema = once(() =>
   z.strictObject({
     canary: count(),
-    maxUnavailable: z.int().min(1),
+    maxUnavailable: whole(1),
     /** The roll stops when more than that many servers have failed; null: never. */
-    maxFailed: count().nullable(),
+    maxFailed: z.nullable(count()),
     postpone: z.boolean(),
     health: z.strictObject({
       by: z.enum(['nobody', 'balancer', 'caller']),
-      limit: ms().nullable(),
+      limit: z.nullable(ms()),
     }),
   }),
 )
@@ -250,11 +252,11 @@ const rollSchema = once(() =>
     /** Of this form: another one is refused, never guessed at. */
     v: z.literal(1),
     plan: rollPlanSchema(),
-    servers: z.array(rolledSchema()).min(1),
+    servers: z.array(rolledSchema()).check(z.minLength(1)),
   }),
 )
 
 /** The ticket of a drain, or of a roll: that has its drains in `roll`, and no members of its own. This schema is its type. */
 export const ticketSchema = once(() =>
-  drainTicketSchema().extend({ roll: rollSchema().exactOptional() }),
+  z.extend(drainTicketSchema(), { roll: z.exactOptional(rollSchema()) }),
 )

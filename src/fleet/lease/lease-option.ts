@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { durationOption } from '../../provider/option-schemas.js'
 import { LEASE_TTL } from './leadership.js'
 import type { Lease } from './lease.js'
@@ -15,7 +15,10 @@ export const leaseSchema = once(() =>
 
 /** The schema of `leaseTtl`, in milliseconds. */
 export const leaseTtlOption = once(() =>
-  durationOption({ bareSeconds: 'refuse' })
-    .refine((ms) => ms >= 1_000, 'expected at least 1s')
-    .default(LEASE_TTL),
+  z._default(
+    durationOption({ bareSeconds: 'refuse' }).check(
+      z.refine((ms) => ms >= 1_000, 'expected at least 1s'),
+    ),
+    LEASE_TTL,
+  ),
 )

@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { DrainableError } from '../../provider/error.js'
 import { once } from '../../provider/once.js'
 import { parseOptions } from '../../provider/options.js'
@@ -104,7 +104,7 @@ const KEY =
   "expected 1 to 200 letters, digits or _ . / : = { } -, such as { key: 'drainable/edge' }"
 
 const keySchema = once(() =>
-  z.strictObject({ key: z.string(KEY).regex(/^[\w./:={}-]{1,200}$/, KEY) }),
+  z.strictObject({ key: z.string(KEY).check(z.regex(/^[\w./:={}-]{1,200}$/, KEY)) }),
 )
 
 /** Checks the `key` option of a lease: a caller in JavaScript can leave all options out. */

@@ -1,5 +1,5 @@
-import * as z from 'zod'
-import { fn } from '../../provider/option-schemas.js'
+import * as z from 'zod/mini'
+import { fn, whole } from '../../provider/option-schemas.js'
 import type { MemberRef, PresentReading } from '../../provider/contract.js'
 import { parseDuration, type Duration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
@@ -140,29 +140,29 @@ const SERVERS = 'expected a whole number of servers from 0, such as 1'
 const rollSchema = once(() =>
   z.strictObject({
     act: fn(),
-    onEvent: fn().exactOptional() as unknown as z.ZodType<RollOptions['onEvent']>,
-    canary: z.int(SERVERS).min(0, SERVERS).default(0),
-    maxUnavailable: z
-      .custom<number | string>(
+    onEvent: z.exactOptional(fn<NonNullable<RollOptions['onEvent']>>()),
+    canary: z._default(whole(0, Infinity, SERVERS), 0),
+    maxUnavailable: z._default(
+      z.custom<number | string>(
         isShare,
         "expected a whole number from 1, or a percentage above 0% and up to 100% such as '10%'",
-      )
-      .default(1),
-    group: z
-      .union([z.enum(['address', 'ref']), fn()], "expected 'address', 'ref' or a function")
-      .default('address'),
-    waitHealthy: z.unknown().optional(),
-    onTimeout: z.enum(['postpone', 'fail', 'terminate', 'proceed']).default('postpone'),
-    onFailure: z
-      .union(
-        [
-          z.enum(['stop', 'continue']),
-          z.strictObject({ maxFailed: z.int(SERVERS).min(0, SERVERS) }),
-        ],
+      ),
+      1,
+    ),
+    group: z._default(
+      z.union([z.enum(['address', 'ref']), fn()], "expected 'address', 'ref' or a function"),
+      'address',
+    ),
+    waitHealthy: z.optional(z.unknown()),
+    onTimeout: z._default(z.enum(['postpone', 'fail', 'terminate', 'proceed']), 'postpone'),
+    onFailure: z._default(
+      z.union(
+        [z.enum(['stop', 'continue']), z.strictObject({ maxFailed: whole(0, Infinity, SERVERS) })],
         "expected 'stop', 'continue' or { maxFailed: 2 }",
-      )
-      .default('stop'),
-    lease: leaseSchema().exactOptional(),
+      ),
+      'stop',
+    ),
+    lease: z.exactOptional(leaseSchema()),
     leaseTtl: leaseTtlOption(),
   }),
 )
@@ -172,10 +172,10 @@ const resumeSchema = once(() =>
     act: fn(),
     ...callShape(),
     ...ticketShape(),
-    id: z.string().exactOptional(),
-    owner: z.string().exactOptional(),
-    waitHealthy: fn().exactOptional(),
-    lease: leaseSchema().exactOptional(),
+    id: z.exactOptional(z.string()),
+    owner: z.exactOptional(z.string()),
+    waitHealthy: z.exactOptional(fn()),
+    lease: z.exactOptional(leaseSchema()),
     leaseTtl: leaseTtlOption(),
   }),
 )

@@ -1,4 +1,5 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
+import { matching, nonEmpty, whole } from '../../provider/option-schemas.js'
 import { parseOptions } from '../../provider/options.js'
 
 /** Options of `startFake`. */
@@ -29,24 +30,21 @@ export interface FakeOptions {
   readonly statsFlush?: number
 }
 
-const ms = z.number().min(0)
+const ms = z.number().check(z.minimum(0))
 
 const schema = z.strictObject({
-  port: z.int().min(0).max(65_535).default(0),
-  socket: z.string().min(1).exactOptional(),
-  version: z
-    .string()
-    .regex(/^\d+\.\d+\.\d+$/, "expected a version such as '1.40.0'")
-    .default('1.40.0'),
-  pool: z.string().min(1).default('envoy'),
-  node: z.string().default('gateway-1'),
-  healthCheck: z.boolean().default(true),
-  checkInterval: ms.default(20),
-  allowPaths: z.array(z.string()).exactOptional(),
-  hiddenStats: z.array(z.instanceof(RegExp)).default([]),
-  drainTime: ms.default(600_000),
-  parentShutdown: ms.default(900_000),
-  statsFlush: ms.default(5_000),
+  port: z._default(whole(0, 65_535), 0),
+  socket: z.exactOptional(nonEmpty()),
+  version: z._default(matching(/^\d+\.\d+\.\d+$/, "expected a version such as '1.40.0'"), '1.40.0'),
+  pool: z._default(nonEmpty(), 'envoy'),
+  node: z._default(z.string(), 'gateway-1'),
+  healthCheck: z._default(z.boolean(), true),
+  checkInterval: z._default(ms, 20),
+  allowPaths: z.exactOptional(z.array(z.string())),
+  hiddenStats: z._default(z.array(z.instanceof(RegExp)), []),
+  drainTime: z._default(ms, 600_000),
+  parentShutdown: z._default(ms, 900_000),
+  statsFlush: z._default(ms, 5_000),
 })
 
 export type Settings = Readonly<z.output<typeof schema>>

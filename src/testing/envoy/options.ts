@@ -1,4 +1,5 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
+import { matching, nonEmpty, whole } from '../../provider/option-schemas.js'
 import { parseOptions } from '../../provider/options.js'
 
 /** One endpoint of the fake. */
@@ -70,49 +71,51 @@ export interface FakeOptions {
 }
 
 const endpoint = z.union([
-  z.string().regex(/^(\[[^\]]+\]|[^:/]+):\d+$|^\//, "expected '10.0.0.1:80', '[::1]:80' or a path"),
+  matching(/^(\[[^\]]+\]|[^:/]+):\d+$|^\//, "expected '10.0.0.1:80', '[::1]:80' or a path"),
   z.strictObject({
-    address: z.string().min(1),
-    port: z.number().int().min(1).max(65_535),
-    hostname: z.string().exactOptional(),
-    labels: z.record(z.string(), z.string()).exactOptional(),
+    address: nonEmpty(),
+    port: whole(1, 65_535),
+    hostname: z.exactOptional(z.string()),
+    labels: z.exactOptional(z.record(z.string(), z.string())),
   }),
 ])
-const ms = z.number().min(0)
+const ms = z.number().check(z.minimum(0))
 const flag = z.boolean()
+const url = z.string().check(z.url('Invalid URL'))
 
 const schema = z.strictObject({
-  pools: z.record(z.string().min(1), z.array(endpoint)).exactOptional(),
-  eds: z
-    .union([
-      z.strictObject({ file: z.string().min(1) }),
-      z.strictObject({ files: z.record(z.string().min(1), z.string().min(1)) }),
-      z.strictObject({ rest: z.url(), interval: ms.exactOptional() }),
-      z.strictObject({ grpc: z.url(), ads: flag.exactOptional(), delta: flag.exactOptional() }),
-    ])
-    .exactOptional(),
-  services: z.record(z.string(), z.string()).exactOptional(),
-  port: z.number().int().min(0).max(65_535).exactOptional(),
-  socket: z.string().min(1).exactOptional(),
-  version: z
-    .string()
-    .regex(/^\d+\.\d+\.\d+$/, "expected a version such as '1.40.0'")
-    .exactOptional(),
-  node: z.string().exactOptional(),
-  loads: z.url().exactOptional(),
-  mergeWindow: ms.exactOptional(),
-  panicThreshold: z.number().min(0).max(100).exactOptional(),
-  activeChecks: flag.exactOptional(),
-  ignoreHealthOnRemoval: flag.exactOptional(),
-  closeOnSetChange: flag.exactOptional(),
-  connectTimeout: ms.exactOptional(),
-  subsets: z.array(z.array(z.string().min(1)).min(1)).exactOptional(),
-  overrideHost: flag.exactOptional(),
-  parentShutdown: ms.exactOptional(),
-  statsFlush: ms.exactOptional(),
-  hiddenStats: z.array(z.instanceof(RegExp)).exactOptional(),
-  deferredStats: flag.exactOptional(),
-  allowPaths: z.array(z.string()).exactOptional(),
+  pools: z.exactOptional(z.record(nonEmpty(), z.array(endpoint))),
+  eds: z.exactOptional(
+    z.union([
+      z.strictObject({ file: nonEmpty() }),
+      z.strictObject({ files: z.record(nonEmpty(), nonEmpty()) }),
+      z.strictObject({ rest: url, interval: z.exactOptional(ms) }),
+      z.strictObject({
+        grpc: url,
+        ads: z.exactOptional(flag),
+        delta: z.exactOptional(flag),
+      }),
+    ]),
+  ),
+  services: z.exactOptional(z.record(z.string(), z.string())),
+  port: z.exactOptional(whole(0, 65_535)),
+  socket: z.exactOptional(nonEmpty()),
+  version: z.exactOptional(matching(/^\d+\.\d+\.\d+$/, "expected a version such as '1.40.0'")),
+  node: z.exactOptional(z.string()),
+  loads: z.exactOptional(url),
+  mergeWindow: z.exactOptional(ms),
+  panicThreshold: z.exactOptional(z.number().check(z.minimum(0), z.maximum(100))),
+  activeChecks: z.exactOptional(flag),
+  ignoreHealthOnRemoval: z.exactOptional(flag),
+  closeOnSetChange: z.exactOptional(flag),
+  connectTimeout: z.exactOptional(ms),
+  subsets: z.exactOptional(z.array(z.array(nonEmpty()).check(z.minLength(1)))),
+  overrideHost: z.exactOptional(flag),
+  parentShutdown: z.exactOptional(ms),
+  statsFlush: z.exactOptional(ms),
+  hiddenStats: z.exactOptional(z.array(z.instanceof(RegExp))),
+  deferredStats: z.exactOptional(flag),
+  allowPaths: z.exactOptional(z.array(z.string())),
 })
 
 /** Options with every default filled in. */

@@ -9,7 +9,7 @@ import { noticesOf } from '../../../scripts/package/notices.ts'
 const nested = 'node_modules/log-update/node_modules/wrap-ansi'
 const inputs = [
   'src/index.ts',
-  'node_modules/zod/v4/classic/parse.js',
+  'node_modules/zod/v4/mini/parse.js',
   `${nested}/index.js`,
   'src/adapters/envoy/grpc/gen/envoy/type/v3/percent_pb.ts',
 ]

@@ -9,7 +9,7 @@ const schema = z
   .strictObject({
     ...loginOptions,
     url: urlsOption('https://lb.example'),
-    pause: durationOption({ min: 50, max: 600_000 }).default(1_000),
+    pause: z._default(durationOption({ min: 50, max: 600_000 }), 1_000),
     patience: z
       .union(
         [z.literal('wait'), z.strictObject({ within: durationOption() })],

@@ -15,9 +15,9 @@
  *
  * @module drainable/envoy/grpc
  */
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import type { Duration } from '../../../provider/duration.js'
-import { durationOption } from '../../../provider/option-schemas.js'
+import { durationOption, nonEmpty, whole } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
 import { initialOption, readInitial, type InitialEndpoints } from '../sources/initial.js'
 import type { ServedEndpoints } from '../sources/rest-endpoints.js'
@@ -55,20 +55,20 @@ export interface GrpcEndpointsOptions {
 }
 
 const schema = z.strictObject({
-  port: z.number().int().min(0).max(65_535),
-  host: z.string().min(1).exactOptional(),
-  tls: tlsOption.exactOptional(),
-  initial: initialOption.exactOptional(),
-  loadInterval: durationOption({ min: 100 }).default(250),
-  resources: z
-    .array(
+  port: whole(0, 65_535),
+  host: z.exactOptional(nonEmpty()),
+  tls: z.exactOptional(tlsOption),
+  initial: z.exactOptional(initialOption),
+  loadInterval: z._default(durationOption({ min: 100 }), 250),
+  resources: z.exactOptional(
+    z.array(
       z.strictObject({
-        type: z.string().min(1),
-        name: z.string().min(1),
+        type: nonEmpty(),
+        name: nonEmpty(),
         value: z.instanceof(Uint8Array),
       }),
-    )
-    .exactOptional(),
+    ),
+  ),
 })
 
 /**

@@ -1,7 +1,7 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { systemClock } from '../../../provider/clock.js'
 import type { Duration } from '../../../provider/duration.js'
-import { durationOption } from '../../../provider/option-schemas.js'
+import { durationOption, nonEmpty, whole } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
 import type { LoadReportSource } from '../sources/sink.js'
 import { LoadBook } from './load-book.js'
@@ -32,10 +32,10 @@ export interface LoadReportsOptions {
 }
 
 const schema = z.strictObject({
-  port: z.number().int().min(0).max(65_535),
-  host: z.string().min(1).default('127.0.0.1'),
-  tls: tlsOption.exactOptional(),
-  interval: durationOption({ min: 100 }).default(250),
+  port: whole(0, 65_535),
+  host: z._default(nonEmpty(), '127.0.0.1'),
+  tls: z.exactOptional(tlsOption),
+  interval: z._default(durationOption({ min: 100 }), 250),
 })
 
 /**

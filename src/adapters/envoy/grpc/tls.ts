@@ -1,4 +1,5 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
+import { nonEmpty } from '../../../provider/option-schemas.js'
 import { readPem } from '../../../kit/pem.js'
 import type { ServerTls } from './server.js'
 
@@ -11,9 +12,9 @@ export interface GrpcTls {
 }
 
 export const tlsOption = z.strictObject({
-  cert: z.string().min(1),
-  key: z.string().min(1),
-  clientCa: z.string().min(1).exactOptional(),
+  cert: nonEmpty(),
+  key: nonEmpty(),
+  clientCa: z.exactOptional(nonEmpty()),
 })
 
 /** @throws `INVALID_OPTIONS` if a file can't be read, or is not PEM */

@@ -1,8 +1,9 @@
 import { abortable } from '../../../provider/abort.js'
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { systemClock } from '../../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { isRefusal } from '../../../kit/errors.js'
+import { nonEmpty } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
 import { quote } from '../../../provider/quote.js'
 import type { Assignment } from '../codec/assignment.js'
@@ -45,7 +46,7 @@ const isFunction = (value: unknown): boolean => typeof value === 'function'
 const schema = z.strictObject({
   load: z.custom<() => Promise<unknown>>(isFunction, 'expected a function'),
   publish: z.custom<(set: unknown) => Promise<void>>(isFunction, 'expected a function'),
-  instance: z.string().min(1).exactOptional(),
+  instance: z.exactOptional(nonEmpty()),
 })
 
 /** Sinks that looked lately, with their proxies: used only to find two fleets with the same name. */

@@ -1,7 +1,8 @@
 import { resolve } from 'node:path'
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { pathOption } from '../../../kit/options.js'
 import { DrainableError } from '../../../provider/error.js'
+import { nonEmpty } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
 import { printable, quote } from '../../../provider/quote.js'
 import type { Assignment } from '../codec/assignment.js'
@@ -24,18 +25,19 @@ export interface FileEndpointsOptions {
 }
 
 const file = z.strictObject({
-  cluster: z.string().min(1),
-  path: pathOption().refine(
-    (path) => /\.(?:json|ya?ml)$/.test(path),
-    'expected a file ending in .json, .yaml or .yml: Envoy chooses its reader by the ending',
+  cluster: nonEmpty(),
+  path: pathOption().check(
+    z.refine(
+      (path) => /\.(?:json|ya?ml)$/.test(path),
+      'expected a file ending in .json, .yaml or .yml: Envoy chooses its reader by the ending',
+    ),
   ),
 })
 
 const schema = z.strictObject({
-  files: z
-    .array(file)
-    .min(1, 'expected at least one { cluster, path }')
-    .superRefine((files, ctx) => {
+  files: z.array(file).check(
+    z.minLength(1, 'expected at least one { cluster, path }'),
+    z.superRefine((files, ctx) => {
       for (const [i, { cluster, path }] of files.entries()) {
         const before = files.slice(0, i)
         const twice = (key: string, message: string): void =>
@@ -46,6 +48,7 @@ const schema = z.strictObject({
           twice('path', 'is there twice: Envoy refuses a file with more than one set')
       }
     }),
+  ),
 })
 
 /**

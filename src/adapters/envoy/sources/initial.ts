@@ -1,7 +1,8 @@
 import { askOption } from '../../../provider/abort.js'
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import type { MemberRef } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
+import { nonEmpty } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
 
 /** Held members, or a function that reads them. The function gets the sink's `instance`. */
@@ -39,9 +40,9 @@ export interface Initial {
 
 const refs = z.array(
   z.object({
-    pool: z.string().min(1),
-    member: z.string().min(1),
-    balancer: z.string().exactOptional(),
+    pool: nonEmpty(),
+    member: nonEmpty(),
+    balancer: z.exactOptional(z.string()),
   }),
 )
 
@@ -52,16 +53,16 @@ export const initialOption = z.union(
     z.array(z.unknown()),
     z.strictObject({
       adopt: z.literal(true),
-      else: z.array(z.unknown()).exactOptional(),
-      held: z
-        .union([
+      else: z.exactOptional(z.array(z.unknown())),
+      held: z.exactOptional(
+        z.union([
           refs,
           z.custom<(instance: string) => Promise<readonly MemberRef[]>>(
             (value) => typeof value === 'function',
             'expected a list of { pool, member } or a function that returns one',
           ),
-        ])
-        .exactOptional(),
+        ]),
+      ),
     }),
   ],
   "expected 'adopt', a list of endpoint sets, or { adopt: true, else, held }",

@@ -1,5 +1,6 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { DrainableError } from '../../../provider/error.js'
+import { nonEmpty } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
 import { AssignmentProblem } from '../codec/assignment.js'
 import { JsonAssignment } from '../codec/json.js'
@@ -16,7 +17,7 @@ export interface ObservedEndpointsOptions {
   readonly instance?: string | undefined
 }
 
-const schema = z.strictObject({ instance: z.string().min(1).exactOptional() })
+const schema = z.strictObject({ instance: z.exactOptional(nonEmpty()) })
 
 /**
  * Makes a read-only source for the endpoint sets of a foreign control plane (Istio, Envoy Gateway, Contour, Consul,

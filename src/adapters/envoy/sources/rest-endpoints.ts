@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { systemClock } from '../../../provider/clock.js'
 import { DrainableError } from '../../../provider/error.js'
+import { nonEmpty, whole } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
 import { AssignmentProblem, type Assignment } from '../codec/assignment.js'
 import type { Version } from '../../../kit/version.js'
@@ -38,9 +39,9 @@ export interface ServedEndpoints extends EndpointSink {
 }
 
 const schema = z.strictObject({
-  port: z.number().int().min(0).max(65_535),
-  host: z.string().min(1).exactOptional(),
-  initial: initialOption.exactOptional(),
+  port: whole(0, 65_535),
+  host: z.exactOptional(nonEmpty()),
+  initial: z.exactOptional(initialOption),
 })
 /** More sets than any proxy asks for at once. */
 const MAX_NAMES = 10_000

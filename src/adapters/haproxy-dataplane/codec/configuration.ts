@@ -1,6 +1,7 @@
 // Replies of `configuration/...`. v2 wraps them in {"_version", "data"}; v3 answers the bare value, and the
 // version comes in the header Configuration-Version.
-import * as z from 'zod'
+import * as z from 'zod/mini'
+import { nonEmpty } from '../../../provider/option-schemas.js'
 import { count, decode, oneOrMany } from './decode.js'
 import type { Tree } from './paths.js'
 
@@ -13,7 +14,7 @@ export interface Versioned<T> {
 /** A server line as the API prints it: written back whole, so every key is kept. */
 export type ConfigServer = Readonly<Record<string, unknown>> & { readonly name: string }
 
-const configServerSchema = z.looseObject({ name: z.string().min(1) })
+const configServerSchema = z.looseObject({ name: nonEmpty() })
 
 /** The reply of `configuration/...servers/S`. */
 export function parseConfigServer(
@@ -41,9 +42,9 @@ export function parseConfigVersion(text: string): number {
 }
 
 const sectionSchema = z.looseObject({
-  name: z.string().exactOptional(),
-  from: z.string().nullable().exactOptional(),
-  default_server: z.looseObject({}).nullable().exactOptional(),
+  name: z.exactOptional(z.string()),
+  from: z.exactOptional(z.nullable(z.string())),
+  default_server: z.exactOptional(z.nullable(z.looseObject({}))),
 })
 
 /** What a backend, or a defaults section, sets for servers. */
@@ -65,7 +66,7 @@ export function parseSections(tree: Tree, text: string): readonly Section[] {
   }))
 }
 
-const globalSchema = z.looseObject({ hard_stop_after: count.nullable().exactOptional() })
+const globalSchema = z.looseObject({ hard_stop_after: z.exactOptional(z.nullable(count)) })
 
 /** `hard-stop-after` in the reply of `configuration/global`, in milliseconds; undefined where it is not set. */
 export function parseHardStopAfter(tree: Tree, text: string): number | undefined {
@@ -74,20 +75,20 @@ export function parseHardStopAfter(tree: Tree, text: string): number | undefined
 }
 
 /** An empty list is null in v3 alone: a wrapped one without its data is damaged. */
-function orNull<T>(tree: Tree, schema: z.ZodType<T>): z.ZodType<T | null> {
-  return tree === 'v3' ? schema.nullable() : schema
+function orNull<T>(tree: Tree, schema: z.ZodMiniType<T>): z.ZodMiniType<T | null> {
+  return tree === 'v3' ? z.nullable(schema) : schema
 }
 
 function versioned<T>(
   tree: Tree,
-  schema: z.ZodType<T>,
+  schema: z.ZodMiniType<T>,
   text: string,
   header: string | undefined,
   what: string,
 ): Versioned<T> {
   if (tree === 'v2') {
     const wrapped = decode(
-      z.looseObject({ _version: z.int().exactOptional(), data: schema }),
+      z.looseObject({ _version: z.exactOptional(z.int()), data: schema }),
       text,
       what,
     )

@@ -1,13 +1,14 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { parseJson } from '../../../kit/json.js'
 import { DrainableError } from '../../../provider/error.js'
+import { whole } from '../../../provider/option-schemas.js'
 import { quote } from '../../../provider/quote.js'
 
 /** Whose errors these are. */
 export const PROVIDER = 'haproxy-dataplane'
 
 /** A count as the product gives it. */
-export const count = z.int().min(0)
+export const count = whole(0)
 
 /** What is thrown where a reply is not what it must be. */
 export function malformed(what: string, expected: string, found: unknown): DrainableError {
@@ -20,12 +21,18 @@ export function malformed(what: string, expected: string, found: unknown): Drain
 }
 
 /** v2 answers some things as a list, v3 as one object. */
-export function oneOrMany<T>(schema: z.ZodType<T>): z.ZodType<readonly T[]> {
-  return z.union([z.array(schema), schema.transform((one) => [one])])
+export function oneOrMany<T>(schema: z.ZodMiniType<T>): z.ZodMiniType<readonly T[]> {
+  return z.union([
+    z.array(schema),
+    z.pipe(
+      schema,
+      z.transform((one) => [one]),
+    ),
+  ])
 }
 
 /** A reply's text as a schema wants it. */
-export function decode<T>(schema: z.ZodType<T>, text: string, what: string): T {
+export function decode<T>(schema: z.ZodMiniType<T>, text: string, what: string): T {
   const json = parseJson(text, { provider: PROVIDER, what })
   const parsed = schema.safeParse(json.value ?? null)
   if (parsed.success) return parsed.data

@@ -8,9 +8,10 @@
 //   empty list in v2, and a 500 with another body shape from stats: only runtime/info tells.
 // - Unknown keys and status texts occur: the published schema does not know "DRAIN".
 import { isIP } from 'node:net'
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import type { Tracking } from '../../../kit/haproxy/followers.js'
 import { isAtLeast, parseVersion } from '../../../kit/version.js'
+import { nonEmpty, whole } from '../../../provider/option-schemas.js'
 import { quote } from '../../../provider/quote.js'
 import { DrainableError } from '../../../provider/error.js'
 import { count, decode, malformed, oneOrMany, PROVIDER } from './decode.js'
@@ -113,15 +114,15 @@ export function parseGeneration(tree: Tree, text: string): Generation {
 }
 
 const processSchema = z.looseObject({
-  error: z.string().exactOptional(),
-  info: z
-    .looseObject({
-      pid: z.int().min(1).exactOptional(),
-      uptime: z.int().min(0).exactOptional(),
-      node: z.string().exactOptional(),
-      version: z.string().exactOptional(),
-    })
-    .exactOptional(),
+  error: z.exactOptional(z.string()),
+  info: z.exactOptional(
+    z.looseObject({
+      pid: z.exactOptional(whole(1)),
+      uptime: z.exactOptional(whole(0)),
+      node: z.exactOptional(z.string()),
+      version: z.exactOptional(z.string()),
+    }),
+  ),
 })
 
 /** What is said of a process that closed the socket without a word: nothing but zeros (2.9.25 to 3.2.13). */
@@ -149,7 +150,7 @@ export function parseProcessInfo(text: string): ProcessInfo {
 }
 
 /** What a reply says of the process behind the API. One of several can hold work that the others don't show. */
-function ofOneProcess<T>(schema: z.ZodType<T>, text: string, what: string): T {
+function ofOneProcess<T>(schema: z.ZodMiniType<T>, text: string, what: string): T {
   const [entry, ...others] = decode(oneOrMany(schema), text, what)
   if (entry === undefined) throw haproxyUnreachable(`${what} knows no process`)
   if (others.length === 0) return entry
@@ -162,13 +163,13 @@ function ofOneProcess<T>(schema: z.ZodType<T>, text: string, what: string): T {
 
 const statsSchema = z.looseObject({
   runtimeAPI: z.string(),
-  error: z.string().exactOptional(),
-  stats: z.array(z.unknown()).exactOptional(),
+  error: z.exactOptional(z.string()),
+  stats: z.exactOptional(z.array(z.unknown())),
 })
 const rowHeadSchema = z.looseObject({
-  type: z.string().min(1),
-  name: z.string().min(1),
-  backend_name: z.string().min(1).exactOptional(),
+  type: nonEmpty(),
+  name: nonEmpty(),
+  backend_name: z.exactOptional(nonEmpty()),
   stats: z.looseObject({}),
 })
 const rowSchema = z.looseObject({
@@ -177,21 +178,21 @@ const rowSchema = z.looseObject({
   qcur: count,
   stot: count,
   wretr: count,
-  slim: count.exactOptional(),
-  qmax: count.exactOptional(),
-  mode: z.string().exactOptional(),
+  slim: z.exactOptional(count),
+  qmax: z.exactOptional(count),
+  mode: z.exactOptional(z.string()),
   weight: count,
-  throttle: count.exactOptional(),
-  bck: count.exactOptional(),
-  addr: z.string().exactOptional(),
-  tracked: z.string().exactOptional(),
-  lastchg: count.exactOptional(),
-  check_health: count.exactOptional(),
-  check_rise: count.exactOptional(),
-  check_fall: count.exactOptional(),
-  agent_health: count.exactOptional(),
-  agent_rise: count.exactOptional(),
-  agent_fall: count.exactOptional(),
+  throttle: z.exactOptional(count),
+  bck: z.exactOptional(count),
+  addr: z.exactOptional(z.string()),
+  tracked: z.exactOptional(z.string()),
+  lastchg: z.exactOptional(count),
+  check_health: z.exactOptional(count),
+  check_rise: z.exactOptional(count),
+  check_fall: z.exactOptional(count),
+  agent_health: z.exactOptional(count),
+  agent_rise: z.exactOptional(count),
+  agent_fall: z.exactOptional(count),
 })
 
 /**
@@ -261,14 +262,19 @@ function toCheck(
 /** As HAProxy prints it: an IP address, the path of a socket, or nothing where a name does not resolve. */
 const address = z
   .string()
-  .refine((text) => /^[-/@]|^$|^[a-z]+@/.test(text) || isIP(text) !== 0, 'expected an IP address')
+  .check(
+    z.refine(
+      (text) => /^[-/@]|^$|^[a-z]+@/.test(text) || isIP(text) !== 0,
+      'expected an IP address',
+    ),
+  )
 
 const serverSchema = z.looseObject({
-  name: z.string().min(1),
+  name: nonEmpty(),
   address,
-  port: z.int().min(0).max(65_535).nullable().exactOptional(),
-  admin_state: z.string().exactOptional(),
-  uweight: count.exactOptional(),
+  port: z.exactOptional(z.nullable(whole(0, 65_535))),
+  admin_state: z.exactOptional(z.string()),
+  uweight: z.exactOptional(count),
 })
 
 /** The reply of `runtime/...servers/S`. */
@@ -292,7 +298,7 @@ function toRuntimeServer(server: z.output<typeof serverSchema>): RuntimeServer {
   }
 }
 
-const reloadSchema = z.looseObject({ status: z.string(), response: z.string().exactOptional() })
+const reloadSchema = z.looseObject({ status: z.string(), response: z.exactOptional(z.string()) })
 
 /** The reply of `reloads/ID`. */
 export function parseReload(text: string): ReloadStatus {
@@ -301,14 +307,14 @@ export function parseReload(text: string): ReloadStatus {
   return { status: known ? status : 'unknown', response: response ?? '' }
 }
 
-const reloadsSchema = z
-  .array(
+const reloadsSchema = z.nullable(
+  z.array(
     z.looseObject({
-      id: z.string().exactOptional(),
+      id: z.exactOptional(z.string()),
       status: z.string(),
     }),
-  )
-  .nullable()
+  ),
+)
 
 /** Reloads by what became of them. One under way may have no id; of those that succeeded, the last is listed. */
 export interface Reloads {
@@ -327,7 +333,7 @@ export function parseReloads(text: string): Reloads {
 
 /** The id in the reply of `POST transactions`. */
 export function parseTransaction(text: string): string {
-  return decode(z.looseObject({ id: z.string().min(1) }), text, 'transaction').id
+  return decode(z.looseObject({ id: nonEmpty() }), text, 'transaction').id
 }
 
 const errorSchema = z.looseObject({ message: z.string() })

@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { parseVersion } from '../../../kit/version.js'
 import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
@@ -39,7 +39,7 @@ export async function remove(
   }
 }
 
-const addSchema = once(() => z.looseObject({ keywords: z.string().exactOptional() }))
+const addSchema = once(() => z.looseObject({ keywords: z.exactOptional(z.string()) }))
 
 /** Adds a server to its backend and opens it; after a refusal, the server is not there. */
 export async function add(tools: Tools, change: Of<'add'>, ctx: CallContext): Promise<undefined> {

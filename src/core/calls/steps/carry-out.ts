@@ -1,6 +1,7 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import type { Change, ChangeResult, DrainableProvider } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
+import { nonEmpty, whole } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
 import type { DrainReport } from '../../../provider/report.js'
 import { toDrainableError } from '../../../provider/thrown.js'
@@ -274,10 +275,10 @@ const stepSchema = once(() =>
   z.looseObject({
     change: z.looseObject({
       kind: z.enum(['hold', 'restore', 'remove', 'add', 'terminate']),
-      ref: z.looseObject({ pool: z.string().min(1), member: z.string().min(1) }),
+      ref: z.looseObject({ pool: nonEmpty(), member: nonEmpty() }),
     }),
     reason: z.string(),
-    keepReady: z.number().int().min(0).exactOptional(),
+    keepReady: z.exactOptional(whole(0)),
   }),
 )
 

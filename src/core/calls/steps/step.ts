@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { systemClock } from '../../../provider/clock.js'
 import type { DrainableProvider } from '../../../provider/contract.js'
 import { durationOption } from '../../../provider/option-schemas.js'
@@ -50,7 +50,7 @@ const stepSchema = once(() =>
     ...callShape(),
     ...paceShape(),
     ...ticketShape(),
-    limit: durationOption({ bareSeconds: 'refuse' }).exactOptional(),
+    limit: z.exactOptional(durationOption({ bareSeconds: 'refuse' })),
   }),
 )
 
