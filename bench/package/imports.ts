@@ -26,7 +26,7 @@ function budgetOf({ externals, kilobytes }: Entry): number {
   return kilobytes > 500 ? 5 : 2.5
 }
 
-const others = ['zod', 'undici']
+const others = ['zod/mini', 'undici']
 
 if (!existsSync(`${dist}index.js`)) {
   console.error('there is no build to measure: run "npm run build" first')
