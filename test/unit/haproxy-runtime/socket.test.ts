@@ -7,7 +7,7 @@ import { fakeClock } from 'drainable/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Address } from '../../../src/adapters/haproxy-runtime/codec/address.js'
 import { StatsChannel } from '../../../src/adapters/haproxy-runtime/session/channel.js'
-import { Stay } from '../../../src/adapters/haproxy-runtime/session/stay.js'
+import { Stay } from '../../../src/adapters/haproxy-runtime/session/process.js'
 import { MasterSocket } from '../../../src/adapters/haproxy-runtime/session/master.js'
 import { RuntimeSocket, socketError } from '../../../src/adapters/haproxy-runtime/session/socket.js'
 import { systemClock, type Clock } from '../../../src/provider/clock.js'
@@ -214,41 +214,20 @@ describe('a connection that stays with its process', () => {
     await listen((socket, line) => {
       if (line.startsWith('prompt;')) for (const piece of GREETING) socket.write(piece)
     })
-    const { stay, info } = await Stay.open(new RuntimeSocket(at(path), LIMITS), 1_000, forever)
+    const { stay, info } = await Stay.open(new RuntimeSocket(at(path), LIMITS), forever)
     expect(info).toMatchObject({ pid: 7, lived: 1_500 })
     expect(stay.state).toBe('open')
     for (const socket of sockets) socket.end()
     await vi.waitFor(() => expect(stay.state).toBe('ended'))
   })
 
-  it('tells a frozen process from one that answers', async () => {
-    let frozen = false
-    await listen((socket, line) => {
-      if (line.startsWith('prompt;')) for (const piece of GREETING) socket.write(piece)
-      else if (!frozen) socket.write('admin\n\n> ')
-    })
-    const { stay } = await Stay.open(new RuntimeSocket(at(path), LIMITS), 1_000, forever)
-    expect(await stay.answers(10_000, forever)).toBe(true)
-    frozen = true
-    const clock = fakeClock()
-    const asked = stay.answers(1_000, within(forever.signal, clock))
-    await clock.advance(1_000)
-    expect(await asked).toBe(false)
-    expect(stay.state).toBe('open')
-    stay.close()
-  })
-
   it('leaves no socket behind if the process does not answer', async () => {
     await listen(() => undefined)
     const clock = fakeClock()
-    const opened = Stay.open(
-      new RuntimeSocket(at(path), LIMITS),
-      1_000,
-      within(forever.signal, clock),
-    )
+    const opened = Stay.open(new RuntimeSocket(at(path), LIMITS), within(forever.signal, clock))
     opened.catch(() => undefined)
     await vi.waitFor(() => expect(sockets.size).toBe(1))
-    await clock.advance(1_000)
+    await clock.advance(LIMITS.replyTimeout)
     await expect(opened).rejects.toEqual(code('CALL_TIMEOUT'))
     await vi.waitFor(() => expect(sockets.size).toBe(0))
   })

@@ -1,10 +1,8 @@
 import { until } from '../../../kit/until.js'
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { refusal, SHOW_STREAM_LINES, shutdownSession, shutdownSessions } from '../codec/commands.js'
-import type { ServerState } from '../codec/state.js'
 import { type Channel, WorkerGone } from '../session/channel.js'
-import type { OldChannel } from '../session/other-processes.js'
-import { listStrays } from '../session/strays.js'
+import type { OldProcess } from '../session/other-processes.js'
 import { channelOf, type Of, type Tools } from './tools.js'
 
 /** How long a cut can take to show in the counts, and the pause between two looks, in milliseconds. */
@@ -27,11 +25,8 @@ export async function terminate(
   const command = shutdownSessions(ref)
   const reply = before === 0 ? '' : await point.change(process, command, ctx)
   if (reply !== '') throw refusal(ref, command, reply)
-  const hasStrays = process.strays.of(ref) > 0 || point.others.hasStrays(ref)
-  const moved = hasStrays ? process.view.known(ref) : undefined
-  let elsewhere = await cutStrays({ channel, replaced: undefined }, ref, moved, ctx)
-  for (const other of point.oldChannels())
-    elsewhere += await cutOld(channel, other, ref, moved, ctx)
+  let elsewhere = await cut(await process.strays.list(ref, channel, ctx), channel, ctx)
+  for (const old of point.oldProcesses()) elsewhere += await cutOld(old, ref, ctx)
   // Queued requests become active next: a lower count shows the cut, and the caller asks again for the rest.
   const isLower = async (): Promise<true | undefined> => (await load()) < before || undefined
   if (before > 0) await until(ctx, SHOWS, isLower)
@@ -43,40 +38,23 @@ export async function terminate(
  * can be cut.
  */
 async function cutOld(
-  serves: Channel,
-  { channel, namesOf }: OldChannel,
+  { process: { strays }, channel }: OldProcess,
   ref: MemberRef,
-  moved: ServerState | undefined,
   ctx: CallContext,
 ): Promise<number> {
   try {
-    const names = namesOf(ref)
-    let count = 0
-    for (const name of names.length === 0 ? [ref] : names)
-      count += await cutStreams(channel, name, ctx)
-    return count + (await cutStrays({ channel, replaced: { names, serves } }, ref, moved, ctx))
+    const own = strays.isOwn(ref) ? await listOwn(ref, channel, ctx) : []
+    return await cut([...own, ...(await strays.list(ref, channel, ctx))], channel, ctx)
   } catch (error) {
     if (error instanceof WorkerGone) return 0
     throw error
   }
 }
 
-/** Cuts what is at its address and belongs to another server. */
-async function cutStrays(
-  at: Parameters<typeof listStrays>[2],
-  ref: MemberRef,
-  moved: ServerState | undefined,
-  ctx: CallContext,
-): Promise<number> {
-  if (moved === undefined) return 0
-  return cut((await listStrays(ref, moved, at, ctx)) ?? [], at.channel, ctx)
-}
-
-async function cutStreams(channel: Channel, ref: MemberRef, ctx: CallContext): Promise<number> {
-  const {
-    replies: [reply = ''],
-  } = await channel.run([SHOW_STREAM_LINES], ctx)
-  const pointers = reply
+/** The pointers of the streams of a server. */
+async function listOwn(ref: MemberRef, channel: Channel, ctx: CallContext): Promise<string[]> {
+  const { replies } = await channel.run([SHOW_STREAM_LINES], ctx)
+  return (replies[0] ?? '')
     .split('\n')
     .filter((line) => {
       const words = line.split(' ')
@@ -84,7 +62,6 @@ async function cutStreams(channel: Channel, ref: MemberRef, ctx: CallContext): P
     })
     .map((line) => line.slice(0, line.indexOf(':')))
     .filter((pointer) => pointer.startsWith('0x'))
-  return cut(pointers, channel, ctx)
 }
 
 async function cut(

@@ -8,8 +8,8 @@ import type { ServerState } from '../codec/state.js'
 import type { Settings } from '../options.js'
 import type { Followers } from '../../../kit/haproxy/followers.js'
 import { AnotherProcess, type Channel } from '../session/channel.js'
-import type { Facts } from '../session/facts.js'
-import { type Process, toProcess } from '../session/process.js'
+import type { Facts } from '../session/master.js'
+import { type Process, scopeOf } from '../session/process.js'
 import type { ControlPoint } from '../session/session.js'
 
 /** What changes are made with. */
@@ -63,8 +63,7 @@ export async function tell(
       last = { reply }
       return reply.startsWith('Proxy is disabled') ? undefined : reply
     } catch (error) {
-      const isOld =
-        error instanceof AnotherProcess && point.others.isOld(toProcess(error.info, 0).scope)
+      const isOld = error instanceof AnotherProcess && point.others.isOld(scopeOf(error.info))
       if (!isOld) throw error
       last = { thrown: error }
       return undefined

@@ -36,14 +36,6 @@ export const SHOW_STREAMS = 'show sess all'
 export const SHOW_STREAM_LINES = 'show sess'
 
 /**
- * Lists the streams of one server, one line each, from 3.2 on; older versions ignore the filter and list every
- * stream.
- */
-export function showStreamsOf(ref: MemberRef): string {
-  return `${SHOW_STREAM_LINES} server ${server(ref)}`
-}
-
-/**
  * Lists the streams of one backend, one line each, from 3.2 on; older versions ignore the filter and list every
  * stream.
  */

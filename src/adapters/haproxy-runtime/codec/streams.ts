@@ -13,25 +13,15 @@ import { refKey } from '../../../provider/member-ref.js'
  * - `co0=` is the client's connection: `mux=PASS` for TCP, `mux=H1`, or one that carries several streams
  */
 
-/** Client connections that carry a tunnel. */
-export interface Tunnels {
-  /** Tunnels over HTTP/1, or TCP: they can't bring another request. */
-  readonly alone: number
-  /**
-   * Tunnels over HTTP/2 (a WebSocket by RFC 8441): an old process sends GOAWAY on the connection, but still serves
-   * every further request as long as the tunnel lasts (measured on 2.6, 3.0, 3.2 and 3.4).
-   */
-  readonly shared: number
-}
-
-/** Counts the connections that carry a tunnel. A stream that is not understood does not count as one. */
-export function countTunnels(reply: string): Tunnels {
-  const [alone, shared] = [new Set<string>(), new Set<string>()]
-  for (const stream of reply.split(/^(?=0x[0-9a-f]+: )/m)) {
-    const { connection, isShared } = tunnelOf(stream) ?? {}
-    if (connection !== undefined) (isShared === true ? shared : alone).add(connection)
-  }
-  return { alone: alone.size, shared: shared.size }
+/**
+ * Counts the client connections with a tunnel over HTTP/1 or TCP: they can't bring another request. A stream that is not
+ * understood does not count as one, nor does a tunnel over HTTP/2 (a WebSocket by RFC 8441): an old process sends GOAWAY
+ * on the connection, but still serves every further request as long as the tunnel lasts (measured on 2.6, 3.0, 3.2 and
+ * 3.4).
+ */
+export function countTunnels(reply: string): number {
+  const streams = reply.split(/^(?=0x[0-9a-f]+: )/m)
+  return new Set(streams.flatMap((stream) => tunnelOf(stream) ?? [])).size
 }
 
 /**
@@ -70,49 +60,37 @@ export function isStreamList(reply: string): boolean {
 }
 
 /**
- * How many streams wait for their connection to each server, by the server's key; from the lines of `show sess`.
+ * How many streams have each server although its row was at zero right before, by the server's key; from the lines of
+ * `show sess`.
  *
  * `scb=[2,` is the state of the server's side, alike on 2.6, 3.0, 3.2 and 3.4: 2 in the queue, 3 before a retry, 5
- * connecting, 8 connected.
- *
- * @param slots - the pointers of streams that count in any state once their server is named: see {@link slotsOf}
- * @param unnamed - of these, the ones that count while it is not
+ * connecting, 8 connected, more once its connection is over.
  */
-export function countUnconnected(
-  reply: string,
-  slots: ReadonlySet<string> = new Set(),
-  unnamed: ReadonlySet<string> = slots,
-): ReadonlyMap<string, number> {
+export function countUncounted(reply: string): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
-  for (const { pointer, pool, member, state } of statesOf(reply)) {
-    const waits =
-      member === NO_SERVER ? unnamed.has(pointer) : slots.has(pointer) || state < CONNECTED
+  for (const { pool, member, state } of statesOf(reply)) {
     const key = refKey({ pool, member })
-    if (waits) counts.set(key, (counts.get(key) ?? 0) + 1)
+    if (member !== NO_SERVER && state <= CONNECTED) counts.set(key, (counts.get(key) ?? 0) + 1)
   }
   return counts
 }
 
 /**
- * The pointers of the streams that have left the queue of one of these backends with a slot of a server that the list
- * does not name (`<none>`): they have the state 2 until they run, and were woken for that. `ts=` is not 00 (2004 on 2.6,
- * 3.0, 3.2 and 3.4), as it is where one only waits.
+ * The pointers of the streams that have left the queue of a backend with a slot of a server that the list does not name
+ * (`<none>`): they have the state 2 until they run, and were woken for that. `ts=` is not 00 (2004 on 2.6, 3.0, 3.2 and
+ * 3.4), as it is where one only waits.
  */
-export function slotsOf(reply: string, pools: ReadonlySet<string>): ReadonlySet<string> {
+export function slotsOf(reply: string, backend: string): ReadonlySet<string> {
   const slots = statesOf(reply).filter(
     ({ pool, member, state, isWoken }) =>
-      pools.has(pool) && member === NO_SERVER && state === QUEUED && isWoken,
+      pool === backend && member === NO_SERVER && state === QUEUED && isWoken,
   )
   return new Set(slots.map(({ pointer }) => pointer))
 }
 
-function statesOf(reply: string): {
-  readonly pointer: string
-  readonly pool: string
-  readonly member: string
-  readonly isWoken: boolean
-  readonly state: number
-}[] {
+function statesOf(
+  reply: string,
+): (Stream & { readonly isWoken: boolean; readonly state: number })[] {
   return reply.split('\n').flatMap((line) => {
     const [, pointer, pool, member, task = '', state] = STREAM_STATE.exec(line) ?? []
     if (pointer === undefined || pool === undefined || member === undefined) return []
@@ -123,10 +101,17 @@ function statesOf(reply: string): {
 }
 
 /** In the place of a server that is not known yet. */
-export const NO_SERVER = '<none>'
+const NO_SERVER = '<none>'
 const STREAM_STATE = /^(0x[0-9a-f]+): .*? be=(\S+) srv=(\S+) ts=([0-9a-f]+) .*? scb=\[(\d+),/
 const QUEUED = 2
 const CONNECTED = 8
+
+/** One stream, with the server that it belongs to. */
+export interface Stream {
+  readonly pointer: string
+  readonly pool: string
+  readonly member: string
+}
 
 /**
  * The streams that are connected to that address, by pointer, with the server that they belong to.
@@ -138,7 +123,7 @@ export function streamsTo(
   reply: string,
   pool: string | undefined,
   to: { readonly address: string; readonly port: number },
-): { readonly pointer: string; readonly pool: string; readonly member: string }[] {
+): Stream[] {
   const wanted = formatSocket(to.address, to.port)
   return reply.split(/^(?=0x[0-9a-f]+: )/m).flatMap((stream) => {
     const [, pointer = '', backend = ''] = STREAM_BACKEND.exec(stream) ?? []
@@ -152,20 +137,16 @@ export function streamsTo(
 const STREAM_BACKEND = /^(0x[0-9a-f]+): [^]*?^ {2}backend=(\S+) /m
 const STREAM_SERVER = /^ {2}server=(\S+) \(id=-?\d+\) addr=(\S+):(\d+)$/m
 
-/** The client's connection, by its pointer, if this stream is an established tunnel. */
-function tunnelOf(
-  stream: string,
-): { readonly connection: string; readonly isShared: boolean } | undefined {
-  const client = /^ +co0=(0x[0-9a-f]+) .* mux=(H1|H2|PASS) .*target=LISTENER:/m.exec(stream)
+/** The client's connection, by its pointer, if this stream is an established tunnel and the only one on it. */
+function tunnelOf(stream: string): string | undefined {
+  const client = /^ +co0=(0x[0-9a-f]+) .* mux=(H1|PASS) .*target=LISTENER:/m.exec(stream)
   if (client === null || !/^ +scb=.* state=EST /m.test(stream)) return undefined
-  const [, connection = '', mux] = client
+  const [, connection, mux] = client
   const exchange = /^ +txn=0x.*$/m.exec(stream)?.[0]
   if (exchange !== undefined) {
     const tunnel = / req\.st=MSG_TUNNEL rsp\.st=MSG_TUNNEL /.test(`${exchange} `)
-    return tunnel && mux !== 'PASS' ? { connection, isShared: mux === 'H2' } : undefined
+    return tunnel && mux === 'H1' ? connection : undefined
   }
   const tcp = /^ +frontend=\S+ \(id=-?\d+ mode=tcp\)/m.test(stream)
-  return tcp && mux === 'PASS' && !stream.includes('frontend=GLOBAL ')
-    ? { connection, isShared: false }
-    : undefined
+  return tcp && mux === 'PASS' && !stream.includes('frontend=GLOBAL ') ? connection : undefined
 }

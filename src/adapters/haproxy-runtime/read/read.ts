@@ -137,8 +137,12 @@ export class ProcessView {
     return new Map(names.map((pool) => [pool, this.#layouts.get(pool)?.servers ?? new Map()]))
   }
 
-  /** Reads every backend. */
-  async readAll(channel: Channel, ctx: Within): Promise<ProcessSight> {
+  /** Reads some servers of some backends, or every backend. */
+  look(wanted: Wanted | 'all', channel: Channel, ctx: Within): Promise<ProcessSight> {
+    return wanted === 'all' ? this.#readAll(channel, ctx) : this.read(wanted, channel, ctx)
+  }
+
+  async #readAll(channel: Channel, ctx: Within): Promise<ProcessSight> {
     for (let attempt = 1; ; attempt += 1) {
       const sampledAt = ctx.clock.now()
       const { info, replies } = await channel.run([showStat('-1', 'both'), showServersState()], ctx)
@@ -161,7 +165,13 @@ export class ProcessView {
         members.set(refKey(ref), toSight(ref, row, found, fits))
       }
       if (contradiction && attempt < ATTEMPTS) continue
-      return { sampledAt, info, members, pools: countPools(rows, [...states.values()]) }
+      const servers = Map.groupBy(states.values(), ({ pool }) => pool)
+      const pools = rows.flatMap((row) =>
+        row.kind === 'backend'
+          ? [[row.pool, toPoolSight(row, servers.get(row.pool)?.length ?? 0)] as const]
+          : [],
+      )
+      return { sampledAt, info, members, pools: new Map(pools) }
     }
   }
 
@@ -382,17 +392,4 @@ function toSight(ref: MemberRef, row: StatRow, state: ServerState, fits: boolean
 function toPoolSight(row: StatRow, total: number): PoolSight {
   const { activeServers, backupServers } = row
   return { serving: activeServers + backupServers, backups: backupServers, total }
-}
-
-function countPools(
-  rows: readonly StatRow[],
-  states: readonly ServerState[],
-): ReadonlyMap<string, PoolSight> {
-  const totals = new Map<string, number>()
-  for (const { pool } of states) totals.set(pool, (totals.get(pool) ?? 0) + 1)
-  return new Map(
-    rows
-      .filter((row) => row.kind === 'backend')
-      .map((row) => [row.pool, toPoolSight(row, totals.get(row.pool) ?? 0)]),
-  )
 }

@@ -10,7 +10,7 @@ import type { ControlPoint, EverySight } from '../session/session.js'
 import { toHealth } from './health.js'
 import type { Settings } from '../options.js'
 import type { Process } from '../session/process.js'
-import { whyReused } from '../session/strays.js'
+import { whyReused } from './strays.js'
 import { keyOf, type ProcessSight, type Sight, wouldServe } from './read.js'
 
 /** The scope of processes that are not known one by one, because the master could not be asked. */
@@ -42,7 +42,7 @@ export class Readings {
     const scopes: LoadScope[] = [toScope(process, ref, own, sight)]
     for (const { process: other, sight: there, old } of others.read) {
       const member = there.members.get(key)
-      scopes.push(old ? this.#old(other, ref, member, there) : coming(other, ref, member, there))
+      scopes.push(old ? this.#old(other, ref, there) : coming(other, ref, member, there))
     }
     const unread = (scope: string, note: string, { incarnation = '', old = true } = {}): void => {
       const base = { scope, incarnation, sampledAt: sight.sampledAt, active: 0, queued: 0 }
@@ -85,20 +85,18 @@ export class Readings {
   /**
    * The scope of a process from before a reload: it takes no more changes, so clients that it let in can still come.
    */
-  #old(
-    process: Process,
-    ref: MemberRef,
-    member: Sight | undefined,
-    sight: ProcessSight,
-  ): LoadScope {
-    const scope = toScope(process, ref, member, sight)
-    const base = { ...scope, old: true, note: 'a process from before a reload' }
-    const { closed, left, shared } = process.door
-    if (member === undefined || closed) return { ...base, open: false }
-    const note = `a process from before a reload, which takes no more changes; ${left} ${left === 1 ? 'connection is' : 'connections are'} left in it that could bring another request${sharedOf(shared)}, and ${left === 1 ? 'ends' : 'end'} by timeout http-keep-alive or by hard-stop-after`
+  #old(process: Process, ref: MemberRef, sight: ProcessSight): LoadScope {
+    const { strays, door } = process
+    const row = strays.isOwn(ref) ? sight.members.get(keyOf(ref)) : undefined
+    const base = { ...toScope(process, ref, row, sight), old: true }
+    if (strays.isBlind(ref))
+      return { ...base, state: 'unread', note: 'its streams could not be listed' }
+    const admin = through(process, ref, sight)
+    if (admin === undefined) return { ...base, note: 'a process from before a reload', open: false }
+    const [is, end] = door.left === 1 ? ['connection is', 'ends'] : ['connections are', 'end']
+    const note = `a process from before a reload, which takes no more changes; ${door.left} ${is} left in it that could bring another request, and ${end} by timeout http-keep-alive or by hard-stop-after`
     // Its clients are given up, but not their work in flight.
-    if (this.#isOpenAnyhow(process)) return { ...base, note }
-    return { ...base, note, admin: member.own }
+    return { ...base, note, ...(!this.#isOpenAnyhow(process) && { admin }) }
   }
 
   /** Whether an old process does not prevent idle although clients can come through it. */
@@ -110,9 +108,8 @@ export class Readings {
   /** The first old process through which clients can still reach a member, if that is accepted. */
   #openDoor(ref: MemberRef, { others }: EverySight): Process | undefined {
     return others.read.find(({ process, sight, old }) => {
-      const member = sight.members.get(keyOf(ref))
-      if (!old || member === undefined || member.own === 'maint') return false
-      return !process.door.closed && this.#isOpenAnyhow(process)
+      const admin = old ? through(process, ref, sight) : undefined
+      return admin !== undefined && admin !== 'maint' && this.#isOpenAnyhow(process)
     })?.process
   }
 
@@ -175,7 +172,7 @@ export class Readings {
     const unlisted = [{ process, sight }, ...others.read].flatMap(
       ({ process: of, sight: there }) => {
         const member = there.members.get(keyOf(ref))
-        return (member && of.unconnected.blindness(ref, member.row)) ?? []
+        return (member && of.lines.blindness(ref, member.row)) ?? []
       },
     )[0]
     if (unlisted !== undefined)
@@ -200,10 +197,15 @@ function givenUp({ scope, incarnation = '' }: Process, sampledAt: number): LoadS
   return { scope, incarnation, state: 'ended', sampledAt, active: 0, queued: 0, old: true, note }
 }
 
-/** Words for tunnels that no request timeout ends, and whose connections can bring further requests. */
-function sharedOf(count: number): string {
-  if (count === 0) return ''
-  return ` (${count} by HTTP/2 beside a tunnel, such as a WebSocket, for as long as that lasts)`
+/** The state in which clients can still reach a member through an old process; undefined if none can. */
+function through(
+  { door, strays }: Process,
+  ref: MemberRef,
+  { members }: ProcessSight,
+): Sight['own'] | undefined {
+  if (door.closed) return undefined
+  if (strays.isOwn(ref)) return members.get(keyOf(ref))?.own
+  return strays.isReached(ref) ? 'ready' : undefined
 }
 
 /** The scope of a worker that takes no changes over this socket yet: it can't be proved idle. */
@@ -231,6 +233,7 @@ function toScope(
   sight: ProcessSight,
 ): LoadScope {
   const strays = process.strays.of(ref)
+  const isReleased = strays === 0 && !process.strays.isReached(ref)
   const base = {
     scope: process.scope,
     incarnation: process.incarnation ?? '',
@@ -241,13 +244,13 @@ function toScope(
   }
   // HAProxy deletes a server only once nothing is attached to it.
   if (member === undefined)
-    return { ...base, active: strays, queued: 0, ...(strays === 0 && { released: true }) }
+    return { ...base, active: strays, queued: 0, ...(isReleased && { released: true }) }
   const { pooled, arrivals } = member.row
-  const { unconnected } = process
-  const queued = member.row.queued + unconnected.of(member.ref, member.row)
-  const hides = unconnected.mayHide(member.ref, member.row) ? { mayHide: true } : {}
+  const { lines } = process
+  const queued = member.row.queued + lines.hidden(member.ref, member.row)
+  const hides = lines.mayHide(member.ref, member.row) ? { mayHide: true } : {}
   const active = member.row.active + strays
-  const oldest = active === 0 ? undefined : process.ages.of(member.ref, sight.sampledAt)
+  const oldest = active === 0 ? undefined : lines.oldest(member.ref, sight.sampledAt)
   const age = oldest === undefined ? {} : { oldest: Math.max(0, oldest) }
   return { ...base, active, queued, ...hides, pooled, arrivals, ...age }
 }

@@ -3,20 +3,18 @@ import { isDrainableError } from '../../../provider/error.js'
 import type { MasterSocket } from './master.js'
 import { type Channel, WorkerGone } from './channel.js'
 import { parseProc, type Workers } from '../codec/info.js'
-import { checkDoor } from './door.js'
-import { type Process, toProcess, unreadProcess } from './process.js'
-import type { ProcessSight, Wanted } from '../read/read.js'
-import { noteStreams } from './strays.js'
+import { type Process, toProcess } from './process.js'
+import { keyOf, type ProcessSight, type Wanted } from '../read/read.js'
 import type { Unseen } from './unseen.js'
 
 /** What one look is for. */
 export interface Question {
   readonly wanted: Wanted | 'all'
-  /** The servers that drains look at, also if the look is at everything. */
-  readonly watched: Wanted
-  /** The process that serves, and the way to it. */
+  /** The servers that drains may be at: those that are wanted, or held if that is everything. */
+  readonly refs: readonly MemberRef[]
+  /** The process that serves, and what it has. */
   readonly current: Process
-  readonly channel: Channel
+  readonly serves: ProcessSight
 }
 
 /** A process beside the current one that was just read. */
@@ -45,10 +43,10 @@ export interface OtherSight {
   readonly complete: boolean
 }
 
-/** The way to an old process, and the names that servers had there if not their own. */
-export interface OldChannel {
+/** An old process, and the way to it. */
+export interface OldProcess {
+  readonly process: Process
   readonly channel: Channel
-  readonly namesOf: (ref: MemberRef) => readonly MemberRef[]
 }
 
 interface Other {
@@ -70,9 +68,9 @@ export class OtherProcesses {
   readonly #others = new Map<string, Other>()
   /** The names of the processes that have ended. */
   #ended: readonly string[] = []
-  readonly #unseen: Pick<Unseen, 'isGivenUp' | 'knowsAll'>
+  readonly #unseen: Pick<Unseen, 'isGivenUp' | 'knowsAll' | 'ran'>
 
-  constructor(unseen: Pick<Unseen, 'isGivenUp' | 'knowsAll'>) {
+  constructor(unseen: Pick<Unseen, 'isGivenUp' | 'knowsAll' | 'ran'>) {
     this.#unseen = unseen
   }
 
@@ -86,27 +84,14 @@ export class OtherProcesses {
     return this.#others.size === 0
   }
 
-  hasStrays(ref: MemberRef): boolean {
-    return this.#alive().some(({ strays }) => strays.of(ref) > 0)
-  }
-
   /** The current process was replaced. */
-  demote(process: Process, now: number): void {
+  demote(process: Process): void {
     // Not when its successor was started: it reads its configuration before it tells this one to stop.
-    process.replacedAt = now
+    process.replacedAt = this.#unseen.ran
     this.#others.set(process.scope, { process, old: true })
     // Without a master nothing ends them. Any of them keeps a new drain from idle, and a drain remembers its own.
     const [oldest] = this.#others.keys()
     if (this.#others.size > MOST && oldest !== undefined) this.#others.delete(oldest)
-  }
-
-  /**
-   * Called when the process that serves stood still for this long, and the others with it: they end that much later.
-   */
-  delay(stood: number): void {
-    if (stood === 0) return
-    for (const process of this.#alive())
-      if (process.replacedAt !== undefined) process.replacedAt += stood
   }
 
   /** Whether that scope belongs to a replaced process that may still exist. */
@@ -169,13 +154,10 @@ export class OtherProcesses {
     }
   }
 
-  /** Channels to those that can be reached. */
-  channels(master: MasterSocket | undefined): OldChannel[] {
+  /** Those that can be reached. */
+  reached(master: MasterSocket | undefined): OldProcess[] {
     if (master === undefined) return []
-    return this.#alive().map((process) => ({
-      channel: toWorker(master, process),
-      namesOf: (ref) => process.renamed.namesOf(ref),
-    }))
+    return this.#alive().map((process) => ({ process, channel: toWorker(master, process) }))
   }
 
   close(): void {
@@ -215,20 +197,14 @@ export class OtherProcesses {
         const { info } = await master.to(pid, undefined).run([], ctx)
         // Known only by its pid until now.
         if (process !== undefined) this.#end(process)
-        process = toProcess(info, ctx.clock.now())
+        process = toProcess(info.pid, info)
       }
       process.master = workers.master
       this.#others.set(process.scope, { process, old })
-      if (old) process.replacedAt ??= ctx.clock.now()
+      if (old) process.replacedAt ??= this.#unseen.ran
       const channel = toWorker(master, process)
-      const sight = await look(process, channel, question, old, ctx)
-      if (old) {
-        await checkDoor(process, sight, channel, ctx)
-        const { watched, current, channel: replacedBy } = question
-        const asked = { watched, serves: current.view, replacedBy }
-        await noteStreams(process, sight, asked, channel, ctx)
-        letGo(process, sight)
-      }
+      const sight = await process.view.look(question.wanted, channel, ctx)
+      if (old) await noteOld(process, sight, question, channel, ctx)
       return { process, sight, old }
     } catch (error) {
       if (error instanceof WorkerGone) {
@@ -236,7 +212,7 @@ export class OtherProcesses {
         return undefined
       }
       const note = `not readable: ${words(error, ctx)}`
-      process ??= unreadProcess(pid, ctx.clock.now())
+      process ??= toProcess(pid)
       this.#others.set(process.scope, { process, old })
       return { process, listed: true, note }
     }
@@ -253,19 +229,23 @@ export class OtherProcesses {
   }
 }
 
-/** Reads the counts of a process beside the one that serves. */
-async function look(
-  { view, renamed }: Process,
+/** What a look at an old process tells beside its counts. */
+async function noteOld(
+  process: Process,
+  sight: ProcessSight,
+  { refs, serves }: Question,
   channel: Channel,
-  { wanted, watched, current, channel: way }: Question,
-  old: boolean,
   ctx: CallContext,
-): Promise<ProcessSight> {
-  const sight =
-    wanted === 'all' ? await view.readAll(channel, ctx) : await view.read(wanted, channel, ctx)
-  if (!old) return sight
-  const serves = { scope: current.scope, view: current.view, channel: way }
-  return renamed.follow(sight, watched, { view, channel }, serves, ctx)
+): Promise<void> {
+  const { view, door, lines, strays } = process
+  const sights = refs.flatMap((ref) => sight.members.get(keyOf(ref)) ?? [])
+  // A server that is not there can be there by another name.
+  const isGone = sights.length < refs.length
+  const isAtZero = sights.some(({ own, row }) => own !== 'maint' && row.active + row.queued === 0)
+  await door.note(sight, isGone || isAtZero, channel, ctx)
+  await lines.note(sights, true, channel, ctx)
+  await strays.note(refs, { sight, view, serves, isOpen: !door.closed }, channel, ctx)
+  letGo(process, sight)
 }
 
 /**

@@ -1,11 +1,14 @@
-import { incarnationOf, type ProcessInfo } from '../codec/info.js'
+import type { Socket } from 'node:net'
+import type { CallContext } from '../../../provider/contract.js'
+import { SHOW_STREAMS } from '../codec/commands.js'
+import { incarnationOf, parseInfo, type ProcessInfo } from '../codec/info.js'
 import { ownState } from '../codec/state.js'
+import { countTunnels } from '../codec/streams.js'
 import { type ProcessSight, ProcessView } from '../read/read.js'
-import { Renamed } from '../read/renamed.js'
-import { Unconnected } from '../read/unconnected.js'
-import { Ages } from './ages.js'
-import type { Stay } from './stay.js'
-import { Strays } from './strays.js'
+import { StreamLines } from '../read/stream-lines.js'
+import { Strays } from '../read/strays.js'
+import type { Channel } from './channel.js'
+import type { RuntimeSocket, Within } from './socket.js'
 
 /** A HAProxy process that holds work, or may. */
 export interface Process {
@@ -17,93 +20,43 @@ export interface Process {
   /** Its incarnation; undefined until it was read once. */
   incarnation: string | undefined
   readonly view: ProcessView
-  /** What its servers are called in the one that has replaced it. */
-  readonly renamed: Renamed
   /** A connection that keeps it alive until its last request was seen to end. */
   stay: Stay | undefined
   /** Whether its last look showed no work of any member that it was for. */
   isQuiet: boolean
-  /**
-   * The latest time when it can have started, by the clock of the calls; moved by the time for which it stood still
-   * since.
-   */
-  startedAt: number
-  /** When it was seen to be replaced, in the same way; undefined while it serves. */
+  /** When it was seen to be replaced, by the time for which HAProxy ran; undefined while it serves. */
   replacedAt: number | undefined
   /** Whether it took over the states of the one before, as by a state file; undefined if that was not seen. */
   keptStates: boolean | undefined
   /** Whether clients can still come through it once it was replaced. */
   readonly door: Door
-  /** The ages of its work. */
-  readonly ages: Ages
-  /** Work at its servers' addresses that stands in the rows of others. */
+  /** What the lines of its streams tell: requests that are in no count, and ages. */
+  readonly lines: StreamLines
+  /** Work at its servers' addresses that is not in their rows. */
   readonly strays: Strays
-  /** Requests that wait for their connection and are in no count. */
-  readonly unconnected: Unconnected
 }
 
-/** Whether a client can still send a request through an old process. */
-export interface Door {
-  /** Whether no client can any more. It accepts no connections, so this stays true. */
-  closed: boolean
-  /** Whether it was seen to accept no more connections. */
-  stopping: boolean
-  /** How many connections could bring another request, as last counted. */
-  left: number
-  /** How many of them carry a tunnel over HTTP/2, as last seen. */
-  shared: number
-  /** When its streams were last listed, and how long that took. */
-  askedAt: number
-  cost: number
-}
-
-export function toProcess(info: ProcessInfo, now: number): Process {
+/** @param info - undefined for an old worker that the master lists and that was not read yet */
+export function toProcess(pid: number, info?: ProcessInfo): Process {
   return {
-    ...unreadProcess(info.pid, now),
-    scope: `process ${info.pid}@${info.start}`,
-    incarnation: incarnationOf(info),
-    startedAt: now - info.lived,
-  }
-}
-
-/** Makes the record of an old worker that the master lists and that was not read yet. */
-export function unreadProcess(pid: number, now: number): Process {
-  return {
-    scope: `process ${pid}`,
+    scope: info === undefined ? `process ${pid}` : scopeOf(info),
     pid,
     master: undefined,
-    incarnation: undefined,
+    incarnation: info && incarnationOf(info),
     view: new ProcessView(),
-    renamed: new Renamed(),
     stay: undefined,
     isQuiet: false,
-    startedAt: now,
     replacedAt: undefined,
     keptStates: undefined,
-    door: { closed: false, stopping: false, left: 0, shared: 0, askedAt: -Infinity, cost: 0 },
-    ages: new Ages(),
+    door: new Door(),
+    lines: new StreamLines(),
     strays: new Strays(),
-    unconnected: new Unconnected(),
   }
 }
 
-/**
- * How long a process has not run since its last look (SIGSTOP, a paused VM), in milliseconds. A deadline on its
- * clock, such as a predecessor's `hard-stop-after`, comes later by that time.
- *
- * @param lookedAt - when the look was asked for: its answer can have come much later
- * @param silent - how long it did not answer
- */
-export function noteStandstill(
-  process: Process,
-  lookedAt: number,
-  lived: number,
-  silent: number,
-): number {
-  const told = lived === 0 ? 0 : lookedAt - lived - process.startedAt
-  const stood = Math.max(told, silent)
-  process.startedAt += stood
-  return stood
+/** The scope of the process that said this. */
+export function scopeOf({ pid, start }: ProcessInfo): string {
+  return `process ${pid}@${start}`
 }
 
 /** Notes whether a process has the states that were set in the one that it replaced. */
@@ -112,5 +65,119 @@ export function noteStates(process: Process, before: Process, { members }: Proce
     const was = before.view.known(ref)
     if (was === undefined || ownState(was.admin) === 'ready') continue
     process.keptStates = (process.keptStates ?? true) && own !== 'ready'
+  }
+}
+
+/** The shortest time between two lists of streams, ms, and the part of the time that lists can take. */
+const DOOR_LOOK = 500
+const DOOR_SHARE = 20
+
+/**
+ * Whether a client can still send a request through an old process. The process takes no changes, so it keeps its
+ * state, and a client with an answer in progress at the reload keeps its connection: its next request still goes to the
+ * server. No client can come once only connections with a tunnel are left. It accepts no connections, so that stays so.
+ */
+export class Door {
+  closed = false
+  /** Whether it was seen to accept no more connections. */
+  stopping = false
+  /** How many connections could bring another request, as last counted. */
+  left = 0
+  #askedAt = -Infinity
+  #cost = 0
+
+  /**
+   * Takes in a look.
+   *
+   * @param waits - whether a drain waits for the door: else what is left, such as WebSockets, has nothing to do with it
+   */
+  async note(
+    { info }: ProcessSight,
+    waits: boolean,
+    channel: Channel,
+    ctx: CallContext,
+  ): Promise<void> {
+    if (this.closed || !info.stopping) return
+    this.left = info.connections
+    // The next look counts connections that were accepted at the moment of the stop.
+    if (!this.stopping) {
+      this.stopping = true
+      return
+    }
+    this.closed = info.connections === 0
+    const now = ctx.clock.now()
+    const due = this.#askedAt + Math.max(DOOR_LOOK, this.#cost * DOOR_SHARE)
+    if (this.closed || !waits || now < due) return
+    this.#askedAt = now
+    const { info: then, replies } = await channel.run([SHOW_STREAMS], ctx)
+    this.#cost = ctx.clock.now() - now
+    // Counted before the streams were listed: nothing is accepted any more, so the count can only be too high.
+    this.left = Math.max(0, then.connections - countTunnels(replies[0] ?? ''))
+    this.closed = this.left === 0
+  }
+}
+
+/** How long HAProxy keeps the connection without a command: without looks for that long, the process can end. */
+const IDLE = '300s'
+/** The connection is used at least this often, so that it outlives pauses between two looks, ms. */
+const REFRESH = 60_000
+/** After a silence this long, a close can be HAProxy's own timeout and proves nothing, ms. */
+const DOUBTFUL = 240_000
+
+/**
+ * A connection to the stats socket that stays with its process through a reload, and keeps an old worker alive until
+ * its last request was seen to end: else it would be gone between two looks, and its work lost. What the worker does
+ * is read over the master.
+ */
+export class Stay {
+  /** `ended`: the process has gone. `lost`: the connection is over, which proves nothing about the process. */
+  state: 'open' | 'ended' | 'lost' = 'open'
+  /** Whether it leads to a unix socket: only then does its end mean that the process has gone. */
+  readonly unix: boolean
+  readonly #socket: Socket
+  #usedAt = performance.now()
+
+  private constructor(socket: Socket, unix: boolean) {
+    this.unix = unix
+    this.#socket = socket
+    // A proxy in front of a TCP port (TLS, a tunnel) can close a connection too, while the process goes on.
+    const end = (): void => this.#finish(unix ? 'ended' : 'lost')
+    socket.on('end', end).on('error', end).on('close', end).unref()
+    if (socket.readableEnded || socket.destroyed) end()
+  }
+
+  /** Opens one, and tells to which process it leads. */
+  static async open(
+    from: RuntimeSocket,
+    ctx: Within,
+  ): Promise<{ readonly stay: Stay; readonly info: ProcessInfo }> {
+    // In prompt mode each reply ends with a prompt; some versions have one for each command, some one for the line.
+    const isWhole = (text: string): boolean => /^Uptime_sec:/m.test(text) && text.endsWith('\n> ')
+    const line = `prompt;set timeout cli ${IDLE};show info float`
+    const { socket, text } = await from.keep(line, ctx, isWhole)
+    const stay = new Stay(socket, from.unix)
+    try {
+      return { stay, info: parseInfo(text) }
+    } catch (error) {
+      stay.close()
+      throw error
+    }
+  }
+
+  /** Keeps HAProxy from closing it. */
+  refresh(): void {
+    if (performance.now() - this.#usedAt < REFRESH) return
+    this.#usedAt = performance.now()
+    this.#socket.write('show cli level\n')
+  }
+
+  close(): void {
+    this.#finish('lost')
+  }
+
+  #finish(state: 'ended' | 'lost'): void {
+    if (this.state !== 'open') return
+    this.state = performance.now() - this.#usedAt > DOUBTFUL ? 'lost' : state
+    this.#socket.destroy()
   }
 }

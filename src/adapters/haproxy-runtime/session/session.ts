@@ -1,22 +1,25 @@
 import { pause } from '../../../provider/clock.js'
-import type { CallContext } from '../../../provider/contract.js'
+import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { incarnationOf } from '../codec/info.js'
 import { AnotherProcess, type Channel, NoWorker, StatsChannel } from './channel.js'
 import type { ServerState } from '../codec/state.js'
-import { type Facts, readFacts, whatIsIt } from './facts.js'
-import { findMaster, HAND_OVER, HAND_OVER_LOOK, type MasterSocket } from './master.js'
+import {
+  type Facts,
+  findMaster,
+  HAND_OVER,
+  HAND_OVER_LOOK,
+  type MasterSocket,
+  readFacts,
+  whatIsIt,
+} from './master.js'
 import type { Settings } from '../options.js'
 import { OtherProcesses } from './other-processes.js'
-import type { OldChannel, OtherSight, Question } from './other-processes.js'
-import { noteStandstill, noteStates, type Process, toProcess } from './process.js'
-import type { ProcessSight, Wanted } from '../read/read.js'
+import type { OldProcess, OtherSight, Question } from './other-processes.js'
+import { noteStates, type Process, scopeOf, Stay, toProcess } from './process.js'
+import { keyOf, type ProcessSight, type Wanted } from '../read/read.js'
 import { RuntimeSocket } from './socket.js'
-import { Standstill } from './standstill.js'
-import { Stay } from './stay.js'
-import { noteStreams } from './strays.js'
 import { Unseen } from './unseen.js'
-import { Watched } from './watched.js'
 
 const PROVIDER = 'haproxy-runtime'
 /** How often to check, while the master is silent, whether a reload has replaced the process that serves, ms. */
@@ -25,8 +28,6 @@ const REPLACED_LOOK = 10
 const LIST_AGAIN = 250
 /** How long no connection is kept to a process if HAProxy has no room for it, ms. */
 const CROWDED = 300_000
-/** A process that only takes no more connections answers over the one that is kept within this time, ms. */
-const ALIVE = 1_000
 /** A process that was looked at within this time is followed when it is replaced: a drain may be under way, ms. */
 const FOLLOWED = 60_000
 const JUST_REPLACED = 'a reload has just replaced it, it is read at the next look'
@@ -56,7 +57,6 @@ export class ControlPoint {
   readonly #settings: Settings
   readonly #socket: RuntimeSocket
   readonly #stats: StatsChannel
-  readonly #standstill = new Standstill()
   #facts: Facts | undefined
   #master: MasterSocket | undefined
   #masterAsked = false
@@ -64,7 +64,6 @@ export class ControlPoint {
   #listedAt = -Infinity
   /** Until when no connection is kept: by the clock of the calls. */
   #crowdedUntil = -Infinity
-  readonly #watched = new Watched()
   #current: Process | undefined
 
   constructor(settings: Settings) {
@@ -87,9 +86,9 @@ export class ControlPoint {
     return this.#stats.change(line, process.incarnation ?? '', ctx)
   }
 
-  /** Channels to the old processes that can be reached. */
-  oldChannels(): OldChannel[] {
-    return this.others.channels(this.#master)
+  /** The old processes that can be reached. */
+  oldProcesses(): OldProcess[] {
+    return this.others.reached(this.#master)
   }
 
   close(): void {
@@ -102,7 +101,6 @@ export class ControlPoint {
   /** Reads the process that serves, then the others; again if a reload is just handing the socket over. */
   async readEvery(wanted: Wanted | 'all', ctx: CallContext): Promise<EverySight> {
     const end = ctx.clock.now() + HAND_OVER
-    const watched = this.#watched.of(wanted, ctx.clock.now())
     for (;;) {
       const before = this.#current
       const { process, sight } = await this.#readCurrent(wanted, ctx)
@@ -115,12 +113,12 @@ export class ControlPoint {
         }
         await this.#ensureStay(process, ctx)
       }
-      const asked = { watched, serves: process.view }
-      await noteStreams(process, sight, asked, this.channel(process), ctx)
+      const refs = refsOf(wanted, sight)
+      await this.#noteStreams(process, sight, refs, ctx)
       const mayLeave = wanted !== 'all' && this.#master !== undefined && this.others.none
       if (mayLeave && isBusy(sight) && ctx.clock.now() < this.#listedAt + LIST_AGAIN)
         return { process, sight, others: this.others.unasked(''), replaced: false }
-      const others = await this.#readOthers({ wanted, watched }, process, ctx)
+      const others = await this.#readOthers({ wanted, refs, serves: sight, current: process }, ctx)
       if (others === undefined) continue
       this.#listedAt = others.blind === undefined ? sight.sampledAt : -Infinity
       const coming = others.read.some(({ old }) => !old)
@@ -129,18 +127,27 @@ export class ControlPoint {
     }
   }
 
+  /** What the streams of the process that serves tell beside its counts. */
+  async #noteStreams(
+    process: Process,
+    sight: ProcessSight,
+    refs: readonly MemberRef[],
+    ctx: CallContext,
+  ): Promise<void> {
+    const { view, lines, strays } = process
+    const sights = refs.flatMap((ref) => sight.members.get(keyOf(ref)) ?? [])
+    const channel = this.channel(process)
+    await lines.note(sights, false, channel, ctx)
+    await strays.note(refs, { sight, view, serves: sight, isOpen: true }, channel, ctx)
+  }
+
   /**
    * Reads the processes beside the one that serves.
    *
    * @returns undefined if that process was replaced meanwhile: a master that re-executes itself at a reload can take
    *   half a second to answer, and a drain lost in the reload must be put back before
    */
-  async #readOthers(
-    asked: Pick<Question, 'wanted' | 'watched'>,
-    process: Process,
-    ctx: CallContext,
-  ): Promise<OtherSight | undefined> {
-    const question = { ...asked, current: process, channel: this.channel(process) }
+  async #readOthers(question: Question, ctx: CallContext): Promise<OtherSight | undefined> {
     if (this.#master === undefined) return this.others.unreachable()
     const over = new AbortController()
     // Cheaper than AbortSignal.any(), because this runs at every look.
@@ -149,7 +156,7 @@ export class ControlPoint {
     if (ctx.signal.aborted) onAbort()
     const within = { ...ctx, signal: over.signal }
     const read = this.others.read(question, this.#master, within)
-    const replaced = this.#untilReplaced(process, within)
+    const replaced = this.#untilReplaced(question.current, within)
     try {
       return await Promise.race([read, replaced])
     } finally {
@@ -167,7 +174,7 @@ export class ControlPoint {
         await this.channel(process).run([], ctx)
       } catch (error) {
         if (error instanceof AnotherProcess) {
-          if (!this.others.isOld(toProcess(error.info, 0).scope)) return undefined
+          if (!this.others.isOld(scopeOf(error.info))) return undefined
         } else if (ctx.signal.aborted || !isDrainableError(error)) throw error
         // Otherwise the look itself reports the error.
       }
@@ -180,7 +187,7 @@ export class ControlPoint {
     if (this.#facts === undefined) {
       this.#facts = await this.#learn(ctx)
       // What was asked of it holds for it alone: one that has replaced it by the first look is another.
-      this.#current ??= toProcess(this.#facts.info, ctx.clock.now())
+      this.#current ??= toProcess(this.#facts.info.pid, this.#facts.info)
     }
     if (!this.#masterAsked) {
       await this.#findMaster(this.#facts, ctx)
@@ -219,32 +226,25 @@ export class ControlPoint {
         const sight = await this.#readIn(process, this.channel(process), wanted, ctx)
         return { process, sight }
       } catch (error) {
-        if (isUnanswered(error)) await this.#makeRoom(process, ctx)
+        if (isUnanswered(error)) this.#makeRoom(process, ctx)
         throw error
       }
     })
   }
 
-  /** Reads one process, and notes for how long it has not run. */
+  /** Reads one process, and notes for how long it was seen to run. */
   async #readIn(
     process: Process,
     channel: Channel,
     wanted: Wanted | 'all',
-    { clock, signal }: CallContext,
+    ctx: CallContext,
   ): Promise<ProcessSight> {
-    this.#standstill.ask(clock.now())
     try {
-      const sight =
-        wanted === 'all'
-          ? await process.view.readAll(channel, { clock, signal })
-          : await process.view.read(wanted, channel, { clock, signal })
-      const silent = this.#standstill.answer(clock.now())
-      const stood = noteStandstill(process, sight.sampledAt, sight.info.lived, silent)
-      this.unseen.note(sight.sampledAt, stood)
-      this.others.delay(stood)
+      const sight = await process.view.look(wanted, channel, ctx)
+      this.unseen.note(sight.info, sight.sampledAt, ctx.clock.now())
       return sight
     } catch (error) {
-      this.#standstill.fail(clock.now())
+      this.unseen.fail()
       throw error
     }
   }
@@ -272,7 +272,7 @@ export class ControlPoint {
         return await look(process)
       } catch (error) {
         if (!(error instanceof AnotherProcess)) throw error
-        const next = toProcess(error.info, ctx.clock.now())
+        const next = toProcess(error.info.pid, error.info)
         if (!this.others.isOld(next.scope)) {
           this.#replace(process, this.others.take(next.scope) ?? next, ctx)
           continue
@@ -292,10 +292,9 @@ export class ControlPoint {
 
   #replace(before: Process, next: Process, { clock }: CallContext): void {
     if (this.#current !== before) return // another call was first
-    const now = clock.now()
-    if (now - this.unseen.lookedAt < FOLLOWED) this.others.demote(before, now)
+    if (clock.now() - this.unseen.lookedAt < FOLLOWED) this.others.demote(before)
     else before.stay?.close()
-    this.unseen.succeed(now)
+    this.unseen.succeed()
     this.#current = next
   }
 
@@ -312,7 +311,7 @@ export class ControlPoint {
       return
     }
     try {
-      const { stay, info } = await Stay.open(this.#socket, this.#settings.replyTimeout, ctx)
+      const { stay, info } = await Stay.open(this.#socket, ctx)
       if (incarnationOf(info) === process.incarnation) process.stay = stay
       else stay.close()
     } catch (error) {
@@ -323,13 +322,22 @@ export class ControlPoint {
 
   /**
    * Ten providers that each keep a connection take all that `stats maxconn` allows: then nobody gets an answer, but over
-   * what is kept. A frozen process does not answer there either.
+   * what is kept. A frozen process looks the same.
    */
-  async #makeRoom({ stay }: Process, ctx: CallContext): Promise<void> {
-    if (stay === undefined || !(await stay.answers(ALIVE, ctx))) return
-    this.#crowdedUntil = ctx.clock.now() + CROWDED
+  #makeRoom({ stay }: Process, { clock }: CallContext): void {
+    if (stay === undefined) return
+    this.#crowdedUntil = clock.now() + CROWDED
     stay.close()
   }
+}
+
+/** The servers that a look is for; if it is for everything, those that are held: drains may look at them. */
+function refsOf(wanted: Wanted | 'all', { members }: ProcessSight): MemberRef[] {
+  if (wanted === 'all')
+    return [...members.values()].flatMap(({ ref, own }) => (own === 'ready' ? [] : [ref]))
+  return [...wanted].flatMap(([pool, names]) =>
+    names === 'all' ? [] : [...names].map((member) => ({ pool, member })),
+  )
 }
 
 /** Whether every member that was looked at has work. */

@@ -135,23 +135,30 @@ export class RuntimeSocket {
    * @throws `UNREACHABLE` (nothing was sent), `CALL_TIMEOUT`, `CONNECTION_LOST` (it may have been
    * executed, or will be), `MALFORMED_REPLY` (too large), or `signal.reason`
    */
-  async exchange(line: string, ctx: Within, complete?: (text: string) => boolean): Promise<string> {
+  exchange(line: string, ctx: Within, complete?: (text: string) => boolean): Promise<string> {
     return this.#slots.run(ctx.signal, async () => {
-      const socket = await this.#connect(ctx)
-      try {
-        return await this.#converse(socket, line, ctx, complete)
-      } finally {
-        this.#open.delete(socket)
-        socket.destroy()
-      }
+      const { socket, text } = await this.keep(line, ctx, complete)
+      socket.destroy()
+      return text
     })
   }
 
-  /** Opens a connection that stays, outside of the limit on connections at once. The caller closes it. */
-  async open(ctx: Within): Promise<Socket> {
+  /** The same on a connection that stays, outside of the limit on connections at once. The caller closes it. */
+  async keep(
+    line: string,
+    ctx: Within,
+    complete?: (text: string) => boolean,
+  ): Promise<{ readonly socket: Socket; readonly text: string }> {
     const socket = await this.#connect(ctx)
-    socket.once('close', () => this.#open.delete(socket))
-    return socket
+    try {
+      const text = await this.#converse(socket, line, ctx, complete)
+      socket.once('close', () => this.#open.delete(socket)).resume()
+      return { socket, text }
+    } catch (error) {
+      this.#open.delete(socket)
+      socket.destroy()
+      throw error
+    }
   }
 
   close(): void {

@@ -2,12 +2,12 @@ import { startDrain } from 'drainable'
 import type { LoadScope } from 'drainable/provider'
 import { describe, expect, test } from 'vitest'
 import {
-  countUnconnected,
+  countUncounted,
   isStreamList,
 } from '../../../src/adapters/haproxy-runtime/codec/streams.js'
 import type { StatRow } from '../../../src/adapters/haproxy-runtime/codec/stat.js'
 import type { Sight } from '../../../src/adapters/haproxy-runtime/read/read.js'
-import { Unconnected } from '../../../src/adapters/haproxy-runtime/read/unconnected.js'
+import { StreamLines } from '../../../src/adapters/haproxy-runtime/read/stream-lines.js'
 import type { Channel } from '../../../src/adapters/haproxy-runtime/session/channel.js'
 import { change, context, type Rig, rig, WEB1, WEB2 } from './rig.js'
 
@@ -126,33 +126,46 @@ describe('the list of streams', () => {
   })
 })
 
-describe('streams without a connection', () => {
+describe('streams of a server whose row was at zero', () => {
   /** One line of `show sess`. */
   const line = (srv: string, state: number, task = '00', pointer = '0x7f91'): string =>
     `${pointer}: proto=tcpv4 src=1.2.3.4:5 fe=f be=web srv=${srv} ts=${task} epoch=0 age=0s calls=2 scf=[8,482h,fd=20,rex=,wex=] scb=[${state},1811h,fd=-1,rex=,wex=] exp=2s rc=0 c_exp=\n`
+
+  const row = { active: 0, queued: 0, arrivals: 1, mayHide: true } as StatRow
+
+  /** How many are hidden after each of these lists, the second one and later 0.1 s after the one before. */
+  async function hidden(...lists: readonly string[]): Promise<readonly number[]> {
+    const lines = new StreamLines()
+    const sight = { ref: WEB1, row, own: 'drain' } as Sight
+    const counts: number[] = []
+    for (const [at, list] of lists.entries()) {
+      const channel = { run: () => Promise.resolve({ replies: [list] }) } as unknown as Channel
+      const clock = { ...context().clock, now: () => at * 100 }
+      await lines.note([sight], false, channel, { ...context(), clock })
+      expect(lines.mayHide(WEB1, row)).toBe(false)
+      counts.push(lines.hidden(WEB1, row))
+    }
+    return counts
+  }
 
   test.each([
     ['queued', 'web1', 2, 1],
     ['before a retry', 'web1', 3, 1],
     ['connecting', 'web1', 5, 1],
-    ['connected', 'web1', 8, undefined],
+    ['connected since', 'web1', 8, 1],
     ['closing', 'web1', 9, undefined],
     ['queued for any server', '<none>', 2, undefined],
     ['not yet a request', '<none>', 0, undefined],
   ])('%s', (_, srv, state, count) => {
-    const [counted] = countUnconnected(line(srv, state)).values()
+    const [counted] = countUncounted(line(srv, state)).values()
     expect(counted).toBe(count)
   })
 
   // The number of those that still wait changes between the row and the list.
   test("that left the queue of the backend are any server's, others not", async () => {
-    const unconnected = new Unconnected()
-    const row = { active: 0, queued: 0, arrivals: 1, mayHide: true } as StatRow
-    const sight = { ref: WEB1, row, own: 'drain' } as Sight
-    const replies = [line('<none>', 2).repeat(3) + line('<none>', 2, '2004', '0x7f92')]
-    const channel = { run: () => Promise.resolve({ replies }) } as unknown as Channel
-    await unconnected.note([{ sight, names: [WEB1] }], false, channel, context())
-    expect(unconnected.of(WEB1, row)).toBe(1)
+    expect(await hidden(line('<none>', 2).repeat(3) + line('<none>', 2, '2004', '0x7f92'))).toEqual(
+      [1],
+    )
   })
 
   // In a busy backend one of another server is in nearly every list.
@@ -163,31 +176,14 @@ describe('streams without a connection', () => {
     ['waits for any server', line('<none>', 2), 0],
     ['is with this server, after its row was read', line('web1', 8), 1],
   ])('that left the queue of the backend: one %s in the next list', async (_, then, count) => {
-    const unconnected = new Unconnected()
-    const row = { active: 0, queued: 0, arrivals: 1, mayHide: true } as StatRow
-    const sight = { ref: WEB1, row, own: 'drain' } as Sight
-    const lists = [line('<none>', 2, '2004'), then]
-    const channel = { run: () => Promise.resolve({ replies: [lists.shift()] }) }
-    const servers = [{ sight, names: [WEB1] }]
-    await unconnected.note(servers, false, channel as unknown as Channel, context())
-    expect(unconnected.of(WEB1, row)).toBe(count)
-    expect(unconnected.mayHide(WEB1, row)).toBe(false)
+    expect(await hidden(line('<none>', 2, '2004'), then)).toEqual([1, count])
   })
 
   // In a saturated backend there is one in each list; a pointer goes to the next stream.
   test('that left the queue of the backend count if they are in each list', async () => {
-    const unconnected = new Unconnected()
-    const row = { active: 0, queued: 0, arrivals: 1, mayHide: true } as StatRow
-    const sight = { ref: WEB1, row, own: 'drain' } as Sight
     const stays = line('<none>', 2, '2004', '0x7f90')
     const slot = line('<none>', 2, '2004')
-    let asked = 0
-    const reply = (): string => stays + ((asked += 1) === 2 ? line('<none>', 2) : slot)
-    const channel = { run: () => Promise.resolve({ replies: [reply()] }) }
-    const servers = [{ sight, names: [WEB1] }]
-    await unconnected.note(servers, false, channel as unknown as Channel, context())
-    expect(asked).toBeGreaterThan(2)
-    expect(unconnected.of(WEB1, row)).toBe(1)
+    expect(await hidden(stays + slot, stays + line('<none>', 2), stays + slot)).toEqual([2, 1, 1])
   })
 
   test('a refusal is no list', () => {
