@@ -100,7 +100,7 @@ describe.concurrent('hard-stop-after that was lowered in the file', () => {
     await fake.advanceReload()
     await scopes(61_000)
     const left = (await scopes(90_000)).filter(({ old }) => old)
-    expect(left).toMatchObject([{ state: 'unread', active: 1 }])
+    expect(left).toMatchObject([{ state: 'unread' }])
     expect(left[0]!.note).toContain('within')
   })
 })

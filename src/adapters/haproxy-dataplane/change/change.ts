@@ -267,7 +267,7 @@ class Work implements CarefulAdapter<Seen, Sent | 'removal'> {
   }
 
   async #hold({ ref, to }: ChangeOf<'hold'>, at: Underway, ctx: CallContext): Promise<Step> {
-    this.#tools.memory.holding(ref, ctx.clock.now())
+    this.#tools.memory.holding(ref)
     const rewrite = await this.#parts.marks.hold(at, to, ctx)
     const answer = await askServer(this.#tools.api, ref, to, ctx)
     const sent = { ...at, wished: to, exactly: false, rewrite, ...answer }
@@ -297,7 +297,7 @@ class Work implements CarefulAdapter<Seen, Sent | 'removal'> {
       )
     }
     const at = underway(ref, seen)
-    this.#tools.memory.holding(ref, ctx.clock.now())
+    this.#tools.memory.holding(ref)
     const { refused } = await askServer(this.#tools.api, ref, 'maint', ctx)
     if (refused !== undefined) return this.#parts.restorer.refuse(at, about(ref, refused), ctx)
     const answer = await askServer(this.#tools.api, ref, own, ctx)

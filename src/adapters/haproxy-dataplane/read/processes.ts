@@ -15,13 +15,12 @@ export interface Process {
   readonly seenAt: number
 }
 
-interface Seen {
-  /** As it was last listed. */
-  scope: LoadScope
-  /** Whether the member was found drained, or being drained, since this process was there. */
-  held: boolean
-  /** On the clock: when it was first listed as ended. */
-  endedAt?: number
+/** A process that was seen to be replaced. */
+interface Replaced extends Pick<Process, 'scope' | 'incarnation'> {
+  /** On the clock: when its successor first answered. */
+  readonly at: number
+  /** The members that were drained, or being drained, since it was there. */
+  readonly drained: Set<string>
 }
 
 /** What of a look tells of the process. */
@@ -34,6 +33,9 @@ const KEEP_ENDED = 60_000
  * as over the Runtime API: HAProxy has no bound, and without one a provider could drain nothing more after one reload.
  */
 const KEEP_REPLACED = 60_000
+
+/** The most replaced processes that are known. Any of them keeps a drain from idle, and a drain remembers its own. */
+const MOST = 100
 
 /** A replaced process is told to stop a moment after its successor answers, in milliseconds. */
 const SLACK = 1_000
@@ -50,13 +52,13 @@ const RUNTIME = 'give runtime: haproxyRuntime({ socket, master })'
  */
 export class ProcessMemory {
   readonly #oldWorkers: Settings['oldWorkers']
-  readonly #members = new Map<string, Map<string, Seen>>()
+  /** The members that were found drained, or are being drained. */
+  readonly #held = new Set<string>()
   /** The largest `hard-stop-after` that the configuration was seen to have. */
   #hardStop: Exclude<HardStop, 'unread'> = 'unknown'
   /** Whether the configuration could not be read when it was asked last: it may say anything. */
   #isUnread = false
-  /** Those that were seen to be replaced of late, by scope. */
-  readonly #replaced = new Map<string, { readonly incarnation: string; readonly at: number }>()
+  readonly #replaced = new Map<string, Replaced>()
   /** The process that answered last. */
   #current: { readonly process: Process; readonly restarts: number } | undefined
 
@@ -66,8 +68,8 @@ export class ProcessMemory {
 
   /** Takes note of the process that answered. */
   note({ info }: Look, now: number): Process {
-    for (const [scope, { at }] of this.#replaced)
-      if (now - at > KEEP_REPLACED) this.#replaced.delete(scope)
+    for (const one of this.#replaced.values())
+      if (this.#isForgotten(one, now)) this.#replaced.delete(one.scope)
     const last = this.#current
     const name = nameOf(info)
     // pids repeat in containers: a younger process with the same pid is another one
@@ -83,7 +85,9 @@ export class ProcessMemory {
     }
     if (last !== undefined && last.process.incarnation !== process.incarnation) {
       const { scope, incarnation } = last.process
-      this.#replaced.set(scope, { incarnation, at: now })
+      this.#replaced.set(scope, { scope, incarnation, at: now, drained: new Set() })
+      const [oldest] = this.#replaced.keys()
+      if (this.#replaced.size > MOST && oldest !== undefined) this.#replaced.delete(oldest)
     }
     this.#current = { process, restarts }
     return process
@@ -97,29 +101,19 @@ export class ProcessMemory {
       told === 'unset' || this.#hardStop === 'unknown' ? told : Math.max(this.#hardStop, told)
   }
 
-  /**
-   * Takes note of a hold that is on its way: from now on the member counts as being drained, also in a
-   * process that has come since the last look and may be gone before the next one.
-   */
-  holding(ref: MemberRef, now: number): void {
-    const members = this.#members.get(refKey(ref)) ?? new Map<string, Seen>()
-    this.#members.set(refKey(ref), members)
-    if (this.#current !== undefined) {
-      const { process } = this.#current
-      const seen = members.get(process.scope)
-      if (seen === undefined || seen.endedAt !== undefined)
-        members.set(process.scope, { scope: unread(process, now), held: true })
-    }
-    for (const entry of members.values()) entry.held = true
+  /** Takes note of a hold that is on its way: from now on the member counts as being drained. */
+  holding(ref: MemberRef): void {
+    this.#held.add(refKey(ref))
   }
 
   /** Takes note that a member was made ready by us: reloads up to now are the past of its next drain. */
   released(ref: MemberRef): void {
-    for (const entry of this.#members.get(refKey(ref))?.values() ?? []) entry.held = false
+    this.#held.delete(refKey(ref))
+    for (const { drained } of this.#replaced.values()) drained.delete(refKey(ref))
   }
 
   /**
-   * The scopes to list for a member: the one just read, and the processes before it.
+   * The scopes to list for a member: the one just read, and the processes before it, which may hold work of any.
    *
    * @param read - undefined where the present process does not have the member
    * @param held - whether the member is found drained
@@ -132,27 +126,16 @@ export class ProcessMemory {
     now: number,
   ): readonly LoadScope[] {
     const key = refKey(ref)
-    let seen = this.#members.get(key)
-    if (seen === undefined) {
-      if (read === undefined && this.#replaced.size === 0) return []
-      seen = new Map()
-      this.#members.set(key, seen)
-    }
-    // A drain goes on over a reload that forgot it: a process that opened the member meanwhile is part of it.
-    const drained = held || [...seen.values()].some((one) => one.held && one.endedAt === undefined)
-    for (const [scope, { incarnation, at }] of this.#replaced)
-      if (!seen.has(scope))
-        seen.set(scope, { scope: unread({ scope, incarnation }, at), held: drained })
-    for (const entry of seen.values()) entry.held ||= drained
-    if (read !== undefined) seen.set(read.scope, { scope: read, held: drained })
-    for (const [name, entry] of seen) {
-      if (name !== process.scope) this.#age(entry, process, now)
-      // the member is gone from the process that is there
-      else if (read === undefined) this.#end(entry, now)
-      if (entry.endedAt !== undefined && now - entry.endedAt > KEEP_ENDED) seen.delete(name)
-    }
-    const others = [...seen.values()].map((entry) => entry.scope).filter((scope) => scope !== read)
-    return read === undefined ? others : [read, ...others]
+    if (held) this.#held.add(key)
+    // A reload forgets a drain, which then goes on: a process that opened the member meanwhile is part of it.
+    else if (now - process.seenAt > KEEP_REPLACED) this.#held.delete(key)
+    const before = [...this.#replaced.values()].map((one) => {
+      if (this.#held.has(key) && now - one.at <= KEEP_REPLACED) one.drained.add(key)
+      return this.#toScope(one, key, process, now)
+    })
+    if (read !== undefined) return [read, ...before]
+    // the member is gone from the process that is there
+    return before.length === 0 ? [] : [ended(process, now), ...before]
   }
 
   /** What can't be seen of a member's work: undefined only where nothing can be left. */
@@ -182,24 +165,27 @@ export class ProcessMemory {
     return `set hard-stop-after in HAProxy${known} and oldWorkers: { within: <that time> }, or ${RUNTIME}`
   }
 
-  #age(entry: Seen, { seenAt }: Process, now: number): void {
-    if (entry.endedAt !== undefined) return
+  #toScope(one: Replaced, member: string, { seenAt }: Process, now: number): LoadScope {
     // it was told to stop when the present process was ready, which may be long after that started
-    const lives = this.#lives
-    const ended = now - seenAt >= lives
-    const isPast = !entry.held && lives === Infinity && !this.#replaced.has(entry.scope.scope)
-    if (this.#oldWorkers === 'accept' || isPast || ended) {
-      this.#end(entry, now, ended ? this.#contradiction() : this.#givenUp())
-      return
-    }
-    entry.scope = { ...entry.scope, state: 'unread', old: true, note: this.#unreadNote() }
+    if (now - seenAt >= this.#lives) return ended(one, now, this.#contradiction())
+    if (this.#oldWorkers === 'accept') return ended(one, now, "given up by oldWorkers: 'accept'")
+    const isPast = this.#lives === Infinity && now - one.at > KEEP_REPLACED
+    if (isPast && !one.drained.has(member))
+      return ended(
+        one,
+        now,
+        'replaced by a reload before the member was drained, and not seen since',
+      )
+    return { ...empty(one, now), state: 'unread', old: true, note: this.#unreadNote() }
   }
 
-  /** Why a process counts as ended that may not have. */
-  #givenUp(): string {
-    return this.#oldWorkers === 'accept'
-      ? "given up by oldWorkers: 'accept'"
-      : 'replaced by a reload before the member was drained, and not seen since'
+  /** Whether it has counted as ended for a while, for every member. */
+  #isForgotten({ at, drained }: Replaced, now: number): boolean {
+    if (this.#oldWorkers === 'wait')
+      return drained.size === 0 && now - at > KEEP_REPLACED + KEEP_ENDED
+    const { seenAt } = this.#current?.process ?? { seenAt: now }
+    const endedAt = this.#oldWorkers === 'accept' ? at : seenAt + this.#lives
+    return now - endedAt > KEEP_ENDED
   }
 
   /** How long a process may live on after it was replaced, by the word of the operator, in milliseconds. */
@@ -213,33 +199,19 @@ export class ProcessMemory {
     return `replaced by a reload; the Data Plane API cannot see what it still holds: ${RUNTIME}, or set oldWorkers: { within: <hard-stop-after that it was started with> } or 'accept'`
   }
 
-  /** @param note - where it only counts as ended */
-  #end(entry: Seen, now: number, note?: string): void {
-    entry.endedAt ??= now
-    const { scope, incarnation, sampledAt, arrivals } = entry.scope
-    entry.scope = {
-      scope,
-      incarnation,
-      state: 'ended',
-      sampledAt,
-      active: 0,
-      queued: 0,
-      ...(arrivals === undefined ? {} : { arrivals }),
-      old: true,
-      ...(note === undefined ? {} : { note }),
-    }
-  }
-
   /** Whether the present process is older than any replaced one can live, by the word of the operator. */
   #outlived({ uptime }: Process): boolean {
     return uptime * 1_000 >= this.#lives
   }
 }
 
-/** A process that nothing is known of but that it was there. */
-function unread(
-  { scope, incarnation }: Pick<Process, 'scope' | 'incarnation'>,
-  sampledAt: number,
-): LoadScope {
-  return { scope, incarnation, state: 'unread', sampledAt, active: 0, queued: 0 }
+type Named = Pick<Process, 'scope' | 'incarnation'>
+
+function empty({ scope, incarnation }: Named, sampledAt: number): Omit<LoadScope, 'state'> {
+  return { scope, incarnation, sampledAt, active: 0, queued: 0 }
+}
+
+/** @param note - where it only counts as ended */
+function ended(one: Named, now: number, note?: string): LoadScope {
+  return { ...empty(one, now), state: 'ended', old: true, ...(note !== undefined && { note }) }
 }

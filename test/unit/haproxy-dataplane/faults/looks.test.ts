@@ -65,7 +65,7 @@ describe.concurrent('the cost of a look', () => {
     const { scopes } = await present(r.lb, WEB1)
     expect(scopes.map(({ state, active }) => [state, active])).toEqual([
       ['read', 0],
-      ['unread', 1],
+      ['unread', 0],
     ])
     await end()
   })
