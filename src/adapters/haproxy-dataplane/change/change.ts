@@ -268,9 +268,9 @@ class Work implements CarefulAdapter<Seen, Sent | 'removal'> {
 
   async #hold({ ref, to }: ChangeOf<'hold'>, at: Underway, ctx: CallContext): Promise<Step> {
     this.#tools.memory.holding(ref)
-    const rewrite = await this.#parts.marks.hold(at, to, ctx)
+    await this.#parts.marks.hold(at, to, ctx)
     const answer = await askServer(this.#tools.api, ref, to, ctx)
-    const sent = { ...at, wished: to, exactly: false, rewrite, ...answer }
+    const sent = { ...at, wished: to, exactly: false, ...answer }
     // Looked at now: once the server that it tracks is drained, its own drain can't be seen.
     const tracks = at.before.row.tracked !== undefined
     return tracks ? this.#parts.verifier.one(sent, ctx) : { later: sent }

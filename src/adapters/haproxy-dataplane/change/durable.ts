@@ -5,7 +5,7 @@ import { formatRef, refKey } from '../../../provider/member-ref.js'
 import type { ConfigServer } from '../codec/configuration.js'
 import { NOT_DURABLE, readNative, weightOf, type Native } from '../read/reading.js'
 import type { RuntimeView } from '../read/read.js'
-import { extended, failure, type Sent, type Tools, type Underway } from './sent.js'
+import { extended, failure, type Tools, type Underway } from './sent.js'
 
 /** What of a server's configured line is ours to change, as it was before a change. */
 export interface Marks {
@@ -37,21 +37,14 @@ export class DurableMarks {
     throw failure(ref, 'UNSUPPORTED', `${words}; use durable: false for it`)
   }
 
-  /**
-   * The marks that come with a hold.
-   *
-   * @returns what writes them again, where they were written
-   */
-  async hold(at: Underway, to: 'drain' | 'maint', ctx: CallContext): Promise<Sent['rewrite']> {
-    if (!this.#tools.settings.durable) return undefined
+  /** Writes the marks that come with a hold. */
+  async hold(at: Underway, to: 'drain' | 'maint', ctx: CallContext): Promise<void> {
+    if (!this.#tools.settings.durable) return
     try {
       // It runs with a weight: what the API tells of a mark may be its memory alone, after a reload that failed.
       const isDoubtful = weightOf(at.before) > 0
       const told = await this.set(at, to, ctx)
-      const before = told ?? (isDoubtful ? await this.set(at, to, ctx, true) : undefined)
-      if (before === undefined) return undefined
-      at.undo.note(before)
-      return (anew) => this.set(at, to, ctx, anew)
+      at.undo.note(told ?? (isDoubtful ? await this.set(at, to, ctx, true) : undefined))
     } catch (error) {
       throw to === 'maint' && at.before.verdict.own === 'drain' ? unsealable(at.ref, error) : error
     }
@@ -113,7 +106,8 @@ export class DurableMarks {
    * Takes back every mark. A line that had no weight gets the weight it was running with: taking
    * the key out again might cost a reload.
    *
-   * @param anew - whether the line is written where it has no mark too
+   * @param anew - whether the line is written where the API tells of no mark too: after a reload that failed it goes on
+   *   telling what it had in memory, and the next write takes all of that to the file (2.9.25, 3.0.21, 3.2.13, 3.4.2)
    * @returns the marks before, where something was written
    * @throws `CONFLICT` where the line has weight 0 and it is not known what it was before
    */

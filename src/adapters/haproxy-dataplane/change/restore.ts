@@ -41,8 +41,9 @@ export class Restorer {
     if (durable && own === 'maint' && (to === 'drain' || marked)) {
       undo.note(await this.#marks.leaveMaintenance(ref, change.native, ctx))
     }
-    let rewrite: Sent['rewrite']
+    let again: Sent['again']
     if (durable && to === 'ready') {
+      again = () => this.#marks.clear(at, change.native, ctx, true)
       let cleared = await this.#clear(change, at, ctx)
       if (cleared === undefined && closed && (native?.weight ?? 0) > 0) {
         // The file has a weight, and the process runs with 0: a reload began with the file of before our last write.
@@ -50,7 +51,6 @@ export class Restorer {
         undo.note(await this.#marks.set(at, 'drain', ctx))
         cleared = await this.#clear(change, at, ctx)
       }
-      if (cleared !== undefined) rewrite = (anew) => this.#marks.clear(at, change.native, ctx, anew)
       if (closed && (cleared?.weight !== 0 || native?.configured?.weight === 0)) {
         if (undo.isEmpty) return weightless(ref)
         throw noWeight(ref)
@@ -62,7 +62,7 @@ export class Restorer {
     // one that its weight alone held goes back to that
     const wished = to === 'drain' && closed ? (native?.runs ?? to) : to
     const answer = await askServer(this.#tools.api, ref, wished, ctx)
-    const sent = { ...at, wished, exactly: true, rewrite, ...answer }
+    const sent = { ...at, wished, exactly: true, again, ...answer }
     if (!durable || to === 'ready' || native?.own !== to) return { later: sent }
     // found so: the marks that came with a raise go with it
     const after = (): Promise<unknown> => this.#clear(change, { ...at, undo: new Undo() }, ctx)

@@ -52,8 +52,8 @@ export interface Sent extends Underway {
   readonly refused?: DrainableError
   /** What is left to be done once it is seen to be carried out. */
   readonly after?: () => Promise<unknown>
-  /** Writes of the file that came with it, made again where they are missing, or in any case (`anew`). */
-  readonly rewrite?: ((anew: boolean) => Promise<unknown>) | undefined
+  /** Takes its marks back once more, after a reload that failed and put them back. */
+  readonly again?: (() => Promise<unknown>) | undefined
   /** How many it has cut by now. */
   readonly terminated?: number
 }

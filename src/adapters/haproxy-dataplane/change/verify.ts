@@ -2,7 +2,6 @@ import type { CallContext, ChangeResult } from '../../../provider/contract.js'
 import { nameOf } from '../codec/replies.js'
 import type { RuntimeView } from '../read/read.js'
 import type { DurableMarks } from './durable.js'
-import { Lasting } from './lasting.js'
 import { followReload } from '../session/reload.js'
 import type { Restorer } from './restore.js'
 import { type Sent, type Tools, about, isFinal, known, settle } from './sent.js'
@@ -19,13 +18,11 @@ export class Verifier {
   readonly #tools: Tools
   readonly #marks: DurableMarks
   readonly #restorer: Restorer
-  readonly #lasting: Lasting
 
   constructor(tools: Tools, marks: DurableMarks, restorer: Restorer) {
     this.#tools = tools
     this.#marks = marks
     this.#restorer = restorer
-    this.#lasting = new Lasting(tools.api)
   }
 
   /** One look for all of them; each result as soon as it is known. */
@@ -99,7 +96,7 @@ export class Verifier {
         continue
       }
       lastGood.failed(step.ref, failure)
-      yield [step, await this.#finish(step, result, false, ctx)]
+      yield [step, await this.#finish({ ...step, after: step.again }, result, false, ctx)]
     }
   }
 
@@ -134,13 +131,12 @@ export class Verifier {
     moved: boolean,
     ctx: CallContext,
   ): Promise<ChangeResult> {
-    const { ref, wished, after, rewrite } = sent
+    const { ref, wished, after } = sent
     if (result.status === 'rejected' && moved) return this.#restorer.refuse(sent, result.error, ctx)
     if (result.status !== 'applied') return result
     try {
       await after?.()
       if (wished === 'ready') await this.#restorer.weightBack(ref, ctx)
-      if (rewrite !== undefined) await this.#lasting.last(rewrite, ctx)
       if (wished === 'ready' && !this.#needsReload([sent, result])) this.#marks.forget(ref)
       return result
     } catch (error) {
