@@ -1,3 +1,4 @@
+import { Followers } from '../../kit/haproxy/followers.js'
 import type {
   CallContext,
   Capabilities,
@@ -12,13 +13,15 @@ import type {
   Snapshot,
 } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
-import { Followers } from '../../kit/haproxy/followers.js'
-import { DataplaneApi, PROVIDER } from './session/session.js'
 import { Changer } from './change/change.js'
 import { ConfigWriter } from './change/config-writer.js'
-import { LastGood } from './change/last-good.js'
-import { Configuration, configStamp, type Configured } from './read/configured.js'
-import { HardStopFile } from './read/hard-stop.js'
+import { LastGood } from './change/durable.js'
+import { isName } from './codec/paths.js'
+import type { Settings } from './options.js'
+import { configStamp, Configuration, type Configured, HardStopFile } from './read/configured.js'
+import { MovedAddresses, Retries } from './read/doubts.js'
+import { type Process, ProcessMemory } from './read/processes.js'
+import { type Found, Reader, type RuntimeView } from './read/read.js'
 import {
   everyMember,
   healthOfMember,
@@ -31,14 +34,9 @@ import {
   toPoolReading,
   weightOf,
 } from './read/reading.js'
-import type { Settings } from './options.js'
-import { isName } from './codec/paths.js'
-import { MovedAddresses } from './read/moved.js'
-import { Retries } from './read/retries.js'
-import { ProcessMemory, type Process } from './read/processes.js'
-import { Reader, type Found, type RuntimeView } from './read/read.js'
 import { RuntimeEyes } from './read/runtime-eyes.js'
 import { held, taken } from './read/state.js'
+import { DataplaneApi, PROVIDER } from './session/session.js'
 
 /**
  * A retry hides for a second (`turn-around`), and HAProxy is up to 100 ms late. 250 ms more, because HAProxy can stand still for
@@ -139,8 +137,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       const found = view.pools.get(ref.pool)?.get(ref.member)
       const config = configured.get(ref.pool)?.(ref.member)
       if (found === undefined) {
-        const now = ctx.clock.now()
-        const scopes = this.#memory.scopes(ref, process, undefined, false, now)
+        const scopes = this.#memory.scopes(process, undefined, ctx.clock.now())
         const hints = hintsOfAbsent(config)
         readings.push({ ref, present: false, scopes, ...(hints.length > 0 && { hints }) })
       } else {
@@ -186,7 +183,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     }
     const own = held(verdict, row)
     const stored = storedHold(config, this.#settings.durable)
-    const scopes = this.#memory.scopes(ref, process, read, own !== 'ready', ctx.clock.now())
+    const scopes = this.#memory.scopes(process, read, ctx.clock.now())
     const unverified =
       this.#eyes === undefined
         ? (this.#unverified(ref, found, config, view, process) ??
@@ -195,9 +192,10 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const followers = this.#followers.of(ref)
     const left = own === 'ready' ? this.#lastGood.hint(ref, view.info) : undefined
     const unsealed = own === 'drain' ? this.#changer.unsealed(ref) : undefined
+    const before = this.#eyes === undefined && own !== 'ready' ? this.#memory.hint : undefined
     const hints = [
       ...hintsOf(found, config, this.#settings),
-      ...[unsealed, left].filter((hint) => hint !== undefined),
+      ...[unsealed, left, before].filter((hint) => hint !== undefined),
     ]
     return {
       ref,

@@ -1,6 +1,7 @@
 import { startDrain } from 'drainable'
 import type { HaproxyDataplaneOptions } from 'drainable/haproxy-dataplane'
 import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
+import { fakeClock } from 'drainable/testing'
 import { describe, expect, test } from 'vitest'
 import { change, connect, context, present } from '../../support/dataplane.js'
 
@@ -103,4 +104,23 @@ describe.concurrent('hard-stop-after that was lowered in the file', () => {
     expect(left).toMatchObject([{ state: 'unread' }])
     expect(left[0]!.note).toContain('within')
   })
+})
+
+test('a drain that saw a process replaced waits for it past the minute', async () => {
+  const clock = fakeClock()
+  await using fake = await startFake()
+  await using lb = connect(fake)
+  await using run = startDrain(lb, WEB1, { timeout: '3m', clock })
+  const passes = async (ms: number, until: () => boolean): Promise<void> => {
+    await expect
+      .poll(async () => (await clock.advance(ms), until()), { timeout: 30_000 })
+      .toBe(true)
+  }
+  const says = (words: string): boolean => run.why().some(({ text }) => text.includes(words))
+  await passes(250, () => run.report().members[0]?.phase === 'draining')
+  await fake.reload()
+  await passes(250, () => says('replaced by a reload'))
+  await passes(5_000, () => says('nothing reported its end'))
+  expect(says('give runtime: haproxyRuntime({ socket, master })')).toBe(true)
+  expect(run.report().members[0]?.phase).toBe('draining')
 })

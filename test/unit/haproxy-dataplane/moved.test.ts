@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest'
 import { isNamed, parseRaw } from '../../../src/adapters/haproxy-dataplane/codec/raw.js'
-import { MovedAddresses } from '../../../src/adapters/haproxy-dataplane/read/moved.js'
+import { MovedAddresses } from '../../../src/adapters/haproxy-dataplane/read/doubts.js'
 import type { RuntimeView } from '../../../src/adapters/haproxy-dataplane/read/read.js'
 import { present, rig } from '../../support/dataplane.js'
+import { describe, expect, test } from 'vitest'
 
 const WEB1 = { pool: 'web', member: 'web1' }
 

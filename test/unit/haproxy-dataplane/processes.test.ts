@@ -1,9 +1,8 @@
+import type { HardStop } from '../../../src/adapters/haproxy-dataplane/read/configured.js'
+import { ProcessMemory } from '../../../src/adapters/haproxy-dataplane/read/processes.js'
 import type { LoadScope } from 'drainable/provider'
 import { describe, expect, test } from 'vitest'
-import type { HardStop } from '../../../src/adapters/haproxy-dataplane/read/hard-stop.js'
-import { ProcessMemory } from '../../../src/adapters/haproxy-dataplane/read/processes.js'
 
-const REF = { pool: 'web', member: 'web1' }
 type OldWorkers = ConstructorParameters<typeof ProcessMemory>[0]
 
 class Story {
@@ -25,8 +24,8 @@ class Story {
     return this
   }
 
-  /** One look: the process that answers, and how the member is found. */
-  look(pid: number, uptime: number, held: boolean, active = 0): readonly LoadScope[] {
+  /** One look: the process that answers, and the member in it. */
+  look(pid: number, uptime: number, active = 0): readonly LoadScope[] {
     this.now += 1_000
     const process = this.process(pid, uptime)
     const read: LoadScope = {
@@ -38,7 +37,7 @@ class Story {
       arrivals: 1,
       inForce: true,
     }
-    return this.memory.scopes(REF, process, read, held, this.now)
+    return this.memory.scopes(process, read, this.now)
   }
 }
 
@@ -49,27 +48,19 @@ function states(scopes: readonly LoadScope[]): string[] {
 describe('a reload in mid-drain', () => {
   test('leaves the replaced process listed as unread', () => {
     const story = new Story()
-    story.look(1, 100, true, 3)
-    const scopes = story.look(2, 0, false)
+    story.look(1, 100, 3)
+    const scopes = story.look(2, 0)
     expect(states(scopes)).toEqual(['worker 2 read', 'worker 1 unread'])
     expect(scopes[1]).toMatchObject({ old: true })
     expect(scopes[1]!.note).toContain('oldWorkers')
-    expect(states(story.look(2, 900, true))).toContain('worker 1 unread')
+    expect(states(story.look(2, 900))).toContain('worker 1 unread')
   })
 
-  test('counts from when the hold is sent, not from when it is seen', () => {
+  test('is listed if it came and went between two looks', () => {
     const story = new Story()
-    story.look(1, 100, false)
-    story.memory.holding(REF)
-    expect(states(story.look(2, 0, false))).toContain('worker 1 unread')
-  })
-
-  test('is listed if it came and went between two looks with the hold', () => {
-    const story = new Story()
-    story.look(1, 100, false)
+    story.look(1, 100)
     story.process(2, 0)
-    story.memory.holding(REF)
-    expect(states(story.look(3, 0, false))).toEqual([
+    expect(states(story.look(3, 0))).toEqual([
       'worker 3 read',
       'worker 1 unread',
       'worker 2 unread',
@@ -78,28 +69,28 @@ describe('a reload in mid-drain', () => {
 
   test('leaves a process that counts as ended, with accept', () => {
     const story = new Story('accept')
-    story.look(1, 100, true)
-    expect(states(story.look(2, 0, true))).toEqual(['worker 2 read', 'worker 1 ended'])
+    story.look(1, 100)
+    expect(states(story.look(2, 0))).toEqual(['worker 2 read', 'worker 1 ended'])
     expect(story.memory.unverified(story.process(2, 0))).toContain('reload')
   })
 
   test('leaves one that ends the set time after the present start, with within', () => {
     const story = new Story({ within: 30_000 })
-    story.look(1, 100, true)
-    expect(states(story.look(2, 10, true))).toContain('worker 1 unread')
+    story.look(1, 100)
+    expect(states(story.look(2, 10))).toContain('worker 1 unread')
     story.now += 19_000
-    expect(states(story.look(2, 29, true))).toContain('worker 1 unread')
+    expect(states(story.look(2, 29))).toContain('worker 1 unread')
     story.now += 9_000
     // a slow start: up for 40 s, but the old one was told to stop less than 30 s ago at the earliest
-    expect(states(story.look(2, 40, true))).toContain('worker 1 unread')
-    expect(states(story.look(2, 41, true))).toContain('worker 1 ended')
+    expect(states(story.look(2, 40))).toContain('worker 1 unread')
+    expect(states(story.look(2, 41))).toContain('worker 1 ended')
   })
 
   test('leaves two processes if there were two reloads', () => {
     const story = new Story()
-    story.look(1, 100, true)
-    story.look(2, 1, true)
-    expect(states(story.look(3, 1, true))).toEqual([
+    story.look(1, 100)
+    story.look(2, 1)
+    expect(states(story.look(3, 1))).toEqual([
       'worker 3 read',
       'worker 1 unread',
       'worker 2 unread',
@@ -110,10 +101,10 @@ describe('a reload in mid-drain', () => {
 describe('hard-stop-after of the configuration', () => {
   test.each(['unset', 5_000] as const)('that is %s ends no process by itself', (value) => {
     const story = new Story().told(value)
-    story.look(1, 100, true)
-    story.look(2, 0, true)
+    story.look(1, 100)
+    story.look(2, 0)
     for (let uptime = 0; uptime < 30; uptime++) {
-      const scopes = states(story.look(3, uptime, true))
+      const scopes = states(story.look(3, uptime))
       expect(scopes).toContain('worker 1 unread')
       expect(scopes).toContain('worker 2 unread')
     }
@@ -140,26 +131,26 @@ describe('a process that only counts as ended', () => {
 
   test('is named so if it was given up', () => {
     const story = new Story('accept')
-    story.look(1, 100, true, 3)
-    expect(noteOf(story.look(2, 0, true))).toContain("oldWorkers: 'accept'")
+    story.look(1, 100, 3)
+    expect(noteOf(story.look(2, 0))).toContain("oldWorkers: 'accept'")
   })
 
   test('is named so if the time of the operator is too short', () => {
     const story = new Story({ within: 2_000 }).told(300_000)
-    story.look(1, 100, true, 3)
-    story.look(2, 0, true)
-    story.look(2, 1, true)
-    story.look(2, 2, true)
-    expect(noteOf(story.look(2, 3, true))).toContain('below hard-stop-after')
+    story.look(1, 100, 3)
+    story.look(2, 0)
+    story.look(2, 1)
+    story.look(2, 2)
+    expect(noteOf(story.look(2, 3))).toContain('below hard-stop-after')
   })
 
   test('is not named so if hard-stop-after has ended it', () => {
     const story = new Story({ within: 2_000 }).told(1_000)
-    story.look(1, 100, true, 3)
-    story.look(2, 0, true)
-    story.look(2, 1, true)
-    story.look(2, 2, true)
-    const [, ended] = story.look(2, 3, true)
+    story.look(1, 100, 3)
+    story.look(2, 0)
+    story.look(2, 1)
+    story.look(2, 2)
+    const [, ended] = story.look(2, 3)
     expect(ended).toMatchObject({ state: 'ended' })
     expect(ended!.note).toBeUndefined()
   })
@@ -168,14 +159,12 @@ describe('a process that only counts as ended', () => {
 describe('a reload before the drain', () => {
   test.each([true, false])('leaves an unread process for a minute, member read: %s', (read) => {
     const story = new Story()
-    if (read) story.look(1, 100, false)
+    if (read) story.look(1, 100)
     else story.process(1, 100)
-    expect(states(story.look(2, 0, false))).toEqual(['worker 2 read', 'worker 1 unread'])
-    for (let i = 1; i < 60; i++) story.look(2, i, false)
-    expect(states(story.look(2, 60, false))).toContain('worker 1 unread')
-    expect(states(story.look(2, 61, false))).toContain('worker 1 ended')
-    for (let i = 62; i < 130; i++) story.look(2, i, false)
-    expect(states(story.look(2, 130, true))).toEqual(['worker 2 read'])
+    for (let i = 0; i <= 60; i++)
+      expect(states(story.look(2, i))).toEqual(['worker 2 read', 'worker 1 unread'])
+    expect(states(story.look(2, 61))).toEqual(['worker 2 read'])
+    expect(story.memory.hint).toContain('oldWorkers: { within')
   })
 
   test.each(['runtime: haproxyRuntime({ socket, master })', 'oldWorkers: { within', "'accept'"])(
@@ -183,27 +172,10 @@ describe('a reload before the drain', () => {
     (way) => {
       const story = new Story()
       story.process(1, 100)
-      const [, before] = story.look(2, 0, true)
+      const [, before] = story.look(2, 0)
       expect(before!.note).toContain(way)
     },
   )
-
-  test('is waited for without an end by a drain that began within that minute', () => {
-    const story = new Story()
-    story.process(1, 100)
-    for (let i = 0; i < 200; i++) story.look(2, i, i > 30)
-    expect(states(story.look(2, 200, true))).toContain('worker 1 unread')
-  })
-
-  test('does not matter a minute later, where ready() was called', () => {
-    const story = new Story()
-    story.look(1, 100, true)
-    story.look(2, 0, true)
-    story.memory.released(REF)
-    expect(states(story.look(2, 1, false))).toContain('worker 1 unread')
-    for (let i = 2; i < 62; i++) story.look(2, i, false)
-    expect(states(story.look(2, 62, true))).toContain('worker 1 ended')
-  })
 
   test.each([
     ['accept' as const, 0],
@@ -211,16 +183,15 @@ describe('a reload before the drain', () => {
   ])('counts as ended with %j after %d s', (oldWorkers, after) => {
     const story = new Story(oldWorkers)
     story.process(1, 100)
-    for (let i = 0; i < after; i++)
-      expect(states(story.look(2, i, true))).toContain('worker 1 unread')
-    expect(states(story.look(2, after, true))).toContain('worker 1 ended')
+    for (let i = 0; i < after; i++) expect(states(story.look(2, i))).toContain('worker 1 unread')
+    expect(states(story.look(2, after))).toContain('worker 1 ended')
   })
 })
 
 test('a younger process with the same pid is another one', () => {
   const story = new Story()
-  const [before] = story.look(8, 100, true)
-  const scopes = story.look(8, 2, true)
+  const [before] = story.look(8, 100)
+  const scopes = story.look(8, 2)
   expect(scopes[0]!.incarnation).not.toBe(before!.incarnation)
   expect(states(scopes)).toEqual(['worker 8#2 read', 'worker 8 unread'])
 })

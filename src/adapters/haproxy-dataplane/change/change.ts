@@ -14,19 +14,31 @@ import { abortable } from '../../../provider/abort.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
 import type { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
+import { isName } from '../codec/paths.js'
+import type { Found, RuntimeView } from '../read/read.js'
+import { identify, storedHold } from '../read/reading.js'
+import { held, serving } from '../read/state.js'
 import { isLost, PROVIDER } from '../session/session.js'
 import { DurableMarks } from './durable.js'
-import { identify, storedHold } from '../read/reading.js'
 import { keepFollowers, orderOf } from './followers.js'
 import { Membership } from './membership.js'
-import { isName } from '../codec/paths.js'
-import { askServer } from './put-server.js'
 import { Restorer } from './restore.js'
-import type { Found, RuntimeView } from '../read/read.js'
-import { held, serving } from '../read/state.js'
+import {
+  about,
+  askServer,
+  extended,
+  isDone,
+  known,
+  rejected,
+  type Sent,
+  type Step,
+  thrown,
+  type Tools,
+  type Underway,
+  Undo,
+  wishOf,
+} from './sent.js'
 import { Verifier } from './verify.js'
-import { Undo, about, extended, isDone, known, rejected, thrown, wishOf } from './sent.js'
-import type { Sent, Step, Tools, Underway } from './sent.js'
 
 /** A server as found, as the rules of a change see it. */
 export interface Seen extends Sight {
@@ -267,7 +279,6 @@ class Work implements CarefulAdapter<Seen, Sent | 'removal'> {
   }
 
   async #hold({ ref, to }: ChangeOf<'hold'>, at: Underway, ctx: CallContext): Promise<Step> {
-    this.#tools.memory.holding(ref)
     await this.#parts.marks.hold(at, to, ctx)
     const answer = await askServer(this.#tools.api, ref, to, ctx)
     const sent = { ...at, wished: to, exactly: false, ...answer }
@@ -297,7 +308,6 @@ class Work implements CarefulAdapter<Seen, Sent | 'removal'> {
       )
     }
     const at = underway(ref, seen)
-    this.#tools.memory.holding(ref)
     const { refused } = await askServer(this.#tools.api, ref, 'maint', ctx)
     if (refused !== undefined) return this.#parts.restorer.refuse(at, about(ref, refused), ctx)
     const answer = await askServer(this.#tools.api, ref, own, ctx)

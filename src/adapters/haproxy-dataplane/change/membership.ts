@@ -1,14 +1,13 @@
+import { isObject } from '../../../kit/json.js'
 import { formatSocket } from '../../../provider/address.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
-import { isDrainableError, type DrainableError, type ErrorCode } from '../../../provider/error.js'
+import { type DrainableError, type ErrorCode, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { saysNotFound } from '../codec/replies.js'
-import { isObject } from '../../../kit/json.js'
-import { identify } from '../read/reading.js'
-import { askServer } from './put-server.js'
-import { followReload } from '../session/reload.js'
 import type { Found, RuntimeView } from '../read/read.js'
-import { type Tools, extended, failure, known, rejected, thrown } from './sent.js'
+import { identify } from '../read/reading.js'
+import { followReload } from '../session/reload.js'
+import { askServer, extended, failure, known, rejected, thrown, type Tools } from './sent.js'
 
 const WHERE = {
   listen: 'it is in a listen section',

@@ -2,12 +2,22 @@ import type { ChangeOf } from '../../../kit/change.js'
 import type { CallContext, ChangeResult, Json, MemberRef } from '../../../provider/contract.js'
 import type { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
-import type { DurableMarks, Marks } from './durable.js'
-import { readNative, weightOf } from '../read/reading.js'
-import { askServer, putServer } from './put-server.js'
 import type { Found, RuntimeView } from '../read/read.js'
-import { Undo, extended, failure, known, rejected } from './sent.js'
-import type { Sent, Step, Tools, Underway } from './sent.js'
+import { readNative, weightOf } from '../read/reading.js'
+import type { DurableMarks, Marks } from './durable.js'
+import {
+  askServer,
+  extended,
+  failure,
+  known,
+  putServer,
+  rejected,
+  type Sent,
+  type Step,
+  type Tools,
+  type Underway,
+  Undo,
+} from './sent.js'
 
 /**
  * Brings servers back: undoes holds, only where the expected state is found and only what was changed; and takes back

@@ -1,5 +1,6 @@
 import type { ChangeOf, Later } from '../../../kit/change.js'
 import { refusal } from '../../../kit/errors.js'
+import type { Followers } from '../../../kit/haproxy/followers.js'
 import { atLeast } from '../../../provider/admin-state.js'
 import type {
   AdminState,
@@ -7,17 +8,16 @@ import type {
   ChangeResult,
   MemberRef,
 } from '../../../provider/contract.js'
-import { DrainableError, isDrainableError, type ErrorCode } from '../../../provider/error.js'
+import { DrainableError, type ErrorCode, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
+import { nameOf, parseRuntimeServer, saysNotFound } from '../codec/replies.js'
 import type { Settings } from '../options.js'
-import type { Followers } from '../../../kit/haproxy/followers.js'
-import type { ProcessMemory } from '../read/processes.js'
-import type { Found, Reader, RuntimeView } from '../read/read.js'
 import type { Configuration } from '../read/configured.js'
-import { PROVIDER, isLost, type DataplaneApi } from '../session/session.js'
+import type { ProcessMemory } from '../read/processes.js'
+import { type Found, type Reader, readProcess, type RuntimeView } from '../read/read.js'
+import { type DataplaneApi, isLost, PROVIDER } from '../session/session.js'
 import type { ConfigWriter } from './config-writer.js'
-import type { Marks } from './durable.js'
-import type { LastGood } from './last-good.js'
+import type { LastGood, Marks } from './durable.js'
 
 /** What changes are made with. */
 export interface Tools {
@@ -140,7 +140,8 @@ export function isFinal(refused: DrainableError | undefined): boolean {
 
 /** What became of a change that was sent, by the look after it. */
 // eslint-disable-next-line complexity -- every pair of what was answered and what is seen
-export function settle(sent: Sent, view: RuntimeView, reloaded: boolean): ChangeResult {
+export function settle(sent: Sent, view: RuntimeView): ChangeResult {
+  const reloaded = nameOf(sent.view.info) !== nameOf(view.info)
   const { ref, wished, exactly, lost, refused, terminated } = sent
   const found = view.pools.get(ref.pool)?.get(ref.member)
   const own = found?.verdict.own
@@ -179,4 +180,44 @@ export function about(ref: MemberRef, error: DrainableError): DrainableError {
   return error.ref === undefined
     ? extended(ref, error, `${formatRef(ref)}: ${error.message}`)
     : error
+}
+
+/** Sends one runtime change. Never a body that was read: 3.4 would take its weight and address for wishes. */
+export async function putServer(
+  api: DataplaneApi,
+  ref: MemberRef,
+  body: { readonly admin_state?: AdminState } & Readonly<Record<string, unknown>>,
+  ctx: CallContext,
+): Promise<void> {
+  const { paths } = await api.served(ctx)
+  const path = paths.server(ref.pool, ref.member)
+  const reply = await api.send({ method: 'PUT', path, body }, ctx)
+  if (reply.status === 200) {
+    api.parse(reply, parseRuntimeServer)
+    if (body.admin_state !== undefined) api.unresolved.told(ref, body.admin_state)
+    return
+  }
+  // the same words are said where HAProxy can't be reached: that is thrown here
+  if (saysNotFound(reply.status, reply.words)) await readProcess(api, ctx)
+  throw api.toError(`PUT ${path}`, reply)
+}
+
+/**
+ * Asks for a state. A refusal is a value here, because the next look decides what it was: the API
+ * answers 404 also where it can't reach HAProxy for a moment, and 500 also where HAProxy did it and
+ * only the read-back failed.
+ */
+export async function askServer(
+  api: DataplaneApi,
+  ref: MemberRef,
+  to: AdminState,
+  ctx: CallContext,
+): Promise<{ readonly refused?: DrainableError }> {
+  try {
+    await putServer(api, ref, { admin_state: to }, ctx)
+    return {}
+  } catch (error) {
+    if (!isDrainableError(error) || ctx.signal.aborted || isLost(error)) throw error
+    return { refused: error }
+  }
 }

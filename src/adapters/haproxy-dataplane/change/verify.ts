@@ -1,5 +1,4 @@
 import type { CallContext, ChangeResult } from '../../../provider/contract.js'
-import { nameOf } from '../codec/replies.js'
 import type { RuntimeView } from '../read/read.js'
 import type { DurableMarks } from './durable.js'
 import { followReload } from '../session/reload.js'
@@ -55,7 +54,7 @@ export class Verifier {
   ): AsyncGenerator<Settled> {
     const stuck: Settled[] = []
     for (const step of sent) {
-      const result = this.#settle(step, step.view, view)
+      const result = settle(step, view)
       const undone = step.wished === 'ready' && step.refused === undefined
       if (undone && result.status === 'rejected') stuck.push([step, result])
       else yield [step, await this.#finish(step, result, !step.undo.isEmpty, ctx)]
@@ -111,14 +110,6 @@ export class Verifier {
     return this.#tools.reader.view(refs, ctx)
   }
 
-  #settle(sent: Sent, before: RuntimeView, after: RuntimeView): ChangeResult {
-    const result = settle(sent, after, nameOf(before.info) !== nameOf(after.info))
-    if (result.status === 'applied' && sent.wished === 'ready') {
-      this.#tools.memory.released(sent.ref)
-    }
-    return result
-  }
-
   /**
    * What goes with a change: nothing left of one that was refused, no weight kept from a server that
    * is open.
@@ -163,7 +154,7 @@ export class Verifier {
     if (tried.length === 0) return
     const after = await this.#look(tried, ctx)
     for (const step of tried) {
-      const again = this.#settle(step, view, after)
+      const again = settle({ ...step, view }, after)
       yield [step, await this.#finish(step, again, true, ctx)]
     }
   }

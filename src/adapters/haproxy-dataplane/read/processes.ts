@@ -1,8 +1,7 @@
-import type { LoadScope, MemberRef } from '../../../provider/contract.js'
-import { refKey } from '../../../provider/member-ref.js'
+import type { LoadScope } from '../../../provider/contract.js'
 import { nameOf } from '../codec/replies.js'
 import type { Settings } from '../options.js'
-import type { HardStop } from './hard-stop.js'
+import type { HardStop } from './configured.js'
 import type { RuntimeView } from './read.js'
 
 /** A HAProxy process that answers at present. */
@@ -15,27 +14,26 @@ export interface Process {
   readonly seenAt: number
 }
 
+type Named = Pick<Process, 'scope' | 'incarnation'>
+
 /** A process that was seen to be replaced. */
-interface Replaced extends Pick<Process, 'scope' | 'incarnation'> {
+interface Replaced extends Named {
   /** On the clock: when its successor first answered. */
   readonly at: number
-  /** The members that were drained, or being drained, since it was there. */
-  readonly drained: Set<string>
+  /** On the clock: when it counted as ended. */
+  endedAt?: number
 }
 
 /** What of a look tells of the process. */
 type Look = Pick<RuntimeView, 'info'>
 
-/** For how long an ended process stays listed: longer than any pause between two looks. */
-const KEEP_ENDED = 60_000
 /**
- * For how long a replaced process that nothing bounds is unread also for members that no drain had held since. Our choice,
- * as over the Runtime API: HAProxy has no bound, and without one a provider could drain nothing more after one reload.
+ * For how long a replaced process stays listed: as unread where nothing bounds it, else as ended. A drain that has seen
+ * it unread goes on waiting for it (the core forgets no process whose end was not seen); one that begins later goes
+ * ahead, unverified. Our choice: HAProxy has no bound, and without one a provider could drain nothing more after one
+ * reload.
  */
-const KEEP_REPLACED = 60_000
-
-/** The most replaced processes that are known. Any of them keeps a drain from idle, and a drain remembers its own. */
-const MOST = 100
+const LISTED = 60_000
 
 /** A replaced process is told to stop a moment after its successor answers, in milliseconds. */
 const SLACK = 1_000
@@ -46,19 +44,18 @@ const RUNTIME = 'give runtime: haproxyRuntime({ socket, master })'
 /**
  * Remembers the HAProxy processes that answered.
  *
- * Over this API only the present process can be seen. When its pid changes, the replaced one may
- * still hold connections of every member, read there or not: it stays listed, unread, as `oldWorkers`
- * says.
+ * Over this API only the present process can be seen. When its pid changes, the replaced one may still hold connections
+ * of every member, read there or not: it is listed as `oldWorkers` says.
  */
 export class ProcessMemory {
   readonly #oldWorkers: Settings['oldWorkers']
-  /** The members that were found drained, or are being drained. */
-  readonly #held = new Set<string>()
   /** The largest `hard-stop-after` that the configuration was seen to have. */
   #hardStop: Exclude<HardStop, 'unread'> = 'unknown'
   /** Whether the configuration could not be read when it was asked last: it may say anything. */
   #isUnread = false
   readonly #replaced = new Map<string, Replaced>()
+  /** Whether there was one that is not listed any more, and that nothing bounds. */
+  #isPast = false
   /** The process that answered last. */
   #current: { readonly process: Process; readonly restarts: number } | undefined
 
@@ -68,8 +65,6 @@ export class ProcessMemory {
 
   /** Takes note of the process that answered. */
   note({ info }: Look, now: number): Process {
-    for (const one of this.#replaced.values())
-      if (this.#isForgotten(one, now)) this.#replaced.delete(one.scope)
     const last = this.#current
     const name = nameOf(info)
     // pids repeat in containers: a younger process with the same pid is another one
@@ -85,11 +80,10 @@ export class ProcessMemory {
     }
     if (last !== undefined && last.process.incarnation !== process.incarnation) {
       const { scope, incarnation } = last.process
-      this.#replaced.set(scope, { scope, incarnation, at: now, drained: new Set() })
-      const [oldest] = this.#replaced.keys()
-      if (this.#replaced.size > MOST && oldest !== undefined) this.#replaced.delete(oldest)
+      this.#replaced.set(scope, { scope, incarnation, at: now })
     }
     this.#current = { process, restarts }
+    this.#age(now)
     return process
   }
 
@@ -101,47 +95,28 @@ export class ProcessMemory {
       told === 'unset' || this.#hardStop === 'unknown' ? told : Math.max(this.#hardStop, told)
   }
 
-  /** Takes note of a hold that is on its way: from now on the member counts as being drained. */
-  holding(ref: MemberRef): void {
-    this.#held.add(refKey(ref))
-  }
-
-  /** Takes note that a member was made ready by us: reloads up to now are the past of its next drain. */
-  released(ref: MemberRef): void {
-    this.#held.delete(refKey(ref))
-    for (const { drained } of this.#replaced.values()) drained.delete(refKey(ref))
-  }
-
   /**
-   * The scopes to list for a member: the one just read, and the processes before it, which may hold work of any.
+   * The scopes to list for any member: the one just read, and the processes before it.
    *
    * @param read - undefined where the present process does not have the member
-   * @param held - whether the member is found drained
    */
-  scopes(
-    ref: MemberRef,
-    process: Process,
-    read: LoadScope | undefined,
-    held: boolean,
-    now: number,
-  ): readonly LoadScope[] {
-    const key = refKey(ref)
-    if (held) this.#held.add(key)
-    // A reload forgets a drain, which then goes on: a process that opened the member meanwhile is part of it.
-    else if (now - process.seenAt > KEEP_REPLACED) this.#held.delete(key)
-    const before = [...this.#replaced.values()].map((one) => {
-      if (this.#held.has(key) && now - one.at <= KEEP_REPLACED) one.drained.add(key)
-      return this.#toScope(one, key, process, now)
-    })
+  scopes(process: Process, read: LoadScope | undefined, now: number): readonly LoadScope[] {
+    const before = [...this.#replaced.values()].map((one) => this.#toScope(one, now))
     if (read !== undefined) return [read, ...before]
     // the member is gone from the process that is there
     return before.length === 0 ? [] : [ended(process, now), ...before]
   }
 
+  /** What a person should know of a process that is not listed any more, and that a drain may wait for. */
+  get hint(): string | undefined {
+    return this.#isPast ? `a process was ${this.#unreadNote()}` : undefined
+  }
+
   /** What can't be seen of a member's work: undefined only where nothing can be left. */
   unverified(process: Process): string | undefined {
     const contradiction = this.#contradiction()
-    if (contradiction === undefined && this.#outlived(process)) return undefined
+    const outlived = this.#oldWorkers !== 'accept' && process.uptime * 1_000 >= this.#lives
+    if (contradiction === undefined && outlived) return undefined
     return `the Data Plane API does not show HAProxy processes that a reload before this drain replaced: ${contradiction ?? this.#remedy(process)}`
   }
 
@@ -165,31 +140,29 @@ export class ProcessMemory {
     return `set hard-stop-after in HAProxy${known} and oldWorkers: { within: <that time> }, or ${RUNTIME}`
   }
 
-  #toScope(one: Replaced, member: string, { seenAt }: Process, now: number): LoadScope {
-    // it was told to stop when the present process was ready, which may be long after that started
-    if (now - seenAt >= this.#lives) return ended(one, now, this.#contradiction())
-    if (this.#oldWorkers === 'accept') return ended(one, now, "given up by oldWorkers: 'accept'")
-    const isPast = this.#lives === Infinity && now - one.at > KEEP_REPLACED
-    if (isPast && !one.drained.has(member))
-      return ended(
-        one,
-        now,
-        'replaced by a reload before the member was drained, and not seen since',
-      )
-    return { ...empty(one, now), state: 'unread', old: true, note: this.#unreadNote() }
+  #toScope(one: Replaced, now: number): LoadScope {
+    if (one.endedAt === undefined)
+      return { ...empty(one, now), state: 'unread', old: true, note: this.#unreadNote() }
+    const isGivenUp = this.#oldWorkers === 'accept'
+    return ended(one, now, isGivenUp ? "given up by oldWorkers: 'accept'" : this.#contradiction())
   }
 
-  /** Whether it has counted as ended for a while, for every member. */
-  #isForgotten({ at, drained }: Replaced, now: number): boolean {
-    if (this.#oldWorkers === 'wait')
-      return drained.size === 0 && now - at > KEEP_REPLACED + KEEP_ENDED
+  /** Ends those whose time is over, and drops those that are not to be listed any more. */
+  #age(now: number): void {
     const { seenAt } = this.#current?.process ?? { seenAt: now }
-    const endedAt = this.#oldWorkers === 'accept' ? at : seenAt + this.#lives
-    return now - endedAt > KEEP_ENDED
+    for (const one of this.#replaced.values()) {
+      // it was told to stop when the present process was ready, which may be long after that started
+      if (now - seenAt >= this.#lives) one.endedAt ??= now
+      const from = one.endedAt ?? (this.#lives === Infinity ? one.at : now)
+      if (now - from <= LISTED) continue
+      this.#replaced.delete(one.scope)
+      this.#isPast ||= one.endedAt === undefined
+    }
   }
 
   /** How long a process may live on after it was replaced, by the word of the operator, in milliseconds. */
   get #lives(): number {
+    if (this.#oldWorkers === 'accept') return 0
     return typeof this.#oldWorkers === 'object' ? this.#oldWorkers.within + SLACK : Infinity
   }
 
@@ -198,14 +171,7 @@ export class ProcessMemory {
       return `replaced by a reload; oldWorkers.within (${this.#oldWorkers.within} ms) counts from the first answer of the present process`
     return `replaced by a reload; the Data Plane API cannot see what it still holds: ${RUNTIME}, or set oldWorkers: { within: <hard-stop-after that it was started with> } or 'accept'`
   }
-
-  /** Whether the present process is older than any replaced one can live, by the word of the operator. */
-  #outlived({ uptime }: Process): boolean {
-    return uptime * 1_000 >= this.#lives
-  }
 }
-
-type Named = Pick<Process, 'scope' | 'incarnation'>
 
 function empty({ scope, incarnation }: Named, sampledAt: number): Omit<LoadScope, 'state'> {
   return { scope, incarnation, sampledAt, active: 0, queued: 0 }

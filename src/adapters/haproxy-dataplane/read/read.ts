@@ -2,19 +2,24 @@ import type { Followers } from '../../../kit/haproxy/followers.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
-import { PROVIDER, type DataplaneApi, type Reply, type Served } from '../session/session.js'
+import { isName } from '../codec/paths.js'
 import {
   nameOf,
   parseProcessInfo,
   parseRuntimeServers,
   parseStats,
-  saysNotFound,
   type ProcessInfo,
   type RuntimeServer,
+  saysNotFound,
   type StatsRow,
 } from '../codec/replies.js'
-import { isName } from '../codec/paths.js'
-import type { Unresolved } from '../session/unresolved.js'
+import {
+  type DataplaneApi,
+  PROVIDER,
+  type Reply,
+  type Served,
+  type Unresolved,
+} from '../session/session.js'
 import { isUnresolved, judge, splitAddress, type Verdict } from './state.js'
 
 /** One server in one view: its row in the statistics, and its admin state. */

@@ -1,20 +1,20 @@
-import type { CallContext } from '../../../provider/contract.js'
-import { closedError } from '../../../provider/thrown.js'
-import { DrainableError, isDrainableError, type ErrorCode } from '../../../provider/error.js'
-import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
+import { type HttpCall, HttpClient, type HttpReply } from '../../../kit/http.js'
+import { Credentials } from '../../../kit/login.js'
 import { instanceOf } from '../../../kit/options.js'
 import { retried } from '../../../kit/retry.js'
-import { Credentials } from '../../../kit/login.js'
 import { redact } from '../../../kit/secret.js'
+import type { AdminState, CallContext, MemberRef } from '../../../provider/contract.js'
+import { DrainableError, type ErrorCode, isDrainableError } from '../../../provider/error.js'
+import { refKey } from '../../../provider/member-ref.js'
+import { closedError } from '../../../provider/thrown.js'
+import { infoPath, type Paths, pathsOf } from '../codec/paths.js'
 import {
+  type Generation,
   parseErrorWords,
   parseGeneration,
   saysNotFound,
-  type Generation,
 } from '../codec/replies.js'
 import type { Settings } from '../options.js'
-import { infoPath, pathsOf, type Paths } from '../codec/paths.js'
-import { Unresolved } from './unresolved.js'
 
 export const PROVIDER = 'haproxy-dataplane'
 
@@ -266,4 +266,39 @@ type Within = Pick<CallContext, 'clock' | 'signal' | 'until'>
 function header(reply: HttpReply, name: string): string | undefined {
   const value = reply.headers[name]
   return Array.isArray(value) ? value[0] : value
+}
+
+/**
+ * Servers whose names do not resolve. The API shows the drain of such a server, and neither its maintenance nor that it
+ * has none: after an undo of ours its own state is known only because it was seen drained before, in the same process.
+ */
+export class Unresolved {
+  /** The process in which a server was seen drained. */
+  readonly #drained = new Map<string, string>()
+  /** The state that a server was made last. */
+  readonly #told = new Map<string, AdminState>()
+
+  /** The API has answered that it set this state. */
+  told(ref: MemberRef, state: AdminState): void {
+    this.#told.set(refKey(ref), state)
+  }
+
+  /** The name does not resolve, and the own drain is shown. */
+  drained(ref: MemberRef, process: string): void {
+    this.#drained.set(refKey(ref), process)
+  }
+
+  /** The name resolves: the own state is shown. */
+  forget(ref: MemberRef): void {
+    // Asked for every row of every look: nearly always nothing is known.
+    if (this.#drained.size + this.#told.size === 0) return
+    this.#drained.delete(refKey(ref))
+    this.#told.delete(refKey(ref))
+  }
+
+  /** Whether a server whose own state is not shown was made ready. */
+  isReady(ref: MemberRef, process: string): boolean {
+    const key = refKey(ref)
+    return this.#told.get(key) === 'ready' && this.#drained.get(key) === process
+  }
 }
