@@ -9,11 +9,9 @@ import type {
   Snapshot,
 } from '../../provider/contract.js'
 import { carefulApply } from '../../kit/careful-apply.js'
-import { Followers } from '../../kit/haproxy/followers.js'
 import { changesOf } from './change/change.js'
 import { isName } from './codec/commands.js'
-import { ControlPoint, type EverySight } from './session/session.js'
-import { learnFollowers, mayLead, readFollowers } from './read/followers.js'
+import { ControlPoint } from './session/session.js'
 import type { Settings } from './options.js'
 import { keyOf, type Wanted } from './read/read.js'
 import { Readings, STATE_FILE_UNKNOWN, toPools } from './read/reading.js'
@@ -29,7 +27,6 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
   readonly name = 'haproxy-runtime'
   readonly instance: string
   readonly #settings: Settings
-  readonly #followers = new Followers()
   /** Members whose hold has passed the checks and that were not restored, by key. */
   readonly #held = new Set<string>()
   readonly #point: ControlPoint
@@ -69,42 +66,23 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     await this.#point.connect(ctx)
     const targeted = refs !== 'all'
     const seen = await this.#point.readEvery(targeted ? toWanted(refs) : 'all', ctx)
+    // A drain lost in a reload is put back before anything else is read.
+    const isKnown = !seen.replaced && (await this.#point.learnFollowers(seen.process, ctx))
     const sights = [...seen.sight.members.values()]
-    const isKnown = await this.#learnFollowers(seen, targeted, ctx)
     const readings = (targeted ? refs : sights.map(({ ref }) => ref)).map((ref): Reading => {
       const sight = seen.sight.members.get(keyOf(ref))
       if (sight === undefined)
         return { ref, present: false, scopes: this.#readings.scopes(ref, seen) }
-      return this.#readings.present(ref, sight, seen, isKnown ? this.#followers.of(ref) : [])
+      return this.#readings.present(ref, sight, seen, isKnown ? this.#point.followers.of(ref) : [])
     })
     const pools = toPools(seen.sight, targeted ? refs[0]?.balancer : undefined)
     return { readings, pools, ended: this.#readings.ended(seen) }
-  }
-
-  /** Returns whether it is known which servers track which; learnt once per process. */
-  async #learnFollowers(
-    { process, sight, replaced }: EverySight,
-    targeted: boolean,
-    ctx: CallContext,
-  ): Promise<boolean> {
-    const { scope } = process
-    const sights = [...sight.members.values()]
-    if (!targeted) {
-      const rows = sights.map(({ row }) => row)
-      learnFollowers(this.#followers, scope, rows)
-      return true
-    }
-    // A drain lost in a reload is put back before anything else is read.
-    if (replaced) return false
-    const leads = sights.some(({ state, row }) => mayLead(state, row.tracked !== ''))
-    return readFollowers(this.#followers, scope, leads, this.#point.channel(process), ctx)
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
     const made = changesOf({
       point: this.#point,
       settings: this.#settings,
-      followers: this.#followers,
       held: this.#held,
     })
     const results = await carefulApply(made, changes, ctx)

@@ -1,11 +1,14 @@
-import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
-import { parseInfo, parseProc } from '../../../src/adapters/haproxy-runtime/codec/info.js'
-import { splitReplies } from '../../../src/adapters/haproxy-runtime/codec/replies.js'
+import {
+  parseInfo,
+  parseProc,
+  splitReplies,
+} from '../../../src/adapters/haproxy-runtime/codec/replies.js'
 import { parseStat } from '../../../src/adapters/haproxy-runtime/codec/stat.js'
 import { parseServersState } from '../../../src/adapters/haproxy-runtime/codec/state.js'
 import { damagedLines, holds } from '../../support/mutations.js'
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
 
 const VERSIONS = ['2.6.12', '3.0.11', '3.2.26'] as const
 

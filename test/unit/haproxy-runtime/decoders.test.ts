@@ -1,13 +1,10 @@
-import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
 import {
   incarnationOf,
   parseEnv,
   parseInfo,
   parseProc,
-} from '../../../src/adapters/haproxy-runtime/codec/info.js'
-import { countTunnels, streamsTo } from '../../../src/adapters/haproxy-runtime/codec/streams.js'
+} from '../../../src/adapters/haproxy-runtime/codec/replies.js'
 import { parseStat } from '../../../src/adapters/haproxy-runtime/codec/stat.js'
 import {
   identityOf,
@@ -16,6 +13,9 @@ import {
   parseServersState,
   statusFitsMask,
 } from '../../../src/adapters/haproxy-runtime/codec/state.js'
+import { countTunnels, streamsTo } from '../../../src/adapters/haproxy-runtime/codec/streams.js'
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
 
 const VERSIONS = ['2.6.12', '3.0.11', '3.2.26'] as const
 

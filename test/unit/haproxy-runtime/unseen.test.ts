@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest'
-import type { ProcessInfo } from '../../../src/adapters/haproxy-runtime/codec/info.js'
-import type { Facts } from '../../../src/adapters/haproxy-runtime/session/master.js'
+import type { ProcessInfo } from '../../../src/adapters/haproxy-runtime/codec/replies.js'
 import { readOptions } from '../../../src/adapters/haproxy-runtime/options.js'
-import { Unseen } from '../../../src/adapters/haproxy-runtime/session/unseen.js'
+import type { Facts } from '../../../src/adapters/haproxy-runtime/session/master.js'
+import { Unseen } from '../../../src/adapters/haproxy-runtime/session/processes.js'
+import { describe, expect, test } from 'vitest'
 
 const SOCKET = { host: '192.0.2.1', port: 9_999 }
 

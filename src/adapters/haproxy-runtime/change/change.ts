@@ -1,17 +1,23 @@
 import type { CarefulAdapter, ChangeOutcome, Sight } from '../../../kit/change.js'
 import { isRefusal, refusal } from '../../../kit/errors.js'
 import { keepServing } from '../../../kit/haproxy/followers.js'
+import { until } from '../../../kit/until.js'
 import type { CallContext, Change, MemberRef } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import { setState } from '../codec/commands.js'
+import {
+  refusal as refusalOf,
+  setState,
+  SHOW_STREAM_LINES,
+  shutdownSession,
+  shutdownSessions,
+} from '../codec/commands.js'
 import { identityOf, ownState, type ServerState } from '../codec/state.js'
-import { mayLead, readFollowers } from '../read/followers.js'
 import { keyOf, wouldServe } from '../read/read.js'
-import { AnotherProcess } from '../session/channel.js'
+import { AnotherProcess, type Channel, WorkerGone } from '../session/channel.js'
+import type { OldProcess } from '../session/processes.js'
 import { add, remove } from './membership.js'
 import { restore } from './restore.js'
-import { terminate } from './terminate.js'
 import { channelOf, type Done, Half, must, type Of, type Tools } from './tools.js'
 
 /** A server as just read, in the form that the rules of a change need. */
@@ -46,7 +52,10 @@ export function changesOf(given: Omit<Tools, 'facts' | 'process'>): CarefulAdapt
       looked = { ...given, facts, process }
       const stateOf = ({ ref }: Change): ServerState | undefined =>
         states.get(ref.pool)?.get(ref.member)
-      await learnFollowers(looked, changes.filter(({ kind }) => kind === 'hold').map(stateOf), ctx)
+      // A first hold asks who goes along: those that track the server.
+      const isFirst = ({ kind, ref }: Change): boolean =>
+        kind === 'hold' && !given.held.has(keyOf(ref))
+      if (changes.some(isFirst)) await given.point.learnFollowers(process, ctx)
       return (change) => toFound(stateOf(change))
     },
     hold: (change, { state }, ctx) => sent(change, (tools) => hold(tools, change, state, ctx)),
@@ -64,21 +73,6 @@ function toFound(state: ServerState | undefined): Found | undefined {
   if (state === undefined) return undefined
   const { address, port } = state
   return { identity: identityOf(state), own: ownState(state.admin), address, port, state }
-}
-
-/** A first hold asks who goes along: those that track the server. */
-async function learnFollowers(
-  tools: Tools,
-  states: readonly (ServerState | undefined)[],
-  ctx: CallContext,
-): Promise<void> {
-  const { process, followers, held } = tools
-  const leads = states.some((state) => {
-    if (state === undefined) return false
-    const ref = { pool: state.pool, member: state.name }
-    return !held.has(keyOf(ref)) && mayLead(state, process.view.tracks(ref))
-  })
-  await readFollowers(followers, process.scope, leads, channelOf(tools), ctx)
 }
 
 async function hold(
@@ -106,7 +100,7 @@ async function hold(
 
 /** @throws `POOL_AT_MINIMUM` if the servers that track this one would leave too few in their backends */
 async function keepFollowers(tools: Tools, ref: MemberRef, ctx: CallContext): Promise<void> {
-  const followers = tools.followers.of(ref)
+  const followers = tools.point.followers.of(ref)
   const { keepFollowers: least } = tools.settings
   if (followers.length === 0 || least === 0) return
   const going = new Map<string, Set<string>>()
@@ -121,4 +115,73 @@ async function keepFollowers(tools: Tools, ref: MemberRef, ctx: CallContext): Pr
     ).length
     return { serving, lost }
   })
+}
+
+/** How long a cut can take to show in the counts, and the pause between two looks, in milliseconds. */
+const SHOWS = { every: 20, within: 1_000 }
+
+/** Cuts what is in flight, in every process that can be reached. */
+export async function terminate(
+  tools: Tools,
+  { ref }: Of<'terminate'>,
+  ctx: CallContext,
+): Promise<{ status: 'applied'; terminated: number; atMost: boolean }> {
+  const { point, process } = tools
+  const channel = channelOf(tools)
+  const wanted = new Map([[ref.pool, new Set([ref.member])]])
+  const load = async (): Promise<number> => {
+    const sight = await process.view.read(wanted, channel, ctx)
+    return [...sight.members.values()][0]?.row.active ?? 0
+  }
+  const before = await load()
+  const command = shutdownSessions(ref)
+  const reply = before === 0 ? '' : await point.change(process, command, ctx)
+  if (reply !== '') throw refusalOf(ref, command, reply)
+  let elsewhere = await cut(await process.strays.list(ref, channel, ctx), channel, ctx)
+  for (const old of point.oldProcesses()) elsewhere += await cutOld(old, ref, ctx)
+  // Queued requests become active next: a lower count shows the cut, and the caller asks again for the rest.
+  const isLower = async (): Promise<true | undefined> => (await load()) < before || undefined
+  if (before > 0) await until(ctx, SHOWS, isLower)
+  return { status: 'applied', terminated: before + elsewhere, atMost: before > 0 }
+}
+
+/**
+ * Cuts in an old process: it refuses `shutdown sessions server` because its proxies are disabled, but single streams
+ * can be cut.
+ */
+async function cutOld(
+  { process: { strays }, channel }: OldProcess,
+  ref: MemberRef,
+  ctx: CallContext,
+): Promise<number> {
+  try {
+    const own = strays.isOwn(ref) ? await listOwn(ref, channel, ctx) : []
+    return await cut([...own, ...(await strays.list(ref, channel, ctx))], channel, ctx)
+  } catch (error) {
+    if (error instanceof WorkerGone) return 0
+    throw error
+  }
+}
+
+/** The pointers of the streams of a server. */
+async function listOwn(ref: MemberRef, channel: Channel, ctx: CallContext): Promise<string[]> {
+  const { replies } = await channel.run([SHOW_STREAM_LINES], ctx)
+  return (replies[0] ?? '')
+    .split('\n')
+    .filter((line) => {
+      const words = line.split(' ')
+      return words.includes(`be=${ref.pool}`) && words.includes(`srv=${ref.member}`)
+    })
+    .map((line) => line.slice(0, line.indexOf(':')))
+    .filter((pointer) => pointer.startsWith('0x'))
+}
+
+async function cut(
+  pointers: readonly string[],
+  channel: Channel,
+  ctx: CallContext,
+): Promise<number> {
+  if (pointers.length === 0) return 0
+  const { replies } = await channel.run(pointers.map(shutdownSession), ctx)
+  return replies.filter((text) => text === '').length
 }

@@ -6,7 +6,6 @@ import type { DrainableError } from '../../../provider/error.js'
 import { refusal } from '../codec/commands.js'
 import type { ServerState } from '../codec/state.js'
 import type { Settings } from '../options.js'
-import type { Followers } from '../../../kit/haproxy/followers.js'
 import { AnotherProcess, type Channel } from '../session/channel.js'
 import type { Facts } from '../session/master.js'
 import { type Process, scopeOf } from '../session/process.js'
@@ -16,7 +15,6 @@ import type { ControlPoint } from '../session/session.js'
 export interface Tools {
   readonly point: ControlPoint
   readonly settings: Settings
-  readonly followers: Followers
   /**
    * Members that this provider holds already, by key: a hold then only puts it back, takes no capacity, and is never
    * refused.

@@ -1,6 +1,6 @@
+import { isDigits, malformed } from './replies.js'
+
 /** Decoder of `show stat` in CSV: columns by header name, 2.6 has far fewer than 3.x. */
-import { isDigits } from './info.js'
-import { malformed } from './replies.js'
 
 /** The fields that are read from one row: a server, or the BACKEND line. */
 export interface StatRow {

@@ -1,3 +1,8 @@
+import { formatSocket } from '../../../provider/address.js'
+import type { AdminState } from '../../../provider/contract.js'
+import { isDigits, malformed } from './replies.js'
+import { isIP } from 'node:net'
+
 /**
  * Decoder of `show servers state`, and of its admin mask.
  *
@@ -5,11 +10,6 @@
  * the configuration (a memory only: a server once made ready keeps it and serves), 0x08 forced
  * drain, 0x10 drain inherited by `track`, 0x20 name not resolved, 0x40 name set over the CLI.
  */
-import { isIP } from 'node:net'
-import { formatSocket } from '../../../provider/address.js'
-import type { AdminState } from '../../../provider/contract.js'
-import { isDigits } from './info.js'
-import { malformed } from './replies.js'
 
 /** One server's line. */
 export interface ServerState {
@@ -25,9 +25,7 @@ export interface ServerState {
   readonly admin: number
   readonly weight: number
   readonly initialWeight: number
-  /** Whether a health check is configured for it (also while none runs). */
-  readonly checked: boolean
-  /** Whether that check runs, but for maintenance: `disable health` switches it off. */
+  /** Whether a health check is configured for it, and runs but for maintenance: `disable health` switches it off. */
   readonly checks: boolean
   /** The address of its agent; undefined if it has none. */
   readonly agent: string | undefined
@@ -124,7 +122,6 @@ function toState(line: string, index: ReadonlyMap<string, number>): ServerState 
     weight: number('srv_uweight'),
     initialWeight: number('srv_iweight'),
     agent: agentPort === 0 ? undefined : formatSocket(agentAddress, agentPort),
-    checked: (check & CHECK_CONFIGURED) !== 0,
     checks: (check & CHECK_CONFIGURED) !== 0 && (check & CHECK_ENABLED) !== 0,
     resolved: source !== undefined,
     source,

@@ -1,10 +1,8 @@
 import type { AdminState, MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
-import type { Channel } from '../session/channel.js'
-import type { Within } from '../session/socket.js'
-import type { ProcessInfo } from '../codec/info.js'
-import { malformed } from '../codec/replies.js'
 import { isName, showServersState, showStat } from '../codec/commands.js'
+import { malformed, type ProcessInfo } from '../codec/replies.js'
+import { parseStat, type StatRow } from '../codec/stat.js'
 import {
   addressOf,
   inheritedState,
@@ -13,7 +11,8 @@ import {
   type ServerState,
   statusFitsMask,
 } from '../codec/state.js'
-import { parseStat, type StatRow } from '../codec/stat.js'
+import type { Channel } from '../session/channel.js'
+import type { Within } from '../session/socket.js'
 
 /** One server in one process. */
 export interface Sight {
@@ -110,11 +109,6 @@ export class ProcessView {
   /** How often servers of a backend were seen to lose their address. */
   moves(pool: string): number {
     return this.#moves.get(pool) ?? 0
-  }
-
-  /** Whether that server tracks another; undefined where its row was not read, or before a change of ours. */
-  tracks(ref: MemberRef): boolean | undefined {
-    return this.#memory.get(refKey(ref))?.tracks
   }
 
   /** Forgets the masks after a change. */

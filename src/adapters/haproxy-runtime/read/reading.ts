@@ -1,4 +1,5 @@
 import type {
+  Health,
   LoadScope,
   MemberRef,
   PoolReading,
@@ -6,12 +7,11 @@ import type {
   Snapshot,
 } from '../../../provider/contract.js'
 import { identityOf } from '../codec/state.js'
-import type { ControlPoint, EverySight } from '../session/session.js'
-import { toHealth } from './health.js'
 import type { Settings } from '../options.js'
 import type { Process } from '../session/process.js'
-import { whyReused } from './strays.js'
+import type { ControlPoint, EverySight } from '../session/session.js'
 import { keyOf, type ProcessSight, type Sight, wouldServe } from './read.js'
+import { whyReused } from './strays.js'
 
 /** The scope of processes that are not known one by one, because the master could not be asked. */
 const UNLISTED = 'old processes'
@@ -37,13 +37,9 @@ export class Readings {
   /** Lists every process that holds work for a member, or may. */
   scopes(ref: MemberRef, seen: EverySight): readonly LoadScope[] {
     const { process, sight, others } = seen
-    const key = keyOf(ref)
-    const own = sight.members.get(key)
-    const scopes: LoadScope[] = [toScope(process, ref, own, sight)]
-    for (const { process: other, sight: there, old } of others.read) {
-      const member = there.members.get(key)
-      scopes.push(old ? this.#old(other, ref, there) : coming(other, ref, member, there))
-    }
+    const scopes: LoadScope[] = [toScope(process, ref, sight.members.get(keyOf(ref)), sight)]
+    for (const { process: other, sight: there } of others.read)
+      scopes.push(this.#old(other, ref, there))
     const unread = (scope: string, note: string, { incarnation = '', old = true } = {}): void => {
       const base = { scope, incarnation, sampledAt: sight.sampledAt, active: 0, queued: 0 }
       scopes.push({ ...base, state: 'unread', inForce: false, old, note })
@@ -53,7 +49,7 @@ export class Readings {
         if (this.#settings.oldWorkers === 'accept') scopes.push(givenUp(other, sight.sampledAt))
         continue
       }
-      // A process that has never served the socket: see `coming()`.
+      // In one that has never served the socket no hold can have been confirmed.
       const old = this.#point.others.isOld(other.scope)
       unread(other.scope, note, { old, ...(old && { incarnation: other.incarnation ?? '' }) })
     }
@@ -107,8 +103,8 @@ export class Readings {
 
   /** The first old process through which clients can still reach a member, if that is accepted. */
   #openDoor(ref: MemberRef, { others }: EverySight): Process | undefined {
-    return others.read.find(({ process, sight, old }) => {
-      const admin = old ? through(process, ref, sight) : undefined
+    return others.read.find(({ process, sight }) => {
+      const admin = through(process, ref, sight)
       return admin !== undefined && admin !== 'maint' && this.#isOpenAnyhow(process)
     })?.process
   }
@@ -208,24 +204,6 @@ function through(
   return strays.isReached(ref) ? 'ready' : undefined
 }
 
-/** The scope of a worker that takes no changes over this socket yet: it can't be proved idle. */
-function coming(
-  process: Process,
-  ref: MemberRef,
-  member: Sight | undefined,
-  sight: ProcessSight,
-): LoadScope {
-  return {
-    ...toScope(process, ref, member, sight),
-    // Until it serves, no hold can have been confirmed in it.
-    incarnation: '',
-    state: 'unread',
-    inForce: false,
-    old: false,
-    note: 'a worker that does not serve the socket yet',
-  }
-}
-
 function toScope(
   process: Process,
   ref: MemberRef,
@@ -310,4 +288,35 @@ function toHints(
     )
   }
   return hints
+}
+
+/** A last check that passed. */
+const PASSED = /^(L4OK|L6OK|L7OK|L7OKC|PROCOK)$/
+
+/**
+ * The health by HAProxy's checks; `up` means that one has passed since the server left maintenance.
+ *
+ * HAProxy calls a server UP the moment it leaves maintenance and counts its health from `rise`; the first passed
+ * check raises that to rise + fall - 1. So with `fall` above 1 the number shows it. With `fall 1` both are the same:
+ * then the adapter also sends `health down` when a server leaves maintenance (see `changes.ts`), and the status shows
+ * it.
+ */
+export function toHealth({ row, state, own, inherited }: Sight): Health {
+  // No check runs, and none can run before the inherited state changes: the name, or the server it tracks.
+  if (inherited === 'maint' && own !== 'maint') return 'unchecked'
+  if (own === 'maint' || inherited === 'maint' || row.status.startsWith('MAINT')) {
+    return state.checks || row.tracked !== '' ? 'unknown' : 'unchecked'
+  }
+  if (row.status.startsWith('DOWN')) return 'down'
+  if (row.tracked !== '') return trackedHealth(row.status)
+  const { check } = row
+  if (check === undefined) return state.checks ? 'unknown' : 'unchecked'
+  if (check.fall > 1) return check.health > check.rise ? 'up' : 'unknown'
+  return check.health >= check.rise && PASSED.test(check.status) ? 'up' : 'unknown'
+}
+
+/** A tracking server shows the health of the tracked one only as text: `UP 1/3` before the first passed check. */
+function trackedHealth(status: string): Health {
+  if (/ \d+\/\d+$/.test(status)) return 'unknown'
+  return /^(UP|DRAIN)/.test(status) ? 'up' : 'unknown'
 }

@@ -1,12 +1,14 @@
 import { SHOW_INFO } from '../codec/commands.js'
 import {
+  incarnationOf,
   isLineTooLong,
   isUnknownCommand,
   malformed,
+  parseInfo,
+  type ProcessInfo,
   splitChange,
   splitReplies,
 } from '../codec/replies.js'
-import { incarnationOf, parseInfo, type ProcessInfo } from '../codec/info.js'
 import type { RuntimeSocket, Within } from './socket.js'
 
 /** The answer of one process. */

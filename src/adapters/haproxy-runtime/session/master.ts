@@ -3,11 +3,15 @@ import { isAtLeast, parseVersion } from '../../../kit/version.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { type Address, parseAddress } from '../codec/address.js'
-import { incarnationOf, parseEnv, parseInfo, parseProc, type ProcessInfo } from '../codec/info.js'
 import {
+  incarnationOf,
   isUnknownCommand,
   isWorkerGone,
   malformed,
+  parseEnv,
+  parseInfo,
+  parseProc,
+  type ProcessInfo,
   ReplySplitter,
   splitReplies,
 } from '../codec/replies.js'

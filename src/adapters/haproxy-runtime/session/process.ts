@@ -1,14 +1,14 @@
-import type { Socket } from 'node:net'
 import type { CallContext } from '../../../provider/contract.js'
 import { SHOW_STREAMS } from '../codec/commands.js'
-import { incarnationOf, parseInfo, type ProcessInfo } from '../codec/info.js'
+import { incarnationOf, parseInfo, type ProcessInfo } from '../codec/replies.js'
 import { ownState } from '../codec/state.js'
 import { countTunnels } from '../codec/streams.js'
 import { type ProcessSight, ProcessView } from '../read/read.js'
-import { StreamLines } from '../read/stream-lines.js'
 import { Strays } from '../read/strays.js'
+import { StreamLines } from '../read/stream-lines.js'
 import type { Channel } from './channel.js'
 import type { RuntimeSocket, Within } from './socket.js'
+import type { Socket } from 'node:net'
 
 /** A HAProxy process that holds work, or may. */
 export interface Process {

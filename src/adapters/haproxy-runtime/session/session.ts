@@ -1,9 +1,14 @@
+import { Followers } from '../../../kit/haproxy/followers.js'
 import { pause } from '../../../provider/clock.js'
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
-import { incarnationOf } from '../codec/info.js'
-import { AnotherProcess, type Channel, NoWorker, StatsChannel } from './channel.js'
+import { showStat } from '../codec/commands.js'
+import { parseStat } from '../codec/stat.js'
+import { incarnationOf } from '../codec/replies.js'
 import type { ServerState } from '../codec/state.js'
+import type { Settings } from '../options.js'
+import { keyOf, type ProcessSight, type Wanted } from '../read/read.js'
+import { AnotherProcess, type Channel, NoWorker, StatsChannel } from './channel.js'
 import {
   type Facts,
   findMaster,
@@ -13,13 +18,15 @@ import {
   readFacts,
   whatIsIt,
 } from './master.js'
-import type { Settings } from '../options.js'
-import { OtherProcesses } from './other-processes.js'
-import type { OldProcess, OtherSight, Question } from './other-processes.js'
 import { noteStates, type Process, scopeOf, Stay, toProcess } from './process.js'
-import { keyOf, type ProcessSight, type Wanted } from '../read/read.js'
+import {
+  type OldProcess,
+  OtherProcesses,
+  type OtherSight,
+  type Question,
+  Unseen,
+} from './processes.js'
 import { RuntimeSocket } from './socket.js'
-import { Unseen } from './unseen.js'
 
 const PROVIDER = 'haproxy-runtime'
 /** How often to check, while the master is silent, whether a reload has replaced the process that serves, ms. */
@@ -54,6 +61,7 @@ export class ControlPoint {
   readonly label: string
   readonly others: OtherProcesses
   readonly unseen: Unseen
+  readonly followers = new Followers()
   readonly #settings: Settings
   readonly #socket: RuntimeSocket
   readonly #stats: StatsChannel
@@ -121,8 +129,8 @@ export class ControlPoint {
       const others = await this.#readOthers({ wanted, refs, serves: sight, current: process }, ctx)
       if (others === undefined) continue
       this.#listedAt = others.blind === undefined ? sight.sampledAt : -Infinity
-      const coming = others.read.some(({ old }) => !old)
-      if (!coming || ctx.clock.now() >= end) return { process, sight, others, replaced: false }
+      if (others.coming !== true || ctx.clock.now() >= end)
+        return { process, sight, others, replaced: false }
       await pause(ctx.clock, HAND_OVER_LOOK, ctx.signal)
     }
   }
@@ -223,28 +231,30 @@ export class ControlPoint {
   ): Promise<{ process: Process; sight: ProcessSight }> {
     return this.#follow(ctx, async (process) => {
       try {
-        const sight = await this.#readIn(process, this.channel(process), wanted, ctx)
+        const sight = await process.view.look(wanted, this.channel(process), ctx)
+        this.unseen.note(sight.info, sight.sampledAt, ctx.clock.now())
         return { process, sight }
       } catch (error) {
+        this.unseen.fail()
         if (isUnanswered(error)) this.#makeRoom(process, ctx)
         throw error
       }
     })
   }
 
-  /** Reads one process, and notes for how long it was seen to run. */
-  async #readIn(
-    process: Process,
-    channel: Channel,
-    wanted: Wanted | 'all',
-    ctx: CallContext,
-  ): Promise<ProcessSight> {
+  /** Learns once per process which servers track which. @returns whether it is known */
+  async learnFollowers(process: Process, ctx: CallContext): Promise<boolean> {
+    if (this.followers.know(process.scope)) return true
     try {
-      const sight = await process.view.look(wanted, channel, ctx)
-      this.unseen.note(sight.info, sight.sampledAt, ctx.clock.now())
-      return sight
+      const { replies } = await this.channel(process).run([showStat('-1', 'servers')], ctx)
+      const rows = parseStat(replies[0] ?? '')
+      this.followers.learn(
+        process.scope,
+        rows.map(({ pool, name, tracked }) => ({ pool, member: name, tracked })),
+      )
+      return true
     } catch (error) {
-      this.unseen.fail()
+      if (error instanceof AnotherProcess) return false // reloaded since: the next look asks the new one
       throw error
     }
   }
@@ -274,7 +284,7 @@ export class ControlPoint {
         if (!(error instanceof AnotherProcess)) throw error
         const next = toProcess(error.info.pid, error.info)
         if (!this.others.isOld(next.scope)) {
-          this.#replace(process, this.others.take(next.scope) ?? next, ctx)
+          this.#replace(process, next, ctx)
           continue
         }
         // The predecessor answered: the reload is handing the socket over.
@@ -292,7 +302,7 @@ export class ControlPoint {
 
   #replace(before: Process, next: Process, { clock }: CallContext): void {
     if (this.#current !== before) return // another call was first
-    if (clock.now() - this.unseen.lookedAt < FOLLOWED) this.others.demote(before)
+    if (clock.now() - this.unseen.lookedAt < FOLLOWED) this.others.demote(before, next)
     else before.stay?.close()
     this.unseen.succeed()
     this.#current = next

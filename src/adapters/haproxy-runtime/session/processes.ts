@@ -1,11 +1,11 @@
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
-import type { MasterSocket } from './master.js'
-import { type Channel, WorkerGone } from './channel.js'
-import { parseProc, type Workers } from '../codec/info.js'
-import { type Process, toProcess } from './process.js'
+import { incarnationOf, parseProc, type ProcessInfo, type Workers } from '../codec/replies.js'
+import type { Settings } from '../options.js'
 import { keyOf, type ProcessSight, type Wanted } from '../read/read.js'
-import type { Unseen } from './unseen.js'
+import { type Channel, WorkerGone } from './channel.js'
+import type { Facts, MasterSocket } from './master.js'
+import { type Process, toProcess } from './process.js'
 
 /** What one look is for. */
 export interface Question {
@@ -17,12 +17,10 @@ export interface Question {
   readonly serves: ProcessSight
 }
 
-/** A process beside the current one that was just read. */
+/** An old process that was just read. */
 export interface ReadProcess {
   readonly process: Process
   readonly sight: ProcessSight
-  /** False for a worker started by a reload that does not serve the socket yet. */
-  readonly old: boolean
 }
 
 /** A process that exists, or may exist, and could not be read. */
@@ -41,6 +39,8 @@ export interface OtherSight {
   readonly blind: string | undefined
   /** Whether every process is known, and each was read: a process not among them has ended. */
   readonly complete: boolean
+  /** Whether a worker that a reload has started does not serve the socket yet. */
+  readonly coming?: boolean
 }
 
 /** An old process, and the way to it. */
@@ -49,15 +49,11 @@ export interface OldProcess {
   readonly channel: Channel
 }
 
-interface Other {
-  readonly process: Process
-  old: boolean
-}
-
 /** Names of ended processes that are still said to have ended, where nothing lists all of them. */
 const ENDED_SAID = 200
 /** The most processes that are known beside the current one. */
 const MOST = 200
+const COMING = 'a worker that does not serve the socket yet'
 const OF_ANOTHER_MASTER =
   'not readable: another master runs HAProxy now, which does not know it; it ends with its last connection, or by hard-stop-after, see the option oldWorkers'
 const NO_WAY =
@@ -65,7 +61,7 @@ const NO_WAY =
 
 /** The processes beside the one that serves the socket: old workers, and one that is about to serve it. */
 export class OtherProcesses {
-  readonly #others = new Map<string, Other>()
+  readonly #old = new Map<string, Process>()
   /** The names of the processes that have ended. */
   #ended: readonly string[] = []
   readonly #unseen: Pick<Unseen, 'isGivenUp' | 'knowsAll' | 'ran'>
@@ -81,30 +77,23 @@ export class OtherProcesses {
 
   /** Whether no process is known beside the current one. */
   get none(): boolean {
-    return this.#others.size === 0
+    return this.#old.size === 0
   }
 
-  /** The current process was replaced. */
-  demote(process: Process): void {
+  /** A process was replaced by one that may have been unread until it served. */
+  demote(process: Process, next: Process): void {
     // Not when its successor was started: it reads its configuration before it tells this one to stop.
     process.replacedAt = this.#unseen.ran
-    this.#others.set(process.scope, { process, old: true })
+    this.#old.set(process.scope, process)
+    this.#said(toProcess(next.pid).scope)
     // Without a master nothing ends them. Any of them keeps a new drain from idle, and a drain remembers its own.
-    const [oldest] = this.#others.keys()
-    if (this.#others.size > MOST && oldest !== undefined) this.#others.delete(oldest)
+    const [oldest] = this.#old.keys()
+    if (this.#old.size > MOST && oldest !== undefined) this.#old.delete(oldest)
   }
 
   /** Whether that scope belongs to a replaced process that may still exist. */
   isOld(scope: string): boolean {
-    return this.#others.get(scope)?.old === true
-  }
-
-  /** Removes and returns a worker that serves the socket now. */
-  take(scope: string): Process | undefined {
-    const other = this.#others.get(scope)
-    if (other === undefined || other.old) return undefined
-    this.#others.delete(scope)
-    return other.process
+    return this.#old.has(scope)
   }
 
   /** The known processes, without a look at any of them. */
@@ -135,15 +124,18 @@ export class OtherProcesses {
       const unread = this.#alive().map((process) => ({ process, listed: false, note }))
       return { read: [], unread, blind: note, complete: false }
     }
+    const isOther = (pid: number): boolean => pid !== current.pid
     const listed = [...workers.current, ...workers.old]
     if (listed.includes(current.pid)) current.master = workers.master
-    const pids = listed.filter((pid) => pid !== current.pid)
-    const orphans = this.#endUnlisted(pids, workers.master)
+    const orphans = this.#endUnlisted(listed.filter(isOther), workers.master)
+    const coming = workers.current.filter(isOther)
+    const old = workers.old.filter(isOther)
     const looks = await Promise.all(
-      pids.map((pid) => this.#readWorker(pid, workers, question, master, ctx)),
+      old.map((pid) => this.#readOld(pid, workers.master, question, master, ctx)),
     )
     const unread = [
       ...looks.flatMap((look) => (look !== undefined && 'note' in look ? [look] : [])),
+      ...coming.map((pid) => ({ process: toProcess(pid), listed: true, note: COMING })),
       ...orphans.map((process) => ({ process, listed: false, note: OF_ANOTHER_MASTER })),
     ]
     return {
@@ -151,6 +143,7 @@ export class OtherProcesses {
       unread,
       blind: undefined,
       complete: unread.length === 0,
+      coming: coming.length > 0,
     }
   }
 
@@ -183,14 +176,13 @@ export class OtherProcesses {
   }
 
   /** @returns undefined if it has gone */
-  async #readWorker(
+  async #readOld(
     pid: number,
-    workers: Workers,
+    listedBy: number,
     question: Question,
     master: MasterSocket,
     ctx: CallContext,
   ): Promise<ReadProcess | UnreadProcess | undefined> {
-    const old = workers.old.includes(pid)
     let process = this.#alive().find((candidate) => candidate.pid === pid)
     try {
       if (process?.incarnation === undefined) {
@@ -199,13 +191,13 @@ export class OtherProcesses {
         if (process !== undefined) this.#end(process)
         process = toProcess(info.pid, info)
       }
-      process.master = workers.master
-      this.#others.set(process.scope, { process, old })
-      if (old) process.replacedAt ??= this.#unseen.ran
+      process.master = listedBy
+      process.replacedAt ??= this.#unseen.ran
+      this.#old.set(process.scope, process)
       const channel = toWorker(master, process)
       const sight = await process.view.look(question.wanted, channel, ctx)
-      if (old) await noteOld(process, sight, question, channel, ctx)
-      return { process, sight, old }
+      await noteOld(process, sight, question, channel, ctx)
+      return { process, sight }
     } catch (error) {
       if (error instanceof WorkerGone) {
         if (process !== undefined) this.#end(process)
@@ -213,19 +205,23 @@ export class OtherProcesses {
       }
       const note = `not readable: ${words(error, ctx)}`
       process ??= toProcess(pid)
-      this.#others.set(process.scope, { process, old })
+      this.#old.set(process.scope, process)
       return { process, listed: true, note }
     }
   }
 
   #end(process: Process): void {
     process.stay?.close()
-    this.#others.delete(process.scope)
-    this.#ended = [...this.#ended, process.scope].slice(-ENDED_SAID)
+    this.#old.delete(process.scope)
+    this.#said(process.scope)
+  }
+
+  #said(scope: string): void {
+    this.#ended = [...this.#ended, scope].slice(-ENDED_SAID)
   }
 
   #alive(): Process[] {
-    return [...this.#others.values()].map(({ process }) => process)
+    return [...this.#old.values()]
   }
 }
 
@@ -271,4 +267,124 @@ function words(error: unknown, ctx: CallContext): string {
   if (ctx.signal.aborted) throw ctx.signal.reason
   if (!isDrainableError(error)) throw error
   return error.message
+}
+
+/** The margin on top of `within`, because old processes are stopped only once the new one runs, ms. */
+const WITHIN_MARGIN = 2_000
+/** A slower answer can come from a process that stood still meanwhile, ms. */
+const SLOW = 250
+
+/** What is not known about earlier processes. */
+export interface Blindness {
+  readonly why: string
+  /** Whether it refuses a drain before any change; otherwise idle is reported but not verified. */
+  readonly refuses: boolean
+}
+
+/**
+ * Knows whether there can be earlier processes that can't be reached. A master lists its old workers. Without one,
+ * HAProxy tells nothing of a process that it replaced: only the time for which it has run can exclude one, by the
+ * option oldWorkers.
+ */
+export class Unseen {
+  readonly #settings: Settings
+  readonly #label: string
+  #facts: Facts | undefined
+  #hasMaster = false
+  /**
+   * For how long HAProxy was seen to run, ms: by its clock and by ours, whichever says less. Its own clock does not show
+   * every pause: that of 3.0 includes one in which nothing was due (measured: 4 s of SIGSTOP), while the timers of its
+   * predecessor, including `hard-stop-after`, excluded it. So what passes without an answer does not count either.
+   */
+  #ran = 0
+  #from: { readonly by: string; readonly ran: number; at: number; lived: number } | undefined
+  /** When a process that was never seen can have been replaced at the latest, by that time. */
+  #replacedAt = 0
+  #lookedAt = -Infinity
+
+  constructor(settings: Settings, label: string) {
+    this.#settings = settings
+    this.#label = label
+  }
+
+  /** Takes in the facts of the first process that was read. */
+  learn(facts: Facts, hasMaster: boolean, now: number): void {
+    this.#facts = facts
+    this.#hasMaster = hasMaster
+    this.#ran = facts.info.lived
+    this.note(facts.info, now, now)
+  }
+
+  /** The process that serves was replaced. Two reloads may lie between two looks, and what was in between is unknown. */
+  succeed(): void {
+    this.#replacedAt = this.#ran
+    if (this.#facts !== undefined) this.#facts = { ...this.#facts, neverReloaded: false }
+  }
+
+  /** Takes in an answer of the process that serves. */
+  note(info: ProcessInfo, askedAt: number, answeredAt: number): void {
+    const from = this.#from
+    const by = incarnationOf(info)
+    if (from?.by === by)
+      this.#ran = from.ran + Math.max(0, Math.min(askedAt - from.at, info.lived - from.lived))
+    if (from?.by !== by || answeredAt - askedAt > SLOW)
+      this.#from = { by, ran: this.#ran, at: answeredAt, lived: info.lived }
+    this.#lookedAt = askedAt
+  }
+
+  /** It did not answer. */
+  fail(): void {
+    this.#from = undefined
+  }
+
+  /** For how long HAProxy was seen to run, ms. */
+  get ran(): number {
+    return this.#ran
+  }
+
+  /** When the last look at the process that serves was asked for. */
+  get lookedAt(): number {
+    return this.#lookedAt
+  }
+
+  /**
+   * Whether no process that was never seen can hold work any more, without a master: what is not listed has ended.
+   * A drain that is resumed, and one that goes by steps, knows processes that this provider has never met.
+   */
+  get knowsAll(): boolean {
+    if (this.#facts === undefined || this.#hasMaster) return false
+    return this.#settings.oldWorkers === 'accept' || this.hasPassed(this.#replacedAt)
+  }
+
+  /** Why earlier processes may hold work unseen; undefined if that is excluded. */
+  blindness(): Blindness | undefined {
+    const facts = this.#facts
+    if (facts === undefined || this.#hasMaster || this.hasPassed(this.#replacedAt)) return undefined
+    const { oldWorkers } = this.#settings
+    const remedy = `give its socket as 'master', or set oldWorkers: { within: <your hard-stop-after> }`
+    const waits = typeof oldWorkers === 'object'
+    if (facts.mworker === undefined) {
+      const why = `${this.#label} can't be asked for old workers at level ${facts.level}: run HAProxy under a master (haproxy -W -S) and ${remedy}`
+      return { why, refuses: oldWorkers !== 'accept' }
+    }
+    if (!facts.mworker) {
+      const why = `HAProxy at ${this.#label} runs without a master, so a process that it replaced (haproxy -sf) would not be seen: run it under one (haproxy -W -S) and ${remedy}`
+      return { why, refuses: waits }
+    }
+    const why = `HAProxy at ${this.#label} runs under a master (-W) whose socket is not known, so old workers of a reload would not be seen: start it with -S /run/haproxy-master.sock and ${remedy} or 'accept'`
+    return { why, refuses: waits || (oldWorkers === 'wait' && !facts.neverReloaded) }
+  }
+
+  /** Whether a process that was replaced then, by {@link Unseen.ran}, has ended by the option oldWorkers. */
+  hasPassed(replacedAt: number): boolean {
+    const { oldWorkers } = this.#settings
+    if (typeof oldWorkers !== 'object') return false
+    return this.#ran - replacedAt >= oldWorkers.within + WITHIN_MARGIN
+  }
+
+  /** Whether a process that can't be read counts as ended. */
+  isGivenUp({ replacedAt }: Process): boolean {
+    if (this.#settings.oldWorkers === 'accept') return true
+    return replacedAt !== undefined && this.hasPassed(replacedAt)
+  }
 }
