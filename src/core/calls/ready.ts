@@ -169,6 +169,7 @@ export async function openReady(
   }
   call.signal?.throwIfAborted()
   const keeper = newKeeper(resolved, provider)
+  let opening: Promise<void> | undefined
   const run = new Run({
     ...baseSpec(provider, resolved, subject, (event) => {
       if (resolved.onEvent !== undefined) guarded(() => resolved.onEvent?.(event))
@@ -190,8 +191,8 @@ export async function openReady(
         check: check === undefined ? 'none' : 'due',
       })
       const closed = readings.filter((one) => one.present && one.own !== 'ready')
-      // Not waited for: its claims must be laid before a drain that is ending has its outcome.
-      void balancerOf(provider, resolved.clock).left.opening(closed.map(({ ref }) => ref))
+      // Not waited for here: its claims must be laid before a drain that is ending has its outcome.
+      opening = balancerOf(provider, resolved.clock).left.opening(closed.map(({ ref }) => ref))
       const start = { goal, policy: openPolicy(info.capabilities), startedAt, deadline: null }
       return { claims: claimsOn(readings, start), keeper: undefined, first: look }
     },
@@ -202,7 +203,9 @@ export async function openReady(
   throwUnlessOpened(report, subject)
   const { clock } = resolved
   const refs = report.members.map(({ ref }) => ref)
-  await settledWithin(balancerOf(provider, clock).left.opened(refs), clock, LATER_ANSWER)
+  const deleting = balancerOf(provider, clock).left.opened(refs)
+  // A caller may delete a ticket that is not over by this, and no write of ours may come after.
+  await settledWithin(Promise.all([opening, deleting]), clock, LATER_ANSWER)
   return { members: report.members.map((member, i) => opened(member, run.sights[i]?.claim.goal)) }
 }
 

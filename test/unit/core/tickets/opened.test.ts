@@ -32,6 +32,25 @@ describe('the ticket of a drain', () => {
     expect(ids()).toEqual([])
   })
 
+  test('is written to its end when ready() of a part resolves', async () => {
+    const { clock, lb, tickets } = stage()
+    let writing = 0
+    const slow = {
+      ...tickets,
+      set: async (key: string, value: unknown) => {
+        writing += 1
+        await new Promise<void>((done) => clock.setTimeout(done, 1_500))
+        await tickets.set(key, value)
+        writing -= 1
+      },
+    }
+    const wish = { clock, tickets: slow, id: 'job', keepReady: 0 }
+    await clock.runUntil(drain(lb, [web1, web2], wish))
+    expect(writing).toBe(0)
+    await clock.runUntil(ready(lb, web1, { clock }))
+    expect(writing).toBe(0)
+  })
+
   test('goes when ready() ends a drain that still holds', async () => {
     const { clock, lb, tickets, ids } = stage()
     await using run = startDrain(lb, web1, { clock, tickets, id: 'job' })
