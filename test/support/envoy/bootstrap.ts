@@ -50,6 +50,8 @@ export interface EnvoyOptions {
   readonly reconnect?: string
   /** Where more clusters come from, with `ads`. */
   readonly cds?: Readonly<Record<string, unknown>>
+  /** More clusters like `web`, each with a listener, by name: the listener's port, and the cluster's endpoints. */
+  readonly more?: Readonly<Record<string, { readonly port: number; readonly file: string }>>
   /** Beside `web`. */
   readonly clusters?: readonly unknown[]
   /** Beside `http` and `tcp`. */
@@ -123,48 +125,7 @@ export function bootstrap(
         }),
     static_resources: {
       listeners: [
-        {
-          ...o.listener,
-          name: 'http',
-          address: local(ports.http),
-          filter_chains: [
-            {
-              filters: [
-                {
-                  name: 'http',
-                  typed_config: {
-                    '@type': `${V3}.network.http_connection_manager.v3.HttpConnectionManager`,
-                    stat_prefix: 'in',
-                    upgrade_configs: [{ upgrade_type: 'websocket' }],
-                    route_config: {
-                      // One that comes by CDS is not there yet.
-                      validate_clusters: false,
-                      virtual_hosts: [
-                        {
-                          name: 'all',
-                          domains: ['*'],
-                          routes: [
-                            {
-                              match: { prefix: '/' },
-                              route: { cluster: 'web', timeout: '0s', ...o.route },
-                            },
-                          ],
-                        },
-                      ],
-                    },
-                    http_filters: [
-                      ...(o.httpFilters ?? []),
-                      {
-                        name: 'router',
-                        typed_config: { '@type': `${V3}.http.router.v3.Router` },
-                      },
-                    ],
-                  },
-                },
-              ],
-            },
-          ],
-        },
+        httpListener(o, 'http', ports.http, 'web'),
         {
           name: 'tcp',
           address: local(ports.tcp),
@@ -183,34 +144,16 @@ export function bootstrap(
             },
           ],
         },
+        ...Object.entries(o.more ?? {}).map(([name, { port }]) =>
+          httpListener(o, name, port, name),
+        ),
         ...(o.listeners ?? []),
       ],
       clusters: [
-        {
-          name: 'web',
-          type: 'EDS',
-          connect_timeout: '2s',
-          eds_cluster_config: {
-            ...(o.service === undefined ? {} : { service_name: o.service }),
-            eds_config: {
-              resource_api_version: 'V3',
-              initial_fetch_timeout: '2s',
-              ...edsConfig(o.eds, api),
-            },
-          },
-          ...(o.http2 === true
-            ? {
-                typed_extension_protocol_options: {
-                  'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
-                    '@type':
-                      'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
-                    explicit_http_config: { http2_protocol_options: {} },
-                  },
-                },
-              }
-            : {}),
-          ...o.cluster,
-        },
+        edsCluster(o, 'web', edsConfig(o.eds, api)),
+        ...Object.entries(o.more ?? {}).map(([name, { file }]) =>
+          edsCluster(o, name, edsConfig({ file }, api)),
+        ),
         ...(xds === undefined
           ? []
           : [xdsCluster('xds', xds, true, 'grpc' in o.eds ? o.eds.tls : undefined)]),
@@ -221,6 +164,68 @@ export function bootstrap(
         ...('rest' in o.eds ? [xdsCluster('xdsrest', o.eds.rest, false, undefined)] : []),
       ],
     },
+  }
+}
+
+function httpListener(o: EnvoyOptions, name: string, port: number, cluster: string): unknown {
+  return {
+    ...o.listener,
+    name,
+    address: local(port),
+    filter_chains: [
+      {
+        filters: [
+          {
+            name: 'http',
+            typed_config: {
+              '@type': `${V3}.network.http_connection_manager.v3.HttpConnectionManager`,
+              stat_prefix: 'in',
+              upgrade_configs: [{ upgrade_type: 'websocket' }],
+              route_config: {
+                // One that comes by CDS is not there yet.
+                validate_clusters: false,
+                virtual_hosts: [
+                  {
+                    name: 'all',
+                    domains: ['*'],
+                    routes: [
+                      { match: { prefix: '/' }, route: { cluster, timeout: '0s', ...o.route } },
+                    ],
+                  },
+                ],
+              },
+              http_filters: [
+                ...(o.httpFilters ?? []),
+                { name: 'router', typed_config: { '@type': `${V3}.http.router.v3.Router` } },
+              ],
+            },
+          },
+        ],
+      },
+    ],
+  }
+}
+
+function edsCluster(o: EnvoyOptions, name: string, source: Record<string, unknown>): unknown {
+  return {
+    name,
+    type: 'EDS',
+    connect_timeout: '2s',
+    eds_cluster_config: {
+      ...(o.service === undefined ? {} : { service_name: o.service }),
+      eds_config: { resource_api_version: 'V3', initial_fetch_timeout: '2s', ...source },
+    },
+    ...(o.http2 === true
+      ? {
+          typed_extension_protocol_options: {
+            'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+              '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+              explicit_http_config: { http2_protocol_options: {} },
+            },
+          },
+        }
+      : {}),
+    ...o.cluster,
   }
 }
 

@@ -200,7 +200,6 @@ export const CASES: readonly Case[] = [
     name: 'two Services of the same pods',
     pods: 3,
     two: true,
-    ours: true,
     play: async (scene) => {
       for (let i = 1; i <= 3; i += 1) {
         await scene.arrive(`new-${i}`)

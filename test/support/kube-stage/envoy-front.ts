@@ -1,6 +1,6 @@
 /**
- * An Envoy in front of pods, whose endpoints are a file of the controller's. The file and the admin API have the pods'
- * addresses on the controller's side, and loopback addresses of the same length on Envoy's.
+ * An Envoy in front of pods, with a cluster and a listener for each Service, whose endpoints are files of the controller's.
+ * Files and admin API have the pods' addresses on the controller's side, and loopback addresses of the same length on Envoy's.
  */
 import { watch } from 'node:fs'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
@@ -17,13 +17,16 @@ interface Row {
   readonly health_status?: { readonly eds_health_status?: string }
 }
 
+const CLUSTERS = ['web', 'api']
+
 export class EnvoyFront implements Front {
   readonly controller = 'test/support/kube-stage/envoy-controller.ts'
   readonly pods: readonly Backend[]
+  readonly apiPort: number
   readonly env: Readonly<Record<string, string>>
   readonly #envoy: RunningEnvoy
   readonly #nets: Nets
-  readonly #file: string
+  readonly #folder: string
   readonly #stack: AsyncDisposableStack
 
   private constructor(parts: {
@@ -31,14 +34,16 @@ export class EnvoyFront implements Front {
     readonly envoy: RunningEnvoy
     readonly admin: number
     readonly nets: Nets
-    readonly file: string
+    readonly folder: string
+    readonly apiPort: number
     readonly stack: AsyncDisposableStack
   }) {
     this.pods = parts.pods
-    this.env = { ENVOY_FILE: parts.file, ENVOY_ADMIN: `http://127.0.0.1:${parts.admin}` }
+    this.apiPort = parts.apiPort
+    this.env = { ENVOY_FOLDER: parts.folder, ENVOY_ADMIN: `http://127.0.0.1:${parts.admin}` }
     this.#envoy = parts.envoy
     this.#nets = parts.nets
-    this.#file = parts.file
+    this.#folder = parts.folder
     this.#stack = parts.stack
   }
 
@@ -48,13 +53,15 @@ export class EnvoyFront implements Front {
     const own = await freePort() // nobody else has it now, so nobody has this net
     const rest = `${own >> 8}.${own & 255}.`
     const nets = { pods: `100.${rest}`, loopback: `127.${rest}` }
-    const file = join(path, 'controller', 'web.json')
-    const envoys = join(path, 'envoy', 'web.json')
-    for (const folder of ['controller', 'envoy']) await mkdir(join(path, folder))
+    const [folder, envoys] = [join(path, 'controller'), join(path, 'envoy')]
+    for (const one of [folder, envoys]) await mkdir(one)
     const names = podNames(count)
-    await moveTo(file, setOf(names.map((_, i) => `${nets.pods}${i + 1}`)))
-    await copy(file, envoys, nets)
-    stack.use(copying(file, envoys, nets))
+    const addresses = names.map((_, i) => `${nets.pods}${i + 1}`)
+    for (const cluster of CLUSTERS) {
+      await moveTo(fileOf(folder, cluster), setOf(cluster, addresses))
+      await copy(fileOf(folder, cluster), fileOf(envoys, cluster), nets)
+    }
+    stack.use(copying(folder, envoys, nets))
     const pods: Backend[] = []
     for (const [i, name] of names.entries())
       pods.push(stack.use(await Backend.start(8080, name, `${nets.loopback}${i + 1}`)))
@@ -78,11 +85,13 @@ export class EnvoyFront implements Front {
         host_selection_retry_max_attempts: 3,
       },
     }
-    const eds = { file: envoys }
-    const envoy = stack.use(await startEnvoy({ path: engine.path, eds, cluster, route }))
+    const eds = { file: fileOf(envoys, 'web') }
+    const apiPort = await freePort()
+    const more = { api: { port: apiPort, file: fileOf(envoys, 'api') } }
+    const envoy = stack.use(await startEnvoy({ path: engine.path, eds, more, cluster, route }))
     const admin = await freePort()
     stack.use(await relayCli(admin, Number(new URL(envoy.admin).port), nets))
-    return new EnvoyFront({ pods, envoy, admin, nets, file, stack: stack.move() })
+    return new EnvoyFront({ pods, envoy, admin, nets, folder, apiPort, stack: stack.move() })
   }
 
   get port(): number {
@@ -117,8 +126,8 @@ export class EnvoyFront implements Front {
     return row.health_status?.eds_health_status === 'DRAINING' ? 'DRAIN' : 'no check'
   }
 
-  async replace(ready: ReadonlyMap<string, string>): Promise<void> {
-    await moveTo(this.#file, setOf([...ready.values()]))
+  async replace(pool: string, ready: ReadonlyMap<string, string>): Promise<void> {
+    await moveTo(fileOf(this.#folder, pool), setOf(pool, [...ready.values()]))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -126,14 +135,18 @@ export class EnvoyFront implements Front {
   }
 }
 
+function fileOf(folder: string, cluster: string): string {
+  return join(folder, `${cluster}.json`)
+}
+
 /** A file of one set, as Envoy reads it. */
-function setOf(addresses: readonly string[]): string {
+function setOf(cluster: string, addresses: readonly string[]): string {
   const lb_endpoints = addresses.map((address) => ({
     endpoint: { address: { socket_address: { address, port_value: 8080 } } },
   }))
   const type = 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment'
   return JSON.stringify({
-    resources: [{ '@type': type, cluster_name: 'web', endpoints: [{ lb_endpoints }] }],
+    resources: [{ '@type': type, cluster_name: cluster, endpoints: [{ lb_endpoints }] }],
   })
 }
 
@@ -147,11 +160,13 @@ async function copy(from: string, to: string, { pods, loopback }: Nets): Promise
   await moveTo(to, (await readFile(from, 'utf8')).replaceAll(pods, loopback))
 }
 
-/** Copies a file whenever it is moved into its place. */
+/** Copies the files of a folder whenever one is moved into its place. */
 function copying(from: string, to: string, nets: Nets): AsyncDisposable {
   let work = Promise.resolve()
-  const watcher = watch(join(from, '..'), (_, name) => {
-    if (name === 'web.json') work = work.then(() => copy(from, to, nets))
+  const watcher = watch(from, (_, name) => {
+    const cluster = CLUSTERS.find((one) => name === `${one}.json`)
+    if (cluster !== undefined)
+      work = work.then(() => copy(fileOf(from, cluster), fileOf(to, cluster), nets))
   })
   return {
     [Symbol.asyncDispose]: () => {

@@ -4,7 +4,7 @@ import type { Backend } from '../haproxy-traffic.js'
 export interface Front extends AsyncDisposable {
   /** Where clients send to. */
   readonly port: number
-  /** Where those of another Service of the same pods do, if it has a pool for that. */
+  /** Where those of another Service of the same pods do, if it has the pool `api`. */
   readonly apiPort?: number
   /** The program that keeps its servers, in `examples` or beside the stage, and how it is told where they are. */
   readonly controller: string
@@ -23,8 +23,8 @@ export interface Front extends AsyncDisposable {
   statusOf(pod: string, address: string): Promise<string>
   /** The same by the address alone. */
   statusAt(address: string): Promise<string>
-  /** What people write without this library: makes these its servers, and takes out all others. */
-  replace(ready: ReadonlyMap<string, string>): Promise<void>
+  /** What people write without this library: makes these the servers of a pool, and takes out all others. */
+  replace(pool: string, ready: ReadonlyMap<string, string>): Promise<void>
 }
 
 export function podNames(count: number): string[] {

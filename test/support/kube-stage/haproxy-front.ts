@@ -88,28 +88,28 @@ backend nodes
   }
 
   async statusAt(address: string): Promise<string> {
-    const name = (await this.#rows()).find((row) => row[4] === address)?.[3]
+    const name = (await this.#rows('web')).find((row) => row[4] === address)?.[3]
     return name === undefined ? '' : this.haproxy.stat('web', name, 'status')
   }
 
-  async replace(ready: ReadonlyMap<string, string>): Promise<void> {
+  async replace(pool: string, ready: ReadonlyMap<string, string>): Promise<void> {
     const socket = `${this.haproxy.socket}.pods`
-    const there = (await this.#rows()).flatMap((row) => row[3] ?? [])
+    const there = (await this.#rows(pool)).flatMap((row) => row[3] ?? [])
     for (const name of there)
       if (!ready.has(name)) {
-        await cli(socket, `set server web/${name} state maint`)
-        await cli(socket, `shutdown sessions server web/${name}`)
-        await cli(socket, `del server web/${name}`)
+        await cli(socket, `set server ${pool}/${name} state maint`)
+        await cli(socket, `shutdown sessions server ${pool}/${name}`)
+        await cli(socket, `del server ${pool}/${name}`)
       }
     for (const [name, address] of ready) {
-      if (!there.includes(name)) await cli(socket, `add server web/${name} ${address}:8080`)
-      await cli(socket, `set server web/${name} state ready`)
-      await cli(socket, `enable server web/${name}`)
+      if (!there.includes(name)) await cli(socket, `add server ${pool}/${name} ${address}:8080`)
+      await cli(socket, `set server ${pool}/${name} state ready`)
+      await cli(socket, `enable server ${pool}/${name}`)
     }
   }
 
-  async #rows(): Promise<readonly (readonly string[])[]> {
-    const text = await cli(`${this.haproxy.socket}.pods`, 'show servers state web')
+  async #rows(pool: string): Promise<readonly (readonly string[])[]> {
+    const text = await cli(`${this.haproxy.socket}.pods`, `show servers state ${pool}`)
     return text
       .split('\n')
       .slice(2)
