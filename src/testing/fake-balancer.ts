@@ -51,7 +51,8 @@ interface Process {
 /** The balancer behind {@link fakeProvider}: plain state, no time, no promise. */
 export class FakeBalancer {
   readonly #members = new Map<string, FakeMember>()
-  readonly #pools = new Set<string>()
+  /** The members of each pool, by key. */
+  readonly #pools = new Map<string, Map<string, FakeMember>>()
   readonly #ever = new Set<string>() // every member that there was at any time
   readonly #capabilities: Capabilities
   readonly #whenNone: PoolReading['whenNone']
@@ -68,14 +69,14 @@ export class FakeBalancer {
     this.#capabilities = capabilities
     this.#whenNone = whenNone
     for (const [pool, members] of Object.entries(pools)) {
-      this.#pools.add(pool)
+      this.#pools.set(pool, new Map())
       for (const member of members) this.#place({ pool, member })
     }
     this.setScopes(scopes)
   }
 
   pools(): ReadonlySet<string> {
-    return this.#pools
+    return new Set(this.#pools.keys())
   }
 
   refs(): readonly MemberRef[] {
@@ -101,6 +102,7 @@ export class FakeBalancer {
 
   drop(ref: MemberRef): void {
     this.#members.delete(refKey(ref))
+    this.#pools.get(ref.pool)?.delete(refKey(ref))
   }
 
   load(ref: MemberRef): number {
@@ -199,15 +201,12 @@ export class FakeBalancer {
 
   /** Those of the pools that there are. */
   readPools(pools: ReadonlySet<string>): readonly PoolReading[] {
-    const counts = new Map<string, { serving: number; total: number }>()
-    for (const pool of pools) if (this.#pools.has(pool)) counts.set(pool, { serving: 0, total: 0 })
-    for (const member of this.#members.values()) {
-      const count = counts.get(member.ref.pool)
-      if (count === undefined) continue
-      count.total += 1
-      if (serves(member)) count.serving += 1
-    }
-    return [...counts].map(([pool, count]) => ({ pool, ...count, whenNone: this.#whenNone }))
+    return [...pools].flatMap((pool) => {
+      const members = this.#pools.get(pool)
+      if (members === undefined) return []
+      const serving = [...members.values()].filter(serves).length
+      return [{ pool, serving, total: members.size, whenNone: this.#whenNone }]
+    })
   }
 
   apply(change: Change): ChangeResult {
@@ -310,6 +309,7 @@ export class FakeBalancer {
       health: 'up',
     }
     this.#members.set(refKey(ref), placed)
+    this.#pools.get(pool)?.set(refKey(ref), placed)
     return placed
   }
 
