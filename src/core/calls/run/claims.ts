@@ -7,7 +7,7 @@ import type { LeftRecord } from '../../balancer/left-records.js'
 import type { Owner } from '../../balancer/owner.js'
 import type { Goal, OpenGoal } from '../../member/goal.js'
 import type { Order } from '../../member/input.js'
-import { owes, type Claim, type Ending } from '../../member/record.js'
+import { owes, type Claim, type Ending, type MemberRecord } from '../../member/record.js'
 import { sightOf, type Sight } from '../../member/sight.js'
 import type { PreparedClaim } from './run-spec.js'
 
@@ -17,6 +17,8 @@ interface Mine {
   readonly id: number
   /** As it was when the call let go of it: an undo after that begins there. */
   left: Left | null
+  /** As it was seen last: a record is another object once anything in it has changed. */
+  seen?: { readonly record: MemberRecord; readonly sight: Sight }
 }
 
 interface Left {
@@ -146,11 +148,16 @@ export class Claims {
     }
   }
 
-  #sightOf({ ref, id, left }: Mine): Sight | undefined {
-    if (left !== null) return left.sight
-    const record = this.#balancer.record(ref)
-    const claim = record?.claims.find((one) => one.id === id)
-    return record === undefined || claim === undefined ? undefined : sightOf(record, claim)
+  #sightOf(one: Mine): Sight | undefined {
+    if (one.left !== null) return one.left.sight
+    const record = this.#balancer.record(one.ref)
+    if (record === undefined) return undefined
+    if (one.seen?.record === record) return one.seen.sight
+    const claim = record.claims.find(({ id }) => id === one.id)
+    if (claim === undefined) return undefined
+    const sight = sightOf(record, claim)
+    one.seen = { record, sight }
+    return sight
   }
 
   #leftNow(ref: MemberRef, left: Left, before: number): Left {
