@@ -52,6 +52,8 @@ export class Scheduler {
   #cancelTimer: (() => void) | undefined
   #looking = false
   readonly #costs = new Costs()
+  /** What this process works by a look for each subscriber, in milliseconds. */
+  readonly #work = new Costs()
   #floor = 0
   #counts: Capabilities['counts'] | undefined
   #lastLook = -Infinity
@@ -67,9 +69,9 @@ export class Scheduler {
     this.#push = new Push(provider, clock, (snapshot) => this.#pushed(snapshot))
   }
 
-  /** How long a look takes at present, in milliseconds. */
+  /** How long a look at everything that is looked at takes at present, with what this process works by it, in milliseconds. */
   get cost(): number {
-    return this.#costs.lowest
+    return this.#costs.lowest + this.#work.lowest * this.#seats.size
   }
 
   /** The provider's shortest pause between two looks. */
@@ -304,7 +306,10 @@ export class Scheduler {
     // A look at everything goes to all subscribers, also to those with a long wait after failures.
     const shown = refs === 'all' && look.error === undefined ? present : seats
     // The next look is scheduled only after all subscribers have requested theirs.
+    const from = this.clock.now()
     for (const seat of shown) if (this.#seats.has(seat)) seat.subscriber.see(look)
+    const to = this.clock.now()
+    this.#work.add(to, (to - from) / shown.length)
     this.#looking = false
     this.#schedule()
   }
