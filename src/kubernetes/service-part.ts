@@ -71,7 +71,8 @@ export class ServicePart {
       const merged = mergeSlices([...this.#slices.values()], { port })
       const endpoints = adjust === undefined ? merged : adjust(merged, this.service)
       const decisions = mapEndpoints(this.#nodes.mark(endpoints), map)
-      this.#desired = toDesired(decisions, { pool, name })
+      // Frozen, so the reconciler need not check again what is as it was in the last set.
+      this.#desired = toDesired(decisions, { pool, name }).map((one) => Object.freeze(one))
       this.#failure = undefined
     } catch (error) {
       this.#failure = isDrainableError(error)

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
-import { refuse } from '../endpoints/shape.js'
+import { memberShape } from '../endpoints/plan/plan-shapes.js'
+import { check, refuse, value, type Shape } from '../endpoints/shape.js'
 import type { DesiredMember } from '../provider/desired.js'
 import { DrainableError } from '../provider/error.js'
 import { nearest, quotedList } from '../provider/nearest.js'
@@ -7,29 +8,65 @@ import { once } from '../provider/once.js'
 import { quote } from '../provider/quote.js'
 
 /**
- * Checks what a plan can't: that each entry means what its caller meant. A member is matched by its address, so one
- * with an address that no balancer shows is taken for gone and removed, before its addition can fail.
- *
- * @throws `INVALID_OPTIONS` with the path
+ * Takes in one desired set after another. An object that is frozen is what it was when it was checked, so of a set with 10,000
+ * entries only those are checked and copied that are new in it.
  */
-export function checkSet(subject: string, desired: readonly DesiredMember[]): void {
-  const named = new Map<string, number>()
-  for (let i = 0; i < desired.length; i++) {
-    const one = desired[i]
-    if (one === undefined) continue
-    checkFields(subject, one, i)
-    if (one.address === undefined) checkTwice(subject, desired, i, named)
-    else if (isIP(one.address) === 0) checkAddress(subject, one.address, i)
-  }
-}
+export class DesiredSets {
+  readonly #subject: string
+  readonly #shape: Shape
+  #before: readonly DesiredMember[] = []
+  /** Where the members of each pool began in it. */
+  #starts = new Map<string | undefined, number>()
 
-/** The same set, an address without its brackets: products take IPv6 without them. */
-export function copySet(desired: readonly DesiredMember[]): DesiredMember[] {
-  return desired.map((one) =>
-    one.address?.startsWith('[') === true
-      ? { ...one, address: one.address.slice(1, -1) }
-      : { ...one },
-  )
+  constructor(subject: string, pools: readonly string[]) {
+    this.#subject = subject
+    this.#shape = memberShape(pools)
+  }
+
+  /**
+   * Checks a set, and what a plan can't: that each entry means what its caller meant. A member is matched by its address,
+   * so one with an address that no balancer shows is taken for gone and removed, before its addition can fail.
+   *
+   * @returns a copy: later changes to the caller's objects have no effect
+   * @throws `INVALID_OPTIONS` with the path
+   */
+  take(desired: readonly DesiredMember[]): readonly DesiredMember[] {
+    check(this.#subject, 'desired', desired, value('a list of desired members', Array.isArray))
+    const starts = new Map<string | undefined, number>()
+    const named = new Map<string, number>()
+    let pool: unknown
+    let before = 0
+    const taken = Array.from(desired, (one: DesiredMember | undefined, i) => {
+      if (one?.pool !== pool || i === 0) {
+        pool = one?.pool
+        starts.set(one?.pool, i)
+        before = this.#starts.get(one?.pool) ?? 0
+      }
+      const known = this.#before[before++]
+      return known !== undefined && one === known ? known : this.#checked(desired, i, named)
+    })
+    this.#before = taken
+    this.#starts = starts
+    return taken
+  }
+
+  #checked(
+    desired: readonly DesiredMember[],
+    i: number,
+    named: Map<string, number>,
+  ): DesiredMember {
+    const subject = this.#subject
+    const one = desired[i] as DesiredMember
+    check(subject, `desired[${i}]`, one, this.#shape)
+    checkFields(subject, one, i)
+    const { address } = one
+    if (address === undefined) checkTwice(subject, desired, i, named)
+    else if (isIP(address) === 0) checkAddress(subject, address, i)
+    // Products take IPv6 without its brackets.
+    if (address?.startsWith('[') === true) return { ...one, address: address.slice(1, -1) }
+    // By name it is compared with the others of each set.
+    return Object.isFrozen(one) && address !== undefined ? one : { ...one }
+  }
 }
 
 const FIELDS: Readonly<Record<keyof DesiredMember, true>> = {

@@ -7,15 +7,13 @@ import { guarded } from '../core/emitter.js'
 import { Leadership, Term } from '../fleet/lease/leadership.js'
 import { callShape, checkProvider, type Call } from '../core/calls/call-options.js'
 import type { TicketStore } from '../core/tickets/store.js'
-import { desiredShape } from '../endpoints/plan/plan-shapes.js'
-import { check } from '../endpoints/shape.js'
 import { abortable, settledWithin } from '../provider/abort.js'
 import { pause } from '../provider/clock.js'
 import type { DrainableProvider } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 import { parseOptions } from '../provider/options.js'
 import { toDrainableError } from '../provider/thrown.js'
-import { checkSet, copySet } from './check-set.js'
+import { DesiredSets } from './check-set.js'
 import { memoryTickets } from './memory-tickets.js'
 import {
   parseEnding,
@@ -80,6 +78,7 @@ export interface Reconciler extends AsyncDisposable {
 }
 
 const SUBJECT = 'reconcile()'
+const SET = `${SUBJECT}.set()`
 const EVENTS = ['status', 'fault', 'leading']
 /** The shortest time between two `status` events, in milliseconds. */
 const STATUS_PAUSE = 100
@@ -126,6 +125,7 @@ class Loop implements Reconciler {
   readonly #emitter = new EventEmitter()
   readonly #stop = new AbortController()
   readonly #waiting = new Set<() => void>()
+  readonly #sets: DesiredSets
   #sessions: readonly { readonly key: string | undefined; readonly session: Session }[] = []
   #wanted: [readonly DesiredMember[], Ending] | undefined
   #leading = false
@@ -135,6 +135,7 @@ class Loop implements Reconciler {
   constructor(provider: DrainableProvider, options: ResolvedReconcile) {
     this.#provider = provider
     this.#options = options
+    this.#sets = new DesiredSets(SET, options.pools)
     this.#tickets = options.policy.tickets ?? memoryTickets()
     const { signal } = options.policy
     const abort = (): void => this.#stop.abort()
@@ -153,12 +154,8 @@ class Loop implements Reconciler {
   }
 
   set(desired: readonly DesiredMember[], options: SetOptions = {}): void {
-    const subject = `${SUBJECT}.set()`
-    check(subject, 'desired', desired, desiredShape(this.#options.pools))
-    checkSet(subject, desired)
-    const ending = parseEnding(options, this.#options, subject)
-    // A copy: later changes to the caller's objects have no effect.
-    this.#wanted = [copySet(desired), ending]
+    const taken = this.#sets.take(desired)
+    this.#wanted = [taken, parseEnding(options, this.#options, SET)]
     for (const { session } of this.#sessions) session.set(...this.#wanted)
   }
 

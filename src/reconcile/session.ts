@@ -282,13 +282,13 @@ export class Session {
     }
   }
 
-  #compare(desired: readonly DesiredMember[], { snapshot }: SeenLook, work: Work): WishedPlan {
-    const { options, owns } = this.#spec
+  #compare(desired: readonly DesiredMember[], look: SeenLook, work: Work): WishedPlan {
+    const { options, owns, subject } = this.#spec
     const { pools, keepReady, allowEmpty, gone } = options
-    return planWithWishes(desired, snapshot, {
+    const isOurs = work.ours(look)
+    return planWithWishes(desired, look.snapshot, {
       pools,
-      owns: (reading) =>
-        (reading.present && work.isOurs(reading)) || asked(owns, reading, this.#spec.subject),
+      owns: (reading) => (reading.present && isOurs(reading)) || asked(owns, reading, subject),
       ...(keepReady === undefined ? {} : { keepReady }),
       ...(gone === undefined ? {} : { gone }),
       allowEmpty,

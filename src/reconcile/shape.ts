@@ -4,7 +4,7 @@ import { isSame } from '../core/tickets/owed.js'
 import type { PolicyData, Ticket } from '../core/tickets/ticket.js'
 import type { Wish } from '../endpoints/plan/plan.js'
 import { wallOf } from '../provider/clock.js'
-import type { Capabilities, PresentReading } from '../provider/contract.js'
+import type { Capabilities, PresentReading, Reading } from '../provider/contract.js'
 import type { DrainShape } from './member-drain.js'
 
 /** Beyond the proof itself, what a drain needs at least, in milliseconds. */
@@ -39,6 +39,24 @@ export function earlierOf(
   if (ticket === undefined || member === undefined || !isSame(member, reading)) return undefined
   const deadline = ticket.deadline === null ? null : Date.parse(ticket.deadline)
   return { deadline, since: ticket.startedAt }
+}
+
+/** Of a look's readings those of members that are drained, in this life or by the word of a ticket. */
+export function drainedIn(
+  readings: ReadonlyMap<string, Reading>,
+  drains: ReadonlyMap<string, { isOf(reading: Reading): boolean }>,
+  tickets: ReadonlyMap<string, Ticket>,
+): ReadonlySet<Reading> {
+  const drained = new Set<Reading>()
+  for (const [key, drain] of drains) {
+    const reading = readings.get(key)
+    if (reading !== undefined && drain.isOf(reading)) drained.add(reading)
+  }
+  for (const [key, ticket] of tickets) {
+    const reading = readings.get(key)
+    if (reading?.present === true && earlierOf(ticket, reading) !== undefined) drained.add(reading)
+  }
+  return drained
 }
 
 /** How a drain is to go: as the plan has it, and no weaker than the one before it. */

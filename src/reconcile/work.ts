@@ -14,7 +14,7 @@ import { toDrainableError, wordsOf } from '../provider/thrown.js'
 import { dropTicket } from './drop-ticket.js'
 import { dueOf, isOpen, saidOfLate } from './due.js'
 import { isUndone, MemberDrain, type DrainShape } from './member-drain.js'
-import { earlierOf, shapeOf, type EarlierDrain, type Ending } from './shape.js'
+import { drainedIn, earlierOf, shapeOf, type EarlierDrain, type Ending } from './shape.js'
 import { Singles } from './singles.js'
 import { ticketId } from './ticket-id.js'
 import { Touched } from './touched.js'
@@ -49,12 +49,10 @@ export class Work {
     })
   }
 
-  /** Whether a member was added or drained by us, in this life or by the word of a ticket. */
-  isOurs(reading: PresentReading): boolean {
-    const key = refKey(reading.ref)
-    if (this.drains.get(key)?.isOf(reading) === true) return true
-    if (this.#spec.additions.has(reading)) return true
-    return earlierOf(this.#recovered.get(key), reading) !== undefined
+  /** Says whether a member of a look was added or drained by us, in this life or by the word of a ticket. */
+  ours({ snapshot }: SeenLook): (reading: PresentReading) => boolean {
+    const drained = drainedIn(readingsOf(snapshot), this.drains, this.#recovered)
+    return (reading) => drained.has(reading) || this.#spec.additions.has(reading)
   }
 
   /** Whether nothing is under way or due for the plan that was carried out last. */

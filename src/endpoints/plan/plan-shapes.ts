@@ -52,15 +52,20 @@ export const planOptionShapes = once(() => {
   }
 })
 
-/** The shape of desired members of these pools. */
-export function desiredShape(pools: readonly string[]): Shape {
+/** The shape of one desired member of these pools. */
+export function memberShape(pools: readonly string[]): Shape {
   const known = new Set<unknown>(pools)
   const choice = pools.length === 0 ? 'which is empty' : `which are ${pools.join(', ')}`
   const name = both(
     filled(`a pool's name`),
     value(`one of the option pools, ${choice}`, (one) => known.has(one)),
   )
-  return list('a list of desired members', (found) => desired(found, name))
+  return (found) => desired(found, name)
+}
+
+/** The shape of desired members of these pools. */
+export function desiredShape(pools: readonly string[]): Shape {
+  return list('a list of desired members', memberShape(pools))
 }
 
 function desired(found: unknown, poolName: Shape): Fault | undefined {

@@ -80,3 +80,23 @@ describe('a set', () => {
     expect(at.states('a', 'b')).toEqual(['ready', 'ready'])
   })
 })
+
+describe('an entry that comes again in the next set', () => {
+  it('is checked again where its caller has changed it in place', async () => {
+    const at = bench('a')
+    await using loop = at.start()
+    const one = { ...b('10.0.0.1') }
+    loop.set([one] as never)
+    one.address = 'localhost'
+    expect(() => loop.set([one] as never)).toThrow('desired[0].address is "localhost"')
+  })
+
+  it('is told by its place in the newest set, frozen or not', async () => {
+    const at = bench('a')
+    await using loop = at.start()
+    const frozen = Object.freeze(b('10.0.0.1'))
+    loop.set([frozen, frozen] as never)
+    expect(() => loop.set([frozen, b('10.0.0.256'), frozen] as never)).toThrow('desired[1].address')
+    expect(() => loop.set([frozen, frozen, { ...a, wieght: 1 }] as never)).toThrow('desired[2] has')
+  })
+})
