@@ -17,18 +17,20 @@ export interface FeedSpec {
   /** For messages: `EndpointSlices in shop`. */
   readonly what: string
   readonly path: string
-  readonly labelSelector?: string
-  readonly fieldSelector?: string
-  /** How long to wait after a refusal of rights, in milliseconds. Default: as after any failure. */
-  readonly pauseIfForbidden?: number
+  readonly labelSelector?: string | undefined
+  readonly fieldSelector?: string | undefined
+  /** What gives the right to read them, for the message where it is missing. */
+  readonly rule?: string
+  /** Whether it goes without them: a right that is missing is asked for again after five minutes. */
+  readonly optional?: true
 }
 
 /** Who is told. */
 export interface FeedListener {
-  /** One object came, changed or went. */
-  changed(before: KubeObject | undefined, after: KubeObject | undefined): void
-  /** A whole new list is there. */
-  listed(before: readonly KubeObject[]): void
+  /** One object came, changed or went, as a watch says, or a new list beside the last one. */
+  changed?(before: KubeObject | undefined, after: KubeObject | undefined): void
+  /** What there is to be told is told: of one event, or of a whole list. */
+  told(): void
   /** A call failed, or, with undefined, all is well again. */
   failed(error: DrainableError | undefined): void
 }
@@ -37,6 +39,8 @@ const WATCH_SECONDS = 25
 /** Waits between two attempts, in milliseconds: doubled each time, and up to a half of each is left to chance. */
 const RETRY_FROM = 500
 const RETRY_TO = 5_000
+/** A right that is missing is rarely given while a program runs: where it goes without, the wait is that long. */
+const FORBIDDEN_PAUSE = 300_000
 /** So many failures in a row make a new list due. */
 const MOST_FAILURES = 3
 /** A watch that ends sooner than this counts as a failure for the next wait, or it would be asked without a pause. */
@@ -123,18 +127,19 @@ export class Feed {
   }
 
   #waitAfter(error: unknown): number {
-    const { pauseIfForbidden } = this.#spec
-    if (pauseIfForbidden !== undefined && isDrainableError(error, 'FORBIDDEN'))
-      return pauseIfForbidden
+    if (this.#spec.optional === true && isDrainableError(error, 'FORBIDDEN')) return FORBIDDEN_PAUSE
     const longest = Math.min(RETRY_TO, RETRY_FROM * 2 ** this.#failures)
     this.#failures += 1
     return longest * (0.5 + Math.random() / 2)
   }
 
   #fail(error: unknown): void {
-    const { what } = this.#spec
+    const { what, rule } = this.#spec
+    const said = lost({ what, path: '' }, error)
+    const { code, message } = said
+    const isRuled = code === 'FORBIDDEN' && rule !== undefined
     this.#synced = false
-    this.#error = lost({ what, path: '' }, error)
+    this.#error = isRuled ? new DrainableError(code, `${message}; ${rule}`, { cause: said }) : said
     this.#listener.failed(this.#error)
   }
 
@@ -150,11 +155,14 @@ export class Feed {
     const { what, path, labelSelector, fieldSelector } = this.#spec
     const call = { what: `list ${what}`, path, query: { labelSelector, fieldSelector } }
     const { kept, version } = await this.#api.list(call, this.#signal, slim)
-    const before = [...this.#items.values()]
+    const before = this.#items
     this.#items = new Map(kept.map((one) => [keyOf(one), one]))
     this.#known = true
     this.#mended()
-    this.#listener.listed(before)
+    for (const [key, one] of before)
+      if (!this.#items.has(key)) this.#listener.changed?.(one, undefined)
+    for (const [key, one] of this.#items) this.#listener.changed?.(before.get(key), one)
+    this.#listener.told()
     return version
   }
 
@@ -193,7 +201,8 @@ export class Feed {
     const after = type === 'DELETED' ? undefined : slim(object)
     if (after === undefined) this.#items.delete(key)
     else this.#items.set(key, after)
-    this.#listener.changed(before, after)
+    this.#listener.changed?.(before, after)
+    this.#listener.told()
   }
 
   /** The lines of a watch, until it ends; it is given up after 30 s without a byte. */

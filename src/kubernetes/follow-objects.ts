@@ -77,15 +77,9 @@ export function followObjects(config: KubeConfigLike, options: ObjectsOptions): 
       changed([...feed.items.values()])
     }, 0)
   }
-  const spec = {
-    what: path,
-    path,
-    ...(labelSelector === undefined ? {} : { labelSelector }),
-    ...(fieldSelector === undefined ? {} : { fieldSelector }),
-  }
+  const spec = { what: path, path, labelSelector, fieldSelector }
   const listener = {
-    changed: tell,
-    listed: tell,
+    told: tell,
     failed: (error?: DrainableError) => queueMicrotask(() => problem?.(error)),
   }
   const feed = new Feed(new KubeApi(config, subject, { clock }), spec, listener, stop.signal, clock)

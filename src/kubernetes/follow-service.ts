@@ -12,22 +12,12 @@ import { Feed, type FeedListener, type FeedSpec } from './feed.js'
 import {
   parseFollow,
   parseServices,
+  spotTaints,
   type FollowedService,
   type FollowOptions,
   type ResolvedFollow,
 } from './follow-options.js'
-import { KnownNodes } from './known-nodes.js'
-import {
-  NODES,
-  NODE_RULE,
-  SERVICE_RULE,
-  servicesIn,
-  SLICE_RULE,
-  slicesIn,
-  withRule,
-} from './reads.js'
-import { ServicePart } from './service-part.js'
-import { spotTaints } from './spot-taints.js'
+import { KnownNodes, ServicePart } from './members.js'
 
 /** Takes whole sets: a `Reconciler`. */
 export interface SetTaker {
@@ -75,6 +65,9 @@ const NODES_LIMIT = 30_000
 const REST = 4
 /** ... but no longer than this, in milliseconds. */
 const MOST_REST = 100
+
+/** More names than this make a selector that is longer than some proxies take. */
+const MOST_NAMES = 50
 
 /** A reconciler takes whole sets, so a second follower would take out what the first one put in. */
 const followed = new WeakSet()
@@ -137,12 +130,6 @@ export function followService(
   return new Follower(loop, api, parsed, resolved)
 }
 
-/** What is read of one namespace. */
-interface NamespaceFeeds {
-  readonly slices: Feed
-  readonly services: Feed
-}
-
 class Follower implements ServiceFollower {
   readonly #loop: SetTaker
   readonly #clock: Clock
@@ -152,9 +139,9 @@ class Follower implements ServiceFollower {
   readonly #parts: readonly ServicePart[]
   /** The parts of each Service, by `namespace/name`: a Service can be in several pools. */
   readonly #byService: ReadonlyMap<string, readonly ServicePart[]>
-  readonly #nodes: KnownNodes
-  readonly #namespaces: ReadonlyMap<string, NamespaceFeeds>
-  readonly #nodeFeed: Feed | undefined
+  readonly #slices: readonly Feed[]
+  readonly #services: readonly Feed[]
+  readonly #nodes: Feed | undefined
   #nodesDue = false
   /** Whether the reconciler took the newest set. */
   #given = false
@@ -174,21 +161,31 @@ class Follower implements ServiceFollower {
     this.#clock = options.clock
     const { nodeEnd = {}, signal } = options
     const end = { taints: [...TAINTS, ...spotTaints], ...nodeEnd }
-    this.#nodes = new KnownNodes(end) // checks it
+    const nodes = new KnownNodes(end) // checks it
     followed.add(loop)
-    this.#parts = services.map((service) => new ServicePart(service, options, this.#nodes))
+    this.#parts = services.map((service) => new ServicePart(service, options, nodes))
     this.#byService = Map.groupBy(this.#parts, ({ key }) => key)
-    const feed = (spec: FeedSpec, listener: FeedListener): Feed =>
-      new Feed(api, spec, listener, this.#stop.signal, options.clock)
-    const byNamespace = Map.groupBy(services, ({ namespace }) => namespace)
-    this.#namespaces = new Map(
-      [...byNamespace].map(([namespace, own]) => {
-        const slices = feed(slicesIn(namespace, own), this.#sliceListener(namespace))
-        const objects = feed(servicesIn(namespace, own), this.#serviceListener(namespace))
-        return [namespace, { slices, services: objects }]
-      }),
-    )
-    this.#nodeFeed = options.nodes ? feed(NODES, this.#nodeListener()) : undefined
+    const feed = (spec: FeedSpec, listener: Omit<FeedListener, 'failed'>): Feed => {
+      const failed = (error: DrainableError | undefined): void => this.#failed(spec.what, error)
+      return new Feed(api, spec, { ...listener, failed }, this.#stop.signal, options.clock)
+    }
+    const byNamespace = [...Map.groupBy(this.#parts, ({ service }) => service.namespace)]
+    this.#slices = byNamespace.map(([namespace, parts]) => {
+      const changed = (...both: readonly (KubeObject | undefined)[]): void =>
+        this.#putSlice(namespace, both)
+      return feed(slicesIn(namespace, namesOf(parts)), { changed, told: () => this.#schedule() })
+    })
+    this.#services = byNamespace.map(([namespace, parts]) => {
+      const told = (): void => {
+        for (const part of parts) {
+          part.seeService(own.items.get(part.key) ?? null)
+          this.#sayOf(part)
+        }
+      }
+      const own: Feed = feed(servicesIn(namespace, namesOf(parts)), { told })
+      return own
+    })
+    this.#nodes = options.nodes ? feed(NODES, this.#nodeListener(nodes)) : undefined
     const abort = (): void => void this.close()
     this.#unlisten = () => signal?.removeEventListener('abort', abort)
     if (signal?.aborted === true) abort()
@@ -197,7 +194,7 @@ class Follower implements ServiceFollower {
 
   get synced(): boolean {
     const isStopped = this.#stop.signal.aborted
-    const hasNodes = this.#nodeFeed === undefined || this.#nodeFeed.synced || this.#hasNoRight
+    const hasNodes = this.#nodes === undefined || this.#nodes.synced || this.#hasNoRight
     return !isStopped && hasNodes && this.#slices.every(({ synced }) => synced)
   }
 
@@ -226,8 +223,8 @@ class Follower implements ServiceFollower {
     this.#cancelWait?.()
     this.#unlisten()
     followed.delete(this.#loop)
-    const feeds = [...this.#namespaces.values()].flatMap((one) => [one.slices, one.services])
-    await Promise.all([...feeds.map(({ done }) => done), this.#nodeFeed?.done])
+    const feeds = [...this.#slices, ...this.#services].map(({ done }) => done)
+    await Promise.all([...feeds, this.#nodes?.done])
     this.#tellSynced()
   }
 
@@ -236,66 +233,27 @@ class Follower implements ServiceFollower {
   }
 
   get #hasNoRight(): boolean {
-    return this.#nodeFeed?.error?.code === 'FORBIDDEN'
+    return this.#nodes?.error?.code === 'FORBIDDEN'
   }
 
-  #sliceListener(namespace: string): FeedListener {
-    const put = (before: KubeObject | undefined, after: KubeObject | undefined): void => {
-      for (const one of [before, after])
-        for (const part of this.#partsOf(namespace, one?.metadata?.labels?.[SERVICE_LABEL]))
-          part.putSlice(one?.metadata?.name ?? '', one === after ? after : undefined)
+  #putSlice(namespace: string, [before, after]: readonly (KubeObject | undefined)[]): void {
+    for (const one of new Set([before, after])) {
+      const service = one?.metadata?.labels?.[SERVICE_LABEL] ?? ''
+      for (const part of this.#byService.get(`${namespace}/${service}`) ?? [])
+        part.putSlice(one?.metadata?.name ?? '', one === after ? after : undefined)
     }
+  }
+
+  #nodeListener(nodes: KnownNodes): Omit<FeedListener, 'failed'> {
+    let isSign = false
     return {
-      changed: (before, after) => {
-        put(before, after)
+      changed: (before, after) => void (isSign = nodes.put(before, after) || isSign),
+      told: () => {
+        if (isSign) for (const part of this.#parts) part.touch()
+        isSign = false
         this.#schedule()
       },
-      listed: (before) => {
-        for (const one of before) put(one, undefined)
-        for (const one of this.#namespaces.get(namespace)?.slices.items.values() ?? [])
-          put(undefined, one)
-        for (const part of this.#parts) part.touch()
-        this.#schedule()
-      },
-      failed: (error) =>
-        this.#failed(`slices of ${namespace}`, error && withRule(error, SLICE_RULE)),
     }
-  }
-
-  #nodeListener(): FeedListener {
-    const changed = (isSign: boolean): void => {
-      if (isSign) for (const part of this.#parts) part.touch()
-      this.#schedule()
-    }
-    return {
-      changed: (before, after) => changed(this.#nodes.put(before, after)),
-      listed: (before) => changed(this.#nodes.replace(before, this.#nodeFeed?.items ?? new Map())),
-      failed: (error) => this.#failed('nodes', error && withRule(error, NODE_RULE)),
-    }
-  }
-
-  #serviceListener(namespace: string): FeedListener {
-    const see = (part: ServicePart): void => {
-      const found = this.#namespaces.get(namespace)?.services.items
-      part.seeService(found?.get(part.key) ?? null)
-      this.#sayOf(part)
-    }
-    return {
-      changed: (before, after) =>
-        this.#partsOf(namespace, (after ?? before)?.metadata?.name).forEach(see),
-      listed: () =>
-        this.#parts.filter(({ service }) => service.namespace === namespace).forEach(see),
-      failed: (error) =>
-        this.#failed(`Services of ${namespace}`, error && withRule(error, SERVICE_RULE)),
-    }
-  }
-
-  get #slices(): readonly Feed[] {
-    return [...this.#namespaces.values()].map(({ slices }) => slices)
-  }
-
-  #partsOf(namespace: string, service: string | undefined): readonly ServicePart[] {
-    return this.#byService.get(`${namespace}/${service ?? ''}`) ?? []
   }
 
   #failed(key: string, error: DrainableError | undefined): void {
@@ -367,14 +325,18 @@ class Follower implements ServiceFollower {
 
   /** Whether the first set may be made: Nodes were read, can't be read, or took too long. */
   #mayGoOn(): boolean {
-    const feed = this.#nodeFeed
-    if (feed === undefined || feed.known || this.#hasNoRight || this.#nodesDue) return true
+    const nodes = this.#nodes
+    if (nodes === undefined || nodes.known || this.#hasNoRight || this.#nodesDue) return true
     this.#cancelWait ??= this.#clock.setTimeout(() => {
       this.#nodesDue = true
       this.#schedule()
     }, NODES_LIMIT)
     return false
   }
+}
+
+function namesOf(parts: readonly ServicePart[]): readonly string[] {
+  return [...new Set(parts.map(({ service }) => service.service))]
 }
 
 function toProblem(error: unknown): DrainableError {
@@ -386,4 +348,36 @@ function checkEvent(verb: string, event: string): string {
   if (EVENTS.includes(event)) return event
   const words = `${SUBJECT}: ${verb}(): there is no event '${event}', expected one of ${EVENTS.join(', ')}`
   throw new DrainableError('INVALID_OPTIONS', words)
+}
+
+// What is read, and the right that each read needs.
+
+const NODES: FeedSpec = {
+  what: 'Nodes',
+  path: '/api/v1/nodes',
+  rule: "endpoints are followed without their Nodes; to read them a ClusterRole needs { apiGroups: [''], resources: ['nodes'], verbs: ['list', 'watch'] }, or give nodes: false",
+  optional: true,
+}
+
+/** The EndpointSlices of these Services: one watch a namespace. */
+function slicesIn(namespace: string, names: readonly string[]): FeedSpec {
+  const isShort = names.length <= MOST_NAMES
+  return {
+    what: `EndpointSlices in ${namespace}`,
+    path: `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`,
+    labelSelector: isShort ? `${SERVICE_LABEL} in (${names.join(',')})` : SERVICE_LABEL,
+    rule: "a Role needs { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['list', 'watch'] }",
+  }
+}
+
+/** These Services themselves. */
+function servicesIn(namespace: string, [name, ...more]: readonly string[]): FeedSpec {
+  return {
+    what: `Services in ${namespace}`,
+    path: `/api/v1/namespaces/${namespace}/services`,
+    // A rule of rights can name one object only for a list that is asked for like this.
+    fieldSelector: more.length === 0 ? `metadata.name=${name ?? ''}` : undefined,
+    rule: "a Service without a selector is not noticed; to read it a Role needs { apiGroups: [''], resources: ['services'], verbs: ['list', 'watch'] }",
+    optional: true,
+  }
 }

@@ -1,12 +1,17 @@
+/** From the slices of a Service, and from Nodes, to the members that a pool wants. */
+import type { EndpointInput } from '../endpoints/endpoint-input.js'
 import { mapEndpoints } from '../endpoints/map-endpoints.js'
+import { markByNodes } from '../endpoints/nodes/mark-by-nodes.js'
+import { whyEnding, type NodeEnd } from '../endpoints/nodes/node-end.js'
+import { nodeShape, type Node } from '../endpoints/nodes/node.js'
 import { toDesired } from '../endpoints/plan/to-desired.js'
+import { check } from '../endpoints/shape.js'
 import { mergeSlices } from '../endpoints/slices/merge-slices.js'
 import type { DesiredMember } from '../provider/desired.js'
 import { DrainableError, isDrainableError } from '../provider/error.js'
 import { wordsOf } from '../provider/thrown.js'
 import type { KubeObject } from './api.js'
 import type { FollowedService, ResolvedFollow } from './follow-options.js'
-import type { KnownNodes } from './known-nodes.js'
 
 /** Says who writes a slice. One that is written by hand belongs to a Service without a selector. */
 const MANAGED_BY = 'endpointslice.kubernetes.io/managed-by'
@@ -112,5 +117,44 @@ export class ServicePart {
     if (all.some((one) => one.port === Number(port) || (one.name ?? '') === port)) return undefined
     const names = [...new Set(all.map((one) => one.name ?? String(one.port)))]
     return `has no port '${port}', its ports are ${names.join(', ')}`
+  }
+}
+
+/**
+ * What is known of Nodes. Slices and Nodes come by two watches, and nothing orders one by the other: a Node that was
+ * never seen may be newer than the last list, so only one that was there and has gone counts as deleted.
+ */
+export class KnownNodes {
+  readonly #end: NodeEnd
+  /** By name; null: it has gone. */
+  readonly #nodes = new Map<string, Node | null>()
+
+  constructor(end: NodeEnd) {
+    this.#end = end
+    markByNodes([], [], end) // checks it
+  }
+
+  /** @returns whether an endpoint may be judged otherwise now: Nodes tell of their health every few minutes */
+  put(before: KubeObject | undefined, after: KubeObject | undefined): boolean {
+    const name = (after ?? before)?.metadata?.name ?? ''
+    const was = this.#why(name)
+    if (after !== undefined) check('followService()', 'Node', after, nodeShape())
+    this.#nodes.set(name, after ?? null)
+    return was !== this.#why(name)
+  }
+
+  /** Marks endpoints of Nodes that are leaving, or gone. */
+  mark(endpoints: readonly EndpointInput[]): EndpointInput[] {
+    const names = new Set(endpoints.map(({ nodeName }) => nodeName ?? ''))
+    const nodes = [...names].flatMap((name): Node | readonly [] => {
+      const known = this.#nodes.get(name)
+      return known === undefined ? { metadata: { name } } : (known ?? [])
+    })
+    return markByNodes(endpoints, nodes, this.#end)
+  }
+
+  #why(name: string): string | undefined {
+    const node = this.#nodes.get(name)
+    return node === null ? 'gone' : node && whyEnding(node, this.#end)
   }
 }
