@@ -71,6 +71,11 @@ export interface Capabilities {
    * the core counts `cuts` and `unknown` as cut work, and cuts after a refusal. Default: `unknown`.
    */
   readonly removal?: 'keeps' | 'cuts' | 'refuses' | 'unknown'
+  /**
+   * Whether each removal reloads the balancer. The members of one call are then taken out together: once every one is
+   * idle or has ended, or at the deadline. Default: `false`.
+   */
+  readonly removalReloads?: boolean
   /** Whether the product can add a member to a pool. */
   readonly add: boolean
   /**

@@ -84,6 +84,7 @@ const CAPABILITIES: Readonly<Record<keyof Capabilities, Expected>> = {
   terminate: FLAG,
   remove: FLAG,
   removal: oneOf(['keeps', 'cuts', 'refuses', 'unknown']),
+  removalReloads: FLAG,
   add: FLAG,
   survivesReload: FLAG,
   countsAfterRemove: FLAG,

@@ -98,6 +98,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       remove: true,
       // In the configuration it reloads, and an old worker ends its work.
       removal: this.#settings.membership === 'configuration' ? 'keeps' : 'refuses',
+      removalReloads: this.#settings.membership === 'configuration',
       add: true,
       counts: 'requests',
       freshness: 0,

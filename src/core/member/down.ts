@@ -2,7 +2,7 @@ import { atLeast } from '../../provider/admin-state.js'
 import type { AdminState, PresentReading } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { checkDeadline } from './time/deadline.js'
+import { checkDeadline, goOut } from './time/deadline.js'
 import type { Draft, Open } from './draft.js'
 import { endGone, endUncounted, goneForCertain } from './gone.js'
 import { openGoal, UNDO_LIMIT } from './goal.js'
@@ -18,9 +18,9 @@ import {
   staysIdle,
 } from './idle.js'
 import { maintEffect } from './policy.js'
-import { inWishedState } from './proof/prove.js'
+import { inWishedState, isLastLook } from './proof/prove.js'
 import { isLive } from './record.js'
-import { remove } from './removal.js'
+import { awaitsOthers, remove } from './removal.js'
 import { setterOf } from './sight.js'
 import { whyLower } from './whose.js'
 
@@ -118,6 +118,7 @@ function hesitate(draft: Draft, claim: Open): void {
 
 /** Handles an idle member: removes it if the policy says so, otherwise ends the claim. */
 function finishIdle(draft: Draft, claim: Open): void {
+  if (awaitsOthers(claim) && isLastLook(draft.sight(claim))) goOut(draft, claim)
   if (claim.ending.ended !== null) return
   if (claim.policy.until === 'removed') remove(draft, claim)
   else draft.end(claim, claim.ending.terminated > 0 ? 'terminated' : 'idle')

@@ -71,6 +71,8 @@ export type Order = { readonly claim: number } & (
   | { readonly type: 'settle' }
   /** A reported idle must be seen once more before it is an outcome. */
   | { readonly type: 'doubt' }
+  /** All members of the call are idle or have ended: those that waited to be taken out together go. */
+  | { readonly type: 'out' }
   /** The floor refused the first hold. `isFinal: false`: the next look decides whether it does. */
   | { readonly type: 'denied'; readonly error: DrainableError; readonly isFinal: boolean }
   /** The caller's own health check has ended. */

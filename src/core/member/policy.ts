@@ -1,12 +1,13 @@
 import type { Capabilities, MaintEffect, PresentReading } from '../../provider/contract.js'
 
-/** The policy of a claim, which never changes. Durations in milliseconds. */
+/** The policy of a claim. Durations in milliseconds. */
 export interface MachinePolicy {
   readonly hold: 'drain' | 'maint'
   /** Whether to raise an idle member to maint: never, if maint is gentle, or always if the product has maint. */
   readonly seal: 'never' | 'gentle' | 'always'
   readonly settle: number
-  readonly until: 'idle' | 'removed'
+  /** `together`: taken out with the other members of its call, because each removal costs a reload. */
+  readonly until: 'idle' | 'together' | 'removed'
   readonly onTimeout: 'fail' | 'terminate' | 'proceed' | 'remove'
   readonly onOverrule: 'reapply' | 'fail'
   /** What to do if the floor refuses: end, or wait. */

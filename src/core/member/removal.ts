@@ -1,6 +1,8 @@
 /** How a member is taken out of its pool, and what is said of one that was not idle then. */
 import type { Draft, Open } from './draft.js'
 import { endRefused } from './hold.js'
+import { isReportedIdle } from './idle.js'
+import type { MachinePolicy } from './policy.js'
 import type { Claim } from './record.js'
 import { loadOf } from './sight.js'
 import { isRefused } from './whose.js'
@@ -11,6 +13,18 @@ export function remove(draft: Draft, claim: Open): void {
   const change = { kind: 'remove' as const, ref: draft.ref, ...draft.identity }
   if (isRefused(draft.ledger, change)) endRefused(draft, claim)
   else if (draft.send(claim, change)) draft.ending(claim, { left: loadOf({ claim }) })
+}
+
+/** The policy of a claim beside others of its call. */
+export function besideOthers(policy: MachinePolicy): MachinePolicy {
+  const { until, capabilities } = policy
+  const reloads = until === 'removed' && capabilities.removalReloads === true
+  return reloads ? { ...policy, until: 'together' } : policy
+}
+
+/** Whether it is idle and waits for the other members of its call, to be taken out with them. */
+export function awaitsOthers(claim: Claim): boolean {
+  return claim.policy.until === 'together' && isReportedIdle(claim) && claim.ending.holding
 }
 
 /** Why the removal of a member that was not proved idle is not verified. */

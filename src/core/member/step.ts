@@ -1,7 +1,7 @@
 import { atLeast } from '../../provider/admin-state.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { endOverdue } from './time/deadline.js'
+import { endOverdue, goOut } from './time/deadline.js'
 import { decideDown } from './down.js'
 import { Draft, type Open } from './draft.js'
 import { learnFailure, learnLook } from './facts.js'
@@ -13,6 +13,7 @@ import { doubt, learnAnswer } from './ledger/answers.js'
 import { decideOpen, forgetOurs, isOpen, openOverdue } from './open.js'
 import { maintEffect } from './policy.js'
 import { marksOf, stillIdle } from './proof/prove.js'
+import { awaitsOthers } from './removal.js'
 import { isLive, NO_PROOF, owes, type Claim, type MemberRecord, type Pending } from './record.js'
 import { sayLoad } from './said/say-load.js'
 import { takeBack } from './ledger/take-back.js'
@@ -96,6 +97,9 @@ function obey(draft: Draft, claim: Open, order: Order): void {
       return
     case 'doubt':
       if (isReportedIdle(claim) && !claim.ending.settled) draft.ending(claim, { ended: null })
+      return
+    case 'out':
+      if (awaitsOthers(claim)) goOut(draft, claim)
       return
     case 'denied':
       deny(draft, claim, order)

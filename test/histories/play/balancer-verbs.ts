@@ -17,6 +17,7 @@ const FLAGS = [
   'keepsStates',
   'noArrivals',
   'noMaint',
+  'removalReloads',
 ]
 
 /** `provider east members a,b processes p1,p2 maint cuts lateBound 5s` */
@@ -37,6 +38,7 @@ const provider: WorldVerb = (world, words) => {
       : { removal: given['removal'] as NonNullable<Capabilities['removal']> }),
     ...(given['counts'] === undefined ? {} : { counts: given['counts'] as Capabilities['counts'] }),
     ...(given['noRemove'] === true ? { remove: false } : {}),
+    ...(given['removalReloads'] === true ? { removalReloads: true } : {}),
     ...(given['noTerminate'] === true ? { terminate: false } : {}),
     ...(given['countsUntilRemoved'] === true ? { countsAfterRemove: false } : {}),
     ...(given['keepsStates'] === true ? { survivesReload: true } : {}),

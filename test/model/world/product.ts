@@ -53,6 +53,7 @@ export function randomProduct(random: Random, lie?: Lie): Product {
       terminate,
       remove,
       removal: !terminate ? 'keeps' : maint === 'cuts' ? 'cuts' : 'refuses',
+      removalReloads: !terminate,
       add: true,
       counts: 'requests',
       freshness: random.pick([0, 0, 300]),

@@ -25,3 +25,20 @@ test('at run time onTimeout: remove is refused where nothing can be cut', async 
   })
   expect((await present(r.lb, WEB1)).own).toBe('ready')
 })
+
+test('members of one call that get idle one after the other share a reload', async () => {
+  const pools = { web: ['web1', 'web2'], api: ['web1', 'web2'] }
+  await using r = await rig({ pools, reloadDelay: 0 }, { membership: 'configuration' })
+  const end = await r.fake.occupy({ pool: 'api', member: 'web1' })
+  const targets = ['web', 'api'].map((pool) => ({ pool, member: 'web1' }))
+  const idle = Promise.withResolvers<undefined>()
+  const onEvent = ({ type }: { readonly type: string }): void => {
+    if (type === 'idle') idle.resolve(undefined)
+  }
+  const drained = drain(r.lb, targets, { settle: '50ms', until: 'removed', onEvent })
+  await idle.promise
+  await end()
+  expect((await drained).outcome).toBe('removed')
+  const commits = r.fake.requests.filter(({ line }) => /^PUT .*transactions/.test(line))
+  expect(commits).toHaveLength(1)
+})

@@ -8,6 +8,7 @@ import type { Owner } from '../../balancer/owner.js'
 import type { Goal, OpenGoal } from '../../member/goal.js'
 import type { Order } from '../../member/input.js'
 import { owes, type Claim, type Ending, type MemberRecord } from '../../member/record.js'
+import { awaitsOthers, besideOthers } from '../../member/removal.js'
 import { sightOf, type Sight } from '../../member/sight.js'
 import type { PreparedClaim } from './run-spec.js'
 
@@ -69,8 +70,10 @@ export class Claims {
     this.#together(() => {
       const mine: Mine[] = []
       this.#mine = mine
+      const isAlone = claims.length === 1
       for (const { ref, start, left } of claims) {
-        const laying = { seq, start: { ticket, ...start }, left }
+        const policy = isAlone ? start.policy : besideOthers(start.policy)
+        const laying = { seq, start: { ticket, ...start, policy }, left }
         mine.push({ ref, id: this.#balancer.lay(this.#owner, ref, laying), left: null })
       }
     })
@@ -82,6 +85,13 @@ export class Claims {
       for (const { ref, id, left } of this.#mine)
         if (left === null) this.#balancer.take(ref, { ...order, claim: id })
     })
+  }
+
+  /** Takes out together those that are idle and waited for the others. @returns whether any had */
+  takeOut(): boolean {
+    const isAny = this.sights().some(({ claim }) => awaitsOthers(claim))
+    if (isAny) this.order({ type: 'out' })
+    return isAny
   }
 
   /** The outcomes stand: what comes after is told as a loss. */

@@ -352,6 +352,7 @@ export class Run implements HandleBody, Owner {
     if (this.#claims.sights().some(({ claim }) => claim.ending.ended === null)) return
     if (this.#undo !== undefined) this.#guard(() => this.#endUndo())
     else if (this.#life === 'held') return
+    else if (this.#claims.takeOut()) this.#deadline.arm()
     else if (this.#spec.company === undefined || this.#isAlone) this.#end()
     else this.#spec.company.check()
   }

@@ -180,7 +180,7 @@ function removed(draft: Draft): void {
     const { policy, goal, ending, proof } = claim
     draft.phase(claim, 'removed')
     draft.emit(claim, { type: 'removed', ...draft.stamp })
-    const isTheirs = goal.kind !== 'drain' || policy.until !== 'removed'
+    const isTheirs = goal.kind !== 'drain' || policy.until === 'idle'
     if (isTheirs) draft.finish(claim, 'gone', removedError(draft))
     else {
       const isLate = policy.onTimeout === 'remove' && ending.terminateUntil !== null

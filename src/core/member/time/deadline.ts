@@ -82,14 +82,25 @@ function outcomeAtDeadline(draft: Draft, claim: Open): readonly [Outcome, Draina
  */
 function takeOut(draft: Draft, claim: Open): void {
   const { refusal } = draft.ledger
-  const { lateBound } = claim.policy.capabilities
-  if (claim.ending.terminateUntil === null)
-    draft.ending(claim, { terminateUntil: draft.now + cutTime(claim) + lateBound })
+  if (claim.ending.terminateUntil === null) giveTime(draft, claim)
   const isAtWork = refusal?.change.kind === 'remove' && refusal.error.retryable
   if (draft.now >= (claim.ending.terminateUntil ?? Infinity)) endAfterCut(draft, claim)
   else if (isAtWork && mayBeLeft(claim) && claim.policy.capabilities.terminate)
     cutAgain(draft, claim)
   else if (readsMember(draft.sight(claim))) remove(draft, claim)
+}
+
+/** It is idle, and waits for no other member of its call any more: all are, or the deadline is there. */
+export function goOut(draft: Draft, claim: Open): void {
+  claim.policy = { ...claim.policy, until: 'removed' }
+  draft.ending(claim, { ended: null })
+  if (claim.deadline !== null && draft.now >= claim.deadline) giveTime(draft, claim)
+}
+
+/** A removal at the deadline has the time of a cut, and of an answer. */
+function giveTime(draft: Draft, claim: Open): void {
+  const { lateBound } = claim.policy.capabilities
+  draft.ending(claim, { terminateUntil: draft.now + cutTime(claim) + lateBound })
 }
 
 /** How long after the deadline a cut must show, in milliseconds. */
