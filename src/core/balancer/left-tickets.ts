@@ -16,7 +16,7 @@ export interface LeftWriting {
 }
 
 /** Others open members too, and nothing here tells of that: the oldest tickets are left to them. */
-const MOST = 1_000
+const MOST_TICKETS = 1_000
 
 /**
  * The tickets that drains of this process have left on a balancer. One whose members were all opened by `ready()` has nothing to
@@ -29,7 +29,7 @@ export class LeftTickets {
     this.#left.delete(id)
     this.#left.set(id, { closed: new Set(refs.map(refKey)), writing })
     const [oldest] = this.#left.keys()
-    if (this.#left.size > MOST && oldest !== undefined) this.#left.delete(oldest)
+    if (this.#left.size > MOST_TICKETS && oldest !== undefined) this.#left.delete(oldest)
   }
 
   /** The ticket was deleted, or another call goes on with it. */

@@ -1,5 +1,5 @@
 /** At least so many looks are compared, and all of this time, in milliseconds. */
-const LOOKS = 3
+const COMPARED = 3
 const RECENT = 250
 
 interface Cost {
@@ -20,7 +20,7 @@ export class Costs {
    */
   add(at: number, took: number): void {
     const kept = this.#recent.filter(
-      (cost, index, all) => index > all.length - LOOKS || cost.at > at - RECENT,
+      (cost, index, all) => index > all.length - COMPARED || cost.at > at - RECENT,
     )
     this.#recent = [...kept, { at, took }]
   }

@@ -1,9 +1,9 @@
 /** Shortest pause between two looks at everything, in milliseconds: a look may be large. */
-const SHORTEST = 1_000
+const SHORTEST_SEARCH = 1_000
 /** Looks at everything take at most one part in this many of the time ... */
-const SHARE = 100
+const SEARCH_SHARE = 100
 /** ... unless that hid a drain for longer than this, in milliseconds. */
-const LONGEST = 60_000
+const LONGEST_SEARCH = 60_000
 
 /**
  * The pause before the next look at everything, in milliseconds.
@@ -14,5 +14,5 @@ const LONGEST = 60_000
  * @param before - how long the one before it took, ms
  */
 export function searchPause(took: number, before = Infinity): number {
-  return Math.min(LONGEST, Math.max(SHORTEST, SHARE * Math.min(took, before)))
+  return Math.min(LONGEST_SEARCH, Math.max(SHORTEST_SEARCH, SEARCH_SHARE * Math.min(took, before)))
 }
