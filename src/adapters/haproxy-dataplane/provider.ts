@@ -18,7 +18,7 @@ import { ConfigWriter } from './change/config-writer.js'
 import { LastGood } from './change/durable.js'
 import { isName } from './codec/paths.js'
 import type { Settings } from './options.js'
-import { configStamp, Configuration, type Configured, HardStopFile } from './read/configured.js'
+import { configStamp, Configuration, type Configured } from './read/configured.js'
 import { MovedAddresses, Retries } from './read/doubts.js'
 import { type Process, ProcessMemory } from './read/processes.js'
 import { type Found, Reader, type RuntimeView } from './read/read.js'
@@ -60,7 +60,6 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly #moved = new MovedAddresses()
   readonly #retries = new Retries()
   readonly #configuration: Configuration
-  readonly #hardStop: HardStopFile
   readonly #lastGood: LastGood
   readonly #changer: Changer
   readonly #eyes: RuntimeEyes | undefined
@@ -73,7 +72,6 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     this.#memory = new ProcessMemory(settings.oldWorkers)
     this.#configuration = new Configuration(this.#api)
     this.#eyes = settings.runtime && new RuntimeEyes(settings.runtime)
-    this.#hardStop = new HardStopFile(this.#api)
     this.#lastGood = new LastGood(this.#api)
     this.#changer = new Changer({
       api: this.#api,
@@ -235,7 +233,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   async #readHardStop(view: RuntimeView, ctx: CallContext): Promise<void> {
     const stamp = configStamp(view)
     try {
-      const told = await this.#hardStop.read(stamp, ctx)
+      const told = await this.#configuration.hardStop(stamp, ctx)
       if (told !== undefined) this.#memory.hardStop(told)
     } catch (error) {
       if (!isDrainableError(error, 'MALFORMED_REPLY', 'REJECTED', 'FORBIDDEN')) throw error

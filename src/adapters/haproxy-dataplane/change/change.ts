@@ -1,14 +1,5 @@
 import { carefulApply } from '../../../kit/careful-apply.js'
-import type {
-  Begun,
-  Cannot,
-  CarefulAdapter,
-  ChangeOf,
-  ChangeOutcome,
-  Later,
-  Send,
-  Sight,
-} from '../../../kit/change.js'
+import type { CarefulAdapter, ChangeOf, Later, Sight } from '../../../kit/change.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { abortable } from '../../../provider/abort.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
@@ -50,20 +41,17 @@ export interface Seen extends Sight {
 
 /** Makes changes, one call after the other: every change is between two looks at both sources. */
 export class Changer {
-  readonly #tools: Tools
-  readonly #parts: Parts
+  readonly #by: By
   readonly #turn = new Turnstile()
-  /** What was held through this provider and not given back, past all checks: a hold of it takes nothing more. */
-  readonly #held = new Set<string>()
   /** Why what is drained was not raised to maint, for good. */
   readonly #unsealed = new Map<string, string>()
 
   constructor(tools: Tools) {
-    this.#tools = tools
     const marks = new DurableMarks(tools)
     const restorer = new Restorer(tools, marks)
     const verifier = new Verifier(tools, marks, restorer)
-    this.#parts = { marks, restorer, verifier, membership: new Membership(tools) }
+    const membership = new Membership(tools)
+    this.#by = { tools, marks, restorer, verifier, membership, held: new Set() }
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
@@ -73,18 +61,17 @@ export class Changer {
   }
 
   async #inOrder(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
-    const order = orderOf(changes, this.#tools.followers)
+    const order = orderOf(changes, this.#by.tools.followers)
     const all: ChangeResult[] = []
-    const before = new Set(this.#held)
+    const before = new Set(this.#by.held)
     const result = (place: number, one: ChangeResult): void => {
       const i = order[place] ?? place
       all[i] = one
       this.#note(changes[i], one, before)
       ctx.result?.(i, one)
     }
-    const work = new Work(this.#tools, this.#parts, this.#held)
     const ordered = order.flatMap((i) => changes[i] ?? [])
-    const results = await carefulApply(work, ordered, { ...ctx, result })
+    const results = await carefulApply(changesBy(this.#by), ordered, { ...ctx, result })
     for (const [place, one] of results.entries()) all[order[place] ?? place] = one
     return all
   }
@@ -106,213 +93,198 @@ export class Changer {
       this.#unsealed.set(key, result.error.message)
     const kept =
       change.kind === 'hold' ? status !== 'rejected' || before.has(key) : status === 'rejected'
-    if (!kept) this.#held.delete(key)
+    if (!kept) this.#by.held.delete(key)
   }
 }
 
-interface Parts {
+/** What changes are made by. */
+interface By {
+  readonly tools: Tools
   readonly marks: DurableMarks
   readonly restorer: Restorer
   readonly verifier: Verifier
   readonly membership: Membership
+  /** What was held through this provider and not given back, past all checks: a hold of it takes nothing more. */
+  readonly held: Set<string>
 }
 
-/** What the API is sent for the changes of one call. */
-class Work implements CarefulAdapter<Seen, Sent | 'removal'> {
-  readonly provider = PROVIDER
-  readonly terminate: Send<'terminate', Seen, Sent> | Cannot
-  readonly #tools: Tools
-  readonly #parts: Parts
-  readonly #held: Set<string>
-  #view: RuntimeView | undefined
-
-  constructor(tools: Tools, parts: Parts, held: Set<string>) {
-    this.#held = held
-    this.#tools = tools
-    this.#parts = parts
-    this.terminate =
-      tools.settings.maintCuts === true
-        ? ({ ref }, seen, ctx) => this.#terminate(ref, seen, ctx)
-        : "the Data Plane API has no call that cuts connections; use drainable/haproxy-runtime, or onTimeout: 'proceed'"
-  }
-
-  absent({ ref }: Change): string {
-    return isName(ref.pool) && isName(ref.member)
-      ? `backend ${ref.pool} has no server ${ref.member}`
-      : noSuchName(ref)
-  }
-
-  async look(
-    changes: readonly Change[],
-    ctx: CallContext,
-  ): Promise<(change: Change) => Seen | undefined> {
-    const named = changes.filter(({ ref }) => isName(ref.pool) && isName(ref.member))
-    if (named.length === 0) return () => undefined
-    const now = named.some(({ kind, ref }) => kind === 'hold' && !this.#held.has(refKey(ref)))
-    const { memory, reader, configuration, settings } = this.#tools
-    const refs = named.map(({ ref }) => ref)
-    const view = await reader.view(refs, ctx, now)
-    memory.note(view, ctx.clock.now())
-    this.#view = view
-    const stored = new Map<Change, 'drain' | 'maint' | undefined>()
-    for (const change of named.filter(takesMarksBack)) {
-      const configured = await configuration.of(change.ref, view, ctx)
-      stored.set(change, storedHold(configured, settings.durable))
-    }
-    return (change) => {
-      const found = view.pools.get(change.ref.pool)?.get(change.ref.member)
-      if (found === undefined) return undefined
-      const marked = stored.get(change)
-      return {
-        ...toSeen(change, found, view),
-        ...(marked === undefined ? {} : { stored: marked }),
+/** What the API is sent for the changes of one call, by their kinds. */
+function changesBy(by: By): CarefulAdapter<Seen, Sent | 'removal'> {
+  const { tools, restorer, verifier, membership } = by
+  const { settings } = tools
+  let view: RuntimeView | undefined
+  return {
+    provider: PROVIDER,
+    absent: ({ ref }) =>
+      isNamed(ref) ? `backend ${ref.pool} has no server ${ref.member}` : noSuchName(ref),
+    async look(changes, ctx) {
+      const named = changes.filter(({ ref }) => isNamed(ref))
+      if (named.length === 0) return () => undefined
+      view = await look(by, named, ctx)
+      return seenIn(view, await storedOf(by, named, view, ctx))
+    },
+    // Ready at run time is not all that was asked for where the file has a mark.
+    isSo: (change, { stored }, same) => same && !(stored !== undefined && takesMarksBack(change)),
+    hold: (change, seen, ctx) => hold(by, change, seen, ctx),
+    restore: (change, seen, ctx) =>
+      seen.stored !== undefined && !settings.durable
+        ? restorer.keepsMarks(change.ref, seen.stored)
+        : guarded(by, change, seen, ctx, (at) => restorer.restore(change, at, ctx)),
+    terminate:
+      settings.maintCuts === true
+        ? (change, seen, ctx) => terminate(by, change, seen, ctx)
+        : "the Data Plane API has no call that cuts connections; use drainable/haproxy-runtime, or onTimeout: 'proceed'",
+    remove: (change, seen, ctx) =>
+      settings.membership === 'configuration'
+        ? { later: 'removal' }
+        : removeNow(by, change, seen, ctx),
+    add: (change, _, ctx) =>
+      isNamed(change.ref) && view !== undefined
+        ? membership.add(change, view, ctx)
+        : rejected(change.ref, 'NOT_FOUND', noSuchName(change.ref)),
+    async *finish(begun, ctx) {
+      const sent = new Map<Sent, (typeof begun)[number]>()
+      const removals = new Map<MemberRef, (typeof begun)[number]>()
+      for (const one of begun)
+        if (one.later === 'removal') removals.set(one.change.ref, one)
+        else sent.set(one.later, one)
+      for await (const [of, result] of verifier.settled([...sent.keys()], ctx)) {
+        const one = sent.get(of)
+        if (one !== undefined) yield [one, result]
       }
-    }
-  }
-
-  /** Ready at run time is not all that was asked for where the file has a mark. */
-  isSo(change: Change, { stored }: Seen, same: boolean): boolean {
-    return same && !(stored !== undefined && takesMarksBack(change))
-  }
-
-  async hold(change: ChangeOf<'hold'>, seen: Seen, ctx: CallContext): Promise<Step> {
-    const { ref } = change
-    const key = refKey(ref)
-    try {
-      if (!this.#held.has(key)) await this.#check(ref, seen, ctx)
-    } catch (error) {
-      return unsent(ref, known(error, ctx))
-    }
-    this.#held.add(key)
-    return this.#guarded(change, seen, ctx, (at) => this.#hold(change, at, ctx))
-  }
-
-  /** What stands against a first hold. Nothing is sent before it is known, and it is asked for again until it is. */
-  async #check(ref: MemberRef, { found, view }: Seen, ctx: CallContext): Promise<void> {
-    if (found.verdict.own === 'ready') await keepFollowers(this.#tools, ref, ctx)
-    await this.#parts.marks.assertPossible(ref, view, ctx)
-  }
-
-  restore(change: ChangeOf<'restore'>, seen: Seen, ctx: CallContext): Promise<Step> {
-    const { restorer } = this.#parts
-    if (seen.stored !== undefined && !this.#tools.settings.durable)
-      return Promise.resolve(restorer.keepsMarks(change.ref, seen.stored))
-    return this.#guarded(change, seen, ctx, (at) => restorer.restore(change, at, ctx))
-  }
-
-  readonly remove = (
-    change: ChangeOf<'remove'>,
-    seen: Seen,
-    ctx: CallContext,
-  ): ChangeResult | Later<'removal'> | Promise<ChangeResult> =>
-    this.#tools.settings.membership === 'configuration'
-      ? { later: 'removal' }
-      : this.#removeNow(change, seen, ctx)
-
-  /** The API puts a server into maint before it deletes it; where it then refuses, it stays there. */
-  async #removeNow({ ref }: Change, seen: Seen, ctx: CallContext): Promise<ChangeResult> {
-    const { membership, restorer } = this.#parts
-    const result = await membership
-      .remove(ref, ctx)
-      .catch((error: unknown) => thrown(ref, known(error, ctx)))
-    if (result.status !== 'rejected') return result
-    return restorer.refuse(underway(ref, seen), result.error, ctx)
-  }
-
-  readonly add = async (
-    change: ChangeOf<'add'>,
-    _seen: undefined,
-    ctx: CallContext,
-  ): Promise<ChangeResult> => {
-    const { ref } = change
-    const valid = isName(ref.pool) && isName(ref.member)
-    if (!valid || this.#view === undefined) return rejected(ref, 'NOT_FOUND', noSuchName(ref))
-    return this.#parts.membership.add(change, this.#view, ctx)
-  }
-
-  async *finish(
-    begun: readonly Begun<Seen, Sent | 'removal'>[],
-    ctx: CallContext,
-  ): AsyncGenerator<readonly [Begun<Seen, Sent | 'removal'>, ChangeOutcome]> {
-    const { verifier, membership } = this.#parts
-    const sent = new Map<Sent, (typeof begun)[number]>()
-    const removals = new Map<MemberRef, (typeof begun)[number]>()
-    for (const one of begun)
-      if (one.later === 'removal') removals.set(one.change.ref, one)
-      else sent.set(one.later, one)
-    for await (const [of, result] of verifier.settled([...sent.keys()], ctx)) {
-      const one = sent.get(of)
-      if (one !== undefined) yield [one, result]
-    }
-    if (removals.size === 0 || this.#view === undefined) return
-    for await (const [ref, result] of membership.takeOut([...removals.keys()], this.#view, ctx)) {
-      const one = removals.get(ref)
-      if (one?.found === undefined) continue
-      yield [
-        one,
-        result === 'run time' ? await this.#removeNow(one.change, one.found, ctx) : result,
-      ]
-    }
-  }
-
-  /** What was done of a change that is then refused is put back; one whose answer was lost is looked at. */
-  async #guarded(
-    change: ChangeOf<'hold' | 'restore'>,
-    seen: Seen,
-    ctx: CallContext,
-    work: (at: Underway) => Promise<Step>,
-  ): Promise<Step> {
-    const at = underway(change.ref, seen)
-    try {
-      return await work(at)
-    } catch (thrown) {
-      const error = about(change.ref, known(thrown, ctx))
-      if (!isLost(error)) {
-        if (at.undo.isEmpty) throw error
-        return this.#parts.restorer.refuse(at, error, ctx)
+      if (removals.size === 0 || view === undefined) return
+      for await (const [ref, result] of membership.takeOut([...removals.keys()], view, ctx)) {
+        const one = removals.get(ref)
+        if (one?.found === undefined) continue
+        const isLeft = result === 'run time'
+        yield [one, isLeft ? await removeNow(by, one.change, one.found, ctx) : result]
       }
-      const wished = wishOf(change)
-      // in the wished state before: what was lost is a mark or a weight, and no look at it shows that
-      if (isDone(wished, at.before.verdict.own)) throw error
-      return this.#parts.verifier.one({ ...at, ...wished, lost: error }, ctx)
-    }
+    },
   }
+}
 
-  async #hold({ ref, to }: ChangeOf<'hold'>, at: Underway, ctx: CallContext): Promise<Step> {
-    await this.#parts.marks.hold(at, to, ctx)
-    const answer = await askServer(this.#tools.api, ref, to, ctx)
+async function look(
+  { tools: { memory, reader }, held }: By,
+  changes: readonly Change[],
+  ctx: CallContext,
+): Promise<RuntimeView> {
+  const isFirst = changes.some(({ kind, ref }) => kind === 'hold' && !held.has(refKey(ref)))
+  const refs = changes.map(({ ref }) => ref)
+  const view = await reader.view(refs, ctx, isFirst)
+  memory.note(view, ctx.clock.now())
+  return view
+}
+
+type Stored = ReadonlyMap<Change, 'drain' | 'maint' | undefined>
+
+/** What the file makes of the servers whose marks are to be taken back. */
+async function storedOf(
+  { tools: { configuration, settings } }: By,
+  changes: readonly Change[],
+  view: RuntimeView,
+  ctx: CallContext,
+): Promise<Stored> {
+  const stored = new Map<Change, 'drain' | 'maint' | undefined>()
+  for (const change of changes.filter(takesMarksBack)) {
+    const configured = await configuration.of(change.ref, view, ctx)
+    stored.set(change, storedHold(configured, settings.durable))
+  }
+  return stored
+}
+
+function seenIn(view: RuntimeView, stored: Stored): (change: Change) => Seen | undefined {
+  return (change) => {
+    const found = view.pools.get(change.ref.pool)?.get(change.ref.member)
+    if (found === undefined) return undefined
+    const marked = stored.get(change)
+    return { ...toSeen(change, found, view), ...(marked === undefined ? {} : { stored: marked }) }
+  }
+}
+
+async function hold(by: By, change: ChangeOf<'hold'>, seen: Seen, ctx: CallContext): Promise<Step> {
+  const { ref, to } = change
+  const { tools, marks, verifier, held } = by
+  const { found, view } = seen
+  try {
+    // Nothing is sent before it is known what stands against a first hold, and that is asked for again until it is.
+    if (!held.has(refKey(ref))) {
+      if (found.verdict.own === 'ready') await keepFollowers(tools, ref, ctx)
+      await marks.assertPossible(ref, view, ctx)
+    }
+  } catch (error) {
+    return unsent(ref, known(error, ctx))
+  }
+  held.add(refKey(ref))
+  return guarded(by, change, seen, ctx, async (at) => {
+    await marks.hold(at, to, ctx)
+    const answer = await askServer(tools.api, ref, to, ctx)
     const sent = { ...at, wished: to, exactly: false, ...answer }
     // Looked at now: once the server that it tracks is drained, its own drain can't be seen.
-    const tracks = at.before.row.tracked !== undefined
-    return tracks ? this.#parts.verifier.one(sent, ctx) : { later: sent }
-  }
+    return found.row.tracked === undefined ? { later: sent } : verifier.one(sent, ctx)
+  })
+}
 
-  /**
-   * Where maint cuts, going to maint and back is how to terminate; nothing else in this API cuts.
-   * The number is the load of the look before: an upper bound.
-   */
-  async #terminate(
-    ref: MemberRef,
-    seen: Seen,
-    ctx: CallContext,
-  ): Promise<ChangeResult | Later<Sent>> {
-    const { row, verdict } = seen.found
-    const { own } = verdict
-    const { scur: load, status } = row
-    if (load === 0) return { ref, status: 'unchanged', terminated: 0 }
-    if (own === 'maint' || own === 'unknown') {
-      return rejected(
-        ref,
-        'UNSUPPORTED',
-        `${formatRef(ref)} holds ${load} under '${status}': the Data Plane API can cut them only by maint; use drainable/haproxy-runtime`,
-      )
+/** The API puts a server into maint before it deletes it; where it then refuses, it stays there. */
+async function removeNow(
+  { membership, restorer }: By,
+  { ref }: Change,
+  seen: Seen,
+  ctx: CallContext,
+): Promise<ChangeResult> {
+  const result = await membership
+    .remove(ref, ctx)
+    .catch((error: unknown) => thrown(ref, known(error, ctx)))
+  if (result.status !== 'rejected') return result
+  return restorer.refuse(underway(ref, seen), result.error, ctx)
+}
+
+/** What was done of a change that is then refused is put back; one whose answer was lost is looked at. */
+async function guarded(
+  { restorer, verifier }: By,
+  change: ChangeOf<'hold' | 'restore'>,
+  seen: Seen,
+  ctx: CallContext,
+  work: (at: Underway) => Promise<Step>,
+): Promise<Step> {
+  const at = underway(change.ref, seen)
+  try {
+    return await work(at)
+  } catch (thrown) {
+    const error = about(change.ref, known(thrown, ctx))
+    if (!isLost(error)) {
+      if (at.undo.isEmpty) throw error
+      return restorer.refuse(at, error, ctx)
     }
-    const at = underway(ref, seen)
-    const { refused } = await askServer(this.#tools.api, ref, 'maint', ctx)
-    if (refused !== undefined) return this.#parts.restorer.refuse(at, about(ref, refused), ctx)
-    const answer = await askServer(this.#tools.api, ref, own, ctx)
-    return { later: { ...at, wished: own, exactly: true, terminated: load, ...answer } }
+    const wished = wishOf(change)
+    // in the wished state before: what was lost is a mark or a weight, and no look at it shows that
+    if (isDone(wished, at.before.verdict.own)) throw error
+    return verifier.one({ ...at, ...wished, lost: error }, ctx)
   }
+}
+
+/**
+ * Where maint cuts, going to maint and back is how to terminate; nothing else in this API cuts.
+ * The number is the load of the look before: an upper bound.
+ */
+async function terminate(
+  { tools: { api }, restorer }: By,
+  { ref }: Change,
+  seen: Seen,
+  ctx: CallContext,
+): Promise<ChangeResult | Later<Sent>> {
+  const { row, verdict } = seen.found
+  const { own } = verdict
+  const { scur: load, status } = row
+  if (load === 0) return { ref, status: 'unchanged', terminated: 0 }
+  if (own === 'maint' || own === 'unknown') {
+    const words = `${formatRef(ref)} holds ${load} under '${status}': the Data Plane API can cut them only by maint; use drainable/haproxy-runtime`
+    return rejected(ref, 'UNSUPPORTED', words)
+  }
+  const at = underway(ref, seen)
+  const { refused } = await askServer(api, ref, 'maint', ctx)
+  if (refused !== undefined) return restorer.refuse(at, about(ref, refused), ctx)
+  const answer = await askServer(api, ref, own, ctx)
+  return { later: { ...at, wished: own, exactly: true, terminated: load, ...answer } }
 }
 
 /** Whether a change asks for what a ready server still has in the file to be taken back. */
@@ -356,6 +328,10 @@ function toSeen(change: Change, found: Found, view: RuntimeView): Seen {
 /** Whether a maintenance of its own may be hidden. */
 function hidesMaintenance({ row: { status } }: Found): boolean {
   return !/^(DRAIN|DOWN|NOLB)/.test(status) && !serving(status)
+}
+
+function isNamed({ pool, member }: MemberRef): boolean {
+  return isName(pool) && isName(member)
 }
 
 function noSuchName(ref: MemberRef): string {

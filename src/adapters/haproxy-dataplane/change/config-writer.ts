@@ -9,7 +9,7 @@ import {
   type ConfigServer,
   type Versioned,
 } from '../codec/configuration.js'
-import { parseRawLines } from '../codec/raw.js'
+import { parseRaw } from '../codec/raw.js'
 import { parseTransaction } from '../codec/replies.js'
 import type { Under } from '../codec/paths.js'
 import type { Configuration } from '../read/configured.js'
@@ -311,8 +311,9 @@ export class ConfigWriter {
   async isInFile(ref: MemberRef, ctx: CallContext): Promise<boolean> {
     const { paths } = await this.#api.served(ctx)
     const reply = await this.#api.get(paths.configRaw, ctx)
-    const lines = reply.status === 200 ? parseRawLines(reply.text) : undefined
-    return lines?.(ref.pool, ref.member) ?? (await this.line(ref, ctx)) !== undefined
+    const servers = reply.status === 200 ? parseRaw(reply.text) : undefined
+    if (servers === undefined) return (await this.line(ref, ctx)) !== undefined
+    return servers(ref.pool, ref.member)?.place === 'line'
   }
 }
 

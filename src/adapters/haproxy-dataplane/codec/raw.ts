@@ -67,22 +67,6 @@ export function parseRaw(text: string): RawServers | undefined {
   }
 }
 
-/** Whether a backend has a line of its own for a server; undefined where there is no text. */
-export function parseRawLines(
-  text: string,
-): ((pool: string, member: string) => boolean) | undefined {
-  const config = textOf(text)
-  if (config === undefined) return undefined
-  const sections = readSections(config)
-  return (pool, member) =>
-    sections.some(
-      ({ kind, name, lines }) =>
-        kind === 'backend' &&
-        name === pool &&
-        lines.some(([keyword, server]) => keyword === 'server' && server === member),
-    )
-}
-
 /** Whether an address in the configuration is a name, which DNS answers: no IP address, no path of a socket. */
 export function isNamed(address: unknown): boolean {
   if (typeof address !== 'string') return false

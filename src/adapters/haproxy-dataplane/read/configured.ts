@@ -65,6 +65,7 @@ export class Configuration {
   >()
 
   #raw: { readonly stamp: string; readonly servers: RawServers | undefined } | undefined
+  #hardStopAt: string | undefined
   #defaults: { readonly stamp: string; readonly sections: Sections } | undefined
 
   constructor(api: DataplaneApi) {
@@ -123,6 +124,26 @@ export class Configuration {
     // The file has its line: the list was cut short, or is not of the file.
     if (place === 'line') return undefined
     return { ...UNKNOWN, ...said, place, maint: cuts ? 'cuts' : 'gentle' }
+  }
+
+  /**
+   * What it says of how long a replaced process lives. It is held against what the operator says, and proves nothing: a
+   * process lives by the value that it was started with, which this API does not tell (2.9 with HAProxy 2.6, 3.2 and 3.4).
+   *
+   * @param stamp - changes when the configuration may have changed
+   * @returns undefined where it was told for this stamp already; what could not be read is asked for again
+   */
+  async hardStop(stamp: string, ctx: CallContext): Promise<HardStop | undefined> {
+    if (this.#hardStopAt === stamp) return undefined
+    const { paths, tree } = await this.#api.served(ctx)
+    const reply = await this.#api.get(paths.configGlobal, ctx)
+    const isWithheld = WITHHELD.has(reply.status)
+    if (!isWithheld && reply.status !== 200) return 'unread'
+    const value = isWithheld
+      ? 'unknown'
+      : (this.#api.parse(reply, (text) => parseHardStopAfter(tree, text)) ?? 'unset')
+    this.#hardStopAt = stamp
+    return value
   }
 
   /** Forgets what was read of a backend. */
@@ -224,35 +245,3 @@ function option(
  * as long as its connections. `unknown`: it is kept from this user. `unread`: it could not be read just now.
  */
 export type HardStop = number | 'unset' | 'unknown' | 'unread'
-
-/**
- * What the configuration says of how long a replaced process lives: read again when it may have changed. It is held
- * against what the operator says, and proves nothing: a process lives by the value that it was started with, which this
- * API does not tell (2.9 with HAProxy 2.6, 3.2 and 3.4).
- */
-export class HardStopFile {
-  readonly #api: DataplaneApi
-  #readAt: string | undefined
-
-  constructor(api: DataplaneApi) {
-    this.#api = api
-  }
-
-  /**
-   * Undefined where it was told for this stamp already. What could not be read just now is asked for again.
-   *
-   * @param stamp - changes when the configuration may have changed
-   */
-  async read(stamp: string, ctx: CallContext): Promise<HardStop | undefined> {
-    if (this.#readAt === stamp) return undefined
-    const { paths, tree } = await this.#api.served(ctx)
-    const reply = await this.#api.get(paths.configGlobal, ctx)
-    const isWithheld = WITHHELD.has(reply.status)
-    if (!isWithheld && reply.status !== 200) return 'unread'
-    const value = isWithheld
-      ? 'unknown'
-      : (this.#api.parse(reply, (text) => parseHardStopAfter(tree, text)) ?? 'unset')
-    this.#readAt = stamp
-    return value
-  }
-}
