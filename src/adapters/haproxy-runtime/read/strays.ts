@@ -92,10 +92,11 @@ export class Strays {
     }
   }
 
-  /** The pointers of the streams at its address that are not in its row, as they are now. */
+  /** The pointers of the streams at its address that are not in its row. They are to be cut: the next look lists anew. */
   async list(ref: MemberRef, channel: Channel, ctx: Within): Promise<readonly string[]> {
     const known = this.#known.get(keyOf(ref))
     if (known === undefined || this.of(ref) === 0) return []
+    this.#askedAt = -Infinity
     const lists = await read(channel, ctx)
     const { streams = [] } = find(ref, known, lists)
     return streams.map(({ pointer }) => pointer)
