@@ -2,6 +2,7 @@ import { drain, restore, startDrain, type Ticket } from 'drainable'
 import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
 import { describe, expect, test } from 'vitest'
 import { connect, present, until } from '../../support/dataplane.js'
+import { meddling } from '../../support/dataplane-meddling.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
 const API1 = { pool: 'api', member: 'api1' }
@@ -110,6 +111,20 @@ describe.concurrent('a server whose name does not resolve', () => {
     fake.setMask(WEB1, (now) => now & ~0x20)
     expect((await undo).outcome).toBe('restored')
     await end()
+    expect(await maskOf(fake, WEB1)).toBe(0)
+  })
+
+  // The API's two sources are read one after the other: beside the status of before, a ready server reads like a drain.
+  test('that resolves between the two sources of a look is opened', async () => {
+    await using fake = await startFake()
+    await using front = await meddling(fake.url, /GET .*stats\/native/, async () => {
+      if ((await maskOf(fake, WEB1)) === 0x20) fake.setMask(WEB1, 0)
+    })
+    await using lb = connect(front, { maintCuts: false })
+    await using run = startDrain(lb, WEB1, { timeout: '60s', seal: false })
+    await run.done
+    fake.setMask(WEB1, 0x28)
+    expect((await run.restore()).outcome).toBe('restored')
     expect(await maskOf(fake, WEB1)).toBe(0)
   })
 })

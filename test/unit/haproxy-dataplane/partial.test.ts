@@ -1,8 +1,7 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { startFake } from 'drainable/testing/haproxy-dataplane'
 import { describe, expect, test } from 'vitest'
 import { change, connect, look, present, rig } from '../../support/dataplane.js'
+import { meddling } from '../../support/dataplane-meddling.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
 const DURABLE = { durable: true, maintCuts: false } as const
@@ -14,39 +13,6 @@ const back = (expect_: 'drain' | 'maint', to: 'ready' | 'drain') =>
   ({ kind: 'restore', ref: WEB1, expect: expect_, to }) as const
 const refuse = (match: RegExp, more: object = {}) =>
   ({ match, how: 'status', status: 403, message: 'no', ...more }) as const
-
-/** In front of a fake: another client does something between a request like this and its answer. */
-async function meddling(target: string, match: RegExp, meddle: () => Promise<void>) {
-  const server = createServer((request, response) => {
-    const pass = async (): Promise<void> => {
-      const chunks: Buffer[] = []
-      for await (const chunk of request) chunks.push(chunk as Buffer)
-      const { authorization = '', 'content-type': type } = request.headers
-      const method = request.method ?? 'GET'
-      const reply = await fetch(`${target}${request.url ?? ''}`, {
-        method,
-        headers: { authorization, ...(type === undefined ? {} : { 'content-type': type }) },
-        ...(chunks.length === 0 ? {} : { body: Buffer.concat(chunks) }),
-      })
-      const text = await reply.text()
-      if (match.test(`${method} ${request.url ?? ''}`)) await meddle()
-      response.writeHead(reply.status, {
-        'content-type': 'application/json',
-        'configuration-version': reply.headers.get('configuration-version') ?? '',
-      })
-      response.end(text)
-    }
-    void pass()
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    [Symbol.asyncDispose]: async () => {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
-  }
-}
 
 /** The words of web1 in the configuration file. */
 const lineOf = (config: string): string => /server web1 .*/.exec(config)?.[0] ?? ''

@@ -10,6 +10,7 @@ import {
   parseStats,
   type ProcessInfo,
   type RuntimeServer,
+  type ServerStats,
   saysNotFound,
   type StatsRow,
 } from '../codec/replies.js'
@@ -108,18 +109,27 @@ export class Reader {
     const pools = refs === 'all' ? refs : new Set(refs.map(({ pool }) => pool))
     const wanted = everywhere || !this.#followers.know(nameOf(before))
     const only = !wanted && pools !== 'all' && pools.size === 1 ? [...pools][0] : undefined
-    const stats = await this.#stats(served.paths.stats(only), ctx)
-    const { rows: list, tracking } = api.parse(stats, (text) =>
-      parseStats(text, (pool) => pools === 'all' || pools.has(pool)),
-    )
-    const rows = byServer(list)
+    const read = async (): Promise<{ stats: Reply; list: ServerStats }> => {
+      const stats = await this.#stats(served.paths.stats(only), ctx)
+      const isWanted = (pool: string): boolean => pools === 'all' || pools.has(pool)
+      return { stats, list: api.parse(stats, (text) => parseStats(text, isWanted)) }
+    }
+    const { stats, list } = await read()
+    const rows = byServer(list.rows)
     if (typeof rows === 'string') return rows
     const sizes =
       this.#sizes.process === nameOf(before) ? this.#sizes.of : new Map<string, number>()
     const servers = await readServers(api, served, { refs, rows, sizes }, ctx)
+    const doubtful = list.rows.filter((row) => isDoubtful(row, servers))
+    if (doubtful.length > 0) {
+      const later = (await read()).list.rows.filter(({ status }) => isUnresolved(status))
+      const isLater = (row: StatsRow): boolean =>
+        later.some(({ pool, member }) => pool === row.pool && member === row.member)
+      if (!doubtful.every(isLater)) return 'the name of a server resolved while it was read'
+    }
     const after = await this.process(ctx)
     if (!isSameProcess(before, after)) return 'HAProxy was reloaded while its servers were read'
-    if (only === undefined) this.#followers.learn(nameOf(after), tracking)
+    if (only === undefined) this.#followers.learn(nameOf(after), list.tracking)
     const merged = merge(rows, servers, nameOf(after), api.unresolved)
     if (typeof merged === 'string') return merged
     for (const [pool, members] of rows) sizes.set(pool, members.size)
@@ -186,6 +196,16 @@ function byServer(rows: readonly StatsRow[]): Rows | string {
 
 /** By backend: its servers; `missing` where the answer was that there is no such backend. */
 type Servers = Map<string, ReadonlyMap<string, RuntimeServer> | 'missing'>
+
+/**
+ * Whether it reads like a drained server whose name does not resolve: also what a ready one reads like whose name was
+ * found between the two sources.
+ */
+function isDoubtful({ status, pool, member }: StatsRow, servers: Servers): boolean {
+  const list = servers.get(pool)
+  if (list === undefined || list === 'missing') return false
+  return isUnresolved(status) && list.get(member)?.admin === 'ready'
+}
 
 /** Up to so many backends of a look at everything are asked for their lists. */
 const MOST_LISTS = 32
