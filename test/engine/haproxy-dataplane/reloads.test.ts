@@ -28,7 +28,7 @@ describe.concurrent.each(pairs('2.6', '3.0', '3.2', '3.4'))(
   { timeout: 90_000 },
   ({ engine, api }) => {
     // in 2.x a reload is a signal: one that fails is not noticed by the API, and nothing is rolled back
-    test.runIf(api !== '2.9')('a reload that fails after ready() brings no mark back', async () => {
+    test.runIf(api !== '2.9')('a reload that fails after ready() brings marks back', async () => {
       await using rig = await front(engine, api, DURABLE, WEIGHED, '', Infinity)
       await change(rig.lb, { kind: 'hold', ref: WEB1, to: 'maint' })
       await addBackend(rig.fake, 'accepted')
@@ -36,17 +36,12 @@ describe.concurrent.each(pairs('2.6', '3.0', '3.2', '3.4'))(
       expect((await present(rig.lb, WEB1)).own).toBe('maint')
       rig.refuseReload('cannot bind socket')
       await addBackend(rig.fake, 'refused')
-      const opened = ready(rig.lb, WEB1, { timeout: '30s' })
-      const waits = (): boolean => {
-        const { config, requests } = rig.fake
-        return /server web1 .*weight 7/.test(config) && requests.at(-1)!.line.includes('/reloads')
-      }
-      await Promise.race([opened, until('the wait', () => Promise.resolve(waits()))])
-      await rig.fake.advanceReload()
-      await opened
+      const { members } = await ready(rig.lb, WEB1, { timeout: '30s' })
       expect(rig.fake.config).toMatch(/server web1 .*weight 7/)
-      await rig.haproxy.reload()
-      expect(await present(rig.lb, WEB1)).toMatchObject({ own: 'ready', serves: true, weight: 7 })
+      // It is said beforehand, and HAProxy goes on sending work to it until the next reload.
+      expect(JSON.stringify(members)).toContain('one that fails brings them back')
+      await rig.fake.advanceReload()
+      expect(rig.fake.config).toMatch(/server web1 .*weight 0/)
       const { server } = await request(rig.haproxy.port('web'), '/', { cookie: 'web1' })
       expect(server).toBe('web1')
     })
@@ -95,10 +90,7 @@ describe.concurrent.each(pairs('2.6', '3.0', '3.2', '3.4'))(
       }
       await until('the value has passed', started)
       const { scopes } = await present(rig.lb, WEB1)
-      expect(scopes.find(({ old: is }) => is === true)).toMatchObject({
-        state: 'unread',
-        active: 1,
-      })
+      expect(scopes.find(({ old: is }) => is === true)).toMatchObject({ state: 'unread' })
       expect(run.report().outcome).not.toBe('idle')
       expect(rig.backends['web1']!.active).toBe(1)
       expect(

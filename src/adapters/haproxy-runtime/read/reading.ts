@@ -298,7 +298,7 @@ const PASSED = /^(L4OK|L6OK|L7OK|L7OKC|PROCOK)$/
  *
  * HAProxy calls a server UP the moment it leaves maintenance and counts its health from `rise`; the first passed
  * check raises that to rise + fall - 1. So with `fall` above 1 the number shows it. With `fall 1` both are the same:
- * then the adapter also sends `health down` when a server leaves maintenance (see `changes.ts`), and the status shows
+ * then the adapter also sends `health down` when a server leaves maintenance (see `restore.ts`), and the status shows
  * it.
  */
 export function toHealth({ row, state, own, inherited }: Sight): Health {
