@@ -136,7 +136,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       const found = view.pools.get(ref.pool)?.get(ref.member)
       const config = configured.get(ref.pool)?.(ref.member)
       if (found === undefined) {
-        const scopes = this.#memory.scopes(process, undefined, ctx.clock.now())
+        const scopes = this.#memory.scopes(process, undefined, false, ctx.clock.now())
         const hints = hintsOfAbsent(config)
         readings.push({ ref, present: false, scopes, ...(hints.length > 0 && { hints }) })
       } else {
@@ -182,7 +182,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     }
     const own = held(verdict, row)
     const stored = storedHold(config, this.#settings.durable)
-    const scopes = this.#memory.scopes(process, read, ctx.clock.now())
+    const scopes = this.#memory.scopes(process, read, own !== 'ready', ctx.clock.now())
     const unverified =
       this.#eyes === undefined
         ? (this.#unverified(ref, found, config, view, process) ??

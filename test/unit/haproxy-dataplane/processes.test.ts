@@ -25,7 +25,7 @@ class Story {
   }
 
   /** One look: the process that answers, and the member in it. */
-  look(pid: number, uptime: number, active = 0): readonly LoadScope[] {
+  look(pid: number, uptime: number, active = 0, held = true): readonly LoadScope[] {
     this.now += 1_000
     const process = this.process(pid, uptime)
     const read: LoadScope = {
@@ -37,7 +37,7 @@ class Story {
       arrivals: 1,
       inForce: true,
     }
-    return this.memory.scopes(process, read, this.now)
+    return this.memory.scopes(process, read, held, this.now)
   }
 }
 
@@ -163,8 +163,19 @@ describe('a reload before the drain', () => {
     else story.process(1, 100)
     for (let i = 0; i <= 60; i++)
       expect(states(story.look(2, i))).toEqual(['worker 2 read', 'worker 1 unread'])
+    // A drain that has seen it goes on waiting; nothing else does.
     expect(states(story.look(2, 61))).toEqual(['worker 2 read'])
+    expect(states(story.look(2, 62, 0, false))).toEqual(['worker 2 read', 'worker 1 ended'])
     expect(story.memory.hint).toContain('oldWorkers: { within')
+    story.now += 60_000
+    expect(states(story.look(2, 123, 0, false))).toEqual(['worker 2 read'])
+  })
+
+  test('that is followed by another one is not ended by what that forgot', () => {
+    const story = new Story()
+    story.look(1, 100)
+    for (let i = 0; i <= 80; i++) story.look(2, i)
+    expect(states(story.look(3, 0, 0, false))).toEqual(['worker 3 read', 'worker 2 unread'])
   })
 
   test.each(['runtime: haproxyRuntime({ socket, master })', 'oldWorkers: { within', "'accept'"])(

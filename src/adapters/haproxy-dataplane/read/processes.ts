@@ -28,12 +28,14 @@ interface Replaced extends Named {
 type Look = Pick<RuntimeView, 'info'>
 
 /**
- * For how long a replaced process stays listed: as unread where nothing bounds it, else as ended. A drain that has seen
- * it unread goes on waiting for it (the core forgets no process whose end was not seen); one that begins later goes
- * ahead, unverified. Our choice: HAProxy has no bound, and without one a provider could drain nothing more after one
- * reload.
+ * For how long a replaced process that nothing bounds is listed as unread, and one that counts as ended as that. A drain
+ * that has seen it unread goes on waiting for it: the core forgets no process whose end was not seen. One that begins
+ * later goes ahead, unverified. Our choice: HAProxy has no bound, and without one a provider could drain nothing more
+ * after one reload.
  */
 const LISTED = 60_000
+
+const PAST = 'replaced by a reload before the member was drained, and not seen since'
 
 /** A replaced process is told to stop a moment after its successor answers, in milliseconds. */
 const SLACK = 1_000
@@ -83,7 +85,7 @@ export class ProcessMemory {
       this.#replaced.set(scope, { scope, incarnation, at: now })
     }
     this.#current = { process, restarts }
-    this.#age(now)
+    this.#age(now, process.seenAt)
     return process
   }
 
@@ -96,12 +98,19 @@ export class ProcessMemory {
   }
 
   /**
-   * The scopes to list for any member: the one just read, and the processes before it.
+   * The scopes to list for a member: the one just read, and the processes before it.
    *
    * @param read - undefined where the present process does not have the member
+   * @param held - whether the member is found drained: a drain that has seen a process unread goes on waiting for it
    */
-  scopes(process: Process, read: LoadScope | undefined, now: number): readonly LoadScope[] {
-    const before = [...this.#replaced.values()].map((one) => this.#toScope(one, now))
+  scopes(
+    process: Process,
+    read: LoadScope | undefined,
+    held: boolean,
+    now: number,
+  ): readonly LoadScope[] {
+    const isFree = !held && now - process.seenAt > LISTED
+    const before = [...this.#replaced.values()].flatMap((one) => this.#toScope(one, isFree, now))
     if (read !== undefined) return [read, ...before]
     // the member is gone from the process that is there
     return before.length === 0 ? [] : [ended(process, now), ...before]
@@ -140,23 +149,27 @@ export class ProcessMemory {
     return `set hard-stop-after in HAProxy${known} and oldWorkers: { within: <that time> }, or ${RUNTIME}`
   }
 
-  #toScope(one: Replaced, now: number): LoadScope {
-    if (one.endedAt === undefined)
-      return { ...empty(one, now), state: 'unread', old: true, note: this.#unreadNote() }
-    const isGivenUp = this.#oldWorkers === 'accept'
-    return ended(one, now, isGivenUp ? "given up by oldWorkers: 'accept'" : this.#contradiction())
+  /** @param isFree - whether no drain waits for it */
+  #toScope(one: Replaced, isFree: boolean, now: number): readonly LoadScope[] {
+    if (one.endedAt !== undefined) {
+      const isGivenUp = this.#oldWorkers === 'accept'
+      return [
+        ended(one, now, isGivenUp ? "given up by oldWorkers: 'accept'" : this.#contradiction()),
+      ]
+    }
+    if (this.#lives < Infinity || now - one.at <= LISTED)
+      return [{ ...empty(one, now), state: 'unread', old: true, note: this.#unreadNote() }]
+    return isFree ? [ended(one, now, PAST)] : []
   }
 
   /** Ends those whose time is over, and drops those that are not to be listed any more. */
-  #age(now: number): void {
-    const { seenAt } = this.#current?.process ?? { seenAt: now }
+  #age(now: number, seenAt: number): void {
     for (const one of this.#replaced.values()) {
       // it was told to stop when the present process was ready, which may be long after that started
       if (now - seenAt >= this.#lives) one.endedAt ??= now
-      const from = one.endedAt ?? (this.#lives === Infinity ? one.at : now)
-      if (now - from <= LISTED) continue
-      this.#replaced.delete(one.scope)
-      this.#isPast ||= one.endedAt === undefined
+      this.#isPast ||= one.endedAt === undefined && now - one.at > LISTED
+      const from = one.endedAt ?? (this.#lives === Infinity ? seenAt + LISTED : now)
+      if (now - from > LISTED) this.#replaced.delete(one.scope)
     }
   }
 

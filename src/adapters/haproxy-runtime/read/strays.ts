@@ -104,7 +104,7 @@ export class Strays {
 
   #due(
     ref: MemberRef,
-    { sight, view, serves }: At,
+    { sight, view, serves, isOpen }: At,
     now: number,
   ): (Searched & { readonly ref: MemberRef }) | undefined {
     const known = this.#known.get(keyOf(ref))
@@ -119,6 +119,8 @@ export class Strays {
     const isBusy = there !== undefined && there.row.active + there.row.queued > 0
     if (isOwn && isBusy) return undefined
     const found = { ref, server, moves, isOwn }
+    // The last clients have gone since: what they left is looked for before that counts.
+    if (known?.isReached === true && !isOpen) return found
     return this.#isDue(known, found, now) ? found : undefined
   }
 
