@@ -71,7 +71,7 @@ while (sets === 0) await pause(20)
 const watch = setInterval(() => noteHolds(asked, waits, Date.now), 5)
 await pause(WARM_UP)
 collect()
-const from = { at: performance.now(), took: looks.took, sets }
+const from = { at: performance.now(), took: looks.took, count: looks.count, sets }
 waits.length = 0
 const share = await costs(MEASURED)
 const passed = performance.now() - from.at
@@ -83,6 +83,7 @@ console.table({
   'CPU of followService alone, % of a core': alone,
   'CPU with reconcile': share,
   'of which the balancer in memory': Math.round(((looks.took - from.took) * 100) / passed),
+  'looks a second': Math.round(((looks.count - from.count) * 1_000) / passed),
   'sets a second': Math.round(((sets - from.sets) * 1_000) / passed),
   holds: sorted.length,
   'change to hold, median ms': Math.round(at(0.5)),

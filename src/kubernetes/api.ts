@@ -90,27 +90,28 @@ export class KubeApi {
   }
 
   /**
-   * Sends a request and reads the answer, whatever its status.
+   * Sends a request and reads the answer.
    *
-   * @throws `UNREACHABLE`, `CONNECTION_LOST`, `CALL_TIMEOUT` after 30 s, `MALFORMED_REPLY`; `signal.reason`
+   * @param also - statuses that are answers, beside 2xx
+   * @throws `UNREACHABLE`, `CONNECTION_LOST`, `CALL_TIMEOUT` after 30 s, `MALFORMED_REPLY`; `signal.reason`; the error of
+   *   {@link refused} for any other status
    */
-  call(call: KubeCall, signal: AbortSignal): Promise<KubeReply> {
-    return this.#bounded(call, signal, async (given) => {
-      const reply = await this.#send(call, given)
-      const text = await this.#textOf(reply, call)
-      return { status: reply.statusCode ?? 0, object: parseObject(text, reply.statusCode, call) }
-    })
+  async call(
+    call: KubeCall,
+    signal: AbortSignal,
+    also: readonly number[] = [],
+  ): Promise<KubeReply> {
+    const reply = await this.#bounded(call, signal, async (given) =>
+      this.#whole(await this.#send(call, given), call),
+    )
+    const { status } = reply
+    if ((status >= 200 && status < 300) || also.includes(status)) return reply
+    throw refused(call, reply)
   }
 
-  /**
-   * Sends a request and returns the object.
-   *
-   * @throws as {@link call}, and the error of {@link refused} for any status but 2xx
-   */
-  async get(call: KubeCall, signal: AbortSignal): Promise<KubeObject> {
-    const reply = await this.call(call, signal)
-    if (!isOk(reply)) throw refused(call, reply)
-    return reply.object
+  async #whole(reply: IncomingMessage, call: KubeCall): Promise<KubeReply> {
+    const { statusCode: status = 0 } = reply
+    return { status, object: parseObject(await this.#textOf(reply, call), status, call) }
   }
 
   /**
@@ -118,7 +119,7 @@ export class KubeApi {
    *
    * @param keep - what is kept of each object, while the next page is read
    * @returns what was kept, and the version from which a watch can go on
-   * @throws as {@link get}
+   * @throws as {@link call}
    */
   async list<T>(
     call: KubeCall,
@@ -129,7 +130,7 @@ export class KubeApi {
     let next: string | undefined
     for (;;) {
       const query = { ...call.query, limit: String(PAGE), continue: next }
-      const list = await this.get({ ...call, query }, signal)
+      const { object: list } = await this.call({ ...call, query }, signal)
       const items = list['items'] ?? [] // null: none
       if (!Array.isArray(items)) throw malformed(call, 'a list without items')
       for (const one of items as KubeObject[]) kept.push(keep(one))
@@ -151,10 +152,7 @@ export class KubeApi {
     return this.#bounded(call, signal, async (given) => {
       // The stream outlives the wait for its head, so it ends by the caller's signal.
       const reply = await abortable(this.#send(call, signal), given)
-      const { statusCode = 0 } = reply
-      if (statusCode === 200) return reply
-      const text = await this.#textOf(reply, call)
-      return { status: statusCode, object: parseObject(text, statusCode, call) }
+      return reply.statusCode === 200 ? reply : this.#whole(reply, call)
     })
   }
 
@@ -263,10 +261,6 @@ function isExactly(value: object | boolean, kind: typeof Agent): boolean {
   return typeof value === 'object' && Object.getPrototypeOf(value) === kind.prototype
 }
 
-export function isOk({ status }: KubeReply): boolean {
-  return status >= 200 && status < 300
-}
-
 /** The error of a reply that refuses: one line with the API's own words, and not the reply with its headers. */
 export function refused({ what }: KubeCall, { status, object }: KubeReply): DrainableError {
   const { message } = object
@@ -306,7 +300,7 @@ const NOT_THERE: ReadonlySet<string> = new Set([
   'ETIMEDOUT',
 ])
 
-function parseObject(text: string, status: number | undefined, call: KubeCall): KubeObject {
+function parseObject(text: string, status: number, call: KubeCall): KubeObject {
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value))
@@ -314,7 +308,7 @@ function parseObject(text: string, status: number | undefined, call: KubeCall): 
   } catch {
     // Said below. A proxy in front of the API refuses in words of its own.
   }
-  if (status !== undefined && status >= 300) return { message: text }
+  if (status >= 300) return { message: text }
   throw malformed(call, `'${quote(text)}'`)
 }
 

@@ -5,14 +5,7 @@ import type { CallContext } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 import { once } from '../provider/once.js'
 import { parseOptions } from '../provider/options.js'
-import {
-  isOk,
-  KubeApi,
-  refused,
-  type KubeCall,
-  type KubeConfigLike,
-  type KubeObject,
-} from './api.js'
+import { KubeApi, type KubeCall, type KubeConfigLike, type KubeObject } from './api.js'
 import { kubeName } from './follow-options.js'
 
 /** Options of {@link kubernetesLease}. */
@@ -131,10 +124,8 @@ class KubernetesLease implements Lease {
   /** Reads the object; undefined if there is none. */
   async #read(signal: AbortSignal): Promise<Seen | undefined> {
     const call = { what: this.#what('read'), path: `${this.#path}/${this.#options.name}` }
-    const reply = await this.#api.call(call, signal)
-    if (reply.status === 404) return undefined
-    if (!isOk(reply)) throw refused(call, reply)
-    return this.#seen(reply.object)
+    const { status, object } = await this.#api.call(call, signal, [404])
+    return status === 404 ? undefined : this.#seen(object)
   }
 
   /** Writes by compare-and-set; undefined if the object has changed, or another contender made it. */
@@ -153,11 +144,10 @@ class KubernetesLease implements Lease {
       path: found === undefined ? this.#path : `${this.#path}/${name}`,
       body: { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec },
     }
-    const reply = await this.#api.call(call, signal)
     // 404: somebody deleted it since it was read.
-    if (reply.status === 409 || (reply.status === 404 && found !== undefined)) return undefined
-    if (!isOk(reply)) throw refused(call, reply)
-    return this.#seen(reply.object)
+    const conflicts = found === undefined ? [409] : [404, 409]
+    const { status, object } = await this.#api.call(call, signal, conflicts)
+    return conflicts.includes(status) ? undefined : this.#seen(object)
   }
 
   #what(verb: string): string {

@@ -5,7 +5,7 @@ import { DrainableError } from '../provider/error.js'
 import { once } from '../provider/once.js'
 import { parseOptions } from '../provider/options.js'
 import { quote } from '../provider/quote.js'
-import { isOk, KubeApi, refused, type KubeConfigLike, type KubeObject } from './api.js'
+import { KubeApi, type KubeConfigLike, type KubeObject } from './api.js'
 import { kubeName } from './follow-options.js'
 
 /** Options of {@link kubernetesTickets}. */
@@ -27,6 +27,8 @@ const LABEL = 'drainable/ticket'
 /** Holds the key: names of objects have no room for all of it. */
 const ANNOTATION = 'drainable/key'
 const FIELD = 'ticket.json'
+/** How many texts without an answer are kept of a key: while the API is away, each try is one more. */
+const MOST_UNANSWERED = 10
 /** Only names and annotations of what is listed: a ticket has several kilobytes. */
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'
 
@@ -66,7 +68,7 @@ export function kubernetesTickets(
 interface Known {
   /** The version that was read or written last; undefined if the key was not there. */
   readonly version: string | undefined
-  /** Texts whose writing got no answer: one of them may be there. */
+  /** The last texts whose writing got no answer: one of them may be there. An older one that is would be a `CONFLICT`. */
   readonly unanswered: readonly string[]
 }
 
@@ -135,22 +137,18 @@ class ConfigMapTickets implements KubernetesTickets {
 
   async #write(key: string, text: string): Promise<void> {
     const known = this.#known.get(key) ?? (await this.#look(key))
-    const reply = await this.#put(key, text, known)
-    if (reply.isWritten) return
+    if (await this.#put(key, text, known)) return
     // Somebody else was faster, or this is what our own lost writing left there.
     const found = await this.#read(key)
     const isOurs = found !== undefined && [...known.unanswered, text].includes(found.text)
     const wasDeleted = found === undefined && known.version === undefined
     if (!isOurs && !wasDeleted) throw this.#conflict(key, found === undefined)
-    const again = await this.#put(key, text, { ...known, version: found?.version })
-    if (!again.isWritten) throw this.#conflict(key, false)
+    if (!(await this.#put(key, text, { ...known, version: found?.version })))
+      throw this.#conflict(key, false)
   }
 
-  async #put(
-    key: string,
-    text: string,
-    { version, unanswered }: Known,
-  ): Promise<{ readonly isWritten: boolean }> {
+  /** @returns whether it is written; `false` if it is not as it was known */
+  async #put(key: string, text: string, { version, unanswered }: Known): Promise<boolean> {
     const name = nameOf(key)
     const metadata = {
       name,
@@ -159,22 +157,23 @@ class ConfigMapTickets implements KubernetesTickets {
       ...(version === undefined ? {} : { resourceVersion: version }),
     }
     const call = {
-      what: `write ticket '${quote(key)}' in ${this.#namespace}`,
+      what: this.#what('write', key),
       method: version === undefined ? ('POST' as const) : ('PUT' as const),
       path: version === undefined ? this.#path : `${this.#path}/${name}`,
       body: { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { [FIELD]: text } },
     }
     // Whatever becomes of the call, this text may be there from now on.
-    this.#note(key, { version, unanswered: [...unanswered, text] })
-    const reply = await this.#api.call(call, this.#never)
-    if (isOk(reply)) {
-      this.#note(key, { version: reply.object.metadata?.resourceVersion, unanswered: [] })
-      return { isWritten: true }
-    }
-    this.#note(key, { version, unanswered })
-    if (reply.status === 409 || (reply.status === 404 && version !== undefined))
-      return { isWritten: false }
-    throw refused(call, reply)
+    this.#note(key, { version, unanswered: [...unanswered, text].slice(-MOST_UNANSWERED) })
+    const conflicts = version === undefined ? [409] : [404, 409]
+    const { status, object } = await this.#api.call(call, this.#never, conflicts)
+    const isWritten = !conflicts.includes(status)
+    this.#note(
+      key,
+      isWritten
+        ? { version: object.metadata?.resourceVersion, unanswered: [] }
+        : { version, unanswered },
+    )
+    return isWritten
   }
 
   async #remove(key: string): Promise<void> {
@@ -192,14 +191,13 @@ class ConfigMapTickets implements KubernetesTickets {
   async #erase(key: string, version: string | undefined): Promise<boolean> {
     const preconditions = version === undefined ? {} : { resourceVersion: version }
     const call = {
-      what: `delete ticket '${quote(key)}' in ${this.#namespace}`,
+      what: this.#what('delete', key),
       method: 'DELETE' as const,
       path: `${this.#path}/${nameOf(key)}`,
       body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions },
     }
-    const reply = await this.#api.call(call, this.#never)
-    if (reply.status === 409) return false
-    if (!isOk(reply) && reply.status !== 404) throw refused(call, reply)
+    const { status } = await this.#api.call(call, this.#never, [404, 409])
+    if (status === 409) return false
     this.#known.delete(key)
     return true
   }
@@ -211,18 +209,21 @@ class ConfigMapTickets implements KubernetesTickets {
   async #read(
     key: string,
   ): Promise<{ readonly version: string | undefined; readonly text: string } | undefined> {
-    const what = `read ticket '${quote(key)}' in ${this.#namespace}`
+    const what = this.#what('read', key)
     const call = { what, path: `${this.#path}/${nameOf(key)}` }
-    const reply = await this.#api.call(call, this.#never)
-    if (reply.status === 404) return undefined
-    if (!isOk(reply)) throw refused(call, reply)
-    const { metadata, data } = reply.object
+    const { status, object } = await this.#api.call(call, this.#never, [404])
+    if (status === 404) return undefined
+    const { metadata, data } = object
     const text = (data as Readonly<Record<string, unknown>> | undefined)?.[FIELD]
     const owner = metadata?.annotations?.[ANNOTATION]
     if (typeof text === 'string' && owner === key)
       return { version: metadata?.resourceVersion, text }
     const words = `${what}: ConfigMap ${nameOf(key)} is no ticket of that key, use a namespace that nothing else writes to`
     throw new DrainableError('MALFORMED_REPLY', words)
+  }
+
+  #what(verb: string, key: string): string {
+    return `${verb} ticket '${quote(key)}' in ${this.#namespace}`
   }
 
   #conflict(key: string, isGone: boolean): DrainableError {
