@@ -127,6 +127,17 @@ describe('tickets of Kubernetes', () => {
     expect(await store.get('t')).toBeUndefined()
   })
 
+  it('know their own writing that the API called too late', async () => {
+    await using kube = await FakeKube.start()
+    const store = storeOn(kube)
+    await store.set('t', 'one')
+    kube.trouble = (asked) => (asked.method === 'PUT' ? 'unsure' : undefined)
+    await expect(store.set('t', 'two')).rejects.toMatchObject({ code: 'UNREACHABLE' })
+    kube.trouble = () => undefined
+    await store.set('t', 'three')
+    expect(await store.get('t')).toBe('three')
+  })
+
   it('are not overwritten by a writing that arrives late', async () => {
     await using kube = await FakeKube.start()
     const store = storeOn(kube)

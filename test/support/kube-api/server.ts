@@ -28,8 +28,11 @@ export interface Asked {
   readonly query: URLSearchParams
 }
 
-/** What is done with a request instead of an answer; `undefined`: it is answered. */
-type Trouble = (asked: Asked) => 'hang' | 'reset' | 'late' | 'lost' | Refusal | undefined
+/**
+ * What is done with a request instead of an answer; `undefined`: it is answered. `unsure`: it is done, and the answer is 504, as
+ * where etcd was too late.
+ */
+type Trouble = (asked: Asked) => 'hang' | 'reset' | 'late' | 'lost' | 'unsure' | Refusal | undefined
 
 interface Refusal {
   readonly status: number
@@ -185,6 +188,9 @@ export class FakeKube implements AsyncDisposable {
     else if (trouble === 'lost') {
       this.#answer(asked, body, request, undefined)
       request.socket.resetAndDestroy()
+    } else if (trouble === 'unsure') {
+      this.#answer(asked, body, request, undefined)
+      response.writeHead(504).end('{"message":"etcdserver: request timed out"}')
     } else if (trouble !== undefined) {
       response.writeHead(trouble.status, { 'x-secret-header': 'never in a message' })
       response.end(trouble.text)
