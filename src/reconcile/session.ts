@@ -32,7 +32,7 @@ const RESYNC_SHARE = 100
  * long as this process worked by it: 10,000 members take 20 ms of a core, and sets can come many times a second.
  */
 const SOON_SHARE = 2
-const WORK_SHARE = 6
+const WORK_SHARE = 8
 /** The latter is no longer than this, in milliseconds: on a machine that is busy with other work, waiting looks like work. */
 const MOST_REST = 500
 /** Waits after looks, stores or descriptions that failed, in milliseconds. */
