@@ -1,8 +1,9 @@
 /**
  * `npm test`: every project but those that have commands of their own.
  *
- * Real engines and fakes on sockets mostly wait; the other tests only compute. So two processes of vitest run side by side, and
- * what computes gives way. Its output is printed when both have ended, and the last line counts the tests of both.
+ * Real engines and fakes on sockets mostly wait; the other tests only compute. So they run side by side in processes of vitest of
+ * their own, and what computes gives way. The compiler is one more: vitest would begin it when all others have ended, and it uses
+ * one core. What they print is shown when all have ended, and the last line counts the tests of all.
  *
  * With arguments it is one run of vitest: `npm test -- test/unit/endpoints`, `npm test -- --project contract`.
  */
@@ -17,7 +18,7 @@ import { kinds, readEngines } from './engines/manifest.ts'
 /** With engines their tests take as long as all others together, and without any they have nothing to do. */
 const hasEngines = kinds.some((kind) => readEngines(kind).length > 0)
 const WAITING = hasEngines ? ['engine'] : ['contract', 'engine']
-const COMPUTING = [...(hasEngines ? ['contract'] : []), 'unit', 'histories', 'types', 'docs']
+const COMPUTING = [[...(hasEngines ? ['contract'] : []), 'unit', 'histories', 'docs'], ['types']]
 
 /** A third of a core against a process of usual priority: the real deadlines of the others hold, and this goes on. */
 const GIVES_WAY = 5
@@ -109,23 +110,27 @@ async function sideBySide(): Promise<number> {
   try {
     // `.ci/run` reads every list of results of a folder.
     const given = process.env['DRAINABLE_TEST_RESULTS'] ?? join(folder, 'waiting.json')
-    const other = given.replace(/(\.json)?$/, '-computing.json')
-    const start = (names: readonly string[], results: string, kept: boolean): Promise<Run> =>
-      run(projects(names), kept, { ...process.env, DRAINABLE_TEST_RESULTS: results })
-    console.log(`beside these tests, and printed after them: ${COMPUTING.join(', ')}`)
-    const [waiting, computing] = await Promise.all([
-      start(WAITING, given, false),
-      start(COMPUTING, other, true),
+    const start = async (names: readonly string[], kept: boolean) => {
+      const results = kept ? given.replace(/(\.json)?$/, `-${names[0]}.json`) : given
+      const env = { ...process.env, DRAINABLE_TEST_RESULTS: results }
+      const ended = await run(projects(names), kept, env)
+      return { names, ended, count: count(results, ended) }
+    }
+    console.log(`beside these tests, and printed after them: ${COMPUTING.flat().join(', ')}`)
+    const runs = await Promise.all([
+      start(WAITING, false),
+      ...COMPUTING.map((names) => start(names, true)),
     ])
-    process.stdout.write(`\n${COMPUTING.join(', ')}:\n`)
-    process.stdout.write(computing.output)
-    const counts = [count(given, waiting), count(other, computing)]
-    const passed = counts.reduce((sum, each) => sum + each.passed, 0)
-    const failed = counts.reduce((sum, each) => sum + each.failed, 0)
-    const names = counts.flatMap((each) => each.names)
+    for (const { names, ended } of runs.slice(1)) {
+      process.stdout.write(`\n${names.join(', ')}:\n`)
+      process.stdout.write(ended.output)
+    }
+    const passed = runs.reduce((sum, { count }) => sum + count.passed, 0)
+    const failed = runs.reduce((sum, { count }) => sum + count.failed, 0)
+    const names = runs.flatMap(({ count }) => count.names)
     if (names.length > 0) console.log(`failed:\n  ${names.join('\n  ')}`)
     console.log(`${passed} passed, ${failed} failed`)
-    return failed > 0 ? Math.max(1, waiting.status, computing.status) : 0
+    return failed > 0 ? Math.max(1, ...runs.map(({ ended }) => ended.status)) : 0
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -135,6 +140,6 @@ const args = process.argv.slice(2)
 const chosen = args.some((each) => /^--project\b/.test(each))
 if (args.length === 0) process.exitCode = await sideBySide()
 else {
-  const all = chosen ? [] : projects([...WAITING, ...COMPUTING])
+  const all = chosen ? [] : projects([...WAITING, ...COMPUTING.flat()])
   process.exitCode = (await run([...all, ...args], false)).status
 }
