@@ -18,7 +18,7 @@ const site = { pool: 'web', member: SITE.name }
 const made = { pool: '/Common/web', member: `/Common/${MADE.name}` }
 const other = { pool: '/Common/web', member: `/Common/${OTHER.name}` }
 
-describe('a change that the second active unit refuses', () => {
+describe.concurrent('a change that the second active unit refuses', () => {
   test('is put back on the first if it is a hold, and refused', async () => {
     await using it = await rig(PAIR)
     const [one, two] = it.fake.units
@@ -150,7 +150,7 @@ describe('a change that the second active unit refuses', () => {
   })
 })
 
-describe('a removal that the second active unit refuses', () => {
+describe.concurrent('a removal that the second active unit refuses', () => {
   test('is not called refused, since the member has left the first', async () => {
     await using it = await rig(PAIR)
     const [, two] = it.fake.units
@@ -164,7 +164,7 @@ describe('a removal that the second active unit refuses', () => {
   })
 })
 
-describe('an addition on two active units', () => {
+describe.concurrent('an addition on two active units', () => {
   const ref = { pool: 'web', member: '10.0.0.9:80' }
   const add = { kind: 'add', ref, address: '10.0.0.9', port: 80 } as const
 
@@ -185,7 +185,7 @@ describe('an addition on two active units', () => {
   })
 })
 
-describe('a cut that the second active unit refuses', () => {
+describe.concurrent('a cut that the second active unit refuses', () => {
   test('is done with what was cut, and reports what was not', async () => {
     await using it = await rig(PAIR)
     const [one, two] = it.fake.units
@@ -207,7 +207,7 @@ describe('a cut that the second active unit refuses', () => {
   })
 })
 
-describe('an FQDN template whose copies refuse', () => {
+describe.concurrent('an FQDN template whose copies refuse', () => {
   const strict = { ...MADE, strict: true }
 
   test('is held by the template if the hold reaches the copies anyway', async () => {
