@@ -18,7 +18,7 @@ const STRANGERS: readonly unknown[] = [
 
 type Place = readonly (string | number)[]
 
-function placesOf(value: unknown, at: Place = []): Place[] {
+function placesOf(value: unknown, at: Place): Place[] {
   const inner = typeof value === 'object' && value !== null ? Object.entries(value) : []
   const isList = Array.isArray(value)
   return [
@@ -28,10 +28,8 @@ function placesOf(value: unknown, at: Place = []): Place[] {
 }
 
 /** The same JSON with one place damaged: its key dropped, its row twice, or another type in its place. */
-function damaged(json: string, which: number, how: number): string {
+function damaged(json: string, place: Place, how: number): string {
   const root = { root: JSON.parse(json) as unknown }
-  const places = placesOf(root.root, ['root'])
-  const place = places[which % places.length] ?? ['root']
   const key = place.at(-1) ?? 'root'
   type Holder = Record<string | number, unknown>
   const holder = place
@@ -54,9 +52,14 @@ function typeOf(value: unknown): string {
 
 /** One reply in JSON with a damage: of its shape, or cut anywhere. */
 export function damagedJson(json: string): fc.Arbitrary<string> {
-  const text = JSON.stringify(JSON.parse(json))
+  const parsed = JSON.parse(json) as unknown
+  const text = JSON.stringify(parsed)
+  const places = placesOf(parsed, ['root'])
+  const damage = fc
+    .tuple(fc.nat(), fc.nat())
+    .map(([which, how]) => damaged(text, places[which % places.length]!, how))
   return fc.oneof(
-    { weight: 4, arbitrary: fc.tuple(fc.nat(), fc.nat()).map(([a, b]) => damaged(text, a, b)) },
+    { weight: 4, arbitrary: damage },
     { weight: 1, arbitrary: fc.nat({ max: text.length - 1 }).map((at) => text.slice(0, at)) },
   )
 }
