@@ -198,7 +198,7 @@ describe('a drain', { concurrent: true }, () => {
     },
   )
 
-  test('cuts at its deadline only if the caller said so', async () => {
+  test('cuts nothing at its deadline', async () => {
     await using at = await setup()
     const { fake, adc } = at
     await fake.occupy(WEB1)
@@ -206,6 +206,11 @@ describe('a drain', { concurrent: true }, () => {
       code: 'DRAIN_TIMEOUT',
     })
     expect(fake.look(WEB1)).toMatchObject({ active: 1, cut: 0 })
+  })
+
+  test('cuts at its deadline if the caller said so', async () => {
+    await using at = await setup()
+    const { fake, adc } = at
     await fake.occupy(WEB2)
     const report = await drain(adc, WEB2, {
       timeout: '5s',
