@@ -52,7 +52,7 @@ describe('drain', () => {
     const { clock, lb } = setUp()
     lb.occupy(web1, 2)
     const error = await clock.runUntil(
-      drain(lb, web1, { clock, timeout: '5m', settle: '0ms' }).catch((e: unknown) => e),
+      drain(lb, web1, { clock, timeout: '1m', settle: '0ms' }).catch((e: unknown) => e),
     )
     expect(isDrainableError(error, 'DRAIN_TIMEOUT')).toBe(true)
     if (!isDrainableError(error, 'DRAIN_TIMEOUT')) return

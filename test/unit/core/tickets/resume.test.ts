@@ -6,7 +6,7 @@ import { json, recordChanges, rig } from '../rig.js'
 
 /** The ticket of a drain that has ended idle, and is not held any more. */
 async function idleTicket(lb: FakeProvider, clock: FakeClock): Promise<Ticket> {
-  await using run = startDrain(lb, web1, { clock, timeout: '10m' })
+  await using run = startDrain(lb, web1, { clock, timeout: '2m' })
   expect((await clock.runUntil(run.done)).outcome).toBe('idle')
   return json(await run.ticket)
 }
