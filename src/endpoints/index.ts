@@ -20,35 +20,36 @@
  *
  * @module drainable/endpoints
  */
-export { addressTypeOf, canonicalAddress, formatAddress } from './address.js'
-export { normaliseConditions, tierOf } from './slices/conditions.js'
-export type { Conditions, Tier } from './slices/conditions.js'
-export type { Action, Decision, EndpointHealth } from './decision.js'
+export { canonicalAddress, formatAddress } from '../provider/address.js'
+export type { DesiredMember, HeldBack, Plan, PlannedChange } from '../provider/desired.js'
+export { formatPlan } from '../provider/format-plan.js'
+export { addressTypeOf, normaliseConditions, tierOf } from './endpoint.js'
 export type {
   AddressType,
+  Conditions,
   EndpointConditions,
   EndpointHints,
   EndpointInput,
   Intent,
   TargetRef,
+  Tier,
   Tri,
-} from './endpoint-input.js'
-export type { EndpointSlice, SliceEndpoint, SlicePort } from './slices/endpoint-slice.js'
-export { formatPlan } from '../provider/format-plan.js'
+} from './endpoint.js'
 export { mapEndpoints } from './map-endpoints.js'
-export type { MapOptions } from './map-endpoints.js'
-export { mapNodes } from './nodes/map-nodes.js'
-export type { MapNodesOptions } from './nodes/map-nodes.js'
-export { markByNodes } from './nodes/mark-by-nodes.js'
-export { mergeSlices } from './slices/merge-slices.js'
-export type { MergeOptions } from './slices/merge-slices.js'
-export type { NodeEnd } from './nodes/node-end.js'
-export type { Node, NodeAddress, NodeCondition, NodeTaint } from './nodes/node.js'
-export { planChanges } from './plan/plan-changes.js'
-export type { HeldBack, Plan, PlannedChange, PlanOptions } from './plan/plan.js'
-export { strategies } from './strategies/strategies.js'
-export type { StrategyName } from './strategies/strategies.js'
+export type { Decision, MapOptions } from './map-endpoints.js'
+export { mapNodes } from './map-nodes.js'
+export type { MapNodesOptions } from './map-nodes.js'
+export { markByNodes } from './nodes.js'
+export type { Node, NodeAddress, NodeCondition, NodeEnd, NodeTaint } from './nodes.js'
+export { planChanges } from './plan-changes.js'
+export type { PlanOptions } from './plan.js'
+export { mergeSlices } from './slices.js'
+export type { EndpointSlice, MergeOptions, SliceEndpoint, SlicePort } from './slices.js'
+export { strategies } from './strategies.js'
+export type { StrategyName } from './strategies.js'
 export type {
+  Action,
+  EndpointHealth,
   EndpointView,
   Strategy,
   StrategyContext,
@@ -56,7 +57,6 @@ export type {
   StrategySettings,
   TrafficPolicy,
   Verdict,
-} from './strategies/strategy.js'
-export { toDesired } from './plan/to-desired.js'
-export type { DesiredOptions } from './plan/to-desired.js'
-export type { DesiredMember } from '../provider/desired.js'
+} from './strategy.js'
+export { toDesired } from './to-desired.js'
+export type { DesiredOptions } from './to-desired.js'

@@ -1,36 +1,46 @@
-import { addressTypeOf } from './address.js'
-import { once } from '../provider/once.js'
-import { normaliseConditions, tierOf, type Tier } from './slices/conditions.js'
-import { actionShape, type Decision, type EndpointHealth } from './decision.js'
-import { endpointsShape, type EndpointInput, type Tri } from './endpoint-input.js'
 import {
-  at,
-  both,
-  check,
-  checkOptions,
-  filled,
-  flag,
-  isObject,
-  list,
-  nullable,
-  object,
-  optional,
-  refuse,
-  strictObject,
-  text,
-  when,
-  word,
-  wrong,
-  type Fault,
-} from './shape.js'
-import { strategies, type StrategyName } from './strategies/strategies.js'
+  addressTypeOf,
+  endpointsShape,
+  normaliseConditions,
+  tierOf,
+  type AddressType,
+  type EndpointInput,
+  type Tier,
+  type Tri,
+} from './endpoint.js'
+import * as s from './shape.js'
+import { strategies, type StrategyName } from './strategies.js'
 import type {
+  Action,
+  EndpointHealth,
   EndpointView,
   Strategy,
   StrategyContext,
-  StrategyInput,
   Verdict,
-} from './strategies/strategy.js'
+} from './strategy.js'
+
+/** The decision about one endpoint, and its reason. */
+export interface Decision {
+  /** The address as given; empty if the endpoint has none. */
+  readonly address: string
+  readonly addressType: AddressType
+  readonly port?: number
+  readonly action: Action
+  /** The reason, in a few words for people. */
+  readonly reason: string
+  readonly health: EndpointHealth
+  /** The endpoint's weight if it serves, 0 otherwise. */
+  readonly weight: number
+  /** What to do if the balancer does not have it: it makes no sense to add a server only to drain it. */
+  readonly ifAbsent: 'add' | 'skip'
+  /**
+   * Whether it still answers, as far as the conditions show (tiers 1 to 3). A drained endpoint that does not is held
+   * like one that is gone.
+   */
+  readonly serving: boolean
+  /** The endpoint of this decision. */
+  readonly endpoint: EndpointInput
+}
 
 /** Options of {@link mapEndpoints}. */
 export interface MapOptions {
@@ -71,94 +81,72 @@ export function mapEndpoints(
   endpoints: readonly EndpointInput[],
   options: MapOptions = {},
 ): Decision[] {
-  const strategy = checkMapOptions(options)
-  check(SUBJECT, 'endpoints', endpoints, endpointsShape())
-  const { unready = 'drain' } = options
-  const context: StrategyInput = { ...options.context, unready }
+  const byName = s.word(...Object.keys(strategies))
+  s.checkOptions(SUBJECT, options, {
+    strategy: s.optional((one) => (typeof one === 'function' ? undefined : byName(one))),
+    unready: s.optional(s.word('drain', 'exclude')),
+    context: s.optional(contextShape()),
+  })
+  s.check(SUBJECT, 'endpoints', endpoints, endpointsShape)
+  const { strategy = 'serve-terminating-fallback', unready = 'drain' } = options
+  const judge = typeof strategy === 'function' ? strategy : strategies[strategy]
   const decisions = new Array<Decision>(endpoints.length)
-  const sets = new PortSets()
+  const sets = new Map<string, View[]>()
   const seen: (Seen | undefined)[] = []
+  let name: string | undefined
+  let set: View[] = []
   for (let i = 0; i < endpoints.length; i++) {
     const endpoint = endpoints[i] as EndpointInput
-    const its = seeConditions(endpoint, seen)
-    const verdict = beforeStrategy(endpoint, its.tier, unready)
-    if (verdict === undefined) sets.add(new View(endpoint, its), i)
-    else decisions[i] = decide(endpoint, its.tier, verdict)
-  }
-  for (const { views, places } of sets.all()) {
-    const verdicts = strategy(views, context)
-    checkVerdicts(verdicts, views.length)
-    for (let n = 0; n < views.length; n++) {
-      const [place, view, verdict] = [places[n], views[n], verdicts[n]]
-      if (place === undefined || view === undefined || verdict === undefined) continue
-      decisions[place] = decide(view.endpoint, view.tier, verdict)
+    const view = new View(endpoint, i, seeConditions(endpoint, seen))
+    const verdict = beforeStrategy(view, unready)
+    if (verdict !== undefined) {
+      decisions[i] = decide(view, verdict)
+      continue
     }
+    const { portName = '' } = endpoint
+    // Nearly always the next endpoint has the same name as the last.
+    if (name !== portName) {
+      name = portName
+      set = sets.get(name) ?? []
+      sets.set(name, set)
+    }
+    set.push(view)
+  }
+  for (const views of sets.values()) {
+    const verdicts = judge(views, { ...options.context, unready })
+    checkVerdicts(verdicts, views.length)
+    let n = 0
+    for (const view of views) decisions[view.place] = decide(view, verdicts[n++] as Verdict)
   }
   return decisions
 }
 
-/** The endpoints of one port name, and their places in the list. */
-interface PortSet {
-  readonly views: EndpointView[]
-  readonly places: number[]
-}
-
-/** Nearly always there is only one name, and the next endpoint has the same as the last. */
-class PortSets {
-  readonly #sets = new Map<string, PortSet>()
-  #name: string | undefined
-  #last: PortSet = { views: [], places: [] }
-
-  add(view: EndpointView, place: number): void {
-    const { portName = '' } = view.endpoint
-    if (portName !== this.#name) {
-      this.#last = this.#sets.get(portName) ?? { views: [], places: [] }
-      this.#sets.set(portName, this.#last)
-      this.#name = portName
-    }
-    this.#last.views.push(view)
-    this.#last.places.push(place)
-  }
-
-  all(): Iterable<PortSet> {
-    return this.#sets.values()
-  }
-}
-
 /** What is decided without the strategy: it is never a candidate. */
 function beforeStrategy(
-  endpoint: EndpointInput,
-  tier: Tier,
+  { endpoint: { addresses, weight = 1, intent }, tier }: EndpointView,
   unready: 'drain' | 'exclude',
 ): Verdict | undefined {
-  if (endpoint.addresses[0] === undefined || endpoint.addresses[0] === '') return NO_ADDRESS
-  const { weight = 1, intent } = endpoint
+  if (addresses[0] === undefined || addresses[0] === '') {
+    return { action: 'exclude', reason: 'it has no address' }
+  }
   if (intent !== 'hard' && weight > 0) return undefined
-  const reason =
-    intent === 'hard' ? 'drained by its operator' : `drained by its operator: weight ${weight}`
-  return { action: tier <= 3 ? 'drain' : unready, reason }
+  const why = intent === 'hard' ? '' : `: weight ${weight}`
+  return { action: tier <= 3 ? 'drain' : unready, reason: `drained by its operator${why}` }
 }
-
-const NO_ADDRESS: Verdict = { action: 'exclude', reason: 'it has no address' }
 
 /** The part of a view that its conditions decide: 27 combinations, so they are shared. */
 type Seen = Omit<EndpointView, 'endpoint'>
 
-function seeConditions(endpoint: EndpointInput, known: (Seen | undefined)[]): Seen {
-  const { conditions } = endpoint
-  const index =
-    9 * rank(conditions?.ready) + 3 * rank(conditions?.serving) + rank(conditions?.terminating)
-  const seen = (known[index] ??= seenOf(conditions))
-  return seen.tier === 1 && endpoint.intent === 'soft' ? SOFT : seen
-}
-
-/** Two fields instead of six: there is one for each endpoint of a cluster. */
+/** A few fields instead of seven: there is one for each endpoint of a cluster. */
 class View implements EndpointView {
   readonly endpoint: EndpointInput
+  /** Its place in the list. */
+  readonly place: number
   readonly #seen: Seen
 
-  constructor(endpoint: EndpointInput, seen: Seen) {
+  constructor(endpoint: EndpointInput, place: number, seen: Seen) {
     this.endpoint = endpoint
+    this.place = place
     this.#seen = seen
   }
 
@@ -179,10 +167,20 @@ class View implements EndpointView {
   }
 }
 
+function seeConditions({ conditions, intent }: EndpointInput, known: (Seen | undefined)[]): Seen {
+  const index =
+    9 * rank(conditions?.ready) + 3 * rank(conditions?.serving) + rank(conditions?.terminating)
+  const seen = (known[index] ??= seenOf(conditions))
+  return seen.tier === 1 && intent === 'soft' ? (known[SOFT] ??= seenOf(LEAVING)) : seen
+}
+
 function rank(value: Tri): number {
   if (value === undefined || value === null) return 0
   return value ? 1 : 2
 }
+
+const LEAVING = { ready: false, serving: true, terminating: true }
+const SOFT = 27
 
 function seenOf(conditions: EndpointInput['conditions']): Seen {
   const normal = normaliseConditions(conditions)
@@ -194,11 +192,8 @@ function seenOf(conditions: EndpointInput['conditions']): Seen {
   return { said, ...normal, tier: tierOf(normal) }
 }
 
-const LEAVING = { ready: false, serving: true, terminating: true } as const
-const SOFT: Seen = { said: LEAVING, ...LEAVING, tier: 2 }
-
 /** Written out twice, so that each decision is made in one piece: a hundred thousand are made at once. */
-function decide(endpoint: EndpointInput, tier: Tier, verdict: Verdict): Decision {
+function decide({ endpoint, tier }: View, verdict: Verdict): Decision {
   const { action } = verdict
   const { port, note } = endpoint
   const address = endpoint.addresses[0] ?? ''
@@ -219,48 +214,41 @@ const HEALTH = { serve: 'HEALTHY', drain: 'DRAINING' } as const satisfies Record
   EndpointHealth
 >
 
-function checkMapOptions(options: MapOptions): Strategy {
-  checkOptions(SUBJECT, options, optionShapes())
-  const { strategy = 'serve-terminating-fallback' } = options
-  return typeof strategy === 'function' ? strategy : strategies[strategy]
-}
-
-const optionShapes = once(() => {
-  const name = word(...Object.keys(strategies))
-  const context = strictObject<StrategyContext>({
-    policy: optional(word('cluster', 'local')),
-    nodeName: nullable(text),
-    zone: nullable(text),
-    topology: nullable(flag),
-    persistentSession: nullable(flag),
-    sendUnhealthy: nullable(flag),
+/** The shape of {@link StrategyContext}. */
+function contextShape(): s.Shape {
+  const shape = s.strictObject<StrategyContext>({
+    policy: s.optional(s.word('cluster', 'local')),
+    nodeName: s.nullable(s.text),
+    zone: s.nullable(s.text),
+    topology: s.nullable(s.flag),
+    persistentSession: s.nullable(s.flag),
+    sendUnhealthy: s.nullable(s.flag),
   })
-  const nodeName = filled(`a node's name with the policy 'local'`)
-  const local = when(({ policy }) => policy === 'local', object('an object', { nodeName }))
-  return {
-    strategy: optional((one) => (typeof one === 'function' ? undefined : name(one))),
-    unready: optional(word('drain', 'exclude')),
-    context: optional(both(context, local)),
+  return (found) => {
+    const fault = shape(found)
+    if (fault !== undefined || (found as StrategyContext).policy !== 'local') return fault
+    const { nodeName } = found as StrategyContext
+    return s.at('nodeName', s.filled(nodeName, `a node's name with the policy 'local'`))
   }
-})
-
-const verdictsShape = once(() => list('a list of verdicts', verdict))
-
-function verdict(found: unknown): Fault | undefined {
-  if (!isObject(found)) return wrong(found, 'a verdict')
-  const { health } = found
-  return (
-    at('action', actionShape()(found.action)) ??
-    at('reason', text(found.reason)) ??
-    at('health', health === undefined ? undefined : healths()(health))
-  )
 }
-
-const healths = once(() => word('HEALTHY', 'DRAINING', 'UNHEALTHY', 'UNKNOWN', 'ABSENT'))
 
 function checkVerdicts(verdicts: readonly Verdict[], count: number): void {
   const path = `the strategy's answer`
-  check(SUBJECT, path, verdicts, verdictsShape())
+  s.check(SUBJECT, path, verdicts, (found) => s.each(found, 'a list of verdicts', verdictFault))
   if (verdicts.length === count) return
-  refuse(SUBJECT, `the length of ${path}`, verdicts.length, `one verdict per endpoint, ${count}`)
+  s.refuse(SUBJECT, `the length of ${path}`, verdicts.length, `one verdict per endpoint, ${count}`)
 }
+
+function verdictFault(found: unknown): s.Fault | undefined {
+  if (!s.isObject(found)) return s.wrong(found, 'a verdict')
+  const { health } = found
+  return (
+    s.at('action', s.oneOf(found.action, ACTIONS)) ??
+    s.at('reason', s.text(found.reason)) ??
+    s.at('health', health === undefined ? undefined : s.oneOf(health, HEALTHS))
+  )
+}
+
+/** The words of an {@link Action}. */
+export const ACTIONS: readonly Action[] = ['serve', 'drain', 'exclude']
+const HEALTHS: readonly EndpointHealth[] = ['HEALTHY', 'DRAINING', 'UNHEALTHY', 'UNKNOWN', 'ABSENT']

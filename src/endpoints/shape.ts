@@ -29,28 +29,32 @@ export interface Fault {
  */
 export function check(subject: string, path: string, value: unknown, shape: Shape): void {
   const fault = shape(value)
-  if (fault === undefined) return
-  const { words } = fault
-  throw new DrainableError('INVALID_OPTIONS', `${subject}: ${path}${fault.path}${words}`)
+  if (fault !== undefined) refuseWith(subject, path + fault.path, fault)
 }
 
 /** The same for options: their fields are named by themselves, and a typo must not mean the default. */
 export function checkOptions<T extends object>(subject: string, options: T, of: All<T>): void {
   const fault = strictObject(of)(options)
   if (fault === undefined) return
-  const place = fault.path === '' ? 'the options' : fault.path.slice(1)
-  throw new DrainableError('INVALID_OPTIONS', `${subject}: ${place}${fault.words}`)
+  refuseWith(subject, fault.path === '' ? 'the options' : fault.path.slice(1), fault)
 }
 
 /** A value that is wrong for a reason of its own. */
 export function refuse(subject: string, path: string, found: unknown, expected: string): never {
-  const { words } = wrong(found, expected)
-  throw new DrainableError('INVALID_OPTIONS', `${subject}: ${path}${words}`)
+  return refuseWith(subject, path, wrong(found, expected))
+}
+
+function refuseWith(subject: string, place: string, { words }: Fault): never {
+  throw new DrainableError('INVALID_OPTIONS', `${subject}: ${place}${words}`)
 }
 
 /** One value, by a test of it. */
 export function value(expected: string, is: (value: unknown) => boolean): Shape {
   return (found) => (is(found) ? undefined : wrong(found, expected))
+}
+
+export function isText(found: unknown): found is string {
+  return typeof found === 'string'
 }
 
 export function text(found: unknown): Fault | undefined {
@@ -69,62 +73,74 @@ export function port(found: unknown): Fault | undefined {
   return isWhole(found, 1, 65_535) ? undefined : wrong(found, 'a port from 1 to 65535')
 }
 
-/** A text, or nothing: the fields of an endpoint are looked at the most. */
-export function textOrNone(found: unknown): Fault | undefined {
-  return found === undefined || found === null ? undefined : text(found)
-}
-
 /** A weight or a count: no NaN, nothing infinite, nothing below 0. */
 export function amount(found: unknown): Fault | undefined {
-  return isAmount(found) ? undefined : wrong(found, 'a finite number from 0')
+  const isAmount = typeof found === 'number' && found >= 0 && found < Infinity
+  return isAmount ? undefined : wrong(found, 'a finite number from 0')
 }
 
 /** A text with something in it. */
-export function filled(expected: string): Shape {
-  return value(expected, (one) => typeof one === 'string' && one !== '')
+export function filled(found: unknown, expected: string): Fault | undefined {
+  return typeof found === 'string' && found !== '' ? undefined : wrong(found, expected)
 }
 
 /** One of some words. */
-export function word(...words: readonly string[]): Shape {
+export function oneOf(found: unknown, words: readonly string[]): Fault | undefined {
+  if (words.includes(found as string)) return undefined
   const quoted = words.map((one) => `'${one}'`)
-  const expected = `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1) ?? ''}`
-  return (found) => (words.includes(found as string) ? undefined : wrong(found, expected))
+  return wrong(found, `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1) ?? ''}`)
+}
+
+/** The shape of {@link oneOf}. */
+export function word(...words: readonly string[]): Shape {
+  return (found) => oneOf(found, words)
 }
 
 /** A value that may be left out. */
 export function optional(shape: Shape): Shape {
-  return (found) => (found === undefined ? undefined : shape(found))
+  return (found) => opt(found, shape)
+}
+
+/** The same at once: the fields of an endpoint are looked at the most. */
+export function opt(found: unknown, shape: Shape): Fault | undefined {
+  return found === undefined ? undefined : shape(found)
 }
 
 /** A value that may be left out, or `null`: Kubernetes writes both. */
 export function nullable(shape: Shape): Shape {
-  return (found) => (found === undefined || found === null ? undefined : shape(found))
+  return (found) => orNone(found, shape)
+}
+
+/** A text, or nothing. */
+export function textOrNone(found: unknown): Fault | undefined {
+  return found === undefined || found === null ? undefined : text(found)
+}
+
+/** The same as {@link nullable}, at once. */
+export function orNone(found: unknown, shape: Shape): Fault | undefined {
+  return found === undefined || found === null ? undefined : shape(found)
 }
 
 /** A list; a place without a value is not skipped. */
 export function list(expected: string, of: Shape): Shape {
-  return (found) => {
-    if (!Array.isArray(found)) return wrong(found, expected)
-    for (let i = 0; i < found.length; i++) {
-      const fault = of(found[i])
-      if (fault !== undefined) return atPlace(i, fault)
-    }
-    return undefined
-  }
+  return (found) => each(found, expected, of)
 }
 
-export function texts(found: unknown): Fault | undefined {
-  return Array.isArray(found) ? eachText(found) : wrong(found, 'a list of texts')
-}
-
-/** The addresses of an endpoint. */
-export function addresses(found: unknown): Fault | undefined {
-  return Array.isArray(found) ? eachText(found) : wrong(found, 'a list of addresses')
-}
-
-function eachText(found: readonly unknown[]): Fault | undefined {
+/** A list of texts, in a loop of its own: each endpoint has one of addresses. */
+export function texts(found: unknown, expected = 'a list of texts'): Fault | undefined {
+  if (!Array.isArray(found)) return wrong(found, expected)
   for (let i = 0; i < found.length; i++) {
     if (typeof found[i] !== 'string') return atPlace(i, wrong(found[i], 'a text'))
+  }
+  return undefined
+}
+
+/** The same as {@link list}, at once. */
+export function each(found: unknown, expected: string, of: Shape): Fault | undefined {
+  if (!Array.isArray(found)) return wrong(found, expected)
+  for (let i = 0; i < found.length; i++) {
+    const fault = of(found[i])
+    if (fault !== undefined) return atPlace(i, fault)
   }
   return undefined
 }
@@ -139,7 +155,8 @@ export function at(key: string, fault: Fault | undefined): Fault | undefined {
 }
 
 function below(key: string, fault: Fault): Fault {
-  return { ...fault, path: `${step(key)}${fault.path}` }
+  const step = /^\w+$/.test(key) ? `.${key}` : `['${key}']`
+  return { ...fault, path: step + fault.path }
 }
 
 /** The shapes of some fields, and of all of them. */
@@ -173,25 +190,10 @@ export function strictObject<T extends object>(fields: All<T>): Shape {
   }
 }
 
-/** One shape, and then the other. */
-export function both(one: Shape, other: Shape): Shape {
-  return (found) => one(found) ?? other(found)
-}
-
-/** The shape of objects of which something is so. */
-export function when(is: (found: Loose) => boolean, shape: Shape): Shape {
-  return (found) => (isObject(found) && is(found) ? shape(found) : undefined)
-}
-
-/** The same shape, where a person knows the object by a name: `slices[2] (web-x7k2p)`. */
-export function named(nameOf: (found: Loose) => unknown, shape: Shape): Shape {
-  return (found) => {
-    const fault = shape(found)
-    const name = fault !== undefined && isObject(found) ? nameOf(found) : undefined
-    return fault !== undefined && typeof name === 'string'
-      ? { ...fault, path: ` (${name})${fault.path}` }
-      : fault
-  }
+/** The same fault, where a person knows the object by a name: `slices[2] (web-x7k2p)`. */
+export function named(name: unknown, fault: Fault | undefined): Fault | undefined {
+  if (fault === undefined || typeof name !== 'string') return fault
+  return { ...fault, path: ` (${name})${fault.path}` }
 }
 
 /** An object with fields that nobody checked yet. */
@@ -200,10 +202,6 @@ export type Loose = Readonly<Record<string, unknown>>
 /** An object that is no array. */
 export function isObject(found: unknown): found is Loose {
   return typeof found === 'object' && found !== null && !Array.isArray(found)
-}
-
-function isAmount(found: unknown): boolean {
-  return typeof found === 'number' && found >= 0 && found < Infinity
 }
 
 /** A whole number in these bounds. */
@@ -215,10 +213,6 @@ export function isWhole(found: unknown, least: number, most: number): boolean {
 export function wrong(found: unknown, expected: string): Fault {
   const was = found === undefined ? 'is missing' : `is ${show(found)}`
   return { path: '', words: ` ${was}, expected ${expected}` }
-}
-
-function step(key: string): string {
-  return /^\w+$/.test(key) ? `.${key}` : `['${key}']`
 }
 
 function show(found: unknown): string {

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { memberShape } from '../endpoints/plan/plan-shapes.js'
+import { memberShape } from '../endpoints/to-desired.js'
 import { check, refuse, value, type Shape } from '../endpoints/shape.js'
 import type { DesiredMember } from '../provider/desired.js'
 import { DrainableError } from '../provider/error.js'

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { PlannedChange } from '../provider/desired.js'
-import type { WishedPlan } from '../endpoints/plan/plan-changes.js'
+import type { WishedPlan } from '../endpoints/plan-changes.js'
 import { wallOf, type Clock } from '../provider/clock.js'
 import { refKey } from '../provider/member-ref.js'
 import type { Backoff } from './backoff.js'

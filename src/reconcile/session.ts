@@ -7,7 +7,7 @@ import { schedulerOf, type Scheduler, type Subscription } from '../core/balancer
 import { askedFirst } from '../core/tickets/calls.js'
 import type { TicketStore } from '../core/tickets/store.js'
 import type { Ticket } from '../core/tickets/ticket.js'
-import { planWithWishes, type WishedPlan } from '../endpoints/plan/plan-changes.js'
+import { planWithWishes, type WishedPlan } from '../endpoints/plan-changes.js'
 import { pause, wallOf } from '../provider/clock.js'
 import type { DrainableProvider, Reading } from '../provider/contract.js'
 import { DrainableError, isDrainableError } from '../provider/error.js'

@@ -1,7 +1,7 @@
 import type { PlannedChange } from '../provider/desired.js'
 import type { SeenLook } from '../core/balancer/look/look.js'
-import type { Wish } from '../endpoints/plan/plan.js'
-import type { WishedPlan } from '../endpoints/plan/plan-changes.js'
+import type { Wish } from '../endpoints/plan.js'
+import type { WishedPlan } from '../endpoints/plan-changes.js'
 import type { PresentReading } from '../provider/contract.js'
 import { refKey } from '../provider/member-ref.js'
 

@@ -1,6 +1,19 @@
-import type { Tier } from '../slices/conditions.js'
-import type { Action, EndpointHealth } from '../decision.js'
-import type { EndpointInput } from '../endpoint-input.js'
+import type { EndpointInput, Tier } from './endpoint.js'
+
+/**
+ * The decision about an endpoint.
+ *
+ * - `serve`: it gets new work
+ * - `drain`: it gets no new work; its present work is kept
+ * - `exclude`: it does not belong in the balancer; if it is there, it is drained, and removed once idle
+ */
+export type Action = 'serve' | 'drain' | 'exclude'
+
+/**
+ * The decision in Envoy's terms. The default strategy uses `HEALTHY`, `DRAINING` or `ABSENT`; a strategy that
+ * reproduces a real system uses that system's term.
+ */
+export type EndpointHealth = 'HEALTHY' | 'DRAINING' | 'UNHEALTHY' | 'UNKNOWN' | 'ABSENT'
 
 /** An endpoint as a strategy sees it. */
 export interface EndpointView {

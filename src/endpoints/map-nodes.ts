@@ -1,11 +1,21 @@
-import { once } from '../../provider/once.js'
-import { addressTypeOf } from '../address.js'
-import { endpointsOfNodes, type EndpointInput } from '../endpoint-input.js'
-import { check, checkOptions, list, nullable, optional, port, text, word } from '../shape.js'
-import { normaliseConditions, tierOf, type Conditions } from '../slices/conditions.js'
-import { parseLabelSelector } from './label-selector.js'
-import { isShuttingDown, nodeEndShapes, whyEnding, type NodeEnd } from './node-end.js'
-import { nodesShape, type Node } from './node.js'
+import { DrainableError } from '../provider/error.js'
+import {
+  addressTypeOf,
+  endpointsOfNodes,
+  normaliseConditions,
+  tierOf,
+  type Conditions,
+  type EndpointInput,
+} from './endpoint.js'
+import {
+  isShuttingDown,
+  nodeEndShapes,
+  nodesShape,
+  whyEnding,
+  type Node,
+  type NodeEnd,
+} from './nodes.js'
+import * as s from './shape.js'
 
 /** Options of {@link mapNodes}: which nodes are members, and when they leave. */
 export interface MapNodesOptions extends NodeEnd {
@@ -74,8 +84,16 @@ const EXCLUDE_LABEL = 'node.kubernetes.io/exclude-from-external-load-balancers'
 export function mapNodes(nodes: readonly Node[], options: MapNodesOptions): EndpointInput[]
 export function mapNodes(nodes: readonly unknown[], options: MapNodesOptions): EndpointInput[]
 export function mapNodes(nodes: readonly unknown[], options: MapNodesOptions): EndpointInput[] {
-  checkOptions(SUBJECT, options, optionShapes())
-  check(SUBJECT, 'nodes', nodes, nodesShape())
+  s.checkOptions(SUBJECT, options, {
+    selector: s.nullable(s.text),
+    ports: s.list('a list of ports', s.port),
+    addressType: s.optional(s.word('InternalIP', 'ExternalIP')),
+    families: s.optional(s.list('a list of address families', s.word('IPv4', 'IPv6'))),
+    ...nodeEndShapes(),
+    excludeLabel: s.nullable(s.text),
+    local: s.optional(endpointsOfNodes),
+  })
+  s.check(SUBJECT, 'nodes', nodes, nodesShape())
   const selected = parseLabelSelector(options.selector ?? '', SUBJECT)
   const best = options.local === undefined ? undefined : bestPerNode(options.local)
   return (nodes as readonly Node[]).flatMap((node) =>
@@ -174,12 +192,60 @@ function wantedAddress({ addressType = 'InternalIP', families }: MapNodesOptions
   return families === undefined ? addressType : `${addressType} of ${families.join(' or ')}`
 }
 
-const optionShapes = once(() => ({
-  selector: nullable(text),
-  ports: list('a list of ports', port),
-  addressType: optional(word('InternalIP', 'ExternalIP')),
-  families: optional(list('a list of address families', word('IPv4', 'IPv6'))),
-  ...nodeEndShapes(),
-  excludeLabel: nullable(text),
-  local: optional(endpointsOfNodes()),
-}))
+/** Labels of an object. */
+type Labels = Readonly<Record<string, string>>
+
+/**
+ * A label selector as kubectl takes it: `a=b`, `a==b`, `a!=b`, `a in (b,c)`, `a notin (b,c)`, `a`,
+ * `!a`, with commas between them. `!=` and `notin` hold where the label is missing, as in Kubernetes.
+ *
+ * @throws `INVALID_OPTIONS` for anything else
+ */
+export function parseLabelSelector(text: string, subject: string): (labels: Labels) => boolean {
+  const terms = splitTerms(text)
+    .map((term) => term.trim())
+    .filter((term) => term !== '')
+    .map((term) => parseTerm(term, text, subject))
+  return (labels) => terms.every((holds) => holds(labels))
+}
+
+const KEY = String.raw`((?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)`
+const SET = new RegExp(String.raw`^${KEY}\s+(in|notin)\s*\(([^()]*)\)$`)
+const EQUAL = new RegExp(String.raw`^${KEY}\s*(==|=|!=)\s*([A-Za-z0-9._-]*)$`)
+const EXISTS = new RegExp(String.raw`^(!?)\s*${KEY}$`)
+
+function parseTerm(term: string, whole: string, subject: string): (labels: Labels) => boolean {
+  const set = SET.exec(term)
+  if (set) {
+    const [, key = '', operator, list = ''] = set
+    const values = list.split(',').map((value) => value.trim())
+    return operator === 'in'
+      ? (labels) => hasLabel(labels, key) && values.includes(labels[key] ?? '')
+      : (labels) => !hasLabel(labels, key) || !values.includes(labels[key] ?? '')
+  }
+  const equal = EQUAL.exec(term)
+  if (equal) {
+    const [, key = '', operator, value = ''] = equal
+    return operator === '!='
+      ? (labels) => !hasLabel(labels, key) || labels[key] !== value
+      : (labels) => hasLabel(labels, key) && labels[key] === value
+  }
+  const exists = EXISTS.exec(term)
+  if (exists) {
+    const [, not, key = ''] = exists
+    return (labels) => hasLabel(labels, key) === (not === '')
+  }
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${subject}: selector '${whole}' has the term '${term}', expected one such as a=b, a!=b, a in (b,c), a notin (b,c), a or !a`,
+  )
+}
+
+function hasLabel(labels: Labels, key: string): boolean {
+  return Object.hasOwn(labels, key)
+}
+
+/** At the commas that are not inside of brackets. */
+function splitTerms(text: string): string[] {
+  return text.split(/,(?![^(]*\))/)
+}

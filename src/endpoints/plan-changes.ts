@@ -1,13 +1,18 @@
-import type { DesiredMember } from '../../provider/desired.js'
-import type { PresentReading, Snapshot } from '../../provider/contract.js'
-import { formatAddress } from '../address.js'
-import { check, checkOptions } from '../shape.js'
-import { matchPool, Names } from './match-members.js'
-import type { HeldBack, Plan, PlannedChange, PlanOptions, Wish } from './plan.js'
-import { planAdd, refOf } from './plan-add.js'
-import { planMember } from './plan-member.js'
-import { answer, desiredShape, planOptionShapes, snapshotShape, SUBJECT } from './plan-shapes.js'
-import { ReadyFloor } from './ready-floor.js'
+import { formatAddress } from '../provider/address.js'
+import type { PresentReading, Snapshot } from '../provider/contract.js'
+import type { DesiredMember, HeldBack, Plan, PlannedChange } from '../provider/desired.js'
+import { matchPool, PoolMembers } from './match-members.js'
+import { planAdd, planMember, ReadyFloor, refOf } from './plan-member.js'
+import {
+  answer,
+  checkPlanOptions,
+  checkSnapshot,
+  SUBJECT,
+  type PlanOptions,
+  type Wish,
+} from './plan.js'
+import * as s from './shape.js'
+import { desiredShape } from './to-desired.js'
 
 /**
  * Compares desired members with a balancer's snapshot and plans the changes: hold, make ready again, add, remove.
@@ -47,8 +52,8 @@ export function planChanges(
   snapshot: Snapshot,
   options: PlanOptions,
 ): Plan {
-  checkOptions(SUBJECT, options, planOptionShapes())
-  check(SUBJECT, 'desired', desired, desiredShape(options.pools))
+  checkPlanOptions(options)
+  s.check(SUBJECT, 'desired', desired, desiredShape(options.pools))
   const { changes, steps, held } = planWithWishes(desired, snapshot, options)
   return { changes, steps, held }
 }
@@ -67,24 +72,28 @@ export function planWithWishes(
   snapshot: Snapshot,
   options: PlanOptions,
 ): WishedPlan {
-  check(SUBJECT, 'snapshot', snapshot, snapshotShape())
-  const findings = new Findings()
-  const [only, ...more] = options.pools
-  const wanted =
-    only !== undefined && more.length === 0
-      ? new Map([[only, desired]])
-      : Map.groupBy(desired, ({ pool }) => pool)
-  const found = membersByPool(snapshot, new Set(options.pools))
-  for (const [pool, balancers] of found) {
-    const own = wanted.get(pool) ?? []
+  checkSnapshot(snapshot)
+  const findings: Findings = { steps: [], held: [], down: [], unsaid: new Map() }
+  const { pools } = options
+  const byPool = pools.length === 1 ? undefined : Map.groupBy(desired, ({ pool }) => pool)
+  for (const [pool, balancers] of membersByPool(snapshot, pools)) {
+    const own = byPool === undefined ? desired : (byPool.get(pool) ?? [])
     if (balancers.size === 0) {
-      for (const one of own)
-        findings.hold({ ref: refOf(one), reason: `there is no pool ${pool} in the snapshot` })
+      const reason = `there is no pool ${pool} in the snapshot`
+      for (const one of own) findings.held.push({ ref: refOf(one), reason })
     }
     for (const [balancer, readings] of balancers)
-      planPool({ pool, desired: own, readings, balancer, options }, findings)
+      planPool({ pool, balancer, desired: own, readings }, options, findings)
   }
-  return findings.plan()
+  return { ...findings, changes: findings.steps.map(({ change }) => change) }
+}
+
+/** What is found out, member by member. */
+interface Findings {
+  readonly steps: PlannedChange[]
+  readonly held: HeldBack[]
+  readonly down: Wish[]
+  readonly unsaid: Map<string, string>
 }
 
 /** The members of each pool by balancer; `undefined` stands for the only one. */
@@ -93,18 +102,17 @@ type Balancers = Map<string | undefined, PresentReading[]>
 /** Each of the pools, in their order, with the balancers that have it. */
 function membersByPool(
   { pools, readings }: Snapshot,
-  named: ReadonlySet<string>,
+  named: readonly string[],
 ): ReadonlyMap<string, Balancers> {
-  const found = new Map<string, Balancers>()
-  for (const pool of named) found.set(pool, new Map())
+  const found = new Map(named.map((pool) => [pool, new Map() as Balancers]))
   for (const { pool, balancer } of pools) {
     const balancers = found.get(pool)
     if (balancers?.has(balancer) === false) balancers.set(balancer, [])
   }
   for (const reading of readings) {
-    const balancers = found.get(reading.ref.pool)
+    const { pool, balancer } = reading.ref
+    const balancers = found.get(pool)
     if (!reading.present || balancers === undefined) continue
-    const { balancer } = reading.ref
     const members = balancers.get(balancer)
     if (members === undefined) balancers.set(balancer, [reading])
     else members.push(reading)
@@ -112,100 +120,75 @@ function membersByPool(
   return found
 }
 
-/** What is found out, member by member. */
-class Findings {
-  readonly #steps: PlannedChange[] = []
-  readonly #held: HeldBack[] = []
-  readonly #down: Wish[] = []
-  readonly #unsaid = new Map<string, string>()
-
-  wish(one: Wish): void {
-    if (one.state !== 'serve') this.#down.push(one)
-  }
-
-  say(pool: string, nothing: string): void {
-    this.#unsaid.set(pool, nothing)
-  }
-
-  add(one: PlannedChange | HeldBack | undefined): void {
-    if (one === undefined) return
-    if ('change' in one) this.#steps.push(one)
-    else this.#held.push(one)
-  }
-
-  hold(one: HeldBack): void {
-    this.#held.push(one)
-  }
-
-  plan(): WishedPlan {
-    return {
-      down: this.#down,
-      unsaid: this.#unsaid,
-      changes: this.#steps.map(({ change }) => change),
-      steps: this.#steps,
-      held: this.#held,
-    }
-  }
-}
-
 /** One pool of one balancer. */
 interface PoolInput {
   readonly pool: string
+  readonly balancer: string | undefined
   readonly desired: readonly DesiredMember[]
   readonly readings: readonly PresentReading[]
-  readonly balancer: string | undefined
-  readonly options: PlanOptions
 }
 
 function planPool(
-  { pool, desired, readings, balancer, options }: PoolInput,
+  { pool, balancer, desired, readings }: PoolInput,
+  options: PlanOptions,
   findings: Findings,
 ): void {
-  const refuseAll = whyNothing(desired, options)
-  if (refuseAll !== undefined) {
-    findings.say(pool, refuseAll)
-    for (const { ref } of readings) findings.hold({ ref, reason: refuseAll })
+  const nothing = whyNothing(desired, options)
+  if (nothing !== undefined) {
+    findings.unsaid.set(pool, nothing)
+    for (const { ref } of readings) findings.held.push({ ref, reason: nothing })
     return
   }
-  const names = new Names(readings)
-  const { wanted, missing } = matchPool(desired, readings, names)
+  const members = new PoolMembers(readings)
+  const { wanted, missing } = matchPool(desired, members)
   const wishes = wishesOf(readings, wanted, options, findings)
   const floor = new ReadyFloor(readings, wishes, options, desired.length === 0)
-  for (const state of ORDER) {
-    for (const wish of wishes)
-      if (wish.state === state) findings.add(planMember(wish, floor, options))
+  const add = (one: PlannedChange | HeldBack | undefined): void => {
+    if (one === undefined) return
+    if ('change' in one) findings.steps.push(one)
+    else findings.held.push(one)
   }
-  const adding = { names, given: new Set<string>(), balancer, options }
-  for (const one of missing) findings.add(planAdd(one, adding))
+  for (const state of ORDER) {
+    for (const wish of wishes) if (wish.state === state) add(planMember(wish, floor, options))
+  }
+  for (const one of missing) add(planAdd(one, balancer, members, options))
 }
 
 /** What is gone keeps nothing ready, so it goes first; then drains in the order they were asked for. */
 const ORDER: readonly Wish['state'][] = ['serve', 'gone', 'drain']
+
+function whyNothing(desired: readonly DesiredMember[], options: PlanOptions): string | undefined {
+  if (options.synced === false)
+    return 'the list of endpoints is not complete yet: nothing is changed'
+  if (desired.length > 0 || options.allowEmpty === true) return undefined
+  return 'the list of endpoints is empty, which may be an empty cache: nothing is changed without allowEmpty'
+}
 
 /** What is to be done about members that `owns` claims; what is left alone is reported. */
 function wishesOf(
   readings: readonly PresentReading[],
   wanted: readonly (DesiredMember | undefined)[],
   { owns }: PlanOptions,
-  findings: Findings,
+  { held, down }: Findings,
 ): readonly Wish[] {
   const wishes: Wish[] = []
   let at = 0
   for (const reading of readings) {
     const one = wanted[at++]
-    const { ref, address = '' } = reading
+    const { ref, address = '', own, inherited = 'ready' } = reading
     if (one === undefined && address === '') {
-      findings.hold({ ref, reason: UNADDRESSED })
+      held.push({ ref, reason: UNADDRESSED })
       continue
     }
     const ours = answer('owns', owns(reading), reading)
     // Nearly all of them, nearly always.
-    if (ours && one?.state === 'serve' && servesAsWished(reading)) continue
-    const wish = one === undefined ? vanished(reading) : wishOf(reading, one)
-    if (ours) {
+    if (ours && one?.state === 'serve' && own === 'ready' && inherited === 'ready') continue
+    const wish = wishOf(reading, one)
+    if (!ours) held.push(foreign(wish))
+    else {
       wishes.push(wish)
-      findings.wish(wish)
-    } else findings.hold(foreign(wish))
+      if (wish.state !== 'serve') down.push(wish)
+    }
   }
   return wishes
 }
@@ -213,38 +196,21 @@ function wishesOf(
 const UNADDRESSED =
   'the snapshot has no address for it, so no endpoint can be told to be it: it is left alone'
 
-function servesAsWished({ own, inherited }: PresentReading): boolean {
-  return own === 'ready' && (inherited === undefined || inherited === 'ready')
-}
-
-function whyNothing(desired: readonly DesiredMember[], options: PlanOptions): string | undefined {
-  if (options.synced === false)
-    return 'the list of endpoints is not complete yet: nothing is changed'
-  if (desired.length === 0 && options.allowEmpty !== true) {
-    return 'the list of endpoints is empty, which may be an empty cache: nothing is changed without allowEmpty'
+function wishOf(reading: PresentReading, one: DesiredMember | undefined): Wish {
+  if (one === undefined) {
+    const at = formatAddress(reading.address ?? '', reading.port)
+    const reason = `no endpoint has its address ${at} any more`
+    return { reading, state: 'gone', reason, remove: true }
   }
-  return undefined
-}
-
-function vanished(reading: PresentReading): Wish {
-  const at = formatAddress(reading.address ?? '', reading.port)
-  const reason = `no endpoint has its address ${at} any more`
-  return { reading, state: 'gone', reason, remove: true }
-}
-
-function wishOf(reading: PresentReading, one: DesiredMember): Wish {
   const { state, serving = true, reason = state } = one
   if (state === 'serve') return { reading, state, reason, remove: false }
-  if (state === 'absent') return { reading, state: 'gone', reason, remove: true }
-  return { reading, state: serving ? 'drain' : 'gone', reason, remove: false }
+  const isDrain = state === 'drain' && serving
+  return { reading, state: isDrain ? 'drain' : 'gone', reason, remove: state === 'absent' }
 }
 
 function foreign({ reading: { ref, own }, state, reason }: Wish): HeldBack {
-  const asWished = (state === 'serve') === (own === 'ready')
-  return asWished
-    ? { ref, reason: 'foreign: left alone', asWished }
-    : {
-        ref,
-        reason: `foreign: left alone in ${own}, although: ${reason}; only what owns claims is changed`,
-      }
+  if ((state === 'serve') === (own === 'ready'))
+    return { ref, reason: 'foreign: left alone', asWished: true }
+  const left = `foreign: left alone in ${own}, although: ${reason}; only what owns claims is changed`
+  return { ref, reason: left }
 }
