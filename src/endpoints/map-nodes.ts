@@ -201,7 +201,7 @@ type Labels = Readonly<Record<string, string>>
  *
  * @throws `INVALID_OPTIONS` for anything else
  */
-export function parseLabelSelector(text: string, subject: string): (labels: Labels) => boolean {
+function parseLabelSelector(text: string, subject: string): (labels: Labels) => boolean {
   const terms = splitTerms(text)
     .map((term) => term.trim())
     .filter((term) => term !== '')

@@ -3,7 +3,7 @@ import type { PresentReading } from '../provider/contract.js'
 import type { DesiredMember } from '../provider/desired.js'
 
 /** Which desired member is which member of one pool. */
-export interface PoolMatch {
+interface PoolMatch {
   /** What is wanted of each member found, in the order of the members; undefined: nothing is. */
   readonly wanted: readonly (DesiredMember | undefined)[]
   /** Desired, and not in the balancer. */

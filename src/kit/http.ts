@@ -107,7 +107,7 @@ export function genuine(found: typeof Undici): typeof Undici {
  * The error if undici can't be loaded. It is CommonJS and requires modules of Node: a bundle of ES modules has no
  * `require` unless it is given one.
  */
-export function notLoaded(cause: unknown): DrainableError {
+function notLoaded(cause: unknown): DrainableError {
   const words = cause instanceof Error ? cause.message : String(cause)
   return new DrainableError(
     'UNSUPPORTED',
