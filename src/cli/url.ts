@@ -1,6 +1,5 @@
 import { DrainableError } from '../provider/error.js'
-import { nearest, quotedList } from '../provider/nearest.js'
-import { quote } from '../provider/quote.js'
+import { nearest, quote, quotedList } from '../provider/quote.js'
 
 /** A balancer as its URL names it: the product, where it is, and the options of its adapter. */
 export interface BalancerUrl {

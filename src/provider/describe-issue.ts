@@ -1,5 +1,4 @@
-import { nearest, quotedList } from './nearest.js'
-import { quote } from './quote.js'
+import { nearest, quote, quotedList } from './quote.js'
 
 /** The part of a zod 4 schema that is used here: a caller's zod can be another copy than ours. */
 export interface Schema<T> {

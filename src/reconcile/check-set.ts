@@ -3,9 +3,8 @@ import { memberShape } from '../endpoints/to-desired.js'
 import { check, refuse, value, type Shape } from '../endpoints/shape.js'
 import type { DesiredMember } from '../provider/desired.js'
 import { DrainableError } from '../provider/error.js'
-import { nearest, quotedList } from '../provider/nearest.js'
+import { nearest, quote, quotedList } from '../provider/quote.js'
 import { once } from '../provider/once.js'
-import { quote } from '../provider/quote.js'
 
 /**
  * Takes in one desired set after another. An object that is frozen is what it was when it was checked, so of a set with 10,000

@@ -1,8 +1,7 @@
 import { unknownName } from '../provider/describe-issue.js'
 import type { AdminState, Capabilities } from '../provider/contract.js'
-import { quotedList } from '../provider/nearest.js'
+import { quote, quotedList } from '../provider/quote.js'
 import { missingMethods } from '../provider/options.js'
-import { quote } from '../provider/quote.js'
 import { wrongOption } from './check-options.js'
 import type { FakeProviderOptions } from './fake-provider.js'
 

@@ -8,8 +8,7 @@ import type {
 } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
-import { nearest, quotedList } from '../../../provider/nearest.js'
-import { quote } from '../../../provider/quote.js'
+import { nearest, quote, quotedList } from '../../../provider/quote.js'
 import { readingsOf } from './readings.js'
 
 /** The name of a target that matches nothing. */
