@@ -22,7 +22,7 @@
  */
 export { canonicalAddress, formatAddress } from '../provider/address.js'
 export type { DesiredMember, HeldBack, Plan, PlannedChange } from '../provider/desired.js'
-export { formatPlan } from '../provider/format-plan.js'
+export { formatPlan } from '../provider/desired.js'
 export { addressTypeOf, normaliseConditions, tierOf } from './endpoint.js'
 export type {
   AddressType,
