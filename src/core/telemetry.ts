@@ -8,9 +8,8 @@ import type {
   MemberRef,
   Snapshot,
 } from '../provider/contract.js'
-import type { DrainableError } from '../provider/error.js'
+import { toDrainableError, type DrainableError } from '../provider/error.js'
 import type { Proof } from '../provider/report.js'
-import { toDrainableError } from '../provider/thrown.js'
 import type { DrainEvent } from './events.js'
 import type { RollEvent } from '../fleet/roll/events.js'
 

@@ -1,7 +1,11 @@
 import type { CallContext, MemberRef } from '../provider/contract.js'
-import { DrainableError, isDrainableError, type ErrorCode } from '../provider/error.js'
+import {
+  DrainableError,
+  isDrainableError,
+  toDrainableError,
+  type ErrorCode,
+} from '../provider/error.js'
 import { formatRef } from '../provider/member-ref.js'
-import { toDrainableError } from '../provider/thrown.js'
 
 /** The provider and the member that an error concerns. */
 export interface Subject {

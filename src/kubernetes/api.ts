@@ -8,10 +8,15 @@ import type { IncomingMessage } from 'node:http'
 import type { Agent, RequestOptions } from 'node:https'
 import { abortable, within } from '../provider/abort.js'
 import { systemClock, type Clock } from '../provider/clock.js'
-import { DrainableError, isDrainableError, type ErrorCode } from '../provider/error.js'
+import {
+  codesOf,
+  DrainableError,
+  isDrainableError,
+  wordsOf,
+  type ErrorCode,
+} from '../provider/error.js'
 import { missingMethods } from '../provider/options.js'
 import { quote } from '../provider/quote.js'
-import { codesOf, wordsOf } from '../provider/thrown.js'
 
 /** The part of a `KubeConfig` of `@kubernetes/client-node` (1 and 2) that is used: where the API is, and who asks. */
 export interface KubeConfigLike {

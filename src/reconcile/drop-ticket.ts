@@ -1,6 +1,6 @@
 import { LATER_ANSWER } from '../core/tickets/calls.js'
 import { TicketWriter } from '../core/tickets/writing/writer.js'
-import { toDrainableError } from '../provider/thrown.js'
+import { toDrainableError } from '../provider/error.js'
 import type { WorkSpec } from './work-spec.js'
 
 /** Drops a ticket of which nothing is left; a failure is told. */

@@ -10,9 +10,14 @@ import type { Ticket } from '../core/tickets/ticket.js'
 import { planWithWishes, type WishedPlan } from '../endpoints/plan-changes.js'
 import { pause, wallOf } from '../provider/clock.js'
 import type { DrainableProvider, Reading } from '../provider/contract.js'
-import { DrainableError, isDrainableError } from '../provider/error.js'
+import {
+  DrainableError,
+  isClosed,
+  isDrainableError,
+  toDrainableError,
+  wordsOf,
+} from '../provider/error.js'
 import { formatRef, refKey } from '../provider/member-ref.js'
-import { isClosed, toDrainableError, wordsOf } from '../provider/thrown.js'
 import { Additions } from './additions.js'
 import { Backoff } from './backoff.js'
 import { parseEnding, type ResolvedReconcile } from './options.js'

@@ -11,8 +11,7 @@ import type {
   DrainableProvider,
   MemberRef,
 } from '../provider/contract.js'
-import { DrainableError } from '../provider/error.js'
-import { toDrainableError } from '../provider/thrown.js'
+import { DrainableError, toDrainableError } from '../provider/error.js'
 import type { Additions } from './additions.js'
 import { Backoff } from './backoff.js'
 

@@ -7,9 +7,13 @@ import type { WishedPlan } from '../endpoints/plan-changes.js'
 import type { Wish } from '../endpoints/plan.js'
 import { wallOf } from '../provider/clock.js'
 import type { Capabilities, MemberRef, PresentReading } from '../provider/contract.js'
-import { isDrainableError, type DrainableError } from '../provider/error.js'
+import {
+  isDrainableError,
+  toDrainableError,
+  wordsOf,
+  type DrainableError,
+} from '../provider/error.js'
 import type { MemberReport } from '../provider/report.js'
-import { toDrainableError, wordsOf } from '../provider/thrown.js'
 import { dropTicket } from './drop-ticket.js'
 import { dueOf, isOpen, saidOfLate } from './due.js'
 import { isUndone, MemberDrain, type DrainShape } from './member-drain.js'

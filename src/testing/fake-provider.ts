@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { pause } from '../provider/clock.js'
-import type { Clock } from '../provider/clock.js'
-import { closedError } from '../provider/thrown.js'
+import { pause, type Clock } from '../provider/clock.js'
+import { closedError, DrainableError } from '../provider/error.js'
 import type {
   AdminState,
   CallContext,
@@ -16,11 +15,9 @@ import type {
   Reading,
   Snapshot,
 } from '../provider/contract.js'
-import { DrainableError } from '../provider/error.js'
 import { formatRef } from '../provider/member-ref.js'
 import { checkCount, checkFakeOptions, checkOneOf } from './check-fake.js'
-import { FakeBalancer } from './fake-balancer.js'
-import type { FakeScope } from './fake-balancer.js'
+import { FakeBalancer, type FakeScope } from './fake-balancer.js'
 
 export type { FakeScope } from './fake-balancer.js'
 

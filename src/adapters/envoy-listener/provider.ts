@@ -1,7 +1,7 @@
 import { systemClock } from '../../provider/clock.js'
 import { canonicalAddress } from '../../provider/address.js'
 import { askOption } from '../../provider/abort.js'
-import { closedError } from '../../provider/thrown.js'
+import { closedError, DrainableError, isDrainableError } from '../../provider/error.js'
 import type {
   CallContext,
   Change,
@@ -13,7 +13,6 @@ import type {
   Reading,
   Snapshot,
 } from '../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { carefulApply } from '../../kit/careful-apply.js'
 import { RecentMap } from '../../kit/recent-map.js'

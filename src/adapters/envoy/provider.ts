@@ -1,6 +1,6 @@
 import { Turnstile } from '../../kit/turnstile.js'
 import { systemClock } from '../../provider/clock.js'
-import { closedError } from '../../provider/thrown.js'
+import { closedError } from '../../provider/error.js'
 import type {
   CallContext,
   Change,

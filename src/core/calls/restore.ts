@@ -1,7 +1,6 @@
 import { abortable } from '../../provider/abort.js'
 import type { DrainableProvider } from '../../provider/contract.js'
-import { DrainableError } from '../../provider/error.js'
-import { isUnreachable, wordsOf } from '../../provider/thrown.js'
+import { DrainableError, isUnreachable, wordsOf } from '../../provider/error.js'
 import type { DrainReport } from '../../provider/report.js'
 import { guarded } from '../emitter.js'
 import { partsOf, type Parts } from '../combined/parts.js'

@@ -1,10 +1,15 @@
 import { pause, type Clock } from '../../provider/clock.js'
 import type { DrainableProvider, MemberRef, Snapshot } from '../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../provider/error.js'
+import {
+  DrainableError,
+  isDrainableError,
+  isUnreachable,
+  toDrainableError,
+  wordsOf,
+} from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { printable, quote } from '../../provider/quote.js'
 import type { Why } from '../../provider/report.js'
-import { isUnreachable, toDrainableError, wordsOf } from '../../provider/thrown.js'
 import { LAST_LOOK } from '../balancer/look/call.js'
 import { readingsOf } from '../balancer/look/readings.js'
 import { schedulerOf } from '../balancer/look/scheduler.js'

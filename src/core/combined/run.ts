@@ -1,8 +1,12 @@
 import { wallOf, type Clock } from '../../provider/clock.js'
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../provider/error.js'
+import {
+  DrainableError,
+  isDrainableError,
+  isUnreachable,
+  toDrainableError,
+} from '../../provider/error.js'
 import type { DrainReport, Why } from '../../provider/report.js'
-import { isUnreachable, toDrainableError } from '../../provider/thrown.js'
 import type { DrainEvent } from '../events.js'
 import { emitOn } from '../balancer/emitters.js'
 import { Company } from '../calls/run/company.js'

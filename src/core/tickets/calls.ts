@@ -1,7 +1,6 @@
 import { abortable, within, type Bound, type Waits } from '../../provider/abort.js'
 import type { Clock } from '../../provider/clock.js'
-import { DrainableError, isDrainableError } from '../../provider/error.js'
-import { wordsOf } from '../../provider/thrown.js'
+import { DrainableError, isDrainableError, wordsOf } from '../../provider/error.js'
 import type { TicketStore } from './store.js'
 import { lineOf } from './writing/line.js'
 

@@ -1,6 +1,5 @@
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
-import type { DrainableError } from '../../provider/error.js'
-import { isUnreachable, toDrainableError } from '../../provider/thrown.js'
+import { isUnreachable, toDrainableError, type DrainableError } from '../../provider/error.js'
 import { checkEarlier } from '../../core/combined/drain.js'
 import { onEach } from '../../core/combined/each.js'
 import { partsOf, type Parts } from '../../core/combined/parts.js'

@@ -1,7 +1,6 @@
 import type { DrainableProvider, MemberRef, PresentReading } from '../../provider/contract.js'
-import type { DrainableError } from '../../provider/error.js'
+import { toDrainableError, type DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
-import { toDrainableError } from '../../provider/thrown.js'
 import { tagError, tagReading } from '../../core/combined/tag.js'
 import type { MachinePolicy } from '../../core/member/policy.js'
 import { balancerOf } from '../../core/balancer/balancer.js'

@@ -1,7 +1,6 @@
 import type { DrainableProvider, MemberRef, PresentReading } from '../../provider/contract.js'
-import type { DrainableError } from '../../provider/error.js'
+import { toDrainableError, type DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
-import { toDrainableError } from '../../provider/thrown.js'
 import { parseRoll, type RollOptions, type RollSettings } from '../roll/options.js'
 import { checkTargets, refuseEarlier, refuseUnchecked } from '../roll/refuse.js'
 import { findServers, type RollTarget, type Server } from '../roll/servers.js'

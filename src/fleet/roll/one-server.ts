@@ -2,7 +2,12 @@ import { abortable } from '../../provider/abort.js'
 import { canonicalAddress } from '../../provider/address.js'
 import type { MemberRef } from '../../provider/contract.js'
 import { formatDuration } from '../../provider/duration.js'
-import { DrainableError, isDrainableError } from '../../provider/error.js'
+import {
+  DrainableError,
+  isDrainableError,
+  toDrainableError,
+  wordsOf,
+} from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
 import type {
@@ -12,7 +17,6 @@ import type {
   ServerReport,
   Why,
 } from '../../provider/report.js'
-import { toDrainableError, wordsOf } from '../../provider/thrown.js'
 import { toError } from '../../core/member/said/report.js'
 import { notKept } from '../../core/tickets/calls.js'
 import type { ServerEvent } from './events.js'

@@ -7,10 +7,9 @@ import type {
   PresentReading,
   Reading,
 } from '../../provider/contract.js'
-import { DrainableError } from '../../provider/error.js'
+import { DrainableError, wordsOf } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
-import { wordsOf } from '../../provider/thrown.js'
 import type { Target } from '../../core/calls/target.js'
 import { select } from '../../core/calls/watch.js'
 import type { RollSettings } from './options.js'

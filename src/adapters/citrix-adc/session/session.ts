@@ -1,7 +1,6 @@
 import { systemClock, type Clock } from '../../../provider/clock.js'
-import { closedError } from '../../../provider/thrown.js'
+import { closedError, DrainableError, isDrainableError } from '../../../provider/error.js'
 import type { CallContext } from '../../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
 import { cutShort } from '../../../kit/json.js'
 import { Spending } from '../../../kit/look-cost.js'

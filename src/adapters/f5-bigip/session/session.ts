@@ -1,8 +1,7 @@
 import { pause, systemClock } from '../../../provider/clock.js'
 import { settledWithin } from '../../../provider/abort.js'
-import { closedError } from '../../../provider/thrown.js'
+import { closedError, DrainableError, isDrainableError } from '../../../provider/error.js'
 import type { CallContext } from '../../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
 import { cutShort, JsonValue, type Source } from '../../../kit/json.js'
 import {

@@ -4,9 +4,13 @@ import { instanceOf } from '../../../kit/options.js'
 import { retried } from '../../../kit/retry.js'
 import { redact } from '../../../kit/secret.js'
 import type { AdminState, CallContext, MemberRef } from '../../../provider/contract.js'
-import { DrainableError, type ErrorCode, isDrainableError } from '../../../provider/error.js'
+import {
+  closedError,
+  DrainableError,
+  isDrainableError,
+  type ErrorCode,
+} from '../../../provider/error.js'
 import { refKey } from '../../../provider/member-ref.js'
-import { closedError } from '../../../provider/thrown.js'
 import { infoPath, type Paths, pathsOf } from '../codec/paths.js'
 import {
   type Generation,

@@ -11,8 +11,7 @@ import {
   withAdvice,
 } from '../../../kit/tls-words.js'
 import { Turnstile } from '../../../kit/turnstile.js'
-import { closedError } from '../../../provider/thrown.js'
-import { DrainableError, type ErrorCode } from '../../../provider/error.js'
+import { closedError, DrainableError, type ErrorCode } from '../../../provider/error.js'
 import type { Tls } from '../../../provider/option-schemas.js'
 import type { CallContext } from '../../../provider/contract.js'
 import type { Address } from '../codec/address.js'

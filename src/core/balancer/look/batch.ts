@@ -1,10 +1,9 @@
 import type { Change, ChangeResult, DrainableProvider } from '../../../provider/contract.js'
 import type { Clock } from '../../../provider/clock.js'
-import type { DrainableError } from '../../../provider/error.js'
+import { toDrainableError, type DrainableError } from '../../../provider/error.js'
 import type { Permit } from '../permit.js'
 import { startChanges } from '../../telemetry.js'
 import { bounded, CALL_LIMIT, LINGER } from './call.js'
-import { toDrainableError } from '../../../provider/thrown.js'
 import { checkResult } from './gate.js'
 import { setBackgroundTimer } from './timer.js'
 

@@ -1,7 +1,6 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { wallOf, type Clock } from '../../../provider/clock.js'
-import { DrainableError } from '../../../provider/error.js'
-import { codesOf, toDrainableError } from '../../../provider/thrown.js'
+import { codesOf, DrainableError, toDrainableError } from '../../../provider/error.js'
 import { within, type Bound } from '../../../provider/abort.js'
 import type { Permit } from '../permit.js'
 

@@ -1,7 +1,6 @@
 /** What is said of a run that could not begin. */
-import { isUnreachable, toDrainableError } from '../../../provider/thrown.js'
+import { DrainableError, isUnreachable, toDrainableError } from '../../../provider/error.js'
 import { isNobodyThere } from '../../balancer/look/call.js'
-import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { printable } from '../../../provider/quote.js'
 import type { DrainReport, MemberReport, Outcome, Why } from '../../../provider/report.js'

@@ -1,6 +1,5 @@
-import { DrainableError } from '../../../provider/error.js'
+import { DrainableError, isUnreachable } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import { isUnreachable } from '../../../provider/thrown.js'
 import type { Outcome } from '../../../provider/report.js'
 import type { Draft, Open } from '../draft.js'
 import { raise } from '../hold.js'
