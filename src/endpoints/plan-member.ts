@@ -1,8 +1,7 @@
 import { formatAddress } from '../provider/address.js'
-import { atLeast, isInForce } from '../provider/admin-state.js'
+import { atLeast, freeName, isInForce } from '../provider/member-ref.js'
 import type { AdminState, MemberRef, PresentReading, Reading } from '../provider/contract.js'
 import type { DesiredMember, HeldBack, PlannedChange } from '../provider/desired.js'
-import { freeName } from '../provider/member-ref.js'
 import { UNKNOWN_PLACE, type PoolMembers } from './match-members.js'
 import { answer, type PlanOptions, type Wish } from './plan.js'
 

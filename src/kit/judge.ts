@@ -1,8 +1,7 @@
-import { atLeast } from '../provider/admin-state.js'
+import { atLeast, formatRef, isSameIdentity } from '../provider/member-ref.js'
 import { formatSocket } from '../provider/address.js'
 import type { AdminState, Change } from '../provider/contract.js'
 import type { DrainableError } from '../provider/error.js'
-import { formatRef, isSameIdentity } from '../provider/member-ref.js'
 import type { CarefulAdapter, ChangeOf, ChangeOutcome, Sight } from './change.js'
 import { refusal, type Subject } from './errors.js'
 

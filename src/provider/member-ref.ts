@@ -1,5 +1,5 @@
 import { canonicalAddress } from './address.js'
-import type { MemberRef } from './contract.js'
+import type { AdminState, LoadScope, MemberRef } from './contract.js'
 import { printable } from './quote.js'
 
 /** A unique text per member, for maps and sets. No name contains a NUL. */
@@ -51,4 +51,17 @@ function markOf(text: string): string {
   let hash = 0x811c9dc5
   for (let i = 0; i < text.length; i += 1) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
   return (hash >>> 0).toString(16).padStart(8, '0')
+}
+
+const RANK = { none: -1, ready: 0, drain: 1, maint: 2 } as const
+
+/** Whether a state is at least as closed as another. `unknown` never is. */
+export function atLeast(state: AdminState | 'none' | 'unknown', to: AdminState | 'none'): boolean {
+  return state !== 'unknown' && RANK[state] >= RANK[to]
+}
+
+/** Whether a process has taken that state, or no client can reach the member through it any more. */
+export function isInForce({ open, inForce, admin }: LoadScope, to: AdminState | 'none'): boolean {
+  if (open === false) return true
+  return inForce !== false && (admin === undefined || atLeast(admin, to))
 }

@@ -8,11 +8,9 @@ import type {
   PoolReading,
   Reading,
 } from '../provider/contract.js'
-import { atLeast } from '../provider/admin-state.js'
+import { atLeast, formatRef, isSameIdentity, refKey } from '../provider/member-ref.js'
 import { formatSocket } from '../provider/address.js'
-import { DrainableError } from '../provider/error.js'
-import type { ErrorCode } from '../provider/error.js'
-import { formatRef, isSameIdentity, refKey } from '../provider/member-ref.js'
+import { DrainableError, type ErrorCode } from '../provider/error.js'
 import { isNamed, noMember } from './check-options.js'
 import { highest, serves, type FakeMember } from './fake-member.js'
 

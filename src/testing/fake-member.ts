@@ -1,4 +1,4 @@
-import { atLeast } from '../provider/admin-state.js'
+import { atLeast } from '../provider/member-ref.js'
 import type { AdminState, Health, MemberRef } from '../provider/contract.js'
 
 /** A member of the fake balancer. */

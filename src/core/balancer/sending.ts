@@ -1,5 +1,5 @@
 import { settledWithin } from '../../provider/abort.js'
-import { atLeast } from '../../provider/admin-state.js'
+import { atLeast } from '../../provider/member-ref.js'
 import type { Clock } from '../../provider/clock.js'
 import type { Change, ChangeResult, MemberRef, Reading } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'

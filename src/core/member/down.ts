@@ -1,7 +1,6 @@
-import { atLeast } from '../../provider/admin-state.js'
+import { atLeast, formatRef } from '../../provider/member-ref.js'
 import type { AdminState, PresentReading } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
-import { formatRef } from '../../provider/member-ref.js'
 import { checkDeadline, goOut } from './time/deadline.js'
 import type { Draft, Open } from './draft.js'
 import { endGone, endUncounted, goneForCertain } from './gone.js'

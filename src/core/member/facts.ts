@@ -1,5 +1,4 @@
-import { atLeast } from '../../provider/admin-state.js'
-import { isSameIdentity } from '../../provider/member-ref.js'
+import { atLeast, isSameIdentity } from '../../provider/member-ref.js'
 import type { LoadScope, Reading } from '../../provider/contract.js'
 import type { Draft, Open } from './draft.js'
 import type { LookInput } from './input.js'

@@ -1,7 +1,6 @@
-import { atLeast } from '../../provider/admin-state.js'
+import { atLeast, formatRef } from '../../provider/member-ref.js'
 import type { PresentReading, Reading } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
-import { formatRef } from '../../provider/member-ref.js'
 import type { Proof } from '../../provider/report.js'
 import type { Draft, Open } from './draft.js'
 import { maintEffect } from './policy.js'

@@ -1,6 +1,5 @@
-import { atLeast } from '../../provider/admin-state.js'
+import { atLeast, formatRef } from '../../provider/member-ref.js'
 import type { AdminState, PresentReading } from '../../provider/contract.js'
-import { formatRef } from '../../provider/member-ref.js'
 import { DrainableError } from '../../provider/error.js'
 import type { Draft, Open } from './draft.js'
 import { endGone, goneForCertain } from './gone.js'

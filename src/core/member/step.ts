@@ -1,6 +1,5 @@
-import { atLeast } from '../../provider/admin-state.js'
+import { atLeast, formatRef } from '../../provider/member-ref.js'
 import { DrainableError } from '../../provider/error.js'
-import { formatRef } from '../../provider/member-ref.js'
 import { endOverdue, goOut } from './time/deadline.js'
 import { decideDown } from './down.js'
 import { Draft, type Open } from './draft.js'

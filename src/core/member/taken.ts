@@ -1,7 +1,6 @@
-import { atLeast } from '../../provider/admin-state.js'
+import { atLeast, formatRef } from '../../provider/member-ref.js'
 import type { AdminState, LoadScope, PresentReading } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
-import { formatRef } from '../../provider/member-ref.js'
 import { printable } from '../../provider/quote.js'
 import type { Draft } from './draft.js'
 import { UNDO_LIMIT } from './goal.js'

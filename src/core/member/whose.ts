@@ -1,4 +1,4 @@
-import { atLeast } from '../../provider/admin-state.js'
+import { atLeast } from '../../provider/member-ref.js'
 import type { AdminState, Change } from '../../provider/contract.js'
 import type { OpenGoal } from './goal.js'
 import { type Ledger, type LateChange } from './record.js'

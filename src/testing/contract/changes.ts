@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
-import { isInForce } from '../../provider/admin-state.js'
+import { formatRef, isInForce } from '../../provider/member-ref.js'
 import type { Change, ChangeResult } from '../../provider/contract.js'
-import { formatRef } from '../../provider/member-ref.js'
 import {
   assertDone,
   assertRejected,
@@ -13,8 +12,8 @@ import {
   readingOf,
   succeeded,
   work,
+  type Bench,
 } from './bench.js'
-import type { Bench } from './bench.js'
 
 const LEVELS = ['drain', 'maint'] as const
 const OTHER = '198.51.100.77:7#another-member'

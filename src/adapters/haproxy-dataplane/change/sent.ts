@@ -1,7 +1,7 @@
 import type { ChangeOf, Later } from '../../../kit/change.js'
 import { refusal } from '../../../kit/errors.js'
 import type { Followers } from '../../../kit/haproxy/followers.js'
-import { atLeast } from '../../../provider/admin-state.js'
+import { atLeast, formatRef } from '../../../provider/member-ref.js'
 import type {
   AdminState,
   CallContext,
@@ -9,7 +9,6 @@ import type {
   MemberRef,
 } from '../../../provider/contract.js'
 import { DrainableError, type ErrorCode, isDrainableError } from '../../../provider/error.js'
-import { formatRef } from '../../../provider/member-ref.js'
 import { nameOf, parseRuntimeServer, saysNotFound } from '../codec/replies.js'
 import type { Settings } from '../options.js'
 import type { Configuration } from '../read/configured.js'

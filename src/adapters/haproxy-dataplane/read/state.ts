@@ -26,7 +26,7 @@
 // judged by the counts at once, and nothing is sent that could lower what can't be seen. It is not
 // called sealed, and an undo waits until the own state shows.
 import { isIP } from 'node:net'
-import { atLeast } from '../../../provider/admin-state.js'
+import { atLeast } from '../../../provider/member-ref.js'
 import type { AdminState, Health } from '../../../provider/contract.js'
 import type { RuntimeServer, StatsRow } from '../codec/replies.js'
 

@@ -1,8 +1,7 @@
 /** What becomes of our changes by their answers; `seen.ts` has what looks show of them. */
-import { atLeast } from '../../../provider/admin-state.js'
+import { atLeast, formatRef } from '../../../provider/member-ref.js'
 import type { AdminState, Change, ChangeResult } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
-import { formatRef } from '../../../provider/member-ref.js'
 import type { Draft, Open } from '../draft.js'
 import { isLive, type Ledger, type Pending } from '../record.js'
 import { saidUnproved } from '../removal.js'

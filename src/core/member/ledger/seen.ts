@@ -1,5 +1,5 @@
 /** What looks show of our changes, of those whose answer was lost, and of what others did to them. */
-import { atLeast } from '../../../provider/admin-state.js'
+import { atLeast } from '../../../provider/member-ref.js'
 import type { AdminState, Change } from '../../../provider/contract.js'
 import type { Draft, Told } from '../draft.js'
 import { UNDO_LIMIT } from '../goal.js'

@@ -1,5 +1,4 @@
-import { atLeast } from '../../../provider/admin-state.js'
-import { isSameIdentity } from '../../../provider/member-ref.js'
+import { atLeast, isSameIdentity } from '../../../provider/member-ref.js'
 import type { Draft } from '../draft.js'
 import type { Left } from '../input.js'
 import { doubt } from './answers.js'

@@ -1,7 +1,6 @@
-import { atLeast, isInForce } from '../../../provider/admin-state.js'
+import { atLeast, formatRef, isInForce } from '../../../provider/member-ref.js'
 import type { LoadScope, PresentReading } from '../../../provider/contract.js'
 import { formatDuration } from '../../../provider/duration.js'
-import { formatRef } from '../../../provider/member-ref.js'
 import type { Proof } from '../../../provider/report.js'
 import { judgeScope, type IdleRule } from './scopes.js'
 import { type Claim, type ScopeMark } from '../record.js'

@@ -1,4 +1,4 @@
-import { isInForce } from '../../../provider/admin-state.js'
+import { isInForce } from '../../../provider/member-ref.js'
 import type { AdminState, LoadScope, Snapshot } from '../../../provider/contract.js'
 import type { ProofState, ScopeTrack } from '../record.js'
 

@@ -1,7 +1,6 @@
-import { isInForce } from '../../../provider/admin-state.js'
+import { formatRef, isInForce } from '../../../provider/member-ref.js'
 import type { LoadScope } from '../../../provider/contract.js'
 import { formatDuration } from '../../../provider/duration.js'
-import { formatRef } from '../../../provider/member-ref.js'
 import { printable } from '../../../provider/quote.js'
 import type { Outcome, Why } from '../../../provider/report.js'
 import { idleRule, inWishedState } from '../proof/prove.js'
