@@ -4,7 +4,7 @@ import { systemClock, type Clock } from '../provider/clock.js'
 import { fn } from '../provider/option-schemas.js'
 import { DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
-import { parseOptions } from '../provider/options.js'
+import { once, parseOptions } from '../provider/options.js'
 import { partsOf } from '../core/combined/parts.js'
 import { bareRef, tagWhy } from '../core/combined/tag.js'
 import { CALL_LIMIT } from '../core/balancer/look/call.js'
@@ -30,7 +30,6 @@ import { callShape, checkProvider, isProvider, type Call } from '../core/calls/c
 import { checkStore } from '../core/tickets/check-store.js'
 import { toResumedPolicy } from '../core/calls/policy.js'
 import { wallOffsetOf } from '../core/calls/spec.js'
-import { once } from '../provider/once.js'
 
 /** A member of an orphan, in its present state. */
 export interface OrphanMember extends MemberStatus {

@@ -5,8 +5,7 @@ import type { NodeEnd } from '../endpoints/nodes.js'
 import { clockOption, fn, nonEmpty, signalOption, whole } from '../provider/option-schemas.js'
 import { systemClock, type Clock } from '../provider/clock.js'
 import { DrainableError } from '../provider/error.js'
-import { once } from '../provider/once.js'
-import { parseOptions } from '../provider/options.js'
+import { once, parseOptions } from '../provider/options.js'
 
 /** A Service, and the pool that has its endpoints. */
 export interface FollowedService {

@@ -2,8 +2,7 @@
 import * as z from 'zod/mini'
 import type { Clock } from './clock.js'
 import { parseDuration, type Duration, type DurationRule } from './duration.js'
-import { once } from './once.js'
-import { isPromise, missingMethods } from './options.js'
+import { isPromise, missingMethods, once } from './options.js'
 
 /** A schema for a text that is not empty. */
 export const nonEmpty = once(() => z.string().check(z.minLength(1)))

@@ -4,7 +4,7 @@ import { check, refuse, value, type Shape } from '../endpoints/shape.js'
 import type { DesiredMember } from '../provider/desired.js'
 import { DrainableError } from '../provider/error.js'
 import { nearest, quote, quotedList } from '../provider/quote.js'
-import { once } from '../provider/once.js'
+import { once } from '../provider/options.js'
 
 /**
  * Takes in one desired set after another. An object that is frozen is what it was when it was checked, so of a set with 10,000

@@ -13,8 +13,7 @@ import type { Reading } from '../provider/contract.js'
 import { checkLists } from '../core/tickets/saved.js'
 import type { Duration } from '../provider/duration.js'
 import { DrainableError } from '../provider/error.js'
-import { parseOptions } from '../provider/options.js'
-import { once } from '../provider/once.js'
+import { once, parseOptions } from '../provider/options.js'
 import type { Ending } from './shape.js'
 
 /** Options of `reconcile`: the pools and members that it manages, and how it drains. */

@@ -1,11 +1,9 @@
 import * as z from 'zod/mini'
 import { tlsSchema } from '../../kit/tls.js'
-import type { Tls } from '../../provider/option-schemas.js'
+import { durationOption, nonEmpty, whole, type Tls } from '../../provider/option-schemas.js'
 import type { Duration } from '../../provider/duration.js'
-import { durationOption, nonEmpty, whole } from '../../provider/option-schemas.js'
-import { parseOptions } from '../../provider/options.js'
+import { once, parseOptions } from '../../provider/options.js'
 import { type Address, parseAddress, tcpAddress } from './codec/address.js'
-import { once } from '../../provider/once.js'
 import { quote } from '../../provider/quote.js'
 
 /**

@@ -4,8 +4,7 @@ import type { Clock } from '../../provider/clock.js'
 import { clockOption, fn, signalOption } from '../../provider/option-schemas.js'
 import { DrainableError } from '../../provider/error.js'
 import type { DrainEvent } from '../events.js'
-import { once } from '../../provider/once.js'
-import { isPromise, missingMethods } from '../../provider/options.js'
+import { isPromise, missingMethods, once } from '../../provider/options.js'
 
 /** The options that every verb takes. */
 export interface Call {

@@ -4,7 +4,7 @@ import type { Capabilities, MaintEffect } from '../../provider/contract.js'
 import { systemClock, type Clock } from '../../provider/clock.js'
 import { formatDuration, type Duration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
-import { parseOptions } from '../../provider/options.js'
+import { once, parseOptions } from '../../provider/options.js'
 import type { DrainEvent } from '../events.js'
 import type { LeaseTerm } from '../balancer/permit.js'
 import type { MachinePolicy } from '../member/policy.js'
@@ -15,7 +15,6 @@ import type { PolicyData, Ticket } from '../tickets/ticket.js'
 import type { WholeTicket } from '../tickets/writing/writer.js'
 import { callShape, type Call } from './call-options.js'
 import { checkRemoval, fitRemoval } from './late-removal.js'
-import { once } from '../../provider/once.js'
 
 /** The options of a drain. Every field has a safe default. */
 export interface Policy extends Call {

@@ -3,7 +3,7 @@ import type { AdminState, DrainableProvider, Health, MemberRef } from '../../pro
 import { systemClock } from '../../provider/clock.js'
 import { parseDuration, type Duration } from '../../provider/duration.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
-import { parseOptions } from '../../provider/options.js'
+import { once, parseOptions } from '../../provider/options.js'
 import type { DrainReport, MemberReport, Why } from '../../provider/report.js'
 import { onEach } from '../combined/each.js'
 import { partsOf, type Parts } from '../combined/parts.js'
@@ -25,7 +25,6 @@ import { parsePolicy, type ResolvedPolicy } from './policy.js'
 import { baseSpec, newKeeper } from './spec.js'
 import { parseTarget, type ResolvedTarget, type Target } from './target.js'
 import { openPolicy } from './watch-policy.js'
-import { once } from '../../provider/once.js'
 
 /** Options of {@link ready}. */
 export interface ReadyOptions extends Call {

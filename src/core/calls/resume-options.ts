@@ -1,11 +1,10 @@
 import * as z from 'zod/mini'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { systemClock } from '../../provider/clock.js'
-import { parseOptions } from '../../provider/options.js'
+import { once, parseOptions } from '../../provider/options.js'
 import { checkTicket, parseTicket, type Ticket } from '../tickets/ticket.js'
 import { callShape, checkProvider, type Call } from './call-options.js'
 import { everyShape, paceShape, ticketShape, type Policy, type ResolvedPolicy } from './policy.js'
-import { once } from '../../provider/once.js'
 
 /** Options of a resume or a restore; the policy itself is in the ticket. */
 export type ResumeOptions = Call & Pick<Policy, 'tickets' | 'onTicket' | 'every' | 'pace'>

@@ -2,7 +2,7 @@ import * as z from 'zod/mini'
 import { isDrainableError } from '../../provider/error.js'
 import type { DrainableProvider, Reading } from '../../provider/contract.js'
 import { systemClock, type Clock } from '../../provider/clock.js'
-import { parseOptions } from '../../provider/options.js'
+import { once, parseOptions } from '../../provider/options.js'
 import { divide, checkKeys } from '../combined/divide.js'
 import { callEach, onEach } from '../combined/each.js'
 import { partsOf, type Parts } from '../combined/parts.js'
@@ -22,7 +22,6 @@ import { everyShape, paceShape, parsePolicy, type Policy, type ResolvedPolicy } 
 import { baseSpec, newKeeper } from './spec.js'
 import { parseTarget, namedRefs, targetWords, type ResolvedTarget, type Target } from './target.js'
 import { watchPolicy } from './watch-policy.js'
-import { once } from '../../provider/once.js'
 
 /** Options of {@link watch}. */
 export type WatchOptions = Pick<

@@ -12,14 +12,13 @@ import type {
   Snapshot,
 } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
-import { parseOptions } from '../../provider/options.js'
+import { once, parseOptions } from '../../provider/options.js'
 import { quote } from '../../provider/quote.js'
 import { checkProvider } from '../calls/call-options.js'
 import type { ProviderEvents } from '../with-events.js'
 import { withPartEvents } from './events.js'
 import { partsOf, withParts, type Parts } from './parts.js'
 import { bareRef, tagError, tagRef, tagSnapshot } from './tag.js'
-import { once } from '../../provider/once.js'
 
 /** Options of {@link combineProviders}. */
 export interface CombineOptions {

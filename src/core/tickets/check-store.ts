@@ -1,6 +1,5 @@
 import * as z from 'zod/mini'
-import { once } from '../../provider/once.js'
-import { isPromise, missingMethods, parseOptions } from '../../provider/options.js'
+import { isPromise, missingMethods, once, parseOptions } from '../../provider/options.js'
 import type { TicketStore } from './store.js'
 
 /** A schema for a ticket store. */

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { once } from '../../provider/once.js'
+import { once } from '../../provider/options.js'
 import { durationOption, whole } from '../../provider/option-schemas.js'
 import type { PolicyData } from './shape.js'
 

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import type { ErrorCode } from '../../provider/error.js'
-import { once } from '../../provider/once.js'
+import { once } from '../../provider/options.js'
 import { matching, whole } from '../../provider/option-schemas.js'
 import { keptShape, ms } from './options-table.js'
 

@@ -2,8 +2,7 @@ import * as z from 'zod/mini'
 import { durationOption } from '../../provider/option-schemas.js'
 import { LEASE_TTL } from './leadership.js'
 import type { Lease } from './lease.js'
-import { missingMethods } from '../../provider/options.js'
-import { once } from '../../provider/once.js'
+import { missingMethods, once } from '../../provider/options.js'
 
 /** The schema of a lease option. */
 export const leaseSchema = once(() =>

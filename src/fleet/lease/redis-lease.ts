@@ -1,7 +1,6 @@
 import * as z from 'zod/mini'
 import { DrainableError } from '../../provider/error.js'
-import { once } from '../../provider/once.js'
-import { parseOptions } from '../../provider/options.js'
+import { once, parseOptions } from '../../provider/options.js'
 import { quote } from '../../provider/quote.js'
 import type { Lease } from './lease.js'
 

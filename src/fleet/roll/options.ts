@@ -3,7 +3,7 @@ import { fn, whole } from '../../provider/option-schemas.js'
 import type { MemberRef, PresentReading } from '../../provider/contract.js'
 import { parseDuration, type Duration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
-import { parseOptions } from '../../provider/options.js'
+import { once, parseOptions } from '../../provider/options.js'
 import type { DrainReport } from '../../provider/report.js'
 import type { Lease } from '../lease/lease.js'
 import { leaseSchema, leaseTtlOption } from '../lease/lease-option.js'
@@ -18,7 +18,6 @@ import {
   type ResolvedPolicy,
 } from '../../core/calls/policy.js'
 import type { RollEvent } from './events.js'
-import { once } from '../../provider/once.js'
 
 /** One server that a roll has drained: the argument of `act`. */
 export interface ServerDrained {

@@ -2,7 +2,7 @@ import * as z from 'zod/mini'
 import type { Change, ChangeResult, DrainableProvider } from '../../../provider/contract.js'
 import { DrainableError, toDrainableError } from '../../../provider/error.js'
 import { nonEmpty, whole } from '../../../provider/option-schemas.js'
-import { parseOptions } from '../../../provider/options.js'
+import { once, parseOptions } from '../../../provider/options.js'
 import type { DrainReport } from '../../../provider/report.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { quote } from '../../../provider/quote.js'
@@ -17,7 +17,6 @@ import { openDrain } from '../drain.js'
 import { parsePolicy, type Policy, type ResolvedPolicy } from '../policy.js'
 import { openReady } from '../ready.js'
 import type { ResolvedTarget } from '../target.js'
-import { once } from '../../../provider/once.js'
 
 /**
  * Options for the drains of a plan. The plan itself says which state holds a member, whether the member is removed,
