@@ -8,7 +8,7 @@ import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { f5Bigip } from 'drainable/f5-bigip'
 import { haproxyDataplane } from 'drainable/haproxy-dataplane'
 import type { Tls } from 'drainable/provider'
-import { readPem } from '../../../src/kit/pem.js'
+import { readPem } from '../../../src/kit/tls.js'
 import { selfSignedCertificate } from '../../../src/testing/tls-certificate.js'
 
 const { cert, key } = selfSignedCertificate()

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import { nonEmpty } from '../../../provider/option-schemas.js'
-import { readPem } from '../../../kit/pem.js'
+import { readPem } from '../../../kit/tls.js'
 import type { ServerTls } from './server.js'
 
 /** TLS of the server: PEM texts, or paths of PEM files. */
