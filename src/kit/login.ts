@@ -4,7 +4,7 @@ import type { Secret } from '../provider/option-schemas.js'
 import type { CallContext } from '../provider/contract.js'
 import { formatDuration } from '../provider/duration.js'
 import { DrainableError } from '../provider/error.js'
-import { readSecret, redact } from './secret.js'
+import { readSecret, redact } from './options.js'
 
 /** How long a refused password is not sent again, for the first refusal and from the second on, in milliseconds. */
 const REFUSED_FOR = [30_000, 300_000] as const

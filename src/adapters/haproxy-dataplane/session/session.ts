@@ -1,8 +1,7 @@
 import { type HttpCall, HttpClient, type HttpReply } from '../../../kit/http.js'
 import { Credentials } from '../../../kit/login.js'
-import { instanceOf } from '../../../kit/options.js'
+import { instanceOf, redact } from '../../../kit/options.js'
 import { retried } from '../../../kit/retry.js'
-import { redact } from '../../../kit/secret.js'
 import type { AdminState, CallContext, MemberRef } from '../../../provider/contract.js'
 import {
   closedError,
