@@ -2,9 +2,16 @@ import { abortable } from '../provider/abort.js'
 import type { CallContext, Change, ChangeResult } from '../provider/contract.js'
 import { DrainableError, isClosed, toDrainableError } from '../provider/error.js'
 import { formatRef, refKey } from '../provider/member-ref.js'
-import type { Begun, CarefulAdapter, Later, ChangeOutcome, Sight } from './change.js'
+import {
+  judge,
+  judgeKind,
+  type Begun,
+  type CarefulAdapter,
+  type ChangeOutcome,
+  type Later,
+  type Sight,
+} from './change.js'
 import { about, isRefusal, refusal, thrownAbout } from './errors.js'
-import { judge, judgeKind } from './judge.js'
 
 /** How often a change is judged again because another client was faster. */
 const ATTEMPTS = 5

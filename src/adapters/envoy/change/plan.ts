@@ -1,5 +1,4 @@
-import type { Sight } from '../../../kit/change.js'
-import { judge, judgeKind } from '../../../kit/judge.js'
+import { judge, judgeKind, type Sight } from '../../../kit/change.js'
 import type { Change, ChangeResult } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
