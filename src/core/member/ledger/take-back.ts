@@ -45,8 +45,24 @@ function add(draft: Draft, theirs: Ledger): void {
   if (isEarlier(theirs, ledger) && owes(theirs)) ledger.found = theirs.found
   const known = newOf(theirs, ledger)
   if (theirs.set !== ledger.set) doubtRaises(draft, known)
+  if (theirs.set !== null && showsNow(draft, theirs.set)) keepSet(ledger, theirs.set)
   for (const one of theirs.doubted) doubt(draft, one)
   ledger.late = [...ledger.late, ...known]
+}
+
+/** Whether a look shows the member in a state. */
+function showsNow({ views }: Draft, own: AdminState): boolean {
+  return [...views.values()].some(
+    ({ last }) => last?.reading.present === true && last.reading.own === own,
+  )
+}
+
+/** What they had set is in place: ours too, where it is no lower than what we had. */
+function keepSet(ledger: Draft['ledger'], to: AdminState): void {
+  const { set, earlier } = ledger
+  if (set !== null && !atLeast(to, set)) return
+  const before = [...earlier, set].filter((one) => one !== null && one !== to)
+  Object.assign(ledger, { set: to, earlier: [...new Set(before)] })
 }
 
 /** Takes over what they know, beside what is known here. */
