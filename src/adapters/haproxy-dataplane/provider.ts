@@ -19,8 +19,7 @@ import { LastGood } from './change/durable.js'
 import { isName } from './codec/paths.js'
 import type { Settings } from './options.js'
 import { configStamp, Configuration, type Configured } from './read/configured.js'
-import { MovedAddresses, Retries } from './read/doubts.js'
-import { type Process, ProcessMemory } from './read/processes.js'
+import { MovedAddresses, type Process, ProcessMemory, Retries } from './read/doubts.js'
 import { type Found, Reader, type RuntimeView } from './read/read.js'
 import {
   everyMember,

@@ -1,4 +1,4 @@
-import type { MemberRef } from '../../provider/contract.js'
+import type { Change, MemberRef } from '../../provider/contract.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { refusal } from '../errors.js'
 
@@ -80,4 +80,31 @@ export function keepServing(
       { provider: by.provider, ref },
     )
   }
+}
+
+/**
+ * The places of changes in the order in which they are made: a server that tracks another one is drained
+ * before that, because behind an inherited drain its own can't be seen, and set back after it.
+ */
+export function orderOf(changes: readonly Change[], followers: Followers): readonly number[] {
+  const leads = new Map(changes.map(({ ref }) => [refKey(ref), keysOf(followers.of(ref))]))
+  const isBefore = (one: Change, other: Change): boolean => {
+    const [first, second] = other.kind === 'restore' ? [other, one] : [one, other]
+    return leads.get(refKey(second.ref))?.has(refKey(first.ref)) === true
+  }
+  const order: number[] = []
+  for (const [i, change] of changes.entries()) {
+    const key = refKey(change.ref)
+    const own = order.findLastIndex((k) => refKey(changes[k]?.ref ?? change.ref) === key)
+    const at = order.findIndex((k, place) => {
+      const placed = changes[k]
+      return place > own && placed !== undefined && isBefore(change, placed)
+    })
+    order.splice(at < 0 ? order.length : at, 0, i)
+  }
+  return order
+}
+
+function keysOf(refs: readonly MemberRef[]): ReadonlySet<string> {
+  return new Set(refs.map(refKey))
 }

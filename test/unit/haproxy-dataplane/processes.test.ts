@@ -1,5 +1,5 @@
 import type { HardStop } from '../../../src/adapters/haproxy-dataplane/read/configured.js'
-import { ProcessMemory } from '../../../src/adapters/haproxy-dataplane/read/processes.js'
+import { ProcessMemory } from '../../../src/adapters/haproxy-dataplane/read/doubts.js'
 import type { LoadScope } from 'drainable/provider'
 import { describe, expect, test } from 'vitest'
 

@@ -1,5 +1,6 @@
 import { carefulApply } from '../../../kit/careful-apply.js'
 import type { CarefulAdapter, ChangeOf, Later, Sight } from '../../../kit/change.js'
+import { keepServing, orderOf } from '../../../kit/haproxy/followers.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { abortable } from '../../../provider/abort.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
@@ -7,11 +8,10 @@ import type { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { isName } from '../codec/paths.js'
 import type { Found, RuntimeView } from '../read/read.js'
-import { identify, storedHold } from '../read/reading.js'
+import { identify, serves, storedHold, toPoolReading } from '../read/reading.js'
 import { held, serving } from '../read/state.js'
 import { isLost, PROVIDER } from '../session/session.js'
 import { DurableMarks } from './durable.js'
-import { keepFollowers, orderOf } from './followers.js'
 import { Membership } from './membership.js'
 import { Restorer } from './restore.js'
 import {
@@ -336,4 +336,29 @@ function isNamed({ pool, member }: MemberRef): boolean {
 
 function noSuchName(ref: MemberRef): string {
   return `${formatRef(ref)} can't exist: HAProxy's names are letters, digits and - _ . :`
+}
+
+/**
+ * A drained server takes those that track it along.
+ *
+ * @throws `POOL_AT_MINIMUM` where that would leave too few in their backends
+ */
+async function keepFollowers(
+  { reader, settings, followers }: Tools,
+  ref: MemberRef,
+  ctx: CallContext,
+): Promise<void> {
+  const along = followers.of(ref)
+  if (along.length === 0 || settings.keepFollowers === 0) return
+  const view = await reader.view(along, ctx)
+  const least = settings.keepFollowers
+  keepServing(ref, along, { factory: 'haproxyDataplane', provider: PROVIDER, least }, (pool) => {
+    const members = view.pools.get(pool)
+    const { serving } = toPoolReading(pool, view)
+    const lost = [ref, ...along].filter((one) => {
+      const found = one.pool === pool ? members?.get(one.member) : undefined
+      return found !== undefined && serves(found, members)
+    }).length
+    return { serving, lost }
+  })
 }

@@ -12,7 +12,7 @@ import { DrainableError, type ErrorCode, isDrainableError } from '../../../provi
 import { nameOf, parseRuntimeServer, saysNotFound } from '../codec/replies.js'
 import type { Settings } from '../options.js'
 import type { Configuration } from '../read/configured.js'
-import type { ProcessMemory } from '../read/processes.js'
+import type { ProcessMemory } from '../read/doubts.js'
 import { type Found, type Reader, readProcess, type RuntimeView } from '../read/read.js'
 import { type DataplaneApi, isLost, PROVIDER } from '../session/session.js'
 import type { ConfigWriter } from './config-writer.js'
