@@ -20,7 +20,7 @@ describe('a node that hangs', { concurrent: true }, () => {
   }, 60_000)
 
   test('as the former primary is left once the other is primary', async () => {
-    await using at = await rig({ ha: true }, { callTimeout: '4s' })
+    await using at = await rig({ ha: true }, { callTimeout: '6s' })
     const { fake, adc } = at
     await adc.observe([WEB1], context())
     fake.fail({ how: 'silent', node: NSIPS[0] })

@@ -28,7 +28,7 @@ async function ended(error: Error): Promise<{ error: unknown; published: number 
     },
   })
   await using lb = envoy({ endpoints, admin: [fake.url] })
-  const thrown: unknown = await drain(lb, ref, { timeout: '3s' }).catch((e: unknown) => e)
+  const thrown: unknown = await drain(lb, ref, { timeout: '6s' }).catch((e: unknown) => e)
   return { error: thrown, published }
 }
 
