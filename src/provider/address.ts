@@ -22,8 +22,8 @@ export function canonicalAddress(text: string): string {
   const percent = bare.indexOf('%')
   const head = percent < 0 ? bare : bare.slice(0, percent)
   const domain = percent < 0 ? '' : bare.slice(percent)
-  const groups = parseIPv6(head)
-  return groups === undefined ? text.toLowerCase() : formatIPv6(groups) + domain
+  const short = shortIPv6(head)
+  return short === undefined ? text.toLowerCase() : short + domain
 }
 
 /** Refuses a value that is not a text; for callers in JavaScript. */
@@ -98,62 +98,15 @@ function isShortIPv6(text: string): boolean {
 
 const COLON = 58
 
-/** The eight groups of an IPv6 address, or undefined if the text is not one. */
-function parseIPv6(text: string): number[] | undefined {
-  const halves = text.split('::')
-  if (halves.length > 2) return undefined
-  const [left = '', right] = halves
-  const head = parseGroups(left, right === undefined)
-  const tail = right === undefined ? [] : parseGroups(right, true)
-  if (head === undefined || tail === undefined) return undefined
-  const missing = 8 - head.length - tail.length
-  if (right === undefined ? missing !== 0 : missing < 1) return undefined
-  return [...head, ...new Array<number>(missing).fill(0), ...tail]
+/** An IPv6 address as a URL has it: short, lower case, zeros left out once; undefined if the text is not one. */
+function shortIPv6(text: string): string | undefined {
+  const host = /^[\da-f:.]+$/i.test(text) ? URL.parse(`http://[${text}]`)?.hostname : undefined
+  const short = host?.slice(1, -1)
+  const [, high, low] = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(short ?? '') ?? []
+  if (high === undefined || low === undefined) return short
+  return [high, low].flatMap((half) => bytesOf(Number.parseInt(half, 16))).join('.')
 }
 
-/** @param last - whether these groups end the address, where a dotted IPv4 is allowed */
-function parseGroups(text: string, last: boolean): number[] | undefined {
-  if (text === '') return []
-  const parts = text.split(':')
-  const groups: number[] = []
-  for (const [i, part] of parts.entries()) {
-    if (last && i === parts.length - 1 && part.includes('.')) {
-      const dotted = parseDotted(part)
-      if (dotted === undefined) return undefined
-      groups.push(...dotted)
-    } else {
-      if (!/^[0-9a-f]{1,4}$/i.test(part)) return undefined
-      groups.push(Number.parseInt(part, 16))
-    }
-  }
-  return groups
-}
-
-function parseDotted(text: string): [number, number] | undefined {
-  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(text)
-  if (!match) return undefined
-  const [a = 256, b = 256, c = 256, d = 256] = match.slice(1).map(Number)
-  if (a > 255 || b > 255 || c > 255 || d > 255) return undefined
-  return [a * 256 + b, c * 256 + d]
-}
-
-function formatIPv6(groups: readonly number[]): string {
-  const [, , , , , marker, high = 0, low = 0] = groups
-  if (marker === 0xffff && groups.slice(0, 5).every((group) => group === 0)) {
-    return [high >> 8, high & 255, low >> 8, low & 255].join('.')
-  }
-  const { start, length } = longestZeroRun(groups)
-  const hex = groups.map((group) => group.toString(16))
-  if (length < 2) return hex.join(':')
-  return `${hex.slice(0, start).join(':')}::${hex.slice(start + length).join(':')}`
-}
-
-function longestZeroRun(groups: readonly number[]): { start: number; length: number } {
-  let best = { start: 0, length: 0 }
-  let start = 0
-  for (const [i, group] of groups.entries()) {
-    if (group !== 0) start = i + 1
-    else if (i + 1 - start > best.length) best = { start, length: i + 1 - start }
-  }
-  return best
+function bytesOf(half: number): [number, number] {
+  return [half >> 8, half & 255]
 }
