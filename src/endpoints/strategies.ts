@@ -1,3 +1,10 @@
+/**
+ * The strategies as tables, to be read beside those of the systems that they reproduce.
+ *
+ * A row begins with the conditions that it is about: ready, serving, terminating. `T` is true, `F` false, `t` true or
+ * unset, `f` false or unset, `*` any; a fourth letter `s` is a soft intent. The first row that fits decides. Where a row
+ * goes on, other conditions and another verdict follow: so it is judged if one of those is in the set.
+ */
 import type { EndpointHealth, EndpointView, Strategy, StrategyInput, Verdict } from './strategy.js'
 
 /** The names of the strategies: the default one, and one for each real system that differs. */
@@ -20,10 +27,6 @@ export type StrategyName =
 /**
  * The named strategies, to use as they are or inside your own. `docs/endpoint-conditions.md` shows the decisions of
  * each in every case.
- *
- * A row begins with the conditions that it is about: ready, serving, terminating. `T` is true, `F` false, `t` true or
- * unset, `f` false or unset, `*` any; a fourth letter `s` is a soft intent. The first row that fits decides. Where a row
- * goes on, other conditions and another verdict follow: so it is judged if one of those is in the set.
  */
 export const strategies: Readonly<Record<StrategyName, Strategy>> = {
   /**
@@ -192,6 +195,7 @@ export const strategies: Readonly<Record<StrategyName, Strategy>> = {
     ]),
 }
 
+/** One row; the head of this file says how it is read. */
 type Row = readonly [conditions: string, verdict: Verdict, beside?: string, then?: Verdict]
 
 /** @param late - of one that is terminating and does not serve, beside an active one */
@@ -224,14 +228,15 @@ function exclude(reason: string): Verdict {
 /** There are few kinds of conditions and many endpoints: the rows are compared with the kinds. */
 function judge(endpoints: readonly EndpointView[], rows: readonly Row[]): Verdict[] {
   const kinds: string[] = []
-  const kindsOf = endpoints.map((one) => {
+  const kindsOf = new Uint8Array(endpoints.length)
+  endpoints.forEach((one, i) => {
     const kind = kindOf(one)
+    kindsOf[i] = kind
     kinds[kind] ??= lettersOf(one)
-    return kind
   })
   const present = Object.values(kinds)
   const verdicts = kinds.map((kind) => verdictOn(kind, present, rows))
-  return kindsOf.map((kind) => verdicts[kind] as Verdict)
+  return endpoints.map((_, i) => verdicts[kindsOf[i] ?? 0] as Verdict)
 }
 
 function verdictOn(kind: string, present: readonly string[], rows: readonly Row[]): Verdict {
