@@ -24,7 +24,7 @@ export type {
   Snapshot,
 } from './contract.js'
 export type { Secret, Tls } from './option-schemas.js'
-export { callContext } from './call-context.js'
+export { callContext } from './abort.js'
 export { systemClock } from './clock.js'
 export type { Clock } from './clock.js'
 export type { Duration } from './duration.js'
