@@ -1,3 +1,4 @@
+import type { AdminState } from '../../../provider/contract.js'
 import { atLeast, isSameIdentity } from '../../../provider/member-ref.js'
 import type { Draft } from '../draft.js'
 import type { Left } from '../input.js'
