@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
-import type { CombineOptions } from '../core/combined/provider.js'
+import type { CombineOptions } from '../fleet/combined/provider.js'
 import type { Secret } from '../provider/option-schemas.js'
 import type { DrainableProvider } from '../provider/contract.js'
 import { DrainableError, isDrainableError } from '../provider/error.js'

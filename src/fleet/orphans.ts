@@ -5,8 +5,8 @@ import { fn } from '../provider/option-schemas.js'
 import { DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
 import { once, parseOptions } from '../provider/options.js'
-import { partsOf } from '../core/combined/parts.js'
-import { bareRef, tagWhy } from '../core/combined/tag.js'
+import { combinedOf } from '../core/combined.js'
+import { bareRef, tagWhy } from './combined/tag.js'
 import { CALL_LIMIT } from '../core/balancer/look/call.js'
 import type { SeenLook } from '../core/balancer/look/look.js'
 import { readingOf } from '../core/balancer/look/readings.js'
@@ -157,7 +157,7 @@ interface Seen {
 function controlPoints(
   provider: DrainableProvider,
 ): ReadonlyMap<string | undefined, DrainableProvider> {
-  return partsOf(provider)?.all ?? new Map([[undefined, provider]])
+  return combinedOf(provider)?.all ?? new Map([[undefined, provider]])
 }
 
 async function lookAt(

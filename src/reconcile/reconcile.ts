@@ -1,7 +1,7 @@
 import { EventEmitter } from 'eventemitter3'
 import * as z from 'zod/mini'
-import { partsOf } from '../core/combined/parts.js'
-import { tagError, tagReading, tagRef, tagWhy } from '../core/combined/tag.js'
+import { combinedOf } from '../core/combined.js'
+import { tagError, tagReading, tagRef, tagWhy } from '../fleet/combined/tag.js'
 import type { DesiredMember } from '../provider/desired.js'
 import { guarded } from '../core/emitter.js'
 import { Leadership, Term } from '../fleet/lease/leadership.js'
@@ -275,7 +275,7 @@ class Loop implements Reconciler {
 
   #begin(term: Term | undefined, failed: (error: unknown) => void): void {
     const { owns = () => false } = this.#options
-    const parts = [...(partsOf(this.#provider)?.all ?? [[undefined, this.#provider] as const])]
+    const parts = [...(combinedOf(this.#provider)?.all ?? [[undefined, this.#provider] as const])]
     this.#sessions = parts.map(([key, provider]) => {
       const spec: SessionSpec = {
         provider,

@@ -55,8 +55,8 @@ describe('a program that is bundled', () => {
     expect(await bundledSize(SMALLEST)).toBeLessThan(5_000)
   })
 
-  it("of the README's first script has at most 320 kB", async () => {
-    expect(await bundledSize(readmeScript())).toBeLessThan(320_000)
+  it("of the README's first script has at most 300 kB", async () => {
+    expect(await bundledSize(readmeScript())).toBeLessThan(300_000)
   })
 })
 

@@ -1,4 +1,4 @@
-import { partsOf } from '../../core/combined/parts.js'
+import { combinedOf } from '../../core/combined.js'
 import type { Target } from '../../core/calls/target.js'
 import type { Reading } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
@@ -28,7 +28,7 @@ export function targetOf(
   texts: readonly string[],
   rules: TargetRules = {},
 ): Target {
-  const balancers = [...(partsOf(provider)?.all.keys() ?? [])]
+  const balancers = [...(combinedOf(provider)?.all.keys() ?? [])]
   return parseTargets(texts, { ...rules, balancers })
 }
 

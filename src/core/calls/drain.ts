@@ -3,11 +3,9 @@ import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { isPromise } from '../../provider/options.js'
 import type { DrainReport } from '../../provider/report.js'
-import { drainCombined } from '../combined/drain.js'
-import { partsOf } from '../combined/parts.js'
-import type { CombinedRun } from '../combined/run.js'
+import { combinedOf } from '../combined.js'
 import type { DrainEvent } from '../events.js'
-import { DrainHandle, EventHub, type Drain } from './handle.js'
+import { DrainHandle, EventHub, type Drain, type HandleBody } from './handle.js'
 import { toError } from '../member/said/report.js'
 import type { Run } from './run/run.js'
 import { checkProvider } from './call-options.js'
@@ -52,7 +50,7 @@ export function startDrain(
 }
 
 /** A drain in progress. */
-export interface Opened<R> {
+export interface Opened<R extends HandleBody = HandleBody> {
   readonly handle: DrainHandle
   readonly run: R
 }
@@ -64,13 +62,9 @@ export function openDrain(
   resolved: ResolvedPolicy,
   subject: string,
 ): Opened<Run> {
-  const hub = new EventHub(
-    resolved.onEvent,
-    resolved.every,
-    startTelemetry(provider, 'drain', namedRefs(target)),
+  return opened(provider, target, resolved, (emit) =>
+    newDrainRun(provider, target, resolved, subject, emit),
   )
-  const run = newDrainRun(provider, target, resolved, subject, (event) => hub.emit(event))
-  return { handle: new DrainHandle(hub, run, targetWords(target)), run }
 }
 
 /** Begins a drain on one balancer or on several. */
@@ -80,17 +74,23 @@ export function openAny(
   parsed: ResolvedTarget,
   resolved: ResolvedPolicy,
   subject: string,
-): Opened<Run | CombinedRun> {
-  const parts = partsOf(provider)
-  if (parts === undefined) return openDrain(provider, parsed, resolved, subject)
-  const hub = new EventHub(
-    resolved.onEvent,
-    resolved.every,
-    startTelemetry(provider, 'drain', namedRefs(parsed)),
+): Opened {
+  const combined = combinedOf(provider)
+  if (combined === undefined) return openDrain(provider, parsed, resolved, subject)
+  return opened(provider, parsed, resolved, (emit) =>
+    combined.drain(target, resolved, subject, emit),
   )
-  const hear = (event: DrainEvent): void => hub.emit(event)
-  const run = drainCombined(provider, parts, target, resolved, subject, hear)
-  return { handle: new DrainHandle(hub, run, targetWords(parsed)), run }
+}
+
+function opened<R extends HandleBody>(
+  provider: DrainableProvider,
+  target: ResolvedTarget,
+  { onEvent, every }: ResolvedPolicy,
+  begin: (emit: (event: DrainEvent) => void) => R,
+): Opened<R> {
+  const hub = new EventHub(onEvent, every, startTelemetry(provider, 'drain', namedRefs(target)))
+  const run = begin((event) => hub.emit(event))
+  return { handle: new DrainHandle(hub, run, targetWords(target)), run }
 }
 
 /** The second argument of a drain's action. */
@@ -221,7 +221,7 @@ export async function drain<T>(
  * aborted action came, so the hold stays whatever `onAbort` says.
  */
 async function actHeld<T>(
-  run: Pick<Run, 'act'>,
+  run: Pick<HandleBody, 'act'>,
   action: DrainAction<T>,
   report: DrainReport,
   given: AbortSignal | undefined,

@@ -53,6 +53,8 @@ export interface HandleBody {
   why(): readonly Why[]
   ticket(): Promise<Ticket>
   restore(how?: Opening): Promise<DrainReport>
+  /** Runs an action while its members are held; the signal fires when one of them is lost. */
+  act<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T>
   /** Its members that a look since their last change has shown open. */
   open(): readonly MemberRef[]
   release(): Promise<void>

@@ -5,10 +5,7 @@ import { parseDuration, type Duration } from '../../provider/duration.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { once, parseOptions } from '../../provider/options.js'
 import type { DrainReport, MemberReport, Why } from '../../provider/report.js'
-import { onEach } from '../combined/each.js'
-import { partsOf, type Parts } from '../combined/parts.js'
-import { tagEvent, tagRef, tagWhy } from '../combined/tag.js'
-import type { DrainEvent } from '../events.js'
+import { combinedOf } from '../combined.js'
 import type { LeaseTerm } from '../balancer/permit.js'
 import { settledWithin } from '../../provider/abort.js'
 import { balancerOf } from '../balancer/balancer.js'
@@ -131,7 +128,7 @@ export async function ready(
 export type Begun = (why: () => readonly Why[]) => void
 
 /** Does the same on one balancer or on several, under a lease if there is one. */
-export function readyUnder(
+export async function readyUnder(
   provider: DrainableProvider,
   target: Target,
   options: ReadyOptions,
@@ -140,10 +137,17 @@ export function readyUnder(
   begun?: Begun,
 ): Promise<ReadyReport> {
   const parsed = parseTarget(target, subject)
-  const parts = partsOf(provider)
-  return parts === undefined
-    ? openReady(provider, parsed, options, subject, term, begun)
-    : readyCombined(parts, target, options, subject, term, begun)
+  const combined = combinedOf(provider)
+  if (combined === undefined) return openReady(provider, parsed, options, subject, term, begun)
+  const { clock = systemClock, signal = new AbortController().signal } = parseOptions(
+    schema(),
+    options,
+    subject,
+  )
+  const its = { ...options, clock, signal }
+  return combined.ready(target, its, subject, (part, own, call, tag) =>
+    readyUnder(part, own, call, subject, term, (why) => begun?.(() => tag(why()))),
+  )
 }
 
 /** Makes a target ready; the target is already checked. */
@@ -221,44 +225,6 @@ function throwUnlessOpened(report: DrainReport, subject: string): void {
   if (error !== undefined) throw error
   if (report.outcome !== 'restored')
     throw new DrainableError('CONFLICT', `${subject}: it ended as ${report.outcome}`)
-}
-
-/** Does the same on every balancer of a combined provider; throws the error of one of them once all have ended. */
-async function readyCombined(
-  parts: Parts,
-  target: Target,
-  options: ReadyOptions,
-  subject: string,
-  term: LeaseTerm | undefined,
-  begun: Begun | undefined,
-): Promise<ReadyReport> {
-  const {
-    waitHealthy,
-    clock = systemClock,
-    signal,
-    onEvent,
-  } = parseOptions(schema(), options, subject)
-  const reports = await onEach(target, parts, subject, { clock, signal }, (part, own, key) => {
-    const bare = {
-      ...options,
-      ...(onEvent === undefined
-        ? {}
-        : { onEvent: (event: DrainEvent) => onEvent(tagEvent(event, key)) }),
-      ...(typeof waitHealthy === 'function'
-        ? {
-            waitHealthy: (ref: MemberRef, given: AbortSignal) =>
-              (waitHealthy as OwnHealthCheck)(tagRef(ref, key), given),
-          }
-        : {}),
-    }
-    return readyUnder(part, own, bare, subject, term, (why) =>
-      begun?.(() => why().map((one) => tagWhy(one, key))),
-    )
-  })
-  const members = reports.flatMap(([key, report]) =>
-    report.members.map((member) => ({ ...member, ref: tagRef(member.ref, key) })),
-  )
-  return { members }
 }
 
 function opened(member: MemberReport, goal: Goal | undefined): ReadyReport['members'][number] {

@@ -3,10 +3,8 @@ import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError, isUnreachable, wordsOf } from '../../provider/error.js'
 import type { DrainReport } from '../../provider/report.js'
 import { guarded } from '../emitter.js'
-import { partsOf, type Parts } from '../combined/parts.js'
-import { tagEvent, tagReport } from '../combined/tag.js'
-import { SharedTicket, sliceTicket } from '../combined/ticket.js'
-import { reportAll, unreached, withTicket } from '../member/said/report.js'
+import { combinedOf } from '../combined.js'
+import { reportAll, unreached } from '../member/said/report.js'
 import { Run } from './run/run.js'
 import { openGoal, UNDO_LIMIT } from '../member/goal.js'
 import { FIRST_ANSWER, LATER_ANSWER } from '../tickets/calls.js'
@@ -67,8 +65,8 @@ export async function restoreUnder(
   const { clock, signal } = resolved
   signal?.throwIfAborted()
   if (known.roll !== undefined) return restoreRoll(provider, known, resolved)
-  const parts = partsOf(provider)
-  if (parts !== undefined) return restoreCombined(provider, parts, known, resolved)
+  const combined = combinedOf(provider)
+  if (combined !== undefined) return combined.restore(known, resolved, restoreUnder)
   const keeper = sameKeeper(known, resolved)
   if (known.members.length === 0) {
     await abortable(keeper.drop(FIRST_ANSWER), signal)
@@ -143,47 +141,4 @@ async function restoreRoll(
     throw new DrainableError('TICKET_INVALID', words, { cause, report })
   })
   return report
-}
-
-/** Does the same for a ticket of several balancers: what one of them can't undo stays in it. */
-async function restoreCombined(
-  provider: DrainableProvider,
-  parts: Parts,
-  ticket: Ticket,
-  resolved: ResolvedPolicy,
-): Promise<DrainReport> {
-  const { clock, onEvent, tickets: store, onTicket } = resolved
-  const startedAt = clock.now()
-  const { id } = ticket
-  const shared = new SharedTicket({
-    id,
-    provider,
-    parts,
-    waiting: new Map(),
-    store,
-    onTicket,
-    clock,
-  })
-  const own = [...parts.all].filter(([key]) =>
-    ticket.members.some(({ ref }) => ref.balancer === key),
-  )
-  for (const [key, part] of own) shared.seed(key, sliceTicket(ticket, key, part))
-  if (own.length === 0) {
-    const writer = new TicketWriter(id, { store, onTicket }, clock, ticket.lease)
-    await abortable(writer.drop(FIRST_ANSWER), resolved.signal)
-  }
-  const reports = await Promise.all(
-    own.map(async ([key, part]) => {
-      const report = await restoreUnder(part, sliceTicket(ticket, key, part), {
-        ...resolved,
-        onEvent: onEvent && ((event) => onEvent(tagEvent(event, key))),
-        tickets: undefined,
-        onTicket: undefined,
-        whole: shared.kept ? shared.part(key, part) : undefined,
-      })
-      return tagReport(report, key)
-    }),
-  )
-  const members = reports.flatMap((report) => report.members)
-  return withTicket(reportAll(members, Math.round(clock.now() - startedAt)), shared.why)
 }

@@ -1,10 +1,7 @@
 import type { DrainableProvider } from '../../provider/contract.js'
-import { resumeCombined } from '../combined/drain.js'
-import { partsOf } from '../combined/parts.js'
+import { combinedOf } from '../combined.js'
 import type { DrainEvent } from '../events.js'
-import type { CombinedRun } from '../combined/run.js'
 import { DrainHandle, EventHub, type Drain } from './handle.js'
-import type { Run } from './run/run.js'
 import { startTelemetry } from '../telemetry.js'
 import type { Ticket } from '../tickets/ticket.js'
 import type { Opened } from './drain.js'
@@ -50,13 +47,11 @@ export function openResumed(
   ticket: Ticket,
   resolved: ResolvedPolicy,
   subject: string,
-): Opened<Run | CombinedRun> {
+): Opened {
   const hub = new EventHub(resolved.onEvent, resolved.every, startTelemetry(provider, 'drain'))
   const emit = (event: DrainEvent): void => hub.emit(event)
-  const parts = partsOf(provider)
   const run =
-    parts === undefined
-      ? resumedRun(provider, ticket, resolved, subject, emit)
-      : resumeCombined(provider, parts, ticket, resolved, subject, emit)
+    combinedOf(provider)?.resume(ticket, resolved, subject, emit) ??
+    resumedRun(provider, ticket, resolved, subject, emit)
   return { handle: new DrainHandle(hub, run, `ticket ${ticket.id}`), run }
 }

@@ -1,13 +1,9 @@
 import * as z from 'zod/mini'
 import { isDrainableError } from '../../provider/error.js'
 import type { DrainableProvider, Reading } from '../../provider/contract.js'
-import { systemClock, type Clock } from '../../provider/clock.js'
+import { systemClock } from '../../provider/clock.js'
 import { once, parseOptions } from '../../provider/options.js'
-import { divide, checkKeys } from '../combined/divide.js'
-import { callEach, onEach } from '../combined/each.js'
-import { partsOf, type Parts } from '../combined/parts.js'
-import { CombinedRun } from '../combined/run.js'
-import { tagReading } from '../combined/tag.js'
+import { combinedOf } from '../combined.js'
 import type { DrainEvent } from '../events.js'
 import { CALL_LIMIT } from '../balancer/look/call.js'
 import { DrainHandle, EventHub, type Drain } from './handle.js'
@@ -91,11 +87,11 @@ export function watch(
     startTelemetry(provider, 'watch', namedRefs(parsed)),
   )
   const emit = (event: DrainEvent): void => hub.emit(event)
-  const parts = partsOf(provider)
   const run =
-    parts === undefined
-      ? watchRun(provider, parsed, resolved, emit)
-      : watchCombined(provider, parts, target, resolved, emit)
+    combinedOf(provider)?.watch(target, resolved, subject, emit, (part, own, hooks) => {
+      const its = { ...resolved, onEvent: undefined }
+      return watchRun(part, parseTarget(own, subject), its, hooks.emit, hooks)
+    }) ?? watchRun(provider, parsed, resolved, emit)
   return new DrainHandle(hub, run, targetWords(parsed))
 }
 
@@ -121,50 +117,6 @@ function watchRun(
     side: 'watch',
     keeper: () => keeper,
     prepare: hooks.around?.(prepare) ?? prepare,
-  })
-}
-
-function watchCombined(
-  provider: DrainableProvider,
-  parts: Parts,
-  target: Target,
-  resolved: ResolvedPolicy,
-  emit: (event: DrainEvent) => void,
-): CombinedRun {
-  const subject = 'watch()'
-  checkKeys(target, parts, subject)
-  const { clock, signal } = resolved
-  const waits = resolved.data.onUnreachable === 'wait'
-  const nothing = newKeeper(resolved, provider).ticket([])
-  return new CombinedRun({
-    provider,
-    parts,
-    subject,
-    clock,
-    signal,
-    emit,
-    together: false,
-    target,
-    waits,
-    onTimeout: 'fail',
-    isResumed: false,
-    onAbort: 'leave',
-    divide: (given, away) => {
-      const again = waits ? { until: Infinity, away } : {}
-      return divide(target, parts, subject, { clock, signal: given, limit: CALL_LIMIT, ...again })
-    },
-    open: (_, part, own, hooks) =>
-      watchRun(
-        part,
-        parseTarget(own, subject),
-        { ...resolved, onEvent: undefined },
-        hooks.emit,
-        hooks,
-      ),
-    seed: () => undefined,
-    without: () => undefined,
-    join: () => nothing,
-    whyTicket: () => undefined,
   })
 }
 
@@ -195,9 +147,11 @@ export async function select(
   checkProvider(provider, subject)
   const { clock = systemClock, signal: given } = parseOptions(callSchema(), options, subject)
   const signal = given ?? new AbortController().signal
-  const parts = partsOf(provider)
-  if (parts !== undefined)
-    return selectOnParts(parts, target, subject, { ...options, clock, signal })
+  const combined = combinedOf(provider)
+  if (combined !== undefined) {
+    const its = { ...options, clock, signal }
+    return combined.select(target, subject, its, (part, own) => select(part, own, its))
+  }
   const scheduler = schedulerOf(provider, clock)
   if (target === 'all') return (await scheduler.look('all', signal, CALL_LIMIT)).snapshot.readings
   const parsed = parseTarget(target, subject)
@@ -209,20 +163,4 @@ export async function select(
     if (isByAddress && isDrainableError(error, 'NOT_FOUND')) return []
     throw error
   }
-}
-
-async function selectOnParts(
-  parts: Parts,
-  target: Target | 'all',
-  subject: string,
-  options: SelectOptions & { readonly clock: Clock; readonly signal: AbortSignal },
-): Promise<readonly Reading[]> {
-  const ask = (part: DrainableProvider, own: Target | 'all'): Promise<readonly Reading[]> =>
-    select(part, own, options)
-  const all = new Map([...parts.all.keys()].map((key) => [key, 'all' as const]))
-  const hits =
-    target === 'all'
-      ? await callEach(all, parts, options.signal, ask)
-      : await onEach(target, parts, subject, options, ask)
-  return hits.flatMap(([key, own]) => own.map((reading) => tagReading(reading, key)))
 }

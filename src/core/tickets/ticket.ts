@@ -3,7 +3,7 @@ import type { DrainableProvider } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
 import { issueWords } from '../../provider/describe-issue.js'
 import { isPromise } from '../../provider/options.js'
-import { partsOf } from '../combined/parts.js'
+import { combinedOf } from '../combined.js'
 import { ticketSchema } from './schema.js'
 import type { Ticket } from './shape.js'
 import { parseStored } from './store.js'
@@ -100,7 +100,7 @@ export function refuseRoll({ id, roll }: Ticket): void {
 
 /** Whether a ticket belongs to this balancer or these balancers; a combined provider can have further ones. */
 export function belongsTo({ instance, parts }: Ticket, provider: DrainableProvider): boolean {
-  const combined = partsOf(provider)
+  const combined = combinedOf(provider)
   if (combined === undefined) {
     const [part, ...more] = parts
     const own = part?.name === provider.name && part.instance === provider.instance

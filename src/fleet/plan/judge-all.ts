@@ -1,10 +1,10 @@
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { isUnreachable, toDrainableError, type DrainableError } from '../../provider/error.js'
-import { checkEarlier } from '../../core/combined/drain.js'
-import { onEach } from '../../core/combined/each.js'
-import { partsOf, type Parts } from '../../core/combined/parts.js'
-import { tagError, tagRef } from '../../core/combined/tag.js'
-import { SharedTicket } from '../../core/combined/ticket.js'
+import { checkEarlier } from '../combined/drain.js'
+import { onEach } from '../combined/divide.js'
+import { combinedOf, type Parts } from '../../core/combined.js'
+import { tagError, tagRef } from '../combined/tag.js'
+import { SharedTicket } from '../combined/ticket.js'
 import { askedFirst } from '../../core/tickets/calls.js'
 import type { WholeTicket } from '../../core/tickets/writing/writer.js'
 import type { ResolvedPolicy } from '../../core/calls/policy.js'
@@ -33,7 +33,7 @@ export async function judgeAll(
   groupOf: (ref: MemberRef) => string,
   subject: string,
 ): Promise<Verdicts> {
-  const parts = partsOf(provider)
+  const parts = combinedOf(provider)
   const away: DrainableError[] = []
   /** Asks one; undefined if it can't be read, and the drain would wait for it. */
   const ask = async (

@@ -1,7 +1,7 @@
 import type { DrainableProvider, MemberRef, PresentReading } from '../../provider/contract.js'
 import { toDrainableError, type DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
-import { tagError, tagReading } from '../../core/combined/tag.js'
+import { tagError, tagReading } from '../combined/tag.js'
 import type { MachinePolicy } from '../../core/member/policy.js'
 import { balancerOf } from '../../core/balancer/balancer.js'
 import { CALL_LIMIT } from '../../core/balancer/look/call.js'

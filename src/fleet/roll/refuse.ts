@@ -1,8 +1,8 @@
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { checkKeys } from '../../core/combined/divide.js'
-import { partsOf } from '../../core/combined/parts.js'
+import { checkKeys } from '../combined/divide.js'
+import { combinedOf } from '../../core/combined.js'
 import type { Asked } from '../../core/tickets/calls.js'
 import { keptTicket } from '../../core/tickets/read-tickets.js'
 import type { TicketStore } from '../../core/tickets/store.js'
@@ -18,7 +18,7 @@ export function checkTargets(
   subject: string,
 ): readonly Target[] {
   const targets = splitTarget(target, subject)
-  const parts = partsOf(provider)
+  const parts = combinedOf(provider)
   for (const one of targets) {
     parseTarget(one, subject)
     if (parts !== undefined) checkKeys(one, parts, subject)

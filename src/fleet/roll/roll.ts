@@ -4,7 +4,7 @@ import { pause, systemClock, wallOf, type Clock } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { RollReport } from '../../provider/report.js'
-import { partsOf } from '../../core/combined/parts.js'
+import { combinedOf } from '../../core/combined.js'
 import { startTelemetry } from '../../core/telemetry.js'
 import { askedFirst } from '../../core/tickets/calls.js'
 import type { TicketHead } from '../../core/tickets/writing/keeper.js'
@@ -256,7 +256,7 @@ function headOf(
   id: string,
 ): TicketHead {
   const { name, instance } = provider
-  const combined = partsOf(provider)
+  const combined = combinedOf(provider)
   return {
     id,
     instance,

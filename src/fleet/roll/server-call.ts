@@ -2,7 +2,7 @@ import { wallOf } from '../../provider/clock.js'
 import type { MemberRef } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
 import type { DrainReport, Why } from '../../provider/report.js'
-import { partsOf } from '../../core/combined/parts.js'
+import { combinedOf } from '../../core/combined.js'
 import { openAny } from '../../core/calls/drain.js'
 import type { ResolvedPolicy } from '../../core/calls/policy.js'
 import { readyUnder } from '../../core/calls/ready.js'
@@ -58,7 +58,7 @@ export class ServerCall {
     this.#isWaiting = false
     this.#isOver = false
     const { drain, refs } = this.#server
-    const knows = drain !== null && (drain.members.length > 0 || partsOf(provider) !== undefined)
+    const knows = drain !== null && (drain.members.length > 0 || combinedOf(provider) !== undefined)
     if (knows) {
       const { clock, data } = policy
       const deadline =

@@ -59,10 +59,8 @@ function mayImport(from: string): (layer: string, file: string) => boolean {
 const rooms: Readonly<Record<string, readonly string[]>> = {
   member: [],
   balancer: ['member/'],
-  tickets: ['member/', 'balancer/home.ts', 'combined/parts.ts'],
-  // A verb goes on in `combined` where its provider is several balancers.
-  calls: ['member/', 'balancer/', 'tickets/', 'combined/'],
-  combined: ['member/', 'balancer/', 'tickets/', 'calls/'],
+  tickets: ['member/', 'balancer/home.ts'],
+  calls: ['member/', 'balancer/', 'tickets/'],
 }
 
 /** The reports of a ticket that could not be gone on with are no matter of a record: they belong to `calls`. */

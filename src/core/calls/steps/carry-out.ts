@@ -4,10 +4,7 @@ import { DrainableError, toDrainableError } from '../../../provider/error.js'
 import { nonEmpty, whole } from '../../../provider/option-schemas.js'
 import { once, parseOptions } from '../../../provider/options.js'
 import type { DrainReport } from '../../../provider/report.js'
-import { formatRef } from '../../../provider/member-ref.js'
-import { quote } from '../../../provider/quote.js'
-import { partsOf, type Parts } from '../../combined/parts.js'
-import { bareRef, tagError, tagEvent, tagReport } from '../../combined/tag.js'
+import { combinedOf } from '../../combined.js'
 import type { Plan, PlannedChange } from '../../../provider/desired.js'
 import type { SeenLook } from '../../balancer/look/look.js'
 import { schedulerOf, type Scheduler } from '../../balancer/look/scheduler.js'
@@ -94,8 +91,12 @@ export async function carryOut(
   const policy = checkOptions(options)
   const { clock, signal } = policy
   signal?.throwIfAborted()
-  const parts = partsOf(provider)
-  if (parts !== undefined) return carryCombined(parts, steps, options)
+  const combined = combinedOf(provider)
+  if (combined !== undefined) {
+    return combined.carryOut(steps, options, SUBJECT, (part, own, onEvent) =>
+      carryOut(part, { steps: own }, { ...options, onEvent }),
+    )
+  }
   const scheduler = schedulerOf(provider, clock)
   const look = await lookAt(scheduler, steps, signal ?? new AbortController().signal)
   const carrier: Carrier = { provider, scheduler, policy, look, options }
@@ -105,64 +106,6 @@ export async function carryOut(
 }
 
 const SUBJECT = 'carryOut()'
-
-/** Carries out a plan on the balancers of a combined provider in parallel: each gets the steps that name it. */
-async function carryCombined(
-  { all }: Parts,
-  steps: readonly PlannedChange[],
-  options: CarryOutOptions,
-): Promise<CarryOutReport> {
-  const wrong = steps.find(({ change }) => !all.has(change.ref.balancer ?? ''))
-  if (wrong !== undefined) {
-    const keys = [...all.keys()].map((key) => `'${quote(key)}'`).join(', ')
-    throw new DrainableError(
-      'INVALID_OPTIONS',
-      `${SUBJECT}: plan: ${formatRef(wrong.change.ref)}: balancer: expected one of ${keys}`,
-      { ref: wrong.change.ref },
-    )
-  }
-  const { onEvent, signal } = options
-  const carried = new Map<PlannedChange, CarriedOut>()
-  await Promise.all(
-    [...all].map(async ([key, part]) => {
-      const own = steps.filter(({ change }) => change.ref.balancer === key)
-      if (own.length === 0) return
-      const bare = own.map((step) => ({
-        ...step,
-        change: { ...step.change, ref: bareRef(step.change.ref) },
-      }))
-      const report = await carryOut(
-        part,
-        { steps: bare },
-        {
-          ...options,
-          ...(onEvent === undefined ? {} : { onEvent: (event) => onEvent(tagEvent(event, key)) }),
-        },
-      ).catch((thrown: unknown) => allFailed(bare, toDrainableError(thrown, part.name, SUBJECT)))
-      for (const [n, { error, report: drained, ...rest }] of report.steps.entries()) {
-        const step = own[n]
-        if (step === undefined) continue
-        carried.set(step, {
-          ...rest,
-          change: step.change,
-          ...(drained === undefined ? {} : { report: tagReport(drained, key) }),
-          ...(error === undefined ? {} : { error: tagError(error, key) }),
-        })
-      }
-    }),
-  )
-  signal?.throwIfAborted()
-  return { steps: steps.flatMap((step) => carried.get(step) ?? []) }
-}
-
-/**
- * The report if a balancer can't be read: its own steps fail; those of the others go on, and the call waits for them.
- */
-function allFailed(steps: readonly PlannedChange[], error: DrainableError): CarryOutReport {
-  return {
-    steps: steps.map(({ change, reason }) => ({ change, reason, outcome: 'failed', error })),
-  }
-}
 
 /** The state that all steps of one call share. */
 interface Carrier {

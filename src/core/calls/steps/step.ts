@@ -10,8 +10,7 @@ import type { DrainReport } from '../../../provider/report.js'
 import type { Wanted } from '../../balancer/owner.js'
 import { pauseOf } from '../../balancer/look/pause-of.js'
 import { Alarm } from '../../balancer/look/timer.js'
-import { beginCombined, stepCombined, type StepOne } from '../../combined/step.js'
-import { partsOf } from '../../combined/parts.js'
+import { combinedOf } from '../../combined.js'
 import { guarded } from '../../emitter.js'
 import type { DrainEvent } from '../../events.js'
 import { NO_ENDING } from '../../member/record.js'
@@ -99,13 +98,11 @@ export async function stepDrain(
   const { pace, limit, tickets, onTicket, ...call } = parseOptions(stepSchema(), options, subject)
   const { onEvent, signal } = call
   signal?.throwIfAborted()
-  const parts = partsOf(provider)
-  if (parts !== undefined) {
-    const one: StepOne = (part, own, hear) =>
-      stepDrain(part, own, { ...call, pace, limit, onEvent: hear })
-    const step = await ('target' in begun
-      ? beginCombined(provider, parts, begun, call, one)
-      : stepCombined(provider, parts, begun, call, one))
+  const combined = combinedOf(provider)
+  if (combined !== undefined) {
+    const step = await combined.step(begun, call, (part, own, hear) =>
+      stepDrain(part, own, { ...call, pace, limit, onEvent: hear }),
+    )
     // A part sends what it has announced in the step before: by then the whole ticket is kept.
     const { ticket } = step
     const targets = { store: tickets, onTicket }

@@ -7,18 +7,24 @@ import {
   toDrainableError,
 } from '../../provider/error.js'
 import type { DrainReport, Why } from '../../provider/report.js'
-import type { DrainEvent } from '../events.js'
-import { emitOn } from '../balancer/emitters.js'
-import { Company } from '../calls/run/company.js'
-import type { HandleBody } from '../calls/handle.js'
-import { unread, withTicket, worst } from '../member/said/report.js'
-import type { Run } from '../calls/run/run.js'
-import type { Opening, PartHooks, Prepared, RunContext, RunSpec } from '../calls/run/run-spec.js'
-import type { PolicyData, Ticket } from '../tickets/ticket.js'
-import type { Target } from '../calls/target.js'
+import type { DrainEvent } from '../../core/events.js'
+import { emitOn } from '../../core/balancer/emitters.js'
+import type { HandleBody } from '../../core/calls/handle.js'
+import { unread, withTicket, worst } from '../../core/member/said/report.js'
+import type { Run } from '../../core/calls/run/run.js'
+import type {
+  Opening,
+  PartHooks,
+  Prepared,
+  RunContext,
+  RunSpec,
+} from '../../core/calls/run/run-spec.js'
+import type { PolicyData, Ticket } from '../../core/tickets/ticket.js'
+import type { Target } from '../../core/calls/target.js'
 import { isLeftOut, whyUnread, type Divided, type FindOptions } from './divide.js'
-import { Muster } from './muster.js'
-import type { Parts } from './parts.js'
+import { Beginning } from './beginning.js'
+import type { Parts } from '../../core/combined.js'
+import { Together } from './together.js'
 import { tagError, tagEvent, tagMissing, tagRef, tagReport, tagWhy } from './tag.js'
 
 /** What a verb wants run over several balancers. */
@@ -62,7 +68,7 @@ export class CombinedRun implements HandleBody {
   readonly #runs = new Map<string, Run>()
   readonly #stop = new AbortController()
   readonly #begun: Promise<void>
-  #muster: Muster | undefined
+  #beginning: Beginning | undefined
   #divided: Divided = new Map()
   /** Those that must be read before the target can be divided, and can't be. */
   readonly #away = new Map<string, DrainableError>()
@@ -85,7 +91,7 @@ export class CombinedRun implements HandleBody {
   }
 
   why(): readonly Why[] {
-    const unread = this.#muster?.late ?? this.#away
+    const unread = this.#beginning?.late ?? this.#away
     const said = [...this.#runs].flatMap(([key, run]) =>
       unread.has(key) ? [] : run.why().map((why) => tagWhy(why, key)),
     )
@@ -97,7 +103,7 @@ export class CombinedRun implements HandleBody {
 
   async ticket(): Promise<Ticket> {
     await this.#begun
-    const { late, skipped } = this.#muster ?? {}
+    const { late, skipped } = this.#beginning ?? {}
     const prepared = [...this.#runs].filter(
       ([key]) => late?.has(key) !== true && skipped?.has(key) !== true,
     )
@@ -179,14 +185,14 @@ export class CombinedRun implements HandleBody {
       this.#refused = this.#refusal(thrown)
       return
     }
-    const muster = new Muster(this.#divided.keys(), {
+    const beginning = new Beginning(this.#divided.keys(), {
       clock: spec.clock,
       waits: spec.waits,
       refused: () => this.#standDown(),
       refusedLate: () => this.#giveUp(),
     })
-    this.#muster = muster
-    const company = spec.together ? new Company(this.#divided.size) : undefined
+    this.#beginning = beginning
+    const company = spec.together ? new Together(this.#divided.size) : undefined
     for (const [key, target] of this.#divided) {
       const provider = spec.parts.all.get(key)
       if (provider === undefined) continue
@@ -197,17 +203,17 @@ export class CombinedRun implements HandleBody {
         around: (prepare) => (context) => this.#prepare(key, provider, context, prepare),
       })
       this.#runs.set(key, run)
-      void run.done.then((report) => this.#endedEarly(muster, key, report))
+      void run.done.then((report) => this.#endedEarly(beginning, key, report))
     }
   }
 
   /** One that ended before it was prepared must not keep the others waiting. */
-  #endedEarly(muster: Muster, key: string, { error, members }: DrainReport): void {
-    if (muster.isSettled(key)) return
+  #endedEarly(beginning: Beginning, key: string, { error, members }: DrainReport): void {
+    if (beginning.isSettled(key)) return
     const away = error ?? members.find((member) => member.error !== undefined)?.error
-    if (away === undefined) muster.skip(key, new DrainableError('CONFLICT', 'it was given up'))
-    else if (this.#spec.waits && isUnreachable(away)) muster.isLate(key, away)
-    else muster.fail(key, away)
+    if (away === undefined) beginning.skip(key, new DrainableError('CONFLICT', 'it was given up'))
+    else if (this.#spec.waits && isUnreachable(away)) beginning.isLate(key, away)
+    else beginning.fail(key, away)
   }
 
   #refusal(thrown: unknown): DrainReport {
@@ -230,7 +236,7 @@ export class CombinedRun implements HandleBody {
     prepare: RunSpec['prepare'],
   ): Promise<Prepared> {
     const { parts, subject, clock } = this.#spec
-    const muster = this.#muster
+    const beginning = this.#beginning
     let prepared: Prepared
     try {
       prepared = await prepare(context)
@@ -238,15 +244,15 @@ export class CombinedRun implements HandleBody {
       context.signal.throwIfAborted()
       const error = toDrainableError(thrown, provider.name, subject)
       if (isLeftOut(this.#divided.get(key), parts, error)) {
-        muster?.skip(key, error)
+        beginning?.skip(key, error)
         this.#spec.without(key)
       } else if (isUnreachable(error) && error.retryable && this.#spec.waits)
-        muster?.isLate(key, error)
+        beginning?.isLate(key, error)
       throw error // a run that may be tried again is
     }
     this.#spec.seed(key, prepared)
     const before = clock.now()
-    await muster?.arrive(key)
+    await beginning?.arrive(key)
     if (clock.now() === before) return prepared
     // The others took their time: what was seen then is too old to be changed by.
     const { claims, keeper, last } = prepared
@@ -278,7 +284,7 @@ export class CombinedRun implements HandleBody {
       [...this.#runs].map(async ([key, run]) => [key, await run.done] as const),
     )
     const ended = new Map(reports)
-    this.#muster?.end()
+    this.#beginning?.end()
     const report = this.#joined((_, key) => ended.get(key))
     this.#ended = report
     const at = new Date(wallOf(this.#spec.clock)).toISOString()
@@ -292,13 +298,13 @@ export class CombinedRun implements HandleBody {
   #joined(reportOf: (run: Run, key: string) => DrainReport | undefined): DrainReport {
     if (this.#refused !== undefined) return this.#refused
     const elapsed = Math.round(this.#spec.clock.now() - this.#startedAt)
-    const { failed, isOpen } = this.#muster ?? {}
+    const { failed, isOpen } = this.#beginning ?? {}
     if (failed !== undefined && isOpen !== true) {
       const error = tagError(failed.error, failed.key)
       const outcome = isUnreachable(error) ? 'unreachable' : 'refused'
       return { outcome, members: [], elapsed, error: this.#unchanged(error) }
     }
-    const skipped = this.#muster?.skipped
+    const skipped = this.#beginning?.skipped
     const asked = [...this.#runs].filter(([key]) => skipped?.has(key) !== true)
     if (asked.length === 0 && skipped !== undefined && skipped.size > 0) {
       const error = tagMissing([...skipped])

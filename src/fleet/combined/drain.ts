@@ -1,22 +1,24 @@
 import { randomUUID } from 'node:crypto'
 import { Waits } from '../../provider/abort.js'
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
-import { sightsOf } from './sights-of.js'
-import { mayOwe } from '../tickets/owed.js'
+import { emptyLedger, newClaim, NO_FACTS } from '../../core/member/record.js'
+import type { Sight } from '../../core/member/sight.js'
+import type { Prepared } from '../../core/calls/run/run-spec.js'
+import { mayOwe } from '../../core/tickets/owed.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
-import type { DrainEvent } from '../events.js'
-import { CALL_LIMIT } from '../balancer/look/call.js'
-import { askedFirst, type Asked } from '../tickets/calls.js'
-import { keptTicket } from '../tickets/read-tickets.js'
-import { belongsTo, refuseRoll, type Ticket } from '../tickets/ticket.js'
-import { deadlineOf, newDrainRun, resumedRun } from '../calls/drain-run.js'
-import type { ResolvedPolicy } from '../calls/policy.js'
-import { newKeeper } from '../calls/spec.js'
-import { parseTarget, type Target } from '../calls/target.js'
+import type { DrainEvent } from '../../core/events.js'
+import { CALL_LIMIT } from '../../core/balancer/look/call.js'
+import { askedFirst, type Asked } from '../../core/tickets/calls.js'
+import { keptTicket } from '../../core/tickets/read-tickets.js'
+import { belongsTo, refuseRoll, type Ticket } from '../../core/tickets/ticket.js'
+import { deadlineOf, newDrainRun, resumedRun } from '../../core/calls/drain-run.js'
+import type { ResolvedPolicy } from '../../core/calls/policy.js'
+import { newKeeper } from '../../core/calls/spec.js'
+import { parseTarget, type Target } from '../../core/calls/target.js'
 import { checkKeys, divide, type Divided } from './divide.js'
-import type { Parts } from './parts.js'
+import type { Parts } from '../../core/combined.js'
 import { CombinedRun } from './run.js'
 import { bareRef } from './tag.js'
 import { SharedTicket, sliceTicket } from './ticket.js'
@@ -146,6 +148,17 @@ function refsOf(ticket: Ticket, key?: string): readonly MemberRef[] {
   const { members } = ticket
   const own = key === undefined ? members : members.filter(({ ref }) => ref.balancer === key)
   return own.map(({ ref }) => bareRef(ref))
+}
+
+/** The members of a drain that is prepared, before anything is known or changed: for its ticket. */
+function sightsOf({ claims }: Prepared): readonly Sight[] {
+  return claims.map(({ ref, start, left }) => ({
+    ref,
+    facts: NO_FACTS,
+    ledger: left?.ledger ?? emptyLedger(start.startedAt),
+    claim: newClaim({ ...start, id: 0, view: 0 }),
+    elsewhere: [],
+  }))
 }
 
 /** The policy of one part: its ticket goes into the one of all. */

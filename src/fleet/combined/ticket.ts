@@ -3,12 +3,16 @@ import type { Clock } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { Why } from '../../provider/report.js'
-import type { Asked } from '../tickets/calls.js'
-import { keptTicket } from '../tickets/read-tickets.js'
-import { TicketWriter, type TicketTargets, type WholeTicket } from '../tickets/writing/writer.js'
-import type { Ticket } from '../tickets/ticket.js'
-import type { Target } from '../calls/target.js'
-import type { Parts } from './parts.js'
+import type { Asked } from '../../core/tickets/calls.js'
+import { keptTicket } from '../../core/tickets/read-tickets.js'
+import {
+  TicketWriter,
+  type TicketTargets,
+  type WholeTicket,
+} from '../../core/tickets/writing/writer.js'
+import type { Ticket } from '../../core/tickets/ticket.js'
+import type { Target } from '../../core/calls/target.js'
+import type { Parts } from '../../core/combined.js'
 import { bareRef, tagRef } from './tag.js'
 
 /** The part of a ticket that is one balancer's, as a ticket of that balancer alone. */

@@ -10,12 +10,13 @@ import {
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { printable, quote } from '../../provider/quote.js'
 import type { Why } from '../../provider/report.js'
-import { LAST_LOOK } from '../balancer/look/call.js'
-import { readingsOf } from '../balancer/look/readings.js'
-import { schedulerOf } from '../balancer/look/scheduler.js'
-import type { Target } from '../calls/target.js'
-import type { Parts } from './parts.js'
-import { bareRef, tagError } from './tag.js'
+import { CALL_LIMIT, LAST_LOOK } from '../../core/balancer/look/call.js'
+import { readingsOf } from '../../core/balancer/look/readings.js'
+import { schedulerOf } from '../../core/balancer/look/scheduler.js'
+import type { Target } from '../../core/calls/target.js'
+import type { Parts, Timed } from '../../core/combined.js'
+import type { Call } from '../../core/calls/call-options.js'
+import { bareRef, tagError, tagMissing } from './tag.js'
 
 /** What a combined target means for each balancer it concerns, in that balancer's own words. */
 export type Divided = ReadonlyMap<string, Target>
@@ -32,8 +33,8 @@ export interface FindOptions {
   readonly away?: (key: string, error: DrainableError | null) => void
 }
 
-/** Between two times that a balancer is asked, in milliseconds. */
-const ASK_AGAIN = 1_000
+/** How soon a balancer that can't be read is asked again, in milliseconds. */
+export const ASK_AGAIN = 1_000
 
 /**
  * Divides a target among the balancers. Refs and pools that name theirs need no look; those that don't are
@@ -63,6 +64,54 @@ export async function divide(
     snapshot.readings.some((reading) => reading.present && reading.ref.pool === pool),
   )
   return new Map([[theOnly(hits, `pool ${quote(pool)}`, parts, subject), bare]])
+}
+
+/**
+ * One call on each balancer that a target concerns, side by side. All are waited for, also where one
+ * fails: nothing goes on after the call.
+ *
+ * @throws what the first of them failed with, and its key in front; `NOT_FOUND` where nothing is hit
+ */
+export async function onEach<T>(
+  target: Target,
+  parts: Parts,
+  subject: string,
+  { clock, signal = new AbortController().signal }: Pick<Call, 'signal'> & Pick<Timed, 'clock'>,
+  call: (part: DrainableProvider, target: Target, key: string) => Promise<T>,
+): Promise<readonly (readonly [string, T])[]> {
+  const divided = await divide(target, parts, subject, { clock, signal, limit: CALL_LIMIT })
+  return callEach(divided, parts, signal, call)
+}
+
+/** One call on each of the balancers, side by side; see {@link onEach}. */
+export async function callEach<T, D extends Target | 'all'>(
+  divided: ReadonlyMap<string, D>,
+  parts: Parts,
+  signal: AbortSignal,
+  call: (part: DrainableProvider, target: D, key: string) => Promise<T>,
+): Promise<readonly (readonly [string, T])[]> {
+  const hits: (readonly [string, T])[] = []
+  const failures: unknown[] = []
+  const missing = new Map<string, DrainableError>()
+  await Promise.all(
+    [...divided].map(async ([key, own]) => {
+      const part = parts.all.get(key)
+      if (part === undefined) return
+      try {
+        hits.push([key, await call(part, own, key)])
+      } catch (error) {
+        if (!isDrainableError(error)) failures.push(error)
+        else if (own !== 'all' && isLeftOut(own, parts, error)) missing.set(key, error)
+        else failures.push(tagError(error, key))
+      }
+    }),
+  )
+  signal.throwIfAborted()
+  if (failures.length > 0) throw failures[0]
+  const order = [...parts.all.keys()]
+  if (hits.length === 0 && missing.size > 0)
+    throw tagMissing(order.flatMap((key) => [...missing].filter(([of]) => of === key)))
+  return hits.sort(([a], [b]) => order.indexOf(a) - order.indexOf(b))
 }
 
 /** Whether a balancer that has nothing of its target is left out: only an address stands for what may be there. */

@@ -2,28 +2,20 @@ import { systemClock, wallOf } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError, isDrainableError, isUnreachable } from '../../provider/error.js'
 import type { Outcome, Why } from '../../provider/report.js'
-import type { DrainEvent } from '../events.js'
-import { CALL_LIMIT } from '../balancer/look/call.js'
-import { worst } from '../member/said/report.js'
-import { toGiven } from '../tickets/options-table.js'
-import type { Ticket } from '../tickets/ticket.js'
-import type { Call } from '../calls/call-options.js'
-import { leastAdvanced, type DrainStep, type StepStart } from '../calls/steps/step-types.js'
-import type { Target } from '../calls/target.js'
-import { divide, isLeftOut, whyUnread } from './divide.js'
-import type { Parts } from './parts.js'
-import { tagError, tagEvent, tagWhy } from './tag.js'
+import { CALL_LIMIT } from '../../core/balancer/look/call.js'
+import { worst } from '../../core/member/said/report.js'
+import { toGiven } from '../../core/tickets/options-table.js'
+import type { Ticket } from '../../core/tickets/ticket.js'
+import type { Call } from '../../core/calls/call-options.js'
+import { leastAdvanced, type DrainStep, type StepStart } from '../../core/calls/steps/step-types.js'
+import type { Target } from '../../core/calls/target.js'
+import { ASK_AGAIN, divide, isLeftOut, whyUnread } from './divide.js'
+import type { Combined, Parts } from '../../core/combined.js'
+import { hearAs, tagError, tagWhy } from './tag.js'
 import { joinTickets, sliceTicket } from './ticket.js'
 
-/** How soon a balancer that can't be read is asked again, in milliseconds. */
-const ASK_AGAIN = 1_000
-
 /** One step on one balancer. */
-export type StepOne = (
-  part: DrainableProvider,
-  from: Ticket | StepStart,
-  onEvent: ((e: DrainEvent) => void) | undefined,
-) => Promise<DrainStep>
+type StepOne = Parameters<Combined['step']>[2]
 
 /** The first step of a drain over several balancers: changes are only announced, so one that refuses ends it. */
 export async function beginCombined(
@@ -139,10 +131,8 @@ async function onParts<T>(
     [...froms].map(async ([key, from]) => {
       const part = parts.all.get(key)
       if (part === undefined) return
-      const hear =
-        onEvent === undefined ? undefined : (event: DrainEvent) => onEvent(tagEvent(event, key))
       try {
-        done.set(key, await step(part, from, hear))
+        done.set(key, await step(part, from, hearAs(onEvent, key)))
       } catch (error) {
         failed.push({
           key,

@@ -2,7 +2,7 @@ import type { MemberRef, Reading, Snapshot } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { printable } from '../../provider/quote.js'
 import type { DrainReport, MemberReport, Proof, Why } from '../../provider/report.js'
-import type { DrainEvent } from '../events.js'
+import type { DrainEvent } from '../../core/events.js'
 
 /** What one balancer says, as it reads behind a combined provider: with the key of that balancer. */
 
@@ -93,4 +93,12 @@ export function tagEvent(event: DrainEvent, key: string): DrainEvent {
   if (tagged.type === 'idle') return { ...tagged, proof: tagProof(tagged.proof, key) }
   if (tagged.type === 'fault') return { ...tagged, error: tagError(tagged.error, key) }
   return tagged
+}
+
+/** A listener that knows members by their balancers, for the events of one of them. */
+export function hearAs(
+  onEvent: ((event: DrainEvent) => void) | undefined,
+  key: string,
+): ((event: DrainEvent) => void) | undefined {
+  return onEvent && ((event) => onEvent(tagEvent(event, key)))
 }

@@ -5,7 +5,7 @@ import { DrainableError } from '../../provider/error.js'
 const FIRST_LOOK = 1_000
 
 /** Whose answer counts, and what follows from it. */
-export interface MusterOptions {
+export interface BeginningOptions {
   readonly clock: Clock
   /** Whether those that answer begin without those that can't be read. */
   readonly waits: boolean
@@ -19,8 +19,8 @@ export interface MusterOptions {
  * Nothing is changed on any balancer before every one of them has been asked: what can be refused is refused before.
  * If one that can't be read is waited for, the others begin about a second after the call.
  */
-export class Muster {
-  readonly #options: MusterOptions
+export class Beginning {
+  readonly #options: BeginningOptions
   readonly #awaited: Set<string>
   readonly #opened: Promise<void>
   readonly #cancel: () => void
@@ -33,7 +33,7 @@ export class Muster {
   readonly #arrived = new Set<string>()
   #isOpen = false
 
-  constructor(keys: Iterable<string>, options: MusterOptions) {
+  constructor(keys: Iterable<string>, options: BeginningOptions) {
     this.#awaited = new Set(keys)
     this.#options = options
     this.#opened = new Promise((resolve) => (this.#open = resolve))

@@ -14,11 +14,13 @@ import type {
 import { DrainableError } from '../../provider/error.js'
 import { once, parseOptions } from '../../provider/options.js'
 import { quote } from '../../provider/quote.js'
-import { checkProvider } from '../calls/call-options.js'
-import type { ProviderEvents } from '../with-events.js'
-import { withPartEvents } from './events.js'
-import { partsOf, withParts, type Parts } from './parts.js'
-import { bareRef, tagError, tagRef, tagSnapshot } from './tag.js'
+import { checkProvider } from '../../core/calls/call-options.js'
+import { listenersOf } from '../../core/balancer/emitters.js'
+import { DRAIN_EVENTS, type DrainEvent } from '../../core/events.js'
+import { withEvents, type ProviderEvents } from '../../core/with-events.js'
+import { combinedOf, withCombined, type Parts } from '../../core/combined.js'
+import { bareRef, tagError, tagEvent, tagRef, tagSnapshot } from './tag.js'
+import { verbsOf } from './verbs.js'
 
 /** Options of {@link combineProviders}. */
 export interface CombineOptions {
@@ -86,7 +88,8 @@ export function combineProviders(
     known.set(instance, key)
   }
   const parts: Parts = { all, ...settings }
-  return withPartEvents(withParts(new CombinedProvider(parts), parts), parts)
+  const provider = new CombinedProvider(parts)
+  return withPartEvents(withCombined(provider, verbsOf(provider, parts)), parts)
 }
 
 function checkPart(key: string, part: DrainableProvider, subject: string): DrainableProvider {
@@ -95,12 +98,63 @@ function checkPart(key: string, part: DrainableProvider, subject: string): Drain
     throw invalid(subject, what)
   }
   const provider = checkProvider(part, `${subject}: ${key}`)
-  if (partsOf(provider) === undefined) return provider
+  if (combinedOf(provider) === undefined) return provider
   throw invalid(subject, `${key} is a combined provider itself, give its parts instead`)
 }
 
 function invalid(subject: string, what: string): DrainableError {
   return new DrainableError('INVALID_OPTIONS', `${subject}: ${what}`)
+}
+
+/** The end of a drain over several balancers is said once, by that drain. */
+const TYPES = (Object.keys(DRAIN_EVENTS) as DrainEvent['type'][]).filter((type) => type !== 'end')
+
+/**
+ * Gives a combined provider the events of its parts, with their keys. The parts are listened to while
+ * a listener is there.
+ */
+function withPartEvents<P extends DrainableProvider>(
+  provider: P,
+  { all }: Parts,
+): P & ProviderEvents {
+  const listeners = listenersOf(provider)
+  let listening = false
+  const forwards = [...all].map(([key, part]) => ({
+    part,
+    hear: (event: DrainEvent): void => {
+      listeners.emit(tagEvent(event, key))
+      follow() // one that listened for one event only is gone now
+    },
+  }))
+  function follow(): void {
+    if (listening === !listeners.isEmpty) return
+    listening = !listening
+    for (const { part, hear } of forwards) {
+      const events = hasEvents(part) ? part : withEvents(part)
+      for (const type of TYPES) events[listening ? 'on' : 'off'](type, hear)
+    }
+  }
+  const verb = (name: 'on' | 'once' | 'off') => ({
+    value(type: string, listener: unknown): P {
+      listeners[name](type, listener)
+      follow()
+      return provider
+    },
+    configurable: true,
+  })
+  const off = verb('off')
+  Object.defineProperties(provider, {
+    on: verb('on'),
+    once: verb('once'),
+    off,
+    removeListener: off,
+  })
+  return provider as P & ProviderEvents
+}
+
+function hasEvents(part: DrainableProvider): part is DrainableProvider & ProviderEvents {
+  const { on, off } = part as Partial<ProviderEvents>
+  return typeof on === 'function' && typeof off === 'function'
 }
 
 /**

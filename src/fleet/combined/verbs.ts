@@ -1,0 +1,186 @@
+import { abortable } from '../../provider/abort.js'
+import type { DrainableProvider, MemberRef, Reading } from '../../provider/contract.js'
+import type { PlannedChange } from '../../provider/desired.js'
+import { DrainableError, toDrainableError } from '../../provider/error.js'
+import { formatRef } from '../../provider/member-ref.js'
+import { quote } from '../../provider/quote.js'
+import type { DrainReport } from '../../provider/report.js'
+import { CALL_LIMIT } from '../../core/balancer/look/call.js'
+import type { ReadyOptions } from '../../core/calls/ready.js'
+import type { OwnHealthCheck } from '../../core/calls/run/run-spec.js'
+import type { CarriedOut, CarryOutReport } from '../../core/calls/steps/carry-out.js'
+import { newKeeper } from '../../core/calls/spec.js'
+import type { Combined, Parts } from '../../core/combined.js'
+import { reportAll, withTicket } from '../../core/member/said/report.js'
+import { FIRST_ANSWER } from '../../core/tickets/calls.js'
+import { TicketWriter } from '../../core/tickets/writing/writer.js'
+import { drainCombined, resumeCombined } from './drain.js'
+import { callEach, checkKeys, divide, onEach } from './divide.js'
+import { CombinedRun } from './run.js'
+import { beginCombined, stepCombined } from './step.js'
+import { bareRef, hearAs, tagError, tagReading, tagRef, tagReport, tagWhy } from './tag.js'
+import { SharedTicket, sliceTicket } from './ticket.js'
+
+/** The verbs of this package for the balancers of one combined provider. */
+export function verbsOf(provider: DrainableProvider, parts: Parts): Combined {
+  return {
+    ...parts,
+    drain: (...call) => drainCombined(provider, parts, ...call),
+    resume: (...call) => resumeCombined(provider, parts, ...call),
+    restore: restoreOn(provider, parts),
+    watch: watchOn(provider, parts),
+    select: selectOn(parts),
+    ready: readyOn(parts),
+    step: (from, ...call) =>
+      'target' in from
+        ? beginCombined(provider, parts, from, ...call)
+        : stepCombined(provider, parts, from, ...call),
+    carryOut: carryOutOn(parts),
+  }
+}
+
+/** What one of them can't undo stays in the ticket. */
+function restoreOn(provider: DrainableProvider, parts: Parts): Combined['restore'] {
+  return async (ticket, policy, one) => {
+    const { clock, onEvent, tickets: store, onTicket } = policy
+    const startedAt = clock.now()
+    const { id } = ticket
+    const into = { store, onTicket, clock }
+    const shared = new SharedTicket({ id, provider, parts, waiting: new Map(), ...into })
+    const own = [...parts.all].filter(([key]) =>
+      ticket.members.some(({ ref }) => ref.balancer === key),
+    )
+    for (const [key, part] of own) shared.seed(key, sliceTicket(ticket, key, part))
+    if (own.length === 0) {
+      const writer = new TicketWriter(id, { store, onTicket }, clock, ticket.lease)
+      await abortable(writer.drop(FIRST_ANSWER), policy.signal)
+    }
+    const reports = await Promise.all(
+      own.map(async ([key, part]): Promise<DrainReport> => {
+        const report = await one(part, sliceTicket(ticket, key, part), {
+          ...policy,
+          onEvent: hearAs(onEvent, key),
+          tickets: undefined,
+          onTicket: undefined,
+          whole: shared.kept ? shared.part(key, part) : undefined,
+        })
+        return tagReport(report, key)
+      }),
+    )
+    const members = reports.flatMap((report) => report.members)
+    return withTicket(reportAll(members, Math.round(clock.now() - startedAt)), shared.why)
+  }
+}
+
+function watchOn(provider: DrainableProvider, parts: Parts): Combined['watch'] {
+  return (target, policy, subject, emit, one) => {
+    checkKeys(target, parts, subject)
+    const { clock, signal } = policy
+    const waits = policy.data.onUnreachable === 'wait'
+    const nothing = newKeeper(policy, provider).ticket([])
+    return new CombinedRun({
+      provider,
+      parts,
+      subject,
+      clock,
+      signal,
+      emit,
+      together: false,
+      target,
+      waits,
+      onTimeout: 'fail',
+      isResumed: false,
+      onAbort: 'leave',
+      divide: (given, away) => {
+        const again = waits ? { until: Infinity, away } : {}
+        return divide(target, parts, subject, { clock, signal: given, limit: CALL_LIMIT, ...again })
+      },
+      open: (_, part, own, hooks) => one(part, own, hooks),
+      seed: () => undefined,
+      without: () => undefined,
+      join: () => nothing,
+      whyTicket: () => undefined,
+    })
+  }
+}
+
+function selectOn(parts: Parts): Combined['select'] {
+  return async (target, subject, call, one) => {
+    const all = new Map([...parts.all.keys()].map((key) => [key, 'all' as const]))
+    const hits: readonly (readonly [string, readonly Reading[]])[] =
+      target === 'all'
+        ? await callEach(all, parts, call.signal, one)
+        : await onEach(target, parts, subject, call, one)
+    return hits.flatMap(([key, own]) => own.map((reading) => tagReading(reading, key)))
+  }
+}
+
+/** Throws the error of one of them once all have ended. */
+function readyOn(parts: Parts): Combined['ready'] {
+  return async (target, options, subject, one) => {
+    const reports = await onEach(target, parts, subject, options, (part, own, key) =>
+      one(part, own, readyOptions(options, key), (why) => why.map((each) => tagWhy(each, key))),
+    )
+    const members = reports.flatMap(([key, report]) =>
+      report.members.map((member) => ({ ...member, ref: tagRef(member.ref, key) })),
+    )
+    return { members }
+  }
+}
+
+/** The caller's own check and listener know a member by its balancer. */
+function readyOptions({ onEvent, waitHealthy, ...rest }: ReadyOptions, key: string): ReadyOptions {
+  const check: OwnHealthCheck | undefined =
+    typeof waitHealthy === 'function'
+      ? (ref: MemberRef, signal: AbortSignal) => waitHealthy(tagRef(ref, key), signal)
+      : undefined
+  return { ...rest, onEvent: hearAs(onEvent, key), waitHealthy: check ?? waitHealthy }
+}
+
+/** Each gets the steps that name it. If one can't be read, its own steps fail and those of the others go on. */
+function carryOutOn({ all }: Parts): Combined['carryOut'] {
+  return async (steps, { signal, onEvent }, subject, one) => {
+    const wrong = steps.find(({ change }) => !all.has(change.ref.balancer ?? ''))
+    if (wrong !== undefined) {
+      const keys = [...all.keys()].map((key) => `'${quote(key)}'`).join(', ')
+      const { ref } = wrong.change
+      throw new DrainableError(
+        'INVALID_OPTIONS',
+        `${subject}: plan: ${formatRef(ref)}: balancer: expected one of ${keys}`,
+        { ref },
+      )
+    }
+    const carried = new Map<PlannedChange, CarriedOut>()
+    await Promise.all(
+      [...all].map(async ([key, part]) => {
+        const own = steps.filter(({ change }) => change.ref.balancer === key)
+        if (own.length === 0) return
+        const bare = own.map((step) => ({
+          ...step,
+          change: { ...step.change, ref: bareRef(step.change.ref) },
+        }))
+        const done = await one(part, bare, hearAs(onEvent, key)).catch((thrown: unknown) =>
+          allFailed(bare, toDrainableError(thrown, part.name, subject)),
+        )
+        for (const [n, { error, report, ...rest }] of done.steps.entries()) {
+          const step = own[n]
+          if (step === undefined) continue
+          carried.set(step, {
+            ...rest,
+            change: step.change,
+            ...(report === undefined ? {} : { report: tagReport(report, key) }),
+            ...(error === undefined ? {} : { error: tagError(error, key) }),
+          })
+        }
+      }),
+    )
+    signal?.throwIfAborted()
+    return { steps: steps.flatMap((step) => carried.get(step) ?? []) }
+  }
+}
+
+function allFailed(steps: readonly PlannedChange[], error: DrainableError): CarryOutReport {
+  return {
+    steps: steps.map(({ change, reason }) => ({ change, reason, outcome: 'failed', error })),
+  }
+}
