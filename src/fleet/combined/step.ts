@@ -5,7 +5,7 @@ import type { Outcome, Why } from '../../provider/report.js'
 import { CALL_LIMIT } from '../../core/balancer/look/call.js'
 import { worst } from '../../core/member/said/report.js'
 import { toGiven } from '../../core/tickets/options-table.js'
-import type { Ticket } from '../../core/tickets/ticket.js'
+import { checkTicket, type Ticket } from '../../core/tickets/ticket.js'
 import type { Call } from '../../core/calls/call-options.js'
 import { leastAdvanced, type DrainStep, type StepStart } from '../../core/calls/steps/step-types.js'
 import type { Target } from '../../core/calls/target.js'
@@ -61,16 +61,17 @@ export async function stepCombined(
   call: Call,
   step: StepOne,
 ): Promise<DrainStep> {
+  const waiting = new Map(
+    ticket.parts.flatMap(({ balancer, target }): [string, Target][] =>
+      balancer === null || target === undefined ? [] : [[balancer, target]],
+    ),
+  )
+  checkTicket(ticket, provider, 'stepDrain()', waiting.size === 0)
   const slices = new Map(
     [...parts.all].flatMap(([key, part]): [string, Ticket][] => {
       const own = sliceTicket(ticket, key, part)
       return own.members.length === 0 ? [] : [[key, own]]
     }),
-  )
-  const waiting = new Map(
-    ticket.parts.flatMap(({ balancer, target }): [string, Target][] =>
-      balancer === null || target === undefined ? [] : [[balancer, target]],
-    ),
   )
   const froms = new Map<string, Ticket | StepStart>(slices)
   for (const [key, target] of waiting) {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { fakeProvider } from 'drainable/testing'
 import { combineProviders, stepDrain, type DrainableProvider, type DrainStep } from 'drainable'
 import { a1, b1, setUp } from './set-up.js'
 
@@ -49,3 +50,14 @@ describe.each(['the beginning', 'the second step'] as const)(
     })
   },
 )
+
+test('a step with the ticket of other balancers under the same keys is refused', async () => {
+  const { clock, a, all } = setUp()
+  const { ticket } = await clock.runUntil(stepDrain(all, { target: [a1, b1] }, { clock }))
+  const others = { pools: { web: ['web1'] }, clock }
+  const c = fakeProvider({ ...others, instance: 'c' })
+  await expect(
+    clock.runUntil(stepDrain(combineProviders({ a, b: c }), ticket, { clock })),
+  ).rejects.toMatchObject({ code: 'TICKET_INVALID', message: /parts: ticket .* belongs to/ })
+  expect(c.state({ pool: 'web', member: 'web1' })).toBe('ready')
+})
