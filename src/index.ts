@@ -137,6 +137,6 @@ export type {
 export type { RollTarget } from './fleet/roll/servers.js'
 export { select, watch } from './core/calls/watch.js'
 export type { SelectOptions, WatchOptions } from './core/calls/watch.js'
-export type { TypedEvents } from './core/emitter.js'
+export type { TypedEvents } from './core/event-hub.js'
 export { withEvents } from './core/with-events.js'
 export type { ProviderEvents } from './core/with-events.js'

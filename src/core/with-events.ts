@@ -1,7 +1,7 @@
 import type { DrainableProvider } from '../provider/contract.js'
-import type { Listeners, TypedEvents } from './emitter.js'
+import type { Listeners, TypedEvents } from './event-hub.js'
 import type { ProviderEvent } from './events.js'
-import { listenersOf } from './balancer/emitters.js'
+import { listenersOf } from './balancer/home.js'
 import { checkProvider } from './calls/call-options.js'
 import { Discovery } from './calls/discovery.js'
 

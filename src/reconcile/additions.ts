@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { SeenLook } from '../core/balancer/look/look.js'
-import type { LeaseTerm } from '../core/balancer/permit.js'
+import type { LeaseTerm } from '../core/balancer/owner.js'
 import { askedFirst, askStore, FIRST_ANSWER, StoreCalls } from '../core/tickets/calls.js'
 import { parseStored, type TicketStore } from '../core/tickets/store.js'
 import { canonicalAddress } from '../provider/address.js'

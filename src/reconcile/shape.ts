@@ -1,6 +1,6 @@
 import type { PlannedChange } from '../provider/desired.js'
 import type { ResolvedPolicy } from '../core/calls/policy.js'
-import { isSame } from '../core/tickets/owed.js'
+import { isSame } from '../core/tickets/member.js'
 import type { PolicyData, Ticket } from '../core/tickets/ticket.js'
 import type { Wish } from '../endpoints/plan.js'
 import { wallOf } from '../provider/clock.js'

@@ -1,7 +1,6 @@
 import type { PlannedChange } from '../provider/desired.js'
 import type { DrainEvent } from '../core/events.js'
-import type { SeenLook } from '../core/balancer/look/look.js'
-import { readingsOf } from '../core/balancer/look/readings.js'
+import { readingsOf, type SeenLook } from '../core/balancer/look/look.js'
 import type { Ticket } from '../core/tickets/ticket.js'
 import type { WishedPlan } from '../endpoints/plan-changes.js'
 import type { Wish } from '../endpoints/plan.js'

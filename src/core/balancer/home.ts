@@ -1,3 +1,7 @@
+import type { DrainableProvider } from '../../provider/contract.js'
+import { Listeners } from '../event-hub.js'
+import { DRAIN_EVENTS, type ProviderEvent } from '../events.js'
+
 /**
  * What the copies of this package in one process share: an ESM and a CJS copy hold one balancer and one store together.
  * The number is that of its form; another version has a home of its own.
@@ -13,4 +17,22 @@ export function homeOf<T extends object>(name: string, make: () => T): T {
   const made = make()
   home.set(name, made)
   return made
+}
+
+/** The listeners of each provider, which get the events of every drain on it. */
+const emitters = new WeakMap<DrainableProvider, Listeners<ProviderEvent>>()
+
+/** The listeners of a provider. */
+export function listenersOf(provider: DrainableProvider): Listeners<ProviderEvent> {
+  let listeners = emitters.get(provider)
+  if (listeners === undefined) {
+    listeners = new Listeners(DRAIN_EVENTS)
+    emitters.set(provider, listeners)
+  }
+  return listeners
+}
+
+/** Emits an event on the provider, if there is a listener. */
+export function emitOn(provider: DrainableProvider, event: ProviderEvent): void {
+  emitters.get(provider)?.emit(event)
 }

@@ -1,7 +1,6 @@
 import type { Change, DrainableProvider, MemberRef } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import type { DrainEvent } from '../events.js'
-import type { Permit } from './permit.js'
 import type { Left } from '../member/input.js'
 import type { ClaimStart } from '../member/record.js'
 
@@ -53,4 +52,14 @@ export function tell(owner: Owner, soon: boolean): void {
   } catch (thrown) {
     owner.broken(thrown)
   }
+}
+
+/** Called just before a change is sent: returns why it must not be sent, or undefined. */
+export type Permit = () => DrainableError | undefined
+
+/** The lease under which a run changes balancers. */
+export interface LeaseTerm {
+  readonly permit: Permit
+  /** The mark that goes into its tickets. */
+  readonly mark: { readonly name: string; readonly fence: number }
 }

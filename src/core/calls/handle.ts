@@ -1,6 +1,5 @@
 import { inspect, type InspectOptions } from 'node:util'
-import type { TypedEvents } from '../emitter.js'
-import { Hub, HubHandle } from '../event-hub.js'
+import { Hub, HubHandle, type TypedEvents } from '../event-hub.js'
 import { DRAIN_EVENTS, type DrainEvent, type LoadEvent } from '../events.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import type { DrainReport, Why } from '../../provider/report.js'

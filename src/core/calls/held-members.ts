@@ -7,10 +7,9 @@ import { refKey } from '../../provider/member-ref.js'
 import { once, parseOptions } from '../../provider/options.js'
 import { askedFirst } from '../tickets/calls.js'
 import { readTickets, type OnUnreadable } from '../tickets/read-tickets.js'
-import type { TicketStore } from '../tickets/store.js'
+import { checkStore, type TicketStore } from '../tickets/store.js'
 import { drainsOf, type Ticket, type TicketMember } from '../tickets/ticket.js'
 import { callShape, type Call } from './call-options.js'
-import { checkStore } from '../tickets/check-store.js'
 
 /** Options of {@link heldMembers}. */
 export interface HeldMembersOptions extends Pick<Call, 'signal'> {

@@ -1,20 +1,18 @@
 import * as z from 'zod/mini'
 import { durationOption, fn, matching } from '../../provider/option-schemas.js'
 import type { Capabilities, MaintEffect } from '../../provider/contract.js'
-import { systemClock, type Clock } from '../../provider/clock.js'
-import { formatDuration, type Duration } from '../../provider/duration.js'
+import { type Clock, systemClock } from '../../provider/clock.js'
+import { type Duration, formatDuration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
 import { once, parseOptions } from '../../provider/options.js'
 import type { DrainEvent } from '../events.js'
-import type { LeaseTerm } from '../balancer/permit.js'
-import type { MachinePolicy } from '../member/policy.js'
-import { storeSchema } from '../tickets/check-store.js'
+import type { LeaseTerm } from '../balancer/owner.js'
+import type { MachinePolicy } from '../member/record.js'
+import { storeSchema, type TicketStore } from '../tickets/store.js'
 import { givenShape, toKept } from '../tickets/options-table.js'
-import type { TicketStore } from '../tickets/store.js'
 import type { PolicyData, Ticket } from '../tickets/ticket.js'
 import type { WholeTicket } from '../tickets/writing/writer.js'
-import { callShape, type Call } from './call-options.js'
-import { checkRemoval, fitRemoval } from './late-removal.js'
+import { type Call, callShape } from './call-options.js'
 
 /** The options of a drain. Every field has a safe default. */
 export interface Policy extends Call {
@@ -349,4 +347,30 @@ function fitLadder(
   if (data.seal === true) can(hasMaint, `seal: ${noMaint}`)
   const seal = data.seal === null ? 'gentle' : data.seal ? 'always' : 'never'
   return { hold, seal, until, onTimeout, escalateAfter }
+}
+
+/** `onTimeout: 'remove'`: what it needs of the other options, and of the product. */
+
+type Ending = Pick<PolicyData, 'onTimeout' | 'until'>
+
+/** @throws `INVALID_OPTIONS` for a removal at the deadline of what is not to be removed */
+export function checkRemoval({ onTimeout, until }: Ending, subject: string): void {
+  if (onTimeout !== 'remove' || until === 'removed') return
+  const words = `onTimeout: 'remove' takes the member out at the deadline, and until is '${until}', which keeps it: add until: 'removed', or use onTimeout: 'terminate'`
+  throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words}`)
+}
+
+/**
+ * What is to be done at the deadline, as far as the product can: one that neither removes a busy member nor cuts does nothing.
+ *
+ * @param can - tells what the product lacks
+ */
+export function fitRemoval(
+  { onTimeout, until }: Ending,
+  { removal, terminate }: Capabilities,
+  can: (what: boolean, lack: string) => boolean,
+): Ending['onTimeout'] {
+  if (onTimeout !== 'remove') return onTimeout
+  const lack = `onTimeout: 'remove': this balancer removes no member that has work, and can't cut it; use onTimeout: 'fail' and remove it once it is idle`
+  return until === 'removed' && can(removal !== 'refuses' || terminate, lack) ? 'remove' : 'fail'
 }

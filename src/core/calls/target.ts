@@ -7,8 +7,7 @@ import { isPromise, once, type SchemaIssue } from '../../provider/options.js'
 import { formatPath, issueWords } from '../../provider/describe-issue.js'
 import { whole } from '../../provider/option-schemas.js'
 import { quote } from '../../provider/quote.js'
-import type { SeenLook } from '../balancer/look/look.js'
-import { readingsOf } from '../balancer/look/readings.js'
+import { readingsOf, type SeenLook } from '../balancer/look/look.js'
 import type { Missing } from '../balancer/look/not-found.js'
 
 /** The target of a call: a member, members, an address in every pool, or a whole pool. */

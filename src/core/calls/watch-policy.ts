@@ -1,5 +1,5 @@
 import type { Capabilities } from '../../provider/contract.js'
-import type { MachinePolicy } from '../member/policy.js'
+import type { MachinePolicy } from '../member/record.js'
 
 /** The policy of a run that changes nothing. */
 export function watchPolicy(capabilities: Capabilities, settle: number): MachinePolicy {

@@ -4,8 +4,8 @@ import { DrainableError } from '../../provider/error.js'
 import { checkDeadline, goOut } from './time/deadline.js'
 import type { Draft, Open } from './draft.js'
 import { endGone, endUncounted, goneForCertain } from './gone.js'
-import { openGoal, UNDO_LIMIT } from './goal.js'
-import { lowerSeal, mayCut, raise, sendHold } from './hold.js'
+import { openGoal, UNDO_LIMIT } from './wanted.js'
+import { awaitsOthers, lowerSeal, mayCut, raise, remove, sendHold } from './hold.js'
 import {
   fallByLook,
   isUnsealed,
@@ -16,10 +16,8 @@ import {
   sayLostWork,
   staysIdle,
 } from './idle.js'
-import { maintEffect } from './policy.js'
+import { isLive, maintEffect } from './record.js'
 import { inWishedState, isLastLook } from './proof/prove.js'
-import { isLive } from './record.js'
-import { awaitsOthers, remove } from './removal.js'
 import { setterOf } from './sight.js'
 import { whyLower } from './whose.js'
 

@@ -4,15 +4,15 @@ import type { Outcome, Phase } from '../../provider/report.js'
 import { isSameIdentity } from '../../provider/member-ref.js'
 import type { DrainEvent } from '../events.js'
 import type { Effect, Input } from './input.js'
-import { maintEffect } from './policy.js'
 import {
-  NO_FACTS,
   type Claim,
   type EndingState,
   type Facts,
   type Incarnations,
   type Ledger,
+  maintEffect,
   type MemberRecord,
+  NO_FACTS,
   type ProofState,
 } from './record.js'
 import { loadOf, ownOf, sightOf, type Sight } from './sight.js'

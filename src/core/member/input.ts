@@ -2,7 +2,7 @@ import type { Change, ChangeResult, Reading, Snapshot } from '../../provider/con
 import type { DrainableError } from '../../provider/error.js'
 import type { Outcome } from '../../provider/report.js'
 import type { DrainEvent } from '../events.js'
-import type { OpenGoal } from './goal.js'
+import type { OpenGoal } from './wanted.js'
 import type { Claim, Ledger, MemberRecord } from './record.js'
 
 /** What a step takes in; `at` is now by the balancer's clock, `wall` the same moment in epoch milliseconds. */

@@ -3,13 +3,11 @@ import type { AdminState, PresentReading } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { Draft, Open } from './draft.js'
 import { endGone, goneForCertain } from './gone.js'
-import type { OpenGoal } from './goal.js'
+import { holderBeside, isDown, type OpenGoal } from './wanted.js'
 import { owes } from './record.js'
 import { isAnother, ownOf, setterOf } from './sight.js'
-import { awaitTaken, untaken } from './taken.js'
-import { lateError, tooLate } from './time/too-late.js'
+import { awaitTaken, lateError, tooLate, untaken } from './open-waits.js'
 import { destination, isRefused, mayBeOurs, stillLate, targetOf, whose } from './whose.js'
-import { holderBeside, isDown } from './wanted.js'
 
 /** How often a member is changed before an opening gives in to another client that sets it back. */
 const MOST_TRIES = 12

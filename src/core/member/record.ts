@@ -1,15 +1,17 @@
 import type {
   AdminState,
+  Capabilities,
   Change,
   Json,
   LoadScope,
+  MaintEffect,
   MemberRef,
+  PresentReading,
   Reading,
 } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import type { MemberReport, Outcome, Phase, Proof } from '../../provider/report.js'
-import type { Goal } from './goal.js'
-import type { MachinePolicy } from './policy.js'
+import type { Goal } from './wanted.js'
 
 /** How far a member is held; `none`: it is not. */
 export type Level = 'none' | 'drain' | 'maint'
@@ -346,4 +348,27 @@ export function isLive({ ending }: Pick<Claim, 'ending'>): boolean {
 export function owes({ set, earlier, doubted, pending, late }: Ledger): boolean {
   if (pending !== null || late.length > 0) return true
   return set !== null || earlier.length > 0 || doubted.length > 0
+}
+
+/** The policy of a claim. Durations in milliseconds. */
+export interface MachinePolicy {
+  readonly hold: 'drain' | 'maint'
+  /** Whether to raise an idle member to maint: never, if maint is gentle, or always if the product has maint. */
+  readonly seal: 'never' | 'gentle' | 'always'
+  readonly settle: number
+  /** `together`: taken out with the other members of its call, because each removal costs a reload. */
+  readonly until: 'idle' | 'together' | 'removed'
+  readonly onTimeout: 'fail' | 'terminate' | 'proceed' | 'remove'
+  readonly onOverrule: 'reapply' | 'fail'
+  /** What to do if the floor refuses: end, or wait. */
+  readonly onMinimum: 'fail' | 'wait'
+  /** How long after the start to raise to maint; null: never. */
+  readonly escalateAfter: number | null
+  readonly capabilities: Capabilities
+}
+
+/** What raising this member to maint does to its work. */
+export function maintEffect(policy: MachinePolicy, reading: PresentReading): MaintEffect {
+  if (!policy.capabilities.ladder.includes('maint')) return 'none'
+  return reading.maint ?? policy.capabilities.maint
 }

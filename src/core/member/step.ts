@@ -4,20 +4,25 @@ import { endOverdue, goOut } from './time/deadline.js'
 import { decideDown } from './down.js'
 import { Draft, type Open } from './draft.js'
 import { learnFailure, learnLook } from './facts.js'
-import type { Goal, OpenGoal } from './goal.js'
-import { lowerWish, mayCut } from './hold.js'
+import { type Goal, isDown, isOpposite, isUndo, type OpenGoal } from './wanted.js'
+import { awaitsOthers, lowerWish, mayCut } from './hold.js'
 import { isReportedIdle, loseIdle } from './idle.js'
 import type { Input, LaidInput, Left, LookInput, Order, RecalledInput, Step } from './input.js'
 import { doubt, learnAnswer } from './ledger/answers.js'
 import { decideOpen, forgetOurs, isOpen, openOverdue } from './open.js'
-import { maintEffect } from './policy.js'
+import {
+  type Claim,
+  isLive,
+  maintEffect,
+  type MemberRecord,
+  NO_PROOF,
+  owes,
+  type Pending,
+} from './record.js'
 import { marksOf, stillIdle } from './proof/prove.js'
-import { awaitsOthers } from './removal.js'
-import { isLive, NO_PROOF, owes, type Claim, type MemberRecord, type Pending } from './record.js'
 import { sayLoad } from './said/say-load.js'
 import { takeBack } from './ledger/take-back.js'
 import { expectScopes, forgetSamples } from './proof/scopes.js'
-import { isDown, isOpposite, isUndo } from './wanted.js'
 import { decideWatch } from './watch.js'
 
 /**

@@ -1,6 +1,6 @@
 import { atLeast } from '../../provider/member-ref.js'
 import type { AdminState, Change } from '../../provider/contract.js'
-import type { OpenGoal } from './goal.js'
+import type { OpenGoal } from './wanted.js'
 import { type Ledger, type LateChange } from './record.js'
 import { isAnother, type Sight } from './sight.js'
 

@@ -6,7 +6,7 @@ import { homePath } from '../../provider/options.js'
 import { printable, quote } from '../../provider/quote.js'
 import { judgeOwner, ownerHere } from './owner.js'
 import type { TicketStore } from './store.js'
-import { keptIn } from './writing/place.js'
+import { keptIn } from './writing/line.js'
 
 /** Ids of tickets, and our additional keys with a `=`. A hidden file, which begins with a dot, is not one of them. */
 const FILE_KEY = /^(?!\.)[\w.:@=-]{1,200}$/

@@ -1,21 +1,28 @@
-/** A claim and the ledger of its member, as a ticket has them. */
-import type { AdminState, Change, LoadScope } from '../../provider/contract.js'
+import type {
+  AdminState,
+  Change,
+  LoadScope,
+  PresentReading,
+  Reading,
+} from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
-import { formatRef } from '../../provider/member-ref.js'
-import type { Goal } from '../member/goal.js'
+import { formatRef, isSameIdentity } from '../../provider/member-ref.js'
+import type { Goal } from '../member/wanted.js'
 import type { Left } from '../member/input.js'
 import {
-  emptyLedger,
-  NO_ENDING,
-  NO_PROOF,
   type Claim,
+  emptyLedger,
   type LateChange,
   type Ledger,
+  NO_ENDING,
+  NO_PROOF,
   type ScopeTrack,
 } from '../member/record.js'
-import { type Sight } from '../member/sight.js'
+import type { Sight } from '../member/sight.js'
 import { lacksEffect } from '../member/whose.js'
 import type { TicketMember } from './ticket.js'
+
+/** A claim and the ledger of its member, as a ticket has them. */
 
 /** @param wallOffset - epoch milliseconds minus the balancer's clock */
 export function toTicketMember({ ref, claim, ledger }: Sight, wallOffset: number): TicketMember {
@@ -175,4 +182,36 @@ function tracksOf({ processes }: TicketMember, now: number): ReadonlyMap<string,
       return [name, track]
     }),
   )
+}
+
+/** What a ticket still owes a member. */
+export interface Owed {
+  readonly member: TicketMember
+  /** The own state that it was found in. */
+  readonly own: AdminState | 'unknown'
+  /** Whether it is held; else only a change of ours may still be carried out. */
+  readonly held: boolean
+}
+
+/** Whether the member that is there is the one of the ticket. */
+export function isSame({ found }: TicketMember, reading: PresentReading): boolean {
+  return found !== null && isSameIdentity(found.identity, reading.identity)
+}
+
+/** Whether a change of ours may be on a member, or may still come, as far as its ticket tells. */
+export function mayOwe(member: TicketMember): boolean {
+  return member.intended !== null || member.late.length > 0 || isChanged(member)
+}
+
+function isChanged({ set, earlier, doubted }: TicketMember): boolean {
+  return set !== null || earlier.length > 0 || doubted.length > 0
+}
+
+/** What a ticket owes a member as it is found: the undo of a hold that is there, or that may be carried out yet. */
+export function owedOf(member: TicketMember, reading: Reading): Owed | undefined {
+  if (!reading.present || !isSame(member, reading)) return undefined
+  const { own } = reading
+  const held = own !== member.found?.own && isChanged(member)
+  const mayCome = member.intended !== null || member.late.length > 0
+  return held || mayCome ? { member, own, held } : undefined
 }

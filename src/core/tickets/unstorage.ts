@@ -1,7 +1,7 @@
 import { DrainableError } from '../../provider/error.js'
 import { missingMethods } from '../../provider/options.js'
 import type { TicketStore } from './store.js'
-import { keptIn } from './writing/place.js'
+import { keptIn } from './writing/line.js'
 
 const VERBS = ['getItem', 'setItem', 'removeItem']
 

@@ -8,7 +8,7 @@ import {
 } from '../../provider/error.js'
 import type { DrainReport, Why } from '../../provider/report.js'
 import type { DrainEvent } from '../../core/events.js'
-import { emitOn } from '../../core/balancer/emitters.js'
+import { emitOn } from '../../core/balancer/home.js'
 import type { HandleBody } from '../../core/calls/handle.js'
 import { unread, withTicket, worst } from '../../core/member/said/report.js'
 import type { Run } from '../../core/calls/run/run.js'

@@ -7,7 +7,7 @@ import { DrainableError, wordsOf } from '../../provider/error.js'
 import { quote } from '../../provider/quote.js'
 import { bounded } from '../../core/balancer/look/call.js'
 import type { Lease, LeaseAnswer, LeaseGrant } from './lease.js'
-import type { LeaseTerm } from '../../core/balancer/permit.js'
+import type { LeaseTerm } from '../../core/balancer/owner.js'
 
 /** How long a lease is taken for, in milliseconds. Kubernetes' leader election uses 15, 10 and 2 s. */
 export const LEASE_TTL = 15_000

@@ -2,11 +2,11 @@ import type { DrainableProvider, MemberRef, PresentReading } from '../../provide
 import { toDrainableError, type DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { tagError, tagReading } from '../combined/tag.js'
-import type { MachinePolicy } from '../../core/member/policy.js'
+import type { MachinePolicy } from '../../core/member/record.js'
 import { balancerOf } from '../../core/balancer/balancer.js'
 import { CALL_LIMIT } from '../../core/balancer/look/call.js'
 import { schedulerOf } from '../../core/balancer/look/scheduler.js'
-import { firstLook } from '../../core/calls/first-look.js'
+import { changeTimeOf, firstLook, inheritTicket, maintOf, seeCompanions } from '../../core/calls/prepare-drain.js'
 import {
   checkTimeout,
   lacksOf,
@@ -14,12 +14,6 @@ import {
   toMachinePolicy,
   type ResolvedPolicy,
 } from '../../core/calls/policy.js'
-import {
-  changeTimeOf,
-  inheritTicket,
-  maintOf,
-  seeCompanions,
-} from '../../core/calls/prepare-drain.js'
 import type { ResolvedTarget } from '../../core/calls/target.js'
 
 /** The judgement of the members of one balancer. */

@@ -1,7 +1,7 @@
 import type { PresentReading } from '../../provider/contract.js'
 import { formatDuration } from '../../provider/duration.js'
 import type { DrainableError } from '../../provider/error.js'
-import { maintEffect } from '../../core/member/policy.js'
+import { maintEffect } from '../../core/member/record.js'
 import type { PolicyData } from '../../core/tickets/ticket.js'
 import type { Judged } from './judge.js'
 import type { Verdicts } from './judge-all.js'

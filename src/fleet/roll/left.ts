@@ -1,5 +1,5 @@
 import { DrainableError } from '../../provider/error.js'
-import { mayOwe } from '../../core/tickets/owed.js'
+import { mayOwe } from '../../core/tickets/member.js'
 import type { Ticket, TicketMember } from '../../core/tickets/ticket.js'
 import type { RollLedger, ServerState } from './ledger.js'
 

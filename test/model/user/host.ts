@@ -5,7 +5,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import os from 'node:os'
 import { syncBuiltinESMExports } from 'node:module'
-import { host as ownHost } from '../../../src/core/tickets/host.js'
+import { host as ownHost } from '../../../src/core/tickets/owner.js'
 
 /** What two processes do not share although they run in this one: what the library leaves on `globalThis`. */
 export type Globals = Map<symbol, unknown>

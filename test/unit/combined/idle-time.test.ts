@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { idleTime } from '../../../src/core/member/proof/idle-time.js'
+import { idleTime } from '../../../src/core/member/idle.js'
 import { held, type MemberRun } from '../core/member/member-run.js'
 
 const from = (run: MemberRun) => idleTime([run.sight])?.from

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { searchPause } from '../../../src/core/balancer/look/search-pause.js'
+import { searchPause } from '../../../src/core/balancer/look/cadence.js'
 
 describe('the pause between two searches for drains of others', () => {
   test.each([

@@ -65,7 +65,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 
 /** The reports of a ticket that could not be gone on with are no matter of a record: they belong to `calls`. */
 const owed = [
-  'src/core/member/said/report.ts -> src/core/tickets/owed.ts',
+  'src/core/member/said/report.ts -> src/core/tickets/member.ts',
   'src/core/member/said/report.ts -> src/core/tickets/ticket.ts',
 ]
 

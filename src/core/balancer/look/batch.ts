@@ -1,7 +1,7 @@
 import type { Change, ChangeResult, DrainableProvider } from '../../../provider/contract.js'
 import type { Clock } from '../../../provider/clock.js'
 import { toDrainableError, type DrainableError } from '../../../provider/error.js'
-import type { Permit } from '../permit.js'
+import type { Permit } from '../owner.js'
 import { startChanges } from '../../telemetry.js'
 import { bounded, CALL_LIMIT, LINGER } from './call.js'
 import { checkResult } from './gate.js'

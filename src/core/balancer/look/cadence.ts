@@ -1,3 +1,9 @@
+import type { Clock } from '../../../provider/clock.js'
+import { dueIn } from '../../member/time/deadline.js'
+import type { Claim } from '../../member/record.js'
+import type { Sight } from '../../member/sight.js'
+import type { Scheduler } from './scheduler.js'
+
 /** The input for the pause before the next look, in milliseconds. */
 export interface CadenceInput {
   /** Time until something can change by time alone (a quiet time, a deadline). Null: nothing is due. */
@@ -67,4 +73,139 @@ export function nextPause(input: CadenceInput): number {
   const pause = Math.max(least, Math.min(paced, soonest))
   if (share > SLOWEST && soonest < pause && rested >= share) return Math.max(floor, soonest)
   return due !== null && due > pause && due < pause + cost + least ? due : pause
+}
+
+/** At least so many looks are compared, and all of this time, in milliseconds. */
+const COMPARED = 3
+const RECENT = 250
+
+interface Cost {
+  readonly at: number
+  readonly took: number
+}
+
+/**
+ * What a look takes at present: the least of the recent ones. A look that waited for a change of ours, or for a
+ * processor on a busy machine, does not show the cost of a look.
+ */
+export class Costs {
+  #recent: readonly Cost[] = []
+
+  /**
+   * @param at - when the look ended
+   * @param took - how long it took, in milliseconds
+   */
+  add(at: number, took: number): void {
+    const kept = this.#recent.filter(
+      (cost, index, all) => index > all.length - COMPARED || cost.at > at - RECENT,
+    )
+    this.#recent = [...kept, { at, took }]
+  }
+
+  /** 0 before the first look. */
+  get lowest(): number {
+    return this.#recent.length === 0 ? 0 : Math.min(...this.#recent.map(({ took }) => took))
+  }
+}
+
+const lanes = new WeakMap<Clock, number>()
+
+/** How many balancers are looked at now by that clock: they share one processor. */
+export function lanesOf(clock: Clock): number {
+  return lanes.get(clock) ?? 0
+}
+
+/** Counts a balancer that is looked at from now on (1), or no longer (-1). */
+export function countLane(clock: Clock, by: 1 | -1): void {
+  lanes.set(clock, lanesOf(clock) + by)
+}
+
+/** Pause between looks while a finished drain is held, in milliseconds. */
+const HOLD_PAUSE = 100
+/** The same while the caller's action runs: a reload that lost the drain must be seen soon. */
+const ACTION_PAUSE = 20
+/** Pause before the last look, if the pending one was asked for before the deadline. */
+const LAST_PAUSE = 20
+/** Pause while a member is being opened, or is not held: it waits for a check, or for a place. */
+const SLOW_PAUSE = 100
+/** While a drain is held, or an action runs, looks take at most one part in this many of the time. */
+const HELD_SHARE = 10
+const ACTION_SHARE = 5
+/**
+ * The most looks a second for all balancers of a process while actions run: a drain lost in a reload is still seen
+ * soon.
+ */
+const ACTION_LOOKS = 1_000
+
+/** The input for the pause of a run. */
+export interface PauseInput {
+  readonly sights: readonly Sight[]
+  readonly scheduler: Pick<Scheduler, 'cost' | 'floor' | 'lanes' | 'rested'>
+  readonly now: number
+  /** Looks that failed in a row. */
+  readonly failures: number
+  readonly held: boolean
+  readonly acting: boolean
+  /** The shortest pause between two looks, unless something is due. Default: that of the cadence. */
+  readonly fastest?: number
+  /** The caller's shortest pause, in milliseconds. Default: none. */
+  readonly pace?: number | undefined
+}
+
+/** How long a run waits before its next look. */
+export function pauseOf(input: PauseInput): number {
+  const { sights, now, failures, pace = 0 } = input
+  const { cost, floor, lanes, rested } = input.scheduler
+  if (sights.length === 0) return HOLD_PAUSE
+  if (input.acting)
+    return Math.max(ACTION_PAUSE, floor, cost * ACTION_SHARE, sharedPause(lanes, ACTION_LOOKS))
+  if (input.held) return Math.max(HOLD_PAUSE, floor, cost * HELD_SHARE, pace, sharedPause(lanes))
+  const pauses = sights.map((sight) => {
+    const { claim } = sight
+    if (isPastDeadline(claim, now)) return Math.max(LAST_PAUSE, floor)
+    const due = soon(dueIn(sight, now))
+    const opening = claim.goal.kind === 'open'
+    // The last byte of a member that is not held does not matter: it waits for a place, or was let go.
+    const held = claim.proof.effectiveSince !== null
+    const fastest = opening || !held ? SLOW_PAUSE : (input.fastest ?? FASTEST)
+    return nextPause({
+      due: opening ? Math.min(due ?? SLOW_PAUSE, SLOW_PAUSE) : due,
+      cost,
+      floor,
+      failures,
+      lanes,
+      rested,
+      fastest: Math.max(fastest, pace),
+    })
+  })
+  return Math.min(...pauses)
+}
+
+/** Drops a due time that has passed: this look has decided it, and the next one is for news from the balancer. */
+function soon(due: number | null): number | null {
+  return due === 0 ? LAST_PAUSE : due
+}
+
+function isPastDeadline({ ending, deadline, goal }: Claim, now: number): boolean {
+  if (ending.ended !== null || ending.terminateUntil !== null || goal.kind !== 'drain') return false
+  return deadline !== null && now >= deadline
+}
+
+/** Shortest pause between two looks at everything, in milliseconds: a look may be large. */
+const SHORTEST_SEARCH = 1_000
+/** Looks at everything take at most one part in this many of the time ... */
+const SEARCH_SHARE = 100
+/** ... unless that hid a drain for longer than this, in milliseconds. */
+const LONGEST_SEARCH = 60_000
+
+/**
+ * The pause before the next look at everything, in milliseconds.
+ *
+ * One slow look says little of the balancer: a machine stood still, or a call ran into its limit. So the faster of two counts.
+ *
+ * @param took - how long the last look took, ms
+ * @param before - how long the one before it took, ms
+ */
+export function searchPause(took: number, before = Infinity): number {
+  return Math.min(LONGEST_SEARCH, Math.max(SHORTEST_SEARCH, SEARCH_SHARE * Math.min(took, before)))
 }

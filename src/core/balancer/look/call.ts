@@ -2,7 +2,7 @@ import type { CallContext } from '../../../provider/contract.js'
 import { wallOf, type Clock } from '../../../provider/clock.js'
 import { codesOf, DrainableError, toDrainableError } from '../../../provider/error.js'
 import { within, type Bound } from '../../../provider/abort.js'
-import type { Permit } from '../permit.js'
+import type { Permit } from '../owner.js'
 
 /** The time limit for any call to a provider, in milliseconds, whatever the provider's own limits are. */
 export const CALL_LIMIT = 30_000

@@ -15,7 +15,7 @@ import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { printable, quote } from '../../../provider/quote.js'
 import { printableName, printableAbsent, printableReading, printableScope } from './gate-words.js'
-import { keepIndex } from './readings.js'
+import { keepIndex } from './look.js'
 
 /**
  * Checks everything that comes from a provider. What passes meets the contract: a count is a finite integer from 0, a

@@ -9,7 +9,7 @@ import type {
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { nearest, quote, quotedList } from '../../../provider/quote.js'
-import { readingsOf } from './readings.js'
+import { readingsOf } from './look.js'
 
 /** The name of a target that matches nothing. */
 export type Missing =

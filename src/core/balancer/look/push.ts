@@ -1,7 +1,7 @@
 import type { DrainableProvider, MemberRef, Snapshot } from '../../../provider/contract.js'
 import type { Clock } from '../../../provider/clock.js'
 import { refKey } from '../../../provider/member-ref.js'
-import { readingsOf } from './readings.js'
+import { readingsOf } from './look.js'
 
 /** Receives a pushed snapshot. */
 export type OnPush = (snapshot: Snapshot) => void

@@ -1,15 +1,18 @@
 import type { DrainableError } from '../../../provider/error.js'
 import type { DrainReport, Why } from '../../../provider/report.js'
-import { emitOn } from '../../balancer/emitters.js'
+import { emitOn } from '../../balancer/home.js'
 import type { DrainEvent } from '../../events.js'
 import { reportAll, reportMember, withTicket } from '../../member/said/report.js'
 import { explain } from '../../member/said/why.js'
 import type { Ticket } from '../../tickets/ticket.js'
 import type { Claims } from './claims.js'
-import type { RunClock } from './run-clock.js'
 import type { RunSpec } from './run-spec.js'
 import type { TicketWrites } from './ticket-writes.js'
-import { namedBy } from './unprepared.js'
+import { namedBy } from './preparation.js'
+import { type Clock, wallOf } from '../../../provider/clock.js'
+import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
+import { refKey } from '../../../provider/member-ref.js'
+import type { Sight } from '../../member/sight.js'
 
 /** What is said of one run: its events, reports and reasons. */
 export class Account {
@@ -96,4 +99,90 @@ export class Account {
   ticketNow(): Ticket {
     return this.ticket?.now() ?? this.#spec.keeper().ticket(this.#claims.sights())
   }
+}
+
+/** The clock of a run, which reports and events can still be dated by when the caller's clock throws. */
+export class RunClock {
+  readonly #clock: Clock
+  /** The last time that it told. */
+  #told: number
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#told = clock.now()
+  }
+
+  now(): number {
+    return (this.#told = this.#clock.now())
+  }
+
+  /** What to add to its times for the wall clock, in milliseconds. */
+  offset(now: number): number {
+    return wallOf(this.#clock) - now
+  }
+
+  /** Milliseconds since a time; if the clock throws, up to the last time that it told. */
+  since(moment: number): number {
+    try {
+      return Math.round(this.now() - moment)
+    } catch {
+      return Math.round(this.#told - moment)
+    }
+  }
+
+  /** The present time for events. */
+  iso(): string {
+    try {
+      return new Date(wallOf(this.#clock)).toISOString()
+    } catch {
+      return new Date().toISOString()
+    }
+  }
+}
+
+/** Tracks whether the drain has been in force for every member, once for each. */
+export class InForce {
+  readonly promise: Promise<boolean>
+  readonly #members = new Set<string>()
+  #said = false
+  #resolve: (inForce: boolean) => void = () => undefined
+
+  constructor() {
+    this.promise = new Promise((resolve) => (this.#resolve = resolve))
+  }
+
+  note(ref: MemberRef): void {
+    if (!this.#said) this.#members.add(refKey(ref))
+  }
+
+  /** @param count - how many members the run has */
+  check(count: number): void {
+    if (this.#said || this.#members.size !== count) return
+    this.#said = true
+    this.#resolve(true)
+  }
+
+  /** Called when the run is over: a drain not in force by now never was. */
+  over(): void {
+    this.#resolve(false)
+  }
+}
+
+/** The listeners to members that drains leave idle on a provider. */
+const listeners = new WeakMap<DrainableProvider, (sight: Sight) => void>()
+
+/** Listens to members that drains leave idle, so that their idle is not reported twice. */
+export function onLeftIdle(
+  provider: DrainableProvider,
+  listener: ((sight: Sight) => void) | undefined,
+): void {
+  if (listener === undefined) listeners.delete(provider)
+  else listeners.set(provider, listener)
+}
+
+/** Called when a drain lets go of its members. */
+export function leaveIdle(provider: DrainableProvider, sights: readonly Sight[]): void {
+  const listener = listeners.get(provider)
+  if (listener === undefined) return
+  for (const sight of sights) if (sight.claim.phase === 'idle') listener(sight)
 }

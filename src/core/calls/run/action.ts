@@ -1,4 +1,11 @@
-import type { DrainableError } from '../../../provider/error.js'
+import { DrainableError, isDrainableError, wordsOf } from '../../../provider/error.js'
+import { abortable } from '../../../provider/abort.js'
+import type { Clock } from '../../../provider/clock.js'
+import type { MemberRef } from '../../../provider/contract.js'
+import { formatRef } from '../../../provider/member-ref.js'
+import { Alarm } from '../../balancer/look/timer.js'
+import { checkUnanswered } from '../../member/open-waits.js'
+import type { OwnHealthCheck } from './run-spec.js'
 
 /** The caller's action on a drained member, whose signal fires when the hold is lost. */
 export class Action {
@@ -33,4 +40,50 @@ export class Action {
       this.#isRunning = false
     }
   }
+}
+
+/**
+ * Asks the caller's own health check of a member, until the time of its opening is over, whether the check listens to its
+ * signal or not.
+ *
+ * @returns why the member is not healthy; null if it is
+ */
+export async function askOwnCheck(
+  check: OwnHealthCheck,
+  ref: MemberRef,
+  times: {
+    readonly clock: Clock
+    /** By the clock; null for none. */
+    readonly until: number | null
+    readonly since: number
+    readonly stop: AbortSignal
+    readonly broken: (thrown: unknown) => void
+  },
+): Promise<DrainableError | null> {
+  const { clock, until, since, stop, broken } = times
+  const own = new AbortController()
+  const onStop = (): void => own.abort(stop.reason)
+  stop.addEventListener('abort', onStop, { once: true })
+  const alarm = new Alarm(clock, broken)
+  if (until !== null) alarm.set(until, () => own.abort(checkUnanswered(ref, until - since)))
+  try {
+    // In an async function, so that a check that throws synchronously is handled like any other failure.
+    const said: unknown = await abortable((async () => check(ref, own.signal))(), own.signal)
+    return said === false ? unhealthy(ref, 'it gave false') : null
+  } catch (cause) {
+    return isDrainableError(cause) && cause === own.signal.reason
+      ? cause
+      : unhealthy(ref, wordsOf(cause), cause)
+  } finally {
+    alarm.clear()
+    stop.removeEventListener('abort', onStop)
+  }
+}
+
+function unhealthy(ref: MemberRef, words: string, cause?: unknown): DrainableError {
+  return new DrainableError(
+    'HEALTH_TIMEOUT',
+    `${formatRef(ref)}: the caller's health check failed: ${words}; it stays as it is`,
+    { ref, cause },
+  )
 }

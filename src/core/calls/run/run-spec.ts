@@ -1,15 +1,14 @@
 import type { Clock } from '../../../provider/clock.js'
 import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
 import type { Balancer } from '../../balancer/balancer.js'
-import type { Wanted } from '../../balancer/owner.js'
+import type { Permit, Wanted } from '../../balancer/owner.js'
 import type { SeenLook } from '../../balancer/look/look.js'
 import type { Scheduler } from '../../balancer/look/scheduler.js'
 import type { DrainEvent } from '../../events.js'
-import type { Permit } from '../../balancer/permit.js'
 import type { Left } from '../../member/input.js'
 import type { ClaimStart } from '../../member/record.js'
 import type { PolicyData, Ticket } from '../../tickets/ticket.js'
-import type { TicketKeeper } from '../../tickets/writing/keeper.js'
+import type { TicketKeeper } from '../../tickets/writing/writer.js'
 import type { Company } from './company.js'
 
 /** The caller's own health check of a member, which fails if it throws or gives `false`; see `waitHealthy` of `ready()`. */

@@ -11,7 +11,7 @@ import { ownOf, type Sight } from '../../member/sight.js'
 import { stillLate } from '../../member/whose.js'
 import { LATER_ANSWER, notKept } from '../../tickets/calls.js'
 import type { Ticket } from '../../tickets/ticket.js'
-import type { TicketKeeper } from '../../tickets/writing/keeper.js'
+import type { TicketKeeper } from '../../tickets/writing/writer.js'
 import type { Claims } from './claims.js'
 import type { Side } from './run-spec.js'
 

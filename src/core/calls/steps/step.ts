@@ -8,10 +8,10 @@ import { isPromise, once, parseOptions } from '../../../provider/options.js'
 import { quote } from '../../../provider/quote.js'
 import type { DrainReport } from '../../../provider/report.js'
 import type { Wanted } from '../../balancer/owner.js'
-import { pauseOf } from '../../balancer/look/pause-of.js'
+import { pauseOf } from '../../balancer/look/cadence.js'
 import { Alarm } from '../../balancer/look/timer.js'
 import { combinedOf } from '../../combined.js'
-import { guarded } from '../../emitter.js'
+import { guarded } from '../../event-hub.js'
 import type { DrainEvent } from '../../events.js'
 import { NO_ENDING } from '../../member/record.js'
 import { loadOf, type Sight } from '../../member/sight.js'
@@ -27,7 +27,14 @@ import {
 } from '../../tickets/ticket.js'
 import { TicketWriter } from '../../tickets/writing/writer.js'
 import { callShape, checkProvider } from '../call-options.js'
-import { claimsOf, deadlineOf } from '../drain-run.js'
+import {
+  baseSpec,
+  claimsOf,
+  deadlineOf,
+  newKeeper,
+  sameKeeper,
+  wallOffsetOf,
+} from '../drain-run.js'
 import {
   paceShape,
   parsePolicy,
@@ -38,7 +45,6 @@ import {
 import { prepareDrain } from '../prepare-drain.js'
 import type { Prepared, PreparedClaim, RunContext, RunSpec } from '../run/run-spec.js'
 import { Run } from '../run/run.js'
-import { baseSpec, newKeeper, sameKeeper, wallOffsetOf } from '../spec.js'
 import { stepLimit } from './step-limit.js'
 import { leastAdvanced, type DrainStep, type StepOptions, type StepStart } from './step-types.js'
 import { parseTarget } from '../target.js'

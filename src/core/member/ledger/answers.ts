@@ -4,7 +4,7 @@ import type { AdminState, Change, ChangeResult } from '../../../provider/contrac
 import { DrainableError } from '../../../provider/error.js'
 import type { Draft, Open } from '../draft.js'
 import { isLive, type Ledger, type Pending } from '../record.js'
-import { saidUnproved } from '../removal.js'
+import { saidUnproved } from '../hold.js'
 import { destination, isBelow, lacksEffect, targetOf } from '../whose.js'
 import { isDown } from '../wanted.js'
 import { forgetSamples } from '../proof/scopes.js'

@@ -2,11 +2,10 @@
 import { atLeast } from '../../../provider/member-ref.js'
 import type { AdminState, Change } from '../../../provider/contract.js'
 import type { Draft, Told } from '../draft.js'
-import { UNDO_LIMIT } from '../goal.js'
+import { isDown, isUndo, UNDO_LIMIT } from '../wanted.js'
 import { confirm, opened, shown, unique } from './answers.js'
 import type { LateChange, Pending } from '../record.js'
 import { isAnother } from '../sight.js'
-import { isDown, isUndo } from '../wanted.js'
 import { destination, isUndone, lacksEffect, targetOf } from '../whose.js'
 
 /** What a look shows of our changes, and of what others did to them. */

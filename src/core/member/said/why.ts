@@ -8,7 +8,7 @@ import { type Claim, type ScopeTrack } from '../record.js'
 import { neededState, ownOf, setterOf, type Sight } from '../sight.js'
 import { ABSENCE_GAP, judgeScope, NOT_LISTED, type IdleRule } from '../proof/scopes.js'
 import { targetOf } from '../whose.js'
-import { explainOpen, explainUnknown, explainVanished, type Say } from './why-open.js'
+import { explainOpen, explainUnknown, explainVanished, type Say } from '../open-waits.js'
 
 /** Work in flight for at least this long without a change is reported as long-lived, in milliseconds. */
 const LONG_LIVED = 60_000

@@ -1,5 +1,5 @@
 import { homeOf } from '../../balancer/home.js'
-import { placeOf } from './place.js'
+import type { TicketStore } from '../store.js'
 
 /**
  * All that runs of this process write under one key of a store, one after another and in order: a run that another one has
@@ -92,4 +92,20 @@ function lineIn(lines: Map<string, TicketLine>, key: string): TicketLine {
   const line = lines.get(key) ?? new TicketLine(() => lines.delete(key))
   lines.set(key, line)
   return line
+}
+
+/** What two stores that keep their tickets in one place have in common: a path, or the storage behind them. */
+export type Place = object | string
+
+const places = (): WeakMap<object, Place> => homeOf('places', () => new WeakMap<object, Place>())
+
+/** Notes where a store keeps its tickets. */
+export function keptIn(store: TicketStore, place: Place): TicketStore {
+  places().set(store, place)
+  return store
+}
+
+/** Where a store, or a callback, keeps its tickets; each has a place of its own where nothing else is known. */
+export function placeOf(kept: object): Place {
+  return places().get(kept) ?? kept
 }

@@ -9,10 +9,14 @@ import {
   type Reading,
 } from 'drainable/provider'
 import { fakeClock, fakeProvider } from 'drainable/testing'
-import { openGoal, type Goal } from '../../../../src/core/member/goal.js'
+import { openGoal, type Goal } from '../../../../src/core/member/wanted.js'
 import type { FreeInput } from '../../../../src/core/member/input.js'
-import type { MachinePolicy } from '../../../../src/core/member/policy.js'
-import { newClaim, newRecord, type MemberRecord } from '../../../../src/core/member/record.js'
+import {
+  type MachinePolicy,
+  type MemberRecord,
+  newClaim,
+  newRecord,
+} from '../../../../src/core/member/record.js'
 import { step } from '../../../../src/core/member/step.js'
 import { web1 } from '../set-up.js'
 

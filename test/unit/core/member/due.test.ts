@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { dueIn } from '../../../../src/core/member/time/due.js'
+import { dueIn } from '../../../../src/core/member/time/deadline.js'
 import { failure, held, idle, started, type MemberRun } from './member-run.js'
 
 /** Milliseconds until something can change by time alone. */

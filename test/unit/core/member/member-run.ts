@@ -11,18 +11,18 @@ import {
   type Reading,
   type Why,
 } from 'drainable/provider'
-import { openGoal, type Goal, type OpenOptions } from '../../../../src/core/member/goal.js'
+import { openGoal, type Goal, type OpenOptions } from '../../../../src/core/member/wanted.js'
 import type { Effect, FreeInput, LookInput } from '../../../../src/core/member/input.js'
-import type { MachinePolicy } from '../../../../src/core/member/policy.js'
 import {
+  type Claim,
   emptyLedger,
+  type Facts,
+  type Ledger,
+  type MachinePolicy,
+  type MemberRecord,
   newClaim,
   newRecord,
   NO_FACTS,
-  type Claim,
-  type Facts,
-  type Ledger,
-  type MemberRecord,
 } from '../../../../src/core/member/record.js'
 import { sightOf, type Sight } from '../../../../src/core/member/sight.js'
 import { step } from '../../../../src/core/member/step.js'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Costs } from '../../../../src/core/balancer/look/costs.js'
+import { Costs } from '../../../../src/core/balancer/look/cadence.js'
 
 /** What a look takes after some, each with its end and what it took. */
 function after(...looks: readonly (readonly [at: number, took: number])[]): number {
