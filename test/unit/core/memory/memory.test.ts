@@ -3,12 +3,10 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { drain, startDrain } from 'drainable'
 import { fakeClock } from 'drainable/testing'
 import { balancerOf } from '../../../../src/core/balancer/balancer.js'
-import { isCi } from '../../../support/skipped.js'
 import { web1 } from '../set-up.js'
 import { grownByLook, heap, look, plain, type Looker } from './heap.js'
 
-/** Enough for a slope, and all of them with `CI` set: an object kept for each look has more than {@link MOST}. */
-const LOOKS = isCi() ? 20_000 : 8_000
+const LOOKS = 20_000
 /** Bytes a look: less is what the collector leaves about. */
 const MOST = 50
 
