@@ -115,6 +115,8 @@ export class Strays {
     const there = sight.members.get(keyOf(ref))
     const isOwn = sight === serves || addressOf(there?.state) === addressOf(server)
     const moves = view.moves(ref.pool)
+    // It is back at this address: the row counts for it again.
+    if (isOwn && known?.isOwn === false) this.#known.delete(keyOf(ref))
     if (isOwn && !server.resolved && moves === 0) return undefined
     const isBusy = there !== undefined && there.row.active + there.row.queued > 0
     if (isOwn && isBusy) return undefined

@@ -344,7 +344,9 @@ export class ControlPoint {
 /** The servers that a look is for; if it is for everything, those that are held: drains may look at them. */
 function refsOf(wanted: Wanted | 'all', { members }: ProcessSight): MemberRef[] {
   if (wanted === 'all')
-    return [...members.values()].flatMap(({ ref, own }) => (own === 'ready' ? [] : [ref]))
+    return [...members.values()].flatMap(({ ref, own, inherited }) =>
+      own === 'ready' && inherited === undefined ? [] : [ref],
+    )
   return [...wanted].flatMap(([pool, names]) =>
     names === 'all' ? [] : [...names].map((member) => ({ pool, member })),
   )
