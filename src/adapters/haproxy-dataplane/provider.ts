@@ -135,7 +135,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       const found = view.pools.get(ref.pool)?.get(ref.member)
       const config = configured.get(ref.pool)?.(ref.member)
       if (found === undefined) {
-        const scopes = this.#memory.scopes(process, undefined, false, ctx.clock.now())
+        const scopes = this.#memory.scopes(process, undefined, true, ctx.clock.now())
         const hints = hintsOfAbsent(config)
         readings.push({ ref, present: false, scopes, ...(hints.length > 0 && { hints }) })
       } else {

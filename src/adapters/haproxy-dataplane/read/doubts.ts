@@ -129,6 +129,8 @@ const LISTED = 60_000
 
 const PAST = 'replaced by a reload before the member was drained, and not seen since'
 
+/** How many replaced processes are known: the oldest is unlisted before that many reloads have ended it. */
+const MOST = 200
 /** A replaced process is told to stop a moment after its successor answers, in milliseconds. */
 const SLACK = 1_000
 
@@ -175,6 +177,8 @@ export class ProcessMemory {
     if (last !== undefined && last.process.incarnation !== process.incarnation) {
       const { scope, incarnation } = last.process
       this.#replaced.set(scope, { scope, incarnation, at: now })
+      const [oldest] = this.#replaced.keys()
+      if (this.#replaced.size > MOST && oldest !== undefined) this.#replaced.delete(oldest)
     }
     this.#current = { process, restarts }
     this.#age(now, process.seenAt)
