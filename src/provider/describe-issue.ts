@@ -161,7 +161,8 @@ function kindOf(value: unknown): string {
   if (Array.isArray(value)) return 'array'
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype === null || prototype === Object.prototype) return 'object'
-  return value.constructor.name
+  const { constructor } = value as { readonly constructor?: { readonly name?: string } }
+  return constructor?.name ?? 'object'
 }
 
 /** The part of a zod schema that is read to list its option names; a caller's zod can be another copy. */

@@ -57,6 +57,14 @@ describe('an object that refers to itself', () => {
   })
 })
 
+test('an object without a constructor is refused by its field', async () => {
+  const keepReady: unknown = Object.create(Object.create(null) as object)
+  await expect(drain(make().lb, web1, { keepReady } as never)).rejects.toMatchObject({
+    code: 'INVALID_OPTIONS',
+    message: expect.stringContaining('keepReady') as string,
+  })
+})
+
 test('a getter that throws is INVALID_OPTIONS with its words', async () => {
   const { lb } = make()
   const policy = {
