@@ -291,5 +291,12 @@ function deny(
 ): void {
   if (draft.ledger.pending?.by === claim.id) draft.ledger.pending = null
   Object.assign(claim, { wish: 'none', floor: 'unasked', atMinimum: claim.atMinimum || isFinal })
+  if (isFinal && claim.held) {
+    // It was held, and somebody has opened it: it stays open.
+    claim.held = false
+    const { ref } = draft
+    const words = `${formatRef(ref)} was made ready by another client, and is not drained again: ${error.message}`
+    draft.lose(claim, new DrainableError('IDLE_LOST', words, { ref, cause: error }))
+  }
   if (isFinal && claim.policy.onMinimum === 'fail') draft.finish(claim, 'refused', error)
 }
