@@ -39,6 +39,8 @@ export function mayOpenLate({ late, pending }: Ledger): boolean {
  * @returns whether the member is idle now
  */
 export function judge(draft: Draft, claim: Open, reading: PresentReading): boolean {
+  // It has an outcome already: only another look tells more.
+  if (claim.ending.ended !== null && draft.input.type !== 'look') return false
   const isFresh = claim.proof.verdict === null
   if (isFresh) {
     const proof = prove(draft, claim)

@@ -4,6 +4,7 @@ import type { Balancer } from '../../balancer/balancer.js'
 import { LAST_LOOK } from '../../balancer/look/call.js'
 import type { Scheduler } from '../../balancer/look/scheduler.js'
 import type { Alarm } from '../../balancer/look/timer.js'
+import { isReportedIdle } from '../../member/idle.js'
 import type { Sight } from '../../member/sight.js'
 import type { Claims } from './claims.js'
 
@@ -96,24 +97,33 @@ export class Deadline {
   }
 
   #overdue(patience: number): void {
-    const { clock, claims, balancer } = this.#of
+    const { claims, balancer } = this.#of
     const rounded = Math.round(patience)
     const error = this.#noAnswer(
       `the balancer gave no answer to the last look within ${rounded} ms`,
     )
-    for (const sight of claims.sights()) {
-      const { ref, claim, ledger } = sight
-      const { goal, ending } = claim
-      const now = clock.now()
-      if (ending.ended !== null) continue
-      if (ending.terminateUntil !== null && now < ending.terminateUntil) continue
-      const deadline = goal.kind === 'open' ? goal.until : claim.deadline
-      const isDue = deadline !== null && now >= deadline
-      if (!isDue && goal.kind !== 'open') continue
-      if (isDue && ledger.pending?.by === claim.id) balancer.sending.giveUp(ref, error)
-      const silent = this.#isSilent(sight, deadline ?? now)
-      balancer.take(ref, { type: 'overdue', claim: claim.id, error, silent })
-    }
+    // Together: one that is idle by an older look is no reason for anything until all are told.
+    balancer.together(() => {
+      for (const sight of claims.sights()) this.#tellOverdue(sight, error)
+    })
+  }
+
+  #tellOverdue(sight: Sight, error: DrainableError): void {
+    const { clock, balancer } = this.#of
+    const { ref, claim, ledger } = sight
+    const { goal, ending } = claim
+    const now = clock.now()
+    // Nothing shows that it is idle still.
+    const isIdle = isReportedIdle(claim) && !ending.settled
+    if (isIdle) balancer.take(ref, { type: 'doubt', claim: claim.id })
+    else if (ending.ended !== null) return
+    if (ending.terminateUntil !== null && now < ending.terminateUntil) return
+    const deadline = goal.kind === 'open' ? goal.until : claim.deadline
+    const isDue = deadline !== null && now >= deadline
+    if (!isDue && goal.kind !== 'open') return
+    if (isDue && ledger.pending?.by === claim.id) balancer.sending.giveUp(ref, error)
+    const silent = this.#isSilent(sight, deadline ?? now)
+    balancer.take(ref, { type: 'overdue', claim: claim.id, error, silent })
   }
 
   /** Whether the balancer had not answered for a long time already at the deadline. */
