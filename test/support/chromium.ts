@@ -121,15 +121,19 @@ export class Chromium implements AsyncDisposable {
         '--disable-dev-shm-usage',
         'about:blank',
       ],
-      { stdio: ['ignore', 'ignore', 'pipe'] },
+      { stdio: ['ignore', 'ignore', 'pipe'], detached: true },
     )
     const exited = once(child, 'exit')
+    // Debian's program is a script that starts the browser: both are of one group.
+    const kill = (): void => {
+      if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL')
+    }
     const end = async (): Promise<void> => {
-      child.kill('SIGKILL')
+      kill()
       await exited
       await rm(profile, { recursive: true, force: true, maxRetries: 5 })
     }
-    const silent = setTimeout(() => child.kill('SIGKILL'), 3 * LIMIT)
+    const silent = setTimeout(kill, 3 * LIMIT)
     try {
       for await (const line of createInterface({ input: child.stderr })) {
         const [, address] = /^DevTools listening on (ws:\S+)/.exec(line) ?? []
