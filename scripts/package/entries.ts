@@ -38,42 +38,42 @@ const core: readonly string[] = []
 const http = [...core, 'undici']
 
 export const entries: readonly Entry[] = [
-  entry('', 'src/index.ts', core, 745),
+  entry('', 'src/index.ts', core, 755),
   ...adapter('haproxy-runtime', {
     about: 'HAProxy Runtime API, 2.6 and newer',
     externals: core,
-    kilobytes: 583,
+    kilobytes: 600,
     fake: { kilobytes: 132 },
   }),
   ...adapter('haproxy-dataplane', {
     about: 'HAProxy Data Plane API, v2 and v3',
     externals: [...http, 'p-retry'],
-    kilobytes: 620,
+    kilobytes: 645,
     fake: { kilobytes: 114 },
   }),
   ...adapter('f5-bigip', {
     about: 'F5 BIG-IP, iControl REST',
     externals: [...http, 'p-retry'],
-    kilobytes: 630,
+    kilobytes: 660,
     fake: { kilobytes: 125 },
   }),
   ...adapter('citrix-adc', {
     about: 'Citrix ADC (NetScaler), NITRO',
     externals: [...http, 'p-retry'],
-    kilobytes: 610,
+    kilobytes: 640,
     fake: { kilobytes: 116 },
   }),
   ...adapter('envoy', {
     about: 'Envoy, by file, REST or a callback; `drainable/envoy/grpc` by xDS',
     externals: [...http, 'yaml'],
-    kilobytes: 690,
+    kilobytes: 720,
     fake: { kilobytes: 199 },
   }),
   entry('envoy/grpc', 'src/adapters/envoy/grpc/index.ts', ['@grpc/grpc-js'], 436),
   ...adapter('envoy-listener', {
     about: 'Envoy itself, as a gateway or a sidecar that is drained',
     externals: http,
-    kilobytes: 518,
+    kilobytes: 550,
     fake: { kilobytes: 139 },
   }),
   entry('endpoints', 'src/endpoints/index.ts', [], 90, {
@@ -84,7 +84,7 @@ export const entries: readonly Entry[] = [
     about: 'Services, leases and tickets of Kubernetes, for a controller',
     page: 'docs/kubernetes.md',
   }),
-  entry('provider', 'src/provider/index.ts', [], 8, {
+  entry('provider', 'src/provider/index.ts', [], 18, {
     about: 'the contract, for an adapter of your own',
     page: 'docs/testing.md',
   }),
