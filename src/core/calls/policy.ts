@@ -48,7 +48,11 @@ export interface Policy extends Call {
    * `'500ms'`. @defaultValue `'1s'`
    */
   readonly settle?: Duration | undefined
-  /** Whether to take the member out of its pool once it is idle (`'removed'`). @defaultValue `'idle'` */
+  /**
+   * Whether to take the member out of its pool once it is idle (`'removed'`). Where each removal reloads the balancer
+   * (HAProxy Data Plane API), it waits for the other members of this call, at the longest until the deadline.
+   * @defaultValue `'idle'`
+   */
   readonly until?: 'idle' | 'removed' | undefined
   /**
    * Whether to keep persistent clients out of an idle member too: raise it to maint and look once more.

@@ -10,7 +10,7 @@ export type Tree = 'v2' | 'v3'
 const NAME = /^[A-Za-z0-9_.:-]{1,512}$/
 
 /** What `isName` wants, for a message. */
-export const NAME_RULE = "letters, digits and - _ . : (and not '.' or '..', which a URL would fold)"
+const NAME_RULE = "letters, digits and - _ . : (and not '.' or '..', which a URL would fold)"
 
 /**
  * Whether HAProxy would load a configuration with such a server or backend name, and this API can be

@@ -51,7 +51,7 @@ const UNKNOWN: Configured = {
 const UNREAD: Configured = { ...UNKNOWN, place: 'unread' }
 
 /** So this API says that a section is kept from this user, or that it has no such path. */
-export const WITHHELD: ReadonlySet<number> = new Set([403, 404, 405, 501])
+const WITHHELD: ReadonlySet<number> = new Set([403, 404, 405, 501])
 
 /**
  * HAProxy's configuration as the API keeps it. Read once per backend, and again when the version

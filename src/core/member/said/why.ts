@@ -7,6 +7,7 @@ import { idleRule, inWishedState } from '../proof/prove.js'
 import { type Claim, type ScopeTrack } from '../record.js'
 import { neededState, ownOf, setterOf, type Sight } from '../sight.js'
 import { ABSENCE_GAP, judgeScope, NOT_LISTED, type IdleRule } from '../proof/scopes.js'
+import { awaitsOthers } from '../hold.js'
 import { targetOf } from '../whose.js'
 import { explainOpen, explainUnknown, explainVanished, type Say } from '../open-waits.js'
 
@@ -27,7 +28,7 @@ const IN_FLIGHT_HINT =
  */
 export function explain(sight: Sight, now: number, wallOffset: number): readonly Why[] {
   const { ref, claim, facts } = sight
-  if (succeeded(claim)) return [...heldBy(sight), ...unverified(sight)]
+  if (succeeded(claim)) return [...heldBy(sight), ...outWithOthers(sight), ...unverified(sight)]
   const list: Why[] = []
   const say: Say = (code, text, more = {}) =>
     void list.push({ code, ref, text: printable(text), ...more })
@@ -61,6 +62,13 @@ function heldBy({ ref, claim }: Sight): readonly Why[] {
   const named = claim.heldBy === '' ? '' : ` (ticket '${claim.heldBy}')`
   const text = `${formatRef(ref)} stays drained: another drain of this process${named} holds it, and opens it last`
   return [{ code: 'held', ref, text: printable(text), hint: 'restore or release that drain' }]
+}
+
+/** Idle, and held until the others of its call are idle too. */
+function outWithOthers({ ref, claim }: Sight): readonly Why[] {
+  if (!awaitsOthers(claim)) return []
+  const text = `${formatRef(ref)} is idle, and is taken out together with the other members of this call: each removal is a reload`
+  return [{ code: 'settling', ref, text: printable(text), hint: 'nothing to do but wait' }]
 }
 
 /** Explains work that another provider object shows, in a process that this one does not list. */
