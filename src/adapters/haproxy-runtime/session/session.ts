@@ -335,9 +335,8 @@ export class ControlPoint {
    * what is kept. A frozen process looks the same.
    */
   #makeRoom({ stay }: Process, { clock }: CallContext): void {
-    if (stay === undefined) return
     this.#crowdedUntil = clock.now() + CROWDED
-    stay.close()
+    stay?.close()
   }
 }
 
