@@ -1,4 +1,3 @@
-import type { AdminState } from '../../../provider/contract.js'
 import { atLeast, isSameIdentity } from '../../../provider/member-ref.js'
 import type { Draft } from '../draft.js'
 import type { Left } from '../input.js'
@@ -14,12 +13,12 @@ import { targetOf } from '../whose.js'
 export function takeBack(draft: Draft, { id }: Claim, left: Left | undefined): void {
   if (left === undefined) return
   const { ledger } = draft
-  const isAlone = draft.claims.every((other) => other.id === id || !isLive(other))
+  const others = draft.claims.filter((other) => other.id !== id)
   if (isOfAnother(ledger, left.ledger)) {
-    if (!isAlone || ledger.pending !== null) return // it tells nothing of this member
+    if (others.some(isLive) || ledger.pending !== null) return // it tells nothing of this member
     Object.assign(ledger, emptyLedger(draft.now))
   }
-  if (!isAlone && knows(ledger)) add(draft, left.ledger)
+  if (others.length > 0 && knows(ledger)) add(draft, left.ledger)
   else if (owes(left.ledger)) believe(draft, left.ledger)
   else ledger.found ??= left.ledger.found
 }
@@ -46,24 +45,8 @@ function add(draft: Draft, theirs: Ledger): void {
   if (isEarlier(theirs, ledger) && owes(theirs)) ledger.found = theirs.found
   const known = newOf(theirs, ledger)
   if (theirs.set !== ledger.set) doubtRaises(draft, known)
-  if (theirs.set !== null && showsNow(draft, theirs.set)) keepSet(ledger, theirs.set)
   for (const one of theirs.doubted) doubt(draft, one)
   ledger.late = [...ledger.late, ...known]
-}
-
-/** Whether a look shows the member in a state. */
-function showsNow({ views }: Draft, own: AdminState): boolean {
-  return [...views.values()].some(
-    ({ last }) => last?.reading.present === true && last.reading.own === own,
-  )
-}
-
-/** What they had set is in place: ours too, where it is no lower than what we had. */
-function keepSet(ledger: Draft['ledger'], to: AdminState): void {
-  const { set, earlier } = ledger
-  if (set !== null && !atLeast(to, set)) return
-  const before = [...earlier, set].filter((one) => one !== null && one !== to)
-  Object.assign(ledger, { set: to, earlier: [...new Set(before)] })
 }
 
 /** Takes over what they know, beside what is known here. */

@@ -8,8 +8,6 @@ test.each([
   ['a lost hold below one that was taken is not shown by it', 7_004_489],
   ['an undo beside ready() waits for what may still come', 7_003_422],
   ['a ticket means its member, not one of before', 7_013_906],
-  ['what a ticket had set, and is there, is ours beside another ticket', 7_022_149],
-  ['the same beside a ticket that was undone before', 7_010_172],
   ['a hold that an operator opened asks the floor again', 700_003_289],
 ])('%s, seed %i', async (_, seed) => {
   expect(await playOne(seed)).toEqual([])
