@@ -6,7 +6,13 @@ import type { MachinePolicy } from '../../core/member/record.js'
 import { balancerOf } from '../../core/balancer/balancer.js'
 import { CALL_LIMIT } from '../../core/balancer/look/call.js'
 import { schedulerOf } from '../../core/balancer/look/scheduler.js'
-import { changeTimeOf, firstLook, inheritTicket, maintOf, seeCompanions } from '../../core/calls/prepare-drain.js'
+import {
+  changeTimeOf,
+  firstLook,
+  inheritTicket,
+  maintOf,
+  seeCompanions,
+} from '../../core/calls/prepare-drain.js'
 import {
   checkTimeout,
   lacksOf,

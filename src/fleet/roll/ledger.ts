@@ -4,7 +4,12 @@ import type { MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { Why } from '../../provider/report.js'
 import { LATER_ANSWER } from '../../core/tickets/calls.js'
-import { type TicketHead, type TicketTargets, TicketWriter, type WholeTicket } from '../../core/tickets/writing/writer.js'
+import {
+  type TicketHead,
+  type TicketTargets,
+  TicketWriter,
+  type WholeTicket,
+} from '../../core/tickets/writing/writer.js'
 import type { RollData, RolledServer, Ticket } from '../../core/tickets/ticket.js'
 
 /** How much of a roll's id is in those of its servers: an id has 200 characters at most. */
