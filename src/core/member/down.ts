@@ -40,7 +40,7 @@ export function decideDown(draft: Draft, claim: Open): void {
     last === null ||
     unread !== null ||
     last.askedAt <= ledger.answeredAt ||
-    (claim.wish === 'none' && !mayBegin(draft, claim, last.askedAt))
+    (claim.wish === 'none' && !mayBegin(draft, claim))
   // What the floor has denied is decided again by the next look.
   if (isOld || input.type === 'denied') {
     checkDeadline(draft, claim)
@@ -62,8 +62,9 @@ export function decideDown(draft: Draft, claim: Open): void {
  * Whether a first hold is decided now: at a look of its own view, from after its call began. All members of a call ask for
  * their places together then.
  */
-function mayBegin({ input }: Draft, { view, startedAt }: Open, askedAt: number): boolean {
-  return input.type === 'look' && input.view === view && askedAt >= startedAt
+function mayBegin(draft: Draft, claim: Open): boolean {
+  const look = draft.ownLook(claim)
+  return look !== undefined && look.askedAt >= claim.startedAt
 }
 
 /**
@@ -196,16 +197,17 @@ function escalate(draft: Draft, claim: Open, reading: PresentReading): void {
  * @returns whether this is still undecided, or the hold is being undone
  */
 function yieldsFloor(draft: Draft, claim: Open): boolean {
-  const { input, ledger } = draft
+  const { ledger } = draft
   if (claim.floor !== 'granted') return false
-  if (input.type !== 'look' || input.view !== claim.view) return claim.yieldAt !== null
-  const broken = input.floor?.get(claim.id) ?? null
+  const look = draft.ownLook(claim)
+  if (look === undefined) return claim.yieldAt !== null
+  const broken = look.floor?.get(claim.id) ?? null
   if (broken === null || ledger.set === null || ledger.found?.serves !== true) {
     Object.assign(claim, { floor: 'kept', yieldAt: null })
     return false
   }
   if (claim.yieldAt === null) {
-    claim.yieldAt = draft.now + input.random * YIELD_WAIT
+    claim.yieldAt = draft.now + look.random * YIELD_WAIT
     return true
   }
   if (draft.now < claim.yieldAt) return true

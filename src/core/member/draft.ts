@@ -3,7 +3,7 @@ import type { DrainableError } from '../../provider/error.js'
 import type { Outcome, Phase } from '../../provider/report.js'
 import { isSameIdentity } from '../../provider/member-ref.js'
 import type { DrainEvent } from '../events.js'
-import type { Effect, Input } from './input.js'
+import type { Effect, Input, LookInput } from './input.js'
 import {
   type Claim,
   type EndingState,
@@ -49,6 +49,11 @@ export class Draft {
   get record(): MemberRecord {
     const { ref, views, ledger, claims } = this
     return { ref, views, ledger, claims }
+  }
+
+  /** The look that this step takes in, if it is one of the claim's own view. */
+  ownLook({ view }: Pick<Claim, 'view'>): LookInput | undefined {
+    return this.input.type === 'look' && this.input.view === view ? this.input : undefined
   }
 
   /** The facts of one view, to be set. */

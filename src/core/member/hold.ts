@@ -13,9 +13,8 @@ export function sendHold(draft: Draft, claim: Open): void {
   const change = { kind: 'hold' as const, to: claim.wish, ref: draft.ref, ...draft.identity }
   if (!isRefused(draft.ledger, change)) {
     const isFirst = claim.floor === 'unasked' || claim.floor === 'reserved'
-    const { input } = draft
     // Its own view's look is what the floor is asked by.
-    if (isFirst && (input.type !== 'look' || input.view !== claim.view)) return
+    if (isFirst && draft.ownLook(claim) === undefined) return
     if (draft.send(claim, change, isFirst) && isFirst) claim.floor = 'granted'
     return
   }
@@ -67,7 +66,7 @@ export function lowerWish(claim: Open): void {
   if (claim.confirmed !== 'none') claim.confirmed = 'drain'
 }
 
-/** How a member is taken out of its pool, and what is said of one that was not idle then. */
+// --- how a member is taken out of its pool, and what is said of one that was not idle then
 
 /** If a lost change of ours took effect after the removal, it would hit whatever member has the name then: they must be over. */
 export function remove(draft: Draft, claim: Open): void {

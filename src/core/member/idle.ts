@@ -159,7 +159,7 @@ export function sayLostWork(draft: Draft, claim: Open): void {
 /** While a change of the claim is under way, nothing new is decided; an idle that a look contradicts falls all the same. */
 export function fallByLook(draft: Draft, claim: Open): void {
   const sight = draft.sight(claim)
-  if (draft.input.type !== 'look' || draft.input.view !== claim.view || !readsMember(sight)) return
+  if (draft.ownLook(claim) === undefined || !readsMember(sight)) return
   sayLostWork(draft, claim)
   const { ending, proof, phase, confirmed } = claim
   const marks = ending.marks ?? proof.verdict?.scopes ?? null
