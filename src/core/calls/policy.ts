@@ -353,7 +353,7 @@ function fitLadder(
   return { hold, seal, until, onTimeout, escalateAfter }
 }
 
-/** `onTimeout: 'remove'`: what it needs of the other options, and of the product. */
+// --- `onTimeout: 'remove'`: what it needs of the other options, and of the product
 
 type Ending = Pick<PolicyData, 'onTimeout' | 'until'>
 

@@ -22,8 +22,6 @@ import type { Sight } from '../member/sight.js'
 import { lacksEffect } from '../member/whose.js'
 import type { TicketMember } from './ticket.js'
 
-/** A claim and the ledger of its member, as a ticket has them. */
-
 /** @param wallOffset - epoch milliseconds minus the balancer's clock */
 export function toTicketMember({ ref, claim, ledger }: Sight, wallOffset: number): TicketMember {
   const { found, set, earlier, doubted, pending, late } = ledger

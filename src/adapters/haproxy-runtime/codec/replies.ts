@@ -135,7 +135,7 @@ export function isUnknownCommand(text: string): boolean {
   return text.startsWith('Unknown command')
 }
 
-/** Decoders of `show info`, `show proc` and the small replies around them. */
+// --- `show info`, `show proc` and the small replies around them
 
 /** One HAProxy process, as `show info` describes it. */
 export interface ProcessInfo {

@@ -105,7 +105,7 @@ export class Preparation {
   }
 }
 
-/** What is said of a run that could not begin. */
+// --- what is said of a run that could not begin
 
 /** How long a first look that fails for a reason that can pass is tried again, in milliseconds. */
 const RETRY_FOR = 5_000
