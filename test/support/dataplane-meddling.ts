@@ -1,11 +1,18 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** In front of a fake: another client does something between a request like this and its answer. */
+/** An answer in place of the fake's own. */
+interface Answer {
+  readonly status: number
+  readonly body: unknown
+}
+
+/** In front of a fake: something happens between a request like this and its answer, or it gets another answer. */
 export async function meddling(
   target: string,
   match: RegExp,
   meddle: () => Promise<void>,
+  instead: () => Answer | undefined = () => undefined,
 ): Promise<AsyncDisposable & { readonly url: string }> {
   const server = createServer((request, response) => {
     const pass = async (): Promise<void> => {
@@ -19,12 +26,14 @@ export async function meddling(
         ...(chunks.length === 0 ? {} : { body: Buffer.concat(chunks) }),
       })
       const text = await reply.text()
-      if (match.test(`${method} ${request.url ?? ''}`)) await meddle()
-      response.writeHead(reply.status, {
+      const isMeant = match.test(`${method} ${request.url ?? ''}`)
+      if (isMeant) await meddle()
+      const other = isMeant ? instead() : undefined
+      response.writeHead(other?.status ?? reply.status, {
         'content-type': 'application/json',
         'configuration-version': reply.headers.get('configuration-version') ?? '',
       })
-      response.end(text)
+      response.end(other ? JSON.stringify(other.body) : text)
     }
     void pass()
   })

@@ -1,43 +1,20 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { startFake } from 'drainable/testing/haproxy-dataplane'
 import { describe, expect, test } from 'vitest'
 import { change, connect, look, present, rig } from '../../support/dataplane.js'
+import { meddling } from '../../support/dataplane-meddling.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
 
 /** In front of a fake: executes a request and then answers it in its own way, the first time. */
-async function rewriting(target: string, match: RegExp, status: number, message: string) {
+function rewriting(target: string, match: RegExp, status: number, message: string) {
   let left = 1
-  const server = createServer((request, response) => {
-    const pass = async (): Promise<void> => {
-      const chunks: Buffer[] = []
-      for await (const chunk of request) chunks.push(chunk as Buffer)
-      const { authorization = '', 'content-type': type } = request.headers
-      const method = request.method ?? 'GET'
-      const reply = await fetch(`${target}${request.url ?? ''}`, {
-        method,
-        headers: { authorization, ...(type === undefined ? {} : { 'content-type': type }) },
-        ...(chunks.length === 0 ? {} : { body: Buffer.concat(chunks) }),
-      })
-      const text = await reply.text()
-      const odd = match.test(`${method} ${request.url ?? ''}`) && left-- > 0
-      response.writeHead(odd ? status : reply.status, {
-        'content-type': 'application/json',
-        'configuration-version': reply.headers.get('configuration-version') ?? '',
-      })
-      response.end(odd ? JSON.stringify({ code: status, message }) : text)
-    }
-    void pass()
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    [Symbol.asyncDispose]: async () => {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
-  }
+  const odd = { status, body: { code: status, message } }
+  return meddling(
+    target,
+    match,
+    () => Promise.resolve(),
+    () => (left-- > 0 ? odd : undefined),
+  )
 }
 
 describe.concurrent('a refusal of uncertain meaning', () => {
