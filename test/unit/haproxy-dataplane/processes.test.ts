@@ -171,6 +171,16 @@ describe('a reload before the drain', () => {
     expect(states(story.look(2, 123, 0, false))).toEqual(['worker 2 read'])
   })
 
+  test('is remembered for 200 of them, where many follow each other', () => {
+    const story = new Story()
+    for (let pid = 1; pid <= 400; pid++) {
+      story.now += 30_000
+      story.look(pid, 0, 0, false)
+    }
+    story.now += 61_000
+    expect(story.look(400, 61, 0, false)).toHaveLength(201)
+  })
+
   test('that is followed by another one is not ended by what that forgot', () => {
     const story = new Story()
     story.look(1, 100)

@@ -1,6 +1,6 @@
 import { drain } from 'drainable'
 import { expect, test } from 'vitest'
-import { look, present, rig } from '../../support/dataplane.js'
+import { context, look, present, rig, until } from '../../support/dataplane.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
 const AT_ONCE = { timeout: '3s', settle: '50ms', until: 'removed', onTimeout: 'remove' } as const
@@ -41,4 +41,21 @@ test('members of one call that get idle one after the other share a reload', asy
   expect((await drained).outcome).toBe('removed')
   const commits = r.fake.requests.filter(({ line }) => /^PUT .*transactions/.test(line))
   expect(commits).toHaveLength(1)
+})
+
+test('a process that a drain may wait for does not end where its member is absent', async () => {
+  await using r = await rig()
+  const { clock, signal } = context()
+  let later = 0
+  const ahead = { signal, clock: { ...clock, now: () => clock.now() + later } }
+  const gone = { pool: 'web', member: 'gone' }
+  await r.lb.observe([gone], ahead)
+  await r.fake.reload()
+  const states = async (): Promise<readonly string[]> => {
+    const { readings } = await r.lb.observe([gone], ahead)
+    return readings[0]!.scopes.map(({ state }) => state)
+  }
+  await until('the new process answers', async () => (await states()).includes('unread'))
+  later = 61_000
+  expect(await states()).toEqual([])
 })
