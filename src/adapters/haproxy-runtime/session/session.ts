@@ -107,7 +107,11 @@ export class ControlPoint {
   }
 
   /** Reads the process that serves, then the others; again if a reload is just handing the socket over. */
-  async readEvery(wanted: Wanted | 'all', ctx: CallContext): Promise<EverySight> {
+  readEvery(wanted: Wanted | 'all', ctx: CallContext): Promise<EverySight> {
+    return this.#withRoom(ctx, () => this.#readEvery(wanted, ctx))
+  }
+
+  async #readEvery(wanted: Wanted | 'all', ctx: CallContext): Promise<EverySight> {
     const end = ctx.clock.now() + HAND_OVER
     for (;;) {
       const before = this.#current
@@ -190,7 +194,11 @@ export class ControlPoint {
   }
 
   /** Reads the facts once, and finds the master. */
-  async connect(ctx: CallContext): Promise<Facts> {
+  connect(ctx: CallContext): Promise<Facts> {
+    return this.#withRoom(ctx, () => this.#connect(ctx))
+  }
+
+  async #connect(ctx: CallContext): Promise<Facts> {
     ctx.signal.throwIfAborted()
     if (this.#facts === undefined) {
       this.#facts = await this.#learn(ctx)
@@ -236,7 +244,6 @@ export class ControlPoint {
         return { process, sight }
       } catch (error) {
         this.unseen.fail()
-        if (isUnanswered(error)) this.#makeRoom(process, ctx)
         throw error
       }
     })
@@ -246,7 +253,8 @@ export class ControlPoint {
   async learnFollowers(process: Process, ctx: CallContext): Promise<boolean> {
     if (this.followers.know(process.scope)) return true
     try {
-      const { replies } = await this.channel(process).run([showStat('-1', 'servers')], ctx)
+      const ask = () => this.channel(process).run([showStat('-1', 'servers')], ctx)
+      const { replies } = await this.#withRoom(ctx, ask)
       const rows = parseStat(replies[0] ?? '')
       this.followers.learn(
         process.scope,
@@ -332,11 +340,18 @@ export class ControlPoint {
 
   /**
    * Ten providers that each keep a connection take all that `stats maxconn` allows: then nobody gets an answer, but over
-   * what is kept. A frozen process looks the same.
+   * what is kept. So whatever had no answer ends what is kept. A frozen process looks the same.
    */
-  #makeRoom({ stay }: Process, { clock }: CallContext): void {
-    this.#crowdedUntil = clock.now() + CROWDED
-    stay?.close()
+  async #withRoom<T>({ clock }: CallContext, ask: () => Promise<T>): Promise<T> {
+    try {
+      return await ask()
+    } catch (error) {
+      if (isUnanswered(error)) {
+        this.#crowdedUntil = clock.now() + CROWDED
+        this.#current?.stay?.close()
+      }
+      throw error
+    }
   }
 }
 
