@@ -221,7 +221,10 @@ function excused(chain: Chain, key: string, judge: Judge): boolean {
     const saved = savedMember(judge, id, key)
     return saved !== undefined && mayHaveSent(saved).length + saved.doubted.length > 0
   })
-  return lost || isUnsure || savedMember(judge, chain.id, key) === undefined
+  // one of two members that have had the name: a record is of one of them, and the other's drain ends as gone, said
+  const { identities } = judge.truth.member(key)
+  const isOfTwo = beside.size > 1 && identities.length > 1
+  return lost || isUnsure || isOfTwo || savedMember(judge, chain.id, key) === undefined
 }
 
 /**
@@ -411,7 +414,39 @@ export function judgeExecution(judge: Judge, sent: SentChange, member: Member): 
   const unsure =
     mine.some((other) => other.answer !== 'told' || mayHaveSet(other)) ||
     known.length > 1 || // back to what it was before both
+    mine.some((other) => openedSince(judge, other)) || // or to what \`ready()\` had made of it
+    isFromBefore(judge, sent, member, base) ||
     known.some((id) => baseWasAnnounced(judge, id, member, base))
   if (base !== undefined && base !== 'unclear' && RANK[change.to] < RANK[base] && !unsure)
     judge.fault('not ours', `${describeChange(change)}, which was ${base} before ${chain}`)
+}
+
+/** Whether a `ready()` of the process that sent a change has opened the member since: nobody goes back to what was before that. */
+function openedSince(judge: Judge, { key, number, process }: SentChange): boolean {
+  return judge.sent.some(
+    (other) =>
+      other.byReady && other.key === key && other.process === process && other.number > number,
+  )
+}
+
+/**
+ * Whether an operator had lowered a hold of this process, and the balancer's process was replaced before anybody looked: what the
+ * new one shows was forgotten, for all that a look can tell.
+ */
+function isFromBefore(
+  judge: Judge,
+  sent: SentChange,
+  { key, sets, reloadedAt }: Member,
+  base: AdminState | 'unclear' | undefined,
+): boolean {
+  const lowered = sets.findLast(({ to, setter }) => to === base && setter.by === 'operator')
+  if (lowered === undefined || lowered.setter.at >= reloadedAt) return false
+  const { at } = lowered.setter
+  const held = sentBefore(judge, sent).some(
+    ({ change, answeredAt }) => change.kind === 'hold' && answeredAt <= at,
+  )
+  const isSeen = judge
+    .looksAt(sent.provider, key)
+    .some(({ readAt }) => readAt > at && readAt < reloadedAt)
+  return held && !isSeen
 }

@@ -1,7 +1,7 @@
 import { atLeast, isSameIdentity } from '../../../provider/member-ref.js'
 import type { Draft } from '../draft.js'
 import type { Left } from '../input.js'
-import { doubt } from './answers.js'
+import { doubt, unique } from './answers.js'
 import { emptyLedger, isLive, owes, type Claim, type LateChange, type Ledger } from '../record.js'
 import { targetOf } from '../whose.js'
 
@@ -29,8 +29,8 @@ function isOfAnother({ found }: Ledger, { found: theirs }: Ledger): boolean {
 }
 
 /** Whether a change of ours is known to be in place. */
-function knows({ set, earlier }: Ledger): boolean {
-  return set !== null || earlier.length > 0
+function knows({ set }: Ledger): boolean {
+  return set !== null
 }
 
 /** Whether what they found is from before what we found. */
@@ -44,6 +44,10 @@ function add(draft: Draft, theirs: Ledger): void {
   const { ledger } = draft
   if (isEarlier(theirs, ledger) && owes(theirs)) ledger.found = theirs.found
   const known = newOf(theirs, ledger)
+  const { set } = ledger
+  // What is known here can be from a ticket too: of two states that were set, the higher one is in place.
+  if (set !== null && theirs.set !== null && !atLeast(set, theirs.set))
+    Object.assign(ledger, { set: theirs.set, earlier: unique([...ledger.earlier, set]) })
   if (theirs.set !== ledger.set) doubtRaises(draft, known)
   for (const one of theirs.doubted) doubt(draft, one)
   ledger.late = [...ledger.late, ...known]
