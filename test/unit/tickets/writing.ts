@@ -21,7 +21,6 @@ export interface TestWriter {
   readonly save: (current: () => Ticket) => Promise<void>
   readonly drop: () => Promise<void>
   readonly yield: () => void
-  readonly takeUp: () => void
 }
 
 export function writerFor(store: TicketStore): TestWriter {
@@ -30,6 +29,5 @@ export function writerFor(store: TicketStore): TestWriter {
     save: (current) => writer.save(current, FIRST_ANSWER),
     drop: () => writer.drop(FIRST_ANSWER),
     yield: () => writer.yield(),
-    takeUp: () => writer.takeUp(),
   }
 }

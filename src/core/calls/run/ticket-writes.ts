@@ -70,7 +70,7 @@ export class TicketWrites {
    */
   async before(limit: number): Promise<void> {
     try {
-      await this.#keeper.save(this.#of.claims.sights, limit)
+      await this.#keeper.saveMembers(this.#of.claims.sights, limit)
     } catch (cause) {
       const error = notKept('saved', cause)
       this.#tell(error)
@@ -81,7 +81,7 @@ export class TicketWrites {
   async save(): Promise<void> {
     this.#unsavedAt = undefined
     try {
-      await this.#keeper.save(this.#of.claims.sights, LATER_ANSWER)
+      await this.#keeper.saveMembers(this.#of.claims.sights, LATER_ANSWER)
       this.#failures = 0
       this.#said = undefined
     } catch (cause) {
@@ -157,7 +157,7 @@ export class TicketWrites {
       return { ...sight, ledger: { ...ledger, late } }
     }
     try {
-      await this.#keeper.save(() => claims.sights().map(toOpening), LATER_ANSWER)
+      await this.#keeper.saveMembers(() => claims.sights().map(toOpening), LATER_ANSWER)
     } catch (cause) {
       this.#tell(notKept('saved', cause))
     }

@@ -56,8 +56,6 @@ export class TicketWriter {
   #waiting: Waiting | undefined
   #closed = false
   #handedOver = false
-  /** Another run of this process goes on with the ticket. */
-  #yielded = false
   /** Whether the listener is asked at present, and not the store. */
   #isTelling = false
   /** Why the last writing failed. */
@@ -129,17 +127,10 @@ export class TicketWriter {
     await this.#writing.catch(() => undefined)
   }
 
-  /**
-   * Another run of this process goes on with this ticket: what this one knows of it says nothing any more, until
-   * {@link takeUp}.
-   */
+  /** Another run of this process goes on with this ticket: what this one knows of it says nothing any more. */
   yield(): void {
-    this.#yielded = true
-  }
-
-  /** This run is about to change something: its ticket must say so, whoever else goes on with it. */
-  takeUp(): void {
-    this.#yielded = false
+    this.#handedOver = true
+    this.#closed = true
   }
 
   /**
@@ -153,7 +144,7 @@ export class TicketWriter {
       last = this.#writing
       await this.written()
     } while (last !== this.#writing)
-    this.#closed = true
+    this.yield()
   }
 
   /**
@@ -172,7 +163,6 @@ export class TicketWriter {
     const waiting: Waiting = { limit, done: Promise.resolve() }
     waiting.done = this.#enter(async (line) => {
       this.#waiting = undefined
-      if (this.#yielded) return
       if (!this.#closed) await this.#write(line, current(), waiting.limit)
       // The store is about to forget it. A listener can't, and keeps the last one it was given.
       else if (!this.#handedOver && this.#targets.whole?.drop === undefined)
@@ -272,36 +262,15 @@ export type TicketHead = Pick<
 >
 
 /** The ticket of one run, and its writing. */
-export class TicketKeeper {
+export class TicketKeeper extends TicketWriter {
   readonly head: TicketHead
-  readonly #writer: TicketWriter
   readonly #clock: Clock
 
   /** @param lease - under which the ticket was written that this run goes on with */
   constructor(head: TicketHead, targets: TicketTargets, clock: Clock, lease?: Ticket['lease']) {
+    super(head.id, targets, clock, head.lease ?? lease)
     this.head = head
-    this.#writer = new TicketWriter(head.id, targets, clock, head.lease ?? lease)
     this.#clock = clock
-  }
-
-  /** Whether the ticket is kept anywhere. */
-  get kept(): boolean {
-    return this.#writer.kept
-  }
-
-  /** See {@link TicketWriter.closed}. */
-  get closed(): boolean {
-    return this.#writer.closed
-  }
-
-  /** See {@link TicketWriter.why}. */
-  get why(): Omit<Why, 'ref'> | undefined {
-    return this.#writer.why
-  }
-
-  /** What of the ticket's store has no answer yet. */
-  get waits(): Waits {
-    return this.#writer.waits
   }
 
   /** The ticket as of now. */
@@ -315,32 +284,7 @@ export class TicketKeeper {
   }
 
   /** See {@link TicketWriter.save}. */
-  save(sights: () => Iterable<Sight>, limit: number): Promise<void> {
-    return this.#writer.save(() => this.ticket(sights()), limit)
-  }
-
-  /** See {@link TicketWriter.written}. */
-  written(): Promise<void> {
-    return this.#writer.written()
-  }
-
-  /** See {@link TicketWriter.yield}. */
-  yield(): void {
-    this.#writer.yield()
-  }
-
-  /** See {@link TicketWriter.takeUp}. */
-  takeUp(): void {
-    this.#writer.takeUp()
-  }
-
-  /** See {@link TicketWriter.handOver}. */
-  handOver(): Promise<void> {
-    return this.#writer.handOver()
-  }
-
-  /** See {@link TicketWriter.drop}. */
-  drop(limit: number): Promise<void> {
-    return this.#writer.drop(limit)
+  saveMembers(sights: () => Iterable<Sight>, limit: number): Promise<void> {
+    return this.save(() => this.ticket(sights()), limit)
   }
 }

@@ -34,3 +34,17 @@ test('the last ticket lists an undo that only a look has shown', async () => {
   const again = await clock.runUntil(restore(anotherObject(lb), told.at(-1)!, { clock }), 60_000)
   expect([only(again).outcome, lb.state(web1)]).toEqual(['overruled', 'drain'])
 })
+
+test('a drain goes on when the one whose ticket it took is undone', async () => {
+  const { clock, lb } = rig()
+  const policy = { clock, seal: false, id: 'deploy', onOverrule: 'reapply' } as const
+  const first = startDrain(lb, web1, { ...policy, onTicket: () => undefined })
+  await clock.runUntil(first.done)
+  const second = startDrain(lb, web1, { ...policy, onTicket: () => undefined })
+  await clock.runUntil(second.done)
+  const undone = await clock.runUntil(first.restore(), 60_000)
+  expect([only(undone).outcome, lb.state(web1)]).toEqual(['overruled', 'drain'])
+  lb.setBehind(web1, 'ready')
+  await clock.advance(5_000)
+  expect(lb.state(web1)).toBe('drain')
+})
