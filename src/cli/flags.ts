@@ -27,12 +27,10 @@ export function common(verb: Command): Command {
 export function policy(verb: Command): Command {
   const oneOf = (flag: string, words: string, values: readonly string[]): Option =>
     new Option(`${flag} <what>`, words).choices(values)
-  // A roll brings each server back, so it removes none.
-  if (verb.name() !== 'roll')
-    verb.addOption(
+  return verb
+    .addOption(
       oneOf('--until', 'whether to remove what is idle (default: idle)', ['idle', 'removed']),
     )
-  return verb
     .option('--timeout <time>', 'deadline, such as 30s, 2m or never (default: 2m)')
     .addOption(
       oneOf(
@@ -84,9 +82,8 @@ const TIMEOUT_DEFAULT: Readonly<Record<string, string>> = {
 }
 
 function timeoutChoices(verb: string): readonly string[] {
-  const both = ['fail', 'terminate', 'proceed']
-  if (verb === 'roll') return [...both, 'postpone']
-  return verb === 'drain' ? [...both, 'remove'] : [...both, 'remove', 'postpone']
+  const all = ['fail', 'terminate', 'proceed', 'remove']
+  return verb === 'drain' ? all : [...all, 'postpone']
 }
 
 /** The options of a roll beside those of a drain. */

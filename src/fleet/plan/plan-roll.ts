@@ -6,7 +6,7 @@ import { checkTargets, refuseEarlier, refuseUnchecked } from '../roll/refuse.js'
 import { findServers, type RollTarget, type Server } from '../roll/servers.js'
 import { Spread, type ServerPlace } from '../roll/spread.js'
 import { askedFirst } from '../../core/tickets/calls.js'
-import type { RollData } from '../../core/tickets/ticket.js'
+import type { PolicyData, RollData } from '../../core/tickets/ticket.js'
 import type { Policy } from '../../core/calls/policy.js'
 import { expectation, sort, toPlan, type DrainPlan, type Sorted } from './assemble.js'
 import type { Judged } from './judge.js'
@@ -84,7 +84,7 @@ export async function planRoll(
   const least = batches * Math.max(0, ...judged.map((one) => one.least))
   const most = timeout === null ? null : batches * timeout
   const notes = [
-    outlineOf(servers, batches, data),
+    outlineOf(servers, batches, data, policy.data.until),
     ...notesOf(verdicts, policy.data),
     ...own.map(refusal),
     ...(refused.length > 0
@@ -144,11 +144,16 @@ function batchesOf(size: number, { canary, maxUnavailable }: RollData['plan']): 
   return Math.ceil(canary / maxUnavailable) + Math.ceil((size - canary) / maxUnavailable)
 }
 
-function outlineOf(servers: readonly Server[], batches: number, data: RollData['plan']): string {
+function outlineOf(
+  servers: readonly Server[],
+  batches: number,
+  data: RollData['plan'],
+  until: PolicyData['until'],
+): string {
   const { canary, maxUnavailable, health } = data
   const first = canary > 0 ? `, ${canary} first` : ''
   const after = afterAct(servers, health)
-  return `${count(servers.length, 'server')} in ${count(batches, 'batch', 'batches')}, ${maxUnavailable} at once${first}; after its drain each is acted on${after}`
+  return `${count(servers.length, 'server')} in ${count(batches, 'batch', 'batches')}, ${maxUnavailable} at once${first}; after its drain each is ${until === 'removed' ? 'taken out of its pools, and acted on' : `acted on${after}`}`
 }
 
 /** What comes after `act`: a member that is out already is left out. */

@@ -32,7 +32,7 @@ import { ServerCall } from './server-call.js'
  */
 export type ServerEnd = 'done' | 'failed' | 'postponed' | 'minimum' | 'aborted'
 
-/** Takes one server out, lets the caller act on it, and brings it back. */
+/** Takes one server out, lets the caller act on it, and brings it back, unless it is to be removed. */
 export class OneServer {
   readonly server: ServerState
   readonly #context: RollContext
@@ -93,7 +93,8 @@ export class OneServer {
         const early = await this.#drainAndAct()
         if (early !== undefined) return early
       }
-      await this.#open()
+      if (this.#context.policy.data.until === 'removed') await this.#leaveOut()
+      else await this.#open()
       return 'done'
     } catch (thrown) {
       if (signal.aborted) return 'aborted'
@@ -296,6 +297,14 @@ export class OneServer {
     server.state = 'done'
     await this.#save()
     emit(this.event('healthy'))
+  }
+
+  /** It is out of its pools for good: there is nothing to open. */
+  async #leaveOut(): Promise<void> {
+    this.#context.signal.throwIfAborted()
+    this.#call.forget()
+    this.server.state = 'done'
+    await this.#save()
   }
 
   /** Before `act` is called its ticket must say so; returns why it does not. */

@@ -69,12 +69,18 @@ export interface RollOptions extends Omit<Policy, 'until' | 'onEvent' | 'onTimeo
    */
   readonly waitHealthy?: boolean | Duration | OwnHealthCheck | undefined
   /**
+   * Whether each server is brought back after `act` (`'idle'`), or taken out of its pools for good before it
+   * (`'removed'`), as where machines are given back. Nothing is opened then, so there is no `waitHealthy`; the floor
+   * (`keepReady`) counts what is left after each server. @defaultValue `'idle'`
+   */
+  readonly until?: Policy['until']
+  /**
    * What to do with work left at the deadline of one server's drain. `postpone`: the server is put back, tried once
    * more after all others, and counts as failed only then. The other values are as in {@link Policy.onTimeout}:
-   * `fail` leaves the server drained, and it counts as failed at once.
+   * `fail` leaves the server drained, and it counts as failed at once; `remove` needs `until: 'removed'`.
    * @defaultValue `'postpone'`
    */
-  readonly onTimeout?: 'postpone' | 'fail' | 'terminate' | 'proceed' | undefined
+  readonly onTimeout?: 'postpone' | 'fail' | 'terminate' | 'proceed' | 'remove' | undefined
   /**
    * What a failed server means for those that have not begun. `stop`: none begins. `continue`: the roll goes on.
    * `maxFailed`: it goes on until more than this many have failed. It goes on only while `maxUnavailable` has room
@@ -153,7 +159,10 @@ const rollSchema = once(() =>
       'address',
     ),
     waitHealthy: z.optional(z.unknown()),
-    onTimeout: z._default(z.enum(['postpone', 'fail', 'terminate', 'proceed']), 'postpone'),
+    onTimeout: z._default(
+      z.enum(['postpone', 'fail', 'terminate', 'proceed', 'remove']),
+      'postpone',
+    ),
     onFailure: z._default(
       z.union(
         [z.enum(['stop', 'continue']), z.strictObject({ maxFailed: whole(0, Infinity, SERVERS) })],
@@ -184,7 +193,7 @@ const anyOptions = once(() => z.looseObject({}))
 
 /** Every option of a roll. */
 export const rollNames = once(() => [
-  ...new Set([...Object.keys(rollSchema().shape), ...policyNames()].filter((n) => n !== 'until')),
+  ...new Set([...Object.keys(rollSchema().shape), ...policyNames()]),
 ])
 
 function isShare(value: unknown): boolean {
@@ -202,14 +211,8 @@ export function parseRoll(o: RollOptions, subject: string): RollSettings {
   const given = parseOptions(anyOptions(), o, subject, rollNames()) as unknown as RollOptions
   const { act, onEvent, canary, maxUnavailable, group, ...more } = given
   const { waitHealthy, onTimeout, onFailure, lease, leaseTtl: ttl, ...policy } = more
-  if ('until' in policy && policy.until !== undefined) {
-    throw new DrainableError(
-      'INVALID_OPTIONS',
-      `${subject}: until: a roll makes every server ready again, so it removes none; leave it out`,
-    )
-  }
-  if ((onTimeout as unknown) === 'remove') {
-    const words = `onTimeout: 'remove' needs until: 'removed', and a roll makes every server ready again: drain() takes one out for good`
+  if (policy.until === 'removed' && waitHealthy !== undefined && waitHealthy !== false) {
+    const words = `waitHealthy: with until: 'removed' no server is brought back, so none is waited for; leave it out`
     throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words}`)
   }
   const own = {
@@ -225,7 +228,7 @@ export function parseRoll(o: RollOptions, subject: string): RollSettings {
     leaseTtl: ttl,
   }
   const read = parseOptions(rollSchema(), own, subject)
-  const health = toHealth(waitHealthy, subject)
+  const health = toHealth(policy.until === 'removed' ? false : waitHealthy, subject)
   const late = read.onTimeout
   const failed = read.onFailure
   return {

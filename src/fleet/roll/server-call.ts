@@ -134,7 +134,8 @@ export class ServerCall {
   down(): readonly MemberRef[] {
     const open = new Set(this.#call?.run.open().map(refKey))
     const members = this.#server.drain?.members ?? []
-    return members.filter(mayOwe).flatMap(({ ref }) => (open.has(refKey(ref)) ? [] : [ref]))
+    const down = members.filter((member) => mayOwe(member) && member.phase !== 'removed')
+    return down.flatMap(({ ref }) => (open.has(refKey(ref)) ? [] : [ref]))
   }
 
   /** What goes wrong is told at once: the drain itself is told in its turn, or was in an earlier process. */

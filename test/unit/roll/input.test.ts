@@ -16,7 +16,16 @@ const refused: readonly (readonly [string, Record<string, unknown>, RegExp])[] =
   ['another group', { group: 'pool' }, /group: expected 'address', 'ref' or a function/],
   ['bare seconds to be healthy', { waitHealthy: 30 }, /waitHealthy is 30.*did you mean '30s'/],
   ['bare seconds to drain', { timeout: 30 }, /timeout is 30.*did you mean '30s'/],
-  ['a removal', { until: 'removed' }, /until: a roll makes every server ready again/],
+  [
+    'a removal without its end',
+    { onTimeout: 'remove' },
+    /onTimeout: 'remove' .*add until: 'removed'/,
+  ],
+  [
+    'a health check of what is removed',
+    { until: 'removed', waitHealthy: '10s' },
+    /waitHealthy: with until: 'removed' no server is brought back/,
+  ],
   ['a lease that is none', { lease: {} }, /lease: expected a lease with acquire, renew/],
   ['a short lease', { leaseTtl: '500ms' }, /leaseTtl: expected at least 1s/],
   ['a misspelt option', { maxUnavailible: 2 }, /unknown option 'maxUnavailible'/],
