@@ -177,14 +177,13 @@ export class ReadyFloor {
   }
 
   /**
-   * Whether the member can be held: if so, it does not count any more. One that is gone never counted:
-   * all that it takes is new work that fails, so it waits only where no other member could take that.
+   * Whether the member can be held: if so, it does not count any more. One that is gone never counted: it waits only
+   * where no other member could take its new work.
    */
   take({ reading, state }: Wish): boolean {
     if (!takesWork(reading)) return true
-    const all = this.#good + this.#unproved
-    if (state === 'gone') return all >= this.of({ state })
-    const left = isUnproved(reading) ? all : this.#good
+    const left = isUnproved(reading) ? this.#good + this.#unproved : this.#good
+    if (state === 'gone') return left >= this.of({ state })
     if (left - 1 < this.#least) return false
     this.#count(reading, -1)
     return true

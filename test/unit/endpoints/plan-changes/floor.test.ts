@@ -62,6 +62,22 @@ describe('keepReady', () => {
     expect(short(desired, snapshotOf(a, unchecked))).toEqual(['a drain'])
   })
 
+  test.each<[string, readonly DesiredMember[]]>([
+    ['is absent', [wish('10.0.0.1', 'absent'), wish('10.0.0.2', 'serve')]],
+    [
+      'is absent, and serves on',
+      [wish('10.0.0.1', 'absent', { serving: true }), wish('10.0.0.2', 'serve')],
+    ],
+    ['is not listed', [wish('10.0.0.2', 'serve')]],
+  ])('keeps the last member that works where it %s, beside an unproved one', (_name, desired) => {
+    const fresh = reading('b', '10.0.0.2', { health: 'unknown' })
+    expect(short(desired, snapshotOf(a, fresh))).toEqual(['a held'])
+    expect(short(desired, snapshotOf(a, reading('b', '10.0.0.2')))).not.toContain('a held')
+    expect(
+      short(desired, snapshotOf(reading('a', '10.0.0.1', { health: 'down' }), fresh)),
+    ).not.toContain('a held')
+  })
+
   test('counts members alike where no check has passed for any of them', () => {
     const fresh = [reading('a', '10.0.0.1', { health: 'unknown' })]
     fresh.push(reading('b', '10.0.0.2', { health: 'unknown' }))
