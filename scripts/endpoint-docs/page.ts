@@ -198,7 +198,7 @@ of which the snapshot has no address keeps its name for itself.
 - \`keepReady\` members (default 1) of each pool keep taking new work. Members count that would serve now: not down, weight above 0,
   and with an endpoint. A member that is only about to be added does not count yet. One of which no check has passed yet (health
   \`unknown\`) counts in the place of another such one, and does not let the last working one go. A member whose endpoint is gone
-  is still held while another one counts: new work on it fails, so no capacity is lost.
+  is held as soon as another one counts, whatever \`keepReady\` says: new work on it would fail, so no capacity is lost.
 - Members that \`owns\` does not claim, members without an address, and states that are not understood are left alone. A plan
   remembers nothing: a member of yours that an operator holds by hand is made ready again if its endpoint serves.
 

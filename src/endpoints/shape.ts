@@ -10,6 +10,7 @@
  * as long where an object reads the fields of every endpoint by their names.
  */
 import { DrainableError } from '../provider/error.js'
+import { readGiven } from '../provider/options.js'
 
 /** What is wrong with a value, or undefined. */
 export type Shape = (value: unknown) => Fault | undefined
@@ -28,13 +29,13 @@ export interface Fault {
  * @throws `INVALID_OPTIONS` with the place, what was found and what was expected
  */
 export function check(subject: string, path: string, value: unknown, shape: Shape): void {
-  const fault = shape(value)
+  const fault = readGiven(`${subject}: ${path}`, () => shape(value))
   if (fault !== undefined) refuseWith(subject, path + fault.path, fault)
 }
 
 /** The same for options: their fields are named by themselves, and a typo must not mean the default. */
 export function checkOptions<T extends object>(subject: string, options: T, of: All<T>): void {
-  const fault = strictObject(of)(options)
+  const fault = readGiven(`${subject}: the options`, () => strictObject(of)(options))
   if (fault === undefined) return
   refuseWith(subject, fault.path === '' ? 'the options' : fault.path.slice(1), fault)
 }

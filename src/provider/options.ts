@@ -5,7 +5,7 @@ import {
   type Schema,
   type SchemaIssue,
 } from './describe-issue.js'
-import { DrainableError } from './error.js'
+import { DrainableError, isDrainableError, type ErrorCode } from './error.js'
 import { quote } from './quote.js'
 
 export type { Schema, SchemaIssue, WordlessIssue } from './describe-issue.js'
@@ -25,9 +25,11 @@ export function parseOptions<T>(
   subject: string,
   names: readonly string[] = optionNames(schema, []),
 ): Readonly<T> {
-  const other = otherThanOptions(value)
+  const { other, given } = readGiven(`${subject}: the options`, () => ({
+    other: otherThanOptions(value),
+    given: readAll(ofClass(names, value, subject), subject),
+  }))
   if (other !== undefined) throw invalid(`${subject}: the options: ${other}`)
-  const given = readAll(ofClass(names, value, subject), subject)
   const result = schema.safeParse(withoutUndefined(given), { error: optionWords(names) })
   // A misspelt name is an error even if its value is undefined.
   const unknown = hasUndefined(given) ? unknownKeys(schema, given) : []
@@ -39,6 +41,22 @@ export function parseOptions<T>(
 
 function invalid(message: string): DrainableError {
   return new DrainableError('INVALID_OPTIONS', message)
+}
+
+/**
+ * Reads what a caller gave, where a getter or a proxy can throw.
+ *
+ * @param what - what is read, with its subject
+ * @throws errors of this package as they are; anything else as this code, with its words
+ */
+export function readGiven<T>(what: string, read: () => T, code: ErrorCode = 'INVALID_OPTIONS'): T {
+  try {
+    return read()
+  } catch (thrown) {
+    if (isDrainableError(thrown)) throw thrown
+    const words = thrown instanceof Error ? thrown.message : String(thrown)
+    throw new DrainableError(code, `${what}: its getter threw '${quote(words)}'`, { cause: thrown })
+  }
 }
 
 /** Whether something is a promise, which was not waited for. */
@@ -91,15 +109,8 @@ type Given = Readonly<Record<string, unknown>>
 
 /** @param path - what stands before each key, for the message */
 function readKeys(given: Given, keys: readonly string[], subject: string, path = ''): Given {
-  const read = (key: string): unknown => {
-    try {
-      return given[key]
-    } catch (cause) {
-      const words = cause instanceof Error ? cause.message : String(cause)
-      const message = `${subject}: ${quote(path + key)}: its getter threw '${quote(words)}'`
-      throw new DrainableError('INVALID_OPTIONS', message, { cause })
-    }
-  }
+  const read = (key: string): unknown =>
+    readGiven(`${subject}: ${quote(path + key)}`, () => given[key])
   return Object.fromEntries(keys.map((key) => [key, read(key)]))
 }
 

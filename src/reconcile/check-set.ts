@@ -4,7 +4,7 @@ import { check, refuse, value, type Shape } from '../endpoints/shape.js'
 import type { DesiredMember } from '../provider/desired.js'
 import { DrainableError } from '../provider/error.js'
 import { nearest, quote, quotedList } from '../provider/quote.js'
-import { once } from '../provider/options.js'
+import { once, readGiven } from '../provider/options.js'
 
 /**
  * Takes in one desired set after another. An object that is frozen is what it was when it was checked, so of a set with 10,000
@@ -30,6 +30,10 @@ export class DesiredSets {
    * @throws `INVALID_OPTIONS` with the path
    */
   take(desired: readonly DesiredMember[]): readonly DesiredMember[] {
+    return readGiven(`${this.#subject}: desired`, () => this.#take(desired))
+  }
+
+  #take(desired: readonly DesiredMember[]): readonly DesiredMember[] {
     check(this.#subject, 'desired', desired, value('a list of desired members', Array.isArray))
     const starts = new Map<string | undefined, number>()
     const named = new Map<string, number>()

@@ -4,7 +4,7 @@ import type { Clock } from '../../provider/clock.js'
 import { clockOption, fn, signalOption } from '../../provider/option-schemas.js'
 import { DrainableError } from '../../provider/error.js'
 import type { DrainEvent } from '../events.js'
-import { isPromise, missingMethods, once } from '../../provider/options.js'
+import { isPromise, missingMethods, once, readGiven } from '../../provider/options.js'
 
 /** The options that every verb takes. */
 export interface Call {
@@ -54,6 +54,10 @@ const METHODS = ['describe', 'observe', 'apply', 'close'] as const
  */
 export function checkProvider(value: unknown, subject: string): DrainableProvider {
   checkNode()
+  return readGiven(`${subject}: provider`, () => toProvider(value, subject))
+}
+
+function toProvider(value: unknown, subject: string): DrainableProvider {
   const given = (value ?? {}) as Partial<Record<string, unknown>>
   const missing = [
     ...missingMethods(value, METHODS).map((name) => `${name}()`),

@@ -3,7 +3,7 @@ import type { AddressTarget, MemberRef, Reading, Snapshot } from '../../provider
 import { canonicalAddress } from '../../provider/address.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
-import { isPromise, once, type SchemaIssue } from '../../provider/options.js'
+import { isPromise, once, readGiven, type SchemaIssue } from '../../provider/options.js'
 import { formatPath, issueWords } from '../../provider/describe-issue.js'
 import { whole } from '../../provider/option-schemas.js'
 import { quote } from '../../provider/quote.js'
@@ -78,6 +78,10 @@ export function targetWords(target: ResolvedTarget): string {
  * @throws `INVALID_OPTIONS` listing the allowed shapes
  */
 export function parseTarget(target: Target, subject: string): ResolvedTarget {
+  return readGiven(`${subject}: target`, () => toResolved(target, subject))
+}
+
+function toResolved(target: Target, subject: string): ResolvedTarget {
   if (Array.isArray(target)) {
     const list = schemas().list.safeParse(target, WORDS)
     if (list.success) return { kind: 'members', refs: unique(list.data) }

@@ -2,7 +2,7 @@ import { DrainableError } from '../../provider/error.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
 import { issueWords } from '../../provider/describe-issue.js'
-import { isPromise } from '../../provider/options.js'
+import { isPromise, readGiven } from '../../provider/options.js'
 import { combinedOf } from '../combined.js'
 import { ticketSchema } from './schema.js'
 import type { Ticket } from './shape.js'
@@ -25,6 +25,10 @@ export type {
  * @throws `TICKET_INVALID` naming what is wrong
  */
 export function parseTicket(given: unknown, subject: string): Ticket {
+  return readGiven(`${subject}: ticket`, () => toTicket(given, subject), 'TICKET_INVALID')
+}
+
+function toTicket(given: unknown, subject: string): Ticket {
   const value = isJsonText(given) ? parseStored(given) : given
   if (given === undefined || given === null) {
     const words = `${subject}: there is no ticket (found ${String(given)}): the store has none under that id, or the drain has ended and nothing is left to undo`

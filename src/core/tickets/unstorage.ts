@@ -1,5 +1,5 @@
 import { DrainableError } from '../../provider/error.js'
-import { missingMethods } from '../../provider/options.js'
+import { missingMethods, readGiven } from '../../provider/options.js'
 import type { TicketStore } from './store.js'
 import { keptIn } from './writing/line.js'
 
@@ -35,7 +35,8 @@ export interface UnstorageLike {
  * ```
  */
 export function fromUnstorage(storage: UnstorageLike): TicketStore {
-  const missing = missingMethods(storage, VERBS)
+  const what = 'fromUnstorage(): storage'
+  const missing = readGiven(what, () => missingMethods(storage, VERBS))
   if (missing.length > 0) {
     const words = `fromUnstorage(): storage: expected an unstorage Storage, found one without ${missing.join(', ')}`
     throw new DrainableError('INVALID_OPTIONS', words)

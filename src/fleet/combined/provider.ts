@@ -12,7 +12,7 @@ import type {
   Snapshot,
 } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
-import { once, parseOptions } from '../../provider/options.js'
+import { once, parseOptions, readGiven } from '../../provider/options.js'
 import { quote } from '../../provider/quote.js'
 import { checkProvider } from '../../core/calls/call-options.js'
 import { listenersOf } from '../../core/balancer/home.js'
@@ -74,9 +74,8 @@ export function combineProviders(
   const settings = parseOptions(optionsSchema(), options, subject)
   if (typeof providers !== 'object' || (providers as unknown) === null || Array.isArray(providers))
     throw invalid(subject, 'expected an object { key: provider }')
-  const all = new Map(
-    Object.entries(providers).map(([key, part]) => [key, checkPart(key, part, subject)] as const),
-  )
+  const entries = readGiven(`${subject}: providers`, () => Object.entries(providers))
+  const all = new Map(entries.map(([key, part]) => [key, checkPart(key, part, subject)] as const))
   if (all.size === 0) throw invalid(subject, 'expected at least one provider, found none')
   const known = new Map<string, string>()
   for (const [key, { instance }] of all) {

@@ -4,7 +4,7 @@ import type { DrainableProvider } from '../../../provider/contract.js'
 import { durationOption } from '../../../provider/option-schemas.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
-import { isPromise, once, parseOptions } from '../../../provider/options.js'
+import { isPromise, once, parseOptions, readGiven } from '../../../provider/options.js'
 import { quote } from '../../../provider/quote.js'
 import type { DrainReport } from '../../../provider/report.js'
 import type { Wanted } from '../../balancer/owner.js'
@@ -100,7 +100,7 @@ export async function stepDrain(
 ): Promise<DrainStep> {
   const subject = 'stepDrain()'
   checkProvider(provider, subject)
-  const begun = parseFrom(from, subject)
+  const begun = readGiven(`${subject}: from`, () => parseFrom(from, subject))
   const { pace, limit, tickets, onTicket, ...call } = parseOptions(stepSchema(), options, subject)
   const { onEvent, signal } = call
   signal?.throwIfAborted()
@@ -122,7 +122,9 @@ export async function stepDrain(
   }
   const base = parsePolicy({}, subject)
   const its = { clock: call.clock ?? base.clock, signal, onEvent, pace, tickets, onTicket }
-  const step = 'target' in begun ? startOf(begun, subject) : ticketOf(begun, provider, subject)
+  const step = readGiven(`${subject}: from`, () =>
+    'target' in begun ? startOf(begun, subject) : ticketOf(begun, provider, subject),
+  )
   return new Step(provider, { ...step, resolved: { ...step.resolved, ...its } }, limit, emit).go()
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import {
+  combineProviders,
   drain,
   fromUnstorage,
   heldMembers,
@@ -8,8 +9,10 @@ import {
   restore,
   resumeDrain,
   startDrain,
+  stepDrain,
   type Ticket,
 } from 'drainable'
+import { mergeSlices } from 'drainable/endpoints'
 import { f5Bigip } from 'drainable/f5-bigip'
 import { fakeClock, fakeProvider } from 'drainable/testing'
 import { json } from '../balancer.js'
@@ -91,6 +94,40 @@ test('a getter in an option that throws is named by its path', () => {
       message: "f5Bigip(): tls.ca: its getter threw 'the vault is sealed'",
     }),
   )
+})
+
+describe('a getter that throws', () => {
+  const sealed = (field: string): never =>
+    Object.defineProperty({}, field, {
+      enumerable: true,
+      get: () => {
+        throw new Error('the vault is sealed')
+      },
+    }) as never
+  const { lb } = make()
+  const refused: readonly (readonly [string, string, () => unknown])[] = [
+    ['of a target', 'drain(): target', () => drain(lb, sealed('pool'))],
+    ['of a listed target', 'drain(): target', () => drain(lb, [sealed('member')])],
+    ['of a ticket', 'restore(): ticket', () => restore(lb, sealed('v'))],
+    ['of a step', 'stepDrain(): from', () => stepDrain(lb, sealed('target'))],
+    ['of a provider', 'drain(): provider', () => drain(sealed('observe'), web1)],
+    ['of balancers', 'combineProviders(): providers', () => combineProviders(sealed('a'))],
+    ['of a storage', 'fromUnstorage(): storage', () => fromUnstorage(sealed('getItem'))],
+    ['of a slice', 'mergeSlices(): slices', () => mergeSlices([sealed('addressType')])],
+  ]
+  test.each(refused)('%s is told with its words', async (_, what, call) => {
+    const code = what.endsWith('ticket') ? 'TICKET_INVALID' : 'INVALID_OPTIONS'
+    await expect((async () => call())()).rejects.toMatchObject({
+      code,
+      message: expect.stringContaining(`${what}`) as string,
+      cause: expect.objectContaining({ message: 'the vault is sealed' }) as unknown,
+    })
+  })
+
+  test('of options that are a proxy is told with its words', async () => {
+    const options = new Proxy({}, { ownKeys: () => sealed('a')['a'] })
+    await expect(drain(lb, web1, options)).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
+  })
 })
 
 describe('keys that are no function', () => {
