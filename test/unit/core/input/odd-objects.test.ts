@@ -119,7 +119,7 @@ describe('a getter that throws', () => {
     const code = what.endsWith('ticket') ? 'TICKET_INVALID' : 'INVALID_OPTIONS'
     await expect((async () => call())()).rejects.toMatchObject({
       code,
-      message: expect.stringContaining(`${what}`) as string,
+      message: expect.stringContaining(what) as string,
       cause: expect.objectContaining({ message: 'the vault is sealed' }) as unknown,
     })
   })
