@@ -8,32 +8,56 @@
  * an error in its body.
  */
 import { isCut, isObject, parseExact } from '../../../kit/json.js'
+import type { ErrorCode } from '../../../provider/error.js'
 import { quote } from '../../../provider/quote.js'
 
-export type Meaning =
-  | { readonly kind: 'ok'; readonly json: unknown }
+/** What an answer can mean that is no success, and the error that it is. */
+export const TROUBLES = {
   /** No such object, if the device is ready. */
-  | { readonly kind: 'absent'; readonly message: string }
+  absent: { code: 'NOT_FOUND', says: '' },
   /** Not now: the control plane starts, restarts or is busy. */
-  | { readonly kind: 'later'; readonly message: string }
+  later: { code: 'CONFLICT', says: ', the control plane is busy or restarting' },
   /** A layer gave up waiting for the one below it, which may still carry the request out. */
-  | { readonly kind: 'open'; readonly message: string }
+  open: {
+    code: 'CALL_TIMEOUT',
+    says: ', the device gave up waiting for itself and may still do it',
+  },
   /** Credentials or token not taken. */
-  | { readonly kind: 'unauthenticated'; readonly message: string }
+  unauthenticated: { code: 'UNAUTHENTICATED', says: ', check username and password' },
   /** Credentials not seen, although they were sent: no word about them. */
-  | { readonly kind: 'unseen'; readonly message: string }
+  unseen: {
+    code: 'CONFLICT',
+    says: ', although credentials were sent; a device that is busy says so now and then',
+  },
   /** Taken, but without the right to do this. */
-  | { readonly kind: 'forbidden'; readonly message: string }
-  /** Login refused because the user has too many tokens. */
-  | { readonly kind: 'too-many-tokens'; readonly message: string }
+  forbidden: {
+    code: 'FORBIDDEN',
+    says: ', the user {user} needs the role for it on this partition',
+  },
+  /** Login refused because the user has too many tokens. They run out. */
+  'too-many-tokens': {
+    code: 'REJECTED',
+    says: ", drop unused tokens of the user or set auth: 'basic'",
+    retryable: true,
+  },
   /** It is there already. */
-  | { readonly kind: 'exists'; readonly message: string }
+  exists: { code: 'CONFLICT', says: '', retryable: false },
   /** No, and asking again does not help. */
-  | { readonly kind: 'refused'; readonly message: string }
+  refused: { code: 'REJECTED', says: '' },
   /** JSON that ends in its middle. */
-  | { readonly kind: 'cut'; readonly message: string }
+  cut: { code: 'CONNECTION_LOST', says: ', the answer was cut off' },
   /** Neither JSON nor an error. */
-  | { readonly kind: 'garbage'; readonly message: string }
+  garbage: { code: 'MALFORMED_REPLY', says: ', expected JSON' },
+} as const satisfies Readonly<
+  Record<string, { readonly code: ErrorCode; readonly says: string; readonly retryable?: boolean }>
+>
+
+export interface Trouble {
+  readonly kind: keyof typeof TROUBLES
+  readonly message: string
+}
+
+export type Meaning = { readonly kind: 'ok'; readonly json: unknown } | Trouble
 
 const BUSY =
   /connection to mcpd has been lost|active asynchronous task|operation in progress|not registered|restarting|roleEval may not be null|try again/i
@@ -56,7 +80,8 @@ export function classify(status: number, text: string, change = false): Meaning 
     typeof body?.['message'] === 'string' ? body['message'].slice(0, PAGE) : plain(text)
   if (code < 300) {
     if (json !== undefined || text.trim() === '') return { kind: 'ok', json }
-    return { kind: isCut(text) ? 'cut' : 'garbage', message: plain(text) }
+    // Its last part can be half a secret.
+    return isCut(text) ? { kind: 'cut', message: '(not shown)' } : { kind: 'garbage', message: plain(text) }
   }
   if (code < 400) {
     const kind = change ? 'later' : 'refused'

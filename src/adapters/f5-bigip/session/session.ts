@@ -14,7 +14,7 @@ import { Spending } from '../../../kit/look-cost.js'
 import { askedAgain } from '../../../kit/retry.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { parseLogin } from '../codec/device.js'
-import { classify, type Meaning } from '../codec/errors.js'
+import { classify, TROUBLES, type Meaning, type Trouble } from '../codec/errors.js'
 import type { Settings } from '../options.js'
 import { Pace } from './pace.js'
 
@@ -129,59 +129,11 @@ export class Session {
   }
 
   /** An answer that is no success, as an error. */
-  toError(meaning: Exclude<Meaning, { kind: 'ok' }>, what: string): DrainableError {
-    const words = `${what} at ${this.host}: "${this.clean(meaning.message)}"`
-    const data = { provider: PROVIDER }
-    switch (meaning.kind) {
-      case 'absent':
-        return new DrainableError('NOT_FOUND', words, data)
-      case 'later':
-        return new DrainableError(
-          'CONFLICT',
-          `${words}, the control plane is busy or restarting`,
-          data,
-        )
-      case 'open':
-        return new DrainableError(
-          'CALL_TIMEOUT',
-          `${words}, the device gave up waiting for itself and may still do it`,
-          data,
-        )
-      case 'unseen':
-        return new DrainableError(
-          'CONFLICT',
-          `${words}, although credentials were sent; a device that is busy says so now and then`,
-          data,
-        )
-      case 'unauthenticated':
-        return new DrainableError('UNAUTHENTICATED', `${words}, check username and password`, data)
-      case 'forbidden':
-        return new DrainableError(
-          'FORBIDDEN',
-          `${words}, the user ${this.#settings.username} needs the role for it on this partition`,
-          data,
-        )
-      case 'too-many-tokens':
-        return new DrainableError(
-          'REJECTED',
-          `${words}, drop unused tokens of the user or set auth: 'basic'`,
-          { ...data, retryable: true }, // they run out
-        )
-      case 'exists':
-        return new DrainableError('CONFLICT', words, { ...data, retryable: false })
-      case 'refused':
-        return new DrainableError('REJECTED', words, data)
-      case 'cut':
-        return new DrainableError(
-          'CONNECTION_LOST',
-          `${what} at ${this.host}: the answer was cut off`,
-          data,
-        )
-      case 'garbage':
-        return new DrainableError('MALFORMED_REPLY', `${words}, expected JSON`, data)
-      default:
-        return meaning satisfies never
-    }
+  toError({ kind, message }: Trouble, what: string): DrainableError {
+    const { code, says, ...more } = TROUBLES[kind]
+    const remedy = says.replace('{user}', () => this.#settings.username)
+    const words = `${what} at ${this.host}: "${this.clean(message)}"${remedy}`
+    return new DrainableError(code, words, { provider: PROVIDER, ...more })
   }
 
   /** Words of the device without secrets. */
