@@ -1,4 +1,3 @@
-import { carefulApply } from '../../kit/careful-apply.js'
 import { SharedTrials } from '../../kit/login.js'
 import { Steady } from '../../kit/look-cost.js'
 import { instanceOf } from '../../kit/options.js'
@@ -16,10 +15,9 @@ import type {
 } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
-import { Work } from './change/change.js'
+import { applyChanges } from './change/change.js'
 import { AfterChange } from './change/sync.js'
 import { readVersion } from './codec/device.js'
-import type { MemberRow } from './codec/members.js'
 import { isPossible } from './codec/names.js'
 import type { Settings } from './options.js'
 import { findAt } from './read/find.js'
@@ -29,9 +27,9 @@ import { readUnit } from './read/read.js'
 import { planOf } from './read/plan.js'
 import { readMember, readPoolTotals, type Composer } from './read/reading.js'
 import { Rights } from './read/rights.js'
-import { Resolver, toTarget, type MemberTarget, type Target } from './read/target.js'
+import { Resolver, toTarget, type Target } from './read/target.js'
 import { Vanished } from './read/vanished.js'
-import { isReadUnit, splitOf, type ReadUnit, type UnitView, type Wanted } from './read/view.js'
+import { isReadUnit, splitOf, type ReadUnit, type UnitView } from './read/view.js'
 import { Device } from './session/device.js'
 import { PROVIDER, Session } from './session/session.js'
 import { Units, type Failed } from './session/units.js'
@@ -152,35 +150,17 @@ export class F5BigipProvider implements DrainableProvider {
     ctx.signal.throwIfAborted()
     if (changes.length === 0) return []
     this.#steady.wake(ctx)
-    const work = new Work({
+    const options = {
       settings: this.#settings,
       resolver: this.#resolver,
       hints: this.#hints,
-      others: (active) =>
-        this.#devices.filter((one) => one.role.everActive && !active.includes(one)),
-      before: async () => {
-        const devices = await this.#activeDevices(ctx, changes.every(isSeen))
-        const [first] = devices
-        if (first !== undefined) await this.#afterChange.before(first, ctx)
-        return devices
-      },
-    })
-    const sent = (): number => this.#devices.reduce((sum, { session }) => sum + session.changes, 0)
-    const before = sent()
+      afterChange: this.#afterChange,
+      devices: this.#devices,
+      active: async (each: CallContext, recent: boolean): Promise<readonly Device[]> =>
+        (await this.#activeUnits(each, recent)).map(({ device }) => device),
+    }
     try {
-      const results = await carefulApply(work, changes, ctx)
-      if (changesLists(changes)) for (const device of work.devices) device.forget()
-      if (work.touched) {
-        for (const device of work.devices) await this.#afterChange.after(device, ctx)
-        this.#hints.general = this.#afterChange.pending
-      }
-      if (results.some(({ status }) => status === 'unknown')) this.#afterChange.missed()
-      return results
-    } catch (error) {
-      // Given up in the middle: what was done until then was not pushed or saved
-      for (const device of work.devices) device.forget()
-      if (sent() > before) this.#afterChange.missed()
-      throw error
+      return await applyChanges(options, changes, ctx)
     } finally {
       this.#steady.wake(ctx)
     }
@@ -220,17 +200,13 @@ export class F5BigipProvider implements DrainableProvider {
 
   /** Reads every unit, as far as it can hold work. */
   #look(targets: readonly Target[] | undefined, ctx: CallContext): Promise<readonly UnitView[]> {
-    const wanted = this.#wanted(targets)
+    const nodes = (targets ?? []).flatMap((target) => (target.kind === 'node' ? target.node : []))
+    const wanted = {
+      pools: this.#resolver.poolsOf(targets ?? []),
+      all: targets === undefined,
+      nodes: new Set(nodes.filter(isPossible)),
+    }
     return this.#units.look((device, each) => readUnit(device, wanted, each), ctx)
-  }
-
-  /**
-   * Units that pass traffic: changes belong there.
-   *
-   * @param recent - the role that a look has just read will do
-   */
-  async #activeDevices(ctx: CallContext, recent: boolean): Promise<readonly Device[]> {
-    return (await this.#activeUnits(ctx, recent)).map(({ device }) => device)
   }
 
   async #activeUnits(ctx: CallContext, recent = false): Promise<readonly ReadUnit[]> {
@@ -251,27 +227,6 @@ export class F5BigipProvider implements DrainableProvider {
 
   #target(ref: MemberRef): Target {
     return toTarget(ref, this.#settings.partition)
-  }
-
-  #wanted(targets: readonly Target[] | undefined): Wanted {
-    const pools = new Map<string, MemberTarget[]>()
-    const nodes = new Set<string>()
-    for (const target of targets ?? []) {
-      if (target.kind === 'node') {
-        if (isPossible(target.node)) nodes.add(target.node)
-        continue
-      }
-      pools.set(target.pool, [...(pools.get(target.pool) ?? []), target])
-    }
-    const complete = (own: readonly MemberTarget[]) => {
-      return (members: readonly MemberRow[]): boolean =>
-        own.every((t) => this.#resolver.find(members, t) !== undefined)
-    }
-    return {
-      pools: new Map([...pools].map(([pool, own]) => [pool, complete(own)])),
-      all: targets === undefined,
-      nodes,
-    }
   }
 
   /** Every member of every pool, by full path. */
@@ -340,16 +295,6 @@ export class F5BigipProvider implements DrainableProvider {
  */
 export function proofTime({ freshness, minInterval }: Settings): number {
   return 3 * Math.max(freshness, minInterval)
-}
-
-/** Whether the next look shows where a change went: a cut, a removal and an addition end with their answer. */
-function isSeen({ kind }: Change): boolean {
-  return kind === 'hold' || kind === 'restore'
-}
-
-/** Whether members come or go: what was listed is old then. */
-function changesLists(changes: readonly Change[]): boolean {
-  return changes.some(({ kind }) => kind === 'add' || kind === 'remove')
 }
 
 /**

@@ -89,8 +89,8 @@ describe.concurrent('a change that the second active unit refuses', () => {
       code: 404,
       message: '01020036:3: The requested Pool (/Common/web) was not found.',
     }
-    const list = { match: /^GET .*members\?/, unit: one!, skip: 1 }
-    it.fake.fail({ ...list, how: 'status', status: 404, body: missing })
+    const readBack = { match: /^GET .*members\//, unit: one! }
+    it.fake.fail({ ...readBack, how: 'status', status: 404, body: missing })
     const [result] = await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
     expect(result).toMatchObject({ status: 'unknown', error: { code: 'REJECTED' } })
   })

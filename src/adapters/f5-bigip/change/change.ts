@@ -1,3 +1,4 @@
+import { carefulApply } from '../../../kit/careful-apply.js'
 import type {
   Begun,
   CarefulAdapter,
@@ -6,8 +7,8 @@ import type {
   Later,
   Sight,
 } from '../../../kit/change.js'
-import { caught, leftBehind, refusal } from '../../../kit/errors.js'
-import type { AdminState, CallContext, Change } from '../../../provider/contract.js'
+import { caught, refusal } from '../../../kit/errors.js'
+import type { AdminState, CallContext, Change, ChangeResult } from '../../../provider/contract.js'
 import { isDrainableError, type DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { quote } from '../../../provider/quote.js'
@@ -22,11 +23,12 @@ import { terminate } from './connections.js'
 import { Half } from './half.js'
 import { add, remove } from './membership.js'
 import { forgetRecords } from './persistence.js'
-import { endpointsOf, findPlaces, readLists, type Lists, type Place, type Site } from './places.js'
-import { writeAll, type Written } from './writes.js'
+import { Places, type Place } from './places.js'
+import type { AfterChange } from './sync.js'
+import { writeAll, type Write } from './writes.js'
 
 /** A member or node on every active unit, as the rules of a change see it. */
-export interface Found extends Sight {
+interface Found extends Sight {
   readonly target: Target
   readonly places: readonly Place[]
   /** The same on units that passed traffic before, where it is open on those that do now. */
@@ -35,29 +37,69 @@ export interface Found extends Sight {
   readonly refused?: DrainableError
 }
 
-export interface WorkOptions {
+export interface WriterOptions {
   readonly settings: Settings
   readonly resolver: Resolver
   readonly hints: Hints
-  /** The units that passed traffic before, beside the active ones. */
-  readonly others: (active: readonly Device[]) => readonly Device[]
-  /** Asked once, before anything is looked at: the units that pass traffic. */
-  readonly before: () => Promise<readonly Device[]>
+  readonly afterChange: AfterChange
+  readonly devices: readonly Device[]
+  /**
+   * The units that pass traffic: changes belong there.
+   *
+   * @param recent - the role that a look has just read will do
+   */
+  readonly active: (ctx: CallContext, recent: boolean) => Promise<readonly Device[]>
 }
 
+/** Makes changes, and what is to follow them. */
+export async function applyChanges(
+  options: WriterOptions,
+  changes: readonly Change[],
+  ctx: CallContext,
+): Promise<readonly ChangeResult[]> {
+  const { afterChange, hints } = options
+  // The next look shows where a hold went; a cut, a removal and an addition end with their answer.
+  const recent = changes.every(({ kind }) => kind === 'hold' || kind === 'restore')
+  const work = new Work(options, recent)
+  try {
+    const results = await carefulApply(work, changes, ctx)
+    if (!recent) for (const device of work.devices) device.forget()
+    if (work.touched) {
+      for (const device of work.devices) await afterChange.after(device, ctx)
+      hints.general = afterChange.pending
+    }
+    if (results.some(({ status }) => status === 'unknown')) afterChange.missed()
+    return results
+  } catch (error) {
+    // Given up in the middle: what was done until then was not pushed or saved
+    for (const device of work.devices) device.forget()
+    if (work.isSent) afterChange.missed()
+    throw error
+  }
+}
+
+type One = Begun<Found, Half>
+
 /** What BIG-IP is sent for the changes of one call. */
-export class Work implements CarefulAdapter<Found, Half> {
+class Work implements CarefulAdapter<Found, Half> {
   readonly provider = PROVIDER
   /** The units that the changes go to. */
   devices: readonly Device[] = []
   /** Whether the configuration of a unit was changed, be it put back again. */
   touched = false
-  readonly #options: WorkOptions
-  #site: Site | undefined
-  #lists: Lists | undefined
+  readonly #options: WriterOptions
+  readonly #recent: boolean
+  readonly #halves: Half[] = []
+  #isSent = false
 
-  constructor(options: WorkOptions) {
+  constructor(options: WriterOptions, recent: boolean) {
     this.#options = options
+    this.#recent = recent
+  }
+
+  /** Whether a change of the configuration may have been made. */
+  get isSent(): boolean {
+    return this.#isSent || this.#halves.some(({ isSent }) => isSent)
   }
 
   absent({ ref }: Change): string {
@@ -68,28 +110,44 @@ export class Work implements CarefulAdapter<Found, Half> {
     changes: readonly Change[],
     ctx: CallContext,
   ): Promise<(change: Change) => Found | undefined> {
-    const { resolver, before } = this.#options
+    const { active, afterChange } = this.#options
     // The role is read once a call: it does not change with each write.
-    if (this.#site === undefined) {
-      this.devices = await before()
-      this.#site = { devices: this.devices, resolver }
+    if (this.devices.length === 0) {
+      const devices = await active(ctx, this.#recent)
+      if (devices[0] !== undefined) await afterChange.before(devices[0], ctx)
+      this.devices = devices
     }
-    const lists = (this.#lists = await readLists(this.#site, changes, ctx))
+    const targets = changes.map((change) => this.#target(change))
+    const units = await this.#read(this.devices, targets, ctx)
     const found = new Map<Change, Found | undefined>()
-    for (const change of changes) found.set(change, await this.#find(change, lists, ctx))
+    for (const change of changes) found.set(change, await this.#find(change, units, ctx))
     return (change) => found.get(change)
   }
 
-  async #find(change: Change, lists: Lists, ctx: CallContext): Promise<Found | undefined> {
-    const site = this.#known()
-    const target = toTarget(change.ref, site.resolver.partition)
+  async #read(
+    devices: readonly Device[],
+    targets: readonly Target[],
+    ctx: CallContext,
+  ): Promise<readonly Places[]> {
+    const units: Places[] = []
+    for (const device of devices)
+      units.push(await Places.read(device, this.#options.resolver, targets, ctx))
+    return units
+  }
+
+  async #find(
+    change: Change,
+    units: readonly Places[],
+    ctx: CallContext,
+  ): Promise<Found | undefined> {
+    const target = this.#target(change)
     try {
-      const places = await findPlaces(site, lists, target, ctx)
+      const places = await placesIn(units, target, ctx)
       // A unit that lacks it is sent the addition, and the others say that they have it.
-      if (change.kind === 'add' && places.length < site.devices.length) return undefined
+      if (change.kind === 'add' && places.length < units.length) return undefined
       const found = toFound(change, target, places)
-      if (found?.own !== 'ready') return found
-      return { ...found, passed: await this.#passed(change, target, ctx) }
+      const isOpened = change.kind === 'restore' && change.to === 'ready' && found?.own === 'ready'
+      return isOpened ? { ...found, passed: await this.#passed(target, ctx) } : found
     } catch (error) {
       if (!isDrainableError(error, 'INVALID_OPTIONS')) throw error
       return { target, places: [], refused: error, ...asExpected(change) }
@@ -97,17 +155,19 @@ export class Work implements CarefulAdapter<Found, Half> {
   }
 
   /** What an undo is to reach beside the active units; one that can't be asked now is left. */
-  async #passed(change: Change, target: Target, ctx: CallContext): Promise<readonly Place[]> {
-    const { devices, resolver } = this.#known()
-    if (change.kind !== 'restore' || change.to !== 'ready') return []
+  async #passed(target: Target, ctx: CallContext): Promise<readonly Place[]> {
     const places: Place[] = []
-    for (const device of this.#options.others(devices)) {
-      const site = { devices: [device], resolver }
+    for (const device of this.#options.devices) {
+      if (!device.role.everActive || this.devices.includes(device)) continue
       const find = async (): Promise<readonly Place[]> =>
-        findPlaces(site, await readLists(site, [change], ctx), target, ctx)
+        placesIn(await this.#read([device], [target], ctx), target, ctx)
       places.push(...(await caught(ctx, find, () => [])))
     }
     return places.filter(({ own }) => own === 'drain' || own === 'maint')
+  }
+
+  #target({ ref }: Change): Target {
+    return toTarget(ref, this.#options.resolver.partition)
   }
 
   /** Ready on the active units is not all that was asked for where another one would take it out again. */
@@ -115,12 +175,10 @@ export class Work implements CarefulAdapter<Found, Half> {
     same && !(change.kind === 'restore' && passed.length > 0)
 
   async hold(change: ChangeOf<'hold'>, found: Found, ctx: CallContext): Promise<Later<Half>> {
+    const { to } = change
     const places = placesOf(change, found)
-    const { settings } = this.#options
-    if (change.to === 'maint' && settings.persistence === 'forget')
-      await this.#forget(change, places, ctx)
-    const needed = (own: Place['own']): boolean => !isAtLeast(own, change.to)
-    return begin(new Half(places, change.to, undefined, needed))
+    if (to === 'maint') await this.#forget(change, places, ctx)
+    return this.#begin(new Half({ places, to, needed: (own) => !isAtLeast(own, to) }))
   }
 
   restore(change: ChangeOf<'restore'>, found: Found): Later<Half> {
@@ -129,100 +187,26 @@ export class Work implements CarefulAdapter<Found, Half> {
     // What an earlier one got done is left as it is.
     const half = expect !== to && lowest(places.map(({ own }) => own)) === to
     const needed = (own: Place['own']): boolean => (half ? own === expect : own !== to)
-    return begin(new Half([...places, ...(found.passed ?? [])], to, native, needed))
+    const all = [...places, ...(found.passed ?? [])]
+    return this.#begin(new Half({ places: all, to, native, needed }))
+  }
+
+  #begin(later: Half): Later<Half> {
+    this.#halves.push(later)
+    return { later, sent: () => later.isSent }
   }
 
   // The rules take these three off the object: they carry it along.
-  readonly terminate = (
+  readonly terminate = async (
     change: ChangeOf<'terminate'>,
     found: Found,
-    ctx: CallContext,
-  ): Promise<ChangeOutcome> => this.#terminate(change, found, ctx)
-
-  readonly remove = async (
-    change: ChangeOf<'remove'>,
-    found: Found,
-    ctx: CallContext,
-  ): Promise<ChangeOutcome> =>
-    this.#note(await remove(change, found.target, placesOf(change, found), ctx))
-
-  readonly add = async (
-    change: ChangeOf<'add'>,
-    _found: undefined,
     ctx: CallContext,
   ): Promise<ChangeOutcome> => {
-    const target = toTarget(change.ref, this.#options.resolver.partition)
-    return this.#note(await add(this.#known(), target, change, ctx))
-  }
-
-  /** Templates and plain members first; what a template made only where reading back shows that it is needed. */
-  async *finish(
-    begun: readonly Begun<Found, Half>[],
-    ctx: CallContext,
-  ): AsyncGenerator<readonly [Begun<Found, Half>, ChangeOutcome]> {
-    yield* this.#send(begun, ({ later }) => later.heads(), ctx)
-    const more = begun.filter(({ later }) => later.hasCopies && later.failure() === undefined)
-    for (const { later } of more) await later.readCopies(ctx)
-    yield* this.#send(more, ({ later }) => later.copies(), ctx)
-  }
-
-  async *#send(
-    begun: readonly Begun<Found, Half>[],
-    of: (one: Begun<Found, Half>) => ReturnType<Half['heads']>,
-    ctx: CallContext,
-  ): AsyncGenerator<readonly [Begun<Found, Half>, ChangeOutcome]> {
-    const owners = new Map(begun.flatMap((one) => of(one).map((write) => [write, one] as const)))
-    const ended = new Set<Begun<Found, Half>>()
-    const end = async (one: Begun<Found, Half>) => {
-      ended.add(one)
-      return [one, await this.#outcome(one, ctx)] as const
-    }
-    for await (const [write, written] of writeAll([...owners.keys()], ctx)) {
-      const one = owners.get(write)
-      if (one === undefined) continue
-      one.later.note(write, written)
-      if (written.status === 'applied') this.touched = true
-      if (one.later.isOver) yield await end(one)
-    }
-    // Nothing had to be sent for these.
-    for (const one of begun) if (one.later.isOver && !ended.has(one)) yield await end(one)
-  }
-
-  /** All writes done is done; else the worst of them tells. What was done of a change that is refused in part is put back. */
-  async #outcome({ change, later }: Begun<Found, Half>, ctx: CallContext): Promise<ChangeOutcome> {
-    const { ref } = change
-    const failed: Exclude<Written, { status: 'applied' }> | undefined = later.failure()
-    if (failed === undefined) {
-      if (change.kind === 'restore') this.#options.hints.forget(ref)
-      return { status: 'applied' }
-    }
-    if (!later.isPartial) return failed
-    const left = await later.putBack(ctx)
-    if (left.length === 0) return failed
-    const words = `what was done before could not be put back at ${left.join(', ')}`
-    return { status: 'unknown', error: leftBehind(failed.error, words) }
-  }
-
-  async #terminate(
-    change: ChangeOf<'terminate'>,
-    found: Found,
-    ctx: CallContext,
-  ): Promise<ChangeOutcome> {
     const { settings, hints } = this.#options
-    const site = this.#known()
-    const lists = this.#lists ?? (await readLists(site, [change], ctx))
     const places = placesOf(change, found)
-    const cuts = await Promise.all(
-      places.map(async ({ device }) => ({
-        device,
-        target: found.target,
-        endpoints: await endpointsOf(site, lists, device, found.target, ctx),
-      })),
-    )
-    const forget = async (): Promise<void> => {
-      if (settings.persistence === 'forget') await this.#forget(change, places, ctx)
-    }
-    const { outcome, note } = await terminate(cuts, settings.freshness, forget, ctx)
+    const forget = (): Promise<void> => this.#forget(change, places, ctx)
+    const how = { freshness: settings.freshness, forget }
+    const { outcome, note } = await terminate(found.target, places, how, ctx)
     if (outcome.status === 'applied') {
       const cut =
         'connections were cut by address and port: those that came through other pools too'
@@ -231,24 +215,79 @@ export class Work implements CarefulAdapter<Found, Half> {
     return outcome
   }
 
-  async #forget({ ref }: Change, places: readonly Place[], ctx: CallContext): Promise<void> {
-    const said = await Promise.all(places.map((place) => forgetRecords(place, ctx)))
-    this.#options.hints.note(ref, 'persistence', said.join('; '))
+  readonly remove = (
+    change: ChangeOf<'remove'>,
+    found: Found,
+    ctx: CallContext,
+  ): Promise<ChangeOutcome> =>
+    this.#alone(() => remove(change, found.target, placesOf(change, found), ctx))
+
+  readonly add = (
+    change: ChangeOf<'add'>,
+    _found: undefined,
+    ctx: CallContext,
+  ): Promise<ChangeOutcome> =>
+    this.#alone(() => add(this.devices, this.#target(change), change, ctx))
+
+  /** Templates and plain members first; what a template made only where reading back shows that it is needed. */
+  async *finish(
+    begun: readonly One[],
+    ctx: CallContext,
+  ): AsyncGenerator<readonly [One, ChangeOutcome]> {
+    const open = new Set(begun)
+    const end = async (one: One): Promise<readonly [One, ChangeOutcome]> => {
+      open.delete(one)
+      return [one, await this.#outcome(one, ctx)]
+    }
+    while (open.size > 0) {
+      const owners = new Map<Write, One>()
+      for (const one of open) for (const write of await one.later.next(ctx)) owners.set(write, one)
+      for await (const [write, written] of writeAll([...owners.keys()], ctx)) {
+        const one = owners.get(write)
+        if (one === undefined) continue
+        one.later.note(write, written)
+        if (written.status === 'applied') this.touched = true
+        if (one.later.isOver) yield await end(one)
+      }
+      // Nothing had to be sent for these.
+      for (const one of open) if (one.later.isOver) yield await end(one)
+    }
   }
 
-  #note(outcome: ChangeOutcome): ChangeOutcome {
-    if (outcome.status === 'applied') this.touched = true
+  async #outcome({ change, later }: One, ctx: CallContext): Promise<ChangeOutcome> {
+    const outcome = await later.outcome(ctx)
+    const isUndone = change.kind === 'restore' && outcome.status === 'applied'
+    if (isUndone) this.#options.hints.forget(change.ref)
     return outcome
   }
 
-  #known(): Site {
-    if (this.#site === undefined) throw new TypeError('nothing was looked at')
-    return this.#site
+  /** Deletes persistence records, where the caller wants that. */
+  async #forget({ ref }: Change, places: readonly Place[], ctx: CallContext): Promise<void> {
+    const { settings, hints } = this.#options
+    if (settings.persistence !== 'forget') return
+    const said = await Promise.all(places.map((place) => forgetRecords(place, ctx)))
+    hints.note(ref, 'persistence', said.join('; '))
+  }
+
+  async #alone(send: () => Promise<ChangeOutcome>): Promise<ChangeOutcome> {
+    this.#isSent = true
+    const outcome = await send()
+    if (outcome.status === 'applied') this.touched = true
+    return outcome
   }
 }
 
-function begin(later: Half): Later<Half> {
-  return { later, sent: () => later.isSent }
+async function placesIn(
+  units: readonly Places[],
+  target: Target,
+  ctx: CallContext,
+): Promise<readonly Place[]> {
+  const places: Place[] = []
+  for (const unit of units) {
+    const place = await unit.find(target, ctx)
+    if (place !== undefined) places.push(place)
+  }
+  return places
 }
 
 function toFound(change: Change, target: Target, places: readonly Place[]): Found | undefined {

@@ -2,11 +2,12 @@ import type { ChangeOutcome } from '../../../kit/change.js'
 import { until } from '../../../kit/until.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import type { MemberRow } from '../codec/members.js'
+import { membersOfNode, type Target } from '../read/target.js'
 import { statsOf } from '../read/view.js'
-import type { Target } from '../read/target.js'
 import type { Device } from '../session/device.js'
-import { PROVIDER, uncertain } from '../session/session.js'
-import type { Endpoint } from './places.js'
+import { PROVIDER } from '../session/session.js'
+import type { Place } from './places.js'
 
 /** Beyond what statistics lag behind: how long a cut may take to show, in milliseconds. */
 const SHOWS = 1_000
@@ -14,13 +15,7 @@ const LOOK = 500
 /** How often a cut is sent that shows no effect. */
 const TIMES = 2
 
-/** What is to be cut on one unit. */
-export interface Cut {
-  readonly device: Device
-  readonly target: Target
-  readonly endpoints: readonly Endpoint[]
-}
-
+/** What is to be cut on one unit, and what tells whether it was. */
 interface Cutting {
   readonly device: Device
   readonly paths: readonly string[]
@@ -45,13 +40,13 @@ export interface CutOutcome {
  * @throws what stood in the way of the first cut
  */
 export async function terminate(
-  cuts: readonly Cut[],
-  freshness: number,
-  forget: () => Promise<void>,
+  target: Target,
+  places: readonly Place[],
+  { freshness, forget }: { readonly freshness: number; readonly forget: () => Promise<void> },
   ctx: CallContext,
 ): Promise<CutOutcome> {
   // Every path is made before the first is used: one that is in doubt refuses all of them.
-  const cuttings = cuts.map(toCutting)
+  const cuttings = await Promise.all(places.map((place) => toCutting(target, place, ctx)))
   await forget()
   const failed: string[] = []
   const said = { open: 0, gone: 0 }
@@ -66,14 +61,14 @@ export async function terminate(
       failed.push(error.message)
     }
   }
-  if (said.open > 0 && said.gone === 0) throw cutNothing(cuttings, said.open)
+  if (said.open > 0 && said.gone === 0) throw cutNothing(places, said.open)
   const note =
     failed.length === 0 ? {} : { note: `some connections were not cut: ${failed.join('; ')}` }
   return { outcome: { status: 'applied', terminated: said.gone, atMost: true }, ...note }
 }
 
-function cutNothing(cuttings: readonly Cutting[], open: number): DrainableError {
-  const hosts = cuttings.map(({ device }) => device.host).join(', ')
+function cutNothing(places: readonly Place[], open: number): DrainableError {
+  const hosts = places.map(({ device }) => device.host).join(', ')
   return new DrainableError(
     'REJECTED',
     `${hosts} said yes to DELETE /mgmt/tm/sys/connection ${TIMES} times and cut nothing: ${open} are still open; on some releases this call does nothing, close them on the server or with tmsh`,
@@ -81,24 +76,34 @@ function cutNothing(cuttings: readonly Cutting[], open: number): DrainableError 
   )
 }
 
-function toCutting({ device, target, endpoints }: Cut): Cutting {
-  const paths = [...new Set(endpoints.map(({ row }) => connectionPath(row.address, row.port)))]
-  const count = async (ctx: CallContext): Promise<number | undefined> => {
-    const whole = target.kind === 'node' ? await device.readNodeStats(target.node, ctx) : undefined
-    return whole?.active ?? countOpen(device, endpoints, ctx)
+async function toCutting(target: Target, place: Place, ctx: CallContext): Promise<Cutting> {
+  const { device } = place
+  const members = target.kind === 'node' ? await rowsOfNode(device, target.node, ctx) : place.rows
+  const real = members.filter(({ row }) => !row.template)
+  const paths = [...new Set(real.map(({ row }) => connectionPath(row.address, row.port)))]
+  const count = async (each: CallContext): Promise<number | undefined> => {
+    const whole = target.kind === 'node' ? await device.readNodeStats(target.node, each) : undefined
+    return whole?.active ?? countOpen(device, real, each)
   }
   return { device, paths, count }
 }
 
+async function rowsOfNode(device: Device, node: string, ctx: CallContext): Promise<Place['rows']> {
+  const { pools } = await device.overview(0, ctx)
+  return pools.flatMap(({ pool, members }) =>
+    membersOfNode(members.rows, node).map((row) => ({ pool: pool.fullPath, row })),
+  )
+}
+
 async function countOpen(
   device: Device,
-  endpoints: readonly Endpoint[],
+  members: readonly { readonly pool: string; readonly row: MemberRow }[],
   ctx: CallContext,
 ): Promise<number | undefined> {
   let open = 0
-  for (const [pool, members] of Map.groupBy(endpoints, (one) => one.pool)) {
+  for (const [pool, own] of Map.groupBy(members, (one) => one.pool)) {
     const table = await device.readStats(pool, ctx)
-    for (const { row } of members) {
+    for (const { row } of own) {
       const active = statsOf(table, row)?.active
       if (active === undefined) return undefined
       open += active
@@ -109,18 +114,18 @@ async function countOpen(
 
 /** Cuts, and once more where nothing is gone when the statistics must show it. */
 async function cutAndCount(
-  cutting: Cutting,
+  { device, paths, count }: Cutting,
   freshness: number,
   ctx: CallContext,
 ): Promise<{ readonly open: number; readonly gone: number }> {
   const limits = { every: LOOK, within: freshness + SHOWS }
-  const open = (await until(ctx, limits, () => cutting.count(ctx))) ?? 0
+  const open = (await until(ctx, limits, () => count(ctx))) ?? 0
   let left = open
   for (let i = 0; i < TIMES && left >= open; i += 1) {
-    for (const path of cutting.paths) await deleteConnections(cutting.device, path, ctx)
+    for (const path of paths) await deleteConnections(device, path, ctx)
     if (open === 0) break
     await until(ctx, limits, async () => {
-      left = (await cutting.count(ctx)) ?? left
+      left = (await count(ctx)) ?? left
       return left === 0 ? true : undefined
     })
   }
@@ -128,13 +133,16 @@ async function cutAndCount(
 }
 
 /** Deletes the open connections to one address and port, whatever pool they came through. */
-async function deleteConnections(device: Device, path: string, ctx: CallContext): Promise<void> {
-  const meaning = await device.session.ask({ method: 'DELETE', path }, ctx)
-  if (meaning.kind === 'ok' || meaning.kind === 'absent') return
-  const error = device.session.toError(meaning, 'DELETE /mgmt/tm/sys/connection')
-  if (meaning.kind !== 'forbidden') throw uncertain(error, meaning.kind)
-  const words = `${error.message}: to delete connections needs a Resource Administrator or Administrator; give it to the user, or close them on the server`
-  throw new DrainableError('FORBIDDEN', words, { provider: PROVIDER, cause: error })
+async function deleteConnections(
+  { session }: Device,
+  path: string,
+  ctx: CallContext,
+): Promise<void> {
+  const meaning = await session.change({ method: 'DELETE', path }, ctx, 'absent', 'forbidden')
+  if (meaning.kind !== 'forbidden') return
+  const { message } = session.toError(meaning, 'DELETE /mgmt/tm/sys/connection')
+  const words = `${message}: to delete connections needs a Resource Administrator or Administrator; give it to the user, or close them on the server`
+  throw new DrainableError('FORBIDDEN', words, { provider: PROVIDER })
 }
 
 const ADDRESS = /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f:.]*:[0-9a-f:.]+)(?:%\d+)?$/i

@@ -16,8 +16,8 @@ import {
   toFullPath,
 } from '../codec/names.js'
 import type { Device } from '../session/device.js'
-import type { Place, Site } from './places.js'
-import { PROVIDER, uncertain } from '../session/session.js'
+import type { Place } from './places.js'
+import { mayBeDone, PROVIDER } from '../session/session.js'
 import type { Target } from '../read/target.js'
 
 /** Takes a member out of its pool, on every unit that has it. */
@@ -28,43 +28,29 @@ export async function remove(
   ctx: CallContext,
 ): Promise<ChangeOutcome> {
   if (target.kind === 'node') throw unsupported(change, 'a node is removed with its last member')
-  const devices = new Map(places.map((place) => [place.device, place.parts[0].path]))
-  return onEach(change, 'removed', [...devices.keys()], ctx, async (device) => {
-    const path = devices.get(device)
-    if (path !== undefined) await removeOne(change, device, path, ctx)
+  return onEach(change, 'removed', places, ctx, async ({ device, parts: [{ path }] }) => {
+    const { session } = device
+    const meaning = await session.change({ method: 'DELETE', path }, ctx, 'absent')
+    if (meaning.kind === 'absent') {
+      await caught(
+        ctx,
+        () => device.confirmReady(ctx),
+        (error) => {
+          throw mayBeDone(error)
+        },
+      )
+      if ((await session.get(path, ctx)) !== undefined) {
+        const words = `${formatRef(change.ref)} is there, although ${device.host} answered its removal with "${session.clean(meaning.message)}"`
+        throw new DrainableError('CONFLICT', words, { provider: PROVIDER })
+      }
+    }
     return 'applied'
   })
 }
 
-async function removeOne(
-  change: Change,
-  device: Device,
-  path: string,
-  ctx: CallContext,
-): Promise<void> {
-  const meaning = await device.session.ask({ method: 'DELETE', path }, ctx)
-  if (meaning.kind === 'ok') return
-  if (meaning.kind !== 'absent') {
-    throw uncertain(device.session.toError(meaning, `DELETE ${path}`), meaning.kind)
-  }
-  await caught(
-    ctx,
-    () => device.confirmReady(ctx),
-    (error) => {
-      throw uncertain(error, 'later')
-    },
-  )
-  if ((await device.session.get(path, ctx)) === undefined) return
-  throw new DrainableError(
-    'CONFLICT',
-    `${formatRef(change.ref)} is there, although ${device.host} answered its removal with "${device.session.clean(meaning.message)}"`,
-    { provider: PROVIDER },
-  )
-}
-
 /** Puts a member into its pool, on every active unit. */
 export async function add(
-  site: Site,
+  devices: readonly Device[],
   target: Target,
   change: ChangeOf<'add'>,
   ctx: CallContext,
@@ -73,33 +59,34 @@ export async function add(
   if (target.kind === 'node') throw unsupported(change, 'a node is made with its first member')
   const { pool } = target
   const named = toFullPath(ref.member, partitionOf(pool))
-  const parts = splitMember(named)
-  const separator = address.includes(':') ? '.' : ':'
-  const full =
-    parts?.port === port ? named : toFullPath(`${address}${separator}${port}`, partitionOf(pool))
+  const isNamed = splitMember(named)?.port === port
+  const full = isNamed ? named : toFullPath(join(address, port), partitionOf(pool))
   if (!isPossible(full) || !isPossible(pool)) {
     const words = `${formatRef(ref)} is not a valid member name`
     throw refusal('INVALID_OPTIONS', words, { provider: PROVIDER, ref })
   }
   const ratio = weight === undefined ? {} : { ratio: weight }
   const path = membersPath(pool)
-  const ask = async (device: Device, named: string): Promise<Meaning | 'unchanged'> => {
-    const body = { name: lastPart(named), partition: partitionOf(named), address, ...ratio }
-    const meaning = await device.session.ask({ method: 'POST', path, body }, ctx)
-    // It was asked for before, or units sync by themselves and the one before has brought it here
-    const exists = meaning.kind === 'exists'
-    const isThere = exists && (await hasAddress(device, memberPath(pool, named), address, ctx))
-    return isThere ? 'unchanged' : meaning
-  }
-  return onEach(change, 'added', site.devices, ctx, async (device) => {
-    let answer = await ask(device, full)
-    if (answer !== 'unchanged' && (answer.kind === 'exists' || answer.kind === 'refused')) {
-      const other = await otherName(device, full, change, ctx)
-      if (other !== undefined) answer = await ask(device, other)
+  const places = devices.map((device) => ({ device }))
+  return onEach(change, 'added', places, ctx, async ({ device }) => {
+    const { session } = device
+    const ask = (name: string, ...known: 'refused'[]): Promise<Meaning> => {
+      const body = { name: lastPart(name), partition: partitionOf(name), address, ...ratio }
+      return session.change({ method: 'POST', path, body }, ctx, 'exists', ...known)
     }
-    if (answer === 'unchanged') return answer
-    if (answer.kind === 'ok') return 'applied'
-    throw uncertain(device.session.toError(answer, `POST ${path}`), answer.kind)
+    let name = full
+    let answer = await ask(name, 'refused')
+    for (let isOther = false; answer.kind !== 'ok'; isOther = true) {
+      // It was asked for before, or units sync by themselves and the one before has brought it here
+      const at = memberPath(pool, name)
+      if (answer.kind === 'exists' && (await hasAddress(device, at, address, ctx)))
+        return 'unchanged'
+      const other = isOther ? undefined : await otherName(device, full, change, ctx)
+      if (other === undefined) throw session.toError(answer, `POST ${path}`)
+      name = other
+      answer = await ask(name)
+    }
+    return 'applied'
   })
 }
 
@@ -119,12 +106,14 @@ async function otherName(
   const isAt = (one: NodeRow): boolean =>
     one.address !== undefined && canonicalAddress(one.address) === at
   const its = nodes.find((one) => isAt(one) && !one.ephemeral)
-  if (its !== undefined) {
-    const separator = lastPart(its.fullPath).includes(':') ? '.' : ':'
-    return its.fullPath === node ? undefined : `${its.fullPath}${separator}${port}`
-  }
+  if (its !== undefined) return its.fullPath === node ? undefined : join(its.fullPath, port)
   const isTaken = nodes.some(({ fullPath }) => fullPath === node)
   return isTaken ? freeName(full, { address, port }) : undefined
+}
+
+/** The name of a node's member. */
+function join(node: string, port: number): string {
+  return `${node}${lastPart(node).includes(':') ? '.' : ':'}${port}`
 }
 
 async function hasAddress(
@@ -139,32 +128,26 @@ async function hasAddress(
 }
 
 /** One unit after the other. What a unit refuses after another one has done it is no refusal any more. */
-async function onEach(
+async function onEach<P extends { readonly device: Device }>(
   { ref }: Change,
   verb: 'added' | 'removed',
-  devices: readonly Device[],
+  places: readonly P[],
   ctx: CallContext,
-  work: (device: Device) => Promise<'applied' | 'unchanged'>,
+  work: (place: P) => Promise<'applied' | 'unchanged'>,
 ): Promise<ChangeOutcome> {
   const done: string[] = []
-  let status: 'applied' | 'unchanged' = devices.length === 0 ? 'applied' : 'unchanged'
-  for (const device of devices) {
+  let status: 'applied' | 'unchanged' = 'unchanged'
+  for (const place of places) {
+    const { host } = place.device
     try {
-      if ((await work(device)) === 'applied') status = 'applied'
-      done.push(device.host)
+      if ((await work(place)) === 'applied') status = 'applied'
+      done.push(host)
     } catch (error) {
       if (ctx.signal.aborted || !isDrainableError(error) || done.length === 0) throw error
-      const message = `${formatRef(ref)} was ${verb} at ${done.join(', ')}, but not at ${device.host}: ${error.message}`
       const { code, retryable } = error
-      return {
-        status: 'unknown',
-        error: new DrainableError(code, message, {
-          provider: PROVIDER,
-          ref,
-          retryable,
-          cause: error,
-        }),
-      }
+      const words = `${formatRef(ref)} was ${verb} at ${done.join(', ')}, but not at ${host}: ${error.message}`
+      const data = { provider: PROVIDER, ref, retryable, cause: error }
+      return { status: 'unknown', error: new DrainableError(code, words, data) }
     }
   }
   return { status }

@@ -1,7 +1,6 @@
+import { caught } from '../../../kit/errors.js'
 import type { CallContext } from '../../../provider/contract.js'
-import { isDrainableError } from '../../../provider/error.js'
 import { rawText } from '../codec/entries.js'
-import type { Device } from '../session/device.js'
 import { isOneAddress, toFilterWord } from './connections.js'
 import type { Place } from './places.js'
 
@@ -12,27 +11,23 @@ import type { Place } from './places.js'
  * @returns what it hit, in one sentence
  */
 export async function forgetRecords(place: Place, ctx: CallContext): Promise<string> {
-  const { device } = place
+  const { device, pool, address, port } = place
+  const kept = `persistence records were not forgotten at ${device.host}`
   const path = recordsPath(place)
-  if (path === undefined)
-    return `persistence records were not forgotten at ${device.host}: they can only be found by one address`
-  const whose = `of ${place.pool === undefined ? '' : `${place.pool} `}${place.address ?? ''}${place.port === undefined ? '' : ` port ${place.port}`}`
-  try {
-    const before = await countRecords(device, path, ctx)
-    if (before === 0) return `${device.host} has no persistence record ${whose}`
-    const meaning = await device.session.ask({ method: 'DELETE', path }, ctx)
-    if (meaning.kind !== 'ok' && meaning.kind !== 'absent')
-      throw device.session.toError(meaning, 'DELETE /mgmt/tm/ltm/persistence/persist-records')
-    const after = await countRecords(device, path, ctx)
+  if (path === undefined) return `${kept}: they can only be found by one address`
+  const where = `${address ?? ''}${port === undefined ? '' : ` port ${port}`}`
+  const records = `persistence records of ${pool === undefined ? '' : `${pool} `}${where}`
+  const forget = async (): Promise<string> => {
+    const before = await countRecords(place, path, ctx)
+    if (before === 0) return `${device.host} has no ${records}`
+    await device.session.change({ method: 'DELETE', path }, ctx, 'absent')
+    const after = await countRecords(place, path, ctx)
     if (before === undefined || after === undefined)
-      return `${device.host} was told to forget its persistence records ${whose}`
-    if (after >= before)
-      return `${device.host} said yes and forgot none of ${before} persistence records ${whose}`
-    return `${device.host} forgot ${before - after} of ${before} persistence records ${whose}`
-  } catch (error) {
-    if (ctx.signal.aborted || !isDrainableError(error)) throw error
-    return `persistence records were not forgotten at ${device.host}: ${error.message}`
+      return `${device.host} was told to forget its ${records}`
+    if (after >= before) return `${device.host} said yes and forgot none of ${before} ${records}`
+    return `${device.host} forgot ${before - after} of ${before} ${records}`
   }
+  return caught(ctx, forget, ({ message }) => `${kept}: ${message}`)
 }
 
 /**
@@ -56,7 +51,7 @@ export function recordsPath({
 
 /** How many there are; undefined where the device does not say so in a way that is known. */
 async function countRecords(
-  device: Device,
+  { device }: Place,
   path: string,
   ctx: CallContext,
 ): Promise<number | undefined> {

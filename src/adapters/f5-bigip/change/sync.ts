@@ -16,6 +16,7 @@ const SYNC_LOOK = 500
 const STANDALONE_FOR = 600_000
 
 const SYNC_STATUS = '/mgmt/tm/cm/sync-status'
+const SAVE = '/mgmt/tm/sys/config'
 
 /**
  * What follows a change where it is asked for: the push to the other units, then the save.
@@ -66,7 +67,8 @@ export class AfterChange {
     try {
       if (configSync !== undefined) await push(device, configSync.group, ctx)
       else this.pending = await this.#readPending(device, ctx)
-      if (save) await run(device, '/mgmt/tm/sys/config', { command: 'save' }, ctx)
+      const body = { command: 'save' }
+      if (save) await device.session.change({ method: 'POST', path: SAVE, body }, ctx)
       this.fault = undefined
     } catch (error) {
       if (ctx.signal.aborted || !isDrainableError(error)) throw error
@@ -92,7 +94,7 @@ export class AfterChange {
 async function push(device: Device, group: string, ctx: CallContext): Promise<void> {
   if ((await readStatus(device, ctx)) !== 'In Sync') {
     const body = { command: 'run', utilCmdArgs: `config-sync to-group ${group}` }
-    await run(device, '/mgmt/tm/cm', body, ctx)
+    await device.session.change({ method: 'POST', path: '/mgmt/tm/cm', body }, ctx)
   }
   let status = ''
   const synced = await until(ctx, { every: SYNC_LOOK, within: SYNC_WAIT }, async () => {
@@ -111,9 +113,4 @@ async function push(device: Device, group: string, ctx: CallContext): Promise<vo
 async function readStatus(device: Device, ctx: CallContext): Promise<string> {
   const found = await device.session.get(SYNC_STATUS, ctx)
   return found === undefined ? 'unknown' : parseSyncStatus(found)
-}
-
-async function run(device: Device, path: string, body: object, ctx: CallContext): Promise<void> {
-  const meaning = await device.session.ask({ method: 'POST', path, body }, ctx)
-  if (meaning.kind !== 'ok') throw device.session.toError(meaning, `POST ${path}`)
 }

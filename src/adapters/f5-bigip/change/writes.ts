@@ -2,13 +2,13 @@ import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { caught } from '../../../kit/errors.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
-import { quote } from '../../../provider/quote.js'
 import { isObject, type JsonValue } from '../../../kit/json.js'
 import { stateOf, toAdmin, type Words } from '../codec/members.js'
 import { memberPath } from '../codec/names.js'
 import type { Device } from '../session/device.js'
 import type { Meaning } from '../codec/errors.js'
-import { PROVIDER, type Session } from '../session/session.js'
+import { PROVIDER } from '../session/session.js'
+import type { Place } from './places.js'
 
 /** From so many writes on, a transaction makes them one change of the configuration. */
 const WORTH_A_TRANSACTION = 3
@@ -21,11 +21,9 @@ const AFTER_ALL = 2_000
 
 /** One PATCH of a member or node. */
 export interface Write {
-  readonly device: Device
+  readonly place: Place
   readonly path: string
   readonly words: Words
-  /** Pool whose list shows the effect; none for a node. */
-  readonly pool: string | undefined
   /** Told before it is sent; a transaction is sent with its end. */
   readonly onSend?: () => void
 }
@@ -39,6 +37,8 @@ export type Written =
       /** `rejected` in words that can be those of a layer that did not wait for the end. */
       readonly mayStillCome?: true
     }
+
+const APPLIED: Written = { status: 'applied' }
 
 /**
  * Sends writes, several of one unit as one transaction; tells the outcome of each as it comes. Refused ones come
@@ -56,7 +56,7 @@ export async function* writeAll(
   if (refused.size === 0) return
   await pause(ctx.clock, AFTER_ALL, ctx.signal)
   for (const [write, written] of refused) {
-    yield [write, (await isSo(write, ctx)) ? { status: 'applied' } : written]
+    yield [write, (await readBack(write, ctx)) === 'shown' ? APPLIED : written]
   }
 }
 
@@ -64,78 +64,70 @@ async function* sendAll(
   writes: readonly Write[],
   ctx: CallContext,
 ): AsyncGenerator<readonly [Write, Written]> {
-  for (const device of new Set(writes.map((write) => write.device))) {
-    const own = writes.filter((write) => write.device === device)
+  for (const [device, own] of Map.groupBy(writes, ({ place }) => place.device)) {
     for (let i = 0; i < own.length; i += TRANSACTION_SIZE) {
       const some = own.slice(i, i + TRANSACTION_SIZE)
-      const together: Together =
-        some.length >= WORTH_A_TRANSACTION
-          ? await writeTogether(device, some, ctx)
-          : { how: 'refused' }
-      const shown =
-        together.how === 'done' || together.how === 'refused'
-          ? new Set(together.how === 'done' ? some : [])
-          : await shownInLists(device, some, ctx)
+      const worth = some.length >= WORTH_A_TRANSACTION
+      const together = worth ? await writeTogether(device, some, ctx) : 'refused'
+      const open = typeof together === 'string' ? undefined : together
+      const shown = open === undefined ? new Set<Write>() : await shownInLists(device, some, ctx)
       for (const write of some) {
-        if (shown.has(write)) yield [write, { status: 'applied' }]
-        else yield [write, await finish(write, together, ctx)]
+        if (together === 'done' || shown.has(write)) yield [write, APPLIED]
+        else if (open !== undefined) yield [write, { status: 'unknown', error: open }]
+        else yield [write, await writeOne(write, ctx)]
       }
     }
   }
 }
 
 /**
- * How a transaction went. `refused`: nothing was changed. `said`: it was answered with success, but not
- * that it is completed. `busy`: it was answered, and may or may not have been carried out. `lost`: it
- * may still be.
- */
-type Together =
-  | { readonly how: 'done' | 'said' | 'refused' | 'busy' }
-  | { readonly how: 'lost'; readonly error: DrainableError }
-
-/** What becomes of one write that no list shows after its transaction. */
-async function finish(write: Write, together: Together, ctx: CallContext): Promise<Written> {
-  if (together.how === 'lost') return { status: 'unknown', error: together.error }
-  return together.how === 'said' ? check(write, ctx) : writeOne(write, ctx)
-}
-
-/**
- * One change of the configuration for all of them. Where the device refused, each is to be tried by
- * itself, so that one refusal does not stop the others.
+ * One change of the configuration for all of them.
+ *
+ * @returns `refused` where nothing was changed: each is to be tried by itself, so that one refusal does not stop the others. An
+ * error where it may have been carried out, or may still be
  */
 async function writeTogether(
   device: Device,
   writes: readonly Write[],
   ctx: CallContext,
-): Promise<Together> {
+): Promise<'done' | 'refused' | DrainableError> {
   const { session } = device
   let path: string | undefined
-  let committed = false
-  let how: Together = { how: 'refused' }
+  let isCommitted = false
+  let how: 'done' | 'refused' | DrainableError = 'refused'
   try {
     const open = { method: 'POST', path: '/mgmt/tm/transaction', body: {} } as const
     const opened = await session.ask(open, ctx)
-    if (opened.kind !== 'ok') return how
-    const id = session.value(opened, 'POST /mgmt/tm/transaction').at('transId').word()
+    const what = 'POST /mgmt/tm/transaction'
+    const id = opened.kind === 'ok' ? session.value(opened, what).at('transId').word() : undefined
     if (id === undefined) return how
     path = `/mgmt/tm/transaction/${encodeURIComponent(id)}`
     for (const { path: member, words } of writes) {
       const write = { method: 'PATCH', path: member, body: words, transaction: id } as const
       if (!isTaken(await session.ask(write, ctx))) return how
     }
-    committed = true
+    isCommitted = true
     for (const { onSend } of writes) onSend?.()
     const done = await session.ask({ method: 'PATCH', path, body: { state: 'VALIDATING' } }, ctx)
-    how = outcomeOf(session, done, path)
-    return how
+    if (done.kind === 'ok') {
+      const state = session.value(done, `PATCH ${path}`).at('state')
+      how = state.word() === 'COMPLETED' ? 'done' : state.wrong("'COMPLETED'")
+    } else if (LEFT_OPEN.has(done.kind)) how = session.toError(done, `PATCH ${path}`)
   } catch (error) {
     if (ctx.signal.aborted || !isDrainableError(error)) throw error
-    how = committed && isLost(error) ? { how: 'lost', error } : how
-    return how
+    if (isCommitted && isLost(error)) how = error
   } finally {
-    if (path !== undefined && how.how === 'refused' && !ctx.signal.aborted)
-      await discard(session, path, ctx)
+    // One that failed stays until its time is over, and a device has few of them.
+    if (path !== undefined && how === 'refused' && !ctx.signal.aborted) {
+      const end = { method: 'DELETE', path } as const
+      await caught(
+        ctx,
+        () => session.ask(end, ctx),
+        () => undefined,
+      )
+    }
   }
+  return how
 }
 
 /**
@@ -146,25 +138,6 @@ function isTaken(meaning: Meaning): boolean {
   return meaning.kind === 'ok' && isObject(meaning.json) && Object.keys(meaning.json).length > 0
 }
 
-function outcomeOf(session: Session, done: Meaning, path: string): Together {
-  if (done.kind === 'ok') {
-    const state = session.value(done, `PATCH ${path}`).at('state').word()
-    return { how: state === 'COMPLETED' ? 'done' : 'said' }
-  }
-  if (done.kind === 'garbage' || done.kind === 'open')
-    return { how: 'lost', error: session.toError(done, `PATCH ${path}`) }
-  return { how: done.kind === 'later' ? 'busy' : 'refused' }
-}
-
-/** A transaction that failed stays until its time is over, and a device has few of them: it is deleted. */
-async function discard(session: Session, path: string, ctx: CallContext): Promise<void> {
-  await caught(
-    ctx,
-    () => session.ask({ method: 'DELETE', path }, ctx),
-    () => undefined,
-  )
-}
-
 /** Those of the writes that show in the lists of their pools: a look at each pool in place of one at each member. */
 async function shownInLists(
   device: Device,
@@ -173,7 +146,7 @@ async function shownInLists(
 ): Promise<ReadonlySet<Write>> {
   const shown = new Set<Write>()
   const look = async (): Promise<void> => {
-    for (const pool of new Set(writes.flatMap((write) => write.pool ?? []))) {
+    for (const pool of new Set(writes.flatMap(({ place }) => place.pool ?? []))) {
       const rows = (await device.listMembers(pool, ctx))?.rows ?? []
       const own = new Map(rows.map((row) => [memberPath(pool, row.fullPath), row.own]))
       for (const write of writes) {
@@ -194,73 +167,71 @@ function isLost({ code }: DrainableError): boolean {
 /** Answers that say nothing of what became of a write. */
 const LEFT_OPEN: ReadonlySet<Meaning['kind']> = new Set(['later', 'open', 'garbage'])
 
+/** What is read back after a write: `shown` is its effect, and `absent` the object itself. */
+type Shown = 'shown' | 'lacking' | 'absent' | 'unread'
+
+/** What a write that does not show comes to, by its answer and by what is read back. Any other answer is a refusal. */
+const COMES_TO: Readonly<
+  Partial<Record<Meaning['kind'], Record<Exclude<Shown, 'shown'>, 'rejected' | 'unknown'>>>
+> = {
+  ok: { lacking: 'rejected', absent: 'rejected', unread: 'unknown' },
+  refused: { lacking: 'rejected', absent: 'rejected', unread: 'rejected' },
+  // Said of an object that is there, it was said while the configuration loaded.
+  absent: { lacking: 'unknown', absent: 'rejected', unread: 'unknown' },
+}
+
 /**
  * One write; what may or may not have happened is read back. Where it shows no effect, it is sent once
  * more if the device answered that it was busy, and never if the answer was lost: it may come late.
  */
 export async function writeOne(write: Write, ctx: CallContext): Promise<Written> {
-  const { device, path, words } = write
+  const first = await sendOne(write, ctx)
+  if (first.status !== 'unknown') return first
+  await pause(ctx.clock, AGAIN, ctx.signal)
+  const after = await readBack(write, ctx)
+  if (after === 'shown') return APPLIED
+  return after === 'unread' || isLost(first.error) ? first : sendOne(write, ctx)
+}
+
+async function sendOne(write: Write, ctx: CallContext): Promise<Written> {
+  const { place, path, words, onSend } = write
+  const { session } = place.device
   const what = `PATCH ${path}`
-  for (let attempt = 0; ; attempt += 1) {
-    let error: DrainableError
-    try {
-      write.onSend?.()
-      const meaning = await device.session.ask({ method: 'PATCH', path, body: words }, ctx)
-      if (meaning.kind === 'ok') {
-        return shows(device.session.value(meaning, what), words)
-          ? { status: 'applied' }
-          : await check(write, ctx)
-      }
-      error = device.session.toError(meaning, what)
-      if (meaning.kind === 'absent') {
-        await device.confirmReady(ctx)
-        if ((await device.session.get(path, ctx)) === undefined)
-          return { status: 'rejected', error }
-      } else if (meaning.kind === 'refused') {
-        return (await isSo(write, ctx))
-          ? { status: 'applied' }
-          : { status: 'rejected', error, mayStillCome: true }
-      } else if (!LEFT_OPEN.has(meaning.kind)) return { status: 'rejected', error }
-    } catch (thrown) {
-      if (ctx.signal.aborted || !isDrainableError(thrown)) throw thrown
-      error = thrown
-    }
-    if (attempt > 0) return { status: 'unknown', error }
-    await pause(ctx.clock, AGAIN, ctx.signal)
-    const after = await caught(
-      ctx,
-      () => device.session.get(path, ctx),
-      () => 'unread' as const,
-    )
-    if (after !== 'unread' && shows(after, words)) return { status: 'applied' }
-    if (after === 'unread' || isLost(error)) return { status: 'unknown', error }
+  const send = async (): Promise<Written> => {
+    onSend?.()
+    const meaning = await session.ask({ method: 'PATCH', path, body: words }, ctx)
+    const { kind } = meaning
+    if (kind === 'ok' && shows(session.value(meaning, what), words)) return APPLIED
+    const error = kind === 'ok' ? withoutEffect(what, session.host) : session.toError(meaning, what)
+    if (LEFT_OPEN.has(kind)) return { status: 'unknown', error }
+    const table = COMES_TO[kind]
+    if (table === undefined) return { status: 'rejected', error }
+    if (kind === 'absent') await place.device.confirmReady(ctx)
+    const shown = await readBack(write, ctx)
+    if (shown === 'shown') return APPLIED
+    const mayStillCome = kind === 'refused' ? ({ mayStillCome: true } as const) : {}
+    return { status: table[shown], error, ...mayStillCome }
   }
+  return caught(ctx, send, (error): Written => ({ status: 'unknown', error }))
 }
 
-/** Whether it is as a refused write would have made it: what a template made goes along with it on some releases. */
-async function isSo({ device, path, words }: Write, ctx: CallContext): Promise<boolean> {
-  const read = async (): Promise<boolean> => shows(await device.session.get(path, ctx), words)
-  return caught(ctx, read, () => false)
+function withoutEffect(what: string, host: string): DrainableError {
+  const words = `${what} at ${host} was answered with success, and shows no effect`
+  return new DrainableError('REJECTED', words, { provider: PROVIDER })
 }
 
-/** Whether a write shows on the device. */
-async function check({ device, path, words }: Write, ctx: CallContext): Promise<Written> {
-  const look = async (): Promise<Written> => {
-    const read = await device.session.get(path, ctx)
-    if (shows(read, words)) return { status: 'applied' }
-    const { session, state } = read === undefined ? {} : stateOf(read)
-    const why = `PATCH ${path} at ${device.host} was answered with success, but it reads session '${quote(session ?? '')}', state '${quote(state ?? '')}'`
-    return {
-      status: 'rejected',
-      error: new DrainableError('REJECTED', why, { provider: PROVIDER }),
-    }
+/** What a template made goes along with it on some releases, whatever the answer to its own change was. */
+async function readBack({ place, path, words }: Write, ctx: CallContext): Promise<Shown> {
+  const read = async (): Promise<Shown> => {
+    const item = await place.device.session.get(path, ctx)
+    if (item === undefined) return 'absent'
+    return shows(item, words) ? 'shown' : 'lacking'
   }
-  return caught(ctx, look, (error) => ({ status: 'unknown', error }))
+  return caught(ctx, read, () => 'unread' as const)
 }
 
 /** By rule, not by comparing words: `user-up` never reads back, and `user-enabled` only without a monitor. */
-function shows(item: JsonValue | undefined, words: Words): boolean {
-  if (item === undefined) return false
+function shows(item: JsonValue, words: Words): boolean {
   const { session, state } = stateOf(item)
   return toAdmin(session, state) === toAdmin(words.session, words.state)
 }

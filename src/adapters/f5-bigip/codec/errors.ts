@@ -81,7 +81,9 @@ export function classify(status: number, text: string, change = false): Meaning 
   if (code < 300) {
     if (json !== undefined || text.trim() === '') return { kind: 'ok', json }
     // Its last part can be half a secret.
-    return isCut(text) ? { kind: 'cut', message: '(not shown)' } : { kind: 'garbage', message: plain(text) }
+    return isCut(text)
+      ? { kind: 'cut', message: '(not shown)' }
+      : { kind: 'garbage', message: plain(text) }
   }
   if (code < 400) {
     const kind = change ? 'later' : 'refused'

@@ -63,7 +63,7 @@ export function readMember(
   const passed: (AdminState | 'unknown')[] = []
   for (const unit of views.filter(isReadUnit)) {
     const view = unit.pools.get(pool)
-    const found = view && findIn(view, target, composer)
+    const found = view && composer.resolver.findAmong({ rows: view.members, odd: view.odd }, target)
     if (view === undefined || found === undefined) continue
     scopes.push(...memberScopes(composer, unit, view, found))
     if (unit.active) own.push({ found, view, unit })
@@ -104,18 +104,6 @@ export function readMember(
     ...(composer.unverified === undefined ? {} : { unverified: composer.unverified }),
     ...(hints.length === 0 ? {} : { hints }),
   }
-}
-
-/** @throws `MALFORMED_REPLY` where it is not among the rows, and one that can't be read may be it */
-function findIn(
-  { members, odd }: PoolView,
-  target: MemberTarget,
-  { resolver }: Composer,
-): Found | undefined {
-  const found = resolver.find(members, target)
-  const [doubt] = odd
-  if (found === undefined && doubt !== undefined) throw doubt
-  return found
 }
 
 /**

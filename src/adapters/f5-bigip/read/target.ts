@@ -1,7 +1,7 @@
 import type { MemberRef } from '../../../provider/contract.js'
-import { DrainableError } from '../../../provider/error.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
-import type { MemberRow } from '../codec/members.js'
+import type { MemberRow, Members } from '../codec/members.js'
 import { findMembers, isPossible, partitionOf, toFullPath } from '../codec/names.js'
 import { PROVIDER } from '../session/session.js'
 
@@ -72,6 +72,40 @@ export class Resolver {
     }
     this.#known.set(refKey(ref), row.fullPath)
     return { row, ephemerals: row.template ? ephemeralsOf(members, row) : [] }
+  }
+
+  /**
+   * The same of a list of which some rows could not be read.
+   *
+   * @throws `MALFORMED_REPLY` where it is not among the others, and one of these may be it
+   */
+  findAmong({ rows, odd: [doubt] }: Members, target: MemberTarget): Found | undefined {
+    const found = this.find(rows, target)
+    if (found === undefined && doubt !== undefined) throw doubt
+    return found
+  }
+
+  /** The pools of targets; for each whether all that is looked for is among these rows. */
+  poolsOf(
+    targets: readonly Target[],
+  ): ReadonlyMap<string, (rows: readonly MemberRow[]) => boolean> {
+    const members = targets.flatMap((target) => (target.kind === 'member' ? target : []))
+    return new Map(
+      [...Map.groupBy(members, ({ pool }) => pool)].map(([pool, own]) => [
+        pool,
+        (rows) => own.every((target) => this.#isIn(rows, target)),
+      ]),
+    )
+  }
+
+  /** A name that means several is judged by whoever looks it up. */
+  #isIn(rows: readonly MemberRow[], target: MemberTarget): boolean {
+    try {
+      return this.find(rows, target) !== undefined
+    } catch (error) {
+      if (!isDrainableError(error, 'INVALID_OPTIONS')) throw error
+      return true
+    }
   }
 }
 

@@ -32,8 +32,6 @@ const UNSEEN = [0, 250, 500]
 /** What is said where credentials were not in the headers, as a page; and of those that were looked at. */
 const WANTS_BASIC = /html/i
 const REFUSED = /authentication failed|invalid|incorrect|denied|locked/i
-/** Open connections and persistence records are none, nor is a transaction before its end. */
-const NO_CONFIGURATION = /^\/mgmt\/tm\/(?:sys\/connection|ltm\/persistence)\b/
 
 export interface Ask {
   readonly method: HttpCall['method']
@@ -45,9 +43,8 @@ export interface Ask {
   readonly patient?: boolean
 }
 
-/** An answer to what must not be repeated, which leaves it open whether it was done. */
-export function uncertain(error: DrainableError, kind: Meaning['kind']): DrainableError {
-  if (kind !== 'later' && kind !== 'garbage') return error
+/** The error of an answer that says nothing of what became of a change that must not be repeated. */
+export function mayBeDone(error: DrainableError): DrainableError {
   return new DrainableError('CONNECTION_LOST', `${error.message}; it may have been carried out`, {
     provider: PROVIDER,
     cause: error,
@@ -71,8 +68,6 @@ interface Token {
 export class Session {
   /** Host and port, for messages and as the name of the scope. */
   readonly host: string
-  /** How many changes of the configuration were sent. */
-  changes = 0
   /** What its requests take. */
   readonly spending = new Spending()
   readonly #settings: Settings
@@ -123,6 +118,19 @@ export class Session {
     throw this.toError(meaning, what)
   }
 
+  /**
+   * Sends what must not be repeated.
+   *
+   * @param known - what else than a success the caller knows what to make of
+   * @throws any other answer, in words that say so where it may have been carried out all the same
+   */
+  async change(ask: Ask, ctx: CallContext, ...known: Trouble['kind'][]): Promise<Meaning> {
+    const meaning = await this.ask(ask, ctx)
+    if (meaning.kind === 'ok' || known.includes(meaning.kind)) return meaning
+    const error = this.toError(meaning, `${ask.method} ${ask.path.split('?')[0] ?? ''}`)
+    throw meaning.kind === 'later' || meaning.kind === 'garbage' ? mayBeDone(error) : error
+  }
+
   /** An answer as a value to look into. */
   value({ json }: Extract<Meaning, { kind: 'ok' }>, what: string): JsonValue {
     return new JsonValue(json, this.#source(what))
@@ -167,7 +175,6 @@ export class Session {
     if (ask.method !== 'GET' && ask.transaction === undefined) {
       await this.#pace.wait(ctx.clock, ctx.signal)
     }
-    if (ask.method !== 'GET' && !NO_CONFIGURATION.test(ask.path)) this.changes += 1
     return this.#answered(ask, ctx)
   }
 
