@@ -8,31 +8,26 @@ import type {
   ChangeResult,
   DrainableProvider,
   MemberRef,
-  PoolReading,
   ProviderInfo,
-  Reading,
   Snapshot,
 } from '../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import { applyChanges } from './change/change.js'
 import { AfterChange } from './change/sync.js'
 import { readVersion } from './codec/device.js'
 import { isPossible } from './codec/names.js'
 import type { Settings } from './options.js'
-import { findAt } from './read/find.js'
 import { Hints } from './read/hints.js'
-import { nodePool, readNodeTarget } from './read/node-reading.js'
-import { readUnit } from './read/read.js'
-import { planOf } from './read/plan.js'
-import { readMember, readPoolTotals, type Composer } from './read/reading.js'
+import { findAt, planOf } from './read/plan.js'
+import { readTarget, readTotals, withoutRivals } from './read/reading.js'
 import { Rights } from './read/rights.js'
-import { Resolver, toTarget, type Target } from './read/target.js'
+import { Resolver, type Target } from './read/target.js'
 import { Vanished } from './read/vanished.js'
-import { isReadUnit, splitOf, type ReadUnit, type UnitView } from './read/view.js'
+import { isReadUnit, readUnit, roleOnly, type ReadUnit, type UnitView } from './read/unit.js'
 import { Device } from './session/device.js'
 import { PROVIDER, Session } from './session/session.js'
-import { Units, type Failed } from './session/units.js'
+import { Units } from './session/units.js'
 
 /** For how long a request that was given up can still be carried out, in milliseconds. */
 const LATE_BOUND = 30_000
@@ -106,20 +101,21 @@ export class F5BigipProvider implements DrainableProvider {
   }
 
   async #observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
-    const given = refs === 'all' ? undefined : refs.map((ref) => this.#target(ref))
+    const given = refs === 'all' ? undefined : refs.map((ref) => this.#resolver.target(ref))
     const views = await this.#look(given, ctx)
     const active = assertActive(views)
     const targets = given ?? this.#everything(active)
-    const composer = this.#composer()
-    const readings = targets.map((target) =>
-      target.kind === 'node'
-        ? readNodeTarget(composer, target, views)
-        : readMember(composer, target, views),
-    )
-    await this.#askWhy(active, readings, ctx)
-    const split = splitOf(active)
-    const pools = this.#pools(targets, active, given === undefined)
-    const told = split === undefined ? readings : readings.map(split)
+    const { fault } = this.#afterChange
+    const composer = {
+      resolver: this.#resolver,
+      freshness: this.#settings.freshness,
+      hints: this.#hints,
+      unverified: fault === undefined ? undefined : `the change was not carried further: ${fault}`,
+    }
+    const readings = targets.map((target) => readTarget(composer, target, views))
+    if (active[0] !== undefined) await this.#hints.look(active[0].device, readings, ctx)
+    const pools = readTotals(targets, active, given === undefined)
+    const told = withoutRivals(readings, active)
     if (!views.every(isReadUnit)) return { readings: told, pools }
     const now = ctx.clock.now()
     const noted = told.map((reading) => this.#vanished.note(reading, now))
@@ -209,83 +205,25 @@ export class F5BigipProvider implements DrainableProvider {
     return this.#units.look((device, each) => readUnit(device, wanted, each), ctx)
   }
 
+  /** Units that pass traffic. */
   async #activeUnits(ctx: CallContext, recent = false): Promise<readonly ReadUnit[]> {
-    const views = await this.#units.look(async (device, each): Promise<ReadUnit | Failed> => {
-      try {
-        const role = await (recent ? device.role.recent(each) : device.role.read(each))
-        const empty = { pools: new Map(), nodes: new Map(), loads: new Map() }
-        const askedAt = each.clock.now()
-        return { device, role, active: device.role.isActive(role), ...empty, askedAt }
-      } catch (error) {
-        if (each.signal.aborted || !isDrainableError(error)) throw error
-        device.role.doubt()
-        return { device, error }
-      }
-    }, ctx)
-    return assertActive(views)
-  }
-
-  #target(ref: MemberRef): Target {
-    return toTarget(ref, this.#settings.partition)
+    const read = async (device: Device, each: CallContext): Promise<ReadUnit> => {
+      const role = await (recent ? device.role.recent(each) : device.role.read(each))
+      return roleOnly(device, role, each.clock.now())
+    }
+    return assertActive(await this.#units.look(read, ctx))
   }
 
   /** Every member of every pool, by full path. */
   #everything(active: readonly ReadUnit[]): readonly Target[] {
-    const found = new Map<string, MemberRef>()
+    const found = new Map<string, Target>()
     for (const { pools } of active) {
       for (const [pool, { members }] of pools) {
-        for (const { fullPath } of members) {
-          found.set(`${pool}\0${fullPath}`, { pool, member: fullPath })
-        }
+        for (const { fullPath } of members.rows)
+          found.set(`${pool}\0${fullPath}`, this.#resolver.target({ pool, member: fullPath }))
       }
     }
-    return [...found.values()].map((ref) => this.#target(ref))
-  }
-
-  #composer(): Composer {
-    const { fault } = this.#afterChange
-    return {
-      resolver: this.#resolver,
-      freshness: this.#settings.freshness,
-      hints: (...of) => this.#hints.of(...of),
-      nodeHints: (...of) => this.#hints.ofNode(...of),
-      unverified: fault === undefined ? undefined : `the change was not carried further: ${fault}`,
-    }
-  }
-
-  /** @param whole - every pool there is, those without a member too: that is where the first one is added */
-  #pools(
-    targets: readonly Target[],
-    active: readonly ReadUnit[],
-    whole: boolean,
-  ): readonly PoolReading[] {
-    const asked = new Map<string, string>()
-    if (whole)
-      for (const { pools } of active) for (const name of pools.keys()) asked.set(name, name)
-    for (const target of targets) {
-      if (target.kind === 'member') asked.set(target.ref.pool, target.pool)
-    }
-    const found = [...asked].flatMap(([name, pool]) => {
-      const views = active.flatMap((unit) => unit.pools.get(pool) ?? [])
-      return readPoolTotals(pool, views, name) ?? []
-    })
-    const nodes = targets.flatMap((target) => (target.kind === 'node' ? target.node : []))
-    return nodes.length === 0 ? found : [...found, nodePool(nodes, active)]
-  }
-
-  /** Members that are held and busy for long: the device's own reasons become hints. */
-  async #askWhy(
-    active: readonly ReadUnit[],
-    readings: readonly Reading[],
-    ctx: CallContext,
-  ): Promise<void> {
-    const [first] = active
-    if (first === undefined) return
-    const held = readings.flatMap((reading) => {
-      if (!reading.present || reading.own === 'ready') return []
-      return { ref: reading.ref, busy: reading.scopes.some((scope) => scope.active > 0) }
-    })
-    await this.#hints.look(first.device, held, ctx)
+    return [...found.values()]
   }
 }
 

@@ -16,14 +16,14 @@ import { isObject } from '../../../kit/json.js'
 import type { Settings } from '../options.js'
 import type { Hints } from '../read/hints.js'
 import { isAtLeast, lowest } from '../read/reading.js'
-import { toTarget, type Resolver, type Target } from '../read/target.js'
+import type { Resolver, Target } from '../read/target.js'
 import type { Device } from '../session/device.js'
 import { PROVIDER } from '../session/session.js'
 import { terminate } from './connections.js'
 import { Half } from './half.js'
 import { add, remove } from './membership.js'
 import { forgetRecords } from './persistence.js'
-import { Places, type Place } from './places.js'
+import { findPlaces, readLists, type Lists, type Place } from './places.js'
 import type { AfterChange } from './sync.js'
 import { writeAll, type Write } from './writes.js'
 
@@ -110,41 +110,27 @@ class Work implements CarefulAdapter<Found, Half> {
     changes: readonly Change[],
     ctx: CallContext,
   ): Promise<(change: Change) => Found | undefined> {
-    const { active, afterChange } = this.#options
+    const { active, afterChange, resolver } = this.#options
     // The role is read once a call: it does not change with each write.
     if (this.devices.length === 0) {
       const devices = await active(ctx, this.#recent)
       if (devices[0] !== undefined) await afterChange.before(devices[0], ctx)
       this.devices = devices
     }
-    const targets = changes.map((change) => this.#target(change))
-    const units = await this.#read(this.devices, targets, ctx)
+    const targets = changes.map(({ ref }) => resolver.target(ref))
+    const lists = await readLists(this.devices, resolver, targets, ctx)
     const found = new Map<Change, Found | undefined>()
-    for (const change of changes) found.set(change, await this.#find(change, units, ctx))
+    for (const change of changes) found.set(change, await this.#find(change, lists, ctx))
     return (change) => found.get(change)
   }
 
-  async #read(
-    devices: readonly Device[],
-    targets: readonly Target[],
-    ctx: CallContext,
-  ): Promise<readonly Places[]> {
-    const units: Places[] = []
-    for (const device of devices)
-      units.push(await Places.read(device, this.#options.resolver, targets, ctx))
-    return units
-  }
-
-  async #find(
-    change: Change,
-    units: readonly Places[],
-    ctx: CallContext,
-  ): Promise<Found | undefined> {
-    const target = this.#target(change)
+  async #find(change: Change, lists: Lists, ctx: CallContext): Promise<Found | undefined> {
+    const { resolver } = this.#options
+    const target = resolver.target(change.ref)
     try {
-      const places = await placesIn(units, target, ctx)
+      const places = await findPlaces(lists, resolver, target, ctx)
       // A unit that lacks it is sent the addition, and the others say that they have it.
-      if (change.kind === 'add' && places.length < units.length) return undefined
+      if (change.kind === 'add' && places.length < lists.size) return undefined
       const found = toFound(change, target, places)
       const isOpened = change.kind === 'restore' && change.to === 'ready' && found?.own === 'ready'
       return isOpened ? { ...found, passed: await this.#passed(target, ctx) } : found
@@ -156,18 +142,17 @@ class Work implements CarefulAdapter<Found, Half> {
 
   /** What an undo is to reach beside the active units; one that can't be asked now is left. */
   async #passed(target: Target, ctx: CallContext): Promise<readonly Place[]> {
+    const { devices, resolver } = this.#options
     const places: Place[] = []
-    for (const device of this.#options.devices) {
+    for (const device of devices) {
       if (!device.role.everActive || this.devices.includes(device)) continue
-      const find = async (): Promise<readonly Place[]> =>
-        placesIn(await this.#read([device], [target], ctx), target, ctx)
+      const find = async (): Promise<readonly Place[]> => {
+        const lists = await readLists([device], resolver, [target], ctx)
+        return findPlaces(lists, resolver, target, ctx)
+      }
       places.push(...(await caught(ctx, find, () => [])))
     }
     return places.filter(({ own }) => own === 'drain' || own === 'maint')
-  }
-
-  #target({ ref }: Change): Target {
-    return toTarget(ref, this.#options.resolver.partition)
   }
 
   /** Ready on the active units is not all that was asked for where another one would take it out again. */
@@ -227,7 +212,7 @@ class Work implements CarefulAdapter<Found, Half> {
     _found: undefined,
     ctx: CallContext,
   ): Promise<ChangeOutcome> =>
-    this.#alone(() => add(this.devices, this.#target(change), change, ctx))
+    this.#alone(() => add(this.devices, this.#options.resolver.target(change.ref), change, ctx))
 
   /** Templates and plain members first; what a template made only where reading back shows that it is needed. */
   async *finish(
@@ -275,19 +260,6 @@ class Work implements CarefulAdapter<Found, Half> {
     if (outcome.status === 'applied') this.touched = true
     return outcome
   }
-}
-
-async function placesIn(
-  units: readonly Places[],
-  target: Target,
-  ctx: CallContext,
-): Promise<readonly Place[]> {
-  const places: Place[] = []
-  for (const unit of units) {
-    const place = await unit.find(target, ctx)
-    if (place !== undefined) places.push(place)
-  }
-  return places
 }
 
 function toFound(change: Change, target: Target, places: readonly Place[]): Found | undefined {

@@ -1,11 +1,10 @@
 import type { AdminState, CallContext, Json } from '../../../provider/contract.js'
-import type { MemberRow, Members } from '../codec/members.js'
+import type { MemberRow, Members, NodeRow } from '../codec/members.js'
 import { memberPath, nodePath } from '../codec/names.js'
 import type { Device } from '../session/device.js'
-import { readNodes } from '../read/nodes.js'
-import { readPools } from '../read/pools.js'
+import { readNodes, readPools } from '../read/unit.js'
 import { lowest } from '../read/reading.js'
-import { identityOf, type Resolver, type Target } from '../read/target.js'
+import { identityOf, type Found, type Resolver, type Target } from '../read/target.js'
 
 /** One object on one unit, as it was found. */
 export interface Part {
@@ -31,56 +30,61 @@ export interface Place {
   readonly rows: readonly { readonly pool: string; readonly row: MemberRow }[]
 }
 
-/** Where targets are on one unit: each pool is read once, and each node. */
-export class Places {
-  readonly #device: Device
-  readonly #resolver: Resolver
-  readonly #pools: ReadonlyMap<string, { readonly members: Members }>
+/** The pools that changes are about, by unit: each is read once. */
+export type Lists = ReadonlyMap<Device, ReadonlyMap<string, { readonly members: Members }>>
 
-  private constructor(
-    device: Device,
-    resolver: Resolver,
-    pools: ReadonlyMap<string, { readonly members: Members }>,
-  ) {
-    this.#device = device
-    this.#resolver = resolver
-    this.#pools = pools
-  }
+export async function readLists(
+  devices: readonly Device[],
+  resolver: Resolver,
+  targets: readonly Target[],
+  ctx: CallContext,
+): Promise<Lists> {
+  const wanted = resolver.poolsOf(targets)
+  const lists = new Map<Device, ReadonlyMap<string, { readonly members: Members }>>()
+  for (const device of devices) lists.set(device, await readPools(device, wanted, ctx))
+  return lists
+}
 
-  static async read(
-    device: Device,
-    resolver: Resolver,
-    targets: readonly Target[],
-    ctx: CallContext,
-  ): Promise<Places> {
-    return new Places(device, resolver, await readPools(device, resolver.poolsOf(targets), ctx))
-  }
-
-  /** Undefined where the unit does not have it. */
-  async find(target: Target, ctx: CallContext): Promise<Place | undefined> {
-    const device = this.#device
+/** Where a target is, on every unit that has it. */
+export async function findPlaces(
+  lists: Lists,
+  resolver: Resolver,
+  target: Target,
+  ctx: CallContext,
+): Promise<readonly Place[]> {
+  const places: Place[] = []
+  for (const [device, pools] of lists) {
     if (target.kind === 'node') {
-      const node = (await readNodes(device, new Set([target.node]), ctx)).get(target.node)
-      if (node === undefined) return undefined
-      const { own, native, address, fullPath } = node
-      const identity = `${fullPath} at ${address ?? ''}`
-      const parts: Place['parts'] = [{ path: nodePath(target.node), own, native }]
-      return { device, pool: undefined, identity, own, address, port: undefined, parts, rows: [] }
+      const row = (await readNodes(device, new Set([target.node]), ctx)).get(target.node)
+      if (row !== undefined) places.push(placeOfNode(device, row))
+      continue
     }
-    const { pool } = target
-    const members = this.#pools.get(pool)?.members
-    const found = members && this.#resolver.findAmong(members, target)
-    if (found === undefined) return undefined
-    const { row, ephemerals } = found
-    const toPart = ({ fullPath, own, native }: MemberRow): Part => ({
-      path: memberPath(pool, fullPath),
-      own,
-      native,
-    })
-    const parts: Place['parts'] = [toPart(row), ...ephemerals.map(toPart)]
-    const rows = [row, ...ephemerals].map((one) => ({ pool, row: one }))
-    const own = lowest(parts.map((part) => part.own))
-    const { address, port } = row
-    return { device, pool, identity: identityOf(row), own, address, port, parts, rows }
+    const members = pools.get(target.pool)?.members
+    const found = members && resolver.findAmong(members, target)
+    if (found !== undefined) places.push(placeOfMember(device, target.pool, found))
+  }
+  return places
+}
+
+function placeOfNode(device: Device, { own, native, address, fullPath }: NodeRow): Place {
+  const identity = `${fullPath} at ${address ?? ''}`
+  const parts: Place['parts'] = [{ path: nodePath(fullPath), own, native }]
+  return { device, pool: undefined, identity, own, address, port: undefined, parts, rows: [] }
+}
+
+function placeOfMember(device: Device, pool: string, { row, ephemerals }: Found): Place {
+  const toPart = ({ fullPath, own, native }: MemberRow): Part => {
+    return { path: memberPath(pool, fullPath), own, native }
+  }
+  const { address, port } = row
+  return {
+    device,
+    pool,
+    identity: identityOf(row),
+    own: lowest([row, ...ephemerals].map(({ own }) => own)),
+    address,
+    port,
+    parts: [toPart(row), ...ephemerals.map(toPart)],
+    rows: [row, ...ephemerals].map((one) => ({ pool, row: one })),
   }
 }

@@ -6,7 +6,7 @@ import { isObject, type JsonValue } from '../../../kit/json.js'
 import { stateOf, toAdmin, type Words } from '../codec/members.js'
 import { memberPath } from '../codec/names.js'
 import type { Device } from '../session/device.js'
-import type { Meaning } from '../codec/errors.js'
+import { LEFT_OPEN, type Meaning } from '../codec/errors.js'
 import { PROVIDER } from '../session/session.js'
 import type { Place } from './places.js'
 
@@ -163,9 +163,6 @@ async function shownInLists(
 function isLost({ code }: DrainableError): boolean {
   return code === 'CONNECTION_LOST' || code === 'CALL_TIMEOUT' || code === 'MALFORMED_REPLY'
 }
-
-/** Answers that say nothing of what became of a write. */
-const LEFT_OPEN: ReadonlySet<Meaning['kind']> = new Set(['later', 'open', 'garbage'])
 
 /** What is read back after a write: `shown` is its effect, and `absent` the object itself. */
 type Shown = 'shown' | 'lacking' | 'absent' | 'unread'

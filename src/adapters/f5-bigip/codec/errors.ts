@@ -17,6 +17,8 @@ export const TROUBLES = {
   absent: { code: 'NOT_FOUND', says: '' },
   /** Not now: the control plane starts, restarts or is busy. */
   later: { code: 'CONFLICT', says: ', the control plane is busy or restarting' },
+  /** No such path: in this release, or in a REST framework that still starts. */
+  unregistered: { code: 'CONFLICT', says: ', the control plane is busy or restarting' },
   /** A layer gave up waiting for the one below it, which may still carry the request out. */
   open: {
     code: 'CALL_TIMEOUT',
@@ -52,6 +54,14 @@ export const TROUBLES = {
   Record<string, { readonly code: ErrorCode; readonly says: string; readonly retryable?: boolean }>
 >
 
+/** Answers that say nothing of what became of a change. */
+export const LEFT_OPEN: ReadonlySet<Meaning['kind']> = new Set([
+  'later',
+  'unregistered',
+  'open',
+  'garbage',
+])
+
 export interface Trouble {
   readonly kind: keyof typeof TROUBLES
   readonly message: string
@@ -60,7 +70,7 @@ export interface Trouble {
 export type Meaning = { readonly kind: 'ok'; readonly json: unknown } | Trouble
 
 const BUSY =
-  /connection to mcpd has been lost|active asynchronous task|operation in progress|not registered|restarting|roleEval may not be null|try again/i
+  /connection to mcpd has been lost|active asynchronous task|operation in progress|restarting|roleEval may not be null|try again/i
 
 /** Of the REST framework (400 `java.util.concurrent.TimeoutException`) and of the web server in front of it. */
 const GAVE_UP = /\bTimeoutException\b|AsyncContext timeout/i
@@ -97,6 +107,7 @@ export function classify(status: number, text: string, change = false): Meaning 
     case 403:
       return { kind: 'forbidden', message }
     case 404:
+      if (/not registered/i.test(message)) return { kind: 'unregistered', message }
       return { kind: body === undefined || BUSY.test(message) ? 'later' : 'absent', message }
     case 409:
       return { kind: BUSY.test(message) ? 'later' : 'exists', message }

@@ -71,14 +71,12 @@ export interface MemberRow extends Named {
   readonly template: boolean
   /** AS3 marks what it owns. */
   readonly declared: boolean
-  readonly appService: string | undefined
-  readonly priorityGroup: number
   readonly native: Json
 }
 
 /** The properties that are asked for, as a member can carry many more. */
 export const MEMBER_SELECT =
-  'name,partition,fullPath,address,session,state,ephemeral,fqdn,ratio,priorityGroup,metadata,appService'
+  'name,partition,fullPath,address,session,state,ephemeral,fqdn,ratio,metadata'
 
 /**
  * The items of a list. An empty one has a kind and no items: what has neither is no list, and proves
@@ -167,8 +165,6 @@ export function parseMember(item: JsonValue): MemberRow | undefined {
     ephemeral,
     template,
     declared: isDeclared(item.at('metadata')),
-    appService: item.at('appService').text(),
-    priorityGroup: item.at('priorityGroup').count() ?? 0,
     native: { session: session ?? null, state: state ?? null },
   }
 }
@@ -221,24 +217,17 @@ export interface PoolAttributes {
   /** What becomes of connections when a monitor marks a member down; whether force offline counts is not documented. */
   readonly serviceDownAction: string | undefined
   readonly minActiveMembers: number
-  readonly slowRampTime: number
   /** Whether requests wait for its members (`queueOnConnectionLimit`); undefined: it does not say. */
   readonly queues: boolean | undefined
 }
 
 /** A pool that does not tell its properties. */
 export function unknownPool(fullPath: string): PoolAttributes {
-  return {
-    fullPath,
-    serviceDownAction: undefined,
-    minActiveMembers: 0,
-    slowRampTime: 0,
-    queues: undefined,
-  }
+  return { fullPath, serviceDownAction: undefined, minActiveMembers: 0, queues: undefined }
 }
 
 export const POOL_SELECT =
-  'name,partition,fullPath,serviceDownAction,minActiveMembers,slowRampTime,queueOnConnectionLimit'
+  'name,partition,fullPath,serviceDownAction,minActiveMembers,queueOnConnectionLimit'
 
 export function parsePool(item: JsonValue): PoolAttributes {
   const queues = item.at('queueOnConnectionLimit').text()
@@ -246,7 +235,6 @@ export function parsePool(item: JsonValue): PoolAttributes {
     fullPath: pathOf(item),
     serviceDownAction: item.at('serviceDownAction').text(),
     minActiveMembers: item.at('minActiveMembers').count() ?? 0,
-    slowRampTime: item.at('slowRampTime').count() ?? 0,
     queues: queues === undefined ? undefined : queues !== 'disabled',
   }
 }

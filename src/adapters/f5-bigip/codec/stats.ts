@@ -5,7 +5,7 @@
 import type { JsonValue } from '../../../kit/json.js'
 import { isDrainableError } from '../../../provider/error.js'
 import { count, counter, description, rows } from './entries.js'
-import { toPort } from './names.js'
+import { toPort, type Named } from './names.js'
 
 /** The counters of one member. */
 export interface MemberStats {
@@ -31,6 +31,11 @@ export type StatsTable = ReadonlyMap<string, MemberStats>
 /** The key of a row. */
 export function statsKey(node: string, port: number): string {
   return `${node}\0${port}`
+}
+
+/** The counters of a member; undefined where it has no row, or there are no counters. */
+export function statsOf(table: StatsTable | undefined, of: Named): MemberStats | undefined {
+  return table?.get(statsKey(of.node, of.port))
 }
 
 /**
@@ -98,7 +103,7 @@ function readable<T>(read: () => T): T | undefined {
 }
 
 /** The counters of a node: of its members in every pool, and of what reaches it past all pools. */
-export type NodeStats = Pick<MemberStats, 'active' | 'arrivals' | 'sessions' | 'enabled'>
+export type NodeStats = Pick<MemberStats, 'active' | 'arrivals' | 'enabled'>
 
 /** `GET ltm/node/<node>/stats`; undefined where no row is the node's. */
 export function parseNodeStats(value: JsonValue, node: string): NodeStats | undefined {
@@ -106,8 +111,8 @@ export function parseNodeStats(value: JsonValue, node: string): NodeStats | unde
   const [row, second] = own
   if (row === undefined) return undefined
   if (second !== undefined) throw second.wrong('one row for the node')
-  const { active, arrivals, sessions, enabled } = toStats(row)
-  return { active, arrivals, sessions, enabled }
+  const { active, arrivals, enabled } = toStats(row)
+  return { active, arrivals, enabled }
 }
 
 /** Counters can exceed what a number can hold: their last digits tell whether they moved. */

@@ -2,38 +2,32 @@ import type {
   AdminState,
   Json,
   LoadScope,
-  MaintEffect,
-  MemberRef,
   PoolReading,
   Reading,
 } from '../../../provider/contract.js'
 import { isObject } from '../../../kit/json.js'
-import type { MemberRow } from '../codec/members.js'
+import type { MemberRow, NodeRow } from '../codec/members.js'
 import { lastPart } from '../codec/names.js'
-import { identityOf, type Found, type MemberTarget, type Resolver } from './target.js'
-import { isReadUnit, statsOf, type PoolView, type ReadUnit, type UnitView } from './view.js'
+import { statsOf } from '../codec/stats.js'
+import type { Hints } from './hints.js'
+import { identityOf, membersOfNode, NODES, type Resolver, type Target } from './target.js'
+import { isOff, isReadUnit, type PoolView, type ReadUnit, type UnitView } from './unit.js'
 
 /** What composing readings needs beside the views. */
 export interface Composer {
   readonly resolver: Resolver
   readonly freshness: number
-  /** What to tell a person about a member, beside the figures. */
-  readonly hints: (
-    ref: MemberRef,
-    found: Found,
-    pool: PoolView,
-    sessions: number,
-  ) => readonly string[]
-  /** The same of a node. */
-  readonly nodeHints: (ref: MemberRef, node: string) => readonly string[]
+  readonly hints: Hints
   /** What keeps idle from being verified, in one sentence. */
   readonly unverified: string | undefined
 }
 
 const RANK = { ready: 0, drain: 1, maint: 2 } as const
 
+type State = AdminState | 'unknown'
+
 /** The lowest of several states: what is not raised everywhere is not raised. */
-export function lowest(states: readonly (AdminState | 'unknown')[]): AdminState | 'unknown' {
+export function lowest(states: readonly State[]): State {
   let low: AdminState = 'maint'
   for (const state of states) {
     if (state === 'unknown') return 'unknown'
@@ -42,68 +36,157 @@ export function lowest(states: readonly (AdminState | 'unknown')[]): AdminState 
   return states.length === 0 ? 'unknown' : low
 }
 
-function highest(a: AdminState | 'unknown', b: AdminState | undefined): AdminState | 'unknown' {
+function highest(a: State, b: AdminState | undefined): State {
   if (a === 'unknown' || b === undefined) return a
   return RANK[a] >= RANK[b] ? a : b
 }
 
-export function isAtLeast(state: AdminState | 'unknown', to: AdminState): boolean {
+export function isAtLeast(state: State, to: AdminState): boolean {
   return state !== 'unknown' && RANK[state] >= RANK[to]
 }
 
-/** One member over all units. Configuration is that of the active ones, counts are those of all that were active. */
-export function readMember(
+/** A member or node on one unit. */
+interface Spot {
+  readonly unit: ReadUnit
+  readonly row: MemberRow | NodeRow
+  /** What makes it the one it is. */
+  readonly names: {
+    readonly identity: string
+    readonly port?: number
+    readonly weight?: number
+  }
+  /** The states that are its own: its own one, for a member with what its template made. */
+  readonly own: readonly State[]
+  readonly inherited: AdminState | undefined
+  readonly views: readonly PoolView[]
+  readonly serves: boolean
+  readonly scopes: readonly LoadScope[]
+  readonly hints: readonly string[]
+}
+
+/** One target over all units. Configuration is that of the active ones, counts are those of all that were active. */
+export function readTarget(
   composer: Composer,
-  target: MemberTarget,
+  target: Target,
   views: readonly UnitView[],
 ): Reading {
-  const { ref, pool } = target
-  const scopes: LoadScope[] = unreadScopes(views)
-  const own: { found: Found; view: PoolView; unit: ReadUnit }[] = []
-  const passed: (AdminState | 'unknown')[] = []
-  for (const unit of views.filter(isReadUnit)) {
-    const view = unit.pools.get(pool)
-    const found = view && composer.resolver.findAmong({ rows: view.members, odd: view.odd }, target)
-    if (view === undefined || found === undefined) continue
-    scopes.push(...memberScopes(composer, unit, view, found))
-    if (unit.active) own.push({ found, view, unit })
-    else passed.push(found.row.own)
-  }
-  const [first] = own
+  const { ref } = target
+  const units = views.filter(isReadUnit)
+  const spots = units.flatMap((unit) => spotOf(composer, target, unit) ?? [])
+  const scopes = [...unreadScopes(views), ...spots.flatMap((spot) => spot.scopes)]
+  const active = spots.filter(({ unit }) => unit.active)
+  const [first] = active
   if (first === undefined) return { ref, present: false, scopes }
-  const { found, view, unit } = first
-  const { row } = found
-  const rows = own.flatMap(({ found: f }) => [f.row, ...f.ephemerals])
-  const sessions = [row, ...found.ephemerals].reduce(
-    (sum, member) => sum + (statsOf(view.stats, member)?.sessions ?? 0),
-    0,
-  )
-  const state = lowest(rows.map((member) => member.own))
-  const inherited = inheritedState(unit, view, found)
-  const hints = [...composer.hints(ref, found, view, sessions), ...awayHints(views)]
-  if (inherited !== undefined) {
-    hints.push(
-      `its node ${row.node} is disabled: make { pool: '@nodes', member: '${row.node}' } ready`,
-    )
-  }
+  const { row, names, inherited } = first
+  const own = lowest(active.flatMap((spot) => spot.own))
+  const passed = spots.flatMap(({ unit, row: { own: state } }) => (unit.active ? [] : state))
+  // Units that are not waited for
+  const away = views.flatMap((view) => ('away' in view ? view.away : []))
+  const hints = [...first.hints, ...away]
+  // Force offline keeps connections; whether serviceDownAction applies to it is not documented.
+  const isGentle = first.views.every(({ attributes }) => attributes.serviceDownAction === 'none')
   return {
     ref,
     present: true,
-    identity: identityOf(row),
+    ...names,
     ...(row.address === undefined ? {} : { address: row.address }),
-    port: row.port,
-    ...(row.ratio === undefined ? {} : { weight: row.ratio }),
-    own: state,
+    own,
     ...(inherited === undefined ? {} : { inherited }),
-    serves: own.some(({ found: f, view: v }) => servesAny(f, v)),
+    serves: active.some(({ serves }) => serves),
     health: row.health,
     scopes,
-    maint: maintEffect([view]),
-    ...nativeOf(row.native, state, passed),
-    changeTime: changeTimeOf(views),
+    maint: isGentle ? 'gentle' : 'unknown',
+    ...nativeOf(row.native, own, passed),
+    // A change is one request to each unit that passes traffic, one after the other.
+    changeTime: units.reduce((ms, { active: passes, device }) => {
+      return ms + (passes ? device.session.spending.least : 0)
+    }, 0),
     ...(composer.unverified === undefined ? {} : { unverified: composer.unverified }),
     ...(hints.length === 0 ? {} : { hints }),
   }
+}
+
+function spotOf(composer: Composer, target: Target, unit: ReadUnit): Spot | undefined {
+  const { ref } = target
+  const { host } = unit.device
+  if (target.kind === 'node') {
+    const row = unit.nodes.get(target.node)
+    if (row === undefined) return undefined
+    const views = [...unit.pools.values()].filter(({ members }) =>
+      members.rows.some((one) => one.node === target.node),
+    )
+    const behind = views.flatMap((view) =>
+      membersOfNode(view.members.rows, target.node).map((member) => ({ view, member })),
+    )
+    // Whether a template's node reaches what it made is not documented: each tells for itself.
+    const copies = behind.filter(({ member }) => member.node !== target.node)
+    const counts = unit.loads.get(row.fullPath) ?? { askedAt: unit.askedAt }
+    const whole = { scope: host, admin: row.own, counts }
+    const scopes = copies.map(({ view, member }) => {
+      const scope = `${host} ${view.attributes.fullPath} ${lastPart(member.fullPath)}`
+      return memberScope(composer, unit, view, member, scope)
+    })
+    return {
+      unit,
+      row,
+      names: { identity: `${row.fullPath} at ${row.address ?? ''}` },
+      own: [row.own],
+      inherited: undefined,
+      views,
+      serves: behind.some(({ member, view }) => servesNow(member, view, unit)),
+      scopes: [countsToScope(composer, unit, whole), ...scopes],
+      hints: composer.hints.about(ref, target.node),
+    }
+  }
+  const view = unit.pools.get(target.pool)
+  const found = view && composer.resolver.findAmong(view.members, target)
+  if (view === undefined || found === undefined) return undefined
+  const { row, ephemerals } = found
+  const rows = [row, ...ephemerals]
+  const inherited = inheritedState(ephemerals.length > 0 ? ephemerals : [row], view, unit)
+  const closed =
+    inherited === undefined
+      ? []
+      : [`its node ${row.node} is disabled: make { pool: '@nodes', member: '${row.node}' } ready`]
+  return {
+    unit,
+    row,
+    names: {
+      identity: identityOf(row),
+      port: row.port,
+      ...(row.ratio === undefined ? {} : { weight: row.ratio }),
+    },
+    own: rows.map(({ own }) => own),
+    inherited,
+    views: [view],
+    serves: rows.some((member) => servesNow(member, view, unit)),
+    scopes: rows.map((member) => {
+      const scope = member === row ? host : `${host} ${lastPart(member.fullPath)}`
+      return memberScope(composer, unit, view, member, scope)
+    }),
+    hints: [...composer.hints.of(ref, found, view), ...closed],
+  }
+}
+
+/** The state that all of these inherit. */
+function inheritedState(
+  members: readonly MemberRow[],
+  view: PoolView,
+  unit: ReadUnit,
+): AdminState | undefined {
+  const states = members.flatMap((member) => stateOfNode(member, view, unit) ?? [])
+  if (states.length < members.length) return undefined
+  return states.includes('drain') ? 'drain' : 'maint'
+}
+
+/** The state of a node that is known to be disabled: drain, where no more is known. */
+function stateOfNode(
+  member: MemberRow,
+  view: PoolView,
+  unit: ReadUnit,
+): 'drain' | 'maint' | undefined {
+  if (!isOff(member, view, unit)) return undefined
+  return unit.nodes.get(member.node)?.own === 'maint' ? 'maint' : 'drain'
 }
 
 /**
@@ -113,10 +196,10 @@ export function readMember(
  * @param own - the state on the units that pass traffic now
  * @param passed - the states on those that did before
  */
-export function nativeOf(
+function nativeOf(
   native: Json,
-  own: AdminState | 'unknown',
-  passed: readonly (AdminState | 'unknown')[],
+  own: State,
+  passed: readonly State[],
 ): { readonly native: Json; readonly stored?: 'drain' | 'maint' } {
   const stored = (['maint', 'drain'] as const).find((state) => passed.includes(state))
   if (own !== 'ready' || stored === undefined || !isObject(native)) return { native }
@@ -124,70 +207,25 @@ export function nativeOf(
   return { native: { ...native, passed: stored }, stored }
 }
 
-/** A change is one request to each unit that passes traffic, one after the other; in milliseconds. */
-export function changeTimeOf(views: readonly UnitView[]): number {
-  const active = views.filter(isReadUnit).filter((unit) => unit.active)
-  return active.reduce((sum, { device }) => sum + device.session.spending.least, 0)
-}
-
-/** A unit that may hold work, and could not be read. */
-export function unreadScopes(views: readonly UnitView[]): LoadScope[] {
+/** Units that may hold work, and could not be read. */
+function unreadScopes(views: readonly UnitView[]): readonly LoadScope[] {
   return views.flatMap((view) => {
     if (!('error' in view)) return []
     const { device, error } = view
-    const zeros = { sampledAt: 0, active: 0, queued: 0, inForce: false }
     const name = { scope: device.host, incarnation: device.role.incarnation }
-    return [{ ...name, ...zeros, state: 'unread' as const, note: error.message }]
+    return toUnread({ ...name, sampledAt: 0 }, error.message)
   })
 }
 
-/** Units that are not waited for. */
-export function awayHints(views: readonly UnitView[]): readonly string[] {
-  return views.flatMap((view) => ('away' in view ? [view.away] : []))
-}
-
-/** Who serves in a pool, by the unit that sees fewest. */
-export function readPoolTotals(
-  pool: string,
-  views: readonly PoolView[],
-  asked: string,
-): PoolReading | undefined {
-  const counts = views.map((view) => {
-    const real = view.members.filter((member) => !member.template)
-    return { serving: real.filter((m) => servesNow(m, view)).length, total: real.length }
-  })
-  const [fewest] = counts.sort((a, b) => a.serving - b.serving)
-  if (fewest === undefined) return undefined
-  const groups = views.some(({ attributes }) => attributes.minActiveMembers > 0)
-  const [odd] = views.flatMap((view) => view.odd)
-  return {
-    pool: asked === '' ? pool : asked,
-    ...fewest,
-    whenNone: groups ? 'spill' : 'refuse',
-    ...(odd === undefined ? {} : { unknown: `a row of ${pool} can't be read: ${odd.message}` }),
-  }
-}
-
-function memberScopes(
-  composer: Composer,
-  unit: ReadUnit,
-  view: PoolView,
-  found: Found,
-): readonly LoadScope[] {
-  const { host } = unit.device
-  return [found.row, ...found.ephemerals].map((member) => {
-    const name = member === found.row ? host : `${host} ${lastPart(member.fullPath)}`
-    return toScope(composer, unit, view, member, name)
-  })
-}
-
-/** Whether its node is disabled. */
-function isOff(member: MemberRow, view: PoolView): boolean {
-  return view.off.has(member.node) || statsOf(view.stats, member)?.byParent === true
+function toUnread(
+  scope: Pick<LoadScope, 'scope' | 'incarnation' | 'sampledAt'>,
+  note: string,
+): LoadScope {
+  return { ...scope, state: 'unread', active: 0, queued: 0, inForce: false, note }
 }
 
 /** Counters of a member as a scope. */
-export function toScope(
+function memberScope(
   composer: Composer,
   unit: ReadUnit,
   view: PoolView,
@@ -195,23 +233,20 @@ export function toScope(
   scope: string,
 ): LoadScope {
   const stats = statsOf(view.stats, member)
-  const parent = isOff(member, view) ? nodeState(unit, member) : undefined
   // A template takes no traffic: whatever its statistics call it, what it made tells.
   const enabled = member.template ? undefined : stats?.enabled
-  const counts = { ...stats, enabled, askedAt: view.askedAt }
-  const missing = view.uncounted ?? (stats === undefined ? 'no row for this member' : stats.wrong)
   return countsToScope(composer, unit, {
     scope,
-    admin: highest(member.own, parent),
-    counts,
-    ...(missing === undefined ? {} : { missing }),
+    admin: highest(member.own, stateOfNode(member, view, unit)),
+    counts: { ...stats, enabled, askedAt: view.askedAt },
+    missing: view.uncounted ?? (stats === undefined ? 'no row for this member' : stats.wrong),
   })
 }
 
 /** What a scope is made of. */
-export interface Parts {
+interface Parts {
   readonly scope: string
-  readonly admin: AdminState | 'unknown'
+  readonly admin: State
   readonly counts: {
     readonly active?: number | undefined
     readonly queued?: number | undefined
@@ -220,7 +255,7 @@ export interface Parts {
     readonly askedAt: number
     readonly note?: string
   }
-  readonly missing?: string
+  readonly missing?: string | undefined
 }
 
 /**
@@ -228,7 +263,7 @@ export interface Parts {
  * a member through a unit that is standby, whatever its copy of the configuration says. A change that the
  * configuration shows and the traffic processes do not is not in force.
  */
-export function countsToScope(
+function countsToScope(
   { freshness }: Composer,
   { device, active: passes }: ReadUnit,
   { scope, admin, counts, missing }: Parts,
@@ -244,50 +279,113 @@ export function countsToScope(
     incarnation: device.role.incarnation,
     sampledAt: askedAt - freshness,
     admin,
-    inForce: !isIgnored,
     ...(passes ? {} : { open: false }),
   }
   if (active === undefined || queued === undefined) {
     const why = `statistics of ${device.host}: ${missing ?? note ?? 'a counter is missing'}`
-    return { ...base, state: 'unread', active: 0, queued: 0, note: why }
+    return { ...toUnread(base, why), inForce: !isIgnored }
   }
   return {
     ...base,
     state: 'read',
     active,
     queued,
+    inForce: !isIgnored,
     ...(arrivals === undefined ? {} : { arrivals }),
     ...(note === undefined ? {} : { note }),
   }
 }
 
-function inheritedState(unit: ReadUnit, view: PoolView, found: Found): AdminState | undefined {
-  const members = found.row.template && found.ephemerals.length > 0 ? found.ephemerals : [found.row]
-  if (!members.every((member) => isOff(member, view))) return undefined
-  const state = lowest(members.map((member) => nodeState(unit, member)))
-  return state === 'unknown' || state === 'ready' ? 'drain' : state
-}
-
-/** The state of a node that is known to be disabled: drain, where no more is known. */
-function nodeState(unit: ReadUnit, { node }: MemberRow): AdminState {
-  return unit.nodes.get(node)?.own === 'maint' ? 'maint' : 'drain'
-}
-
-function servesAny(found: Found, view: PoolView): boolean {
-  const members = found.row.template ? found.ephemerals : [found.row]
-  return members.some((member) => servesNow(member, view))
-}
-
 /** Would it get new work: enabled, with its node, and not without a passed check where there is one. */
-export function servesNow(member: MemberRow, view: PoolView): boolean {
-  if (member.own !== 'ready' || member.template) return false
-  if (isOff(member, view) || statsOf(view.stats, member)?.enabled === false) return false
-  return member.health === 'up' || member.health === 'unchecked'
+function servesNow(member: MemberRow, view: PoolView, unit: ReadUnit): boolean {
+  if (!couldServe(member) || member.template) return false
+  return !isOff(member, view, unit) && statsOf(view.stats, member)?.enabled !== false
 }
 
-/** Force offline keeps connections; whether serviceDownAction applies to it is not documented. */
-export function maintEffect(pools: readonly PoolView[]): MaintEffect {
-  return pools.every(({ attributes }) => attributes.serviceDownAction === 'none')
-    ? 'gentle'
-    : 'unknown'
+/** But for its node, and for what the traffic processes say. */
+function couldServe({ own, health }: MemberRow): boolean {
+  return own === 'ready' && (health === 'up' || health === 'unchecked')
+}
+
+/** Who serves in the pools of targets. */
+export function readTotals(
+  targets: readonly Target[],
+  active: readonly ReadUnit[],
+  whole: boolean,
+): readonly PoolReading[] {
+  const asked = new Map<string, string>()
+  // Every pool there is, those without a member too: that is where the first one is added.
+  if (whole) for (const { pools } of active) for (const name of pools.keys()) asked.set(name, name)
+  for (const target of targets) {
+    if (target.kind === 'member') asked.set(target.ref.pool, target.pool)
+  }
+  const found = [...asked].flatMap(([name, pool]) => totalsOf(name, pool, active) ?? [])
+  const nodes = targets.flatMap((target) => (target.kind === 'node' ? target.node : []))
+  return nodes.length === 0 ? found : [...found, nodePool(nodes, active)]
+}
+
+/** Who serves in a pool, by the unit that sees fewest. */
+function totalsOf(name: string, pool: string, units: readonly ReadUnit[]): PoolReading | undefined {
+  const views = units.flatMap((unit) => {
+    const view = unit.pools.get(pool)
+    return view === undefined ? [] : { unit, view }
+  })
+  const counts = views.map(({ view, unit }) => {
+    const real = view.members.rows.filter((member) => !member.template)
+    return { serving: real.filter((m) => servesNow(m, view, unit)).length, total: real.length }
+  })
+  const [fewest] = counts.sort((a, b) => a.serving - b.serving)
+  if (fewest === undefined) return undefined
+  const groups = views.some(({ view }) => view.attributes.minActiveMembers > 0)
+  const [odd] = views.flatMap(({ view }) => view.members.odd)
+  return {
+    pool: name,
+    ...fewest,
+    whenNone: groups ? 'spill' : 'refuse',
+    ...(odd === undefined ? {} : { unknown: `a row of ${pool} can't be read: ${odd.message}` }),
+  }
+}
+
+/**
+ * The pool of all nodes: as few serve as in the pool that would be left with fewest. Pools in which none
+ * of the nodes' members could serve lose nothing, and count only where there is no other.
+ */
+function nodePool(nodes: readonly string[], active: readonly ReadUnit[]): PoolReading {
+  const isOurs = ({ node }: MemberRow): boolean => nodes.includes(node)
+  const touched = active.flatMap((unit) =>
+    [...unit.pools].flatMap(([pool, { members }]) => {
+      const ours = members.rows.filter(isOurs)
+      return ours.length === 0 ? [] : { unit, pool, loses: ours.some(couldServe) }
+    }),
+  )
+  const losing = touched.filter(({ loses }) => loses)
+  const totals = (losing.length > 0 ? losing : touched).flatMap(
+    ({ unit, pool }) => totalsOf(NODES, pool, [unit]) ?? [],
+  )
+  const [fewest] = totals.sort((a, b) => a.serving - b.serving)
+  return fewest ?? { pool: NODES, serving: 0, total: 0, whenNone: 'unknown' }
+}
+
+/**
+ * Units that pass the traffic of different groups are no pair of rivals. Where two are active for one group,
+ * they have lost each other: which of them is to go on, and with which configuration, is not known. The scopes of both are unread
+ * then.
+ */
+export function withoutRivals(
+  readings: readonly Reading[],
+  active: readonly ReadUnit[],
+): readonly Reading[] {
+  const byGroup = new Map<string, string[]>()
+  for (const { device, role } of active) {
+    for (const group of new Set(role.groups)) {
+      byGroup.set(group, [...(byGroup.get(group) ?? []), device.host])
+    }
+  }
+  const [split] = [...byGroup].filter(([, hosts]) => hosts.length > 1)
+  if (split === undefined) return readings
+  const [group, hosts] = split
+  const note = `${hosts.join(' and ')} are both active for ${group}: they no longer see each other, and both pass traffic; resolve that ('show cm failover-status') before a member can be reported idle`
+  const unread = (scope: LoadScope): LoadScope =>
+    hosts.includes(scope.scope.split(' ')[0] ?? '') ? toUnread(scope, note) : scope
+  return readings.map((reading) => ({ ...reading, scopes: reading.scopes.map(unread) }))
 }

@@ -25,12 +25,8 @@ export interface NodeTarget {
   readonly node: string
 }
 
-export function toTarget(ref: MemberRef, partition: string): Target {
-  if (ref.pool === NODES) {
-    return { kind: 'node', ref, node: toFullPath(ref.member, partition) }
-  }
-  return { kind: 'member', ref, pool: toFullPath(ref.pool, partition) }
-}
+/** Pools by full path; for each whether all members that are looked for are among these. */
+export type Complete = ReadonlyMap<string, (members: readonly MemberRow[]) => boolean>
 
 /** Every row that a member's name stands for: one, or an FQDN template with what it made. */
 export interface Found {
@@ -43,11 +39,18 @@ export interface Found {
  * lives: a member added later that the same short name fits is not taken for it.
  */
 export class Resolver {
-  readonly partition: string
+  readonly #partition: string
   readonly #known = new Map<string, string>()
 
   constructor(partition: string) {
-    this.partition = partition
+    this.#partition = partition
+  }
+
+  /** What a ref means on the device. */
+  target(ref: MemberRef): Target {
+    if (ref.pool === NODES)
+      return { kind: 'node', ref, node: toFullPath(ref.member, this.#partition) }
+    return { kind: 'member', ref, pool: toFullPath(ref.pool, this.#partition) }
   }
 
   /**
@@ -57,9 +60,9 @@ export class Resolver {
    */
   find(members: readonly MemberRow[], target: MemberTarget): Found | undefined {
     const { ref, pool } = target
-    if (ref.member === '' || !isPossible(toFullPath(ref.member, this.partition))) return undefined
+    if (ref.member === '' || !isPossible(toFullPath(ref.member, this.#partition))) return undefined
     const name = this.#known.get(refKey(ref)) ?? ref.member
-    const found = findMembers(members, name, [partitionOf(pool), this.partition])
+    const found = findMembers(members, name, [partitionOf(pool), this.#partition])
     const [row, second] = found
     if (row === undefined) return undefined
     if (second !== undefined) {
@@ -85,10 +88,8 @@ export class Resolver {
     return found
   }
 
-  /** The pools of targets; for each whether all that is looked for is among these rows. */
-  poolsOf(
-    targets: readonly Target[],
-  ): ReadonlyMap<string, (rows: readonly MemberRow[]) => boolean> {
+  /** The pools of targets. */
+  poolsOf(targets: readonly Target[]): Complete {
     const members = targets.flatMap((target) => (target.kind === 'member' ? target : []))
     return new Map(
       [...Map.groupBy(members, ({ pool }) => pool)].map(([pool, own]) => [

@@ -34,8 +34,6 @@ import { PROVIDER, type Session } from './session.js'
 
 /** How long a pool's own properties are taken as unchanged, in milliseconds. */
 const ATTRIBUTES_FOR = 30_000
-/** For how long the list of all counters is not asked for where there is none, in milliseconds. */
-const NO_BULK_FOR = 600_000
 /** Wait before a list is read again where the device cannot say whether it is ready. */
 const SETTLE_BLIND = 3_000
 /** Of a link to the next page, in characters. */
@@ -63,17 +61,14 @@ export interface Overview {
 /** One unit: reads of its configuration and counters, its role, and what tells one life of it from the next. */
 export class Device {
   readonly session: Session
-  readonly #attributes = new Map<string, Aged<PoolAttributes>>()
-  readonly #totals = new Map<string, number>()
   readonly role: UnitRole
   /** When the pools of a node are read beside its own counters. */
   readonly evidence: Evidence
+  readonly #attributes = new Map<string, Aged<PoolAttributes>>()
+  readonly #totals = new Map<string, number>()
   readonly #poolList: ListCost
   readonly #statsList: ListCost
-  /** Whether it expands members under `$select`. */
-  #selects = true
   #overview: Aged<Overview> | undefined
-  #noBulkUntil = -Infinity
 
   constructor(session: Session, settings: Settings) {
     this.session = session
@@ -89,12 +84,8 @@ export class Device {
 
   /** Every device of the trust domain, as this one knows them; undefined where it does not tell. */
   async readPeers(ctx: CallContext): Promise<readonly PeerRow[] | undefined> {
-    const ask = { method: 'GET', path: '/mgmt/tm/cm/device' } as const
-    const meaning = await this.session.ask(ask, ctx)
-    if (meaning.kind === 'absent' || meaning.kind === 'forbidden' || meaning.kind === 'refused')
-      return undefined
-    if (meaning.kind !== 'ok') throw this.session.toError(meaning, 'GET /mgmt/tm/cm/device')
-    return parsePeers(this.session.value(meaning, 'GET /mgmt/tm/cm/device'))
+    const list = await this.session.get('/mgmt/tm/cm/device', ctx, 'forbidden', 'refused')
+    return list === undefined ? undefined : parsePeers(list)
   }
 
   /** Whether so many pools are cheaper to read in the list of all pools. */
@@ -119,9 +110,11 @@ export class Device {
   }
 
   async #readPools(ctx: CallContext): Promise<readonly ListedPool[]> {
-    const only = this.#selects ? `&$select=${POOL_SELECT},membersReference` : ''
-    const found = await this.#list('/mgmt/tm/ltm/pool', `?expandSubcollections=true${only}`, ctx)
-    const listed = strict(found).map((item) => ({
+    const query = `?expandSubcollections=true&$select=${POOL_SELECT},membersReference`
+    const found = await this.#list('/mgmt/tm/ltm/pool', query, ctx)
+    const [odd] = found?.odd ?? []
+    if (odd !== undefined) throw odd
+    const listed = (found?.items ?? []).map((item) => ({
       pool: parsePool(item),
       members: parseExpanded(item),
     }))
@@ -131,10 +124,6 @@ export class Device {
     const asked =
       told || first === undefined ? undefined : await this.listMembers(first.pool.fullPath, ctx)
     const expands = sizeOf(asked) === 0
-    if (!expands && this.#selects) {
-      this.#selects = false
-      return this.#readPools(ctx)
-    }
     const pools: ListedPool[] = []
     for (const { pool, members } of listed) {
       const whole = expands ? members : undefined
@@ -164,8 +153,8 @@ export class Device {
    */
   async overview(age: number, ctx: CallContext): Promise<Overview> {
     const known = this.#overview
-    if (known !== undefined && ctx.clock.now() <= known.at + age) return known.value
     const at = ctx.clock.now()
+    if (known !== undefined && at <= known.at + age) return known.value
     const value = { pools: await this.listPools(ctx), ...(await this.listNodes(ctx)) }
     this.#overview = { at, value }
     return value
@@ -178,34 +167,30 @@ export class Device {
 
   /** The counts of a node over all pools, and beside them; undefined where the device does not tell. */
   async readNodeStats(node: string, ctx: CallContext): Promise<NodeStats | undefined> {
-    const json = await this.#statsOf(`${nodePath(node)}/stats`, ctx)
+    const path = `${nodePath(node)}/stats`
+    const json = await this.session.get(path, ctx, 'refused', 'unregistered')
     const stats = json === undefined ? undefined : parseNodeStats(json, node)
     if (stats !== undefined) this.#noteTotals('', new Map([[node, stats]]))
     return stats
   }
 
-  /** The rows of all members that one answer has: those of `/Common`. Undefined where there is no such answer. */
-  async readAllStats(ctx: CallContext): Promise<ReadonlyMap<string, StatsTable> | undefined> {
-    const { clock } = ctx
-    if (clock.now() < this.#noBulkUntil) return undefined
-    const read = async (): Promise<ReadonlyMap<string, StatsTable> | undefined> => {
-      const json = await this.#statsOf('/mgmt/tm/ltm/pool/members/stats', ctx)
-      return json === undefined ? undefined : parseAllStats(json)
+  /**
+   * The rows of all members that one answer has: those of `/Common`.
+   *
+   * @throws `MALFORMED_REPLY` where there is no such answer
+   */
+  async readAllStats(ctx: CallContext): Promise<ReadonlyMap<string, StatsTable>> {
+    const path = '/mgmt/tm/ltm/pool/members/stats'
+    const read = async (): Promise<ReadonlyMap<string, StatsTable>> => {
+      const json = await this.session.get(path, ctx, 'refused', 'unregistered')
+      const found = json === undefined ? undefined : parseAllStats(json)
+      if (found !== undefined && found.size > 0) return found
+      const words = `${this.host}: there are no rows in ${path}`
+      throw new DrainableError('MALFORMED_REPLY', words, { provider: PROVIDER })
     }
-    const tables = await this.#statsList.of(read, (all) => all?.size ?? 0)
-    if (tables === undefined || tables.size === 0) this.#noBulkUntil = clock.now() + NO_BULK_FOR
-    for (const [pool, table] of tables ?? []) this.#noteTotals(pool, table)
+    const tables = await this.#statsList.of(read, ({ size }) => size)
+    for (const [pool, table] of tables) this.#noteTotals(pool, table)
     return tables
-  }
-
-  /** Statistics that some releases do not have: a refusal is no failure of the look. */
-  async #statsOf(path: string, ctx: CallContext): Promise<JsonValue | undefined> {
-    const meaning = await this.session.ask({ method: 'GET', path }, ctx)
-    if (meaning.kind === 'absent' || meaning.kind === 'refused') return undefined
-    // A path that is not registered is one that this release does not have, once the others are.
-    if (meaning.kind === 'later' && /not registered/i.test(meaning.message)) return undefined
-    if (meaning.kind !== 'ok') throw this.session.toError(meaning, `GET ${path}`)
-    return this.session.value(meaning, `GET ${path}`)
   }
 
   async readStats(pool: string, ctx: CallContext): Promise<StatsTable> {
@@ -240,22 +225,13 @@ export class Device {
    * @throws `CONFLICT` while the device is not ready
    */
   async confirmReady(ctx: CallContext): Promise<void> {
-    const ask = { method: 'GET', path: '/mgmt/tm/sys/ready', patient: false } as const
-    const meaning = await this.session.ask(ask, ctx)
-    if (meaning.kind === 'ok') {
-      if (parseReady(this.session.value(meaning, 'GET /mgmt/tm/sys/ready'))) return
-      throw new DrainableError(
-        'CONFLICT',
-        `${this.host} is not ready: its configuration is still loading`,
-        { provider: PROVIDER },
-      )
+    const json = await this.session.get('/mgmt/tm/sys/ready', ctx, 'forbidden', 'unregistered')
+    // A release that does not have it, or a user who may not ask
+    if (json === undefined) await pause(ctx.clock, SETTLE_BLIND, ctx.signal)
+    else if (!parseReady(json)) {
+      const words = `${this.host} is not ready: its configuration is still loading`
+      throw new DrainableError('CONFLICT', words, { provider: PROVIDER })
     }
-    // A release that does not have it, and a user who may not ask; whoever answers anything else is not the device.
-    const unknown = meaning.kind === 'absent' || meaning.kind === 'forbidden'
-    if (!unknown && !(meaning.kind === 'later' && /not registered/i.test(meaning.message))) {
-      throw this.session.toError(meaning, 'GET /mgmt/tm/sys/ready')
-    }
-    await pause(ctx.clock, SETTLE_BLIND, ctx.signal)
   }
 
   /** A list over all its pages. Of `nextLink` only the query is used: links never lead elsewhere. */
@@ -292,13 +268,6 @@ export class Device {
     }
     if (fell) this.role.noteReset()
   }
-}
-
-/** The items of a list in which each has to be read. */
-function strict(found: Items | undefined): readonly JsonValue[] {
-  const [odd] = found?.odd ?? []
-  if (odd !== undefined) throw odd
-  return found?.items ?? []
 }
 
 function sizeOf(members: Members | undefined): number {

@@ -11,6 +11,9 @@ import { PROVIDER, type Session } from './session.js'
 /** For how long a change goes by the role that a look has read, in milliseconds: the next look tells whether it was right. */
 const ROLE_FOR = 5_000
 
+/** Of a device that has no such thing, or a user who may not ask. */
+const UNTOLD: RoleReading = { role: 'unknown', groups: [], text: 'not told' }
+
 /** The role of one unit: what it is now, and what tells one life of the unit from the next. */
 export class UnitRole {
   /** Whether it was ever seen active: only then can it hold work. */
@@ -40,16 +43,8 @@ export class UnitRole {
 
   /** Role and groups, as the unit says now. */
   async read(ctx: CallContext): Promise<RoleReading> {
-    const meaning = await this.#session.ask(
-      { method: 'GET', path: '/mgmt/tm/cm/failover-status' },
-      ctx,
-    )
-    if (meaning.kind === 'absent' || meaning.kind === 'forbidden') {
-      return { role: 'unknown', groups: [], text: this.#session.clean(meaning.message) }
-    }
-    if (meaning.kind !== 'ok')
-      throw this.#session.toError(meaning, 'GET /mgmt/tm/cm/failover-status')
-    return parseFailoverStatus(this.#session.value(meaning, 'GET /mgmt/tm/cm/failover-status'))
+    const found = await this.#session.get('/mgmt/tm/cm/failover-status', ctx, 'forbidden')
+    return found === undefined ? UNTOLD : parseFailoverStatus(found)
   }
 
   /**
@@ -92,27 +87,20 @@ export class UnitRole {
    * @throws `CONFLICT` where the role changed since `before`
    */
   async confirm(before: RoleReading, ctx: CallContext): Promise<void> {
+    const { host } = this.#session
     const asked = performance.now()
     this.#steady = undefined
-    const meaning = await this.#session.ask(
-      { method: 'GET', path: '/mgmt/tm/sys/failover', patient: false },
-      ctx,
-    )
-    const told =
-      meaning.kind === 'ok'
-        ? parseFailoverText(this.#session.value(meaning, 'GET /mgmt/tm/sys/failover'))
-        : undefined
+    const ask = { method: 'GET', path: '/mgmt/tm/sys/failover', patient: false } as const
+    const meaning = await this.#session.ask(ask, ctx)
+    const text = meaning.kind === 'ok' ? this.#session.value(meaning, `GET ${ask.path}`) : undefined
+    const told = text === undefined ? undefined : parseFailoverText(text)
     const role = told?.role ?? (await this.read(ctx)).role
     if (role !== before.role && role !== 'unknown' && before.role !== 'unknown') {
-      throw new DrainableError(
-        'CONFLICT',
-        `${this.#session.host} changed from ${before.role} to ${role} while it was read`,
-        { provider: PROVIDER },
-      )
+      const words = `${host} changed from ${before.role} to ${role} while it was read`
+      throw new DrainableError('CONFLICT', words, { provider: PROVIDER })
     }
     this.#life.note(before.role, told?.seconds, asked)
-    this.#steady = told?.role === 'active' && before.role === 'active' ? before : undefined
-    this.#steadyAt = ctx.clock.now()
+    if (told?.role === 'active') this.noteActive(before, ctx)
     if (this.isActive(before)) this.everActive = true
   }
 
@@ -131,18 +119,14 @@ class Life {
   /** Bounds of the moment the role began, by `performance.now()`. */
   #since: { readonly from: number; readonly to: number } | undefined
   #name = ''
-  #count = 0
   #resets = 0
+  /** How many were seen: a reboot or a change of role begins another. */
+  count = 0
 
   /** Changes when counters may have been lost, or connections with the role. */
   get incarnation(): string {
     const resets = this.#resets === 0 ? '' : `, counters reset ${this.#resets} times`
     return `${this.#role} ${this.#name}${resets}`
-  }
-
-  /** How many were seen: a reboot or a change of role begins another. */
-  get count(): number {
-    return this.#count
   }
 
   /** A cumulative counter fell: the traffic processes began anew, or statistics were reset. */
@@ -151,38 +135,28 @@ class Life {
   }
 
   /**
-   * Notes role and its age. The whole seconds that it tells bound the start; bounds that no longer meet
+   * Notes role and its age. The whole seconds that it tells bound the start; bounds that do not meet
    * mean another start.
    *
    * @param asked - before the device was asked, by `performance.now()`
    */
   note(role: Role, seconds: number | undefined, asked: number): void {
-    const now = performance.now()
-    const since =
-      seconds === undefined
-        ? undefined
-        : { from: asked - (seconds + 1) * 1_000, to: now - seconds * 1_000 }
+    const to = performance.now() - (seconds ?? 0) * 1_000
+    const since = seconds === undefined ? undefined : { from: asked - (seconds + 1) * 1_000, to }
     const known = this.#since
-    const moved =
+    const isOther =
       since !== undefined && known !== undefined && (since.from > known.to || since.to < known.from)
-    if (this.#name === '' || role !== this.#role || moved) {
-      this.#count += 1
-      this.#role = role
-      this.#since = since
-      this.#name = nameOf(seconds, this.#count)
+    if (this.#name !== '' && role === this.#role && !isOther) {
+      this.#since ??= since
       return
     }
-    if (since === undefined) return
-    this.#since =
-      known === undefined
-        ? since
-        : { from: Math.max(since.from, known.from), to: Math.min(since.to, known.to) }
+    this.count += 1
+    this.#role = role
+    this.#since = since
+    const start =
+      seconds === undefined
+        ? 'an unknown time'
+        : `about ${new Date(Math.floor((Date.now() - seconds * 1_000) / BUCKET) * BUCKET).toISOString().slice(0, 16)}Z`
+    this.#name = `since ${start}${this.count === 1 ? '' : ` #${this.count}`}`
   }
-}
-
-function nameOf(seconds: number | undefined, lives: number): string {
-  const again = lives === 1 ? '' : ` #${lives}`
-  if (seconds === undefined) return `since an unknown time${again}`
-  const start = Math.floor((Date.now() - seconds * 1_000) / BUCKET) * BUCKET
-  return `since about ${new Date(start).toISOString().slice(0, 16)}Z${again}`
 }

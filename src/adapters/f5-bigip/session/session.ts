@@ -14,9 +14,8 @@ import { Spending } from '../../../kit/look-cost.js'
 import { askedAgain } from '../../../kit/retry.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { parseLogin } from '../codec/device.js'
-import { classify, TROUBLES, type Meaning, type Trouble } from '../codec/errors.js'
+import { classify, LEFT_OPEN, TROUBLES, type Meaning, type Trouble } from '../codec/errors.js'
 import type { Settings } from '../options.js'
-import { Pace } from './pace.js'
 
 export const PROVIDER = 'f5-bigip'
 
@@ -25,14 +24,13 @@ const BACKOFF = [250]
 /** How long the password is sent with each request once the device had no token left. */
 const BASIC_FOR = 300_000
 const LOGOUT_TIMEOUT = 2_000
+/** As many changing calls may fall into one window, in milliseconds. */
+const CHANGES = 4
+const WINDOW = 1_000
 /** For how long a change without an answer keeps other requests waiting, in milliseconds. */
 const LETS_IN_AFTER = 2_000
 /** Waits before what came with credentials that a device did not see is sent again, in milliseconds. */
 const UNSEEN = [0, 250, 500]
-/** What is said where credentials were not in the headers, as a page; and of those that were looked at. */
-const WANTS_BASIC = /html/i
-const REFUSED = /authentication failed|invalid|incorrect|denied|locked/i
-
 export interface Ask {
   readonly method: HttpCall['method']
   readonly path: string
@@ -72,13 +70,13 @@ export class Session {
   readonly spending = new Spending()
   readonly #settings: Settings
   readonly #http: HttpClient
-  /** One request at a time: see {@link Pace}. */
+  /** One request at a time: the REST services are slow, and run out of memory under load. */
   readonly #turn = new Turnstile()
-  readonly #pace = new Pace()
+  /** When the last changes were sent, by the call's clock. */
+  readonly #changes: number[] = []
   readonly #credentials: Credentials
   readonly #login = new SharedLogin<Token>((ctx) => this.#logIn(ctx))
   #closed = false
-  #loginWantsBasic = false
 
   /** @param trials - what the other units of the group say of the password */
   constructor(url: string, settings: Settings, trials?: SharedTrials) {
@@ -106,15 +104,23 @@ export class Session {
     const patient = ask.patient ?? ask.method === 'GET'
     const once = (): Promise<Meaning> => this.#inTurn(ask, ctx)
     if (!patient) return once()
-    return askedAgain(ctx, BACKOFF, ({ kind }) => kind === 'later' || kind === 'open', once)
+    return askedAgain(ctx, BACKOFF, ({ kind }) => kind !== 'garbage' && LEFT_OPEN.has(kind), once)
   }
 
-  /** Reads an object; undefined where the device says that it is not there. */
-  async get(path: string, ctx: CallContext): Promise<JsonValue | undefined> {
+  /**
+   * Reads an object.
+   *
+   * @param without - answers that mean that there is none, beside the one that says so
+   */
+  async get(
+    path: string,
+    ctx: CallContext,
+    ...without: Trouble['kind'][]
+  ): Promise<JsonValue | undefined> {
     const what = `GET ${path.split('?')[0] ?? path}`
     const meaning = await this.ask({ method: 'GET', path }, ctx)
     if (meaning.kind === 'ok') return this.value(meaning, what)
-    if (meaning.kind === 'absent') return undefined
+    if (meaning.kind === 'absent' || without.includes(meaning.kind)) return undefined
     throw this.toError(meaning, what)
   }
 
@@ -128,7 +134,7 @@ export class Session {
     const meaning = await this.ask(ask, ctx)
     if (meaning.kind === 'ok' || known.includes(meaning.kind)) return meaning
     const error = this.toError(meaning, `${ask.method} ${ask.path.split('?')[0] ?? ''}`)
-    throw meaning.kind === 'later' || meaning.kind === 'garbage' ? mayBeDone(error) : error
+    throw LEFT_OPEN.has(meaning.kind) && meaning.kind !== 'open' ? mayBeDone(error) : error
   }
 
   /** An answer as a value to look into. */
@@ -173,9 +179,21 @@ export class Session {
   async #once(ask: Ask, ctx: CallContext): Promise<Meaning> {
     if (this.#closed) throw closedError(PROVIDER, this.host)
     if (ask.method !== 'GET' && ask.transaction === undefined) {
-      await this.#pace.wait(ctx.clock, ctx.signal)
+      await this.#pace(ctx)
     }
     return this.#answered(ask, ctx)
+  }
+
+  /** Waits until one more change may be sent: no more than four a second. */
+  async #pace({ clock, signal }: CallContext): Promise<void> {
+    const [oldest] = this.#changes
+    if (oldest !== undefined && this.#changes.length >= CHANGES) {
+      const wait = oldest + WINDOW - clock.now()
+      // More than a window ahead was noted by another clock
+      if (wait > 0 && wait <= WINDOW) await pause(clock, wait, signal)
+      this.#changes.shift()
+    }
+    this.#changes.push(clock.now())
   }
 
   /** An answer to good credentials, as far as another try or another token makes them good. */
@@ -285,19 +303,9 @@ export class Session {
     const { username, loginProvider } = this.#settings
     const body = { username, password, loginProviderName: loginProvider }
     const ask: Ask = { method: 'POST', path: '/mgmt/shared/authn/login', body }
-    const headers = this.#loginWantsBasic ? this.#basic(password) : {}
-    const reply = await this.#send(ask, headers, ctx)
-    const meaning = classify(reply.status, reply.text)
-    const wantsBasic =
-      meaning.kind === 'unseen' ||
-      (meaning.kind === 'unauthenticated' &&
-        WANTS_BASIC.test(reply.text) &&
-        !REFUSED.test(reply.text))
-    if (!wantsBasic || this.#loginWantsBasic) return meaning
-    // 12.0 wanted Basic credentials on the login request too; from now on they go with the first one
-    this.#loginWantsBasic = true
-    const second = await this.#send(ask, this.#basic(password), ctx)
-    return classify(second.status, second.text)
+    // 12.0 wanted both, and F5's own clients send both.
+    const reply = await this.#send(ask, this.#basic(password), ctx)
+    return classify(reply.status, reply.text)
   }
 
   #basic(password: string): Readonly<Record<string, string>> {

@@ -24,7 +24,11 @@ export interface Away {
   readonly away: string
 }
 
-type Answered<V> = V | Failed
+/** What a unit that was read says. */
+interface Answer {
+  readonly device: Device
+  readonly active: boolean
+}
 
 /**
  * The units of a device group, two to eight. A standby whose management hangs, as during an upgrade, is asked apart: with a
@@ -42,30 +46,40 @@ export class Units {
   }
 
   /** Asks every unit, all at once. */
-  async look<V extends { readonly device: Device; readonly active: boolean }>(
-    ask: (device: Device, ctx: CallContext) => Promise<Answered<V>>,
+  async look<V extends Answer>(
+    ask: (device: Device, ctx: CallContext) => Promise<V>,
     ctx: CallContext,
-  ): Promise<readonly (Answered<V> | Away)[]> {
+  ): Promise<readonly (V | Failed | Away)[]> {
+    const one = async (device: Device, each: CallContext): Promise<V | Failed> => {
+      return caught(
+        each,
+        () => ask(device, each),
+        (error) => {
+          device.role.doubt()
+          return { device, error }
+        },
+      )
+    }
     const skipped = this.#devices.filter((device) => this.#absent.isLeft(device, ctx))
     const asked = this.#devices.filter((device) => !skipped.includes(device))
-    const answers = new Map(await this.#ask(asked, skipped, ask, ctx))
+    const answers = new Map(await this.#ask(asked, skipped, one, ctx))
     const missing = skipped.filter((device) => !answers.has(device))
     // Nothing vouches for them any more: a failover may have made one of them active.
-    for (const entry of await this.#ask(missing, [], ask, ctx)) answers.set(...entry)
+    for (const entry of await this.#ask(missing, [], one, ctx)) answers.set(...entry)
     const all = this.#devices.flatMap((device) => answers.get(device) ?? [])
     if (this.#devices.length > 1) await this.#checkKinship(all.filter(isRead), ctx)
     return all
   }
 
-  async #ask<V extends { readonly device: Device; readonly active: boolean }>(
+  async #ask<V extends Answer>(
     devices: readonly Device[],
     skipped: readonly Device[],
-    ask: (device: Device, ctx: CallContext) => Promise<Answered<V>>,
+    ask: (device: Device, ctx: CallContext) => Promise<V | Failed>,
     ctx: CallContext,
-  ): Promise<ReadonlyMap<Device, Answered<V> | Away>> {
+  ): Promise<ReadonlyMap<Device, V | Failed | Away>> {
     const { clock, signal } = ctx
     const begun = clock.now()
-    const answers = new Map<Device, Answered<V> | Away>()
+    const answers = new Map<Device, V | Failed | Away>()
     const stop = new AbortController()
     const each = { ...ctx, signal: AbortSignal.any([signal, stop.signal]) }
     const waiting = new Map(
@@ -100,8 +114,8 @@ export class Units {
   }
 
   /** The unit that passes traffic and says that the others that are not read pass none. */
-  async #vouched<V extends { readonly device: Device; readonly active: boolean }>(
-    answers: ReadonlyMap<Device, Answered<V> | Away>,
+  async #vouched<V extends Answer>(
+    answers: ReadonlyMap<Device, V | Failed | Away>,
     waiting: readonly Device[],
     ctx: CallContext,
   ): Promise<Device | undefined> {
@@ -117,7 +131,7 @@ export class Units {
       if (peers === undefined) return undefined
       lists.push(peers)
     }
-    const read = new Set(lists.flatMap((peers) => peers.filter(({ self }) => self)).map(nameOf))
+    const read = new Set(lists.flat().flatMap(({ self, name }) => (self ? name : [])))
     const idle = lists.every(
       (peers) =>
         peers.length >= this.#devices.length &&
@@ -126,17 +140,18 @@ export class Units {
     return idle ? active[0]?.device : undefined
   }
 
-  #leaveOut<V>(
-    answers: Map<Device, Answered<V> | Away>,
+  #leaveOut<V extends Answer>(
+    answers: Map<Device, V | Failed | Away>,
     waiting: readonly Device[],
     by: Device,
     ctx: CallContext,
   ): void {
-    const failed = [...answers].flatMap(([device, answer]) =>
-      isFailed(answer) ? [[device, answer.error.message] as const] : [],
-    )
-    const silent = waiting.map((device) => [device, 'it does not answer'] as const)
-    for (const [device, why] of [...silent, ...failed]) {
+    for (const [device, answer] of [
+      ...answers,
+      ...waiting.map((one) => [one, undefined] as const),
+    ]) {
+      if (answer !== undefined && !('error' in answer)) continue
+      const why = answer === undefined ? 'it does not answer' : answer.error.message
       const silence = this.#absent.note(device, why, ctx)
       answers.set(device, { device, away: awayWords(device, by, silence, ctx.clock.now()) })
     }
@@ -186,14 +201,6 @@ function peersOf(device: Device, ctx: CallContext): Promise<readonly PeerRow[] |
 /** By heartbeat: one that is called offline may just not be heard. */
 function passesNone(role: PeerRow['role']): boolean {
   return role === 'standby' || role === 'forced-offline'
-}
-
-function nameOf({ name }: PeerRow): string {
-  return name
-}
-
-function isFailed(answer: unknown): answer is Failed {
-  return typeof answer === 'object' && answer !== null && 'error' in answer
 }
 
 function isRead<V extends { readonly device: Device }>(answer: V | Failed | Away): answer is V {
