@@ -1,4 +1,6 @@
+import { startDrain } from 'drainable'
 import { describe, expect, test } from 'vitest'
+import { ioClock } from '../../support/io-clock.js'
 import { ctx, lines, rig } from './rig.js'
 
 const SITE = { name: 'site:80', fqdn: 'www.example.com' }
@@ -75,6 +77,25 @@ describe('a transaction', () => {
     const results = await it.lb.apply(holds, ctx())
     expect(results.map(({ status }) => status)).toEqual(['applied', 'applied', 'applied'])
     expect(it.fake.transactions).toBe(0)
+  })
+
+  test('whose end was answered with busy is unknown, and sent once', async () => {
+    await using it = await rig({ pools: { web: names } })
+    it.fake.fail({ match: /^PATCH .*transaction/, how: 'status', status: 503, times: 1 })
+    const results = await it.lb.apply(holds, ctx())
+    expect(results.map(({ status }) => status)).toEqual(['unknown', 'unknown', 'unknown'])
+    expect(lines(it.fake).filter(isPatch)).toHaveLength(names.length + 1)
+  })
+
+  test('whose end was answered with busy is made again by a drain', async () => {
+    using clock = ioClock()
+    const pools = { web: names }
+    await using it = await rig({ pools, clock, tls: false }, { freshness: 100 })
+    it.fake.fail({ match: /^PATCH .*transaction/, how: 'status', status: 503, times: 1 })
+    const refs = holds.map(({ ref }) => ref)
+    await using run = startDrain(it.lb, refs, { timeout: '1m', seal: false, keepReady: 0, clock })
+    expect((await clock.run(run.done)).outcome).toBe('idle')
+    expect(refs.map((ref) => it.fake.state(ref))).toEqual(['drain', 'drain', 'drain'])
   })
 
   test('that was answered but is incomplete is read back', async () => {

@@ -63,7 +63,9 @@ export async function applyChanges(
   const work = new Work(options, recent)
   try {
     const results = await carefulApply(work, changes, ctx)
-    if (!recent) for (const device of work.devices) device.forget()
+    // Members come or go: what was listed is old.
+    if (changes.some(({ kind }) => kind === 'add' || kind === 'remove'))
+      for (const device of work.devices) device.forget()
     if (work.touched) {
       for (const device of work.devices) await afterChange.after(device, ctx)
       hints.general = afterChange.pending

@@ -2,7 +2,6 @@ import type { ChangeOutcome } from '../../../kit/change.js'
 import { until } from '../../../kit/until.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
-import type { MemberRow } from '../codec/members.js'
 import { statsOf } from '../codec/stats.js'
 import { membersOfNode, type Target } from '../read/target.js'
 import type { Device } from '../session/device.js'
@@ -78,38 +77,28 @@ function cutNothing(places: readonly Place[], open: number): DrainableError {
 
 async function toCutting(target: Target, place: Place, ctx: CallContext): Promise<Cutting> {
   const { device } = place
-  const members = target.kind === 'node' ? await rowsOfNode(device, target.node, ctx) : place.rows
-  const real = members.filter(({ row }) => !row.template)
+  const node = target.kind === 'node' ? target.node : undefined
+  const { pools } = node === undefined ? { pools: [] } : await device.overview(0, ctx)
+  const ofNode = pools.flatMap(({ pool, members }) =>
+    membersOfNode(members.rows, node ?? '').map((row) => ({ pool: pool.fullPath, row })),
+  )
+  const real = [...place.rows, ...ofNode].filter(({ row }) => !row.template)
   const paths = [...new Set(real.map(({ row }) => connectionPath(row.address, row.port)))]
   const count = async (each: CallContext): Promise<number | undefined> => {
-    const whole = target.kind === 'node' ? await device.readNodeStats(target.node, each) : undefined
-    return whole?.active ?? countOpen(device, real, each)
+    const whole = node === undefined ? undefined : await device.readNodeStats(node, each)
+    if (whole?.active !== undefined) return whole.active
+    let open = 0
+    for (const [pool, own] of Map.groupBy(real, (one) => one.pool)) {
+      const table = await device.readStats(pool, each)
+      for (const { row } of own) {
+        const active = statsOf(table, row)?.active
+        if (active === undefined) return undefined
+        open += active
+      }
+    }
+    return open
   }
   return { device, paths, count }
-}
-
-async function rowsOfNode(device: Device, node: string, ctx: CallContext): Promise<Place['rows']> {
-  const { pools } = await device.overview(0, ctx)
-  return pools.flatMap(({ pool, members }) =>
-    membersOfNode(members.rows, node).map((row) => ({ pool: pool.fullPath, row })),
-  )
-}
-
-async function countOpen(
-  device: Device,
-  members: readonly { readonly pool: string; readonly row: MemberRow }[],
-  ctx: CallContext,
-): Promise<number | undefined> {
-  let open = 0
-  for (const [pool, own] of Map.groupBy(members, (one) => one.pool)) {
-    const table = await device.readStats(pool, ctx)
-    for (const { row } of own) {
-      const active = statsOf(table, row)?.active
-      if (active === undefined) return undefined
-      open += active
-    }
-  }
-  return open
 }
 
 /** Cuts, and once more where nothing is gone when the statistics must show it. */

@@ -88,49 +88,61 @@ export function parseItems(list: JsonValue): readonly JsonValue[] {
   return items.rows()
 }
 
+/** The rows of a list over its pages: one that is odd does not hide the others. */
+export class Rows<T> {
+  readonly #parse: (item: JsonValue) => T
+  readonly #read = new Map<string, T>() // by path: a list that changes while it is paged repeats items
+  readonly #odd = new Map<string, DrainableError>()
+
+  constructor(parse: (item: JsonValue) => T) {
+    this.#parse = parse
+  }
+
+  /** Takes one page. An object that it has twice, in two states, is odd: neither is to be believed. */
+  take(items: readonly JsonValue[]): this {
+    const page = new Map<string, string>()
+    for (const [i, item] of items.entries()) {
+      let path = `${this.count} ${i}`
+      try {
+        path = pathOf(item)
+        const state = JSON.stringify(stateOf(item))
+        const isOne = (page.get(path) ?? state) === state
+        if (!isOne) this.#odd.set(path, item.wrong(`one state for ${quote(path, 120)}`))
+        page.set(path, state)
+        this.#read.set(path, this.#parse(item))
+      } catch (error) {
+        if (!isDrainableError(error, 'MALFORMED_REPLY')) throw error
+        this.#odd.set(path, named(item, error))
+      }
+    }
+    return this
+  }
+
+  /** How many there are, the odd ones too. */
+  get count(): number {
+    return new Set([...this.#read.keys(), ...this.#odd.keys()]).size
+  }
+
+  /** What was read, and what can't be, with its name: nothing is said of these, nor of what is not among the rows. */
+  get all(): { readonly rows: readonly T[]; readonly odd: readonly DrainableError[] } {
+    const rows = [...this.#read].flatMap(([path, row]) => (this.#odd.has(path) ? [] : [row]))
+    return { rows, odd: [...this.#odd.values()] }
+  }
+}
+
+/** The members of a pool, as far as their rows could be read. */
+export type Members = Rows<MemberRow>['all']
+
+/** The members that the items of a list are. */
+export function toMembers(items: readonly JsonValue[]): Members {
+  return new Rows(parseListed).take(items).all
+}
+
 /** The members that stand with their pool in a list of pools; undefined where there are more of them on another page. */
 export function parseExpanded(pool: JsonValue): Members | undefined {
   const reference = pool.at('membersReference').needed('its members')
   if (reference.at('nextLink').present) return undefined
   return toMembers(reference.at('items').rows())
-}
-
-/** The members of a pool, as far as their rows could be read. */
-export interface Members {
-  readonly rows: readonly MemberRow[]
-  /** What can't be read, with its name: nothing is said of these, nor of what is not among the rows. */
-  readonly odd: readonly DrainableError[]
-}
-
-/** The members that the items of a list are; one that is odd does not hide the others. */
-export function toMembers(
-  items: readonly JsonValue[],
-  odd: readonly DrainableError[] = [],
-): Members {
-  const { read, failed } = each(items, (item) => {
-    const member = parseMember(item)
-    if (member === undefined) throw item.wrong('a member with its address')
-    return member
-  })
-  return { rows: read, odd: [...odd, ...failed] }
-}
-
-/** What can be read of some rows, and what is wrong with the others. */
-function each<T>(
-  items: readonly JsonValue[],
-  parse: (item: JsonValue) => T,
-): { readonly read: readonly T[]; readonly failed: readonly DrainableError[] } {
-  const read: T[] = []
-  const failed: DrainableError[] = []
-  for (const item of items) {
-    try {
-      read.push(parse(item))
-    } catch (error) {
-      if (!isDrainableError(error, 'MALFORMED_REPLY')) throw error
-      failed.push(named(item, error))
-    }
-  }
-  return { read, failed }
 }
 
 /** The error of a row with the row's name. */
@@ -140,6 +152,13 @@ function named(item: JsonValue, error: DrainableError): DrainableError {
   if (typeof said !== 'string') return error
   const words = `${quote(said, 120)}: ${error.message}`
   return new DrainableError('MALFORMED_REPLY', words, { provider: 'f5-bigip' })
+}
+
+/** A member of a list: what has no address there is odd. */
+export function parseListed(item: JsonValue): MemberRow {
+  const member = parseMember(item)
+  if (member === undefined) throw item.wrong('a member with its address')
+  return member
 }
 
 /** One member that was asked for; undefined where it is none (11.x answers 200 without an address for a missing one). */
@@ -263,15 +282,6 @@ export function parseNode(item: JsonValue): NodeRow {
     ephemeral: item.at('ephemeral').word() === 'true',
     native: { session: session ?? null, state },
   }
-}
-
-/** The nodes of a list; one that is odd does not hide the others. */
-export function parseNodes(
-  items: readonly JsonValue[],
-  odd: readonly DrainableError[] = [],
-): { readonly nodes: readonly NodeRow[]; readonly odd: readonly DrainableError[] } {
-  const { read, failed } = each(items, parseNode)
-  return { nodes: read, odd: [...odd, ...failed] }
 }
 
 /** What a virtual server says about a pool's clients. */

@@ -39,31 +39,26 @@ export function statsOf(table: StatsTable | undefined, of: Named): MemberStats |
 }
 
 /**
- * The rows of one pool's members.
+ * The rows of the members of every pool that an answer has, by the pool's full path.
  *
- * @param pool - full path: rows that name another pool are left out (asked by an unqualified name,
- * 13.1 answered with a row of the pool itself)
+ * @param asked - full path of the pool that was asked for: a row that names no pool is of that one, or else of none. Asked by an
+ * unqualified name, 13.1 answered with a row of the pool itself
  */
-export function parseStats(value: JsonValue, pool: string): StatsTable {
-  const table = new Map<string, MemberStats>()
-  for (const row of rows(value)) if ((poolOf(row) ?? pool) === pool) enter(table, row)
-  return table
-}
-
-/**
- * The rows of the members of every pool that an answer has, by the pool's full path; a pool that it does
- * not name is none of them.
- */
-export function parseAllStats(value: JsonValue): ReadonlyMap<string, StatsTable> {
+export function parseAllStats(value: JsonValue, asked?: string): ReadonlyMap<string, StatsTable> {
   const tables = new Map<string, Map<string, MemberStats>>()
   for (const row of rows(value)) {
-    const pool = poolOf(row)
+    const pool = poolOf(row) ?? asked
     if (pool === undefined) continue
     const table = tables.get(pool) ?? new Map<string, MemberStats>()
     enter(table, row)
     if (table.size > 0) tables.set(pool, table)
   }
   return tables
+}
+
+/** The rows of one pool's members. */
+export function parseStats(value: JsonValue, pool: string): StatsTable {
+  return parseAllStats(value, pool).get(pool) ?? new Map<string, MemberStats>()
 }
 
 function poolOf(row: JsonValue): string | undefined {

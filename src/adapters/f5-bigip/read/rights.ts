@@ -48,16 +48,18 @@ export class Rights {
     )
   }
 
+  #roleOn(partition: string): string | undefined {
+    return this.#roles.get(partition) ?? this.#roles.get('all-partitions')
+  }
+
   /** What is missing on a partition; nothing where the device does not tell. */
   missing(partition: string): readonly string[] {
-    const role = this.#roles.get(partition) ?? this.#roles.get('all-partitions')
+    const role = this.#roleOn(partition)
     const user = `the user ${this.#settings.username}`
-    if (role === undefined) {
-      if (this.#roles.size === 0) return []
-      return [`${user} has no role on ${quote(partition)}, a change needs at least operator`]
-    }
-    if (READERS.has(role)) {
-      return [`${user} has the role ${role} on ${partition}, a change needs at least operator`]
+    if (this.#roles.size === 0) return []
+    if (role === undefined || READERS.has(role)) {
+      const has = role === undefined ? 'no role' : `the role ${role}`
+      return [`${user} has ${has} on ${quote(partition)}, a change needs at least operator`]
     }
     const { save, configSync, persistence } = this.#settings
     const asked = [
@@ -78,8 +80,7 @@ export class Rights {
 
   /** What a role allows no more of than a drain; nothing where it allows all, or it is not known. */
   limits(partition: string): readonly string[] {
-    const role = this.#roles.get(partition) ?? this.#roles.get('all-partitions')
-    if (role !== 'operator') return []
+    if (this.#roleOn(partition) !== 'operator') return []
     return [
       `the role operator on ${partition} drains and opens; to cut connections (onTimeout: 'terminate') needs a Resource Administrator or Administrator, to remove members a Manager`,
     ]

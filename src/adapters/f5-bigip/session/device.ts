@@ -9,17 +9,17 @@ import {
   NODE_SELECT,
   parseExpanded,
   parseNode,
-  parseNodes,
+  parseItems,
+  parseListed,
   parsePool,
   POOL_SELECT,
-  toMembers,
+  Rows,
   unknownPool,
   type Members,
   type NodeRow,
   type PoolAttributes,
 } from '../codec/members.js'
 import { membersPath, nodePath, poolPath } from '../codec/names.js'
-import { Items, withWords } from '../codec/pages.js'
 import {
   parseAllStats,
   parseNodeStats,
@@ -111,13 +111,10 @@ export class Device {
 
   async #readPools(ctx: CallContext): Promise<readonly ListedPool[]> {
     const query = `?expandSubcollections=true&$select=${POOL_SELECT},membersReference`
-    const found = await this.#list('/mgmt/tm/ltm/pool', query, ctx)
-    const [odd] = found?.odd ?? []
-    if (odd !== undefined) throw odd
-    const listed = (found?.items ?? []).map((item) => ({
-      pool: parsePool(item),
-      members: parseExpanded(item),
-    }))
+    const parse = (item: JsonValue) => ({ pool: parsePool(item), members: parseExpanded(item) })
+    const found = await this.#list('/mgmt/tm/ltm/pool', query, parse, ctx)
+    const { rows: listed, odd } = found ?? { rows: [], odd: [] }
+    if (odd[0] !== undefined) throw odd[0]
     // A pool without members looks like one whose members were not put in: one that was asked for tells.
     const [first] = listed
     const told = listed.some(({ members }) => sizeOf(members) > 0)
@@ -135,14 +132,14 @@ export class Device {
 
   /** Members of a pool; undefined where there is no such pool, as far as this one answer goes. */
   async listMembers(pool: string, ctx: CallContext): Promise<Members | undefined> {
-    const found = await this.#list(membersPath(pool), `?$select=${MEMBER_SELECT}`, ctx)
-    return found === undefined ? undefined : toMembers(found.items, found.odd)
+    return this.#list(membersPath(pool), `?$select=${MEMBER_SELECT}`, parseListed, ctx)
   }
 
   /** Nodes of the device. */
   async listNodes(ctx: CallContext): Promise<Pick<Overview, 'nodes' | 'odd'>> {
-    const found = await this.#list('/mgmt/tm/ltm/node', `?$select=${NODE_SELECT}`, ctx)
-    return parseNodes(found?.items ?? [], found?.odd)
+    const query = `?$select=${NODE_SELECT}`
+    const found = await this.#list('/mgmt/tm/ltm/node', query, parseNode, ctx)
+    return { nodes: found?.rows ?? [], odd: found?.odd ?? [] }
   }
 
   /**
@@ -235,8 +232,13 @@ export class Device {
   }
 
   /** A list over all its pages. Of `nextLink` only the query is used: links never lead elsewhere. */
-  async #list(path: string, query: string, ctx: CallContext): Promise<Items | undefined> {
-    const found = new Items()
+  async #list<T>(
+    path: string,
+    query: string,
+    parse: (item: JsonValue) => T,
+    ctx: CallContext,
+  ): Promise<Rows<T>['all'] | undefined> {
+    const found = new Rows(parse)
     const seen = new Set<string>()
     let next: string | undefined = query
     let last: JsonValue | undefined
@@ -244,7 +246,7 @@ export class Device {
       seen.add(next)
       const list = await this.session.get(`${path}${next}`, ctx)
       if (list === undefined) return undefined
-      found.take(list)
+      found.take(parseItems(list))
       last = list
       const link = list.at('nextLink').text()?.slice(0, LONGEST_LINK)
       next = link === undefined ? undefined : withWords(/\?[^#]*/.exec(link)?.[0], query)
@@ -252,9 +254,9 @@ export class Device {
     }
     // What a page has lost would seem not to be there.
     const total = last?.at('totalItems')
-    if (found.count < (total?.count() ?? 0))
-      throw total?.wrong(`as many as were listed: ${found.count}`)
-    return found
+    const { count } = found
+    if (count < (total?.count() ?? 0)) throw total?.wrong(`as many as were listed: ${count}`)
+    return found.all
   }
 
   /** A cumulative counter that fell: the traffic processes began anew, or a client reset statistics. */
@@ -310,4 +312,15 @@ class Evidence {
     const times = known?.key === key ? known.times + 1 : 1
     this.#taken.set(node, { key, at: clock.now(), times })
   }
+}
+
+/** The query of a next page; words of the first that it lost are put back. */
+function withWords(next: string | undefined, first: string): string | undefined {
+  if (next === undefined) return undefined
+  const given = new URLSearchParams(next)
+  const lost = first
+    .slice(1)
+    .split('&')
+    .filter((word) => !given.has(word.split('=')[0] ?? ''))
+  return [next, ...lost].join('&')
 }
