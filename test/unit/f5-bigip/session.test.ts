@@ -121,6 +121,15 @@ test('a login that needs Basic credentials too gets them', async () => {
   await present(it.lb, WEB1)
 })
 
+test('a login whose credentials were not seen is sent again', async () => {
+  await using it = await rig()
+  const message = 'Authorization failed: no user authentication header or token detected.'
+  const body = { code: 401, message }
+  it.fake.fail({ match: /authn\/login/, how: 'status', status: 401, body, times: 2 })
+  await present(it.lb, WEB1)
+  expect(lines(it.fake).slice(0, 3)).toEqual([LOGIN, LOGIN, LOGIN])
+})
+
 test('a page that refuses the password is not asked a second time', async () => {
   await using it = await rig()
   const body = '<html><title>401</title>Authentication failed.</html>'

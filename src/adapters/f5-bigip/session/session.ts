@@ -3,7 +3,7 @@ import { settledWithin } from '../../../provider/abort.js'
 import { closedError, DrainableError, isDrainableError } from '../../../provider/error.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
-import { cutShort, JsonValue, type Source } from '../../../kit/json.js'
+import { JsonValue, type Source } from '../../../kit/json.js'
 import {
   Credentials,
   SharedLogin,
@@ -117,7 +117,7 @@ export class Session {
     ctx: CallContext,
     ...without: Trouble['kind'][]
   ): Promise<JsonValue | undefined> {
-    const what = `GET ${path.split('?')[0] ?? path}`
+    const what = `GET ${pathOf({ path })}`
     const meaning = await this.ask({ method: 'GET', path }, ctx)
     if (meaning.kind === 'ok') return this.value(meaning, what)
     if (meaning.kind === 'absent' || without.includes(meaning.kind)) return undefined
@@ -133,7 +133,7 @@ export class Session {
   async change(ask: Ask, ctx: CallContext, ...known: Trouble['kind'][]): Promise<Meaning> {
     const meaning = await this.ask(ask, ctx)
     if (meaning.kind === 'ok' || known.includes(meaning.kind)) return meaning
-    const error = this.toError(meaning, `${ask.method} ${ask.path.split('?')[0] ?? ''}`)
+    const error = this.toError(meaning, `${ask.method} ${pathOf(ask)}`)
     throw LEFT_OPEN.has(meaning.kind) && meaning.kind !== 'open' ? mayBeDone(error) : error
   }
 
@@ -226,9 +226,9 @@ export class Session {
       const reply = await this.#send(ask, headers, ctx)
       this.spending.note(ctx.clock.now() - before, reply.text.length)
       const meaning = classify(reply.status, reply.text, ask.method !== 'GET')
-      if (meaning.kind !== 'cut') return meaning
       // As lost as one whose connection broke: whoever sent a change must not take it for an answer.
-      throw cutShort(this.#source(`${ask.method} ${ask.path.split('?')[0] ?? ''}`), reply.text)
+      if (meaning.kind === 'cut') throw this.toError(meaning, `${ask.method} ${pathOf(ask)}`)
+      return meaning
     }
     if (token !== undefined) return send({ 'x-f5-auth-token': token })
     // Basic credentials that are refused count as failed logins
@@ -304,8 +304,15 @@ export class Session {
     const body = { username, password, loginProviderName: loginProvider }
     const ask: Ask = { method: 'POST', path: '/mgmt/shared/authn/login', body }
     // 12.0 wanted both, and F5's own clients send both.
-    const reply = await this.#send(ask, this.#basic(password), ctx)
-    return classify(reply.status, reply.text)
+    return askedAgain(
+      ctx,
+      UNSEEN,
+      ({ kind }) => kind === 'unseen',
+      async () => {
+        const reply = await this.#send(ask, this.#basic(password), ctx)
+        return classify(reply.status, reply.text)
+      },
+    )
   }
 
   #basic(password: string): Readonly<Record<string, string>> {
@@ -330,6 +337,11 @@ export class Session {
       // counted until it runs out
     }
   }
+}
+
+/** Of a query there can be much, and names of members. */
+function pathOf({ path }: Pick<Ask, 'path'>): string {
+  return path.split('?')[0] ?? path
 }
 
 const UNREADABLE_LOGIN = { kind: 'garbage', message: '(not shown)' } as const
