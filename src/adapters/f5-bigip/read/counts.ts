@@ -32,17 +32,11 @@ export interface NodeLoad {
 }
 
 /** The counters of a look. */
-export interface Counts {
+interface Counts {
   readonly tables: ReadonlyMap<string, Counted>
   readonly loads: ReadonlyMap<string, NodeLoad>
   /** Why a pool that was listed was not counted. */
   readonly uncounted: string
-}
-
-interface Known {
-  readonly lists: Lists
-  /** The nodes that were asked for. */
-  readonly held: ReadonlyMap<string, NodeRow>
 }
 
 const EVERYTHING =
@@ -51,11 +45,16 @@ const BY_NODE = 'counted with its node'
 
 type Pools = readonly (readonly [string, readonly MemberRow[]])[]
 
-/** Counters of pools and nodes, in as few requests as tell the truth. */
+/**
+ * Counters of pools and nodes, in as few requests as tell the truth.
+ *
+ * @param held - the nodes that were asked for
+ */
 export async function readCounts(
   device: Device,
   wanted: Wanted,
-  { lists, held }: Known,
+  lists: Lists,
+  held: ReadonlyMap<string, NodeRow>,
   ctx: CallContext,
 ): Promise<Counts> {
   const tables = new Map<string, Counted>()

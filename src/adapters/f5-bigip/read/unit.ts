@@ -98,7 +98,7 @@ async function readOnce(device: Device, wanted: Wanted, ctx: CallContext): Promi
   const held = await readNodes(device, wanted.nodes, ctx)
   const nodes = new Map(held)
   const lists = await readLists(device, wanted, nodes, ctx)
-  const counts = await readCounts(device, wanted, { lists, held }, ctx)
+  const counts = await readCounts(device, wanted, lists, held, ctx)
   await addParents(device, counts.tables, lists, nodes, ctx)
   const pools = new Map<string, PoolView>()
   for (const [pool, { pool: attributes, members }] of lists) {

@@ -18,9 +18,16 @@ const UNTOLD: RoleReading = { role: 'unknown', groups: [], text: 'not told' }
 export class UnitRole {
   /** Whether it was ever seen active: only then can it hold work. */
   everActive = false
+  /** How many lives of it were seen: a reboot or a change of role begins another. */
+  lives = 0
   readonly #session: Session
   readonly #group: string | undefined
-  readonly #life = new Life()
+  /** What tells one life of it from the next: its role, how long it has had it, and counters that began anew. */
+  #role: Role = 'unknown'
+  #life = ''
+  /** Bounds of the moment the role began, by `performance.now()`. */
+  #since: { readonly from: number; readonly to: number } | undefined
+  #resets = 0
   /** The role that the last look ended with, where the unit tells how long it has had it. */
   #steady: RoleReading | undefined
   #steadyAt = -Infinity
@@ -33,12 +40,8 @@ export class UnitRole {
 
   /** Changes when counters may have been lost, or connections with the role. */
   get incarnation(): string {
-    return this.#life.incarnation
-  }
-
-  /** How many lives of it were seen: a reboot or a change of role begins another. */
-  get lives(): number {
-    return this.#life.count
+    const resets = this.#resets === 0 ? '' : `, counters reset ${this.#resets} times`
+    return `${this.#role} ${this.#life}${resets}`
   }
 
   /** Role and groups, as the unit says now. */
@@ -99,37 +102,12 @@ export class UnitRole {
       const words = `${host} changed from ${before.role} to ${role} while it was read`
       throw new DrainableError('CONFLICT', words, { provider: PROVIDER })
     }
-    this.#life.note(before.role, told?.seconds, asked)
+    this.#noteLife(before.role, told?.seconds, asked)
     if (told?.role === 'active') this.noteActive(before, ctx)
     if (this.isActive(before)) this.everActive = true
   }
 
   /** A cumulative counter fell: the traffic processes began anew, or a client reset statistics. */
-  noteReset(): void {
-    this.#life.noteReset()
-  }
-}
-
-/** Start of a role is told in steps this wide, so that two processes that look name it alike. */
-const BUCKET = 600_000
-
-/** What tells one life of a unit from the next: its role, how long it has had it, and counters that began anew. */
-class Life {
-  #role: Role = 'unknown'
-  /** Bounds of the moment the role began, by `performance.now()`. */
-  #since: { readonly from: number; readonly to: number } | undefined
-  #name = ''
-  #resets = 0
-  /** How many were seen: a reboot or a change of role begins another. */
-  count = 0
-
-  /** Changes when counters may have been lost, or connections with the role. */
-  get incarnation(): string {
-    const resets = this.#resets === 0 ? '' : `, counters reset ${this.#resets} times`
-    return `${this.#role} ${this.#name}${resets}`
-  }
-
-  /** A cumulative counter fell: the traffic processes began anew, or statistics were reset. */
   noteReset(): void {
     this.#resets += 1
   }
@@ -140,23 +118,28 @@ class Life {
    *
    * @param asked - before the device was asked, by `performance.now()`
    */
-  note(role: Role, seconds: number | undefined, asked: number): void {
+  #noteLife(role: Role, seconds: number | undefined, asked: number): void {
     const to = performance.now() - (seconds ?? 0) * 1_000
     const since = seconds === undefined ? undefined : { from: asked - (seconds + 1) * 1_000, to }
     const known = this.#since
     const isOther =
       since !== undefined && known !== undefined && (since.from > known.to || since.to < known.from)
-    if (this.#name !== '' && role === this.#role && !isOther) {
+    if (this.lives > 0 && role === this.#role && !isOther) {
       this.#since ??= since
       return
     }
-    this.count += 1
+    this.lives += 1
     this.#role = role
     this.#since = since
-    const start =
-      seconds === undefined
-        ? 'an unknown time'
-        : `about ${new Date(Math.floor((Date.now() - seconds * 1_000) / BUCKET) * BUCKET).toISOString().slice(0, 16)}Z`
-    this.#name = `since ${start}${this.count === 1 ? '' : ` #${this.count}`}`
+    const start = seconds === undefined ? 'an unknown time' : `about ${bucketOf(seconds)}`
+    this.#life = `since ${start}${this.lives === 1 ? '' : ` #${this.lives}`}`
   }
+}
+
+/** When a role began, in steps this wide, so that two processes that look name it alike. */
+const BUCKET = 600_000
+
+function bucketOf(seconds: number): string {
+  const start = Math.floor((Date.now() - seconds * 1_000) / BUCKET) * BUCKET
+  return `${new Date(start).toISOString().slice(0, 16)}Z`
 }
