@@ -1,4 +1,4 @@
-import { isNamed, parseRaw } from '../../../src/adapters/haproxy-dataplane/codec/raw.js'
+import { isNamed, parseFile } from '../../../src/adapters/haproxy-dataplane/codec/configuration.js'
 import { MovedAddresses } from '../../../src/adapters/haproxy-dataplane/read/doubts.js'
 import type { RuntimeView } from '../../../src/adapters/haproxy-dataplane/read/read.js'
 import { present, rig } from '../../support/dataplane.js'
@@ -37,7 +37,9 @@ describe('work at the address of a server', () => {
 
   test('may stand in another row if it is not known where its address comes from', () => {
     const moved = new MovedAddresses()
-    expect(moved.why(WEB1, undefined, busy)).toContain("configuration can't be read")
+    expect(moved.why(WEB1, { named: 'unknown' } as never, busy)).toContain(
+      "configuration can't be read",
+    )
     expect(moved.why(WEB1, { named: 'unknown' } as never, busy)).toContain('may come from DNS')
   })
 
@@ -85,7 +87,7 @@ describe('an address in the configuration', () => {
   )
 
   test('is found in the text of a template and of a listen section', () => {
-    const servers = parseRaw(`
+    const { server: servers } = parseFile(`
 listen web
   server web1 web.test:80
   server web2 [::1]:80

@@ -1,7 +1,7 @@
 import { drain } from 'drainable'
 import type { HaproxyDataplaneOptions } from 'drainable/haproxy-dataplane'
 import { describe, expect, test } from 'vitest'
-import { parseRaw } from '../../../src/adapters/haproxy-dataplane/codec/raw.js'
+import { parseFile } from '../../../src/adapters/haproxy-dataplane/codec/configuration.js'
 import { change, present, rig } from '../../support/dataplane.js'
 
 const CONFIG = `global
@@ -26,7 +26,7 @@ describe('the text of the configuration', () => {
     ['as JSON', JSON.stringify(CONFIG)],
     ['wrapped', JSON.stringify({ _version: 1, data: CONFIG })],
   ])('%s has what the API leaves out', (_how, text) => {
-    const servers = parseRaw(text)!
+    const servers = parseFile(text)!.server
     expect(servers('web', 'web1')).toMatchObject({ place: 'listen', cuts: false })
     expect(servers('web', 'web2')).toMatchObject({ place: 'listen', cuts: true })
     expect(servers('slots', 'slot3')).toMatchObject({ place: 'template', cuts: false })
@@ -36,7 +36,7 @@ describe('the text of the configuration', () => {
   })
 
   test('has no servers in quotes, comments and odd lines', () => {
-    const servers = parseRaw(`
+    const { server: servers } = parseFile(`
 listen "a b"
   # server s1 1.1.1.1:1
 listen web # server s1 1.1.1.1:1

@@ -65,12 +65,12 @@ export function serves(found: Found, pool: ReadonlyMap<string, Found> | undefine
  * What HAProxy's checks say of it. No check runs before an inherited maintenance ends (of its name, or of the server
  * that it tracks), so none is waited for.
  */
-export function healthOfMember(found: Found, config: Configured | undefined): Health {
+export function healthOfMember(found: Found, config: Configured): Health {
   const { own, inherited, hidden } = found.verdict
   if (inherited === 'maint' && own !== 'maint' && hidden !== true) return 'unchecked'
   const health = healthOf(found.row)
   // Under maint HAProxy does not tell whether there is a check.
-  const isTold = config?.checked !== false || found.row.check !== undefined
+  const isTold = config.checked !== false || found.row.check !== undefined
   return health === 'unknown' && !isTold ? 'unchecked' : health
 }
 
@@ -110,11 +110,8 @@ export interface Native {
  * What the file makes of a server at the next reload. Weight 0 is the durable form of a drain; a line that
  * is only `disabled` is no mark of ours, and says something only where it can be taken back.
  */
-export function storedHold(
-  config: Configured | undefined,
-  durable: boolean,
-): 'drain' | 'maint' | undefined {
-  if (config?.known !== true || (config.weight !== 0 && !durable)) return undefined
+export function storedHold(config: Configured, durable: boolean): 'drain' | 'maint' | undefined {
+  if (config.place !== 'line' || (config.weight !== 0 && !durable)) return undefined
   if (config.maintenance === 'enabled') return 'maint'
   return config.weight === 0 ? 'drain' : undefined
 }
@@ -122,7 +119,7 @@ export function storedHold(
 /** The native part of a reading. */
 export function toNative(
   found: Found,
-  config: Configured | undefined,
+  config: Configured,
   durable: boolean,
   followers: readonly MemberRef[],
   info: ProcessInfo,
@@ -138,7 +135,7 @@ export function toNative(
       ? {}
       : { followers: followers.map(({ pool, member }) => ({ pool, member })) }),
   }
-  if (!durable || config?.known !== true) return native
+  if (!durable || config.place !== 'line') return native
   const configured = { weight: config.weight, maintenance: config.maintenance }
   return { ...native, configured, process: nameOf(info) }
 }
@@ -165,27 +162,22 @@ export function readNative(native: Json | undefined): Native | undefined {
 }
 
 /** What a person who asks why it is not idle should know. */
-// eslint-disable-next-line complexity -- one hint a line
-export function hintsOf(
-  found: Found,
-  config: Configured | undefined,
-  settings: Settings,
-): readonly string[] {
+export function hintsOf(found: Found, config: Configured, settings: Settings): readonly string[] {
   const { own, doubt } = found.verdict
   const hints: string[] = []
   if (doubt !== undefined) hints.push(doubt)
   const marks = marksOf(config)
   if (found.row.weight === 0) {
-    const where = config?.weight === 0 ? ' in the configuration' : ''
+    const where = config.weight === 0 ? ' in the configuration' : ''
     hints.push(`weight 0${where} keeps it out of balancing`)
   } else if (own === 'ready' && marks !== '') {
     hints.push(`the configuration has ${marks} for it: the next reload takes it out`)
-  } else if (settings.durable && config?.known === true && own !== 'ready' && marks === '') {
+  } else if (settings.durable && config.place === 'line' && own !== 'ready' && marks === '') {
     hints.push('the configuration says nothing of this drain: a reload forgets it')
   }
-  const lost = settings.durable && config?.known === false ? NOT_DURABLE[config.place] : undefined
+  const lost = settings.durable ? NOT_DURABLE[config.place] : undefined
   if (lost !== undefined) hints.push(lost)
-  const unsure = settings.maintCuts === undefined && (config?.maint ?? 'unknown') === 'unknown'
+  const unsure = settings.maintCuts === undefined && config.maint === 'unknown'
   if (own === 'drain' && unsure) {
     hints.push(
       'what maint does to its connections is not known from the configuration, so it is not sealed: maintCuts says it',
@@ -195,8 +187,8 @@ export function hintsOf(
 }
 
 /** What a person should know of a server that HAProxy has not. */
-export function hintsOfAbsent(config: Configured | undefined): readonly string[] {
-  return config?.known === true
+export function hintsOfAbsent(config: Configured): readonly string[] {
+  return config.place === 'line'
     ? ['the configuration has it, HAProxy was not reloaded since, or it was removed at run time']
     : []
 }
@@ -214,10 +206,10 @@ export const NOT_DURABLE: Readonly<Record<Configured['place'], string | undefine
 }
 
 /** What keeps a server out of balancing after a reload. */
-function marksOf(config: Configured | undefined): string {
+function marksOf(config: Configured): string {
   const marks = [
-    ...(config?.weight === 0 ? ['weight 0'] : []),
-    ...(config?.maintenance === 'enabled' ? ['disabled'] : []),
+    ...(config.weight === 0 ? ['weight 0'] : []),
+    ...(config.maintenance === 'enabled' ? ['disabled'] : []),
   ]
   return marks.join(' and ')
 }

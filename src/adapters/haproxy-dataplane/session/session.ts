@@ -54,7 +54,7 @@ export function isLost({ code }: DrainableError): boolean {
   return LOST.includes(code)
 }
 
-type Write = { readonly method: 'POST' | 'PUT' | 'DELETE'; readonly path: string } & {
+export type Write = { readonly method: 'POST' | 'PUT' | 'DELETE'; readonly path: string } & {
   readonly body?: unknown
   readonly timeout?: number
 }
