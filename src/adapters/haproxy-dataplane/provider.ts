@@ -18,8 +18,9 @@ import { ConfigWriter } from './change/config-writer.js'
 import { LastGood } from './change/durable.js'
 import { isName } from './codec/paths.js'
 import type { Settings } from './options.js'
-import { Configuration, type Configured } from './read/configured.js'
-import { MovedAddresses, type Process, ProcessMemory, Retries } from './read/doubts.js'
+import type { Configured } from './codec/configuration.js'
+import { Configuration } from './read/configured.js'
+import { Doubts, type Process, ProcessMemory } from './read/doubts.js'
 import { type Found, Reader, type RuntimeView } from './read/read.js'
 import {
   everyMember,
@@ -53,8 +54,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly #reader: Reader
   readonly #memory: ProcessMemory
   readonly #followers = new Followers()
-  readonly #moved = new MovedAddresses()
-  readonly #retries = new Retries()
+  readonly #doubts = new Doubts()
   readonly #configuration: Configuration
   readonly #lastGood: LastGood
   readonly #changer: Changer
@@ -121,9 +121,9 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   async #see(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot | undefined> {
     const named = refs === 'all' ? refs : refs.filter(({ pool }) => isName(pool))
     const view = await this.#reader.view(named, ctx)
-    const process = this.#memory.note(view, ctx.clock.now())
-    this.#moved.note(view)
-    this.#retries.note(view, ctx.clock.now())
+    const now = ctx.clock.now()
+    const process = this.#memory.note(view, now)
+    this.#doubts.note(view, now)
     const names = refs === 'all' ? [...view.pools.keys()] : refs.map(({ pool }) => pool)
     const config = await this.#configuration.at(view, ctx)
     this.#memory.hardStop(config.hardStop)
@@ -131,11 +131,11 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     for (const ref of refs === 'all' ? everyMember(view) : refs) {
       const found = view.pools.get(ref.pool)?.get(ref.member)
       if (found === undefined) {
-        const scopes = this.#memory.scopes(process, undefined, true, ctx.clock.now())
-        const hints = hintsOfAbsent(config.of(ref))
+        const scopes = this.#memory.scopes(process, undefined, true, now)
+        const hints = hintsOfAbsent(config.server(ref))
         readings.push({ ref, present: false, scopes, ...(hints.length > 0 && { hints }) })
       } else {
-        readings.push(this.#toReading(ref, found, config.of(ref), view, process, ctx))
+        readings.push(this.#toReading(ref, found, config.server(ref), view, process, now))
       }
     }
     const snapshot = { readings, pools: names.map((pool) => toPoolReading(pool, view)) }
@@ -160,7 +160,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     config: Configured,
     view: RuntimeView,
     process: Process,
-    ctx: CallContext,
+    now: number,
   ): PresentReading {
     const { verdict, row } = found
     const read: LoadScope = {
@@ -177,11 +177,10 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     }
     const own = held(verdict, row)
     const stored = storedHold(config, this.#settings.durable)
-    const scopes = this.#memory.scopes(process, read, own !== 'ready', ctx.clock.now())
+    const scopes = this.#memory.scopes(process, read, own !== 'ready', now)
     const unverified =
       this.#eyes === undefined
-        ? (this.#unverified(ref, found, config, view, process) ??
-          this.#retries.why(ref, ctx.clock.now()))
+        ? (this.#doubts.why(ref, config, view, now) ?? this.#memory.unverified(process))
         : undefined // else it says so
     const followers = this.#followers.of(ref)
     const left = own === 'ready' ? this.#lastGood.hint(ref, view.info) : undefined
@@ -209,17 +208,5 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       ...(unverified === undefined ? {} : { unverified }),
       ...(hints.length === 0 ? {} : { hints }),
     }
-  }
-
-  #unverified(
-    ref: MemberRef,
-    { row }: Found,
-    config: Configured,
-    view: RuntimeView,
-    process: Process,
-  ): string | undefined {
-    if (row.mode === 'syslog')
-      return 'HAProxy does not count the messages that it sends to the servers of a backend in mode log'
-    return this.#memory.unverified(process) ?? this.#moved.why(ref, config, view)
   }
 }

@@ -241,7 +241,7 @@ function toSeen(change: Change, found: Found, view: RuntimeView, config: ConfigV
     ref: change.ref,
     found,
     view,
-    config: config.of(change.ref),
+    config: config.server(change.ref),
   }
 }
 

@@ -208,7 +208,7 @@ export class ConfigWriter {
    * the text is kept from this user, that is all there is.
    */
   async isInFile(ref: MemberRef, ctx: CallContext): Promise<boolean> {
-    const place = await this.#configuration.now(ref, ctx)
+    const { place } = (await this.#configuration.read(ctx)).server(ref)
     if (place !== 'unknown' && place !== 'unread') return place === 'line'
     return (await this.#line(ref, ctx)) !== undefined
   }

@@ -5,7 +5,7 @@ import { formatRef, refKey } from '../../../provider/member-ref.js'
 import type { ConfigServer } from '../codec/configuration.js'
 import { nameOf, type ProcessInfo } from '../codec/replies.js'
 import { type Native, NOT_DURABLE, readNative, weightOf } from '../read/reading.js'
-import { readReloads } from '../session/reload.js'
+import { hasReloaded } from '../session/reload.js'
 import type { DataplaneApi } from '../session/session.js'
 import { extended, failure, Half, known, putServer, type Seen, type Tools } from './tools.js'
 
@@ -224,7 +224,7 @@ export class LastGood {
     ctx: CallContext,
   ): Promise<void> {
     const process = nameOf(info)
-    const isIn = since === undefined ? await this.#hasReloaded(ctx) : since !== process
+    const isIn = since === undefined ? await hasReloaded(this.#api, ctx) : since !== process
     if (isIn) this.#left.set(refKey(ref), { process })
   }
 
@@ -256,11 +256,5 @@ export class LastGood {
         ? "the option confirm: 'reload' ends that"
         : `the reload of the option confirm has not ended that: ${left.failure}`
     return `HAProxy was reloaded while the marks of its durable drain were in the file: until the next reload that succeeds, one that fails brings them back, and the reload after that takes it out; ${help}`
-  }
-
-  /** Whether the API tells of a reload that succeeded, at whatever time; true where it does not say. */
-  async #hasReloaded(ctx: CallContext): Promise<boolean> {
-    const told = await readReloads(this.#api, ctx)
-    return told === undefined || told.succeeded.length > 0
   }
 }

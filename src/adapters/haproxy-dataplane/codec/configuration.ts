@@ -8,6 +8,7 @@
 import { isIP } from 'node:net'
 import * as z from 'zod/mini'
 import { isObject } from '../../../kit/json.js'
+import type { MaintEffect, MemberRef } from '../../../provider/contract.js'
 import { nonEmpty } from '../../../provider/option-schemas.js'
 import { decode } from './decode.js'
 import type { Tree } from './paths.js'
@@ -45,21 +46,38 @@ export function parseConfigVersion(text: string): number {
   return decode(z.int(), text, 'configuration version')
 }
 
-/** What the file says of one server. */
-export interface FileServer {
-  /** `line`: in a line of its own in a backend, which the API can write. */
-  readonly place: 'line' | 'listen' | 'template'
+/** What the configuration says about one server. */
+export interface Configured {
+  /** What maint does to its established work: `cuts` by `on-marked-down shutdown-sessions`. */
+  readonly maint: MaintEffect
+  /** `on-marked-up shutdown-backup-sessions`: whether leaving maint cuts what backup servers hold. */
+  readonly cutsBackups: boolean | 'unknown'
+  /**
+   * Where it stands: in a line that this API can write; in a `listen` section or a `server-template`, which it can't; not
+   * in the file at all (`run time`). `unknown`: the file is kept from this user; `unread`: it can't be read just now.
+   */
+  readonly place: 'line' | 'listen' | 'template' | 'run time' | 'unknown' | 'unread'
   /** Whether HAProxy checks its health, by a check or an agent, its own or that of a server that it tracks. */
-  readonly checked: boolean
-  /** Whether its address is a name. */
-  readonly named: boolean
-  /** `on-marked-down shutdown-sessions`: maint cuts. */
-  readonly cuts: boolean
-  /** `on-marked-up shutdown-backup-sessions`: leaving maint cuts what backup servers hold. */
-  readonly cutsBackups: boolean
+  readonly checked: boolean | 'unknown'
+  /** Whether its address comes from a name: then it can move to another server. */
+  readonly named: boolean | 'unknown'
   /** The weight of its own line. */
   readonly weight: number | null
   readonly maintenance: 'enabled' | null
+}
+
+const UNKNOWN = {
+  maint: 'unknown',
+  cutsBackups: 'unknown',
+  checked: 'unknown',
+  weight: null,
+  maintenance: null,
+} as const
+
+/** A server of which the file does not tell. */
+export function untold(place: 'run time' | 'unknown' | 'unread'): Configured {
+  const named = place === 'run time' ? false : 'unknown'
+  return { ...UNKNOWN, place, named }
 }
 
 /** What the file says. */
@@ -69,8 +87,8 @@ export interface FileText {
    * `unknown`: it has another form.
    */
   readonly hardStop: number | 'unset' | 'unknown'
-  /** A server of a backend or of a `listen` section; undefined where the file has it not, or not there. */
-  readonly server: (pool: string, member: string) => FileServer | undefined
+  /** A server of a backend or of a `listen` section. */
+  readonly server: (ref: MemberRef) => Configured
 }
 
 type Words = readonly string[]
@@ -103,7 +121,7 @@ export function parseFile(text: string): FileText | undefined {
   const byName = Map.groupBy(pools, ({ name }) => name)
   return {
     hardStop,
-    server: (pool, member) => {
+    server: ({ pool, member }) => {
       for (const section of byName.get(pool) ?? []) {
         const line = section.servers.get(member)
         if (line !== undefined)
@@ -111,12 +129,12 @@ export function parseFile(text: string): FileText | undefined {
         const slots = section.templates.find((words) => isSlot(words, member))
         if (slots !== undefined) return toServer(slots, section, 'template')
       }
-      return undefined
+      return untold('run time')
     },
   }
 }
 
-function toServer(line: Words, { defaults }: Section, place: FileServer['place']): FileServer {
+function toServer(line: Words, { defaults }: Section, place: Configured['place']): Configured {
   const isTemplate = place === 'template'
   const own = line.slice(isTemplate ? 4 : 3)
   const all = [own, ...defaults]
@@ -131,7 +149,7 @@ function toServer(line: Words, { defaults }: Section, place: FileServer['place']
     checked:
       own.includes('track') || is('check', 'no-check') || is('agent-check', 'no-agent-check'),
     named: isNamed(line[isTemplate ? 3 : 2]?.replace(/:[^:]*$/, '')),
-    cuts: has('on-marked-down', 'shutdown-sessions'),
+    maint: has('on-marked-down', 'shutdown-sessions') ? 'cuts' : 'gentle',
     cutsBackups: has('on-marked-up', 'shutdown-backup-sessions'),
     weight: own.includes('weight') && Number.isInteger(weight) ? weight : null,
     maintenance:

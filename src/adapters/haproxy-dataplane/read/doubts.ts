@@ -1,38 +1,71 @@
 import { isAtLeast, parseVersion } from '../../../kit/version.js'
 import type { LoadScope, MemberRef } from '../../../provider/contract.js'
 import { formatDuration } from '../../../provider/duration.js'
-import { refKey } from '../../../provider/member-ref.js'
 import { nameOf } from '../codec/replies.js'
 import type { Settings } from '../options.js'
-import type { Configured, HardStop } from './configured.js'
+import type { Configured } from '../codec/configuration.js'
+import type { HardStop } from './configured.js'
 import type { RuntimeView } from './read.js'
 import { identify } from './reading.js'
 
+/** What a look showed of one server. */
+interface Shown {
+  readonly identity: string
+  /** `wretr`, and when it was seen to grow last. */
+  readonly retries: number
+  readonly grewAt: number
+}
+
 /**
- * Whether work at a server's address may stand in the row of another server. If a server gets another address (by DNS,
- * or from a client), its requests stay at the address of before, and in its row; another server of the backend can get
- * that address meanwhile. Only HAProxy's list of streams tells, which this API does not have (measured on the Runtime
- * API of 2.6 to 3.4).
+ * For so long after a connection to a server was tried again idle is not verified, ms. The retry waits a second, and
+ * then for its thread: up to 5.8 s were seen (2.6, 3.0, 3.2, 3.4), and no bound is known.
  */
-export class MovedAddresses {
-  /** The address of each server, by backend. */
-  readonly #known = new Map<string, ReadonlyMap<string, string>>()
+const RETRY = 30_000
+
+/**
+ * Work that is in no count of a server, or in that of another one. Only HAProxy's list of streams tells it, which this
+ * API does not have (measured on the Runtime API of 2.6 to 3.4).
+ *
+ * - If a server gets another address (by DNS, or from a client), its requests stay at the address of before, and in its
+ *   row; another server of the backend can get that address meanwhile.
+ * - A request that waits for its retry is in no count until its thread of HAProxy runs, which can be late.
+ */
+export class Doubts {
+  readonly #shown = new Map<string, ReadonlyMap<string, Shown>>()
   /** Backends in which a server was seen to lose its address. */
   readonly #moved = new Set<string>()
 
   /** Takes in a look at whole backends. */
-  note({ pools }: RuntimeView): void {
+  note({ pools }: RuntimeView, now: number): void {
     for (const [pool, members] of pools) {
-      const before = this.#known.get(pool)
-      const now = new Map([...members].map(([name, found]) => [name, identify(found).identity]))
-      const moved = [...now].some(([name, at]) => (before?.get(name) ?? at) !== at)
-      if (moved) this.#moved.add(pool)
-      this.#known.set(pool, now)
+      const before = this.#shown.get(pool)
+      const shown = new Map<string, Shown>()
+      for (const [name, found] of members) {
+        const { identity } = identify(found)
+        const { retries } = found.row
+        const was = before?.get(name) ?? { identity, retries: 0, grewAt: -Infinity }
+        if (was.identity !== identity) this.#moved.add(pool)
+        // A count that fell began anew, with a process or by 'clear counters': it can have grown since.
+        const grew = retries > 0 && retries !== was.retries
+        shown.set(name, { identity, retries, grewAt: grew ? now : was.grewAt })
+      }
+      this.#shown.set(pool, shown)
     }
   }
 
   /** Why the counts of a server may not be all that its machine works on; undefined if they are. */
   why(
+    ref: MemberRef,
+    config: Pick<Configured, 'named'>,
+    view: RuntimeView,
+    now: number,
+  ): string | undefined {
+    if (view.pools.get(ref.pool)?.get(ref.member)?.row.mode === 'syslog')
+      return 'HAProxy does not count the messages that it sends to the servers of a backend in mode log'
+    return this.#elsewhere(ref, config, view) ?? this.#waits(ref, now)
+  }
+
+  #elsewhere(
     { pool, member }: MemberRef,
     { named }: Pick<Configured, 'named'>,
     view: RuntimeView,
@@ -52,47 +85,18 @@ export class MovedAddresses {
       ? `${because}: HAProxy before 3.0 goes on sending requests over a server's connections to its address of before, and another server of ${pool} can have had this address; 3.0 and later close them`
       : `${because}, and other servers are at work: requests of before can be at its address and stand in the row of a server that had it; the option runtime counts them`
   }
+
+  #waits({ pool, member }: MemberRef, now: number): string | undefined {
+    const ago = now - (this.#shown.get(pool)?.get(member)?.grewAt ?? -Infinity)
+    if (ago >= RETRY) return undefined
+    return `a connection to it was tried again ${formatDuration(ago)} ago: a request that waits for its retry is in no count, and can come seconds later where HAProxy's threads are late; the option runtime sees it`
+  }
 }
 
 /** Whether a server's connections to its address of before stay in use (measured on 2.6, not on 3.0 to 3.4). */
 function isReusing(text: string): boolean {
   const version = parseVersion(text)
   return version !== undefined && !isAtLeast(version, 3, 0)
-}
-
-/**
- * For so long after a connection to a server was tried again idle is not verified, ms. The retry waits a second, and
- * then for its thread: up to 5.8 s were seen (2.6, 3.0, 3.2, 3.4), and no bound is known.
- */
-const DOUBT = 30_000
-
-/**
- * Whether a request may wait for its retry and be in no count. Its thread of HAProxy can be late, and only the list of
- * streams shows the request until that runs, which this API does not have.
- */
-export class Retries {
-  /** `wretr` of each server, and when it was seen to grow last. */
-  readonly #known = new Map<string, { readonly count: number; readonly grewAt: number }>()
-
-  /** Takes in a look. */
-  note({ pools }: RuntimeView, now: number): void {
-    for (const [pool, members] of pools)
-      for (const [member, { row }] of members) {
-        const count = row.retries
-        const key = refKey({ pool, member })
-        const { count: before, grewAt } = this.#known.get(key) ?? { count, grewAt: -Infinity }
-        // A count that fell began anew, with a process or by 'clear counters': it can have grown since.
-        const grew = count > before || (count < before && count > 0)
-        this.#known.set(key, { count, grewAt: grew ? now : grewAt })
-      }
-  }
-
-  /** Why idle is not verified; undefined if no connection was tried again of late. */
-  why({ pool, member }: MemberRef, now: number): string | undefined {
-    const ago = now - (this.#known.get(refKey({ pool, member }))?.grewAt ?? -Infinity)
-    if (ago >= DOUBT) return undefined
-    return `a connection to it was tried again ${formatDuration(ago)} ago: a request that waits for its retry is in no count, and can come seconds later where HAProxy's threads are late; the option runtime sees it`
-  }
 }
 
 /** A HAProxy process that answers at present. */

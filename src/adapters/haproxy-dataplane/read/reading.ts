@@ -8,7 +8,7 @@ import type {
   PoolReading,
 } from '../../../provider/contract.js'
 import { nameOf, type ProcessInfo } from '../codec/replies.js'
-import type { Configured } from './configured.js'
+import type { Configured } from '../codec/configuration.js'
 import type { Settings } from '../options.js'
 import type { Found, RuntimeView } from './read.js'
 import { healthOf, held, isUnresolved, serving, splitAddress } from './state.js'
