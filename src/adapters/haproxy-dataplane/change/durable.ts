@@ -1,5 +1,6 @@
 import type { ChangeOf } from '../../../kit/change.js'
 import type { AdminState, CallContext, MemberRef } from '../../../provider/contract.js'
+import { Half } from '../../../kit/errors.js'
 import { isDrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import type { ConfigServer } from '../codec/configuration.js'
@@ -7,7 +8,7 @@ import { nameOf, type ProcessInfo } from '../codec/replies.js'
 import { type Native, NOT_DURABLE, readNative, weightOf } from '../read/reading.js'
 import { hasReloaded } from '../session/reload.js'
 import type { DataplaneApi } from '../session/session.js'
-import { extended, failure, Half, known, putServer, type Seen, type Tools } from './tools.js'
+import { extended, failure, known, putServer, type Seen, type Tools } from './tools.js'
 
 /**
  * The durable form of a drain: `weight 0` in the server's configured line, and `maintenance` for

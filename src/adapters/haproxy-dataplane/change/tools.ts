@@ -1,4 +1,4 @@
-import { leftBehind, refusal } from '../../../kit/errors.js'
+import { refusal } from '../../../kit/errors.js'
 import type { Sight } from '../../../kit/change.js'
 import type { Followers } from '../../../kit/haproxy/followers.js'
 import type { AdminState, CallContext, MemberRef } from '../../../provider/contract.js'
@@ -120,16 +120,5 @@ export async function askServer(
   } catch (thrown) {
     const error = known(thrown, ctx)
     return isLost(error) ? { lost: error } : { refused: error }
-  }
-}
-
-/** A change that was refused, and of which a part is left: what came of it is not known. */
-export class Half extends Error {
-  override readonly name = 'Half'
-  readonly error: DrainableError
-
-  constructor(refused: DrainableError, left: string) {
-    super(left)
-    this.error = leftBehind(refused, left)
   }
 }

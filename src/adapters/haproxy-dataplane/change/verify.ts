@@ -1,4 +1,5 @@
 import { followReload } from '../session/reload.js'
+import { Half } from '../../../kit/errors.js'
 import type { Begun, ChangeOutcome } from '../../../kit/change.js'
 import type { AdminState, CallContext } from '../../../provider/contract.js'
 import type { DrainableError } from '../../../provider/error.js'
@@ -7,7 +8,7 @@ import { nameOf } from '../codec/replies.js'
 import type { RuntimeView } from '../read/read.js'
 import { isLost } from '../session/session.js'
 import type { Restorer } from './restore.js'
-import { failure, find, Half, known, putServer, type Seen, type Sent, type Tools } from './tools.js'
+import { failure, find, known, putServer, type Seen, type Sent, type Tools } from './tools.js'
 
 type One = Begun<Seen, Sent | 'removal'>
 type State = readonly [one: One, sent: Sent]

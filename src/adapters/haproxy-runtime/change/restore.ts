@@ -1,10 +1,11 @@
+import { Half } from '../../../kit/errors.js'
 import type { AdminState, CallContext, MemberRef } from '../../../provider/contract.js'
 import { type DrainableError, isDrainableError } from '../../../provider/error.js'
 import { isSameIdentity } from '../../../provider/member-ref.js'
 import { refusal, setHealthDown, setState, setWeight } from '../codec/commands.js'
 import { identityOf, ownState, type ServerState } from '../codec/state.js'
 import type { ProcessSight } from '../read/read.js'
-import { channelOf, Half, type Of, readState, tell, type Tools } from './tools.js'
+import { channelOf, type Of, readState, tell, type Tools } from './tools.js'
 
 /** Undoes a hold, if the expected state is found. */
 export function restore(
