@@ -2,6 +2,7 @@ import { drain } from 'drainable'
 import { describe, expect, test } from 'vitest'
 import { parseHasReloaded } from '../../../src/adapters/haproxy-dataplane/codec/replies.js'
 import { change, look, present, rig } from '../../support/dataplane.js'
+import { addBackend } from '../../support/dataplane-writer.js'
 
 const CONFIG = `global
 defaults
@@ -62,6 +63,21 @@ describe.concurrent('a line that the API does not tell', () => {
     expect((await change(r.lb, hold)).status).toBe('applied')
     expect(r.fake.config).toMatch(/server web1 .*weight 0/)
   })
+})
+
+test('a hold that is put back has its mark while the file can not be read', async () => {
+  const fake = { config: CONFIG, reloadDelay: Infinity }
+  await using r = await rig(fake, { durable: true, maintCuts: false })
+  const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const
+  await change(r.lb, hold)
+  r.fake.refuseReload('config: unknown keyword')
+  await addBackend(r.fake, 'others')
+  await r.fake.advanceReload()
+  await r.fake.reload()
+  expect(r.fake.config).not.toMatch(/server web1 .*weight 0/)
+  r.fake.fail({ match: /configuration.raw/, how: 'status', status: 503 })
+  expect((await change(r.lb, hold)).status).toBe('applied')
+  expect(r.fake.config).toMatch(/server web1 .*weight 0/)
 })
 
 describe.concurrent('a check of a change that could not be made', () => {

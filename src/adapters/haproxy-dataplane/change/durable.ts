@@ -54,7 +54,7 @@ export class DurableMarks {
 
   /** Writes the marks that belong to a hold. A server that is not configured needs none. */
   async set({ ref, found, config }: Seen, to: 'drain' | 'maint', ctx: CallContext): Promise<void> {
-    if (config.place !== 'line') return
+    if (hasNoLine(config)) return
     // It runs with a weight: what the API tells of a mark may be its memory alone, after a reload that failed.
     const isDoubtful = weightOf(found) > 0
     const mark = (line: ConfigServer): Record<string, unknown> | undefined => {
@@ -81,8 +81,7 @@ export class DurableMarks {
     ctx: CallContext,
     anew: boolean,
   ): Promise<void> {
-    const { place } = seen.config
-    if (to === 'maint' || (place !== 'line' && place !== 'unknown')) return
+    if (to === 'maint' || hasNoLine(seen.config)) return
     const before = readNative(native)
     if (to === 'ready') return this.#clear(seen, before, ctx, anew)
     if (seen.found.verdict.own === 'maint') await this.#leaveMaintenance(seen, before, ctx)
@@ -144,6 +143,11 @@ function unsealable(error: unknown): unknown {
   if (!isDrainableError(error, 'CONFLICT') || !error.retryable) return error
   const words = `${error.message}; it stays drained, and is not raised to maint`
   return extended(error, words, false)
+}
+
+/** Whether it is known that there is no line that this API can write. */
+function hasNoLine({ place }: Seen['config']): boolean {
+  return place === 'run time' || place === 'listen' || place === 'template'
 }
 
 function isMaint(line: ConfigServer): boolean {
