@@ -17,7 +17,7 @@ import { keyOf, wouldServe } from '../read/read.js'
 import { AnotherProcess, type Channel, WorkerGone } from '../session/channel.js'
 import type { OldProcess } from '../session/processes.js'
 import { add, remove } from './membership.js'
-import { restore } from './restore.js'
+import { move } from './restore.js'
 import { channelOf, type Done, must, type Of, type Tools } from './tools.js'
 
 /** A server as just read, in the form that the rules of a change need. */
@@ -59,7 +59,7 @@ export function changesOf(given: Omit<Tools, 'facts' | 'process'>): CarefulAdapt
     },
     hold: (change, { state }, ctx) => sent(change, (tools) => hold(tools, change, state, ctx)),
     restore: (change, { state }, ctx) =>
-      sent(change, (tools) => restore(tools, change, state, ctx)),
+      sent(change, (tools) => move(tools, change.ref, state, change.to, ctx)),
     terminate: (change, _, ctx) => sent(change, (tools) => terminate(tools, change, ctx)),
     remove: (change, { state }, ctx) => sent(change, (tools) => remove(tools, change, state, ctx)),
     add: (change, _, ctx) => sent(change, (tools) => add(tools, change, ctx)),

@@ -5,20 +5,10 @@ import { isSameIdentity } from '../../../provider/member-ref.js'
 import { refusal, setHealthDown, setState, setWeight } from '../codec/commands.js'
 import { identityOf, ownState, type ServerState } from '../codec/state.js'
 import type { ProcessSight } from '../read/read.js'
-import { channelOf, type Of, readState, tell, type Tools } from './tools.js'
-
-/** Undoes a hold, if the expected state is found. */
-export function restore(
-  tools: Tools,
-  { ref, to }: Of<'restore'>,
-  found: ServerState,
-  ctx: CallContext,
-): Promise<undefined> {
-  return move(tools, ref, found, to, ctx)
-}
+import { channelOf, readState, tell, type Tools } from './tools.js'
 
 /** Sets the state by commands that cut nothing. */
-async function move(
+export async function move(
   tools: Tools,
   ref: MemberRef,
   from: ServerState,
