@@ -83,9 +83,14 @@ describe.concurrent('the cost of a look', () => {
     expect(reads()).toBe(first * 2)
   })
 
-  test('a configuration that can not be read leaves maint unknown', async () => {
+  test.each([
+    { how: 'status', status: 403 },
+    { how: 'status', status: 503 },
+    { how: 'garbage' },
+    { how: 'reset' },
+  ] as const)('a configuration that can not be read leaves maint unknown: %o', async (failure) => {
     await using r = await rig()
-    r.fake.fail({ match: /configuration/, how: 'status', status: 403 })
+    r.fake.fail({ match: /configuration/, ...failure })
     expect((await present(r.lb, WEB1)).maint).toBe('unknown')
   })
 })
