@@ -31,6 +31,7 @@ import { toReading } from './read/reading.js'
 import { Rights } from './read/rights.js'
 import { isNetworkError } from './session/session.js'
 import { Writer } from './change/change.js'
+import { Sender } from './change/sender.js'
 
 /** A role that changes again and again is given up after so many looks. */
 const LOOKS = 3
@@ -60,7 +61,8 @@ export class CitrixAdcProvider implements DrainableProvider {
     this.#looks = new Looks(options.freshness)
     this.#minInterval = options.minInterval ?? Math.min(STATE_INTERVAL, options.freshness)
     this.#steady = new Steady(this.#minInterval)
-    this.#writer = new Writer(options, this.#pair, this.#memory, this.#looks)
+    const means = { options, pair: this.#pair, memory: this.#memory, looks: this.#looks }
+    this.#writer = new Writer({ ...means, sender: new Sender(this.#pair) })
     const partition = options.partition === undefined ? '' : `#${options.partition}`
     this.instance = `${instanceOf(options.urls)}${partition}`
   }
@@ -185,10 +187,8 @@ export class CitrixAdcProvider implements DrainableProvider {
   #toReading({ ref, found }: Asked, { standing }: InCharge, stamp: number): Reading {
     // Unbinding cuts: nothing of it is left anywhere.
     if (found === undefined) return { ref, present: false, scopes: [] }
-    const { entry, counts, countedAt } = found
-    this.#memory.sight(entry, stamp, standing.incarnation)
+    const { entry } = found
     const ours = this.#memory.recall(entry, stamp, standing.incarnation)
-    this.#memory.counted(entry.subject, counts, countedAt)
     const plan = this.#plan.get(refKey(ref)) ?? []
     const hints = [...plan, ...this.#rights.missing, ...this.#writer.hints]
     return toReading(ref, { ...found, ours, standing, hints })
