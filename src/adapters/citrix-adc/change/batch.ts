@@ -11,8 +11,7 @@ import { Index, wishesOf } from '../read/match.js'
 import type { Looks } from '../read/looks.js'
 import { keyOf, type Memory } from '../read/memory.js'
 import { ownState } from '../read/reading.js'
-import type { Pair } from '../session/pair.js'
-import type { InCharge } from '../session/standing.js'
+import type { InCharge, Pair } from '../session/pair.js'
 import type { Failed, Sender, Written } from './sender.js'
 
 /** How long members without work may take to go OUT OF SERVICE by themselves: the appliance looks once a second. */

@@ -15,9 +15,9 @@ import {
   rowsOf,
   type Subject,
 } from '../codec/nitro.js'
-import type { Pair } from '../session/pair.js'
+import type { InCharge, Pair } from '../session/pair.js'
 import { BUSY } from '../session/session.js'
-import { type InCharge, isInCharge } from '../session/standing.js'
+import { isInCharge } from '../session/standing.js'
 
 /** The role is asked once for what is sent within so many milliseconds. */
 const ROLE_HOLDS = 1_000
