@@ -2,7 +2,7 @@ import type { Clock } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import type { NitroSession } from '../session/session.js'
 import { Wanted } from './match.js'
-import { type Facts, type Numbers, type PoolState, Reader, type Wishes } from './read.js'
+import { type Facts, type Numbers, type PoolState, Reader, toPools, type Wishes } from './read.js'
 
 /** Numbers that are from before a change of state are asked for so many times as often. */
 const SOONER = 4
@@ -67,9 +67,9 @@ export class Looks {
     const wishes = new Map([...facts.keys()].map((name) => [name, new Wanted('all')]))
     const bound = await reader.bound(wishes, facts, ctx)
     const numbers = counts
-      ? await reader.numbers(wishes, facts, bound, true, ctx)
+      ? await reader.numbers(wishes, bound, true, ctx)
       : { counts: new Map(), disabled: new Set<string>(), countedAt: -Infinity }
-    const pools = reader.toPools(facts, bound, numbers)
+    const pools = toPools(bound, numbers)
     const isUsed = ({ name, total }: PoolState): boolean =>
       total > 0 || facts.get(name)?.group !== undefined
     return { pools: pools.filter(isUsed), counted: counts }
@@ -89,14 +89,14 @@ export class Looks {
     const kept = fresh ? undefined : all.get(key)
     if (kept !== undefined && ctx.clock.now() - (patient ? PATIENCE : 0) < kept.until) {
       const bound = await reader.bound(wishes, kept.facts, ctx)
-      const pools = reader.toPools(kept.facts, bound, kept.numbers)
+      const pools = toPools(bound, kept.numbers)
       const isSame = pools.length === wishes.size && signatureOf(pools, wishes) === kept.signature
       if (isSame) return { pools, counted: false }
     }
     const facts = await reader.facts(wishes, ctx)
     const bound = await reader.bound(wishes, facts, ctx)
-    const numbers = await reader.numbers(wishes, facts, bound, counts, ctx)
-    const pools = reader.toPools(facts, bound, numbers)
+    const numbers = await reader.numbers(wishes, bound, counts, ctx)
+    const pools = toPools(bound, numbers)
     if (fresh) all.clear()
     if (counts) {
       const isOld = pools.some((pool) => hasOldNumbers(pool, wishes))

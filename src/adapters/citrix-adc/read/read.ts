@@ -5,7 +5,6 @@ import {
   type Counts,
   countsRequests,
   type Entry,
-  type Members,
   StatIndex,
   toCounts,
   toMembers,
@@ -22,10 +21,9 @@ import { keyOf } from './memory.js'
 /** What is asked for, by the names of pools. */
 export type Wishes = ReadonlyMap<string, Wanted>
 
-/** A service group, or the services of a virtual server, as found. */
-export interface PoolState {
-  readonly name: string
-  readonly entries: readonly Found[]
+/** A service group, or the services of a virtual server. */
+interface Pool<T> {
+  readonly entries: readonly T[]
   /** Rows of members that can't be read: who serves is not known then. */
   readonly odd: readonly DrainableError[]
   readonly serving: number
@@ -33,19 +31,31 @@ export interface PoolState {
   readonly whenNone: 'refuse' | 'spill' | 'unknown'
 }
 
-/** One member of it. Traits of a service are its own, those of a member are its group's. */
-export interface Found {
+/** A pool as found. */
+export interface PoolState extends Pool<Found> {
+  readonly name: string
+}
+
+/** What changes from moment to moment: who is bound, in which state. */
+export type Bound = Pool<Item>
+
+/** One member of a pool, and its state. Traits of a service are its own, those of a member are its group's. */
+interface Item {
   readonly entry: Entry
   readonly traits: Traits
+  /** The virtual servers that it is bound to, where that was looked at. */
+  readonly vservers?: readonly string[] | undefined
+  /** When its state was asked for, by the call's clock. */
+  readonly seenAt: number
+}
+
+/** One member, with its numbers. */
+export interface Found extends Item {
   readonly counts: Counts | undefined
   /** Its server object is disabled. */
   readonly serverDisabled: boolean
-  /** The virtual servers that a group is bound to, where that was looked at. */
-  readonly vservers?: readonly string[] | undefined
-  /** When the counts were asked for, by the call's clock. */
+  /** When the counts were asked for. */
   readonly countedAt: number
-  /** When its state was asked for. */
-  readonly seenAt: number
 }
 
 /** What seldom changes of a pool. A group and a virtual server can have one name. */
@@ -59,20 +69,6 @@ interface Vserver {
   readonly whenNone: 'refuse' | 'spill'
 }
 
-/** What changes from moment to moment: who is bound, in which state. */
-export interface Bound {
-  readonly members: Members
-  readonly services: Services
-  readonly seenAt: number
-}
-
-/** Those of a virtual server that are wanted; of all that are bound, how many serve. */
-interface Services {
-  readonly wanted: readonly { readonly entry: Entry; readonly traits: Traits }[]
-  readonly total: number
-  readonly serving: number
-}
-
 /** What is older the longer it was not asked for. */
 export interface Numbers {
   /** By their subjects. */
@@ -81,9 +77,6 @@ export interface Numbers {
   readonly disabled: ReadonlySet<string>
   readonly countedAt: number
 }
-
-const NO_MEMBERS: Members = { entries: [], odd: [] }
-const NO_SERVICES: Services = { wanted: [], total: 0, serving: 0 }
 
 /** Reads pools from one address. What a name is, a service group or a virtual server, is found out by asking. */
 export class Reader {
@@ -137,45 +130,67 @@ export class Reader {
     facts: Map<string, Facts>,
     ctx: CallContext,
   ): Promise<ReadonlyMap<string, Bound>> {
-    const seenAt = ctx.clock.now()
-    const groups = [...facts].flatMap(([name, { group }]) => (group === undefined ? [] : [name]))
-    const members = await this.#members(wishes, groups, ctx)
+    const members = await this.#members(wishes, facts, ctx)
     const open = [...facts].flatMap(([name, { vserver }]) => {
-      const isShort = wishes.get(name)?.isMissing(members.get(name)?.entries ?? []) !== false
+      const entries = (members.get(name)?.entries ?? []).map(({ entry }) => entry)
+      const isShort = wishes.get(name)?.isMissing(entries) !== false
       return vserver === undefined && (!members.has(name) || isShort) ? [name] : []
     })
     for (const [name, rows] of await this.#lists.of(TYPES.vservers, open, ctx)) {
       facts.set(name, { group: facts.get(name)?.group, vserver: toVserver(rows) })
     }
-    const vservers = [...facts].flatMap(([name, { vserver }]) =>
-      typeof vserver === 'object' ? [name] : [],
-    )
-    const services = await this.#services(wishes, vservers, ctx)
+    const services = await this.#services(wishes, facts, ctx)
     return new Map(
-      [...new Set([...groups, ...vservers])].map((name) => {
-        const of = services.get(name) ?? NO_SERVICES
-        return [name, { members: members.get(name) ?? NO_MEMBERS, services: of, seenAt }]
+      [...facts.keys()].flatMap((name): [string, Bound][] => {
+        const [group, vserver] = [members.get(name), services.get(name)]
+        const only = group ?? vserver
+        if (only === undefined) return []
+        if (group === undefined || vserver === undefined) return [[name, only]]
+        // Of a group and a virtual server of one name the one with less left to serve is told.
+        const isGroup = vserver.entries.length === 0 || group.serving <= vserver.serving
+        const entries = [...group.entries, ...vserver.entries]
+        return [[name, { ...(isGroup ? group : vserver), entries, odd: group.odd }]]
       }),
     )
   }
 
   async #members(
     wishes: Wishes,
-    groups: readonly string[],
+    facts: ReadonlyMap<string, Facts>,
     ctx: CallContext,
-  ): Promise<ReadonlyMap<string, Members>> {
-    const rows = await this.#lists.of(TYPES.members, groups, ctx, (name, listed) => {
+  ): Promise<ReadonlyMap<string, Bound>> {
+    const groups = new Map(
+      [...facts].flatMap(([name, { group }]) => (group === undefined ? [] : [[name, group]])),
+    )
+    const seenAt = ctx.clock.now()
+    const rows = await this.#lists.of(TYPES.members, [...groups.keys()], ctx, (name, listed) => {
       return wishes.get(name)?.isMissing(toMembers(name, listed).entries) === false
     })
-    return new Map([...rows].map(([name, of]) => [name, toMembers(name, of)]))
+    return new Map(
+      [...groups].map(([name, traits]) => {
+        const { entries: members, odd } = toMembers(name, rows.get(name) ?? [])
+        const vservers = this.#fronts.get(name)
+        const entries = members.map((entry) => ({ entry, traits, vservers, seenAt }))
+        const serving = members.filter(
+          ({ phase, health }) => phase === 'in' && health === 'up',
+        ).length
+        return [name, { entries, odd, serving, total: members.length, whenNone: 'unknown' }]
+      }),
+    )
   }
 
   async #services(
     wishes: Wishes,
-    vservers: readonly string[],
+    facts: ReadonlyMap<string, Facts>,
     ctx: CallContext,
-  ): Promise<ReadonlyMap<string, Services>> {
-    const bindings = await this.#lists.of(TYPES.bound, vservers, ctx, (name, rows) => {
+  ): Promise<ReadonlyMap<string, Bound>> {
+    const vservers = new Map(
+      [...facts].flatMap(([name, { vserver }]) =>
+        typeof vserver === 'object' ? [[name, vserver]] : [],
+      ),
+    )
+    const seenAt = ctx.clock.now()
+    const bindings = await this.#lists.of(TYPES.bound, [...vservers.keys()], ctx, (name, rows) => {
       const wanted = wishes.get(name)?.names ?? []
       const listed = new Set(rows.map((row) => row.at('servicename').word()))
       return wanted === 'all' ? rows.length > 0 : wanted.every((one) => listed.has(one))
@@ -191,10 +206,13 @@ export class Reader {
       wanted.map(([name, of]) => {
         const all = bindings.get(name) ?? []
         const serving = all.filter((row) => serves(row.at('curstate').word() ?? '')).length
-        const found = of.flatMap(([one, binding]) =>
-          (services.get(one) ?? []).slice(0, 1).map((row) => toBoundService(row, binding)),
+        const entries = of.flatMap(([one, binding]) =>
+          (services.get(one) ?? [])
+            .slice(0, 1)
+            .map((row) => ({ ...toBoundService(row, binding), vservers: [name], seenAt })),
         )
-        return [name, { wanted: found, total: all.length, serving }]
+        const { whenNone = 'refuse' } = vservers.get(name) ?? {}
+        return [name, { entries, odd: [], serving, total: all.length, whenNone }]
       }),
     )
   }
@@ -202,53 +220,57 @@ export class Reader {
   /** Counts of what is wanted, and server objects that are disabled. */
   async numbers(
     wishes: Wishes,
-    facts: ReadonlyMap<string, Facts>,
     bound: ReadonlyMap<string, Bound>,
     counts: boolean,
     ctx: CallContext,
   ): Promise<Numbers> {
     const countedAt = ctx.clock.now()
-    const out = [...bound].flatMap(([name, { members, services }]) => {
-      const entries = [...members.entries, ...services.wanted.map(({ entry }) => entry)]
-      const isOut = (entry: Entry): boolean => entry.phase !== 'in'
-      return entries.filter((entry) => isOut(entry) && wishes.get(name)?.has(entry) === true)
-    })
-    const servers = [...new Set(out.map(({ server }) => server))]
+    const out = [...bound].flatMap(([name, { entries }]) =>
+      entries.filter(({ entry }) => entry.phase !== 'in' && wishes.get(name)?.has(entry) === true),
+    )
+    const servers = [...new Set(out.map(({ entry }) => entry.server))]
     const [members, services, disabled] = await Promise.all([
-      counts ? this.#memberCounts(wishes, facts, bound, ctx) : [],
+      counts ? this.#memberCounts(wishes, bound, ctx) : [],
       counts ? this.#serviceCounts(bound, ctx) : [],
       // Not every user may look at servers; the member's own state says that it is out all the same.
       known(this.#lists.of(TYPES.servers, servers, ctx), 'REJECTED', 'FORBIDDEN'),
     ])
-    const isDisabled = ([row]: readonly Row[]): boolean =>
-      row?.at('state').text()?.toUpperCase() === 'DISABLED'
+    const isDisabled = (name: string): boolean =>
+      disabled?.get(name)?.[0]?.at('state').text()?.toUpperCase() === 'DISABLED'
     return {
       counts: new Map([...members, ...services]),
-      disabled: new Set(
-        [...(disabled ?? [])].flatMap(([name, rows]) => (isDisabled(rows) ? [name] : [])),
-      ),
+      disabled: new Set(servers.filter(isDisabled)),
       countedAt,
     }
   }
 
   async #memberCounts(
     wishes: Wishes,
-    facts: ReadonlyMap<string, Facts>,
     bound: ReadonlyMap<string, Bound>,
     ctx: CallContext,
   ): Promise<readonly (readonly [string, Counts])[]> {
-    const groups = [...bound].filter(([, { members }]) => members.entries.length > 0)
-    const names = groups.map(([name]) => name)
-    const stats = await this.#lists.of(TYPES.memberStats, names, ctx)
+    const groups = [...bound].flatMap(([name, { entries }]) => {
+      const members = entries.filter(({ entry }) => entry.subject.kind === 'member')
+      return members.length === 0 ? [] : [[name, members] as const]
+    })
+    const stats = await this.#lists.of(
+      TYPES.memberStats,
+      groups.map(([name]) => name),
+      ctx,
+    )
     const found: (readonly [string, Counts])[] = []
-    for (const [name, { members }] of groups) {
+    for (const [name, members] of groups) {
       const index = new StatIndex(stats.get(name) ?? [])
-      const type = facts.get(name)?.group?.servicetype ?? ''
-      for (const entry of members.entries) {
+      for (const {
+        entry,
+        traits: { servicetype },
+      } of members) {
         const nested = index.of(entry)
         const isWanted = wishes.get(name)?.has(entry) === true
-        const stat = isWanted ? await this.#wholeStat(name, entry, nested, type, ctx) : nested
-        const counts = stat === undefined ? undefined : toCounts(stat, type)
+        const stat = isWanted
+          ? await this.#wholeStat(name, entry, nested, servicetype, ctx)
+          : nested
+        const counts = stat === undefined ? undefined : toCounts(stat, servicetype)
         if (counts !== undefined) found.push([keyOf(entry.subject), counts])
       }
     }
@@ -276,7 +298,8 @@ export class Reader {
     bound: ReadonlyMap<string, Bound>,
     ctx: CallContext,
   ): Promise<readonly (readonly [string, Counts])[]> {
-    const services = [...bound.values()].flatMap((of) => of.services.wanted)
+    const all = [...bound.values()].flatMap(({ entries }) => entries)
+    const services = all.filter(({ entry }) => entry.subject.kind === 'service')
     const byName = new Map(services.map((service) => [service.entry.member, service]))
     const stats = await this.#lists.of(TYPES.serviceStats, [...byName.keys()], ctx)
     return [...byName].flatMap(([name, { entry, traits }]) => {
@@ -285,50 +308,23 @@ export class Reader {
       return counts === undefined ? [] : [[keyOf(entry.subject), counts] as const]
     })
   }
-
-  /** All that was read of each name, put together. */
-  toPools(
-    facts: ReadonlyMap<string, Facts>,
-    bound: ReadonlyMap<string, Bound>,
-    numbers: Numbers,
-  ): readonly PoolState[] {
-    return [...facts].flatMap(([name, of]) => {
-      const found = bound.get(name)
-      return found === undefined ? [] : [toPool(name, of, found, numbers, this.#fronts.get(name))]
-    })
-  }
 }
 
-function toPool(
-  name: string,
-  { group, vserver }: Facts,
-  { members, services, seenAt }: Bound,
+/** All that was read of each name, put together. */
+export function toPools(
+  bound: ReadonlyMap<string, Bound>,
   { counts, disabled, countedAt }: Numbers,
-  fronts: Found['vservers'],
-): PoolState {
-  const found = (entry: Entry, traits: Traits, vservers: Found['vservers']): Found => ({
-    entry,
-    traits,
-    counts: counts.get(keyOf(entry.subject)),
-    serverDisabled: disabled.has(entry.server),
-    vservers,
-    countedAt,
-    seenAt,
-  })
-  const { entries, odd } = members
-  const all = [
-    ...(group === undefined ? [] : entries.map((entry) => found(entry, group, fronts))),
-    ...services.wanted.map(({ entry, traits }) => found(entry, traits, [name])),
-  ]
-  const serving = entries.filter(({ phase, health }) => phase === 'in' && health === 'up').length
-  // Of a group and a virtual server of one name the one with less left to serve is told.
-  const isGroup =
-    group !== undefined && (services.wanted.length === 0 || serving <= services.serving)
-  if (isGroup) {
-    return { name, entries: all, odd, serving, total: entries.length, whenNone: 'unknown' }
-  }
-  const whenNone = typeof vserver === 'object' ? vserver.whenNone : 'unknown'
-  return { name, entries: all, odd, serving: services.serving, total: services.total, whenNone }
+): readonly PoolState[] {
+  return [...bound].map(([name, pool]) => ({
+    ...pool,
+    name,
+    entries: pool.entries.map((item) => ({
+      ...item,
+      counts: counts.get(keyOf(item.entry.subject)),
+      serverDisabled: disabled.has(item.entry.server),
+      countedAt,
+    })),
+  }))
 }
 
 function toGroup(rows: readonly Row[] = []): Traits | undefined {
@@ -340,7 +336,7 @@ function toVserver([row]: readonly Row[] = []): Vserver | 'none' {
   return { whenNone: (row.at('backupvserver').text() ?? '') === '' ? 'refuse' : 'spill' }
 }
 
-function toBoundService(row: Row, binding: Row): Services['wanted'][number] {
+function toBoundService(row: Row, binding: Row): Pick<Item, 'entry' | 'traits'> {
   const entry = toService(row)
   const weight = toCount(binding.at('weight')) ?? entry.weight
   const traits = { ...toTraits(row), disabled: false, autoscale: 'DISABLED' }
