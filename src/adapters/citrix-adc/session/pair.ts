@@ -2,7 +2,7 @@ import { caught } from '../../../kit/errors.js'
 import { SharedTrials } from '../../../kit/login.js'
 import { briefly, Silent } from '../../../kit/retry.js'
 import { pause } from '../../../provider/clock.js'
-import type { CallContext } from '../../../provider/contract.js'
+import type { CallContext, LoadScope } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { quote } from '../../../provider/quote.js'
 import type { Settings } from '../options.js'
@@ -23,14 +23,6 @@ export interface InCharge extends Address {
   readonly standing: Standing
 }
 
-/** A node that may hold traffic although another one is in charge. */
-export interface Rival {
-  /** Its NSIP where that is known, else the host of its address. */
-  readonly scope: string
-  /** Why it may, for a person. */
-  readonly note: string
-}
-
 /** All addresses of one appliance, pair or cluster; finds the one to talk to. */
 export class Pair {
   readonly #addresses: readonly Address[]
@@ -40,7 +32,7 @@ export class Pair {
   #last: Address | undefined
   /** The nodes of the pair, as far as they were told. */
   #nodes: ReadonlySet<string> = new Set()
-  #rivals: readonly Rival[] = []
+  #rivals: readonly LoadScope[] = []
 
   constructor(options: Settings) {
     const trials = options.urls.length > 1 ? new SharedTrials() : undefined
@@ -142,7 +134,11 @@ export class Pair {
    * @param counted - whether counts were read: the others are asked as often as counts are, and at each
    * look while there is one
    */
-  async rivals(charge: InCharge, ctx: CallContext, counted: boolean): Promise<readonly Rival[]> {
+  async rivals(
+    charge: InCharge,
+    ctx: CallContext,
+    counted: boolean,
+  ): Promise<readonly LoadScope[]> {
     if (!counted && this.#rivals.length === 0) return []
     const others = this.#addresses.filter(({ session }) => session !== charge.session)
     // A cluster has one address, and its nodes are no pair.
@@ -165,7 +161,7 @@ export class Pair {
     address: Address,
     charge: InCharge,
     ctx: CallContext,
-  ): Promise<'standby' | 'silent' | Rival> {
+  ): Promise<'standby' | 'silent' | LoadScope> {
     if (this.#away.isLeft(address, ctx)) return 'silent'
     const told = await briefly(ctx, HEAD_START, async (one) => {
       const role = await address.standings.role(one)
@@ -177,7 +173,7 @@ export class Pair {
     if (told === 'secondary' || isSame(told, charge.standing)) return 'standby'
     this.#refuseStranger(address, told.nodes)
     const note = `${charge.standing.node} and ${told.node} both say that they are primary: the nodes no longer see each other, and both pass traffic; resolve that ('show ha node') before a member can be reported idle`
-    return { scope: told.node, note }
+    return unread(told.node, note)
   }
 
   #refuseStranger({ session }: Address, told: readonly string[]): void {
@@ -198,19 +194,27 @@ async function notStandby(
   { session, standing, standings }: InCharge,
   silent: Address,
   ctx: CallContext,
-): Promise<readonly Rival[]> {
+): Promise<readonly LoadScope[]> {
   if (standing.role !== 'primary') return []
   const peers = (await standings.nodes(ctx)).filter(({ isSelf }) => !isSelf)
   const { host } = new URL(silent.session.url)
   const why = (said: string): string =>
     `${host} does not answer, and ${new URL(session.url).host} ${said}: it may pass traffic; where it is switched off for good, leave its address out of url`
-  if (peers.length === 0) return [{ scope: host, note: why('does not say what it is') }]
+  if (peers.length === 0) return [unread(host, why('does not say what it is'))]
   return peers
     .filter(({ state }) => !/secondary/i.test(state))
-    .map(({ address, state }) => ({
-      scope: address === '' ? host : address,
-      note: why(`calls it '${quote(state, 40)}' and not secondary`),
-    }))
+    .map(({ address, state }) =>
+      unread(
+        address === '' ? host : address,
+        why(`calls it '${quote(state, 40)}' and not secondary`),
+      ),
+    )
+}
+
+/** A node that may hold traffic although another one is in charge, and that is not counted. */
+function unread(scope: string, note: string): LoadScope {
+  const zeros = { sampledAt: 0, active: 0, queued: 0, inForce: false }
+  return { scope, incarnation: 'beside the node in charge', ...zeros, state: 'unread', note }
 }
 
 /** One node by two addresses; where its NSIP may not be known, it is known by the moment of its boot. */
