@@ -8,7 +8,6 @@ import { quote } from '../../../provider/quote.js'
 import type { Assignment } from '../codec/assignment.js'
 import type { ProxyView } from '../session/roster.js'
 import { rowsOf } from '../read/hosts.js'
-import { noteMarks, unmark, type Marks } from './marks.js'
 import { planChange, rejected, type PlanContext, type WantedChange } from './plan.js'
 import { NotPublished, Superseded, type EndpointSink, type Published } from '../sources/sink.js'
 import type { EdsStatus } from '../codec/status.js'
@@ -124,34 +123,49 @@ async function applyToSet(
       const message = `endpoint set '${service}' is changed by another writer again and again, nothing was published`
       ended((wanted) => rejected(wanted, 'CONFLICT', message))
     }
-    await unmarkRefused(service, mine, results, marks, context)
+    const refused = [...results].filter(([, { status }]) => status === 'rejected')
+    const marked = refused.filter(([i]) =>
+      mine.some((one) => one.i === i && marks.has(one.wanted.member)),
+    )
+    const left = marked.length === 0 ? undefined : await unmark(service, marks, context)
+    if (left !== undefined) for (const [i, result] of marked) results.set(i, ofMarked(result, left))
     return results
   }
 }
 
-/** A removal that is refused after all leaves no mark behind; where it does, it is not known. */
-async function unmarkRefused(
+/** Endpoints that we marked UNHEALTHY so that they can leave, with their statuses before. */
+type Marks = Map<string, EdsStatus>
+
+/** A removal that is refused leaves no mark behind. Returns why some keep it; undefined: none does. */
+async function unmark(
   service: string,
-  mine: readonly { readonly wanted: WantedChange; readonly i: number }[],
-  results: Map<number, ChangeResult>,
   marks: Marks,
-  context: ApplyContext,
-): Promise<void> {
-  const refused = mine.filter(
-    ({ wanted, i }) => marks.has(wanted.member) && results.get(i)?.status === 'rejected',
-  )
-  if (refused.length === 0) return
-  const left = await unmark(service, marks, context)
-  if (left === undefined) return
-  for (const { wanted, i } of refused) {
-    const result = results.get(i)
-    if (result === undefined || !('error' in result)) continue
-    const { code, message, retryable } = result.error
-    const words = `${message}; it was marked UNHEALTHY before, which could not be undone: ${left}`
-    const data = { ref: wanted.ref, provider: 'envoy', retryable, cause: result.error }
-    const error = new DrainableError(code, words, data)
-    results.set(i, { ref: wanted.ref, status: 'unknown', error })
+  { store, reload, signal }: ApplyContext,
+): Promise<string | undefined> {
+  try {
+    await reload()
+    const set = store.set(service)
+    const marked = (set?.endpoints ?? []).flatMap(({ member = '', status }) => {
+      const before = status === 'UNHEALTHY' ? marks.get(member) : undefined
+      return before === undefined ? [] : [[member, before] as const]
+    })
+    if (set !== undefined && marked.length > 0)
+      await store.publish(set.withStatus(new Map(marked)), set, signal)
+    return undefined
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof Superseded) return 'the set is changed by another writer'
+    if (error instanceof NotPublished || isDrainableError(error)) return error.message
+    throw error
   }
+}
+
+function ofMarked(result: ChangeResult, left: string): ChangeResult {
+  if (!('error' in result)) return result
+  const { ref, error } = result
+  const words = `${error.message}; it was marked UNHEALTHY before, which could not be undone: ${left}`
+  const data = { ref, provider: 'envoy', retryable: error.retryable, cause: error }
+  return { ref, status: 'unknown', error: new DrainableError(error.code, words, data) }
 }
 
 function needsLook(changes: readonly WantedChange[]): boolean {
@@ -229,7 +243,8 @@ async function prepareRemoval(
   )
   if (panics) return before
   const { seq, set } = await context.store.publish(unhealthy, before, context.signal)
-  noteMarks(marks, before, leaving)
+  for (const { member = '', status = 'UNKNOWN' } of before.endpoints)
+    if (leaving.has(member) && !marks.has(member)) marks.set(member, status)
   await seenUnhealthy(service, leaving, seq, context)
   return set
 }
