@@ -60,7 +60,7 @@ async function onStandIns(): Promise<void> {
   })
   const proxies: string[] = []
   await using lb = envoy({ endpoints: sink, admin: () => Promise.resolve(proxies), expect: 2 })
-  await sink.open?.({ adopt: () => Promise.resolve([]) })
+  await sink.open?.({ held: () => Promise.resolve([]) })
 
   const grpc = `http://127.0.0.1:${sink.address?.port ?? 0}`
   await using one = await startFake({ pools: { web: [] }, node: 'one', eds: { grpc, ads: true } })

@@ -44,7 +44,7 @@ else {
     await until(() => sink.receipts?.('web')[0]?.state === 'acked', 'the first receipt')
     const encode: number[] = []
     const acked: number[] = []
-    const loaded = await sink.load({ adopt: () => Promise.resolve([]) }, signal())
+    const loaded = await sink.load({ held: () => Promise.resolve([]) }, signal())
     let current = loaded.get('web')?.set
     for (let i = 0; i < ROUNDS && current !== undefined; i++) {
       const status = i % 2 === 0 ? 'DRAINING' : 'HEALTHY'
@@ -88,7 +88,7 @@ else {
     await using proxy = await startEnvoy({ path: engine.path, eds: { file }, cluster })
     const sink = fileEndpoints({ cluster: 'web', path: file })
     await using lb = envoy({ endpoints: sink, admin: [proxy.admin] })
-    const loaded = await sink.load({ adopt: () => Promise.resolve([]) }, signal())
+    const loaded = await sink.load({ held: () => Promise.resolve([]) }, signal())
     let current = loaded.get('web')?.set
     const written: number[] = []
     const applied: number[] = []

@@ -56,7 +56,6 @@ export type {
   LoadReportSource,
   NodeLoad,
   Published,
-  Recovered,
   SinkHost,
 } from './sources/sink.js'
 export type { AdminAddresses, EnvoyOptions } from './options.js'

@@ -19,13 +19,7 @@ import type { Settings } from './options.js'
 import { endedOf } from './read/ended.js'
 import { MemberReader } from './read/read.js'
 import type { Wanted } from './read/wanted.js'
-import type {
-  EndpointSink,
-  LoadReports,
-  LoadReportSource,
-  Recovered,
-  SinkHost,
-} from './sources/sink.js'
+import type { EndpointSink, LoadReports, LoadReportSource, SinkHost } from './sources/sink.js'
 import { EndpointStore } from './session/store.js'
 
 /** Within that many milliseconds every proxy comes back to a server of ours: 30 s is its longest pause. */
@@ -221,22 +215,13 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     }
   }
 
-  /** The sets as the proxies hold them; for the sink. */
-  adopt(signal: AbortSignal): ReturnType<SinkHost['adopt']> {
-    return this.#fleet.adopt(AbortSignal.any([signal, this.#closing.signal]))
-  }
-
-  /** What is left of sets that were served before; for the sink. */
-  held(signal: AbortSignal): ReturnType<NonNullable<SinkHost['held']>> {
+  /** For the sink. */
+  held(signal: AbortSignal): ReturnType<SinkHost['held']> {
     return this.#fleet.held(AbortSignal.any([signal, this.#closing.signal]))
   }
 
   proxies(): readonly string[] {
     return this.#fleet.listed
-  }
-
-  recover(own: ReadonlySet<string>, signal: AbortSignal): Promise<Recovered> {
-    return this.#fleet.recover(own, AbortSignal.any([signal, this.#closing.signal]))
   }
 
   async close(): Promise<void> {

@@ -84,7 +84,7 @@ test('a member that is back is in force by the publication that added it', async
   const store = new EndpointStore(sink, () => 0)
   const seqs: number[] = []
   for (; at < 3; at++) {
-    await store.load({ adopt: () => Promise.resolve([]) }, AbortSignal.timeout(1_000))
+    await store.load({ held: () => Promise.resolve([]) }, AbortSignal.timeout(1_000))
     seqs.push(store.seqOf('web', '10.0.0.2:80'))
   }
   // Of one that is not there nothing is kept.

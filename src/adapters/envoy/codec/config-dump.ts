@@ -8,10 +8,12 @@
  */
 import { durationOf, statName } from '../../../kit/envoy/answers.js'
 import { isObject, type JsonObject, type JsonValue } from '../../../kit/json.js'
+import type { Json } from '../../../provider/contract.js'
 import type { HostRow } from './admin.js'
 import { answer, NOBODY } from './answer.js'
+import { JsonAssignment } from './json.js'
 import { failsOnPanic, policiesOf, subsetsOf, type SubsetRules } from './policies.js'
-import { addressOf, field } from './proto-json.js'
+import { field, withoutKeys } from './proto-json.js'
 import { ownStatsMatcher, type StatsMatcher } from './stats-matcher.js'
 
 /** What a proxy's configuration says about a cluster; undefined where it cannot be read. */
@@ -197,26 +199,19 @@ export function parseEndpointsDump(text: string, from = NOBODY): JsonValue[] {
  * An endpoint set of `/config_dump` as its owner wrote it, as far as a proxy still knows: statuses by
  * `/clusters`, removed hosts left out, localities without the weight they never had.
  */
-export function adoptable(dump: JsonObject, rows: ReadonlyMap<string, HostRow>): JsonObject {
+export function adoptable(dump: JsonObject, rows: ReadonlyMap<string, HostRow>): JsonAssignment {
   const groups = field(dump, 'endpoints')
-  if (!Array.isArray(groups)) return dump
-  return {
-    ...dump,
-    endpoints: groups.filter(isObject).flatMap((group) => {
-      const all = field(group, 'lb_endpoints')
-      const kept = (Array.isArray(all) ? all : []).filter(isObject).flatMap((endpoint) => {
-        const inner = endpoint['endpoint']
-        const { member } = addressOf(isObject(inner) ? inner['address'] : undefined)
-        const row = member === undefined ? undefined : rows.get(member)
-        if (row?.pendingRemoval === true) return []
-        return [row === undefined ? endpoint : { ...endpoint, health_status: row.eds }]
-      })
-      if (kept.length === 0) return []
-      const { load_balancing_weight: weight, ...rest } = group
-      const none = weight === 0 || weight === undefined
-      return [{ ...rest, ...(none ? {} : { load_balancing_weight: weight }), lb_endpoints: kept }]
-    }),
-  }
+  const endpoints = (Array.isArray(groups) ? groups : []).map((group: Json) =>
+    isObject(group) && group['load_balancing_weight'] === 0
+      ? withoutKeys(group, 'load_balancing_weight')
+      : group,
+  )
+  const set = JsonAssignment.parse({ ...dump, endpoints })
+  const hosts = [...rows.values()]
+  const removed = hosts.filter(({ pendingRemoval }) => pendingRemoval)
+  return set
+    .without(new Set(removed.map(({ member }) => member)))
+    .withStatus(new Map(hosts.map(({ member, eds }) => [member, eds])))
 }
 
 function configsOf(text: string, from: string): readonly JsonValue[] {

@@ -12,6 +12,7 @@ import { isObject, type JsonObject } from '../../../kit/json.js'
 import type { Json } from '../../../provider/contract.js'
 import { quote } from '../../../provider/quote.js'
 import { formatAddress } from './address.js'
+import { canonical } from './canonical.js'
 import {
   AssignmentProblem,
   deduplicated,
@@ -28,7 +29,7 @@ import {
   type JsonEndpoint,
 } from './json-endpoint.js'
 import { arrayAt, field, join, keyOf, shown, typeName, withoutKeys } from './proto-json.js'
-import type { EdsStatus } from './status.js'
+import { moreCautious, type EdsStatus } from './status.js'
 import { whole, type Steps } from './steps.js'
 
 export const CLA_TYPE = 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment'
@@ -176,6 +177,37 @@ export class JsonAssignment implements Assignment {
     return new JsonAssignment(this.#raw, groups, this.cluster)
   }
 
+  /** What each endpoint is and where it stands, apart from its status: by {@link nameOf}. */
+  contents(): ReadonlyMap<string, string> {
+    const contents = new Map<string, string>()
+    for (const { raw, endpoints } of this.#groups) {
+      const place = canonical(withoutList(raw))
+      for (const one of endpoints) contents.set(nameOf(one), `${place} ${withoutStatus(one)}`)
+    }
+    return contents
+  }
+
+  /** The set with what another proxy's has beside, and the more cautious of two statuses. */
+  union(other: JsonAssignment): JsonAssignment {
+    const mine = new Map(this.endpoints.map((one) => [nameOf(one), one]))
+    const edits = new Map<string, EdsStatus>()
+    for (const one of other.endpoints) {
+      const status = moreCautious(mine.get(nameOf(one))?.status, one.status)
+      if (one.member !== undefined && status !== undefined) edits.set(one.member, status)
+    }
+    const groups = [...this.withStatus(edits).#groups]
+    for (const theirs of other.#groups) {
+      const more = theirs.endpoints.filter((one) => !mine.has(nameOf(one)))
+      if (more.length === 0) continue
+      const place = canonical(withoutList(theirs.raw))
+      const at = groups.findIndex(({ raw }) => canonical(withoutList(raw)) === place)
+      const known = groups[at]
+      if (known === undefined) groups.push({ ...theirs, endpoints: more })
+      else groups[at] = { ...known, endpoints: [...known.endpoints, ...more] }
+    }
+    return new JsonAssignment(this.#raw, groups, this.cluster)
+  }
+
   #map(edit: (endpoint: JsonEndpoint) => JsonEndpoint | undefined): JsonAssignment {
     const groups = this.#groups.map((group) => {
       const endpoints = group.endpoints.flatMap((endpoint) => edit(endpoint) ?? [])
@@ -291,6 +323,19 @@ function group(raw: JsonObject, endpoints: readonly JsonEndpoint[]): Group {
     locality: formatLocality([part('region'), part('zone'), part('sub_zone')]),
     endpoints,
   }
+}
+
+/** The name of the member; of one that has none, all that it is. */
+function nameOf(endpoint: JsonEndpoint): string {
+  return endpoint.member ?? withoutStatus(endpoint)
+}
+
+function withoutStatus({ raw }: JsonEndpoint): string {
+  return canonical(withoutKeys(raw, keyOf(raw, 'health_status')))
+}
+
+function withoutList(raw: JsonObject): JsonObject {
+  return withoutKeys(raw, keyOf(raw, 'lb_endpoints'))
 }
 
 function placeOf(groups: readonly Group[], native: EndpointNative): number {

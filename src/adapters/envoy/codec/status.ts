@@ -28,6 +28,25 @@ export function toAdminState(status: EdsStatus | undefined): AdminState | 'unkno
   return status === 'DRAINING' ? 'drain' : 'ready'
 }
 
+/** The last one wins where proxies show different ones: whoever drained had a reason. */
+const CAUTION: readonly (EdsStatus | undefined)[] = [
+  undefined,
+  'UNKNOWN',
+  'HEALTHY',
+  'DEGRADED',
+  'TIMEOUT',
+  'UNHEALTHY',
+  'DRAINING',
+]
+
+/** The more cautious of two statuses. */
+export function moreCautious(
+  one: EdsStatus | undefined,
+  other: EdsStatus | undefined,
+): EdsStatus | undefined {
+  return CAUTION.indexOf(other) > CAUTION.indexOf(one) ? other : one
+}
+
 /** Whether an endpoint with this status gets new work as long as the cluster is not in panic. */
 export function takesWork(status: EdsStatus | undefined): boolean {
   return status === 'HEALTHY' || status === 'UNKNOWN' || status === 'DEGRADED'

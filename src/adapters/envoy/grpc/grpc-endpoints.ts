@@ -3,7 +3,6 @@ import { setImmediate as breathe } from 'node:timers/promises'
 import { systemClock } from '../../../provider/clock.js'
 import { DrainableError } from '../../../provider/error.js'
 import { AssignmentProblem, type Assignment } from '../codec/assignment.js'
-import type { JsonObject } from '../../../kit/json.js'
 import { JsonAssignment } from '../codec/json.js'
 import type { Initial } from '../sources/initial.js'
 import { ReceiptBook, type NodeReceipt } from '../sources/receipts.js'
@@ -53,8 +52,8 @@ export class GrpcEndpoints implements ServedEndpoints {
     const { sets, otherwise, held } = settings.initial
     this.#sets = new ServedSets({
       instance: this.instance,
-      convert: (resources) => toSets(resources, 'adopted from the proxies', 'REJECTED'),
-      otherwise: otherwise && (() => toSets(otherwise, ELSE, 'INVALID_OPTIONS')),
+      convert: (set) => converted(set, '', 'adopted from the proxies', 'REJECTED'),
+      otherwise: otherwise && (() => toSets(otherwise, ELSE)),
       held,
     })
     this.loads = new LoadBook(
@@ -98,7 +97,7 @@ export class GrpcEndpoints implements ServedEndpoints {
   }
 
   async set(sets: readonly unknown[]): Promise<void> {
-    const parsed = await toSets(sets, 'grpcEndpoints set()', 'INVALID_OPTIONS')
+    const parsed = await toSets(sets, 'grpcEndpoints set()')
     for (const set of parsed) this.#sets.put(set)
   }
 
@@ -141,7 +140,7 @@ export class GrpcEndpoints implements ServedEndpoints {
   async #open(host: SinkHost): Promise<void> {
     const { initial, tls } = this.#settings
     if (initial.sets !== undefined) {
-      this.#sets.begin(await toSets(initial.sets, 'grpcEndpoints() initial', 'INVALID_OPTIONS'))
+      this.#sets.begin(await toSets(initial.sets, 'grpcEndpoints() initial'))
     }
     const server = createServer({
       sotw: (stream, isWhole) => this.#serve(stream, { delta: false, isWhole }),
@@ -182,7 +181,7 @@ export class GrpcEndpoints implements ServedEndpoints {
 }
 
 function checkInitial(initial: readonly unknown[], subject: string): void {
-  refusing(subject, 'INVALID_OPTIONS', () => checkSets(initial.map(parse)))
+  refusing(subject, () => checkSets(initial.map(parse)))
 }
 
 function parse(value: unknown, i: number): JsonAssignment | WireAssignment {
@@ -191,19 +190,15 @@ function parse(value: unknown, i: number): JsonAssignment | WireAssignment {
     : JsonAssignment.parse(value, `[${i}]`)
 }
 
-async function toSets(
-  values: readonly unknown[] | readonly JsonObject[],
-  subject: string,
-  code: 'INVALID_OPTIONS' | 'REJECTED',
-): Promise<WireAssignment[]> {
-  const parsed = refusing(subject, code, () => {
+async function toSets(values: readonly unknown[], subject: string): Promise<WireAssignment[]> {
+  const parsed = refusing(subject, () => {
     const sets = values.map(parse)
     checkSets(sets)
     return sets
   })
   const sets: WireAssignment[] = []
   for (const [i, set] of parsed.entries()) {
-    sets.push(set instanceof WireAssignment ? set : await converted(set, `[${i}]`, subject, code))
+    sets.push(set instanceof WireAssignment ? set : await converted(set, `[${i}]`, subject))
   }
   return sets
 }
@@ -212,7 +207,7 @@ async function converted(
   set: JsonAssignment,
   at: string,
   subject: string,
-  code: 'INVALID_OPTIONS' | 'REJECTED',
+  code: 'INVALID_OPTIONS' | 'REJECTED' = 'INVALID_OPTIONS',
 ): Promise<WireAssignment> {
   try {
     return await WireAssignment.fromJson(set, at)
@@ -222,11 +217,11 @@ async function converted(
   }
 }
 
-function refusing<T>(subject: string, code: 'INVALID_OPTIONS' | 'REJECTED', fn: () => T): T {
+function refusing<T>(subject: string, fn: () => T): T {
   try {
     return fn()
   } catch (problem) {
     if (!(problem instanceof AssignmentProblem)) throw problem
-    throw new DrainableError(code, `${subject}: ${problem.toString()}`)
+    throw new DrainableError('INVALID_OPTIONS', `${subject}: ${problem.toString()}`)
   }
 }

@@ -2,7 +2,7 @@ import { setImmediate as breathe } from 'node:timers/promises'
 import type { Clock } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
-import { malformed, type JsonObject } from '../../../kit/json.js'
+import { malformed } from '../../../kit/json.js'
 import type { AdminLink } from '../../../kit/envoy/admin.js'
 import {
   parseBootStamp,
@@ -16,6 +16,7 @@ import { Aggregates, type Above } from './aggregates.js'
 import { ClustersTextDecoder } from '../codec/clusters-text.js'
 import { sumOf, type ClusterRows } from '../codec/admin.js'
 import { adoptable, parseEndpointsDump } from '../codec/config-dump.js'
+import type { JsonAssignment } from '../codec/json.js'
 import type { StatsMatcher } from '../codec/stats-matcher.js'
 import {
   decoded,
@@ -142,7 +143,7 @@ export class Proxy {
   }
 
   /** The sets as this proxy holds them, as their owner would have written them. */
-  async dump(ctx: Pick<CallContext, 'clock' | 'signal'>): Promise<JsonObject[]> {
+  async dump(ctx: Pick<CallContext, 'clock' | 'signal'>): Promise<JsonAssignment[]> {
     return this.#client.look(ctx, async (link) => {
       const texts: string[] = []
       for (const kind of ['static', 'dynamic']) {
@@ -160,7 +161,8 @@ export class Proxy {
         if (!fed.has(name)) return [] // not fed by EDS
         const hosts = byService.get(name)
         const set = dump.object()
-        return hosts === undefined || set === undefined ? [] : [adoptable(set, hosts)]
+        if (hosts === undefined || set === undefined) return []
+        return [decoded(this.name, () => adoptable(set, hosts))]
       })
     })
   }

@@ -4,14 +4,12 @@ import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { parseAdminAddress } from '../../../kit/envoy/admin.js'
 import { statName } from '../../../kit/envoy/answers.js'
-import { agreed, nothingToAdopt, type Dump } from './adopt.js'
 import type { Namesake } from './gone-clusters.js'
 import { nodeViews } from './nodes.js'
 import type { Previous } from './previous.js'
 import { Proxy, type ProxyReading, type Search } from './proxy.js'
 import { Roster, viewOf, type ProxyView } from './roster.js'
-import type { EndpointSink, HeldSets, LoadReports, Recovered } from '../sources/sink.js'
-import type { JsonObject } from '../../../kit/json.js'
+import type { EndpointSink, HeldSets, LoadReports } from '../sources/sink.js'
 
 /** How many proxies are asked at once. */
 const AT_ONCE = 32
@@ -94,55 +92,24 @@ export class Fleet {
     return [...all, ...this.#roster.ended(all)]
   }
 
-  /** The endpoint sets as the proxies hold them; all that answer must agree. */
-  async adopt(signal: AbortSignal): Promise<readonly JsonObject[]> {
-    const proxies = await this.#list(signal)
-    if (proxies.length === 0) {
-      throw new DrainableError(
-        'INVALID_OPTIONS',
-        'envoy(): there is no proxy to adopt the endpoint sets from, give admin, or initial on the sink',
-      )
-    }
-    const { dumps, error } = await this.#dumps(proxies, signal)
-    const { sets } = agreed(dumps)
-    if (sets.length === 0) throw error ?? nothingToAdopt(proxies.map(({ name }) => name))
-    return sets
-  }
-
-  /** What can be adopted, for a sink that has sets of its own; throws where no proxy on the list answers. */
-  async recover(own: ReadonlySet<string>, signal: AbortSignal): Promise<Recovered> {
-    const proxies = await this.#list(signal)
-    const { dumps, error } = await this.#dumps(proxies, signal)
-    if (dumps.length === 0 && error !== undefined) throw error
-    const configs = proxies.flatMap(({ facts }) => [...(facts?.configs.values() ?? [])])
-    const services = new Map(configs.map(({ cluster, service }) => [cluster, service]))
-    return { ...agreed(dumps, own), services }
-  }
-
   /** What each proxy of the list holds; throws where none of them answers. */
   async held(signal: AbortSignal): Promise<readonly HeldSets[]> {
     const proxies = await this.#list(signal)
-    const { dumps, error } = await this.#dumps(proxies, signal)
-    if (dumps.length === 0 && error !== undefined) throw error
-    const found = new Map(dumps.map(({ name, sets }) => [name, sets]))
-    return proxies.map(({ name }) => ({ name, sets: found.get(name) }))
-  }
-
-  /** The sets of each proxy that answers, and what the first one that does not failed with. */
-  async #dumps(
-    proxies: readonly Proxy[],
-    signal: AbortSignal,
-  ): Promise<{ readonly dumps: readonly Dump[]; readonly error: DrainableError | undefined }> {
-    const errors: DrainableError[] = []
-    const dumps = await inBatches(proxies, async (proxy) => {
+    const held = await inBatches(proxies, async (proxy): Promise<HeldSets> => {
+      const { name } = proxy
       try {
-        return [{ name: proxy.name, sets: await proxy.dump({ clock: systemClock, signal }) }]
-      } catch (error) {
-        errors.push(this.#tolerate(error, signal))
-        return []
+        const sets = await proxy.dump({ clock: systemClock, signal })
+        const configs = [...(proxy.facts?.configs.values() ?? [])]
+        const services = new Map(configs.map(({ cluster, service }) => [cluster, service]))
+        return { name, sets, services, error: undefined }
+      } catch (thrown) {
+        const error = this.#tolerate(thrown, signal)
+        return { name, sets: undefined, services: new Map(), error }
       }
     })
-    return { dumps: dumps.flat(), error: errors[0] }
+    const isSilent = held.every(({ sets }) => sets === undefined)
+    if (isSilent && held[0]?.error !== undefined) throw held[0].error
+    return held
   }
 
   async close(): Promise<void> {

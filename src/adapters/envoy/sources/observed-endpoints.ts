@@ -2,10 +2,8 @@ import * as z from 'zod/mini'
 import { DrainableError } from '../../../provider/error.js'
 import { nonEmpty } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
-import { AssignmentProblem } from '../codec/assignment.js'
-import { JsonAssignment } from '../codec/json.js'
-import { union } from '../codec/union.js'
-import type { JsonObject } from '../../../kit/json.js'
+import type { JsonAssignment } from '../codec/json.js'
+import { union } from './adoption.js'
 import type { EndpointSink, Published, SinkHost } from './sink.js'
 
 /** Options of {@link observedEndpoints}. */
@@ -48,7 +46,7 @@ class ObservedEndpoints implements EndpointSink {
   readonly instance: string
   readonly lateBound = 0
   /** The sets of each proxy when it was read last. A proxy that does not answer may still hold them. */
-  readonly #held = new Map<string, readonly JsonObject[]>()
+  readonly #held = new Map<string, readonly JsonAssignment[]>()
   readonly #known = new Map<string, Published>()
   #seq = 0
 
@@ -57,11 +55,11 @@ class ObservedEndpoints implements EndpointSink {
   }
 
   async load(host: SinkHost, signal: AbortSignal): Promise<ReadonlyMap<string, Published>> {
-    const proxies = (await host.held?.(signal)) ?? []
+    const proxies = await host.held(signal)
     const listed = new Set(proxies.map(({ name }) => name))
     for (const name of this.#held.keys()) if (!listed.has(name)) this.#held.delete(name)
     for (const { name, sets } of proxies) if (sets !== undefined) this.#held.set(name, sets)
-    const sets = this.#parse(union([...this.#held.values()]))
+    const sets = union([...this.#held.values()].flat())
     const names = new Set(sets.map(({ cluster }) => cluster))
     for (const name of this.#known.keys()) if (!names.has(name)) this.#known.delete(name)
     for (const set of sets) {
@@ -80,17 +78,5 @@ class ObservedEndpoints implements EndpointSink {
 
   close(): Promise<void> {
     return Promise.resolve()
-  }
-
-  #parse(sets: readonly JsonObject[]): JsonAssignment[] {
-    return sets.map((set) => {
-      try {
-        return JsonAssignment.parse(set, '')
-      } catch (problem) {
-        if (!(problem instanceof AssignmentProblem)) throw problem
-        const words = `an endpoint set of /config_dump: ${problem.toString()}`
-        throw new DrainableError('MALFORMED_REPLY', words, { provider: 'envoy' })
-      }
-    })
   }
 }

@@ -4,7 +4,7 @@ import { systemClock } from '../../../provider/clock.js'
 import { DrainableError } from '../../../provider/error.js'
 import { nonEmpty, whole } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
-import { AssignmentProblem, type Assignment } from '../codec/assignment.js'
+import type { Assignment } from '../codec/assignment.js'
 import type { Version } from '../../../kit/version.js'
 import { isCount, isObject, type JsonObject } from '../../../kit/json.js'
 import { CLA_TYPE, JsonAssignment } from '../codec/json.js'
@@ -13,7 +13,7 @@ import { ReceiptBook, type NodeReceipt } from './receipts.js'
 import { MAX_POLLERS, Pollers } from './rest-pollers.js'
 import { listenRest, type Answer, type RestServer } from './rest-server.js'
 import { listeningAt, ServedSets } from './served-sets.js'
-import { checkSets, parseSets } from '../codec/sets.js'
+import { parseSets } from '../codec/sets.js'
 import type { EndpointSink, Published, SinkHost } from './sink.js'
 
 /** Options of {@link restEndpoints}. */
@@ -92,7 +92,7 @@ class RestEndpoints implements ServedEndpoints {
     const { sets, otherwise, held } = initial
     this.#sets = new ServedSets({
       instance: this.instance,
-      convert: toSets,
+      convert: (set) => set,
       otherwise: otherwise && (() => Promise.resolve(otherwise)),
       held,
     })
@@ -216,15 +216,4 @@ function nodeVersion(node: unknown): Version | undefined {
   })
   if (major === undefined || minor === undefined || patch === undefined) return undefined
   return { major, minor, patch, text: `${major}.${minor}.${patch}` }
-}
-
-function toSets(resources: readonly JsonObject[]): Promise<readonly JsonAssignment[]> {
-  try {
-    const sets = resources.map((resource, i) => JsonAssignment.parse(resource, `[${i}]`))
-    checkSets(sets)
-    return Promise.resolve(sets)
-  } catch (problem) {
-    if (!(problem instanceof AssignmentProblem)) throw problem
-    throw new DrainableError('REJECTED', `adopted from the proxies: ${problem.toString()}`)
-  }
 }

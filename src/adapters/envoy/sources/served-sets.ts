@@ -1,24 +1,25 @@
 import { abortable } from '../../../provider/abort.js'
 import { pause, systemClock } from '../../../provider/clock.js'
 import type { MemberRef } from '../../../provider/contract.js'
-import type { JsonObject } from '../../../kit/json.js'
 import { canonicalMember } from '../codec/address.js'
 import type { Assignment } from '../codec/assignment.js'
+import type { JsonAssignment } from '../codec/json.js'
 import type { EdsStatus } from '../codec/status.js'
+import { agreed, nothingToAdopt } from './adoption.js'
 import { readHeld, type HeldMembers } from './initial.js'
-import { Superseded, type Published, type Recovered, type SinkHost } from './sink.js'
+import { Superseded, type Published, type SinkHost } from './sink.js'
 
 /** An assignment whose edits are of its own kind. */
 type Edited<A> = { withStatus(edits: ReadonlyMap<string, EdsStatus>): A } & Assignment
 
 /** A failed adoption is tried again after this long, in milliseconds. */
 const AGAIN = 1_000
-const NOTHING: Recovered = { sets: [], draining: new Map(), services: new Map() }
 
 /** How the first sets come about. */
 export interface ServedSetsOptions<A> {
   readonly instance: string
-  readonly convert: (resources: readonly JsonObject[]) => Promise<readonly A[]>
+  /** Of what is adopted. */
+  readonly convert: (set: JsonAssignment) => A | Promise<A>
   /** Sets of the caller, served where nothing can be adopted; undefined: there are none. */
   readonly otherwise: (() => Promise<readonly A[]>) | undefined
   readonly held: HeldMembers
@@ -110,17 +111,19 @@ export class ServedSets<A extends Edited<A>> {
     const refs = await readHeld(this.#options.held, instance)
     const own = (await otherwise?.()) ?? []
     const ownNames = new Set([...own.map(({ cluster }) => cluster), ...this.#given])
-    const left = (await host.recover?.(ownNames, signal)) ?? NOTHING
-    // Without sets of its own it has nothing to serve: adopt() says why.
-    const nothing = left.sets.length === 0 && ownNames.size === 0
-    const found = nothing ? await host.adopt(signal) : left.sets
-    const adopted = found.length === 0 ? [] : await convert(found)
+    const proxies = await host.held(signal)
+    const { sets: found, draining } = agreed(proxies, ownNames)
+    // Without sets of its own it has nothing to serve.
+    if (found.length === 0 && ownNames.size === 0) throw nothingToAdopt(proxies)
+    const adopted: A[] = []
+    for (const set of found) adopted.push(await convert(set))
     const names = new Set(adopted.map(({ cluster }) => cluster))
     const sets = [...adopted, ...own.filter(({ cluster }) => !names.has(cluster))]
     // All that is given by now: also what came while the proxies were asked.
     const open = sets.filter(({ cluster }) => !this.#given.has(cluster))
-    const held = placesOf(refs, sets, left)
-    for (const set of open) this.#put(withHeld(set, held, left))
+    const services = new Map(proxies.flatMap((proxy) => [...proxy.services]))
+    const held = placesOf(refs, sets, services)
+    for (const set of open) this.#put(withHeld(set, held, draining))
     this.#loaded = true
   }
 }
@@ -132,7 +135,7 @@ export class ServedSets<A extends Edited<A>> {
 function placesOf(
   refs: readonly MemberRef[],
   sets: readonly Assignment[],
-  { services }: Recovered,
+  services: ReadonlyMap<string, string>,
 ): ReadonlyMap<string, ReadonlySet<string>> {
   const members = new Map(
     sets.map(({ cluster, endpoints }) => [cluster, new Set(endpoints.map((one) => one.member))]),
@@ -154,7 +157,7 @@ function placesOf(
 function withHeld<A extends Edited<A>>(
   set: A,
   held: ReadonlyMap<string, ReadonlySet<string>>,
-  { draining }: Recovered,
+  draining: ReadonlyMap<string, ReadonlySet<string>>,
 ): A {
   const { cluster } = set
   const members = new Set([...(held.get(cluster) ?? []), ...(draining.get(cluster) ?? [])])

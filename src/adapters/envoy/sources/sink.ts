@@ -1,7 +1,7 @@
 import type { DrainableError } from '../../../provider/error.js'
 import type { Assignment } from '../codec/assignment.js'
 import type { Version } from '../../../kit/version.js'
-import type { JsonObject } from '../../../kit/json.js'
+import type { JsonAssignment } from '../codec/json.js'
 import type { NodeReceipt } from './receipts.js'
 
 /** An endpoint set as published to the proxies. */
@@ -15,12 +15,8 @@ export interface Published {
 
 /** The calls that a sink can make to its provider. */
 export interface SinkHost {
-  /** Returns the full sets that the proxies hold now, as EDS JSON resources. */
-  adopt(signal: AbortSignal): Promise<readonly JsonObject[]>
-  /** Does the same for a sink that has its own sets: sets of these names can be missing, or differ. */
-  recover?(own: ReadonlySet<string>, signal: AbortSignal): Promise<Recovered>
-  /** Returns the sets of each proxy of the list, for a sink that only looks; throws if none of them answers. */
-  held?(signal: AbortSignal): Promise<readonly HeldSets[]>
+  /** Returns what each proxy of the list holds now; throws if none of them answers. */
+  held(signal: AbortSignal): Promise<readonly HeldSets[]>
   /** Returns the admin addresses of the last look; none before the first. */
   proxies?(): readonly string[]
 }
@@ -28,18 +24,12 @@ export interface SinkHost {
 /** The sets of one proxy of the list. */
 export interface HeldSets {
   readonly name: string
-  /** EDS JSON resources; undefined if the proxy does not answer. */
-  readonly sets: readonly JsonObject[] | undefined
-}
-
-/** The remains, in the proxies, of the sets that were served before. */
-export interface Recovered {
-  /** Sets that can be taken over, as EDS JSON resources. */
-  readonly sets: readonly JsonObject[]
-  /** Members that any proxy holds as `DRAINING`, by set, for sets that can't be taken over. */
-  readonly draining: ReadonlyMap<string, ReadonlySet<string>>
+  /** Its sets as their owner wrote them; undefined if the proxy does not answer. */
+  readonly sets: readonly JsonAssignment[] | undefined
   /** The set that feeds a cluster, by the cluster's name. */
   readonly services: ReadonlyMap<string, string>
+  /** Why it does not answer. */
+  readonly error: DrainableError | undefined
 }
 
 /** The load reports of one proxy. */

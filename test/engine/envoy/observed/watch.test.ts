@@ -12,7 +12,7 @@ import { startEnvoy } from '../../../support/envoy/proxy.js'
 /** A control plane of another client: it owns the sets, and the provider under test knows nothing of it. */
 async function controlPlane(port: number, sets: readonly unknown[]) {
   const server = grpcEndpoints({ port, initial: sets })
-  await server.open?.({ adopt: () => Promise.resolve([]) })
+  await server.open?.({ held: () => Promise.resolve([]) })
   return server
 }
 

@@ -42,7 +42,7 @@ async function rest(initial: readonly unknown[] = [setOf(4)]) {
   const sink = restEndpoints({ port: 0, initial })
   const lb = envoy({ endpoints: sink, admin: ['http://127.0.0.1:1'] })
   closing.push(() => lb.close())
-  await sink.load({ adopt: () => Promise.resolve([]) }, AbortSignal.timeout(5_000))
+  await sink.load({ held: () => Promise.resolve([]) }, AbortSignal.timeout(5_000))
   const url = `http://127.0.0.1:${sink.address?.port}/v3/discovery:endpoints`
   const post = (body: string) => fetch(url, { method: 'POST', body })
   return { sink, post }
@@ -78,7 +78,7 @@ async function grpc(initial: readonly unknown[] = [setOf(4)]) {
   const sink = grpcEndpoints({ port: 0, initial })
   const lb = envoy({ endpoints: sink, admin: ['http://127.0.0.1:1'] })
   closing.push(() => lb.close())
-  await sink.load({ adopt: () => Promise.resolve([]) }, AbortSignal.timeout(5_000))
+  await sink.load({ held: () => Promise.resolve([]) }, AbortSignal.timeout(5_000))
   const client = new Client(`127.0.0.1:${sink.address?.port}`, credentials.createInsecure())
   closing.push(() => {
     client.close()

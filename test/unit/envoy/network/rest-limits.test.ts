@@ -104,7 +104,7 @@ test.each([
   const initial = [{ cluster_name: 'web', endpoints: [{ lb_endpoints: [{ endpoint: host }] }] }]
   const sink = restEndpoints({ port: 0, initial })
   await using lb = envoy({ endpoints: sink, admin: ['http://127.0.0.1:1'] })
-  await sink.load({ adopt: () => Promise.resolve([]) }, AbortSignal.timeout(5_000))
+  await sink.load({ held: () => Promise.resolve([]) }, AbortSignal.timeout(5_000))
   expect(lb.name).toBe('envoy')
   const url = `http://127.0.0.1:${sink.address?.port}${path}`
   const reply = await fetch(url, { method, ...(method === 'POST' ? { body } : {}) })

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { union } from '../../../../src/adapters/envoy/codec/union.js'
+import { JsonAssignment } from '../../../../src/adapters/envoy/codec/json.js'
+import { withoutKeys } from '../../../../src/adapters/envoy/codec/proto-json.js'
+import { union as unionOf } from '../../../../src/adapters/envoy/sources/adoption.js'
 
 function set(zone: string, endpoints: Readonly<Record<string, string>>, cluster = 'web') {
   const lb_endpoints = Object.entries(endpoints).map(([address, health_status]) => ({
@@ -7,6 +9,11 @@ function set(zone: string, endpoints: Readonly<Record<string, string>>, cluster 
     health_status,
   }))
   return { cluster_name: cluster, endpoints: [{ locality: { zone }, lb_endpoints }] }
+}
+
+function union(proxies: readonly (readonly ReturnType<typeof set>[])[]) {
+  const sets = unionOf(proxies.flat().map((one) => JsonAssignment.parse(one)))
+  return sets.map((one) => withoutKeys(one.toJson(), '@type'))
 }
 
 test('a union has each endpoint once, in its most cautious state', () => {
@@ -34,5 +41,5 @@ test('a union has the endpoints of a single proxy in their locality', () => {
 test('a union keeps sets of other names apart, even an empty one', () => {
   const api = set('a', { '10.0.0.1': 'HEALTHY' }, 'api')
   const found = union([[api, set('a', {})], [set('a', {})]])
-  expect(found.map(({ cluster_name: name }) => name)).toEqual(['api', 'web'])
+  expect(found.map((one) => one['cluster_name'])).toEqual(['api', 'web'])
 })

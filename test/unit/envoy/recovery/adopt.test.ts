@@ -2,7 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { startDrain } from 'drainable'
 import { callbackEndpoints, envoy, restEndpoints } from 'drainable/envoy'
 import { startFake } from 'drainable/testing/envoy'
-import { agreed } from '../../../../src/adapters/envoy/session/adopt.js'
+import { JsonAssignment } from '../../../../src/adapters/envoy/codec/json.js'
+import { withoutKeys } from '../../../../src/adapters/envoy/codec/proto-json.js'
+import { agreed } from '../../../../src/adapters/envoy/sources/adoption.js'
 import type { JsonObject } from '../../../../src/kit/json.js'
 import { systemClock } from '../../../../src/provider/clock.js'
 
@@ -36,7 +38,12 @@ const setOf = (members: readonly Member[]): JsonObject => ({
 })
 
 const adopt = (...sets: readonly (readonly Member[])[]) =>
-  agreed(sets.map((members, i) => ({ name: `p${i + 1}`, sets: [setOf(members)] }))).sets
+  agreed(
+    sets.map((members, i) => ({
+      name: `p${i + 1}`,
+      sets: [JsonAssignment.parse(setOf(members))],
+    })),
+  ).sets.map((set) => withoutKeys(set.toJson(), '@type'))
 const [a, b, c] = ['10.0.0.1', '10.0.0.2', '10.0.0.3'].map((ip) => ({ ip })) as [
   Member,
   Member,
