@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from '../../../kit/json.js'
 import type { Json } from '../../../provider/contract.js'
 import { AssignmentProblem } from './assignment.js'
-import { BaseEndpoint } from './base-endpoint.js'
+import { BaseEndpoint, type Group } from './base-set.js'
 import {
   addressOf,
   field,
@@ -13,12 +13,6 @@ import {
   withoutKeys,
 } from './proto-json.js'
 import { toEdsStatus, type EdsStatus } from './status.js'
-
-/** What an endpoint has of the group that it stands in. */
-export interface EndpointGroup {
-  readonly priority: number
-  readonly locality: string
-}
 
 /** One `LbEndpoint` in JSON. */
 export class JsonEndpoint extends BaseEndpoint<JsonObject> {
@@ -51,7 +45,7 @@ export class JsonEndpoint extends BaseEndpoint<JsonObject> {
 export function parseEndpoint(
   value: unknown,
   at: string,
-  group: EndpointGroup,
+  group: Pick<Group<unknown, unknown>, 'priority' | 'locality'>,
   place: readonly [number, number],
 ): JsonEndpoint {
   if (!isObject(value))

@@ -7,27 +7,21 @@
  * from a closed list, and a set that contains one Envoy would misread is refused with its path.
  * One weight of 0 makes Envoy reject the whole set.
  */
-import { createHash } from 'node:crypto'
 import { isObject, type JsonObject } from '../../../kit/json.js'
 import type { Json } from '../../../provider/contract.js'
 import { quote } from '../../../provider/quote.js'
 import { formatAddress } from './address.js'
+import { BaseAssignment, type Group as GroupOf } from './base-set.js'
 import { canonical } from './canonical.js'
 import {
   AssignmentProblem,
   deduplicated,
   formatLocality,
   parseLocality,
-  type Assignment,
   type EndpointNative,
   type NewEndpoint,
 } from './assignment.js'
-import {
-  checkWeight,
-  parseEndpoint,
-  type EndpointGroup,
-  type JsonEndpoint,
-} from './json-endpoint.js'
+import { checkWeight, parseEndpoint, type JsonEndpoint } from './json-endpoint.js'
 import { arrayAt, field, join, keyOf, shown, typeName, withoutKeys } from './proto-json.js'
 import { moreCautious, type EdsStatus } from './status.js'
 import { whole, type Steps } from './steps.js'
@@ -39,31 +33,20 @@ const DEFAULT_OVERPROVISIONING = 140
 const STEP = 500
 const LARGE = 100_000
 
-interface Group extends EndpointGroup {
-  readonly raw: JsonObject
-  readonly endpoints: readonly JsonEndpoint[]
-}
+type Group = GroupOf<JsonObject, JsonEndpoint>
 
 /** One `ClusterLoadAssignment` in JSON. */
-export class JsonAssignment implements Assignment {
-  readonly cluster: string
-  readonly endpoints: readonly JsonEndpoint[]
-  readonly overprovisioning: number
-  readonly isWeighted: boolean
+export class JsonAssignment extends BaseAssignment<JsonEndpoint, JsonObject> {
   readonly #raw: JsonObject
-  readonly #groups: readonly Group[]
-  #version: string | undefined
   #text: string | undefined
 
   private constructor(raw: JsonObject, groups: readonly Group[], cluster: string) {
-    this.#raw = raw
-    this.#groups = groups
-    this.cluster = cluster
-    this.endpoints = groups.flatMap((group) => group.endpoints)
     const policy = field(raw, 'policy')
     const factor = isObject(policy) ? field(policy, 'overprovisioning_factor') : undefined
-    this.overprovisioning = typeof factor === 'number' ? factor : DEFAULT_OVERPROVISIONING
-    this.isWeighted = isObject(policy) && field(policy, 'weighted_priority_health') === true
+    const overprovisioning = typeof factor === 'number' ? factor : DEFAULT_OVERPROVISIONING
+    const isWeighted = isObject(policy) && field(policy, 'weighted_priority_health') === true
+    super({ cluster, overprovisioning, isWeighted }, groups)
+    this.#raw = raw
   }
 
   /** @throws AssignmentProblem with the path of what is wrong */
@@ -99,11 +82,6 @@ export class JsonAssignment implements Assignment {
     return new JsonAssignment(value, unique, cluster)
   }
 
-  get version(): string {
-    this.#version ??= createHash('sha256').update(this.toText()).digest('hex').slice(0, 16)
-    return this.#version
-  }
-
   /** {@link toJson} as a text. */
   toText(): string {
     this.#text ??= this.#print()
@@ -111,7 +89,7 @@ export class JsonAssignment implements Assignment {
   }
 
   #print(): string {
-    const groups = this.#groups.map(({ raw, endpoints }) => {
+    const groups = this.groups.map(({ raw, endpoints }) => {
       const list = endpoints.map(({ text }) => text).join(',')
       return printed(raw, keyOf(raw, 'lb_endpoints'), list)
     })
@@ -123,64 +101,48 @@ export class JsonAssignment implements Assignment {
   toJson(): JsonObject {
     const rest = withoutKeys(this.#raw, '@type')
     const key = keyOf(rest, 'endpoints')
-    const endpoints = this.#groups.map((group) => ({
+    const endpoints = this.groups.map((group) => ({
       ...group.raw,
       [keyOf(group.raw, 'lb_endpoints')]: group.endpoints.map((endpoint) => endpoint.raw),
     }))
     return { '@type': CLA_TYPE, ...rest, [key]: endpoints }
   }
 
-  withStatus(edits: ReadonlyMap<string, EdsStatus>): JsonAssignment {
-    return this.#map((endpoint) => {
-      const status = endpoint.member === undefined ? undefined : edits.get(endpoint.member)
-      return status === undefined || status === endpoint.status ? endpoint : endpoint.to(status)
-    })
+  protected override content(): string {
+    return this.toText()
   }
 
-  without(members: ReadonlySet<string>): JsonAssignment {
-    return this.#map((endpoint) =>
-      endpoint.member !== undefined && members.has(endpoint.member) ? undefined : endpoint,
-    )
+  protected override derived(groups: readonly Group[]): this {
+    return new JsonAssignment(this.#raw, groups, this.cluster) as this
   }
 
-  withEndpoint(added: NewEndpoint): JsonAssignment {
-    const native = added.native
-    const raw =
-      native !== undefined && isObject(native.endpoint)
-        ? native.endpoint
-        : {
-            endpoint: { address: formatAddress(added.address, added.port) },
-            ...(added.weight === undefined ? {} : { load_balancing_weight: added.weight }),
-          }
-    const groups = [...this.#groups]
-    let index = native === undefined ? 0 : placeOf(groups, native)
-    if (index === -1 || groups[index] === undefined) {
-      index = groups.length
-      const priority = native?.priority ?? 0
-      const [region, zone, sub_zone] = parseLocality(native?.locality ?? '')
-      const locality = Object.fromEntries(
-        Object.entries({ region, zone, sub_zone }).filter(([, value]) => value),
-      ) as JsonObject
-      groups.push(
-        group(
-          { ...(native === undefined ? {} : { locality }), ...(priority ? { priority } : {}) },
-          [],
-        ),
-      )
+  protected override newGroup(native: EndpointNative | undefined): Group {
+    const priority = native?.priority ?? 0
+    const [region, zone, sub_zone] = parseLocality(native?.locality ?? '')
+    const locality = Object.fromEntries(
+      Object.entries({ region, zone, sub_zone }).filter(([, value]) => value),
+    ) as JsonObject
+    const raw = { ...(native === undefined ? {} : { locality }), ...(priority ? { priority } : {}) }
+    return group(raw, [])
+  }
+
+  protected override newEndpoint(
+    { address, port, weight, native }: NewEndpoint,
+    target: Group,
+    place: readonly [number, number],
+  ): JsonEndpoint {
+    const made = {
+      endpoint: { address: formatAddress(address, port) },
+      ...(weight === undefined ? {} : { load_balancing_weight: weight }),
     }
-    const target = groups[index]
-    if (target === undefined) return this
-    const endpoints = [...target.endpoints]
-    const endpoint = parseEndpoint(raw, 'native.endpoint', target, [index, endpoints.length])
-    endpoints.splice(Math.min(native?.place[1] ?? endpoints.length, endpoints.length), 0, endpoint)
-    groups[index] = { ...target, endpoints }
-    return new JsonAssignment(this.#raw, groups, this.cluster)
+    const raw = isObject(native?.endpoint) ? native.endpoint : made
+    return parseEndpoint(raw, 'native.endpoint', target, place)
   }
 
   /** What each endpoint is and where it stands, apart from its status: by {@link nameOf}. */
   contents(): ReadonlyMap<string, string> {
     const contents = new Map<string, string>()
-    for (const { raw, endpoints } of this.#groups) {
+    for (const { raw, endpoints } of this.groups) {
       const place = canonical(withoutList(raw))
       for (const one of endpoints) contents.set(nameOf(one), `${place} ${withoutStatus(one)}`)
     }
@@ -195,8 +157,8 @@ export class JsonAssignment implements Assignment {
       const status = moreCautious(mine.get(nameOf(one))?.status, one.status)
       if (one.member !== undefined && status !== undefined) edits.set(one.member, status)
     }
-    const groups = [...this.withStatus(edits).#groups]
-    for (const theirs of other.#groups) {
+    const groups = [...this.withStatus(edits).groups]
+    for (const theirs of other.groups) {
       const more = theirs.endpoints.filter((one) => !mine.has(nameOf(one)))
       if (more.length === 0) continue
       const place = canonical(withoutList(theirs.raw))
@@ -205,18 +167,6 @@ export class JsonAssignment implements Assignment {
       if (known === undefined) groups.push({ ...theirs, endpoints: more })
       else groups[at] = { ...known, endpoints: [...known.endpoints, ...more] }
     }
-    return new JsonAssignment(this.#raw, groups, this.cluster)
-  }
-
-  #map(edit: (endpoint: JsonEndpoint) => JsonEndpoint | undefined): JsonAssignment {
-    const groups = this.#groups.map((group) => {
-      const endpoints = group.endpoints.flatMap((endpoint) => edit(endpoint) ?? [])
-      const same =
-        endpoints.length === group.endpoints.length &&
-        endpoints.every((endpoint, i) => endpoint === group.endpoints[i])
-      return same ? group : { ...group, endpoints }
-    })
-    if (groups.every((group, i) => group === this.#groups[i])) return this
     return new JsonAssignment(this.#raw, groups, this.cluster)
   }
 }
@@ -336,12 +286,6 @@ function withoutStatus({ raw }: JsonEndpoint): string {
 
 function withoutList(raw: JsonObject): JsonObject {
   return withoutKeys(raw, keyOf(raw, 'lb_endpoints'))
-}
-
-function placeOf(groups: readonly Group[], native: EndpointNative): number {
-  const fits = (group: Group | undefined): boolean =>
-    group !== undefined && group.priority === native.priority && group.locality === native.locality
-  return fits(groups[native.place[0]]) ? native.place[0] : groups.findIndex(fits)
 }
 
 function priorityOf(value: Json | undefined): number {

@@ -1,18 +1,17 @@
 import { fromBinary, fromJson, toBinary } from '@bufbuild/protobuf'
-import { createHash } from 'node:crypto'
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Json } from '../../../provider/contract.js'
 import {
   AssignmentProblem,
   deduplicated,
   parseLocality,
-  type Assignment,
+  type EndpointNative,
   type NewEndpoint,
 } from '../codec/assignment.js'
+import { BaseAssignment, type SetFields } from '../codec/base-set.js'
 import { formatAddress } from '../codec/address.js'
 import { isObject, type JsonObject } from '../../../kit/json.js'
 import type { JsonAssignment } from '../codec/json.js'
-import type { EdsStatus } from '../codec/status.js'
 import { LocalitySchema } from './gen/envoy/config/core/v3/base_pb.js'
 import {
   ClusterLoadAssignment_PolicySchema,
@@ -22,15 +21,8 @@ import {
   LbEndpointSchema,
   LocalityLbEndpointsSchema,
 } from './gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
-import {
-  GROUP,
-  parseEndpoint,
-  parseGroup,
-  type Group,
-  type Part,
-  type WireEndpoint,
-} from './wire-endpoint.js'
-import { bodyOf, concat, fieldsOf, head, withVarint } from './wire.js'
+import { GROUP, parseEndpoint, parseGroup, type Group, type WireEndpoint } from './wire-endpoint.js'
+import { around, bodyOf, concat, head, withVarint, type Around } from './wire.js'
 
 const DEFAULT_OVERPROVISIONING = 140
 /** Field numbers. */
@@ -39,27 +31,19 @@ const CLA = { name: 1, endpoints: 2, policy: 4 } as const
 const SLICE = 500
 
 /** One `ClusterLoadAssignment` in protobuf: an edit keeps every byte that it does not mean. */
-export class WireAssignment implements Assignment {
-  readonly cluster: string
-  readonly endpoints: readonly WireEndpoint[]
-  readonly overprovisioning: number
-  readonly isWeighted: boolean
-  readonly #parts: readonly Part<Group>[]
+export class WireAssignment extends BaseAssignment<WireEndpoint, Around> {
+  readonly #around: Around
   #bytes: Uint8Array | undefined
-  #version: string | undefined
 
   private constructor(
-    cluster: string,
-    parts: readonly Part<Group>[],
-    policy: Pick<Assignment, 'overprovisioning' | 'isWeighted'>,
+    fields: SetFields,
+    around: Around,
+    groups: readonly Group[],
     bytes?: Uint8Array,
   ) {
-    this.cluster = cluster
-    this.overprovisioning = policy.overprovisioning
-    this.isWeighted = policy.isWeighted
-    this.#parts = parts
+    super(fields, groups)
+    this.#around = around
     this.#bytes = bytes
-    this.endpoints = groupsOf(parts).flatMap((group) => itemsOf(group.parts))
   }
 
   /** @throws AssignmentProblem with the path of what is wrong */
@@ -104,104 +88,69 @@ export class WireAssignment implements Assignment {
     if (cluster === '') {
       throw new AssignmentProblem(at, 'expected the name of the endpoint set in cluster_name')
     }
-    let count = 0
-    const parts = [...fieldsOf(bytes)].map((field): Part<Group> => {
-      if (field.no !== CLA.endpoints || field.body === undefined) return { raw: field.raw }
-      const index = count++
-      return {
-        item: parseGroup(field.body, `${at}${at === '' ? '' : '.'}endpoints[${index}]`, index),
-      }
-    })
+    const { around: rest, bodies } = around(bytes, CLA.endpoints)
+    const groups = bodies.map((group, i) =>
+      parseGroup(group, `${at}${at === '' ? '' : '.'}endpoints[${i}]`, i),
+    )
+    const lists = groups.map(({ endpoints }) => endpoints)
+    const unique = deduplicated(lists, (endpoint) => endpoint.to('DRAINING'))
     const body = bodyOf(bytes, CLA.policy)
     const policy = body && fromBinary(ClusterLoadAssignment_PolicySchema, body)
-    const unique = withUnique(parts)
-    return new WireAssignment(
+    const fields = {
       cluster,
-      unique,
-      {
-        overprovisioning: policy?.overprovisioningFactor ?? DEFAULT_OVERPROVISIONING,
-        isWeighted: policy?.weightedPriorityHealth ?? false,
-      },
-      unique === parts ? bytes : undefined,
-    )
-  }
-
-  get version(): string {
-    this.#version ??= createHash('sha256').update(this.toBytes()).digest('hex').slice(0, 16)
-    return this.#version
+      overprovisioning: policy?.overprovisioningFactor ?? DEFAULT_OVERPROVISIONING,
+      isWeighted: policy?.weightedPriorityHealth ?? false,
+    }
+    return unique === lists
+      ? new WireAssignment(fields, rest, groups, bytes)
+      : new WireAssignment(
+          fields,
+          rest,
+          groups.map((group, i) => ({ ...group, endpoints: unique[i] ?? [] })),
+        )
   }
 
   toBytes(): Uint8Array {
-    this.#bytes ??= encode(this.#parts, (group) => {
-      const bytes = encode(group.parts, ({ field }) => [field])
-      return [head(CLA.endpoints, bytes.length), bytes]
-    })
+    this.#bytes ??= wrapped(this.#around, this.groups.flatMap(bytesOf))
     return this.#bytes
   }
 
-  withStatus(edits: ReadonlyMap<string, EdsStatus>): WireAssignment {
-    return this.#map((endpoint) => {
-      const status = endpoint.member === undefined ? undefined : edits.get(endpoint.member)
-      return status === undefined || status === endpoint.status ? endpoint : endpoint.to(status)
-    })
+  protected override content(): Uint8Array {
+    return this.toBytes()
   }
 
-  without(members: ReadonlySet<string>): WireAssignment {
-    return this.#map((endpoint) =>
-      endpoint.member !== undefined && members.has(endpoint.member) ? undefined : endpoint,
-    )
+  protected override derived(groups: readonly Group[]): this {
+    return new WireAssignment(this, this.#around, groups) as this
   }
 
-  withEndpoint(added: NewEndpoint): WireAssignment {
-    const { native } = added
-    const groups = groupsOf(this.#parts)
-    const fits = (group: Group | undefined): boolean =>
-      group?.priority === native?.priority && group?.locality === native?.locality
-    const index =
-      native === undefined
-        ? 0
-        : fits(groups[native.place[0]])
-          ? native.place[0]
-          : groups.findIndex(fits)
-    const target = groups[index]
-    if (target === undefined) return this.#withGroup(newGroup(added))
-    const endpoint = parseEndpoint(newEndpoint(added), 'native.endpoint', target, [index, 0])
-    const parts = [...target.parts]
-    const places = parts.flatMap((part, i) => ('item' in part ? [i] : []))
-    const place = native === undefined ? places.length : native.place[1]
-    parts.splice(places[place] ?? (places.at(-1) ?? parts.length - 1) + 1, 0, { item: endpoint })
-    return this.#replace(target, { ...target, parts })
+  protected override newGroup(native: EndpointNative | undefined): Group {
+    const [region = '', zone = '', subZone = ''] = parseLocality(native?.locality ?? '')
+    const { typeName: $typeName } = LocalitySchema
+    const locality = toBinary(LocalitySchema, { $typeName, region, zone, subZone })
+    const bytes = concat([head(GROUP.locality, locality.length), locality])
+    const group = withVarint(bytes, GROUP.priority, native?.priority ?? 0)
+    return parseGroup(group, 'native', this.groups.length)
   }
 
-  #withGroup(bytes: Uint8Array): WireAssignment {
-    const group = parseGroup(bytes, 'native', groupsOf(this.#parts).length)
-    return new WireAssignment(this.cluster, [...this.#parts, { item: group }], this)
+  protected override newEndpoint(
+    added: NewEndpoint,
+    group: Group,
+    place: readonly [number, number],
+  ): WireEndpoint {
+    return parseEndpoint(newEndpoint(added), 'native.endpoint', group, place)
   }
+}
 
-  #map(edit: (endpoint: WireEndpoint) => WireEndpoint | undefined): WireAssignment {
-    const parts = this.#parts.map((part): Part<Group> => {
-      if (!('item' in part)) return part
-      const group = part.item
-      const edited = group.parts.flatMap((inner): Part<WireEndpoint>[] => {
-        if (!('item' in inner)) return [inner]
-        const endpoint = edit(inner.item)
-        if (endpoint === inner.item) return [inner]
-        return endpoint === undefined ? [] : [{ item: endpoint }]
-      })
-      const same =
-        edited.length === group.parts.length && edited.every((inner, i) => inner === group.parts[i])
-      return same ? part : { item: { ...group, parts: edited } }
-    })
-    if (parts.every((part, i) => part === this.#parts[i])) return this
-    return new WireAssignment(this.cluster, parts, this)
-  }
+function bytesOf({ raw, endpoints }: Group): Uint8Array[] {
+  const bytes = wrapped(
+    raw,
+    endpoints.map(({ field }) => field),
+  )
+  return [head(CLA.endpoints, bytes.length), bytes]
+}
 
-  #replace(group: Group, by: Group): WireAssignment {
-    const parts = this.#parts.map((part) =>
-      'item' in part && part.item === group ? { item: by } : part,
-    )
-    return new WireAssignment(this.cluster, parts, this)
-  }
+function wrapped({ before, after }: Around, fields: readonly Uint8Array[]): Uint8Array {
+  return concat([before, ...fields, after])
 }
 
 async function groupFromJson(group: JsonObject, at: string): Promise<Uint8Array> {
@@ -246,52 +195,4 @@ function newEndpoint({ address, port, weight, native }: NewEndpoint): Uint8Array
     endpoint: { address: formatAddress(address, port) },
     ...(weight === undefined ? {} : { load_balancing_weight: weight }),
   })
-}
-
-function newGroup(added: NewEndpoint): Uint8Array {
-  const [region = '', zone = '', subZone = ''] = parseLocality(added.native?.locality ?? '')
-  const endpoint = newEndpoint(added)
-  const locality = toBinary(LocalitySchema, {
-    $typeName: LocalitySchema.typeName,
-    region,
-    zone,
-    subZone,
-  })
-  const whole = concat([
-    head(GROUP.locality, locality.length),
-    locality,
-    head(GROUP.endpoints, endpoint.length),
-    endpoint,
-  ])
-  return withVarint(whole, GROUP.priority, added.native?.priority ?? 0)
-}
-
-/** The parts with every address once; the same list where none is repeated. */
-function withUnique(parts: readonly Part<Group>[]): readonly Part<Group>[] {
-  const lists = groupsOf(parts).map((group) => itemsOf(group.parts))
-  const unique = deduplicated(lists, (endpoint: WireEndpoint) => endpoint.to('DRAINING'))
-  if (unique === lists) return parts
-  let index = 0
-  return parts.map((part) => {
-    if (!('item' in part)) return part
-    const kept = unique[index++] ?? []
-    const rest = part.item.parts.filter((inner) => !('item' in inner))
-    const items = kept.map((item) => ({ item }))
-    return { item: { ...part.item, parts: [...items, ...rest] } }
-  })
-}
-
-function encode<T>(
-  parts: readonly Part<T>[],
-  fieldOf: (item: T) => readonly Uint8Array[],
-): Uint8Array {
-  return concat(parts.flatMap((part) => ('item' in part ? fieldOf(part.item) : [part.raw])))
-}
-
-function groupsOf(parts: readonly Part<Group>[]): Group[] {
-  return itemsOf(parts)
-}
-
-function itemsOf<T>(parts: readonly Part<T>[]): T[] {
-  return parts.flatMap((part) => ('item' in part ? [part.item] : []))
 }

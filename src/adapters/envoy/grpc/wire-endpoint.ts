@@ -2,28 +2,21 @@ import { fromBinary } from '@bufbuild/protobuf'
 import type { Json } from '../../../provider/contract.js'
 import { formatSocket } from '../../../provider/address.js'
 import { AssignmentProblem, formatLocality } from '../codec/assignment.js'
-import { BaseEndpoint } from '../codec/base-endpoint.js'
+import { BaseEndpoint, type Group as GroupOf } from '../codec/base-set.js'
 import { EDS_STATUS, toEdsStatus, type EdsStatus } from '../codec/status.js'
 import type { Address } from './gen/envoy/config/core/v3/address_pb.js'
 import {
   LbEndpointSchema,
   LocalityLbEndpointsSchema,
 } from './gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
-import { concat, fieldsOf, head, withVarint } from './wire.js'
+import { around, concat, head, withVarint, type Around } from './wire.js'
 
 /** Field numbers of a locality. */
 export const GROUP = { locality: 1, endpoints: 2, priority: 5 } as const
 const HEALTH_STATUS = 2
 
-/** A run of bytes that is carried along, or a place for what can change. */
-export type Part<T> = { readonly raw: Uint8Array } | { readonly item: T }
-
-/** One locality with its endpoints. */
-export interface Group {
-  readonly parts: readonly Part<WireEndpoint>[]
-  readonly priority: number
-  readonly locality: string
-}
+/** One locality with its endpoints: the bytes around them are carried along. */
+export type Group = GroupOf<Around, WireEndpoint>
 
 /** One `LbEndpoint` in protobuf. */
 export class WireEndpoint extends BaseEndpoint<Uint8Array> {
@@ -52,33 +45,16 @@ export class WireEndpoint extends BaseEndpoint<Uint8Array> {
 
 /** One locality of a set. */
 export function parseGroup(bytes: Uint8Array, at: string, index: number): Group {
-  const inner: { raw: Uint8Array; body: Uint8Array | undefined }[] = []
-  const rest: Uint8Array[] = []
-  for (const { no, raw, body } of fieldsOf(bytes)) {
-    const isEndpoint = no === GROUP.endpoints && body !== undefined
-    inner.push({ raw, body: isEndpoint ? body : undefined })
-    if (!isEndpoint) rest.push(raw)
-  }
-  const { priority, locality, loadBalancingWeight } = fromBinary(
-    LocalityLbEndpointsSchema,
-    concat(rest),
-  )
+  const { around: raw, bodies } = around(bytes, GROUP.endpoints)
+  const rest = concat([raw.before, raw.after])
+  const { priority, locality, loadBalancingWeight } = fromBinary(LocalityLbEndpointsSchema, rest)
   checkWeight(loadBalancingWeight, `${at}.load_balancing_weight`)
-  const base = {
-    priority,
-    locality: formatLocality([
-      locality?.region ?? '',
-      locality?.zone ?? '',
-      locality?.subZone ?? '',
-    ]),
-  }
-  let count = 0
-  const parts = inner.map(({ raw, body }): Part<WireEndpoint> => {
-    if (body === undefined) return { raw }
-    const place = count++
-    return { item: parseEndpoint(body, `${at}.lb_endpoints[${place}]`, base, [index, place]) }
-  })
-  return { ...base, parts }
+  const { region = '', zone = '', subZone = '' } = locality ?? {}
+  const base = { raw, priority, locality: formatLocality([region, zone, subZone]) }
+  const endpoints = bodies.map((body, i) =>
+    parseEndpoint(body, `${at}.lb_endpoints[${i}]`, base, [index, i]),
+  )
+  return { ...base, endpoints }
 }
 
 /** One endpoint of a locality. */

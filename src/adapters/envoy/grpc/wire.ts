@@ -17,6 +17,12 @@ export interface WireField {
   readonly body: Uint8Array | undefined
 }
 
+/** What a message has beside the fields of one number. */
+export interface Around {
+  readonly before: Uint8Array
+  readonly after: Uint8Array
+}
+
 /** @throws Error on bytes that are no message */
 export function* fieldsOf(message: Uint8Array): Generator<WireField> {
   const reader = new BinaryReader(message)
@@ -43,6 +49,21 @@ export function bodyOf(message: Uint8Array, number: number): Uint8Array | undefi
   for (const { no, body } of fieldsOf(message))
     if (no === number && body !== undefined) found = body
   return found
+}
+
+/** A message cut in three: its length-delimited fields of one number, and what stands before and after the first of them. */
+export function around(
+  message: Uint8Array,
+  number: number,
+): { readonly around: Around; readonly bodies: readonly Uint8Array[] } {
+  const before: Uint8Array[] = []
+  const after: Uint8Array[] = []
+  const bodies: Uint8Array[] = []
+  for (const { no, raw, body } of fieldsOf(message)) {
+    if (no === number && body !== undefined) bodies.push(body)
+    else (bodies.length === 0 ? before : after).push(raw)
+  }
+  return { around: { before: concat(before), after: concat(after) }, bodies }
 }
 
 /** The message with a varint field set, in the place it had, or where its number belongs; 0 leaves it out. */
