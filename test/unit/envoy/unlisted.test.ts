@@ -72,37 +72,32 @@ describe('the work of unlisted hosts', () => {
 })
 
 describe('a bound on unlisted work', () => {
-  const found = (most: number, changes: number | undefined = 1) => ({
-    most,
-    isExact: false,
-    changes,
-  })
+  const found = (most: number) => ({ most, isExact: false })
+  const changed = (times?: number) => stats(times === undefined ? {} : { membership_change: times })
 
   test('holds while no host comes or goes', () => {
     const bounds = new UnlistedBounds()
-    for (const [at, most] of [
-      [0, 5],
-      [1_000, 0],
-      [1_100, 7],
-    ] as const)
-      bounds.seen('web', found(most), at)
-    expect(bounds.of('web')).toEqual({ most: 0, isExact: true })
-    bounds.seen('web', found(7, 2), 1_200)
-    expect(bounds.of('web')).toEqual({ most: 7, isExact: false })
+    const seen = (most: number, at: number, times = 1) =>
+      bounds.seen('web', found(most), changed(times), at)
+    seen(5, 0)
+    seen(0, 1_000)
+    expect(bounds.isProved('web', changed(1), 1_050)).toBe(true)
+    expect(seen(7, 1_100)).toEqual({ most: 0, isExact: true })
+    expect(seen(7, 1_200, 2)).toEqual({ most: 7, isExact: false })
+    expect(bounds.isProved('web', changed(2), 1_300)).toBe(false)
   })
 
   test('is not kept right after a change that a worker may not know of', () => {
     const bounds = new UnlistedBounds()
-    bounds.seen('web', found(0), 0)
-    bounds.seen('web', found(3), 500)
-    expect(bounds.of('web')).toMatchObject({ most: 3 })
+    bounds.seen('web', found(0), changed(1), 0)
+    expect(bounds.isProved('web', changed(1), 500)).toBe(false)
+    expect(bounds.seen('web', found(3), changed(1), 500)).toMatchObject({ most: 3 })
   })
 
   test('is not kept if changes are not shown', () => {
     const bounds = new UnlistedBounds()
-    const unseen = { most: 0, isExact: true, changes: undefined }
-    for (const at of [0, 2_000]) bounds.seen('web', unseen, at)
-    bounds.seen('web', { ...unseen, most: 3 }, 2_100)
-    expect(bounds.of('web')).toMatchObject({ most: 3 })
+    for (const at of [0, 2_000]) bounds.seen('web', { most: 0, isExact: true }, changed(), at)
+    expect(bounds.isProved('web', changed(), 2_050)).toBe(false)
+    expect(bounds.seen('web', found(3), changed(), 2_100)).toMatchObject({ most: 3 })
   })
 })

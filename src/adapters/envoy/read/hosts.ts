@@ -3,7 +3,6 @@ import type { ClusterRows, HostRow } from '../codec/admin.js'
 import type { ClusterConfig } from '../codec/config-dump.js'
 import type { Assignment } from '../codec/assignment.js'
 import { takesWork, type EdsStatus } from '../codec/status.js'
-import { NO_GONE, type Gone } from '../session/gone-clusters.js'
 import type { ProxyView } from '../session/roster.js'
 import type { Stats } from '../session/stats.js'
 import type { PanicHost } from './panic.js'
@@ -11,11 +10,6 @@ import type { PanicHost } from './panic.js'
 /** The clusters of one look that are fed by a set. */
 export function rowsOf(view: ProxyView, service: string): readonly ClusterRows[] {
   return (view.reading?.clusters ?? []).filter((rows) => rows.service === service)
-}
-
-/** What clusters that are listed no more may hold of a set. */
-export function goneOf(view: ProxyView, service: string): Gone {
-  return view.reading?.gone.get(service) ?? NO_GONE
 }
 
 /** A host before a set comes, by its row or by the set that stands. */

@@ -1,22 +1,49 @@
 import { RecentMap } from '../../../kit/recent-map.js'
 import type { ClusterRows } from '../codec/admin.js'
-import { hiddenGone, type Gone } from '../session/gone-clusters.js'
+import { NO_GONE } from '../session/gone-clusters.js'
 import type { ProxyView } from '../session/roster.js'
-import { goneOf } from './hosts.js'
+import type { Unlisted } from '../session/unlisted.js'
+import { rowsOf } from './hosts.js'
 import type { Wanted } from './wanted.js'
 
-/** What a drained member may still have in one process beside what its rows say. */
-export interface Leftover {
-  /** At most so many requests. */
-  readonly count: number
-  /** Why they can't be counted: then nothing is known of the member there. */
-  readonly unknown: boolean
-  /** More may come for a moment. */
-  readonly isOpen: boolean
-  readonly note: string | undefined
+/** What a set may hold in one process on hosts that no list shows. */
+export interface Left extends Unlisted {
+  /** Clusters that may hold some. */
+  readonly clusters: readonly string[]
+  /** One was removed a moment ago: more may come. */
+  readonly isFresh: boolean
+  /** A cluster of which that is not known, because the proxy does not show its statistics. */
+  readonly hidden: { readonly cluster: string; readonly isRemoved: boolean } | undefined
 }
 
-const NONE: Leftover = { count: 0, unknown: false, isOpen: false, note: undefined }
+/** @param listed - the clusters of the set to be asked for, beside those that were removed */
+export function leftIn(
+  { reading }: ProxyView,
+  service: string,
+  listed: readonly ClusterRows[],
+): Left {
+  const gone = reading?.gone.get(service) ?? NO_GONE
+  const known = listed.map(({ cluster }) => ({ cluster, left: reading?.unlisted.get(cluster) }))
+  const busy = known.filter(({ left }) => left !== undefined && left.most > 0)
+  const unknown = known.find(({ left }) => left === undefined)?.cluster
+  const removed = gone.count === undefined ? (gone.clusters[0] ?? '') : undefined
+  const cluster = removed ?? unknown
+  return {
+    most: busy.reduce((sum, { left }) => sum + (left?.most ?? 0), gone.count ?? 0),
+    isExact: busy.every(({ left }) => left?.isExact === true),
+    clusters: [...busy.map((one) => one.cluster), ...gone.clusters],
+    isFresh: gone.isFresh,
+    hidden: cluster === undefined ? undefined : { cluster, isRemoved: removed !== undefined },
+  }
+}
+
+/** Why what is left can't be told, in words. */
+export function hiddenWords({ cluster, isRemoved }: NonNullable<Left['hidden']>): string {
+  const what = isRemoved
+    ? `cluster ${cluster} may have been removed there while it had work, and what is left is not known`
+    : `what the removed endpoint still holds is not known, or what cluster ${cluster} held before it was changed`
+  return `${what}: /stats does not tell cluster.${cluster}.upstream_rq_active, or others of its upstream_rq_* and upstream_cx_*; let stats_config.stats_matcher include them`
+}
 
 interface Known {
   readonly incarnation: string
@@ -24,7 +51,17 @@ interface Known {
   begun: number
   /** It was seen drained and without work: nothing of it can be left on objects that go later. */
   isClear: boolean
-  isUnknown: boolean
+  /** Its rows began anew. */
+  isFallen: boolean
+}
+
+/** Nothing is left. */
+export const NONE: Left = {
+  most: 0,
+  isExact: true,
+  clusters: [],
+  isFresh: false,
+  hidden: undefined,
 }
 
 /**
@@ -40,48 +77,24 @@ export class Leftovers {
   }
 
   /** @param begun - all that the rows of the member have begun */
-  of(
-    view: ProxyView,
-    clusters: readonly ClusterRows[],
-    { service, member }: Pick<Wanted, 'service' | 'member'>,
-    begun: number,
-  ): Leftover {
+  of(view: ProxyView, { service, member }: Omit<Wanted, 'ref'>, begun: number): Left {
     const known = this.#of(view, service, member)
-    const { reading, tracker } = view
-    if (known === undefined || reading === undefined) return NONE
-    const isFallen = begun < known.begun
+    if (known === undefined) return NONE
+    known.isFallen ||= begun < known.begun
     known.begun = begun
     // What the process before a hot restart holds is in the same gauge, and has a scope of its own.
-    if (known.isClear || reading.previous?.state === 'alive') return NONE
-    const hidden = clusters.find(({ cluster }) => tracker.unlisted(cluster) === undefined)
-    if (hidden !== undefined) {
-      known.isUnknown ||= isFallen
-      if (!known.isUnknown) return NONE
-      const note = `cluster ${hidden.cluster} was changed while it may have had work, and /stats does not tell cluster.${hidden.cluster}.upstream_rq_* and upstream_cx_*: what is left is not known`
-      return { ...NONE, unknown: true, note }
-    }
-    return this.#bounded(view, clusters, goneOf(view, service))
-  }
-
-  #bounded({ scope, tracker }: ProxyView, clusters: readonly ClusterRows[], gone: Gone): Leftover {
-    if (gone.count === undefined) return { ...NONE, unknown: true, note: hiddenGone(gone) }
-    const left = (cluster: string): number => tracker.unlisted(cluster)?.most ?? 0
-    const count = clusters.reduce((sum, { cluster }) => sum + left(cluster), gone.count)
-    if (count === 0 && !gone.isFresh) return NONE
-    if (count === 0) {
-      const note = `cluster ${gone.clusters.join(', ')} was removed there a moment ago, and a worker may still send to it`
-      return { ...NONE, isOpen: true, note }
-    }
-    const busy = clusters.map(({ cluster }) => cluster).filter((cluster) => left(cluster) > 0)
-    const names = [...busy, ...gone.clusters].join(', ')
-    const note = `up to ${count} requests of cluster ${names} are on no listed endpoint of ${scope}: the cluster was changed or removed, or an endpoint left its set and came back, while they ran`
-    return { count, unknown: false, isOpen: gone.isFresh, note }
+    if (known.isClear || view.reading?.previous?.state === 'alive') return NONE
+    const left = leftIn(view, service, rowsOf(view, service))
+    // Of a cluster with hidden statistics only rows that begin anew tell that it was changed.
+    const { hidden } = left
+    const isUntold = hidden?.isRemoved === false && !known.isFallen
+    return isUntold ? { ...left, hidden: undefined } : left
   }
 
   /** Remembers what a look came to. @param isClear - drained, in force, and nothing left */
   saw(
     view: ProxyView,
-    { service, member }: Pick<Wanted, 'service' | 'member'>,
+    { service, member }: Omit<Wanted, 'ref'>,
     { isDrained, isClear }: { readonly isDrained: boolean; readonly isClear: boolean },
   ): void {
     const known = this.#of(view, service, member)
@@ -97,9 +110,19 @@ export class Leftovers {
     let known = this.#known.get(key)
     if (known?.incarnation !== reading.incarnation) {
       const { incarnation } = reading
-      known = { incarnation, begun: 0, isClear: false, isUnknown: false }
+      known = { incarnation, begun: 0, isClear: false, isFallen: false }
       this.#known.set(key, known)
     }
     return known
   }
+}
+
+/** What a drained member waits for, in words. */
+export function leftWords({ most, clusters, isFresh }: Left, scope: string): string | undefined {
+  const names = clusters.join(', ')
+  if (most > 0)
+    return `up to ${most} requests of cluster ${names} are on no listed endpoint of ${scope}: the cluster was changed or removed, or an endpoint left its set and came back, while they ran`
+  return isFresh
+    ? `cluster ${names} was removed there a moment ago, and a worker may still send to it`
+    : undefined
 }

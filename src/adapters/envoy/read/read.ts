@@ -6,7 +6,7 @@ import type { ClusterConfig, OtherCluster } from '../codec/config-dump.js'
 import { whyNoSet } from './absence.js'
 import type { ProxyView } from '../session/roster.js'
 import { Force, type ForceOptions } from './force.js'
-import { Leftovers } from './leftovers.js'
+import { hiddenWords, Leftovers, leftWords, NONE } from './leftovers.js'
 import { downMembers, healthOf, queuedAt, rowsOf, whenNone } from './hosts.js'
 import type { PanicVerdict } from './panic-view.js'
 import { boundsOf, goneScope, isRemovedThere, removedScope, type Bounds } from './removed.js'
@@ -277,18 +277,17 @@ export class MemberReader {
     const begun = sum(rows, (row) => row.begun)
     const isDraining = endpoint.status === 'DRAINING'
     const wanted = { service, member }
-    const left = isDraining ? this.#leftovers.of(view, clusters, wanted, begun) : undefined
-    if (left?.unknown === true) {
-      return { ...blank(view.scope, now, reading.incarnation), ...noteOf(left.note) }
+    const left = isDraining ? this.#leftovers.of(view, wanted, begun) : NONE
+    if (left.hidden !== undefined) {
+      return { ...blank(view.scope, now, reading.incarnation), note: hiddenWords(left.hidden) }
     }
-    const active = sum(rows, (row) => row.active) + (left?.count ?? 0)
+    const active = sum(rows, (row) => row.active) + left.most
     const queued = sum(clusters, (rows) => queuedAt(rows, member, reading.stats))
     const force = this.#force.of(view, clusters, service, member, endpoint)
     const why =
       force ?? (rows.length < clusters.length ? 'it does not list the endpoint yet' : undefined)
     const isDrained = isDraining && why === undefined
-    const isOpen = left?.isOpen === true
-    const isClear = isDrained && !isOpen && active === 0 && queued === 0
+    const isClear = isDrained && !left.isFresh && active === 0 && queued === 0
     this.#leftovers.saw(view, wanted, { isDrained, isClear })
     return {
       scope: view.scope,
@@ -302,8 +301,8 @@ export class MemberReader {
       arrivals: clusters.length === 0 ? (before?.get(view.scope)?.arrivals ?? 0) : begun,
       // The counters of a host are its process's own: a hot restart hands on none of them.
       countersFrom: reading.incarnation,
-      inForce: why === undefined && !isOpen,
-      ...noteOf(why ?? left?.note),
+      inForce: why === undefined && !left.isFresh,
+      ...noteOf(why ?? leftWords(left, view.scope)),
     }
   }
 

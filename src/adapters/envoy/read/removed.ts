@@ -1,7 +1,7 @@
 import type { LoadScope } from '../../../provider/contract.js'
-import { hiddenGone, NO_GONE } from '../session/gone-clusters.js'
 import type { ProxyView } from '../session/roster.js'
-import { goneOf, rowsOf } from './hosts.js'
+import { rowsOf } from './hosts.js'
+import { hiddenWords, leftIn, NONE } from './leftovers.js'
 import { blank, previousLoad } from './scope.js'
 
 /** What a member held in one process at the last look that listed it there: no more can be left once it is removed. */
@@ -89,32 +89,20 @@ export function goneScope(place: Place, last: Bounds, isForeign: boolean): reado
 
 /** What hosts that are not listed hold of a cluster, and no more than the member held. */
 function leftScope({ view, service, member, now }: Place, was: number): LoadScope {
-  const { scope, reading, tracker } = view
+  const { scope, reading } = view
   const unread = (note: string): LoadScope => ({
     ...blank(scope, now, reading?.incarnation),
     note,
   })
   if (reading === undefined) return unread(view.note ?? 'not read')
   const clusters = rowsOf(view, service)
-  const gone = was === 0 ? NO_GONE : goneOf(view, service)
-  if (gone.count === undefined) return unread(hiddenGone(gone))
-  let left = gone.count
-  let isExact = true
-  for (const { cluster, hosts } of clusters) {
-    const row = hosts.get(member)
-    if (row !== undefined) left += row.active + (row.pending ?? 0)
-    if (row !== undefined || was === 0) continue
-    const unlisted = tracker.unlisted(cluster)
-    if (unlisted === undefined) {
-      return unread(
-        `what the removed endpoint still holds is not known: /stats does not tell cluster.${cluster}.upstream_rq_* and upstream_cx_*: let stats_config.stats_matcher include them`,
-      )
-    }
-    left += unlisted.most
-    isExact &&= unlisted.isExact
-  }
-  const active = Math.min(was, left)
-  if (active > 0 && !isExact) {
+  const rows = clusters.flatMap(({ hosts }) => hosts.get(member) ?? [])
+  const without = clusters.filter(({ hosts }) => !hosts.has(member))
+  const left = was === 0 ? NONE : leftIn(view, service, without)
+  if (left.hidden !== undefined) return unread(hiddenWords(left.hidden))
+  const listed = rows.reduce((sum, row) => sum + row.active + (row.pending ?? 0), 0)
+  const active = Math.min(was, left.most + listed)
+  if (active > 0 && !left.isExact) {
     return unread(
       `up to ${active} requests of the removed endpoint may be left, the traffic of the others comes and goes too fast to tell`,
     )
@@ -126,6 +114,6 @@ function leftScope({ view, service, member, now }: Place, was: number): LoadScop
     sampledAt: reading.sampledAt,
     active,
     queued: 0,
-    inForce: !gone.isFresh && clusters.every(({ hosts }) => !hosts.has(member)),
+    inForce: !left.isFresh && rows.length === 0,
   }
 }

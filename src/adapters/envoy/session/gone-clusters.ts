@@ -14,11 +14,6 @@ export interface Gone {
 /** No cluster was removed that may hold any. */
 export const NO_GONE: Gone = { count: 0, clusters: [], isFresh: false }
 
-/** Why what is left can't be told, in words. */
-export function hiddenGone({ clusters }: Gone): string {
-  return `cluster ${clusters.join(', ')} may have been removed there while it had work, and /stats does not tell cluster.${clusters[0] ?? ''}.upstream_rq_active: what is left is not known; let stats_config.stats_matcher include it`
-}
-
 /** A worker may still send to a cluster for a moment that the main thread has removed; milliseconds. */
 const LAG = 1_000
 

@@ -30,7 +30,7 @@ import {
 import { GoneClusters, type Gone, type Namesake } from './gone-clusters.js'
 import { Parent, type Previous } from './previous.js'
 import { quoted, readStats, type StatNames, type Stats } from './stats.js'
-import { NOTHING, ProvedClusters, unlistedOf, type Unlisted } from './unlisted.js'
+import { NOTHING, UnlistedBounds, unlistedOf, type Unlisted } from './unlisted.js'
 
 const SLICE = 128 * 1024
 /** Where statistics do not show that clusters came or went by CDS, they are looked for again after this long. */
@@ -94,7 +94,7 @@ export class Proxy {
   readonly #now: () => number
   #facts: ProxyFacts | undefined
   #parent: Parent | undefined
-  #proved = new ProvedClusters()
+  #bounds = new UnlistedBounds()
   #gone = new GoneClusters()
   readonly #aggregates: Aggregates
 
@@ -223,12 +223,11 @@ export class Proxy {
       sought.some((one) => one.service === service && !hosts.has(one.member))
     const at = this.#now()
     const isOpen = (rows: ClusterRows): boolean =>
-      lacks(rows) || !this.#proved.isProved(rows.cluster, before, at)
-    const unlisted = new Map<string, Unlisted>()
-    for (const { cluster } of clusters) {
-      unlisted.set(cluster, { ...NOTHING, changes: before.of(cluster, 'membership_change') })
-    }
+      lacks(rows) || !this.#bounds.isProved(rows.cluster, before, at)
     const open = clusters.filter(isOpen)
+    const unlisted = new Map(
+      clusters.flatMap((rows) => (open.includes(rows) ? [] : [[rows.cluster, NOTHING] as const])),
+    )
     if (open.length === 0) return unlisted
     const names = open.map(({ cluster }) => cluster)
     const now = await this.#stats(names, facts, link)
@@ -236,14 +235,11 @@ export class Proxy {
     const after = await this.#stats(names, facts, link)
     for (const rows of open) {
       const { cluster } = rows
-      unlisted.delete(cluster)
       const fresh = again.find((one) => one.cluster === cluster)
       // One that is listed by now, or was until now, is no longer what the first rows said.
       if (fresh === undefined || lacks(fresh) !== lacks(rows)) continue
       const found = unlistedOf({ before, now, rows: fresh, after })
-      if (found === undefined) continue
-      unlisted.set(cluster, found)
-      this.#proved.found(cluster, found, after, at)
+      if (found !== undefined) unlisted.set(cluster, this.#bounds.seen(cluster, found, after, at))
     }
     return unlisted
   }
@@ -272,7 +268,7 @@ export class Proxy {
   #succeed(incarnation: string, { epoch, parentShutdown }: ServerInfo): void {
     const known = this.#facts
     if (known?.incarnation === incarnation) return
-    this.#proved = new ProvedClusters()
+    this.#bounds = new UnlistedBounds()
     this.#gone = new GoneClusters()
     this.#parent = undefined
     if (epoch === 0) return

@@ -1,7 +1,6 @@
 import type { ClusterRows } from '../codec/admin.js'
 import type { ProxyReading } from './proxy.js'
 import type { EdsStatus } from '../codec/status.js'
-import { UnlistedBounds, type Unlisted } from './unlisted.js'
 
 /** Since when a proxy shows an endpoint as it does. */
 interface Shown {
@@ -43,7 +42,6 @@ export class ScopeTracker {
   readonly #versions = new Map<string, Taken[]>()
   readonly #rejected = new Map<string, { readonly count: number; readonly version: string }>()
   readonly #refusing = new Set<string>()
-  readonly #unlisted = new UnlistedBounds()
   readonly #panics = new Map<string, Panics>()
   #at = 0
 
@@ -55,7 +53,6 @@ export class ScopeTracker {
       this.#rejected.clear()
       this.#refusing.clear()
       this.#panics.clear()
-      this.#unlisted.clear()
     }
     this.#at = reading.at
     for (const rows of reading.clusters) {
@@ -63,13 +60,7 @@ export class ScopeTracker {
       this.#seenRows(rows, reading.at)
       this.#seenVersion(cluster, reading)
       this.#seenPanics(cluster, reading)
-      this.#unlisted.seen(cluster, reading.unlisted.get(cluster), reading.at)
     }
-  }
-
-  /** What hosts that the cluster no longer lists may still hold, by this look; undefined: not told. */
-  unlisted(cluster: string): Pick<Unlisted, 'most' | 'isExact'> | undefined {
-    return this.#unlisted.of(cluster)
   }
 
   /** Since when this proxy shows this status; undefined: it does not. */

@@ -10,8 +10,6 @@ export interface Unlisted {
   readonly most: number
   /** Whether it is their number: nothing came and went while it was read. */
   readonly isExact: boolean
-  /** `membership_change`: while it stays the same, no host was listed and left out again. Undefined: not shown. */
-  readonly changes: number | undefined
 }
 
 /** Statistics in the order in which they were read: `now` before the rows, `after` after them. */
@@ -33,7 +31,7 @@ export interface Readings {
  */
 export function unlistedOf({ before, now, rows, after }: Readings): Unlisted | undefined {
   const { cluster } = rows
-  const bound = (kind: 'rq' | 'cx', listed: number): Bound | undefined => {
+  const bound = (kind: 'rq' | 'cx', listed: number): Unlisted | undefined => {
     const active = now.of(cluster, `upstream_${kind}_active`)
     const first = before.of(cluster, `upstream_${kind}_total`)
     const last = after.of(cluster, `upstream_${kind}_total`)
@@ -44,97 +42,60 @@ export function unlistedOf({ before, now, rows, after }: Readings): Unlisted | u
       isExact: begun === 0 && after.of(cluster, `upstream_${kind}_active`) === active,
     }
   }
-  const moved = (stats: Stats): number | undefined => stats.of(cluster, 'membership_change')
-  const changes = moved(before) === moved(after) ? moved(after) : undefined
   const connections = bound('cx', sumOf(rows, 'connections'))
-  if (connections?.most === 0) return { most: 0, isExact: true, changes }
+  if (connections?.most === 0) return NOTHING
   const requests = bound('rq', sumOf(rows, 'active'))
   const waiting = now.of(cluster, 'upstream_rq_pending_active')
   if (requests === undefined || waiting === undefined) return undefined
   const most = requests.most + waiting
-  return { most, isExact: most === 0 || (requests.isExact && waiting === 0), changes }
-}
-
-interface Bound {
-  readonly most: number
-  readonly isExact: boolean
+  return { most, isExact: most === 0 || (requests.isExact && waiting === 0) }
 }
 
 /** A worker may still send to a host for a moment that the main thread no longer lists; milliseconds. */
 const LAG = 1_000
 
 /** Nothing is left on others. */
-export const NOTHING: Pick<Unlisted, 'most' | 'isExact'> = { most: 0, isExact: true }
-
-/** What was bounded once stays so: nothing new comes to hosts that are not listed. */
-export class UnlistedBounds {
-  readonly #kept = new Map<string, Kept>()
-
-  /** @param at - of the look, by the monotonic clock */
-  seen(cluster: string, found: Unlisted | undefined, at: number): void {
-    if (found === undefined) {
-      this.#kept.delete(cluster)
-      return
-    }
-    const { changes } = found
-    const before = this.#kept.get(cluster)
-    const same = changes !== undefined && before?.changes === changes ? before : undefined
-    const since = same?.since ?? at
-    const isSettled = changes !== undefined && at - since >= LAG
-    const most = Math.min(same?.settled ?? Infinity, found.most)
-    this.#kept.set(cluster, {
-      changes,
-      since,
-      settled: isSettled ? most : Infinity,
-      now: { most, isExact: found.isExact || most === 0 },
-    })
-  }
-
-  of(cluster: string): Pick<Unlisted, 'most' | 'isExact'> | undefined {
-    return this.#kept.get(cluster)?.now
-  }
-
-  clear(): void {
-    this.#kept.clear()
-  }
-}
+export const NOTHING: Unlisted = { most: 0, isExact: true }
 
 interface Kept {
-  readonly changes: number | undefined
+  /** While it stays the same, no host and no cluster came or went. Undefined: that is not shown. */
+  readonly mark: string | undefined
   readonly since: number
-  readonly settled: number
-  readonly now: Pick<Unlisted, 'most' | 'isExact'>
+  /** The least bound since workers know of it. */
+  settled: number
 }
 
 /**
- * Of which clusters it is proved that hosts that are not listed hold nothing.
+ * What was bounded once stays so: nothing new comes to hosts that are not listed.
  *
- * A list of hosts tells nothing of that: where CDS changes a cluster or brings it back, and where an endpoint leaves its
- * set and comes back, the rows are those of new objects that count from zero, while the old ones go on with what they
- * have (Envoy 1.39.3, 1.40.0). So it is proved anew whenever the hosts, or the clusters, have changed.
+ * A list of hosts alone tells nothing: where CDS changes a cluster or brings it back, and where an endpoint leaves its set
+ * and comes back, the rows are those of new objects that count from zero, while the old ones go on with what they have (Envoy
+ * 1.39.3, 1.40.0). So a bound holds until the hosts, or the clusters, change.
  */
-export class ProvedClusters {
-  readonly #known = new Map<
-    string,
-    { readonly mark: string; readonly since: number; proved: boolean }
-  >()
+export class UnlistedBounds {
+  readonly #kept = new Map<string, Kept>()
 
-  /** @param at - of the look, by the monotonic clock */
+  /** Whether nothing can be left. @param at - of the look, by the monotonic clock */
   isProved(cluster: string, stats: Stats, at: number): boolean {
-    const mark = markOf(cluster, stats)
-    const known = this.#known.get(cluster)
-    if (known?.mark === mark) return known.proved
-    this.#known.set(cluster, { mark, since: at, proved: false })
-    return false
+    return this.#of(cluster, stats, at).settled === 0
   }
 
-  /** What was found of one that is not proved yet. */
-  found(cluster: string, { most }: Unlisted, after: Stats, at: number): void {
-    const known = this.#known.get(cluster)
-    if (known?.mark === markOf(cluster, after)) known.proved = most === 0 && at - known.since >= LAG
+  /** The least bound that holds by now. @param stats - read after what was found */
+  seen(cluster: string, found: Unlisted, stats: Stats, at: number): Unlisted {
+    const kept = this.#of(cluster, stats, at)
+    const most = Math.min(kept.settled, found.most)
+    if (at - kept.since >= LAG) kept.settled = most
+    return { most, isExact: found.isExact || most === 0 }
   }
-}
 
-function markOf(cluster: string, stats: Stats): string {
-  return `${stats.clusters} ${stats.of(cluster, 'membership_change')}`
+  #of(cluster: string, stats: Stats, at: number): Kept {
+    const changes = stats.of(cluster, 'membership_change')
+    const mark = changes === undefined ? undefined : `${stats.clusters} ${changes}`
+    let kept = this.#kept.get(cluster)
+    if (kept === undefined || mark === undefined || kept.mark !== mark) {
+      kept = { mark, since: at, settled: Infinity }
+      this.#kept.set(cluster, kept)
+    }
+    return kept
+  }
 }
