@@ -73,6 +73,6 @@ async function onStandIns(): Promise<void> {
   await deploy(lb, member)
   console.log(
     'both proxies:',
-    (sink.receipts?.('web') ?? []).map(({ node, state }) => `${node} ${state}`).join(', '),
+    (sink.subscribers?.of('web') ?? []).map(({ node, state }) => `${node} ${state}`).join(', '),
   )
 }

@@ -68,7 +68,7 @@ async function byGrpc(path: string): Promise<void> {
   const { port } = await until(() => sink.address, 'a listening sink')
   await using proxy = await startEnvoy({ path, eds: { grpc: port, ads: true } })
   admin.push(proxy.admin)
-  await until(() => sink.receipts?.('web')[0]?.state === 'acked', 'the first receipt')
+  await until(() => sink.subscribers?.of('web')[0]?.state === 'acked', 'the first receipt')
   await look(lb)
   await printChanges('gRPC', lb)
 }

@@ -41,7 +41,7 @@ else {
       cluster,
     })
     admin.push(proxy.admin)
-    await until(() => sink.receipts?.('web')[0]?.state === 'acked', 'the first receipt')
+    await until(() => sink.subscribers?.of('web')[0]?.state === 'acked', 'the first receipt')
     const encode: number[] = []
     const acked: number[] = []
     const loaded = await sink.load({ held: () => Promise.resolve([]) }, signal())
@@ -53,8 +53,8 @@ else {
       const published = await sink.publish(next)
       encode.push(performance.now() - begun)
       const heard = new Promise<void>((resolve) => {
-        const stop = sink.listen?.(() => {
-          if (sink.receipts?.('web')[0]?.ackedAt(published.seq) === undefined) return
+        const stop = sink.subscribers?.listen(() => {
+          if (sink.subscribers?.of('web')[0]?.ackedAt(published.seq) === undefined) return
           stop?.()
           resolve()
         })

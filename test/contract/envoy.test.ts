@@ -356,7 +356,7 @@ describe('a fleet of fakes', () => {
     await until(forced, 'first set in force', WITHIN)
     await lb.apply([{ kind: 'hold', ref: members[1], to: 'drain' }], ctx())
     await lb.apply([{ kind: 'hold', ref, to: 'drain' }], ctx())
-    expect(sink.receipts?.('web')[0]?.state).toBe('acked')
+    expect(sink.subscribers?.of('web')[0]?.state).toBe('acked')
     expect(await forced()).toBe(false)
     const hits = () => Array.from({ length: 8 }, () => fake.send('web')?.member)
     expect(hits()).toContain(ref.member)

@@ -57,5 +57,6 @@ export type {
   NodeLoad,
   Published,
   SinkHost,
+  Subscribers,
 } from './sources/sink.js'
 export type { AdminAddresses, EnvoyOptions } from './options.js'

@@ -87,7 +87,7 @@ function canDoWithoutAdmin({
   readonly endpoints: EndpointSink
   readonly loads?: LoadReportSource
 }): boolean {
-  return endpoints.receipts !== undefined && (loads ?? endpoints.loads) !== undefined
+  return endpoints.subscribers !== undefined && (loads ?? endpoints.loads) !== undefined
 }
 
 const schema = z

@@ -72,7 +72,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       mergeWindow: options.mergeWindow,
       connectTimeout: options.connectTimeout,
     })
-    if ((this.#sink.listen ?? loads) !== undefined)
+    if ((this.#sink.subscribers ?? loads) !== undefined)
       this.watch = (refs, ctx) => this.#watch(refs, ctx)
     // Proxies wait for their sets from the start on; a failure is told by the first call.
     this.#opened = this.#open()
@@ -141,7 +141,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
         ),
         ended: endedOf(views, {
           hasAdmin: this.#hasAdmin,
-          isComplete: this.#sink.nodes === undefined || systemClock.now() > this.#backBy,
+          isComplete: this.#sink.subscribers === undefined || systemClock.now() > this.#backBy,
         }),
       }
     })
@@ -199,7 +199,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       woken = true
       wake?.()
     }
-    const stops = [this.#sink.listen?.(onNews), this.#loads?.listen(onNews)]
+    const stops = [this.#sink.subscribers?.listen(onNews), this.#loads?.listen(onNews)]
     signal.addEventListener('abort', onNews)
     const over = (): boolean => signal.aborted
     try {

@@ -181,7 +181,7 @@ describe.each(engines('envoy'))('a fleet of Envoy $version', ({ path }) => {
     await one.close()
     const second = grpcEndpoints({ port, initial })
     await using two = envoy({ endpoints: second, admin: [proxy.admin] })
-    await until(() => second.receipts?.('web')[0]?.state === 'acked', 'its receipt', 20_000)
+    await until(() => second.subscribers?.of('web')[0]?.state === 'acked', 'its receipt', 20_000)
     expect(await updates()).toBe(before)
     const ref = { pool: 'web', member: a.member }
     await until(async () => (await look(two, ref)).scopes[0]?.inForce, 'it to be in force')
@@ -192,7 +192,7 @@ describe.each(engines('envoy'))('a fleet of Envoy $version', ({ path }) => {
     const clock = systemClock
     const ref = { pool: 'web', member: 'not-an-address:80' }
     const signal = AbortSignal.timeout(10_000)
-    await until(() => it.sink.receipts?.('web').length === 2, 'both proxies')
+    await until(() => it.sink.subscribers?.of('web').length === 2, 'both proxies')
     const [result] = await it.lb.apply(
       [{ kind: 'add', ref, address: 'not-an-address', port: 80 }],
       { signal, clock },

@@ -125,6 +125,6 @@ describe.each(engines('envoy').slice(-1))('at size and over TLS on Envoy $versio
       }),
     )
     expect(plain).toBeDefined()
-    expect([...(sink.nodes?.() ?? [])]).toEqual(['envoy-1'])
+    expect([...(sink.subscribers?.nodes() ?? [])]).toEqual(['envoy-1'])
   })
 })

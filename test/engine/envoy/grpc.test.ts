@@ -35,7 +35,7 @@ describe.each(engines('envoy'))('gRPC sink on Envoy $version', ({ path }) => {
     await delay(300)
     expect(a.requests.filter((at) => at > idleAt - 900)).toEqual([])
     expect(traffic.errors).toEqual([])
-    expect(sink.receipts?.('web')).toMatchObject([{ node: 'envoy-1', state: 'acked' }])
+    expect(sink.subscribers?.of('web')).toMatchObject([{ node: 'envoy-1', state: 'acked' }])
   })
 
   test('load reports alone are enough', async () => {

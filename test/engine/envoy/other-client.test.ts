@@ -94,12 +94,12 @@ test('@grpc/grpc-js-xds over ADS stops calling a drained endpoint', async () => 
     'calls to both servers',
     15_000,
   )
-  expect(sink.receipts?.('web')).toMatchObject([{ node: 'grpc-client', state: 'acked' }])
+  expect(sink.subscribers?.of('web')).toMatchObject([{ node: 'grpc-client', state: 'acked' }])
   const signal = AbortSignal.timeout(10_000)
   const ref = { pool: 'web', member: `127.0.0.1:${a.port}` }
   const results = await lb.apply([{ kind: 'hold', ref, to: 'drain' }], { signal, clock })
   expect(results[0]?.status).toBe('applied')
-  await until(() => sink.receipts?.('web')[0]?.state === 'acked', 'its receipt')
+  await until(() => sink.subscribers?.of('web')[0]?.state === 'acked', 'its receipt')
   await delay(200)
   const [before, other] = [a.calls.length, b.calls.length]
   for (let i = 0; i < 30; i++) await say()

@@ -90,7 +90,7 @@ describe.each(served)('by $by on Envoy $version', ({ path, serve, eds }) => {
     expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
     await until(async () => {
       await look(lb, ref)
-      return sink.streams?.('envoy-1') === 1
+      return sink.subscribers?.streams('envoy-1') === 1
     }, 'one stream')
     const other = { pool: 'web', member: b.member }
     const next = await lb.apply([{ kind: 'restore', ref, expect: 'drain', to: 'ready' }], {
@@ -115,7 +115,7 @@ describe.each(served)('by $by on Envoy $version', ({ path, serve, eds }) => {
     await proxy.restart()
     const report = await drain(lb, ref, { timeout: '25s' })
     expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
-    expect(sink.streams?.('envoy-1')).toBe(1)
+    expect(sink.subscribers?.streams('envoy-1')).toBe(1)
   })
 
   test('of two proxies with one node.id the unlisted one is unread', async () => {

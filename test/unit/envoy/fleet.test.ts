@@ -11,8 +11,15 @@ const sinkWith = (nodes: readonly string[], connected: boolean): EndpointSink =>
   lateBound: 0,
   load: () => Promise.resolve(new Map()),
   publish: () => Promise.reject(new Error('not here')),
-  nodes: () => new Set(nodes),
-  isConnected: () => connected,
+  subscribers: {
+    of: () => [],
+    nodes: () => new Set(nodes),
+    streams: () => 0,
+    dropOne: () => false,
+    isConnected: () => connected,
+    drop: () => undefined,
+    listen: () => () => undefined,
+  },
   close: () => Promise.resolve(),
 })
 

@@ -300,9 +300,9 @@ async function answer(
   seq: number,
   { sink, clock, signal }: ApplyContext,
 ): Promise<string | undefined> {
-  if (sink.receipts === undefined || sink.kind !== 'grpc') return undefined
+  if (sink.subscribers === undefined || sink.kind !== 'grpc') return undefined
   const said = (): { readonly over: boolean; readonly refusal: string | undefined } => {
-    const receipts = sink.receipts?.(service) ?? []
+    const receipts = sink.subscribers?.of(service) ?? []
     const taken = receipts.filter((receipt) => receipt.ackedAt(seq) !== undefined)
     const refused = receipts.filter((receipt) => (receipt.refused ?? -1) >= seq)
     const answered = new Set([...taken, ...refused])

@@ -5,7 +5,7 @@ import { DrainableError } from '../../../provider/error.js'
 import { AssignmentProblem, type Assignment } from '../codec/assignment.js'
 import { JsonAssignment } from '../codec/json.js'
 import type { Initial } from '../sources/initial.js'
-import { ReceiptBook, type NodeReceipt } from '../sources/receipts.js'
+import { ReceiptBook } from '../sources/receipts.js'
 import type { ServedEndpoints } from '../sources/rest-endpoints.js'
 import { listeningAt, ServedSets } from '../sources/served-sets.js'
 import { checkSets } from '../codec/sets.js'
@@ -38,7 +38,7 @@ export class GrpcEndpoints implements ServedEndpoints {
   readonly loads: LoadBook
   readonly #settings: GrpcSettings
   readonly #sets: ServedSets<WireAssignment>
-  readonly #book = new ReceiptBook(() => systemClock.now())
+  readonly subscribers = new ReceiptBook(() => systemClock.now())
   readonly #names = allNames()
   readonly #streams = new Set<XdsStream>()
   readonly #others: readonly XdsResource[]
@@ -101,34 +101,6 @@ export class GrpcEndpoints implements ServedEndpoints {
     for (const set of parsed) this.#sets.put(set)
   }
 
-  receipts(cluster: string): readonly NodeReceipt[] {
-    return this.#book.of(cluster)
-  }
-
-  nodes(): ReadonlySet<string> {
-    return this.#book.nodes()
-  }
-
-  streams(node: string, each?: (set: string) => number): number {
-    return this.#book.streams(node, each)
-  }
-
-  dropOne(node: string): boolean {
-    return this.#book.dropOne(node)
-  }
-
-  isConnected(node: string): boolean {
-    return this.#book.isConnected(node)
-  }
-
-  drop(node: string): void {
-    this.#book.drop(node)
-  }
-
-  listen(fn: () => void): () => void {
-    return this.#book.listen(fn)
-  }
-
   close(): Promise<void> {
     this.#closing.abort()
     this.loads.close()
@@ -170,7 +142,7 @@ export class GrpcEndpoints implements ServedEndpoints {
 
   #serve(stream: ByteStream, kind: StreamKind): void {
     const source = {
-      book: this.#book,
+      book: this.subscribers,
       names: this.#names,
       endpoints: (cluster: string) => this.#sets.get(cluster),
       others: (type: string) => this.#others.filter((other) => other.type === type),

@@ -72,7 +72,7 @@ export class Force {
 
   /** Whether every proxy refuses the set as it stands: then it is Envoy that says what is wrong with the next one. */
   isRefused(views: readonly ProxyView[], service: string): boolean {
-    const receipts = this.#options.sink.receipts?.(service) ?? []
+    const receipts = this.#options.sink.subscribers?.of(service) ?? []
     if (receipts.some(({ state }) => state === 'nacked'))
       return receipts.every(({ state }) => state !== 'acked')
     const refusing = views.flatMap((view) =>
@@ -104,8 +104,8 @@ export class Force {
       if (view.reading?.stats.versionOf(cluster) === undefined) return {}
       return { why: refused ?? 'it has not read the file yet' }
     }
-    if (sink.receipts === undefined) return {}
-    const receipt = sink.receipts(service).find(({ node }) => node === view.node)
+    if (sink.subscribers === undefined) return {}
+    const receipt = sink.subscribers.of(service).find(({ node }) => node === view.node)
     if (receipt === undefined) return { why: refused ?? 'it has not asked for this endpoint set' }
     const at = receipt.ackedAt(seq)
     if (at === undefined) {

@@ -31,7 +31,7 @@ export function nodeViews(views: readonly ProxyView[], options: NodeOptions): Pr
     loads.set(load.node, [...(loads.get(load.node) ?? []), load])
   }
   const found: ProxyView[] = []
-  for (const name of new Set([...(sink.nodes?.() ?? []), ...loads.keys()])) {
+  for (const name of new Set([...(sink.subscribers?.nodes() ?? []), ...loads.keys()])) {
     if (isDropped(name, options)) continue
     const reports = loads.get(name) ?? []
     const processes = covered.get(name)
@@ -41,7 +41,7 @@ export function nodeViews(views: readonly ProxyView[], options: NodeOptions): Pr
     }
     if (strangers && !roster.has(nodeKey(name, 0))) continue
     // Each process has streams of its own, whatever node id it was given.
-    const count = Math.max(1, reports.length, sink.streams?.(name) ?? 0)
+    const count = Math.max(1, reports.length, sink.subscribers?.streams(name) ?? 0)
     for (let i = 0; i < count; i++) found.push(nodeView(name, i, reports[i], options))
   }
   return found
@@ -58,8 +58,8 @@ function strayViews(
   const live = reports.filter(({ connected }) => connected).length
   const each = (set: string): number =>
     Math.max(...covering.map(({ proxy }) => clustersFedBy(proxy, set)))
-  const count = (): number => Math.max(live, sink.streams?.(node, each) ?? 0)
-  const forget = (): boolean => sink.dropOne?.(node) ?? false
+  const count = (): number => Math.max(live, sink.subscribers?.streams(node, each) ?? 0)
+  const forget = (): boolean => sink.subscribers?.dropOne(node) ?? false
   while (count() > processes && roster.settle(node, forget));
   const streams = count()
   const note = `${streams} proxies take endpoints from here under the node.id '${node}', and the admin addresses are of ${processes} of them: list every proxy under admin, and give each a node.id of its own`
@@ -77,8 +77,8 @@ function clustersFedBy(proxy: Proxy | undefined, set: string): number {
 
 /** A node whose stream is gone, and whose admin address the caller's list dropped. */
 function isDropped(node: string, { sink, isDropped: dropped }: NodeOptions): boolean {
-  if (sink.isConnected?.(node) !== false || !dropped(node)) return false
-  sink.drop?.(node)
+  if (sink.subscribers?.isConnected(node) !== false || !dropped(node)) return false
+  sink.subscribers.drop(node)
   return true
 }
 
@@ -97,9 +97,9 @@ function nodeView(
     known.endedAt = undefined
     return viewOf(known, 'read', { node, load })
   }
-  const connected = load?.connected === true || sink.isConnected?.(node) === true
+  const connected = load?.connected === true || sink.subscribers?.isConnected(node) === true
   if (roster.isGone(known) && !connected) {
-    sink.drop?.(node)
+    sink.subscribers?.drop(node)
     loads?.drop(node)
     known.endedAt ??= now()
     return viewOf(known, 'ended', {

@@ -1,4 +1,5 @@
 import type { Version } from '../../../kit/version.js'
+import type { Subscribers } from './sink.js'
 
 /** The answer of one proxy to one endpoint set. */
 export interface NodeReceipt {
@@ -54,7 +55,7 @@ const RECONNECT = 35_000
  * A stream that ends leaves its last receipt behind: Envoy keeps the last set for as long as it
  * lives. The next stream of the same node takes it over. One that never took anything leaves nothing.
  */
-export class ReceiptBook {
+export class ReceiptBook implements Subscribers {
   readonly #streams = new Map<object, Map<string, Entry>>()
   /** By node, then by set: each stream of its own. */
   readonly #nodes = new Map<string, Map<string, Set<Entry>>>()
@@ -210,17 +211,14 @@ export class ReceiptBook {
     return [...nodes].map(([node, entries]) => toReceipt(node, entries))
   }
 
-  /** Every node that ever subscribed to anything and was not dropped. */
   nodes(): ReadonlySet<string> {
     return new Set(this.#nodes.keys())
   }
 
-  /** Whether a stream of that node is open. */
   isConnected(node: string): boolean {
     return this.#of(node).some(({ stream }) => stream !== undefined)
   }
 
-  /** Calls `fn` at each answer, until the returned function is called. */
   listen(fn: () => void): () => void {
     this.#listeners.add(fn)
     return () => this.#listeners.delete(fn)

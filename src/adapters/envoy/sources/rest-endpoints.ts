@@ -9,7 +9,6 @@ import type { Version } from '../../../kit/version.js'
 import { isCount, isObject, type JsonObject } from '../../../kit/json.js'
 import { CLA_TYPE, JsonAssignment } from '../codec/json.js'
 import { initialOption, readInitial, type HeldMembers, type InitialEndpoints } from './initial.js'
-import { ReceiptBook, type NodeReceipt } from './receipts.js'
 import { MAX_POLLERS, Pollers } from './rest-pollers.js'
 import { listenRest, type Answer, type RestServer } from './rest-server.js'
 import { listeningAt, ServedSets } from './served-sets.js'
@@ -79,8 +78,7 @@ class RestEndpoints implements ServedEndpoints {
   readonly #host: string
   readonly #port: number
   readonly #sets: ServedSets<JsonAssignment>
-  readonly #book = new ReceiptBook(() => systemClock.now())
-  readonly #pollers = new Pollers(this.#book, () => systemClock.now())
+  readonly subscribers = new Pollers(() => systemClock.now())
   readonly #closing = new AbortController()
   #server: RestServer | undefined
   #opening: Promise<void> | undefined
@@ -128,34 +126,6 @@ class RestEndpoints implements ServedEndpoints {
     return Promise.resolve()
   }
 
-  receipts(cluster: string): readonly NodeReceipt[] {
-    return this.#book.of(cluster)
-  }
-
-  nodes(): ReadonlySet<string> {
-    return this.#book.nodes()
-  }
-
-  streams(node: string, each?: (set: string) => number): number {
-    return this.#book.streams(node, each)
-  }
-
-  dropOne(node: string): boolean {
-    return this.#book.dropOne(node)
-  }
-
-  isConnected(node: string): boolean {
-    return this.#pollers.isConnected(node)
-  }
-
-  drop(node: string): void {
-    this.#pollers.drop(node)
-  }
-
-  listen(fn: () => void): () => void {
-    return this.#book.listen(fn)
-  }
-
   async close(): Promise<void> {
     this.#closing.abort()
     const server = this.#server
@@ -177,7 +147,10 @@ class RestEndpoints implements ServedEndpoints {
     const id = idOf(node)
     if (id.length > MAX_ID)
       return { status: 400, why: `node.id is longer than ${MAX_ID} characters` }
-    const noted = this.#pollers.note({ node: id, version: nodeVersion(node), told, socket }, found)
+    const noted = this.subscribers.note(
+      { node: id, version: nodeVersion(node), told, socket },
+      found,
+    )
     if (noted === 'full') return { status: 503, why: `more than ${MAX_POLLERS} proxies` }
     if (noted === 'held') return { status: 304 }
     return {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { Version } from '../../../kit/version.js'
-import type { ReceiptBook } from './receipts.js'
+import { ReceiptBook } from './receipts.js'
 import type { Published } from './sink.js'
 
 /** A poller that was not heard of for this long, and for some of its own pauses, is gone; milliseconds. */
@@ -44,15 +44,14 @@ interface Poller {
  * node.id (a copied bootstrap) look the same by that, so each answer to a new one has a name of its own in
  * its `version_info`, which the poller repeats from then on.
  */
-export class Pollers {
-  readonly #book: ReceiptBook
+export class Pollers extends ReceiptBook {
   readonly #now: () => number
   readonly #pollers = new Map<string, Poller>()
   readonly #sockets = new WeakMap<Socket, Set<Poller>>()
   #sweptAt = 0
 
-  constructor(book: ReceiptBook, now: () => number) {
-    this.#book = book
+  constructor(now: () => number) {
+    super(now)
     this.#now = now
   }
 
@@ -70,25 +69,25 @@ export class Pollers {
     if (poller === undefined) return 'full'
     const taken = found.filter(({ version }, i) => versions[i] === version)
     for (const { set, seq } of found) {
-      this.#book.subscribe(poller, poll.node, poll.version, set.cluster)
-      this.#book.sent(poller, set.cluster, seq)
+      this.subscribe(poller, poll.node, poll.version, set.cluster)
+      this.sent(poller, set.cluster, seq)
     }
-    for (const { set, seq } of taken) this.#book.acked(poller, set.cluster, seq)
+    for (const { set, seq } of taken) this.acked(poller, set.cluster, seq)
     if (found.length === 0 || (name !== '' && taken.length === found.length)) return 'held'
     const given = name === '' ? this.#give(poller, found) : name
     return { version: `${found.map(({ version }) => version).join('+')}${MARK}${given}` }
   }
 
   /** Whether a process of that node was heard of lately. */
-  isConnected(node: string): boolean {
+  override isConnected(node: string): boolean {
     const now = this.#now()
     return [...this.#pollers.values()].some((one) => one.node === node && now - one.at < SILENT)
   }
 
   /** Forgets every process of a node. */
-  drop(node: string): void {
+  override drop(node: string): void {
     for (const poller of [...this.#pollers.values()]) if (poller.node === node) this.#end(poller)
-    this.#book.drop(node)
+    super.drop(node)
   }
 
   #enter({ node, socket }: Poll, name: string): Poller | undefined {
@@ -129,7 +128,7 @@ export class Pollers {
     fresh.given.delete(name)
     const waiting = new Set([...fresh.given.values()].flat())
     for (const cluster of clusters) {
-      if (!waiting.has(cluster)) this.#book.unsubscribe(fresh, cluster)
+      if (!waiting.has(cluster)) this.unsubscribe(fresh, cluster)
     }
     if (fresh.given.size === 0) this.#end(fresh)
   }
@@ -150,7 +149,7 @@ export class Pollers {
 
   #end(poller: Poller): void {
     this.#pollers.delete(poller.key)
-    this.#book.gone(poller)
+    this.gone(poller)
   }
 
   #sweep(): void {

@@ -84,6 +84,28 @@ export interface LoadReportSource {
   close(): Promise<void>
 }
 
+/** The proxies that take sets from a sink, and their answers. A proxy whose stream is gone is among them until it is dropped. */
+export interface Subscribers {
+  /** Returns the proxies' answers to a set. */
+  of(cluster: string): readonly NodeReceipt[]
+  /** Returns their node ids. */
+  nodes(): ReadonlySet<string>
+  /**
+   * Returns how many processes take sets under that node id: two if a bootstrap was copied, or during a hot restart.
+   *
+   * @param each - how many clusters of one process take a set: each asks for it separately. @default 1
+   */
+  streams(node: string, each?: (set: string) => number): number
+  /** Forgets one of these processes that is known to have ended. Returns whether there was one. */
+  dropOne(node: string): boolean
+  /** Whether that proxy is connected now. */
+  isConnected(node: string): boolean
+  /** Forgets a proxy that will not come back. */
+  drop(node: string): void
+  /** Calls `fn` at each answer, until the returned function is called. */
+  listen(fn: () => void): () => void
+}
+
 /**
  * How endpoint sets reach Envoy. Made by `fileEndpoints`, `restEndpoints`, `callbackEndpoints`,
  * `observedEndpoints` and `grpcEndpoints`, and given to `envoy()`, which then owns it: one sink, one provider.
@@ -105,24 +127,8 @@ export interface EndpointSink {
    * is not `expected`, it publishes nothing and throws `Superseded`.
    */
   publish(set: Assignment, signal?: AbortSignal, expected?: Assignment): Promise<Published>
-  /** Returns the proxies' answers to a set, if the sink gets them. */
-  receipts?(cluster: string): readonly NodeReceipt[]
-  /** Returns the node ids of the proxies that take sets from this sink, including those whose stream is gone. */
-  nodes?(): ReadonlySet<string>
-  /**
-   * Returns how many processes take sets under that node id: two if a bootstrap was copied, or during a hot restart.
-   *
-   * @param each - how many clusters of one process take a set: each asks for it separately. @default 1
-   */
-  streams?(node: string, each?: (set: string) => number): number
-  /** Forgets one of these processes that is known to have ended. Returns whether there was one. */
-  dropOne?(node: string): boolean
-  /** Whether that proxy is connected now. */
-  isConnected?(node: string): boolean
-  /** Forgets a proxy that will not come back. */
-  drop?(node: string): void
-  /** Calls `fn` when a receipt comes in, until the returned function is called. */
-  listen?(fn: () => void): () => void
+  /** The proxies that take sets from this sink, if it hears from them. */
+  readonly subscribers?: Subscribers
   readonly loads?: LoadReports
   /** How long a publication can still be executed after it was given up, in milliseconds. */
   readonly lateBound: number

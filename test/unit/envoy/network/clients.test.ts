@@ -139,7 +139,7 @@ describe('a stream of the gRPC server', () => {
     wide.stream.write(asking('x', names.slice(1)))
     wide.stream.cancel()
     await wide.ended
-    await expect.poll(() => sink.nodes?.().size).toBe(0)
+    await expect.poll(() => sink.subscribers?.nodes().size).toBe(0)
   })
 
   test('that is read slowly gets the newest set, not all of them', () => {

@@ -34,7 +34,7 @@ test.each([
   await using one = await startFake(options)
   await using two = await startFake(options)
   admin.push(...[one.url, two.url].slice(0, listed))
-  await expect.poll(() => sink.streams?.('copied')).toBe(2)
+  await expect.poll(() => sink.subscribers?.streams('copied')).toBe(2)
   const { readings } = await lb.observe([ref], ctx())
   expect(readings[0]?.scopes.map(({ state }) => state)).toEqual(states)
   if (listed === 1) expect(readings[0]?.scopes[1]?.note).toContain("node.id 'copied'")
@@ -59,8 +59,8 @@ describe('by REST', () => {
     await using two = await startFake(options)
     admin.push(...[one.url, two.url].slice(0, listed))
     // Two clusters of each take the set, and ask for it by themselves.
-    await expect.poll(() => sink.streams?.('copied')).toBe(4)
-    expect(sink.streams?.('copied', () => 2)).toBe(2)
+    await expect.poll(() => sink.subscribers?.streams('copied')).toBe(4)
+    expect(sink.subscribers?.streams('copied', () => 2)).toBe(2)
     const { readings } = await lb.observe([ref], ctx())
     expect(readings[0]?.scopes.map(({ state }) => state)).toEqual(states)
   })
@@ -78,7 +78,7 @@ test.each([
   const pools = { web: [], api: [] }
   await using fake = await startFake({ pools, services: { api: 'web' }, eds })
   admin.push(fake.url)
-  await expect.poll(() => sink.streams?.('envoy-1')).toBe(streams)
+  await expect.poll(() => sink.subscribers?.streams('envoy-1')).toBe(streams)
   const { readings } = await lb.observe([ref], ctx())
   expect(readings[0]?.scopes.map(({ state }) => state)).toEqual(['read'])
 })
