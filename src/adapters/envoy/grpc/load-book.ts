@@ -208,6 +208,7 @@ export class LoadBook implements LoadReports {
       reports: stream.lastReport !== undefined && this.#now() - stream.lastReport < patience,
       since: stream.since,
       of: (service, member) => sumOf(stream, service, member),
+      clusters: (service) => clustersOf(stream, service).length,
     }
   }
 }
@@ -273,8 +274,12 @@ function boundOf({ bound, asked }: LoadStream, covered: number): number {
   return Math.max(bound + covered, after)
 }
 
+function clustersOf({ clusters }: LoadStream, service: string): ClusterCounts[] {
+  return [...clusters.values()].filter((counts) => counts.service === service)
+}
+
 function sumOf(stream: LoadStream, service: string, member: string): LoadCount | undefined {
-  const clusters = [...stream.clusters.values()].filter((counts) => counts.service === service)
+  const clusters = clustersOf(stream, service)
   if (clusters.length === 0 || clusters.some(({ coarse }) => coarse)) return undefined
   const counts = clusters.flatMap(({ members }) => members.get(member) ?? [])
   return {

@@ -41,10 +41,21 @@ export function nodeViews(views: readonly ProxyView[], options: NodeOptions): Pr
     }
     if (strangers && !roster.has(nodeKey(name, 0))) continue
     // Each process has streams of its own, whatever node id it was given.
-    const count = Math.max(1, reports.length, sink.subscribers?.streams(name) ?? 0)
+    const count = Math.max(1, reports.length, streamsOf(name, reports, options))
     for (let i = 0; i < count; i++) found.push(nodeView(name, i, reports[i], options))
   }
   return found
+}
+
+/**
+ * The processes that streams of a node account for. Clusters of one process that take the same set ask for it separately: how
+ * many there are is in its load reports. Before the first report the node is unread anyway.
+ */
+function streamsOf(node: string, reports: readonly NodeLoad[], options: NodeOptions): number {
+  const { sink, hasAdmin } = options
+  if (!hasAdmin && !reports.some((load) => load.reports)) return 0
+  const each = (set: string): number => Math.max(1, ...reports.map((load) => load.clusters(set)))
+  return sink.subscribers?.streams(node, each) ?? 0
 }
 
 /** A copied bootstrap gives two proxies one node id: then more streams come than admin addresses account for. */

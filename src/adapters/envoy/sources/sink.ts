@@ -45,6 +45,8 @@ export interface NodeLoad {
   readonly since: number
   /** Returns the load of a member; undefined if the report does not list the cluster, or not by endpoint. */
   of(service: string, member: string): LoadCount | undefined
+  /** Returns how many of its clusters take a set, by its reports. */
+  clusters(service: string): number
 }
 
 /** The load of one endpoint as one proxy reports it. */
