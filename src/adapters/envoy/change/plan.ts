@@ -12,7 +12,7 @@ import {
 } from '../codec/assignment.js'
 import type { ProxyView } from '../session/roster.js'
 import type { MemberReader } from '../read/read.js'
-import type { Wanted } from '../read/wanted.js'
+import type { Wanted } from '../session/proxy.js'
 import { toAdminState, toEdsStatus, type EdsStatus } from '../codec/status.js'
 import type { EndpointStore } from '../session/store.js'
 

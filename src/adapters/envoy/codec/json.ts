@@ -12,7 +12,6 @@ import type { Json } from '../../../provider/contract.js'
 import { quote } from '../../../provider/quote.js'
 import { formatAddress } from './address.js'
 import { BaseAssignment, type Group as GroupOf } from './base-set.js'
-import { canonical } from './canonical.js'
 import {
   AssignmentProblem,
   deduplicated,
@@ -22,7 +21,16 @@ import {
   type NewEndpoint,
 } from './assignment.js'
 import { checkWeight, parseEndpoint, type JsonEndpoint } from './json-endpoint.js'
-import { arrayAt, field, join, keyOf, shown, typeName, withoutKeys } from './proto-json.js'
+import {
+  arrayAt,
+  canonical,
+  field,
+  join,
+  keyOf,
+  shown,
+  typeName,
+  withoutKeys,
+} from './proto-json.js'
 import { moreCautious, type EdsStatus } from './status.js'
 import { whole, type Steps } from './steps.js'
 

@@ -13,6 +13,8 @@ import {
   DeltaDiscoveryResponseSchema,
   DiscoveryRequestSchema,
   DiscoveryResponseSchema,
+  type DeltaDiscoveryRequest,
+  type DiscoveryRequest,
 } from './gen/envoy/service/discovery/v3/discovery_pb.js'
 import {
   LoadStatsRequestSchema,
@@ -55,30 +57,26 @@ export interface XdsResource {
 
 export function decodeSotw(bytes: Uint8Array): XdsRequest {
   const request = fromBinary(DiscoveryRequestSchema, without(bytes, 2))
-  return {
-    type: request.typeUrl === '' ? CLA_TYPE : request.typeUrl,
-    node: bodyOf(bytes, 2),
-    nonce: request.responseNonce,
-    error: request.errorDetail?.message,
-    names: request.resourceNames,
-    subscribe: [],
-    unsubscribe: [],
-    initial: {},
-  }
+  return { ...toRequest(request, bodyOf(bytes, 2)), names: request.resourceNames }
 }
 
 export function decodeDelta(bytes: Uint8Array): XdsRequest {
   const request = fromBinary(DeltaDiscoveryRequestSchema, without(bytes, 1))
   return {
-    type: request.typeUrl === '' ? CLA_TYPE : request.typeUrl,
-    node: bodyOf(bytes, 1),
-    nonce: request.responseNonce,
-    error: request.errorDetail?.message,
-    names: [],
+    ...toRequest(request, bodyOf(bytes, 1)),
     subscribe: request.resourceNamesSubscribe,
     unsubscribe: request.resourceNamesUnsubscribe,
     initial: request.initialResourceVersions,
   }
+}
+
+function toRequest(
+  { typeUrl, responseNonce, errorDetail }: DiscoveryRequest | DeltaDiscoveryRequest,
+  node: Uint8Array | undefined,
+): XdsRequest {
+  const type = typeUrl === '' ? CLA_TYPE : typeUrl
+  const answer = { nonce: responseNonce, error: errorDetail?.message }
+  return { type, node, ...answer, names: [], subscribe: [], unsubscribe: [], initial: {} }
 }
 
 export function decodeNode(bytes: Uint8Array | undefined): NodeIdentity {
@@ -90,19 +88,10 @@ export function decodeNode(bytes: Uint8Array | undefined): NodeIdentity {
       ? node.userAgentVersionType.value.version
       : undefined
   const isEnvoy = node.userAgentName === '' || node.userAgentName === 'envoy'
-  return {
-    id: node.id,
-    version:
-      build === undefined || !isEnvoy
-        ? undefined
-        : {
-            major: build.majorNumber,
-            minor: build.minorNumber,
-            patch: build.patch,
-            text: `${build.majorNumber}.${build.minorNumber}.${build.patch}`,
-          },
-    features: node.clientFeatures,
-  }
+  const { majorNumber: major = 0, minorNumber: minor = 0, patch = 0 } = build ?? {}
+  const known = { major, minor, patch, text: `${major}.${minor}.${patch}` }
+  const version = build !== undefined && isEnvoy ? known : undefined
+  return { id: node.id, version, features: node.clientFeatures }
 }
 
 export function encodeSotw(

@@ -4,7 +4,7 @@ import { NO_GONE } from '../session/gone-clusters.js'
 import type { ProxyView } from '../session/roster.js'
 import type { Unlisted } from '../session/unlisted.js'
 import { rowsOf } from './hosts.js'
-import type { Wanted } from './wanted.js'
+import type { Wanted } from '../session/proxy.js'
 
 /** What a set may hold in one process on hosts that no list shows. */
 export interface Left extends Unlisted {

@@ -10,8 +10,8 @@ import { hiddenWords, Leftovers, leftWords, NONE } from './leftovers.js'
 import { downMembers, healthOf, queuedAt, rowsOf, whenNone } from './hosts.js'
 import type { PanicVerdict } from './panic-view.js'
 import { boundsOf, goneScope, isRemovedThere, removedScope, type Bounds } from './removed.js'
-import { blank, previousLoad } from './scope.js'
-import type { Wanted } from './wanted.js'
+import { blank, NO_PROXY, previousLoad } from './scope.js'
+import type { Wanted } from '../session/proxy.js'
 import type { Proxy, ProxyFacts } from '../session/proxy.js'
 import { takesWork, toAdminState } from '../codec/status.js'
 
@@ -20,8 +20,6 @@ const UNSEEN_PANIC =
   'by load reports alone it is not seen when the cluster goes into panic mode, in which Envoy sends requests to drained endpoints too: list the admin API, or give panicThreshold: 0 where the clusters have healthy_panic_threshold 0'
 const UNSEEN_SUBSETS =
   'by load reports alone it is not seen whether the cluster balances by subsets, and the endpoint has labels (envoy.lb): a subset without a healthy endpoint may send its requests to a drained one; list the admin API'
-/** Stands for whoever will serve the cluster, until a proxy lists it. */
-export const NO_PROXY = 'a proxy'
 
 export interface ReaderOptions extends ForceOptions {
   /** Whether admin APIs are listed at all. */

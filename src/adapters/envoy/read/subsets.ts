@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../kit/json.js'
 import type { Json } from '../../../provider/contract.js'
 import type { Endpoint } from '../codec/assignment.js'
-import { canonical } from '../codec/canonical.js'
+import { canonical } from '../codec/proto-json.js'
 import type { SubsetRules } from '../codec/policies.js'
 
 /** Some hosts of a cluster that balance, and panic, by themselves. */

@@ -1,6 +1,6 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Clock } from '../../../provider/clock.js'
-import type { CallContext } from '../../../provider/contract.js'
+import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { malformed } from '../../../kit/json.js'
 import type { AdminLink } from '../../../kit/envoy/admin.js'
@@ -60,8 +60,9 @@ export interface ProxyReading {
   readonly previous: Previous | undefined
 }
 
-/** Who is looked for. */
-export interface Sought {
+/** A member as the caller names it, and as the store does. */
+export interface Wanted {
+  readonly ref: MemberRef
   readonly service: string
   readonly member: string
 }
@@ -69,7 +70,7 @@ export interface Sought {
 /** What one look is for. */
 export interface Search {
   /** Where one of them is not listed, what is left of hosts that were removed is read too. */
-  readonly sought: readonly Sought[]
+  readonly sought: readonly Wanted[]
   /** Hosts of which the numbers are needed, and not only whether they are healthy; undefined: all. */
   readonly members: ReadonlySet<string> | undefined
   /** What the clusters of a set are called in any proxy. */
