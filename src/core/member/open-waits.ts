@@ -68,9 +68,10 @@ export function lateError(draft: Draft, claim: Opening): DrainableError {
   const bound = draft.now + claim.policy.capabilities.lateBound
   const untils = ledger.late.map((late) => late.until ?? bound)
   const until = Math.max(...untils, ...(ledger.pending === null ? [] : [bound]))
+  const isRemoval = ledger.late.some(({ change }) => change.kind === 'remove')
   const what =
     ledger.pending === null
-      ? 'was opened, but a change of ours whose answer was lost'
+      ? `was ${isRemoval ? 'not opened: a removal' : 'opened, but a change'} of ours whose answer was lost`
       : 'was not seen opened: a change of ours has no answer yet, and'
   return new DrainableError(
     'CONFLICT',

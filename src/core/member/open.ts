@@ -4,7 +4,7 @@ import { DrainableError } from '../../provider/error.js'
 import type { Draft, Open } from './draft.js'
 import { endGone, goneForCertain } from './gone.js'
 import { holderBeside, isDown, type OpenGoal } from './wanted.js'
-import { owes } from './record.js'
+import { owes, type LateChange } from './record.js'
 import { isAnother, ownOf, setterOf } from './sight.js'
 import { awaitTaken, lateError, tooLate, untaken } from './open-waits.js'
 import { destination, isRefused, mayBeOurs, stillLate, targetOf, whose } from './whose.js'
@@ -227,7 +227,10 @@ function hasPassedOwnCheck(draft: Draft, claim: Opening): boolean {
   return check === 'none' || check === 'passed'
 }
 
-/** Sends the next step. One that may still come is waited for, and not repeated. */
+/**
+ * Sends the next step. One that may still come is waited for, and not repeated; so is a lost removal: opened before it is carried
+ * out, the member would have clients again.
+ */
 function change(draft: Draft, claim: Opening, own: AdminState, to: AdminState): void {
   const { ledger, ref } = draft
   const native = ledger.found?.native ?? null
@@ -243,7 +246,7 @@ function change(draft: Draft, claim: Opening, own: AdminState, to: AdminState): 
     draft.finish(claim, 'refused', ledger.refusal?.error ?? null)
     return
   }
-  const mayCome = ledger.late.some((late) => late.change.kind === 'restore')
+  const mayCome = ledger.late.some(isAwaited)
   const isRepeat = ledger.losses + ledger.refusals > 0
   if (mayCome || !draft.send(claim, restore)) giveUp(draft, claim)
   else claim.goal = { ...claim.goal, takenBy: null, tries: claim.goal.tries + (isRepeat ? 0 : 1) }
@@ -349,8 +352,12 @@ export function openOverdue(draft: Draft, claim: Opening, error: DrainableError)
 function awaitsLate(draft: Draft, claim: Opening): boolean {
   const { ledger, now } = draft
   const own = ownOf(draft.sight(claim))
-  const isLate =
-    stillLate(ledger, own) || ledger.late.some(({ change }) => change.kind === 'restore')
+  const isLate = stillLate(ledger, own) || ledger.late.some(isAwaited)
   if (!isLate) return false
   return own !== 'unknown' || ledger.late.some(({ until }) => until === null || now < until)
+}
+
+/** Whether a lost change is waited for whatever the state is. */
+function isAwaited({ change }: LateChange): boolean {
+  return change.kind === 'restore' || change.kind === 'remove'
 }
