@@ -15,7 +15,7 @@ import type {
 import { DrainableError } from '../provider/error.js'
 import { quote } from '../provider/quote.js'
 import { lineOf } from '../core/tickets/writing/line.js'
-import { additionsKey } from './ticket-id.js'
+import { additionsKey } from './tickets.js'
 import { isSameIdentity } from '../provider/member-ref.js'
 
 /** An addition as it is sent. */

@@ -6,19 +6,21 @@ import { DrainHandle, EventHub } from '../core/calls/handle.js'
 import { startTelemetry } from '../core/telemetry.js'
 import { statusOf, type MemberStatus } from '../core/status.js'
 import type { SeenLook } from '../core/balancer/look/look.js'
+import type { Sight } from '../core/member/sight.js'
 import type { Ticket } from '../core/tickets/ticket.js'
 import { wallOf } from '../provider/clock.js'
 import type { DrainableProvider, MemberRef, PresentReading, Reading } from '../provider/contract.js'
 import { isDrainableError, type DrainableError } from '../provider/error.js'
 import type { DrainReport, MemberReport, Why } from '../provider/report.js'
-import { isSameIdentity } from '../provider/member-ref.js'
+import { isSameIdentity, refKey } from '../provider/member-ref.js'
 import { Backoff } from './backoff.js'
+import type { Removal } from './removals.js'
+import type { Wish } from '../endpoints/plan.js'
 import { isSameEnding, type Ending } from './shape.js'
 
 /** The drain of one member: what a reconciler has under way for it, or holds. */
 export interface DrainShape {
   readonly hold: 'drain' | 'maint'
-  readonly until: 'idle' | 'removed'
   readonly keepReady: number
   /** What is left for it when it begins, in milliseconds; null for no limit. */
   readonly timeout: number | null
@@ -36,6 +38,9 @@ export interface OpenSpec {
   readonly look: SeenLook
   readonly subject: string
 }
+
+/** Why a member that is to be taken out is held after its deadline. */
+export const LATE = 'its deadline passed with work left: it goes once it is idle'
 
 /** A drain of ours of one member, and what became of it. */
 export class MemberDrain {
@@ -59,6 +64,14 @@ export class MemberDrain {
   replaced = false
   /** The newest plan wants the member to serve. */
   unwished = false
+  /** It wants it out of its pool. */
+  leaves = false
+  /** It was not idle in its time. */
+  isLate = false
+  /** Its removal failed, and is tried again. */
+  #isTried = false
+  /** The call that takes it out. */
+  removal: Removal | undefined
   since: string
   readonly #clock: ResolvedPolicy['clock']
   #handle: DrainHandle
@@ -93,10 +106,9 @@ export class MemberDrain {
   /** Begins it. A ticket that is kept for the member is inherited: its undo, and what may come late. */
   static open(spec: OpenSpec, shape: DrainShape, before?: MemberDrain): MemberDrain {
     const { provider, policy, ref, identity, look, subject } = spec
-    const { hold, until, keepReady, timeout, ending } = shape
-    const stays = until === 'idle' && ending.onTimeout === 'remove'
-    const onTimeout = stays ? ('fail' as const) : ending.onTimeout
-    const data = { ...policy.data, hold, until, keepReady, timeout, onTimeout }
+    const { hold, keepReady, timeout, ending } = shape
+    const onTimeout = ending.onTimeout === 'remove' ? ('fail' as const) : ending.onTimeout
+    const data = { ...policy.data, hold, until: 'idle' as const, keepReady, timeout, onTimeout }
     const resolved = { ...policy, data }
     const target = { kind: 'members', refs: [ref], planned: { look, identity } } as const
     return new MemberDrain(spec, shape, openDrain(provider, target, resolved, subject), before)
@@ -110,11 +122,11 @@ export class MemberDrain {
     const hub = new EventHub(policy.onEvent, policy.every, startTelemetry(provider, 'drain'))
     const resolved = { ...policy, data: ticket.policy, id: ticket.id }
     const run = resumedRun(provider, ticket, resolved, subject, (event) => hub.emit(event))
-    const { hold, until, keepReady, timeout, onTimeout } = ticket.policy
+    const { hold, keepReady, timeout, onTimeout } = ticket.policy
     const handle = new DrainHandle(hub, run, `ticket ${ticket.id}`)
     const deadline = ticket.deadline === null ? null : Date.parse(ticket.deadline)
     const ending = { waits: true, timeout, onTimeout }
-    const shape = { hold, until, keepReady, timeout, ending, deadline }
+    const shape = { hold, keepReady, timeout, ending, deadline }
     const drain = new MemberDrain({ ref, identity, policy }, shape, { handle, run })
     drain.since = ticket.startedAt
     return drain
@@ -126,7 +138,21 @@ export class MemberDrain {
 
   /** Whether it has nothing to wait for but the balancer, or another drain is about to take its place. */
   get isBusy(): boolean {
-    return this.state === 'running' || this.replaced
+    return this.state === 'running' || this.replaced || this.removal?.isBounded === true
+  }
+
+  /** The member as its run sees it; undefined while it is not known yet. */
+  get sight(): Sight | undefined {
+    return this.#run.sights[0]
+  }
+
+  /** Whether its hold is in place, and is not to be given back for the floor. */
+  get mayGo(): boolean {
+    const claim = this.sight?.claim
+    if (claim === undefined || this.restoring || this.replaced) return false
+    return (
+      claim.held && claim.ending.holding && claim.goal.kind === 'drain' && claim.floor !== 'granted'
+    )
   }
 
   /** Whether the floor has no place for its hold. */
@@ -148,13 +174,57 @@ export class MemberDrain {
 
   /** Whether the member is still held up by its run; a drain that was overruled is not. */
   get isHeld(): boolean {
-    const sight = this.#run.sights[0]
+    const { sight } = this
     return sight === undefined ? this.state === 'running' : sight.claim.ending.holding
+  }
+
+  /** What the newest plan wishes of it. What was left alone is not, once that is another thing. */
+  wished(wish: Wish): void {
+    this.said = `${wish.state} ${wish.reason}`
+    this.leaves = wish.remove
+    this.unwished = false
+    if (this.leftFor === null || this.leftFor === this.said) return
+    this.leftFor = null
+    this.backoff.reset()
+  }
+
+  /** It could not be taken out, and stays held. */
+  tried(why: string, now: number): void {
+    this.#isTried = true
+    this.held = why
+    this.backoff.fail(now)
+  }
+
+  /** A call takes it out, or none does any more. */
+  leave(removal: Removal | undefined): void {
+    this.removal = removal
+    if (removal === undefined) return
+    this.#isTried = false
+    this.held = this.isLate ? LATE : null
+  }
+
+  /** Why it is not as wished: opened now, it would get work that a removal which is still under way cuts. */
+  get why(): string | null {
+    const late = this.sight?.ledger.late.find(({ change }) => change.kind === 'remove')
+    if (!this.unwished || late === undefined) return this.held
+    const at = (late.until ?? this.#clock.now()) + wallOf(this.#clock) - this.#clock.now()
+    return `it should serve, but a removal without an answer may still be carried out until ${new Date(at).toISOString()}: it is made ready after that`
+  }
+
+  /** Its time is over: it goes once it is idle. */
+  late(): void {
+    this.isLate = true
+    this.held = LATE
+  }
+
+  /** Whether something of it failed that is tried again. */
+  get isTried(): boolean {
+    return this.state === 'failed' || this.#isTried
   }
 
   /** Why its hold could not be put back, where the balancer refused that for good; undefined otherwise. */
   get refusal(): DrainableError | undefined {
-    const sight = this.#run.sights[0]
+    const { sight } = this
     const refusal = sight?.ledger.refusal ?? null
     if (sight === undefined || refusal === null) return undefined
     const { claim } = sight
@@ -165,7 +235,7 @@ export class MemberDrain {
 
   /** Nothing says yet that its hold is in place. What was, and is put back, takes no place of another. */
   get isToBegin(): boolean {
-    const isInPlace = this.#run.sights[0]?.claim.held === true
+    const isInPlace = this.sight?.claim.held === true
     return this.state === 'running' && !this.restoring && !isInPlace
   }
 
@@ -204,6 +274,11 @@ export class MemberDrain {
     this.#run.saveAgain()
   }
 
+  /** Writes its ticket now, with what another call on the member is about to change. @param limit - milliseconds */
+  save(limit: number): Promise<void> {
+    return this.#run.saveTicket(limit)
+  }
+
   /** Another drain goes on with its ticket. */
   handOver(): Promise<void> {
     return this.#run.handOver()
@@ -221,7 +296,8 @@ export class MemberDrain {
 
   /** As it is now; undefined while it is not known yet. */
   status(): MemberStatus | undefined {
-    const sight = this.#run.sights[0]
+    const leaving = this.removal?.run.sights.find(({ ref }) => refKey(ref) === refKey(this.ref))
+    const sight = leaving ?? this.sight
     if (sight === undefined) return undefined
     const now = this.#clock.now()
     const wallOffset = wallOf(this.#clock) - now

@@ -13,7 +13,7 @@ import type { DrainableProvider } from '../provider/contract.js'
 import { DrainableError, toDrainableError } from '../provider/error.js'
 import { parseOptions } from '../provider/options.js'
 import { DesiredSets } from './check-set.js'
-import { memoryTickets } from './memory-tickets.js'
+import { memoryTickets } from './tickets.js'
 import {
   parseEnding,
   parseReconcile,

@@ -22,7 +22,7 @@ import { Backoff } from './backoff.js'
 import { parseEnding, type ResolvedReconcile } from './options.js'
 import type { Ending } from './shape.js'
 import { Since } from './since.js'
-import { recoverTickets } from './recovered.js'
+import { recoverTickets } from './tickets.js'
 import type { ReconciledMember } from './status.js'
 import { Work } from './work.js'
 
@@ -129,8 +129,8 @@ export class Session {
       const ref = plan.steps.find(({ change }) => refKey(change.ref) === key)?.change.ref
       if (ref !== undefined) rows.set(key, this.#rowOf({ ref, reason }))
     }
-    for (const [key, { ref, held: why, kind, since }] of work.singles.all)
-      rows.set(key, { ...this.#rowOf({ ref, reason: why ?? `${kind} is under way` }), since })
+    for (const [key, { ref, held: why, since }] of work.adds.all)
+      rows.set(key, { ...this.#rowOf({ ref, reason: why ?? 'add is under way' }), since })
     const wanted = new Map(plan.down.map((wish) => [refKey(wish.reading.ref), wish]))
     for (const [key, drain] of work.drains) {
       const wish = wanted.get(key)
@@ -138,8 +138,7 @@ export class Session {
       const gone = wish?.remove === true ? 'absent' : 'drain'
       const want = unsaid !== undefined ? 'unknown' : wish === undefined ? 'serve' : gone
       const status = drain.status() ?? this.#rowOf({ ref: drain.ref, reason: '' })
-      const single = work.singles.all.get(key)?.held
-      const reason = drain.held ?? single ?? unsaid ?? held.get(key)?.reason ?? null
+      const reason = drain.why ?? unsaid ?? held.get(key)?.reason ?? null
       const why = [...status.why, ...drain.whyTicket]
       const { since, isPastDeadline: pastDeadline } = drain
       rows.set(key, { ...status, why, since, want, held: reason, pastDeadline })

@@ -88,7 +88,6 @@ export function shapeOf(
   const deadline = deadlineOf(ending, before, now)
   const shape = {
     hold: isMaint ? ('maint' as const) : ('drain' as const),
-    until: step?.change.kind === 'remove' ? ('removed' as const) : ('idle' as const),
     keepReady: step?.keepReady ?? floor,
     ending,
     deadline,
@@ -96,10 +95,16 @@ export function shapeOf(
   if (!ending.waits) return { ...shape, timeout: NO_WAIT }
   if (deadline === null || before?.deadline == null) return { ...shape, timeout: ending.timeout }
   // It goes on: what is left of its time, and enough for a proof.
-  const { blind, freshness } = capabilities
-  const least = Math.max(data.settle, blind) + freshness + LEAST_TIME
-  const left = Math.max(least, deadline - now)
+  const left = Math.max(leastTime(data, capabilities), deadline - now)
   return { ...shape, timeout: Math.min(ending.timeout ?? left, left) }
+}
+
+/** What a drain needs at least, in milliseconds. */
+export function leastTime(
+  { settle }: Pick<PolicyData, 'settle'>,
+  { blind, freshness }: Pick<Capabilities, 'blind' | 'freshness'>,
+): number {
+  return Math.max(settle, blind) + freshness + LEAST_TIME
 }
 
 /** One that goes on keeps its deadline, unless it is to end another way: then its time is counted from its beginning. */

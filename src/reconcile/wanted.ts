@@ -23,11 +23,6 @@ export function wantedOf(plan: WishedPlan, look: SeenLook): Wanted {
   }
 }
 
-/** What a wish says: an overrule stands until it says something else. */
-export function saidOf({ state, reason }: Wish): string {
-  return `${state} ${reason}`
-}
-
 /** Nothing of ours holds it: an operator does, or a drain whose ticket is lost. */
 export function saidOfTheirs({ own }: PresentReading): string {
   return `it should serve and is in ${own}, but this reconciler did not drain it: the client that did, or ready(), makes it ready`

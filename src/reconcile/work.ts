@@ -12,22 +12,24 @@ import {
   wordsOf,
   type DrainableError,
 } from '../provider/error.js'
+import { refKey } from '../provider/member-ref.js'
 import type { MemberReport } from '../provider/report.js'
-import { dropTicket } from './drop-ticket.js'
-import { dueOf, isOpen, saidOfLate } from './due.js'
-import { isUndone, MemberDrain, type DrainShape } from './member-drain.js'
+import { Adds } from './adds.js'
+import { dueOf, isOpen } from './due.js'
+import { isUndone, LATE, MemberDrain, type DrainShape } from './member-drain.js'
 import { drainedIn, earlierOf, shapeOf, type EarlierDrain, type Ending } from './shape.js'
-import { Singles } from './singles.js'
-import { ticketId } from './ticket-id.js'
+import { Removals } from './removals.js'
+import { dropTicket, ticketId } from './tickets.js'
 import { Touched } from './touched.js'
-import { saidOf, saidOfTheirs, wantedOf, type Wanted } from './wanted.js'
+import { saidOfTheirs, wantedOf, type Wanted } from './wanted.js'
 import type { WorkSpec } from './work-spec.js'
 
 /** All that is under way for members, and what is held. Carries plans out; decides nothing a plan says. */
 export class Work {
   readonly #spec: WorkSpec
   readonly drains = new Map<string, MemberDrain>()
-  readonly singles: Singles
+  readonly adds: Adds
+  readonly #removals: Removals
   readonly capabilities: Capabilities
   /** What an earlier controller has left and is not taken over yet. */
   readonly #recovered: Map<string, Ticket>
@@ -42,13 +44,8 @@ export class Work {
     this.capabilities = spec.capabilities
     this.#ending = ending
     this.#recovered = recovered
-    this.singles = new Singles(spec, {
-      ended: (key) => this.#touched.note(key, this.#now()),
-      removed: (key) => {
-        const drain = this.drains.get(key)
-        if (drain !== undefined) this.#forget(key, drain, true)
-      },
-    })
+    this.adds = new Adds(spec, (key) => this.#touched.note(key, this.#now()))
+    this.#removals = new Removals(spec, (...ended) => this.#taken(...ended))
   }
 
   /** Says whether a member of a look was added or drained by us, in this life or by the word of a ticket. */
@@ -59,14 +56,14 @@ export class Work {
 
   /** Whether nothing is under way or due for the plan that was carried out last. */
   isDone(plan: WishedPlan): boolean {
-    const isBusy = this.singles.isBusy || [...this.drains.values()].some((drain) => drain.isBusy)
+    const isBusy = this.adds.isBusy || [...this.drains.values()].some((drain) => drain.isBusy)
     if (isBusy || this.#touched.hasSkipped) return false
-    return !plan.steps.some((step) => isOpen(step, this, plan, this.#now()))
+    return !plan.steps.some((step) => isOpen(step, this, this.#now()))
   }
 
   /** When something that failed is due again; Infinity for nothing. */
   get dueAt(): number {
-    return dueOf([...this.drains, ...this.singles.all], this.singles, this.#now())
+    return dueOf([...this.drains.values(), ...this.adds.all.values()], this.#now())
   }
 
   /** Makes what a plan says happen; what is under way already goes on. */
@@ -80,7 +77,8 @@ export class Work {
       if (!this.drains.has(key)) this.#begin(key, step, wanted)
     // After what is begun: what the plan has a place for asks the floor first.
     for (const [key, ticket] of [...this.#recovered]) this.#takeOver(key, ticket, wanted)
-    this.singles.keepOnly(wanted.steps, ending.waits)
+    this.#removals.carryOut(this.drains, wanted, ending)
+    this.adds.keepOnly(wanted.steps)
   }
 
   /**
@@ -103,7 +101,7 @@ export class Work {
   async end(): Promise<void> {
     this.#ended = true
     const released = [...this.drains.values()].map((drain) => drain.release())
-    await Promise.all([...released, this.singles.end()])
+    await Promise.all([...released, this.#removals.end(), this.adds.end()])
   }
 
   // --- drains that are there
@@ -130,36 +128,29 @@ export class Work {
     wanted: Wanted,
   ): void {
     const step = wanted.steps.get(key)
-    drain.said = saidOf(wish)
-    drain.unwished = false
-    if (drain.leftFor !== null && drain.leftFor !== drain.said) {
-      drain.leftFor = null
-      drain.backoff.reset()
-    }
+    drain.wished(wish)
     const shape = this.#shapeOf(step, wish, drain)
     const isReshaped = drain.reshape(shape)
     if (drain.leftFor !== null || drain.replaced) return
     if (this.#now() < drain.backoff.notBefore) return
-    if (drain.state === 'held' && !drain.isHeld && step?.change.kind === 'hold') {
+    const isLetGo = drain.state === 'held' && !drain.isHeld
+    if (isLetGo && step?.change.kind === 'hold') {
       if (drain.refusal === undefined) this.#overruled(drain)
       else this.#fail(drain, drain.refusal)
       return
     }
     const isRaised = shape.hold === 'maint' && drain.shape.hold === 'drain'
-    const removes = step?.change.kind === 'remove' && drain.shape.until === 'idle'
-    const keeps = !wish.remove && drain.shape.until === 'removed' // it has an endpoint again
     // Not between a reload and the hold that is put back: let go then, it would take no place in the floor.
     const isDown = reading.own !== 'ready'
     const isFree = isDown || drain.isToBegin
-    const isOther = ((isRaised || removes || keeps) && isFree) || drain.asksOther(shape)
+    const isOther = (isRaised && isFree) || drain.asksOther(shape)
     const changed = (isReshaped && isDown) || isOther
-    const again = drain.state === 'failed' && step !== undefined
+    // Down, and to go: by a hold without an answer, or by another client. It is held by us before it is taken out.
+    const again = (drain.state === 'failed' || isLetGo) && step !== undefined
     // Ready, and the plan has no place for it: not held once more, also where an earlier set had a place.
     const isOut = step === undefined && reading.own === 'ready'
     const undoing = drain.restoring && !isOut
     if (isOut && drain.isToBegin) this.#takeBack(key, drain)
-    else if (step?.change.kind === 'remove' && !this.#ending.waits)
-      this.singles.send(key, step.change)
     else if (changed || again || undoing)
       void this.#replace(key, drain, shape, { reading, look: wanted.look })
   }
@@ -171,6 +162,7 @@ export class Work {
     shape: DrainShape,
     { reading, look }: { readonly reading: PresentReading; readonly look: SeenLook },
   ): Promise<void> {
+    this.#removals.drop(drain.removal)
     drain.state = 'running'
     drain.held = null
     drain.replaced = true
@@ -194,9 +186,8 @@ export class Work {
     drain.unwished = true
     if (drain.replaced || (drain.restoring && drain.isBusy)) return
     if (this.#now() < drain.backoff.notBefore && drain.restoring) return
-    const late = this.singles.lateUntil(key)
-    drain.held = late === undefined ? null : saidOfLate(this.#spec.policy.clock, late)
-    if (late !== undefined) return
+    this.#removals.drop(drain.removal)
+    drain.held = null
     drain.restoring = true
     drain.leftFor = null
     drain.state = 'running'
@@ -228,14 +219,13 @@ export class Work {
     const reading = readingsOf(wanted.look.snapshot).get(key)
     switch (change.kind) {
       case 'add':
-        this.singles.send(key, change)
+        this.adds.send(key, change)
         return
       case 'hold':
       case 'remove': {
         const wish = wanted.down.get(key)
-        if (reading?.present !== true || wish === undefined) return
-        if (change.kind === 'remove' && !this.#ending.waits) this.singles.send(key, change)
-        else this.#continue(key, reading, wanted, wish, this.#recovered.get(key))
+        if (reading?.present === true && wish !== undefined)
+          this.#continue(key, reading, wanted, wish, this.#recovered.get(key))
         return
       }
       case 'restore':
@@ -252,7 +242,7 @@ export class Work {
     const before = earlierOf(of, reading)
     const shape = this.#shapeOf(wanted.steps.get(key), wish, before)
     const drain = this.#open(key, reading, wanted.look, shape)
-    drain.said = saidOf(wish)
+    drain.wished(wish)
     if (before !== undefined) drain.since = before.since
   }
 
@@ -342,16 +332,23 @@ export class Work {
     outcome: 'idle' | 'terminated' | 'proceeded' | 'timeout',
     error: DrainableError | undefined,
   ): void {
-    if (drain.shape.until === 'removed') {
-      // What was cut is gone by the next look; the removal has its own verdict all the same.
-      this.#fail(drain, error ?? 'its deadline passed with work left: it goes once it is idle')
-      if (outcome === 'terminated') drain.backoff.reset()
-      return
-    }
     drain.state = 'held'
     drain.backoff.reset()
     const isLeft = outcome === 'timeout' || outcome === 'proceeded'
-    drain.held = isLeft ? wordsOf(error ?? 'it was not idle at its deadline') : null
+    const words = drain.leaves ? LATE : wordsOf(error ?? 'it was not idle at its deadline')
+    drain.held = isLeft ? words : null
+  }
+
+  // --- removals
+
+  #taken(drain: MemberDrain, member?: MemberReport, error?: DrainableError): void {
+    const key = refKey(drain.ref)
+    if (!this.#isCurrent(key, drain) || drain.restoring || drain.replaced) return
+    this.#touched.note(key, this.#now())
+    if (member?.phase === 'removed') this.#forget(key, drain, true)
+    else if (member?.outcome === 'timeout' && error === undefined) drain.late()
+    else if (error !== undefined && member?.outcome !== 'overruled')
+      drain.tried(error.message, this.#now())
   }
 
   #overruled(drain: MemberDrain, error?: DrainableError): void {
@@ -371,6 +368,7 @@ export class Work {
   }
 
   #forget(key: string, drain: MemberDrain, drop: boolean): void {
+    this.#removals.drop(drain.removal)
     this.drains.delete(key)
     this.#touched.note(key, this.#now())
     void drain.release().then(() => {

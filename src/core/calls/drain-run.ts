@@ -2,10 +2,11 @@ import type { DrainableProvider } from '../../provider/contract.js'
 import type { DrainEvent } from '../events.js'
 import { Run } from './run/run.js'
 import type { PartHooks, PreparedClaim, RunSpec } from './run/run-spec.js'
-import type { MachinePolicy } from '../member/record.js'
+import { NO_PROOF, type MachinePolicy } from '../member/record.js'
+import type { Sight } from '../member/sight.js'
 import { type FromTicket, fromTicketMember } from '../tickets/member.js'
 import type { PolicyData, Ticket } from '../tickets/ticket.js'
-import { type ResolvedPolicy, toResumedPolicy } from './policy.js'
+import { type ResolvedPolicy, toMachinePolicy, toResumedPolicy } from './policy.js'
 import { prepareDrain } from './prepare-drain.js'
 import type { ResolvedTarget } from './target.js'
 import { randomUUID } from 'node:crypto'
@@ -43,6 +44,42 @@ export function newDrainRun(
     refs: target.kind === 'members' ? target.refs : undefined,
     keeper: () => keeper,
     prepare: hooks.around?.(prepare) ?? prepare,
+  })
+}
+
+/**
+ * Makes the run that takes members out which other calls of this process hold: it changes nothing of how they are held. It proves
+ * idle anew, and its ticket is theirs (`resolved.whole`).
+ *
+ * @param held - the members as those calls see them
+ */
+export function removalRun(
+  provider: DrainableProvider,
+  held: readonly Sight[],
+  resolved: ResolvedPolicy,
+  subject: string,
+  emit: (event: DrainEvent) => void,
+): Run {
+  const { clock, data } = resolved
+  const keeper = newKeeper(resolved, provider)
+  const prepare: RunSpec['prepare'] = async ({ scheduler, startedAt, signal, limit }) => {
+    const { capabilities } = await scheduler.describe(signal, limit())
+    const policy = toMachinePolicy({ ...data, until: 'removed' }, capabilities, [], subject)
+    const deadline = data.timeout === null ? null : startedAt + data.timeout
+    const claims = held.map(({ ref, claim: { confirmed } }) => {
+      const proof = { ...NO_PROOF, effectiveSince: clock.now() }
+      const inPlace = { wish: confirmed, confirmed, held: true, floor: 'kept', proof } as const
+      const goal = { kind: 'drain' } as const
+      return { ref, start: { goal, policy, startedAt, deadline, ...inPlace } }
+    })
+    return { claims, keeper }
+  }
+  return new Run({
+    ...baseSpec(provider, resolved, subject, emit),
+    side: 'drain',
+    refs: held.map(({ ref }) => ref),
+    keeper: () => keeper,
+    prepare,
   })
 }
 

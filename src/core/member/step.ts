@@ -180,7 +180,9 @@ function isSealing({ proof, phase }: Claim): boolean {
 function lay(draft: Draft, { claim, left, by }: LaidInput): void {
   const mine: Open = { ...claim }
   if (draft.claims.length === 0) resumeLate(draft)
-  if (!draft.claims.some(isLive)) forgetRefusal(draft)
+  const live = draft.claims.filter(isLive)
+  if (live.length === 0) forgetRefusal(draft)
+  else if (live.every(({ policy }) => policy.until === 'idle')) forgetRefusedRemoval(draft)
   takeBack(draft, mine, left)
   const known = [...draft.view(claim.view).processes.values()]
   mine.proof = expectScopes(mine.proof, known)
@@ -202,6 +204,12 @@ function forgetRefusal(draft: Draft): void {
   if (refusal !== null && refusal.before !== null && refusal.change.kind === 'hold')
     doubt(draft, refusal.change.to)
   Object.assign(ledger, { losses: 0, loss: null, refusals: 0, refusal: null, notBefore: draft.now })
+}
+
+/** Those that hold the member have not asked for its removal. */
+function forgetRefusedRemoval({ ledger }: Draft): void {
+  if (ledger.refusal?.change.kind === 'remove')
+    Object.assign(ledger, { refusals: 0, refusal: null })
 }
 
 /** While nobody looked, no look could tell: the time of a lost change begins anew, unless it is over in any case. */

@@ -54,4 +54,9 @@ describe('a reconciler in a random world', () => {
     const { wrong } = await play(952_874, 'two without a lease')
     expect(wrong).toEqual([])
   })
+  // Its hold was let go of at the deadline, without an answer, and took effect after that.
+  it('holds a member again before it is taken out (seed 9614)', async () => {
+    const { wrong } = await play(9_614, 'two without a lease')
+    expect(wrong).toEqual([])
+  })
 })

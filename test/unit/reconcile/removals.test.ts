@@ -1,7 +1,7 @@
 import { reconcile } from 'drainable'
 import { fakeClock, fakeProvider } from 'drainable/testing'
 import { describe, expect, it } from 'vitest'
-import { desired, web } from './set-up.js'
+import { bench, desired, slowBench, web } from './set-up.js'
 
 const LATE = 30_000
 
@@ -54,6 +54,40 @@ describe('an unanswered removal without a drain', () => {
       { ref: web('b'), held: expect.stringMatching(/it is not in the balancer/) as unknown },
     ])
     await clock.runUntil(loop.close())
+  })
+})
+
+describe('a removal', () => {
+  it('that was refused is asked for again, and the member stays held', async () => {
+    const at = slowBench(1, 'a', 'b')
+    await using loop = await at.settled(desired({ a: 'serve', b: 'drain' }))
+    const faults: Error[] = []
+    loop.on('fault', (error) => faults.push(error))
+    at.lb.failNext('reject', { verb: 'apply' })
+    loop.set(desired({ a: 'serve', b: 'absent' }))
+    await at.clock.runUntil(loop.settled())
+    expect(at.states('b')).toEqual(['maint'])
+    expect(faults).toHaveLength(1)
+    await at.clock.advance(10_000)
+    expect(at.states('b')).toEqual(['gone'])
+    expect(loop.status()).toEqual([])
+  })
+
+  it('that is not wished any more is not asked for, and its drain goes on', async () => {
+    const at = bench('a', 'b')
+    const end = at.lb.occupy(web('b'))
+    await using loop = at.start()
+    loop.set(desired({ a: 'serve', b: 'absent' }))
+    await at.clock.advance(3_000)
+    const sent = at.sent().length
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.advance(1_000)
+    end()
+    await at.clock.runUntil(loop.settled())
+    expect(at.sent().slice(sent)).toEqual([])
+    expect(loop.status()).toMatchObject([
+      { ref: web('b'), want: 'drain', phase: 'idle', held: null },
+    ])
   })
 })
 

@@ -716,6 +716,11 @@ export class Run implements HandleBody, Owner {
     return this.#claims.sights()
   }
 
+  /** Writes its ticket before another call changes its members. @param limit - milliseconds @throws what keeps it threw */
+  async saveTicket(limit: number): Promise<void> {
+    if (this.#account.ticket?.kept === true) await this.#account.ticket.write(limit)
+  }
+
   /** A ticket that could not be written is written again at the looks of others. */
   saveAgain(): void {
     this.#account.ticket?.saveAgain()

@@ -70,7 +70,7 @@ export class TicketWrites {
    */
   async before(limit: number): Promise<void> {
     try {
-      await this.#keeper.saveMembers(this.#of.claims.sights, limit)
+      await this.write(limit)
     } catch (cause) {
       const error = notKept('saved', cause)
       this.#tell(error)
@@ -78,10 +78,14 @@ export class TicketWrites {
     }
   }
 
+  write(limit: number): Promise<void> {
+    return this.#keeper.saveMembers(this.#of.claims.sights, limit)
+  }
+
   async save(): Promise<void> {
     this.#unsavedAt = undefined
     try {
-      await this.#keeper.saveMembers(this.#of.claims.sights, LATER_ANSWER)
+      await this.write(LATER_ANSWER)
       this.#failures = 0
       this.#said = undefined
     } catch (cause) {

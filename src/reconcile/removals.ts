@@ -1,0 +1,195 @@
+import { readingsOf } from '../core/balancer/look/look.js'
+import { removalRun } from '../core/calls/drain-run.js'
+import type { Run } from '../core/calls/run/run.js'
+import type { FaultEvent } from '../core/events.js'
+import type { PolicyData } from '../core/tickets/ticket.js'
+import type { PresentReading } from '../provider/contract.js'
+import { canonicalAddress } from '../provider/address.js'
+import { wallOf } from '../provider/clock.js'
+import type { DrainableError } from '../provider/error.js'
+import { refKey } from '../provider/member-ref.js'
+import type { MemberReport } from '../provider/report.js'
+import type { MemberDrain } from './member-drain.js'
+import { isSameEnding, leastTime, type Ending } from './shape.js'
+import type { Wanted } from './wanted.js'
+import type { WorkSpec } from './work-spec.js'
+
+/** A removal that is not waited for: the time of its call, in milliseconds. */
+const AT_ONCE = 500
+
+/** They say how it is with the member, and are no failure. */
+const NO_FAULT: ReadonlySet<string> = new Set(['DRAIN_TIMEOUT', 'DRAIN_OVERRULED', 'MEMBER_GONE'])
+
+/** A member that is held, and is to be taken out. */
+export interface Leaving {
+  readonly drain: MemberDrain
+  readonly reading: PresentReading
+}
+
+/** How a removal ends. */
+interface Limit extends Pick<PolicyData, 'onTimeout'> {
+  /** When, in epoch milliseconds; null: not before the member is idle. */
+  readonly until: number | null
+}
+
+/** Members that are taken out by one call. */
+export interface Removal {
+  readonly group: string
+  readonly drains: readonly MemberDrain[]
+  readonly ending: Ending
+  /** Whether it ends at some time in any case. */
+  readonly isBounded: boolean
+  readonly run: Run
+}
+
+/** Told how the removal of a member ended. */
+export type RemovalEnded = (
+  drain: MemberDrain,
+  member: MemberReport | undefined,
+  error: DrainableError | undefined,
+) => void
+
+/**
+ * Takes members out that their drains hold: a call of its own beside them, which is laid and dropped as the sets have it. One call
+ * for the members of one address where each removal is a reload.
+ */
+export class Removals {
+  readonly #spec: WorkSpec
+  readonly #ended: RemovalEnded
+  readonly #running = new Map<string, Removal>()
+
+  constructor(spec: WorkSpec, ended: RemovalEnded) {
+    this.#spec = spec
+    this.#ended = ended
+  }
+
+  /** Begins what is due, goes on with what is under way, and drops the rest. */
+  carryOut(drains: ReadonlyMap<string, MemberDrain>, wanted: Wanted, ending: Ending): void {
+    const leaving = this.#leaving(drains, wanted)
+    const stays = new Map(leaving.map((one) => [one.drain, one]))
+    for (const removal of [...this.#running.values()]) {
+      const isMeant = removal.drains.every((drain) => stays.has(drain))
+      if (!isMeant || !isSameEnding(removal.ending, ending)) this.drop(removal)
+    }
+    const due = leaving.filter(({ drain }) => drain.removal === undefined)
+    for (const [group, members] of Map.groupBy(due, (one) => this.#groupOf(one, ending))) {
+      const known = this.#running.get(group)
+      this.drop(known)
+      const others = (known?.drains ?? []).flatMap((drain) => stays.get(drain) ?? [])
+      this.#open(group, [...others, ...members], ending)
+    }
+  }
+
+  /** The members stay as their drains hold them. */
+  drop(removal: Removal | undefined): void {
+    if (removal === undefined || this.#running.get(removal.group) !== removal) return
+    this.#running.delete(removal.group)
+    for (const drain of removal.drains) drain.leave(undefined)
+    void removal.run.release()
+  }
+
+  async end(): Promise<void> {
+    const all = [...this.#running.values()]
+    this.#running.clear()
+    await Promise.all(all.map(({ run }) => run.release()))
+  }
+
+  /** The members that may be taken out: where each removal is a reload, once others of their address are held too. */
+  #leaving(drains: ReadonlyMap<string, MemberDrain>, wanted: Wanted): readonly Leaving[] {
+    const { capabilities, policy } = this.#spec
+    const { look, steps, down } = wanted
+    const readings = readingsOf(look.snapshot)
+    const all = [...drains].flatMap(([key, drain]) => {
+      const reading = readings.get(key)
+      const isMeant = down.get(key)?.remove === true && drain.isOf(reading)
+      return isMeant ? [{ key, drain, reading }] : []
+    })
+    const reloads = capabilities.removalReloads === true
+    const begins = all.filter(({ drain }) => reloads && drain.isBusy && !drain.mayGo)
+    const awaited = new Set(begins.map(({ reading }) => reading.address))
+    return all.filter(({ key, drain, reading: { address } }) => {
+      const isPlanned = steps.get(key)?.change.kind === 'remove' && drain.leftFor === null
+      const isDue = drain.mayGo && policy.clock.now() >= drain.backoff.notBefore
+      return isPlanned && isDue && (address === undefined || !awaited.has(address))
+    })
+  }
+
+  #groupOf({ drain, reading }: Leaving, ending: Ending): string {
+    const { address, ref } = reading
+    const { until } = this.#limitOf([drain], ending)
+    // After its deadline no member waits for another one.
+    const isAlone = until === null && drain.deadline !== null
+    const shares = this.#spec.capabilities.removalReloads === true && address !== undefined
+    return shares && !isAlone ? canonicalAddress(address) : refKey(ref)
+  }
+
+  /** The first of their deadlines. A product that removes no member at work waits for its end where no drain is wanted. */
+  #limitOf(drains: readonly MemberDrain[], ending: Ending): Limit {
+    const { capabilities, policy } = this.#spec
+    const never = { until: null, onTimeout: 'fail' } as const
+    if (!ending.waits)
+      return capabilities.removal === 'refuses' ? never : { until: 0, onTimeout: 'remove' }
+    const until = Math.min(...drains.map(({ deadline }) => deadline ?? Infinity))
+    if (until === Infinity) return never
+    if (ending.onTimeout === 'remove') return { until, onTimeout: 'remove' }
+    if (drains.some(({ isLate }) => isLate)) return never
+    const least = wallOf(policy.clock) + leastTime(policy.data, capabilities)
+    return { until: Math.max(until, least), onTimeout: 'fail' }
+  }
+
+  #open(group: string, members: readonly Leaving[], ending: Ending): void {
+    const { provider, policy, subject, changed, fault } = this.#spec
+    const drains = members.map(({ drain }) => drain)
+    const { until, onTimeout } = this.#limitOf(drains, ending)
+    const timeout = until === null ? null : Math.max(AT_ONCE, until - wallOf(policy.clock))
+    // Their drains have asked the floor, say what happens, and have the ticket that an undo needs.
+    const { data } = policy
+    const resolved = {
+      ...policy,
+      data: { ...data, until: 'removed', keepReady: 0, timeout, onTimeout, escalateAfter: null },
+      tickets: undefined,
+      whole: {
+        peer: 'the ticket store',
+        save: async (_: unknown, limit: number): Promise<void> => {
+          await Promise.all(drains.map((drain) => drain.save(limit)))
+        },
+      },
+    } as const
+    const told = new Set<DrainableError>()
+    const sights = drains.flatMap((drain) => drain.sight ?? [])
+    const run = removalRun(provider, sights, resolved, subject, (event) => {
+      if (event.type === 'terminated') policy.onEvent?.(event)
+      if (event.type === 'fault' && isOfChange(run, event)) {
+        told.add(event.error)
+        fault(event.error)
+      }
+      changed(event.type === 'idle-lost')
+    })
+    const removal = { group, drains, ending, isBounded: until !== null, run }
+    this.#running.set(group, removal)
+    for (const drain of drains) drain.leave(removal)
+    void this.#over(removal, told)
+    changed(false)
+  }
+
+  /** @param told - the failures that were said */
+  async #over(removal: Removal, told: ReadonlySet<DrainableError>): Promise<void> {
+    const { members, error } = await removal.run.done
+    if (this.#running.get(removal.group) !== removal) return
+    this.drop(removal)
+    const reports = new Map(members.map((member) => [refKey(member.ref), member]))
+    for (const drain of removal.drains) {
+      const member = reports.get(refKey(drain.ref))
+      const why = member?.error ?? error
+      this.#ended(drain, member, why)
+      if (why === undefined || told.has(why) || NO_FAULT.has(why.code)) continue
+      this.#spec.fault(why)
+    }
+    this.#spec.changed(true)
+  }
+}
+
+/** Whether a change failed. That the balancer can't be read is seen by the loop's own looks. */
+function isOfChange({ sights }: Run, { error }: FaultEvent): boolean {
+  return sights.some(({ ledger }) => ledger.loss === error || ledger.refusal?.error === error)
+}
