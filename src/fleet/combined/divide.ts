@@ -16,7 +16,7 @@ import { schedulerOf } from '../../core/balancer/look/scheduler.js'
 import type { Target } from '../../core/calls/target.js'
 import type { Parts, Timed } from '../../core/combined.js'
 import type { Call } from '../../core/calls/call-options.js'
-import { bareRef, tagError, tagMissing } from './tag.js'
+import { bareRef, joinMissing, tagError } from './tag.js'
 
 /** What a combined target means for each balancer it concerns, in that balancer's own words. */
 export type Divided = ReadonlyMap<string, Target>
@@ -90,28 +90,49 @@ export async function callEach<T, D extends Target | 'all'>(
   signal: AbortSignal,
   call: (part: DrainableProvider, target: D, key: string) => Promise<T>,
 ): Promise<readonly (readonly [string, T])[]> {
-  const hits: (readonly [string, T])[] = []
-  const failures: unknown[] = []
-  const missing = new Map<string, DrainableError>()
-  await Promise.all(
-    [...divided].map(async ([key, own]) => {
-      const part = parts.all.get(key)
-      if (part === undefined) return
-      try {
-        hits.push([key, await call(part, own, key)])
-      } catch (error) {
-        if (!isDrainableError(error)) failures.push(error)
-        else if (own !== 'all' && isLeftOut(own, parts, error)) missing.set(key, error)
-        else failures.push(tagError(error, key))
-      }
-    }),
+  const { done, failed } = await onParts(divided, parts, signal, call)
+  const isMissing = ({ from, error }: Failed<D>): boolean =>
+    from !== 'all' && isDrainableError(error) && isLeftOut(from, parts, error)
+  const bad = failed.find((one) => !isMissing(one))
+  if (bad !== undefined) throw bad.error
+  if (done.size === 0 && failed.length > 0)
+    throw joinMissing(failed.flatMap(({ error }) => (isDrainableError(error) ? [error] : [])))
+  return [...done]
+}
+
+/** What one balancer was asked, and failed with. */
+export interface Failed<D> {
+  readonly key: string
+  readonly from: D
+  readonly error: unknown
+}
+
+/** One call on each of the balancers, in their order. All have ended, whatever one of them did. */
+export async function onParts<T, D>(
+  froms: ReadonlyMap<string, D>,
+  { all }: Parts,
+  signal: AbortSignal | undefined,
+  call: (part: DrainableProvider, from: D, key: string) => Promise<T>,
+): Promise<{ readonly done: ReadonlyMap<string, T>; readonly failed: readonly Failed<D>[] }> {
+  const asked = [...all].flatMap(([key, part]) => {
+    const from = froms.get(key)
+    return from === undefined ? [] : [{ key, part, from }]
+  })
+  const ends = await Promise.allSettled(
+    asked.map(async ({ key, part, from }) => call(part, from, key)),
   )
-  signal.throwIfAborted()
-  if (failures.length > 0) throw failures[0]
-  const order = [...parts.all.keys()]
-  if (hits.length === 0 && missing.size > 0)
-    throw tagMissing(order.flatMap((key) => [...missing].filter(([of]) => of === key)))
-  return hits.sort(([a], [b]) => order.indexOf(a) - order.indexOf(b))
+  signal?.throwIfAborted()
+  const done = new Map<string, T>()
+  const failed: Failed<D>[] = []
+  for (const [n, { key, from }] of asked.entries()) {
+    const end = ends[n]
+    if (end?.status === 'fulfilled') done.set(key, end.value)
+    else if (end !== undefined) {
+      const thrown: unknown = end.reason
+      failed.push({ key, from, error: isDrainableError(thrown) ? tagError(thrown, key) : thrown })
+    }
+  }
+  return { done, failed }
 }
 
 /** Whether a balancer that has nothing of its target is left out: only an address stands for what may be there. */

@@ -25,7 +25,7 @@ import { isLeftOut, whyUnread, type Divided, type FindOptions } from './divide.j
 import { Beginning } from './beginning.js'
 import type { Parts } from '../../core/combined.js'
 import { Together } from './together.js'
-import { tagError, tagEvent, tagMissing, tagRef, tagReport, tagWhy } from './tag.js'
+import { joinMissing, tagError, tagEvent, tagRef, tagReport, tagWhy } from './tag.js'
 
 /** What a verb wants run over several balancers. */
 export interface CombinedSpec {
@@ -307,7 +307,7 @@ export class CombinedRun implements HandleBody {
     const skipped = this.#beginning?.skipped
     const asked = [...this.#runs].filter(([key]) => skipped?.has(key) !== true)
     if (asked.length === 0 && skipped !== undefined && skipped.size > 0) {
-      const error = tagMissing([...skipped])
+      const error = joinMissing([...skipped].map(([key, one]) => tagError(one, key)))
       const outcome = error.code === 'NOT_FOUND' ? 'refused' : 'aborted'
       return { outcome, members: [], elapsed, error }
     }

@@ -1,6 +1,6 @@
 import { systemClock, wallOf } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
-import { DrainableError, isDrainableError, isUnreachable } from '../../provider/error.js'
+import { DrainableError, isUnreachable } from '../../provider/error.js'
 import type { Outcome, Why } from '../../provider/report.js'
 import { CALL_LIMIT } from '../../core/balancer/look/call.js'
 import { worst } from '../../core/member/said/report.js'
@@ -9,9 +9,9 @@ import { checkTicket, type Ticket } from '../../core/tickets/ticket.js'
 import type { Call } from '../../core/calls/call-options.js'
 import { leastAdvanced, type DrainStep, type StepStart } from '../../core/calls/steps/step-types.js'
 import type { Target } from '../../core/calls/target.js'
-import { ASK_AGAIN, divide, isLeftOut, whyUnread } from './divide.js'
+import { ASK_AGAIN, divide, isLeftOut, onParts, whyUnread } from './divide.js'
 import type { Combined, Parts } from '../../core/combined.js'
-import { hearAs, tagError, tagWhy } from './tag.js'
+import { hearAs, tagWhy } from './tag.js'
 import { joinTickets, sliceTicket } from './ticket.js'
 
 /** One step on one balancer. */
@@ -28,8 +28,12 @@ export async function beginCombined(
   const { clock = systemClock, signal = new AbortController().signal } = call
   const found = { clock, signal, limit: CALL_LIMIT }
   const divided = await divide(target, parts, 'stepDrain()', found)
-  const begun = await onParts(divided, parts, call, (part, own, hear) =>
-    step(part, { target: own, ...(policy === undefined ? {} : { policy }) }, hear),
+  const begun = await onParts(divided, parts, call.signal, (part, own, key) =>
+    step(
+      part,
+      { target: own, ...(policy === undefined ? {} : { policy }) },
+      hearAs(call.onEvent, key),
+    ),
   )
   const missing = begun.failed.filter(({ key, error }) => isLeftOut(divided.get(key), parts, error))
   const unread = begun.failed.filter(
@@ -41,7 +45,7 @@ export async function beginCombined(
   if (bad !== undefined) throw bad.error
   const [first] = begun.done.values()
   if (first === undefined) throw begun.failed[0]?.error
-  const waiting = new Map(unread.map(({ key, target: own }) => [key, own]))
+  const waiting = new Map(unread.map(({ key, from }) => [key, from]))
   const { id } = first.ticket
   return joinSteps(
     { id, instance: provider.instance },
@@ -83,7 +87,9 @@ export async function stepCombined(
       `stepDrain(): members: ticket '${ticket.id}' has no members: its drain did not begin, start it again`,
     )
   }
-  const stepped = await onParts(froms, parts, call, step)
+  const stepped = await onParts(froms, parts, call.signal, (part, from, key) =>
+    step(part, from, hearAs(call.onEvent, key)),
+  )
   const missing = stepped.failed.filter(({ key, error }) =>
     isLeftOut(waiting.get(key), parts, error),
   )
@@ -112,39 +118,6 @@ function endOfUnread(
 ): Outcome | undefined {
   if (deadline === null || wallOf(clock) < Date.parse(deadline)) return undefined
   return policy.onTimeout === 'proceed' ? 'proceeded' : 'unreachable'
-}
-
-/** What each part brought, or failed with. All have ended, whatever one of them did. */
-interface Stepped<T> {
-  readonly done: ReadonlyMap<string, DrainStep>
-  readonly failed: readonly { readonly key: string; readonly error: unknown; readonly target: T }[]
-}
-
-async function onParts<T>(
-  froms: ReadonlyMap<string, T>,
-  parts: Parts,
-  { signal, onEvent }: Call,
-  step: (part: DrainableProvider, from: T, hear: Call['onEvent']) => Promise<DrainStep>,
-): Promise<Stepped<T>> {
-  const done = new Map<string, DrainStep>()
-  const failed: { key: string; error: unknown; target: T }[] = []
-  await Promise.all(
-    [...froms].map(async ([key, from]) => {
-      const part = parts.all.get(key)
-      if (part === undefined) return
-      try {
-        done.set(key, await step(part, from, hearAs(onEvent, key)))
-      } catch (error) {
-        failed.push({
-          key,
-          error: isDrainableError(error) ? tagError(error, key) : error,
-          target: from,
-        })
-      }
-    }),
-  )
-  signal?.throwIfAborted()
-  return { done, failed }
 }
 
 function joinSteps(

@@ -42,8 +42,7 @@ export function tagError(error: DrainableError, key: string): DrainableError {
 const NAMED = 3
 
 /** One error where no balancer goes on: for an address that none has, what the first three say. */
-export function tagMissing(errors: readonly (readonly [string, DrainableError])[]): DrainableError {
-  const tagged = errors.map(([key, error]) => tagError(error, key))
+export function joinMissing(tagged: readonly DrainableError[]): DrainableError {
   const [first] = tagged
   if (first === undefined) throw new TypeError('no balancer was asked')
   const other = tagged.find(({ code }) => code !== 'NOT_FOUND')

@@ -15,7 +15,7 @@ import { reportAll, withTicket } from '../../core/member/said/report.js'
 import { FIRST_ANSWER } from '../../core/tickets/calls.js'
 import { TicketWriter } from '../../core/tickets/writing/writer.js'
 import { drainCombined, resumeCombined } from './drain.js'
-import { callEach, checkKeys, divide, onEach } from './divide.js'
+import { callEach, checkKeys, divide, onEach, onParts } from './divide.js'
 import { CombinedRun } from './run.js'
 import { beginCombined, stepCombined } from './step.js'
 import { bareRef, hearAs, tagError, tagReading, tagRef, tagReport, tagWhy } from './tag.js'
@@ -138,7 +138,8 @@ function readyOptions({ onEvent, waitHealthy, ...rest }: ReadyOptions, key: stri
 }
 
 /** Each gets the steps that name it. If one can't be read, its own steps fail and those of the others go on. */
-function carryOutOn({ all }: Parts): Combined['carryOut'] {
+function carryOutOn(parts: Parts): Combined['carryOut'] {
+  const { all } = parts
   return async (steps, { signal, onEvent }, subject, one) => {
     const wrong = steps.find(({ change }) => !all.has(change.ref.balancer ?? ''))
     if (wrong !== undefined) {
@@ -150,31 +151,28 @@ function carryOutOn({ all }: Parts): Combined['carryOut'] {
         { ref },
       )
     }
+    const byKey = Map.groupBy(steps, ({ change }) => change.ref.balancer ?? '')
+    const { done } = await onParts(byKey, parts, signal, async (part, own, key) => {
+      const bare = own.map((step) => ({
+        ...step,
+        change: { ...step.change, ref: bareRef(step.change.ref) },
+      }))
+      return one(part, bare, hearAs(onEvent, key)).catch((thrown: unknown) =>
+        allFailed(bare, toDrainableError(thrown, part.name, subject)),
+      )
+    })
     const carried = new Map<PlannedChange, CarriedOut>()
-    await Promise.all(
-      [...all].map(async ([key, part]) => {
-        const own = steps.filter(({ change }) => change.ref.balancer === key)
-        if (own.length === 0) return
-        const bare = own.map((step) => ({
-          ...step,
-          change: { ...step.change, ref: bareRef(step.change.ref) },
-        }))
-        const done = await one(part, bare, hearAs(onEvent, key)).catch((thrown: unknown) =>
-          allFailed(bare, toDrainableError(thrown, part.name, subject)),
-        )
-        for (const [n, { error, report, ...rest }] of done.steps.entries()) {
-          const step = own[n]
-          if (step === undefined) continue
-          carried.set(step, {
-            ...rest,
-            change: step.change,
-            ...(report === undefined ? {} : { report: tagReport(report, key) }),
-            ...(error === undefined ? {} : { error: tagError(error, key) }),
-          })
-        }
-      }),
-    )
-    signal?.throwIfAborted()
+    for (const [key, { steps: own }] of done)
+      for (const [n, { error, report, ...rest }] of own.entries()) {
+        const step = byKey.get(key)?.[n]
+        if (step === undefined) continue
+        carried.set(step, {
+          ...rest,
+          change: step.change,
+          ...(report === undefined ? {} : { report: tagReport(report, key) }),
+          ...(error === undefined ? {} : { error: tagError(error, key) }),
+        })
+      }
     return { steps: steps.flatMap((step) => carried.get(step) ?? []) }
   }
 }
