@@ -59,4 +59,9 @@ describe('a reconciler in a random world', () => {
     const { wrong } = await play(9_614, 'two without a lease')
     expect(wrong).toEqual([])
   })
+  // Wished away again in the middle of an undo: what an operator set then was taken for ours.
+  it('leaves what an operator closes during an undo (seed 951967)', async () => {
+    const { wrong } = await play(951_967, 'two under a lease')
+    expect(wrong).toEqual([])
+  })
 })
