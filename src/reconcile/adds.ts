@@ -101,15 +101,15 @@ export class Adds {
     const { ref } = change
     const leave = this.#leave.signal
     if (leave.aborted) return { ref, status: 'rejected', error: closed(ref) }
-    let result: ChangeResult | undefined
+    let result: ChangeResult = { ref, status: 'unknown', error: closed(ref) }
+    const giveUp = new AbortController().signal
+    const take = (_: number, told: ChangeResult): void => void (result = told)
     try {
-      const giveUp = new AbortController().signal
-      const take = (_: number, told: ChangeResult): void => void (result = told)
       await scheduler.send([change], { leave, giveUp }, take, policy.term?.permit)
     } catch (thrown) {
       return { ref, status: 'unknown', error: this.#toError(thrown) }
     }
-    return result ?? { ref, status: 'unknown', error: closed(ref) }
+    return result
   }
 
   #toError(thrown: unknown): DrainableError {

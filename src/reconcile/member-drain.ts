@@ -1,9 +1,8 @@
 import type { Run } from '../core/calls/run/run.js'
 import type { ResolvedPolicy } from '../core/calls/policy.js'
-import { openDrain } from '../core/calls/drain.js'
+import { openDrain, opened } from '../core/calls/drain.js'
 import { resumedRun } from '../core/calls/drain-run.js'
-import { DrainHandle, EventHub } from '../core/calls/handle.js'
-import { startTelemetry } from '../core/telemetry.js'
+import type { DrainHandle } from '../core/calls/handle.js'
 import { statusOf, type MemberStatus } from '../core/status.js'
 import type { SeenLook } from '../core/balancer/look/look.js'
 import type { Sight } from '../core/member/sight.js'
@@ -119,15 +118,15 @@ export class MemberDrain {
     { provider, policy, ref, identity, subject }: Omit<OpenSpec, 'look'>,
     ticket: Ticket,
   ): MemberDrain {
-    const hub = new EventHub(policy.onEvent, policy.every, startTelemetry(provider, 'drain'))
     const resolved = { ...policy, data: ticket.policy, id: ticket.id }
-    const run = resumedRun(provider, ticket, resolved, subject, (event) => hub.emit(event))
+    const resumed = opened(provider, resolved, `ticket ${ticket.id}`, undefined, (emit) =>
+      resumedRun(provider, ticket, resolved, subject, emit),
+    )
     const { hold, keepReady, timeout, onTimeout } = ticket.policy
-    const handle = new DrainHandle(hub, run, `ticket ${ticket.id}`)
     const deadline = ticket.deadline === null ? null : Date.parse(ticket.deadline)
     const ending = { waits: true, timeout, onTimeout }
     const shape = { hold, keepReady, timeout, ending, deadline }
-    const drain = new MemberDrain({ ref, identity, policy }, shape, { handle, run })
+    const drain = new MemberDrain({ ref, identity, policy }, shape, resumed)
     drain.since = ticket.startedAt
     return drain
   }

@@ -74,13 +74,9 @@ export function removalRun(
     })
     return { claims, keeper }
   }
-  return new Run({
-    ...baseSpec(provider, resolved, subject, emit),
-    side: 'drain',
-    refs: held.map(({ ref }) => ref),
-    keeper: () => keeper,
-    prepare,
-  })
+  const refs = held.map(({ ref }) => ref)
+  const base = baseSpec(provider, resolved, subject, emit)
+  return new Run({ ...base, side: 'drain', refs, keeper: () => keeper, prepare })
 }
 
 /** Makes the run of a drain that continues from its ticket, on one balancer. */

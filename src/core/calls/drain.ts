@@ -1,5 +1,5 @@
 import { ITS_CALL } from '../../provider/option-schemas.js'
-import type { DrainableProvider } from '../../provider/contract.js'
+import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { isPromise } from '../../provider/options.js'
 import type { DrainReport } from '../../provider/report.js'
@@ -62,7 +62,7 @@ export function openDrain(
   resolved: ResolvedPolicy,
   subject: string,
 ): Opened<Run> {
-  return opened(provider, target, resolved, (emit) =>
+  return opened(provider, resolved, targetWords(target), namedRefs(target), (emit) =>
     newDrainRun(provider, target, resolved, subject, emit),
   )
 }
@@ -77,20 +77,22 @@ export function openAny(
 ): Opened {
   const combined = combinedOf(provider)
   if (combined === undefined) return openDrain(provider, parsed, resolved, subject)
-  return opened(provider, parsed, resolved, (emit) =>
+  return opened(provider, resolved, targetWords(parsed), namedRefs(parsed), (emit) =>
     combined.drain(target, resolved, subject, emit),
   )
 }
 
-function opened<R extends HandleBody>(
+/** A run with its handle. @param words - what it is about */
+export function opened<R extends HandleBody>(
   provider: DrainableProvider,
-  target: ResolvedTarget,
   { onEvent, every }: ResolvedPolicy,
+  words: string,
+  refs: readonly MemberRef[] | undefined,
   begin: (emit: (event: DrainEvent) => void) => R,
 ): Opened<R> {
-  const hub = new EventHub(onEvent, every, startTelemetry(provider, 'drain', namedRefs(target)))
+  const hub = new EventHub(onEvent, every, startTelemetry(provider, 'drain', refs))
   const run = begin((event) => hub.emit(event))
-  return { handle: new DrainHandle(hub, run, targetWords(target)), run }
+  return { handle: new DrainHandle(hub, run, words), run }
 }
 
 /** The second argument of a drain's action. */

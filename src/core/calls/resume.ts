@@ -1,10 +1,8 @@
 import type { DrainableProvider } from '../../provider/contract.js'
 import { combinedOf } from '../combined.js'
-import type { DrainEvent } from '../events.js'
-import { DrainHandle, EventHub, type Drain } from './handle.js'
-import { startTelemetry } from '../telemetry.js'
+import type { Drain, HandleBody } from './handle.js'
 import type { Ticket } from '../tickets/ticket.js'
-import type { Opened } from './drain.js'
+import { opened, type Opened } from './drain.js'
 import { resumedRun } from './drain-run.js'
 import type { ResolvedPolicy } from './policy.js'
 import { resumeOptions, type ResumeOptions } from './resume-options.js'
@@ -48,10 +46,13 @@ export function openResumed(
   resolved: ResolvedPolicy,
   subject: string,
 ): Opened {
-  const hub = new EventHub(resolved.onEvent, resolved.every, startTelemetry(provider, 'drain'))
-  const emit = (event: DrainEvent): void => hub.emit(event)
-  const run =
-    combinedOf(provider)?.resume(ticket, resolved, subject, emit) ??
-    resumedRun(provider, ticket, resolved, subject, emit)
-  return { handle: new DrainHandle(hub, run, `ticket ${ticket.id}`), run }
+  return opened(
+    provider,
+    resolved,
+    `ticket ${ticket.id}`,
+    undefined,
+    (emit): HandleBody =>
+      combinedOf(provider)?.resume(ticket, resolved, subject, emit) ??
+      resumedRun(provider, ticket, resolved, subject, emit),
+  )
 }
