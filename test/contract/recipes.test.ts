@@ -114,25 +114,6 @@ describe('the recipes of the docs', () => {
     expect(lb.state(web1)).toBe('maint')
   })
 
-  it.concurrent('drain a server behind several balancers', async () => {
-    const [{ lb: a }, { lb: b }] = [balancer(), balancer()]
-    const { address } = await addressOf(a, 'web1')
-    const { call } = (await recipe(
-      'Drain a server behind several balancers: everywhere',
-    )) as Loaded<
-      (
-        a: DrainableProvider,
-        b: DrainableProvider,
-        address: string,
-        work: () => Promise<void>,
-      ) => Promise<void>
-    >
-    let held: unknown
-    await call(a, b, address, async () => void (held = [a.state(web1), b.state(web1)]))
-    expect(held).toEqual(['maint', 'maint'])
-    expect([a.state(web1), b.state(web1)]).toEqual(['ready', 'ready'])
-  })
-
   it.concurrent('roll a fleet', async () => {
     const { lb } = balancer(3)
     const { call } = (await recipe('Roll a fleet: deploy')) as Loaded<
