@@ -2,20 +2,18 @@
  * What merging and mapping costs beside `JSON.parse` of the same slices, from 1,000 to 100,000 endpoints.
  *
  *     npm run bench endpoints/merge-and-map
- *     node --import ./scripts/source.mjs bench/endpoints/merge-and-map.ts --write    # keeps the figures for the docs
  *
  * Each size runs in a process of its own, so that peak memory is its own, too. Ends with status 1 if
  * merging and mapping all of them is dearer than parsing all of them.
  */
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { keep } from '../support/tables.js'
 import { mapEndpoints, mergeSlices, planChanges, toDesired } from 'drainable/endpoints'
 import type { Reading, Snapshot } from 'drainable/provider'
 
 /** One line of the result. Times are the best of several rounds in milliseconds, memory in megabytes. */
-export interface Figures {
+interface Figures {
   readonly endpoints: number
   readonly family: 'IPv4' | 'IPv6'
   readonly megabytes: number
@@ -204,11 +202,6 @@ if (part !== undefined) {
     notShown:
       'What reading the slices from an API server costs, and what carrying out the plan costs.',
   })
-  if (process.argv.includes('--write')) {
-    const path = new URL('results.json', import.meta.url)
-    const lines = rows.map((row) => `  ${JSON.stringify(row)}`).join(',\n')
-    writeFileSync(path, `[\n${lines}\n]\n`)
-  }
   const sum = (key: 'parse' | 'mergeAndMap'): number => rows.reduce((n, row) => n + row[key], 0)
   const cheaper = sum('mergeAndMap') < sum('parse')
   if (!cheaper) console.error('merging and mapping is dearer than JSON.parse')

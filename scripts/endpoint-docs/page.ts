@@ -1,6 +1,5 @@
-/** docs/endpoint-conditions.md, from the code, from what Envoy did, and from the benchmark. */
+/** docs/endpoint-conditions.md, from the code and from what Envoy did. */
 import { readFileSync } from 'node:fs'
-import type { Figures } from '../../bench/endpoints/merge-and-map.ts'
 import type { PanicRecord, PanicRow } from './envoy-panic.ts'
 import { pullTable, reasonTable, saidTable, table, unsaidTable } from './tables.ts'
 
@@ -28,44 +27,16 @@ function panicTable({ rows }: PanicRecord): string {
   )
 }
 
-function figuresTable(figures: readonly Figures[]): string {
-  return table(
-    [
-      'endpoints',
-      'JSON',
-      '`JSON.parse`',
-      'merge and map',
-      'share',
-      'plan',
-      'peak memory: parse only',
-      'with merge and map',
-    ],
-    figures.map((one) => [
-      `${one.endpoints.toLocaleString('en')} ${one.family}`,
-      `${one.megabytes} MB`,
-      `${one.parse} ms`,
-      `${one.mergeAndMap} ms`,
-      `${Math.round((100 * one.mergeAndMap) / one.parse)} %`,
-      `${one.plan} ms`,
-      `${one.peakParse} MB`,
-      `${one.peakAll} MB`,
-    ]),
-  )
-}
-
 /** The whole page. */
 export function endpointConditionsPage(): string {
   const panic = read('envoy-panic.json') as PanicRecord
-  const figures = read('../../bench/endpoints/results.json') as Figures[]
   return `<!-- Written by scripts/endpoint-docs/main.ts: change the code or that script, not this page. -->
 
 # Endpoint conditions: who serves, who drains, who is left out
 
-This page is for controllers that feed a balancer from Kubernetes. An endpoint of an EndpointSlice has three conditions, \`ready\`,
-\`serving\` and \`terminating\`, each true, false or unset. No document says what a balancer should do with them. Every system has
-rules of its own, and they disagree at the point that matters: the last good endpoint of a Service is about to go.
-
-\`drainable/endpoints\` decides about the whole set, says why, and can also decide as other systems do.
+An endpoint of an EndpointSlice has three conditions, \`ready\`, \`serving\` and \`terminating\`, each true, false or unset. No document
+says what a balancer should do with them, and systems disagree at the point that matters: the last good endpoint of a Service is about
+to go. \`drainable/endpoints\` decides about the whole set, says why, and can also decide as other systems do.
 
 \`\`\`ts
 import { formatPlan, mapEndpoints, markByNodes, mergeSlices, planChanges, toDesired } from 'drainable/endpoints'
@@ -96,9 +67,10 @@ plan of every step.
 
 ## In a loop of your own
 
-\`carryOut\` carries out a plan, all of its changes at the same time. A hold is a drain with a verdict. A restore goes as \`ready()\`
-does. A removal comes only after a proof of its own that the member is idle. Do not pass \`plan.changes\` to \`apply()\`: a raw
-restore opens a member before its first health check, and a raw remove proves nothing.
+[\`reconcile\`](your-own-controller.md) is that loop, with tickets and back-off. With a queue of your own, \`carryOut\` carries out a
+plan, all of its changes at the same time. A hold is a drain with a verdict, a restore goes as \`ready()\` does, and a removal comes
+only after a proof of its own. Do not pass \`plan.changes\` to \`apply()\`: a raw restore opens a member before its first health check,
+and a raw remove proves nothing.
 
 \`\`\`ts
 import { carryOut, isDrainableError } from 'drainable'
@@ -126,11 +98,10 @@ export async function step(balancer: DrainableProvider, desired: readonly Desire
 }
 \`\`\`
 
-- **Do not wait for the drains before you plan again.** A member whose drain is under way is found held, and is not planned twice.
-  Of a drain and a \`ready\` of one member the later wins, so a pod that comes back is ready at once.
+- **Do not wait for the drains before you plan again.** A member whose drain is under way is found held, and is not planned twice. A
+  pod that comes back is ready at once.
 - **Each change is for the member that the plan saw.** If the name has moved to another server since, it is left alone
   (\`CONFLICT\`).
-- **The floor is checked again when a drain begins**, with what the balancer says then.
 - **After a crash nothing is lost**: the next plan starts from what it finds. No ticket is kept.
 
 ## The default: \`serve-terminating-fallback\`
@@ -148,7 +119,6 @@ Each endpoint has a tier. The best of tiers 1 to 3 that the set has serves; the 
 
 ${reasonTable()}
 
-- **A terminating endpoint yields to a ready one**: new work goes to a pod that stays.
 - **A terminating endpoint serves while nothing better is available**: the rollout of a single replica is no blackout.
 - **Terminating beats ready.** A Service with \`publishNotReadyAddresses\` shows terminating pods as ready. kube-proxy, Cilium and
   Istio then use them like any other pod; here they serve only when no other can.
@@ -160,8 +130,7 @@ ${reasonTable()}
 
 ## What a plan does with it
 
-\`planChanges\` compares with what the balancer has, by address and port. IPv6 is compared as an address, in any spelling. Route
-domains (\`10.0.0.1%1\`) are different addresses.
+\`planChanges\` compares with what the balancer has, by address and port. Route domains (\`10.0.0.1%1\`) are different addresses.
 
 | decision | in the balancer | not there |
 | --- | --- | --- |
@@ -170,35 +139,32 @@ domains (\`10.0.0.1%1\`) are different addresses.
 | drain, does not answer any more | held as gone | nothing |
 | exclude, or no endpoint any more | held as gone; removed once it is idle | nothing |
 
-**Held as gone** is \`maint\` if the product's maint keeps established work, otherwise \`drain\`. The plan says which and why. A dead
-server in drain still gets its sticky clients: HAProxy 2.6 and 3.2 answer them with 503 after 3 s of attempts. In maint HAProxy
-sends them to another server at once. Pass \`capabilities\` from \`describe()\`, or \`gone\`: a plan that knows nothing of the product
-drains.
+**Held as gone** is \`maint\` if the product's maint keeps established work, otherwise \`drain\`. A dead server in drain still gets its
+sticky clients: HAProxy 2.6 and 3.2 answer them with 503 after 3 s of attempts, and send them to another server in maint. Pass
+\`capabilities\` from \`describe()\`, or \`gone\`: a plan that knows nothing of the product drains.
 
-**Nothing is deleted because it vanished.** When a Node object is deleted, the endpoints of its ready pods disappear with no
-terminating step; a changed label does the same. So an endpoint that vanished is held first, and removed only when it is proved
-idle: by \`idle\`, in which you say whose drain reported so, or by every process of a product that can tell it. One snapshot of
-zeros proves nothing.
+**Nothing is deleted because it vanished.** When a Node object is deleted, or a label changed, endpoints disappear with no
+terminating step. So an endpoint that vanished is held first, and removed only when it is proved idle: by \`idle\`, in which you say
+whose drain reported so, or by every process of a product that can tell it.
 
 **Nothing is touched that is not named.**
 
 - \`pools\` are the pools that the list speaks for, each as a whole. A named pool of which the list says nothing has lost its last
-  endpoint: this is how a Service scaled to zero looks. Every other pool stays as it is.
+  endpoint, as a Service scaled to zero. Every other pool stays as it is.
 - \`owns\` says which members of these pools are yours. Decide by something that only yours have, such as a prefix of the name: a
   virtual machine or a backup server in the same pool has no endpoint either, and would be taken out. \`() => true\` claims all.
 
-**A name blocks no address.** Members are told by address and port. An endpoint whose name is taken by a member at another
-address, such as a pod of a StatefulSet that comes back, is added under another name: the same beginning, a mark of its address,
-and a port at the end if the name has one. It is the same name in every plan, and the reason of the step says why. Only a member
-of which the snapshot has no address keeps its name for itself.
+**A name blocks no address.** An endpoint whose name is taken by a member at another address, such as a pod of a StatefulSet that
+comes back, is added under another name: the same beginning, a mark of its address, and a port at the end if the name has one. It is
+the same name in every plan. Only a member of which the snapshot has no address keeps its name for itself.
 
 **What holds a plan back** is in \`held\`, with the reason:
 
 - An empty list changes nothing without \`allowEmpty\`, and an unsynced one (\`synced: false\`) never does.
-- \`keepReady\` members (default 1) of each pool keep taking new work. Members count that would serve now: not down, weight above 0,
-  and with an endpoint. A member that is only about to be added does not count yet. One of which no check has passed yet (health
-  \`unknown\`) counts in the place of another such one, and does not let the last working one go. A member whose endpoint is gone
-  is held as soon as another one counts, whatever \`keepReady\` says: new work on it would fail, so no capacity is lost.
+- \`keepReady\` members (default 1) of each pool keep taking new work: not down, weight above 0, and with an endpoint. One that is
+  only about to be added does not count yet. One of which no check has passed yet (health \`unknown\`) counts in the place of another
+  such one, and does not let the last working one go. A member whose endpoint is gone is held as soon as another one counts, whatever
+  \`keepReady\` says.
 - Members that \`owns\` does not claim, members without an address, and states that are not understood are left alone. A plan
   remembers nothing: a member of yours that an operator holds by hand is made ready again if its endpoint serves.
 
@@ -235,15 +201,13 @@ and weight 0 never serve, and soft looks like a terminating endpoint that still 
 
 ## The table that started it: Envoy Gateway, pull 4946
 
-In January 2025 this pull proposed a table for endpoints on their way out; one objection was to its last row. Then another rule
-was merged, which decides each endpoint alone: \`draining\` for what is serving and terminating. The argument was that Envoy's panic
-mode is the fallback. In v1.6.0 another rule replaced it. The words are Envoy's. The columns are computed by the strategies above,
-with \`ready\` as the controller writes it.
+In January 2025 this pull proposed a table for endpoints on their way out; one objection was to its last row. Another rule was merged,
+which decides each endpoint alone, with Envoy's panic mode as the fallback. In v1.6.0 another one replaced it. The words are Envoy's.
+The columns are computed by the strategies above, with \`ready\` as the controller writes it.
 
 ${pullTable()}
 
-Rows 4 and 5 show the difference: no better endpoint is available. The proposal keeps A healthy. What was merged leaves it to
-panic, and so does what holds today.
+Rows 4 and 5 show the difference: no better endpoint is available. The proposal keeps A healthy. The others leave it to panic.
 
 ### What Envoy ${panic.version} really does
 
@@ -253,17 +217,16 @@ Hosts with the health that an EDS server gave them, round robin, ${panic.request
 ${panicTable(panic)}
 
 - DRAINING hosts do not lower the health ratio: they are left out of it (\`membership_excluded\`, since Envoy pull 30622 of 2023).
-  One healthy host beside four draining ones is no panic, so the fear that the merged rule answered does not come true.
+  One healthy host beside four draining ones is no panic.
 - With DRAINING hosts alone, only panic keeps the service up, and only while the threshold is above 0.
-- Panic can't tell a pod that serves from one that never was ready: a DRAINING host and an UNHEALTHY one get the same share.
-- A panic that UNHEALTHY hosts cause reaches the DRAINING ones, too: a pod that is being shut down gets new work again.
-- Upstream calls that a bug (issue 46800; the fix proposed in pull 46823 was open in August 2026). With the fix, a cluster of only
-  DRAINING hosts refuses everything.
+- Panic can't tell a pod that serves from one that never was ready: a DRAINING host and an UNHEALTHY one get the same share, also in
+  a panic that UNHEALTHY hosts cause. Upstream calls that a bug (issue 46800; the fix proposed in pull 46823 was open in August 2026).
+  With the fix, a cluster of only DRAINING hosts refuses everything.
 
 ### What we do, and why
 
 The mapper makes the fallback explicit: \`serve\` is HEALTHY, \`drain\` is DRAINING, and UNHEALTHY is never said, so no panic is
-ever needed. With that, a panic threshold of 0 is safe and recommended. Cilium merged the same whole-set rule for its Envoy in 2026.
+ever needed, and a panic threshold of 0 is safe and recommended.
 
 In row 2, and if only unready endpoints are left, none serves. If the threshold is above 0, leave those that hold no connections
 out of the EDS response, or panic will use them.
@@ -298,16 +261,11 @@ With \`externalTrafficPolicy: Local\` give it \`local\`, the Service's endpoints
 which is what kube-proxy's health check port tells a balancer.
 
 \`markByNodes\` lets pods leave before their node does. It also closes a gap: in our recordings the endpoints of a deleted Node
-object still looked ready for 0.1 to 0.2 s. A controller that looks at conditions alone would have made them ready again in
-between.
+object still looked ready for 0.1 to 0.2 s.
 
 ## What it costs
 
-Best of several rounds on two busy cores (2026-11-23), Node 24, one process for each size; \`npm run bench endpoints\` measures
-yours. Merging and mapping costs less than parsing the same JSON did. Its share grows with the size: it makes about 460 bytes for
-each endpoint, and beyond 10,000 these no longer fit the caches and the young generation of the heap.
-
-${figuresTable(figures)}
+Merging and mapping costs less than parsing the same JSON did: [benchmarks](benchmarks.md#endpoint-slices-into-decisions-and-a-plan).
 
 ## Limits
 
