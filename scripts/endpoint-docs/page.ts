@@ -151,8 +151,8 @@ whose drain reported so, or by every process of a product that can tell it.
 
 - \`pools\` are the pools that the list speaks for, each as a whole. A named pool of which the list says nothing has lost its last
   endpoint, as a Service scaled to zero. Every other pool stays as it is.
-- \`owns\` says which members of these pools are yours. Decide by something that only yours have, such as a prefix of the name: a
-  virtual machine or a backup server in the same pool has no endpoint either, and would be taken out. \`() => true\` claims all.
+- \`owns\` says which members of these pools are yours. Decide by a prefix of the name: a virtual machine or a backup server in the same
+  pool has no endpoint either, and would be taken out. \`() => true\` claims all.
 
 **A name blocks no address.** An endpoint whose name is taken by a member at another address, such as a pod of a StatefulSet that
 comes back, is added under another name: the same beginning, a mark of its address, and a port at the end if the name has one. It is
@@ -170,8 +170,7 @@ the same name in every plan. Only a member of which the snapshot has no address 
 
 ## Other systems, by name
 
-\`mapEndpoints(endpoints, { strategy: 'kube-proxy' })\` decides as that system does. Use it to compare, to migrate, or if the
-balancer should agree with that system. A function of your own is a strategy, too.
+\`mapEndpoints(endpoints, { strategy: 'kube-proxy' })\` decides as that system does. A function of your own is a strategy, too.
 
 | strategy | who decides so |
 | --- | --- |
@@ -196,8 +195,8 @@ With unset conditions:
 
 ${unsaidTable()}
 
-A named strategy gives the health word of its system. Those systems do not have intents and weight 0, but they are followed: hard
-and weight 0 never serve, and soft looks like a terminating endpoint that still serves.
+A named strategy gives the health word of its system. Intents and weight 0 are followed too: hard and weight 0 never serve, and soft
+looks like a terminating endpoint that still serves.
 
 ## The table that started it: Envoy Gateway, pull 4946
 
@@ -249,10 +248,8 @@ While endpoints move, several slices can have the same address and port. That is
 - the taints \`ToBeDeletedByClusterAutoscaler\` and \`karpenter.sh/disrupted\`;
 - the label \`node.kubernetes.io/exclude-from-external-load-balancers\`;
 - a deletion that waits, or a node that is not selected any more;
-- the conditions of KEP-5683 that are \`True\` (Kubernetes 1.37, alpha): \`DrainInProgress\`, \`Drained\` and
-  \`GracefulNodeShutdownInProgress\` by default; \`MaintenancePlanned\` and \`MaintenanceInProgress\` if \`conditions\` names them,
-  because maintenance may be days ahead and not all of it needs a drain. In 1.37 Kubernetes itself never sets these conditions;
-  administrators and their tools do.
+- the conditions of KEP-5683 that are \`True\` (Kubernetes 1.37, alpha, set by administrators alone): \`DrainInProgress\`, \`Drained\` and
+  \`GracefulNodeShutdownInProgress\` by default; \`MaintenancePlanned\` and \`MaintenanceInProgress\` if \`conditions\` names them.
 
 A node that is not Ready does not answer. In a graceful shutdown a node turns NotReady while its pods still answer: it then counts
 as terminating and serving, not as gone. A cordon means nothing unless \`cordon: 'drain'\`.
@@ -272,8 +269,7 @@ Merging and mapping costs less than parsing the same JSON did: [benchmarks](benc
 - Only the first address of an endpoint counts; Kubernetes gives the others no meaning.
 - A port without a number means every port. No balancer can be given that, so it is skipped.
 - FQDN slices are skipped unless \`families\` names them.
-- A member gets its weight when it is added; a plan does not change the weight of an existing one.
+- A plan does not change the weight of an existing member.
 - Zone and node hints count for \`kube-proxy\` with \`topology\` only: a balancer outside of the cluster has no zone.
-- Nothing here remembers: an endpoint that was not in the list and comes back is decided anew, from what the balancer has.
 `
 }
