@@ -5,7 +5,7 @@ import { resumedRun } from '../core/calls/drain-run.js'
 import type { DrainHandle } from '../core/calls/handle.js'
 import { statusOf, type MemberStatus } from '../core/status.js'
 import type { SeenLook } from '../core/balancer/look/look.js'
-import type { Sight } from '../core/member/sight.js'
+import { loadOf, type Sight } from '../core/member/sight.js'
 import type { Ticket } from '../core/tickets/ticket.js'
 import { wallOf } from '../provider/clock.js'
 import type { DrainableProvider, MemberRef, PresentReading, Reading } from '../provider/contract.js'
@@ -40,6 +40,9 @@ export interface OpenSpec {
 
 /** Why a member that is to be taken out is held after its deadline. */
 export const LATE = 'its deadline passed with work left: it goes once it is idle'
+
+/** Why a member that is to be taken out at once is still there. */
+const AT_WORK = 'this balancer removes no member that has work: it goes once that has ended'
 
 /** A drain of ours of one member, and what became of it. */
 export class MemberDrain {
@@ -205,9 +208,17 @@ export class MemberDrain {
   /** Why it is not as wished: opened now, it would get work that a removal which is still under way cuts. */
   get why(): string | null {
     const late = this.sight?.ledger.late.find(({ change }) => change.kind === 'remove')
+    if (this.held === null && this.#waitsForWork) return AT_WORK
     if (!this.unwished || late === undefined) return this.held
     const at = (late.until ?? this.#clock.now()) + wallOf(this.#clock) - this.#clock.now()
     return `it should serve, but a removal without an answer may still be carried out until ${new Date(at).toISOString()}: it is made ready after that`
+  }
+
+  /** Whether no drain is wanted, and it is drained all the same: the product removes no member at work. */
+  get #waitsForWork(): boolean {
+    const { removal, sight } = this
+    if (removal === undefined || removal.isBounded || removal.ending.waits) return false
+    return sight !== undefined && loadOf(sight) > 0
   }
 
   /** Its time is over: it goes once it is idle. */
