@@ -38,7 +38,7 @@ const core: readonly string[] = []
 const http = [...core, 'undici']
 
 export const entries: readonly Entry[] = [
-  entry('', 'src/index.ts', core, 755),
+  entry('', 'src/index.ts', core, 762),
   ...adapter('haproxy-runtime', {
     about: 'HAProxy Runtime API, 2.6 and newer',
     externals: core,
