@@ -7,12 +7,15 @@
  *     kubectl taint node n1 drainable.example/leave-
  *
  *     HAPROXY=10.0.0.2:9999 POOL=nodes NODE_PORT=30080 SELECTOR=pool=web node node-gate.ts
+ *
+ * The condition is true while this program has the proof, of every balancer. It keeps tickets: started again, it goes on with
+ * the Nodes that it holds, and opens those that are not to go any more. `node-gate.yaml` has the rights, for one replica.
  */
 import { CoreV1Api, KubeConfig, PatchStrategy, setHeaderOptions } from '@kubernetes/client-node'
-import { reconcile } from 'drainable'
+import { reconcile, type Reconciler } from 'drainable'
 import { mapEndpoints, mapNodes, toDesired } from 'drainable/endpoints'
-import { followObjects, spotTaints, type KubeObject } from 'drainable/kubernetes'
-import { balancerOf, isSetUp, say, untilAsked } from './support/balancer.ts'
+import { followObjects, kubernetesTickets, spotTaints, type KubeObject } from 'drainable/kubernetes'
+import { balancersOf, isSetUp, say, untilAsked } from './support/balancer.ts'
 
 const TAINTS = [
   'drainable.example/leave',
@@ -30,20 +33,33 @@ interface Node extends KubeObject {
 
 async function run(env: NodeJS.ProcessEnv): Promise<void> {
   const { POOL: pool = 'nodes', NODE_PORT: port = '30080', SELECTOR: selector = '' } = env
+  const { NAMESPACE: namespace = 'drainable' } = env
   const config = new KubeConfig()
   config.loadFromDefault()
   const core = config.makeApiClient(CoreV1Api)
   const signal = untilAsked()
 
-  await using lb = balancerOf(env)
-  await using loop = reconcile(lb, {
-    pools: [pool],
-    owns: ({ ref }) => ref.member.startsWith('node-'),
-    timeout: '10m',
-    signal,
+  await using opened = new AsyncDisposableStack()
+  const hasLooked = new Set<Reconciler>()
+  const loops = balancersOf(env).map(([balancer, lb]) => {
+    opened.use(lb)
+    const loop = opened.use(
+      reconcile(lb, {
+        pools: [pool],
+        owns: ({ ref }) => ref.member.startsWith('node-'),
+        tickets: kubernetesTickets(config, { namespace }),
+        timeout: '10m',
+        signal,
+      }),
+    )
+    loop.on('fault', ({ code, message }) => say('fault', { balancer, code, message }))
+    loop.on('status', (all) => {
+      say('status', { balancer, members: all.map((one) => [one.ref.member, one.phase]) })
+      hasLooked.add(loop)
+      tell()
+    })
+    return loop
   })
-  loop.on('fault', ({ code, message }) => say('fault', { code, message }))
-  loop.on('status', () => tell())
   await using nodes = followObjects(config, {
     path: '/api/v1/nodes',
     signal,
@@ -52,21 +68,27 @@ async function run(env: NodeJS.ProcessEnv): Promise<void> {
       const decisions = mapEndpoints(endpoints)
       const name = ({ endpoint }: { endpoint: { nodeName?: string | null } }): string =>
         `node-${endpoint.nodeName ?? ''}`
-      loop.set(toDesired(decisions, { pool, name }))
+      for (const loop of loops) loop.set(toDesired(decisions, { pool, name }))
       tell()
     },
     problem: (error) => say('problem', { message: error?.message ?? 'Nodes can be read again' }),
   })
 
-  /** Makes each Node's condition say what the balancer says, one change after another. */
+  /** Whether every balancer has been looked at, and each of those that have it has proved it idle. */
+  const isIdle = (member: string): boolean => {
+    const servers = loops.flatMap((loop) =>
+      loop.status().filter(({ ref }) => ref.member === member),
+    )
+    const areIdle = servers.length > 0 && servers.every(({ phase }) => phase === 'idle')
+    return areIdle && hasLooked.size === loops.length
+  }
+
+  /** Makes each Node's condition say what the balancers say, one change after another. */
   let telling = Promise.resolve()
   function tell(): void {
     telling = telling.then(async () => {
-      const idle = new Set(
-        loop.status().flatMap(({ ref, phase }) => (phase === 'idle' ? [ref.member] : [])),
-      )
       for (const node of nodes.objects as readonly Node[]) {
-        const status = idle.has(`node-${node.metadata?.name ?? ''}`) ? 'True' : 'False'
+        const status = isIdle(`node-${node.metadata?.name ?? ''}`) ? 'True' : 'False'
         const said = node.status?.conditions?.find(({ type }) => type === CONDITION)?.status
         if (said !== status && (said !== undefined || status === 'True'))
           await write(core, node, status)
@@ -74,7 +96,7 @@ async function run(env: NodeJS.ProcessEnv): Promise<void> {
     })
     telling = telling.catch((error: unknown) => say('problem', { message: String(error) }))
   }
-  await loop.done
+  await Promise.all(loops.map((loop) => loop.done))
   await telling
 }
 

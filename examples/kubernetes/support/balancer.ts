@@ -2,8 +2,10 @@
 import { combineProviders, type DrainableProvider } from 'drainable'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
 
+type Balancer = DrainableProvider & AsyncDisposable
+
 /** `HAPROXY=10.0.0.2:9999,10.0.0.3:9999`, and `HAPROXY_MASTER` with their master sockets in the same order. */
-export function balancerOf(env: NodeJS.ProcessEnv): DrainableProvider & AsyncDisposable {
+export function balancersOf(env: NodeJS.ProcessEnv): readonly (readonly [string, Balancer])[] {
   const list = (text = ''): string[] => text.split(',').filter((part) => part !== '')
   const masters = list(env['HAPROXY_MASTER'])
   const all = list(env['HAPROXY']).map((socket, i) => {
@@ -12,9 +14,17 @@ export function balancerOf(env: NodeJS.ProcessEnv): DrainableProvider & AsyncDis
     const key = socket.replaceAll(/[^\w.-]+/g, '_').slice(-100)
     return [key, haproxyRuntime({ socket, master })] as const
   })
-  const [first, ...more] = all
-  if (first === undefined) throw new Error('HAPROXY names no balancer: give one socket or more')
-  return more.length === 0 ? first[1] : combineProviders(Object.fromEntries(all))
+  if (all.length === 0) throw new Error('HAPROXY names no balancer: give one socket or more')
+  return all
+}
+
+/** All of them as one. */
+export function balancerOf(env: NodeJS.ProcessEnv): Balancer {
+  const all = balancersOf(env)
+  const [first] = all
+  return first !== undefined && all.length === 1
+    ? first[1]
+    : combineProviders(Object.fromEntries(all))
 }
 
 /** One line of JSON for each thing that happened. */

@@ -2,14 +2,19 @@
 import { describe, expect, test } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { eventually } from '../../support/eventually.js'
-import { Haproxy } from '../../support/haproxy.js'
+import { freePort, Haproxy } from '../../support/haproxy.js'
+import { Backend, request } from '../../support/haproxy-traffic.js'
 import { apply, manifest, rightsIn } from '../../support/kube-stage/manifests.js'
+import { startSocks } from '../../support/kube-stage/socks4.js'
 import { KubernetesStage } from '../../support/kube-stage/stage.js'
 
 const haproxy = engines('haproxy', '3.2').at(-1)
 const pairs = engines('kube').flatMap((kube) => (haproxy === undefined ? [] : [{ kube, haproxy }]))
 
 const GATE = 'drainable.example/in-rotation'
+const LEAVE = 'drainable.example/leave'
+const NODE_ACCOUNT = { namespace: 'drainable', name: 'drainable-nodes' }
+const NODE_POOL = { POOL: 'nodes', NODE_PORT: '30080' }
 
 describe.each(pairs)('on Kubernetes $kube.version', (pair) => {
   test('a pod passes its readiness gate once the balancer gives it work', async () => {
@@ -42,10 +47,9 @@ describe.each(pairs)('on Kubernetes $kube.version', (pair) => {
     const { cluster, plane } = stage
     await apply(plane, manifest('node-gate.yaml'))
     await cluster.addNode('n2', '192.0.2.2')
-    const account = { namespace: 'drainable', name: 'drainable-nodes' }
-    const program = await stage.start('node-gate', account, { POOL: 'nodes', NODE_PORT: '30080' })
+    const program = await stage.start('node-gate', NODE_ACCOUNT, NODE_POOL)
     await eventually(async () => expect(await stage.nodeStatusOf('n2')).toBe('no check'))
-    await cluster.taintNode('n2', 'drainable.example/leave')
+    await cluster.taintNode('n2', LEAVE)
     await eventually(() => expect(program.last('condition')).toMatchObject({ status: 'True' }))
     const { status } = await plane.call('GET', '/api/v1/nodes/n2')
     expect(status).toMatchObject({
@@ -60,6 +64,67 @@ describe.each(pairs)('on Kubernetes $kube.version', (pair) => {
     const used = plane.requestsOf('system:serviceaccount:drainable:drainable-nodes')
     expect([...used].sort()).toEqual([...rightsIn(manifest('node-gate.yaml'))].sort())
     expect(await program.stop()).toBe(0)
+  })
+
+  test('a node gate that is started again goes on with what it holds', async () => {
+    await using stage = await KubernetesStage.open(pair, 0)
+    const { cluster, plane } = stage
+    await apply(plane, manifest('node-gate.yaml'))
+    await cluster.addNode('n2', '192.0.2.2')
+    const start = () => stage.start('node-gate', NODE_ACCOUNT, NODE_POOL)
+    const first = await start()
+    await cluster.taintNode('n2', LEAVE)
+    await eventually(() => expect(first.last('condition')).toMatchObject({ status: 'True' }))
+    await first.stop('SIGKILL')
+    const second = await start()
+    await eventually(() => expect(second.last('condition')).toMatchObject({ status: 'True' }))
+    expect(await second.stop()).toBe(0)
+    expect(second.last('condition')).toMatchObject({ status: 'False' }) // nobody watches any more
+    await cluster.untaintNode('n2')
+    const third = await start()
+    await eventually(async () => expect(await stage.nodeStatusOf('n2')).toBe('no check'))
+    expect(await third.stop()).toBe(0)
+  })
+
+  test('a Node with work on one of two balancers is not idle', async () => {
+    await using stage = await KubernetesStage.open(pair, 0)
+    const { cluster, plane } = stage
+    await apply(plane, manifest('node-gate.yaml'))
+    await cluster.addNode('n2', '192.0.2.2')
+    const port = await freePort()
+    await using backend = await Backend.start(port)
+    await using socks = await startSocks(() => port)
+    await using other = await Haproxy.start({
+      engine: pair.haproxy,
+      config: (own) => `frontend www
+  bind 127.0.0.1:${own('www')}
+  default_backend nodes
+backend nodes
+  default-server socks4 127.0.0.1:${socks.port}
+  use-server node-n2 if TRUE
+  server node-n1 192.0.2.1:30080
+  server node-n2 192.0.2.2:30080`,
+    })
+    const held = request(other.port('www'), '/hold')
+    await eventually(() => expect(backend.active).toBe(1))
+    const { HAPROXY, HAPROXY_MASTER } = stage.front.env
+    const program = await stage.start('node-gate', NODE_ACCOUNT, {
+      ...NODE_POOL,
+      HAPROXY: [HAPROXY, other.socket].join(','),
+      HAPROXY_MASTER: [HAPROXY_MASTER, other.master].join(','),
+    })
+    await cluster.taintNode('n2', LEAVE)
+    const phases = (said = program.said) => {
+      const lines = said.filter(({ event }) => event === 'status')
+      const newest = new Map(lines.map(({ balancer, members }) => [balancer, members]))
+      return [...newest.values()].flatMap((rows) => (rows as string[][]).map(([, phase]) => phase))
+    }
+    await eventually(() => expect(phases().sort()).toEqual(['draining', 'idle']))
+    backend.release()
+    expect((await held).status).toBe(200)
+    await eventually(() => expect(program.last('condition')).toMatchObject({ status: 'True' }))
+    const at = program.said.findIndex(({ event }) => event === 'condition')
+    expect(phases(program.said.slice(0, at))).toEqual(['idle', 'idle'])
   })
 
   test('a preStop hook ends when nothing is left to wait for', async () => {
