@@ -267,7 +267,8 @@ async function lookAtAll(
         const error = tagError(toDrainableError(thrown, provider.name, subject), key)
         if (!isUnreachable(error) || !error.retryable || clock.now() >= until) {
           const words = `${error.message}; a target without balancer is looked for on all of them, name its balancer`
-          throw new DrainableError(error.code, words, { cause: error, retryable: error.retryable })
+          const { code, cause, retryable } = error
+          throw new DrainableError(code, words, { cause, retryable })
         }
         away?.(key, error)
         await pause(clock, Math.min(ASK_AGAIN, until - clock.now()), signal)

@@ -326,7 +326,7 @@ export class CombinedRun implements HandleBody {
     if (isResumed || !together) return error
     const { code, message, retryable, ref, provider } = error
     return new DrainableError(code, `${message}; this drain changed nothing on any balancer`, {
-      cause: error,
+      cause: error.cause,
       retryable,
       ...(ref === undefined ? {} : { ref }),
       ...(provider === undefined ? {} : { provider }),

@@ -26,11 +26,11 @@ export function tagSnapshot({ readings, pools }: Snapshot, key: string): Snapsho
   }
 }
 
-/** The same error, with the balancer in front of its words. */
+/** The same error, with the balancer in front of its words: it is no cause beside, or a log would have them twice. */
 export function tagError(error: DrainableError, key: string): DrainableError {
   const { code, message, retryable, ref, provider, report } = error
   return new DrainableError(code, `${printable(key)}: ${message}`, {
-    cause: error,
+    cause: error.cause,
     retryable,
     ...(ref === undefined ? {} : { ref: tagRef(ref, key) }),
     ...(provider === undefined ? {} : { provider }),

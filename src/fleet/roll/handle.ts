@@ -116,7 +116,8 @@ export function toRollError(report: RollReport, hasTicket: boolean): DrainableEr
   const message = `${done}${drained}: ${why}; ${next}`
   return new DrainableError('ROLL_STOPPED', message, {
     roll: report,
-    ...(cause === undefined ? {} : { cause }),
+    // Its words are in the message; what it stands on, such as what `act` threw, is not.
+    cause: cause?.cause,
     ...(first?.refs[0] === undefined ? {} : { ref: first.refs[0] }),
   })
 }

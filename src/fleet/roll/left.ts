@@ -27,7 +27,7 @@ export function noPlaceLeft({ servers, plan }: RollLedger): DrainableError {
   return new DrainableError(
     cause?.code ?? 'POOL_AT_MINIMUM',
     cause === undefined ? words : `${cause.message}; ${words}`,
-    { cause, ...(out[0]?.refs[0] === undefined ? {} : { ref: out[0].refs[0] }) },
+    { cause: cause?.cause, ...(out[0]?.refs[0] === undefined ? {} : { ref: out[0].refs[0] }) },
   )
 }
 

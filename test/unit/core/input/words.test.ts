@@ -1,9 +1,9 @@
-import { drain, reconcile, stepDrain, watch, type DrainableError } from 'drainable'
+import { reconcile, stepDrain, watch } from 'drainable'
 import { mapEndpoints } from 'drainable/endpoints'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
-import { fakeClock, fakeProvider } from 'drainable/testing'
+import { fakeProvider } from 'drainable/testing'
 import { describe, expect, it } from 'vitest'
-import { thrown, web1 } from '../set-up.js'
+import { thrown } from '../set-up.js'
 
 /** A function, called with what its types refuse. */
 type Loose = (...args: readonly unknown[]) => unknown
@@ -60,14 +60,4 @@ it.each([
   ],
 ])('a whole %o in the list of endpoints is named', async (object, words) => {
   expect(await said(() => (mapEndpoints as Loose)([object]))).toContain(words)
-})
-
-it('a drain that ends by an error tells it once', async () => {
-  const clock = fakeClock()
-  await using gone = fakeProvider({ pools: { web: ['web1', 'web2'] }, clock })
-  gone.disconnect()
-  const attempt = drain(gone, web1, { timeout: '10s', clock })
-  const error = (await clock.runUntil(thrown(attempt))) as DrainableError
-  expect(error.code).toBe('UNREACHABLE')
-  expect((error.cause as Error | undefined)?.message).not.toBe(error.message)
 })
