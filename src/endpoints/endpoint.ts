@@ -193,14 +193,16 @@ function hints(found: unknown): s.Fault | undefined {
   )
 }
 
-/**
- * A whole object of Kubernetes where endpoints belong is named. The older one has addresses and no conditions, so it can't say
- * which of them are being drained.
- */
+/** A whole object of Kubernetes where endpoints belong is named. */
 function whole(found: unknown): s.Fault | undefined {
-  if (!s.isObject(found)) return undefined
-  const old = 'is an Endpoints object, which has no conditions: give those of its EndpointSlices'
-  const slice = 'is an EndpointSlice: give what mergeSlices() makes of all slices of the Service'
-  const words = 'subsets' in found ? old : Array.isArray(found['endpoints']) ? slice : undefined
-  return words === undefined ? undefined : { path: '', words: ` ${words}` }
+  if (!s.isObject(found) || !Array.isArray(found['endpoints'])) return olderObject(found)
+  const words = 'is an EndpointSlice: give what mergeSlices() makes of all slices of the Service'
+  return { path: '', words: ` ${words}` }
+}
+
+/** The older object has addresses and no conditions, so it can't say which of them are being drained. */
+export function olderObject(found: unknown): s.Fault | undefined {
+  if (!s.isObject(found) || !('subsets' in found)) return undefined
+  const words = 'is an Endpoints object, which has no conditions: give those of its EndpointSlices'
+  return { path: '', words: ` ${words}` }
 }

@@ -4,6 +4,7 @@ import {
   addressesShape,
   conditionsShape,
   normaliseConditions,
+  olderObject,
   tierOf,
   type AddressType,
   type EndpointConditions,
@@ -330,7 +331,6 @@ function compareText(a: string, b: string): number {
  * @param isRead - whether the endpoints of a slice are
  */
 function slicesShape(isRead: (slice: EndpointSlice) => boolean): s.Shape {
-  const families = "'IPv4', 'IPv6' or 'FQDN'"
   const labels = s.object('an object', { [SERVICE_LABEL]: s.nullable(s.text) })
   const metadata = {
     name: s.nullable(s.text),
@@ -345,21 +345,20 @@ function slicesShape(isRead: (slice: EndpointSlice) => boolean): s.Shape {
   const shape = s.object<EndpointSlice>('an EndpointSlice', {
     metadata: s.nullable(s.object('an object', { ...metadata, labels: s.nullable(labels) })),
     name: s.nullable(s.text),
-    addressType: s.value(families, s.isText),
+    addressType: s.value("'IPv4', 'IPv6' or 'FQDN'", s.isText),
     ports: s.nullable(s.list('a list', ports)),
     endpoints: s.nullable(s.value('a list', Array.isArray)),
   })
-  const older = s.value(`${families} (this looks like an Endpoints object)`, s.isText)
-  return s.list('a list of EndpointSlices', (found) => {
+  const list = s.list('a list of EndpointSlices', (found) => {
     if (!s.isObject(found)) return s.wrong(found, 'an EndpointSlice')
     const slice = found as unknown as EndpointSlice
-    const isOlder = 'subsets' in found
     const fault =
-      (isOlder ? s.at('addressType', older(found.addressType)) : undefined) ??
+      olderObject(found) ??
       shape(found) ??
       (isRead(slice) ? s.at('endpoints', s.orNone(found.endpoints, endpointsOfSlice)) : undefined)
     return s.named(slice.metadata?.name ?? slice.name, fault)
   })
+  return (found) => olderObject(found) ?? list(found)
 }
 
 function endpointsOfSlice(found: unknown): s.Fault | undefined {

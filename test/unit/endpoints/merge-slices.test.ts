@@ -306,7 +306,7 @@ describe('input that is not an EndpointSlice', () => {
     [
       [{ subsets: [] }],
       {},
-      `slices[0].addressType is missing, expected 'IPv4', 'IPv6' or 'FQDN' (this looks like`,
+      'slices[0] is an Endpoints object, which has no conditions: give those of its EndpointSlices',
     ],
     [[slice('web-x1', 3 as never)], {}, 'slices[0] (web-x1).endpoints is 3, expected a list'],
     [

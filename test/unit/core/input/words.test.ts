@@ -1,5 +1,5 @@
 import { reconcile, stepDrain, watch } from 'drainable'
-import { mapEndpoints } from 'drainable/endpoints'
+import { mapEndpoints, mergeSlices } from 'drainable/endpoints'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { fakeProvider } from 'drainable/testing'
 import { describe, expect, it } from 'vitest'
@@ -46,10 +46,15 @@ it('a URL as a socket is told its path', async () => {
   expect(await said(() => haproxyRuntime({ socket } as never))).toContain(words)
 })
 
-it('an Endpoints object is told from EndpointSlices', async () => {
-  const endpoints = { kind: 'Endpoints', subsets: [] }
+const older = { kind: 'Endpoints', metadata: { name: 'web' }, subsets: [] }
+
+it.each<[string, () => unknown, string]>([
+  ['mapEndpoints()', () => (mapEndpoints as Loose)(older), 'endpoints'],
+  ['mergeSlices()', () => (mergeSlices as Loose)(older), 'slices'],
+  ['mergeSlices() with a list', () => (mergeSlices as Loose)([older]), 'slices[0] (web)'],
+])('%s tells an Endpoints object from EndpointSlices', async (_, call, place) => {
   const words = 'is an Endpoints object, which has no conditions: give those of its EndpointSlices'
-  expect(await said(() => (mapEndpoints as Loose)(endpoints))).toContain(words)
+  expect(await said(call)).toContain(`: ${place} ${words}`)
 })
 
 it.each([
