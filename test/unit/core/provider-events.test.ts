@@ -1,6 +1,6 @@
 /** Events of members that other clients drain, for listeners on the provider itself. */
 import { expect, test } from 'vitest'
-import { combineProviders, withEvents } from 'drainable'
+import { combineProviders, drain, ready, withEvents } from 'drainable'
 import { fakeProvider } from 'drainable/testing'
 import type { Snapshot } from 'drainable/provider'
 import { web1, web2 } from './set-up.js'
@@ -25,6 +25,24 @@ test('a combined provider tells it of the members of its parts', async () => {
   const heard: [string | undefined, boolean | undefined][] = []
   all.on('idle', ({ ref, alreadyOut }) => heard.push([ref.balancer, alreadyOut]))
   await expect.poll(() => heard).toEqual([['edge', true]])
+})
+
+test.each([true, false])('no second end for one ready() (drained by us: %s)', async (isOurs) => {
+  const instance = `provider-events-end-${isOurs}`
+  const lb = withEvents(fakeProvider({ pools: { web: ['web1', 'web2', 'web3'] }, instance }))
+  const ends: string[] = []
+  const idle: string[] = []
+  lb.on('end', ({ outcome }) => ends.push(outcome))
+  lb.on('idle', ({ ref }) => idle.push(ref.member))
+  if (isOurs) await drain(lb, web1, { timeout: '30s', settle: '50ms' })
+  else lb.setBehind(web1, 'maint')
+  await expect.poll(() => idle).toEqual(['web1'])
+  await ready(lb, web1)
+  // Another member's idle is told by a later look: web1 was looked at again by then.
+  lb.setBehind(web2, 'drain')
+  await expect.poll(() => idle).toEqual(['web1', 'web2'])
+  expect(ends).toEqual(isOurs ? ['idle', 'restored'] : ['restored'])
+  await lb.close()
 })
 
 // The search for drained members and the watch of one look at different moments.
