@@ -2,8 +2,8 @@
  * Records what a BIG-IP answers while its REST framework starts: each new status and its words, with the times between
  * which they were given. Restart the device, or its REST framework (`restart sys service restjavad`), meanwhile.
  *
- * It asks by GET alone and changes nothing. RECORD_URL, RECORD_USER, RECORD_PASSWORD and RECORD_CA name the device,
- * RECORD_SECONDS how long (900). Without a URL it records the stand-in, which restarts at once.
+ * It asks by GET alone and changes nothing. RECORD_URL, RECORD_USER, RECORD_PASSWORD and RECORD_CA or RECORD_PIN name
+ * the device, RECORD_SECONDS how long (900). Without a URL it records the stand-in, which restarts at once.
  */
 import { startFake, type BigipFake } from 'drainable/testing/f5-bigip'
 import { anonymous, device, Recorder } from './support/recorder.ts'

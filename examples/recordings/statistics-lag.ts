@@ -3,8 +3,8 @@
  * which a counter of a member moved. Under steady traffic the steps between these moments are what the statistics lag.
  *
  * Let a client send a request to the pool every 100 ms. The recording asks by GET alone and changes nothing. RECORD_URL,
- * RECORD_USER, RECORD_PASSWORD and RECORD_CA name the device, RECORD_POOL the pool's full path, RECORD_SECONDS how long (60).
- * Without a URL it records the stand-in.
+ * RECORD_USER, RECORD_PASSWORD and RECORD_CA or RECORD_PIN name the device, RECORD_POOL the pool's full path, RECORD_SECONDS
+ * how long (60). Without a URL it records the stand-in.
  */
 import { startFake } from 'drainable/testing/f5-bigip'
 import { device, figure, Recorder } from './support/recorder.ts'

@@ -2,8 +2,8 @@
  * Records in which form of a Citrix ADC's statistics service group members have `totalrequests`: in the nested form (below
  * their group), in the single form, in both, and whether the two agree.
  *
- * It asks by GET alone and changes nothing. RECORD_URL, RECORD_USER, RECORD_PASSWORD and RECORD_CA name the appliance,
- * RECORD_POOL one service group (default: the first ten). Without a URL it records the stand-in.
+ * It asks by GET alone and changes nothing. RECORD_URL, RECORD_USER, RECORD_PASSWORD and RECORD_CA or RECORD_PIN name
+ * the appliance, RECORD_POOL one service group (default: the first ten). Without a URL it records the stand-in.
  */
 import { startFake } from 'drainable/testing/citrix-adc'
 import { device, figure, Recorder, word } from './support/recorder.ts'

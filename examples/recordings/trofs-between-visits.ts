@@ -5,8 +5,8 @@
  * Begin the recording, disable the member yourself (`disable service <...> -graceFul YES`), and let one client with a
  * persistence entry come every half minute. The recording itself asks by GET alone and changes nothing.
  *
- * RECORD_URL, RECORD_USER, RECORD_PASSWORD, RECORD_CA name the appliance, RECORD_POOL the service group, RECORD_SERVER and
- * RECORD_PORT the member, RECORD_SECONDS how long (600). Without a URL it records the stand-in.
+ * RECORD_URL, RECORD_USER, RECORD_PASSWORD and RECORD_CA or RECORD_PIN name the appliance, RECORD_POOL the service group,
+ * RECORD_SERVER and RECORD_PORT the member, RECORD_SECONDS how long (600). Without a URL it records the stand-in.
  */
 import { startFake } from 'drainable/testing/citrix-adc'
 import { device, figure, Recorder, word } from './support/recorder.ts'
