@@ -270,7 +270,7 @@ export function readingOf(snapshot: Snapshot, ref: MemberRef): Reading {
   return found
 }
 
-function thereIs(reading: Reading): PresentReading {
+export function thereIs(reading: Reading): PresentReading {
   assert.ok(reading.present, `${formatRef(reading.ref)} is there`)
   return reading
 }
@@ -278,6 +278,11 @@ function thereIs(reading: Reading): PresentReading {
 /** Work that the readable scopes hold. */
 export function work(reading: Reading): number {
   return reading.scopes.reduce((sum, s) => sum + (s.state === 'read' ? s.active + s.queued : 0), 0)
+}
+
+/** It holds some; a count of 0 is told. */
+export function assertWork(reading: Reading, what: string): void {
+  assert.ok(work(reading) > 0, `${what}: expected work in flight or queued, found ${work(reading)}`)
 }
 
 /** The scopes that can be told apart, and compared, by name. */

@@ -6,11 +6,13 @@ import {
   assertRejected,
   assertSame,
   assertUnsupported,
+  assertWork,
   byName,
   NETWORK,
   outcome,
   readingOf,
   succeeded,
+  thereIs,
   work,
   type Bench,
 } from './bench.js'
@@ -70,8 +72,8 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     assertDone(results, 'each of them is done, in order')
     await bench.untilOwn(a, 'ready')
     await bench.untilOwn(b, level)
-    const [, again] = await bench.apply([up, back])
-    assert.ok(again !== undefined && succeeded(again), 'and the undo of a hold in one call too')
+    const undone = (await bench.apply([up, back])).slice(1)
+    assertDone(undone, 'and the undo of a hold in one call too')
     await bench.untilOwn(a, 'ready')
   },
 
@@ -174,7 +176,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
       const after = await bench.present(a)
       assertSame(after.own, before.own, `${change.kind}: its state is untouched`)
       assert.equal(after.identity, before.identity)
-      if (busy) assert.ok(work(after) > 0, `${change.kind}: its work is untouched`)
+      if (busy) assertWork(after, `${change.kind}: its work is untouched`)
     }
     await busy?.()
   },
@@ -187,7 +189,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     ])
     assert.ok(first && second)
     assertRejected(first, ['CONFLICT', 'NOT_FOUND'], 'the first change')
-    assert.ok(succeeded(second), 'the second change is done')
+    assertDone([second], 'the second change is done')
     await bench.untilOwn(b, level)
     assert.equal((await bench.present(a)).own, 'ready')
   },
@@ -264,9 +266,14 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
       provider.observe([a, b], bench.ctx()),
     ])
     const [first, all, results, both] = await bench.within(calls, 'four calls at once')
-    assert.ok(readingOf(first, a).present && readingOf(all, b).present)
-    assert.ok(readingOf(both, a).present && readingOf(both, b).present)
-    assert.ok(succeeded(results[0]), 'the change is done')
+    const readings = [
+      readingOf(first, a),
+      readingOf(all, b),
+      readingOf(both, a),
+      readingOf(both, b),
+    ]
+    for (const reading of readings) thereIs(reading)
+    assertDone(results, 'the change is done')
     await bench.untilOwn(b, bench.level)
     assertSame((await bench.present(a)).own, 'ready', 'the other one is untouched')
   },
@@ -295,7 +302,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     if (!capabilities.terminate) {
       const busy = bench.counts ? await bench.occupy(a) : undefined
       assertUnsupported(await bench.applyOne({ kind: 'terminate', ref: a }), 'terminate')
-      if (busy) assert.ok(work(await bench.read(a)) > 0, 'the work goes on')
+      if (busy) assertWork(await bench.read(a), 'the work goes on')
       await busy?.()
       return
     }
@@ -307,14 +314,14 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     const result = await bench.applyOne({ kind: 'terminate', ref: a, identity })
     if (result.status === 'rejected' && result.error.code === 'UNSUPPORTED') {
       assertUnsupported(result, 'terminate')
-      assert.ok(work(await bench.read(a)) > 0, 'the work goes on')
+      assertWork(await bench.read(a), 'the work goes on')
       await end()
       return bench.skip('it can cut work, but not that of this member')
     }
     assert.ok(succeeded(result), `terminate is done, not ${result.status}`)
     const cut = 'terminated' in result ? result.terminated : undefined
     if (cut !== undefined && work(held) > 0) {
-      assert.ok(Number.isSafeInteger(cut) && cut >= 1, 'it says how many were cut')
+      assert.ok(Number.isSafeInteger(cut) && cut >= 1, `it says how many were cut, not ${cut}`)
     }
     await bench.untilReading(a, 'the work is gone', (r) => work(r) === 0)
     assertSame((await bench.present(a)).own, bench.level, 'the member is held as before')

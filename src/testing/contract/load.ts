@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { MemberRef, PresentReading } from '../../provider/contract.js'
-import { assertSame, byName, work } from './bench.js'
+import { assertSame, assertWork, byName, work } from './bench.js'
 import type { Bench } from './bench.js'
 
 /** What the counts owe. A provider without counts owes that it invents none. */
@@ -74,7 +74,7 @@ export const load: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     const before = native === undefined ? {} : { native }
     await bench.done({ kind: 'restore', ref: a, expect: level, to: 'ready', ...before })
     const restored = await bench.untilOwn(a, 'ready')
-    assert.ok(work(restored) > 0, 'the work of before is still counted')
+    assertWork(restored, 'the work of before is still counted')
     await end()
     await bench.untilReading(a, 'nothing is left', (r) => work(r) === 0)
   },
@@ -84,7 +84,7 @@ async function keepsWork(bench: Bench, to: 'drain' | 'maint'): Promise<void> {
   const { a } = bench
   const end = await bench.occupy(a)
   const held = await bench.hold(a, to)
-  assert.ok(work(held) > 0, `the request is still counted in ${to}`)
+  assertWork(held, `the request is still counted in ${to}`)
   await bench.stays(`${to} keeps the request`, async () => work(await bench.read(a)) > 0)
   await end()
   await bench.untilReading(a, 'nothing is left', (r) => work(r) === 0)

@@ -101,3 +101,42 @@ test.concurrent.each([
   const failures = ends.map((end) => (end.status === 'rejected' ? String(end.reason) : ''))
   expect(failures).toContainEqual(expect.stringMatching(words))
 })
+
+test('a failed case says what the balancer answered to the change', async () => {
+  const locks = (fake: FakeProvider) =>
+    broken(fake, {
+      apply: async (changes, ctx) =>
+        (await fake.apply(changes, ctx)).map(({ ref }) => ({
+          ref,
+          status: 'rejected' as const,
+          error: new DrainableError('CONFLICT', 'the configuration is locked'),
+        })),
+    })
+  const cases = providerContract(() => openFake({}, locks))
+  for (const name of [/gives a refusal as a value/, /calls that are made side by side/]) {
+    const judge = cases.find((one) => name.test(one.name))
+    await expect(judge?.run()).rejects.toThrow('the configuration is locked')
+  }
+})
+
+test('a failed case says how much work it found', async () => {
+  const forgets = (fake: FakeProvider) =>
+    broken(fake, {
+      observe: async (refs, ctx) => {
+        const snapshot = await fake.observe(refs, ctx)
+        const readings = snapshot.readings.map((reading) => ({
+          ...reading,
+          scopes: reading.scopes.map((scope) =>
+            scope.state === 'read' && reading.present && reading.own !== 'ready'
+              ? { ...scope, active: 0 }
+              : scope,
+          ),
+        }))
+        return { ...snapshot, readings }
+      },
+    })
+  const judge = providerContract(() => openFake({}, forgets)).find((one) =>
+    /keeps the work, under drain/.test(one.name),
+  )
+  await expect(judge?.run()).rejects.toThrow('expected work in flight or queued, found 0')
+})
