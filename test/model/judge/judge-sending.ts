@@ -165,10 +165,16 @@ function holdsKnownWork(
   })
 }
 
-/** An undo that is under way wishes nothing down any more, and no other one of that name was asked for. */
+/**
+ * An undo that is under way wishes nothing down any more, and no other one of that name was asked for. What others have opened since
+ * asks the floor for its place again.
+ */
 function stillWished(judge: Judge, key: string, process: UserProcess): boolean {
   const last = judge.sent.findLast((other) => other.key === key && other.process === process)
-  const since = judge.truth.member(key).identities.at(-1)?.from ?? 0
+  const { identities, own, setter } = judge.truth.member(key)
+  const since = identities.at(-1)?.from ?? 0
+  const byOthers = setter.by === 'operator' || (setter.change && setter.change.process !== process)
+  if (byOthers === true && RANK[own] < RANK.drain && setter.at >= (last?.sentAt ?? 0)) return false
   return last === undefined || (last.change.kind !== 'restore' && last.sentAt >= since)
 }
 
