@@ -7,6 +7,7 @@ import type {
   Change,
   ChangeResult,
   DrainableProvider,
+  LoadScope,
   MemberRef,
   PoolReading,
   ProviderInfo,
@@ -19,16 +20,17 @@ import { refKey } from '../../provider/member-ref.js'
 import { pathOf, rowsOf } from './codec/nitro.js'
 import { Memory } from './read/memory.js'
 import type { Settings } from './options.js'
-import { type InCharge, Pair } from './session/pair.js'
+import type { InCharge } from './session/standing.js'
+import { Pair } from './session/pair.js'
+import type { Rival } from './session/rivals.js'
 import { Looks, type Seen } from './read/looks.js'
 import { Index, wishesOf } from './read/match.js'
-import type { Found, PoolState } from './read/read.js'
+import type { Found, PoolState } from './read/pool.js'
 import { planOf } from './read/plan.js'
 import { toReading } from './read/reading.js'
 import { Rights } from './read/rights.js'
 import { isNetworkError } from './session/session.js'
 import { Writer } from './change/change.js'
-import { Sender } from './change/sender.js'
 
 /** A role that changes again and again is given up after so many looks. */
 const LOOKS = 3
@@ -58,8 +60,7 @@ export class CitrixAdcProvider implements DrainableProvider {
     this.#looks = new Looks(options.freshness)
     this.#minInterval = options.minInterval ?? Math.min(STATE_INTERVAL, options.freshness)
     this.#steady = new Steady(this.#minInterval)
-    const means = { options, pair: this.#pair, memory: this.#memory, looks: this.#looks }
-    this.#writer = new Writer({ ...means, sender: new Sender(this.#pair) })
+    this.#writer = new Writer(options, this.#pair, this.#memory, this.#looks)
     const partition = options.partition === undefined ? '' : `#${options.partition}`
     this.instance = `${instanceOf(options.urls)}${partition}`
   }
@@ -91,7 +92,7 @@ export class CitrixAdcProvider implements DrainableProvider {
         const { pools, counted } = await this.#read(refs, charge, ctx)
         // The standing is read after the counts and was read before them: they are of one incarnation.
         if (await this.#pair.stillInCharge(charge, ctx, counted)) {
-          const rivals = await this.#pair.rivals(charge, ctx, counted)
+          const rivals = (await this.#pair.rivals(charge, ctx, counted)).map(toUnread)
           const readings = assign(refs, pools).map((one) => {
             const reading = this.#toReading(one, charge, stamp)
             return { ...reading, scopes: [...reading.scopes, ...rivals] }
@@ -184,8 +185,10 @@ export class CitrixAdcProvider implements DrainableProvider {
   #toReading({ ref, found }: Asked, { standing }: InCharge, stamp: number): Reading {
     // Unbinding cuts: nothing of it is left anywhere.
     if (found === undefined) return { ref, present: false, scopes: [] }
-    const { entry } = found
+    const { entry, counts, countedAt } = found
+    this.#memory.sight(entry, stamp, standing.incarnation)
     const ours = this.#memory.recall(entry, stamp, standing.incarnation)
+    this.#memory.counted(entry.subject, counts, countedAt)
     const plan = this.#plan.get(refKey(ref)) ?? []
     const hints = [...plan, ...this.#rights.missing, ...this.#writer.hints]
     return toReading(ref, { ...found, ours, standing, hints })
@@ -206,6 +209,12 @@ function assign(refs: readonly MemberRef[] | 'all', pools: readonly PoolState[])
   }
   const byName = new Map(pools.map((pool) => [pool.name, new Index(pool)]))
   return refs.map((ref) => ({ ref, found: byName.get(ref.pool)?.pick(ref.member) }))
+}
+
+/** A node that may hold work, and that is not counted. */
+function toUnread({ scope, note }: Rival): LoadScope {
+  const zeros = { sampledAt: 0, active: 0, queued: 0, inForce: false }
+  return { scope, incarnation: 'beside the node in charge', ...zeros, state: 'unread', note }
 }
 
 function toPoolReading({ name, serving, total, whenNone, odd: [odd] }: PoolState): PoolReading {

@@ -64,6 +64,7 @@ describe('a state with a change of ours in memory', () => {
     memory.did(SUBJECT, as, as === 'drain')
     return rows.map(([svrstate, row], i) => {
       const one = entry(svrstate, row)
+      memory.sight(one, 1_000 + i, nodes[i] ?? NODE)
       const ours = memory.recall(one, 1_000 + i, nodes[i] ?? NODE)
       const traits = {
         servicetype: 'HTTP',
@@ -172,9 +173,27 @@ describe('a state with a change of ours in memory', () => {
 
   test('a foreign drain seen in TROFS is still a drain once it is out', () => {
     const memory = new Memory()
-    memory.recall(entry('GOING OUT OF SERVICE'), 1, NODE)
+    memory.sight(entry('GOING OUT OF SERVICE'), 1, NODE)
     const ours = memory.recall(entry('OUT OF SERVICE'), 2, NODE)
     expect(ownState(entry('OUT OF SERVICE'), ours, false)).toEqual({ own: 'drain' })
     expect(ours?.graceful).toBe(false)
+  })
+})
+
+describe('the quiet time of a member', () => {
+  const idle = { active: 0, queued: 0, arrivals: 7 }
+
+  test('is counted from the last sign of work', () => {
+    const memory = new Memory()
+    expect(memory.restedFor(SUBJECT, 100)).toBe(0)
+    memory.counted(SUBJECT, idle, 100)
+    memory.counted(SUBJECT, idle, 200)
+    expect(memory.restedFor(SUBJECT, 250)).toBe(150)
+    memory.counted(SUBJECT, { ...idle, arrivals: 8 }, 300)
+    expect(memory.restedFor(SUBJECT, 350)).toBe(50)
+    memory.counted(SUBJECT, { ...idle, active: 1, arrivals: 8 }, 400)
+    expect(memory.restedFor(SUBJECT, 450)).toBe(50)
+    memory.counted(SUBJECT, undefined, 500)
+    expect(memory.restedFor(SUBJECT, 550)).toBe(50)
   })
 })

@@ -1,18 +1,19 @@
-import type { ChangeOutcome, Sight } from '../../../kit/change.js'
-import { caught, refusal } from '../../../kit/errors.js'
+import type { ChangeOutcome } from '../../../kit/change.js'
+import { caught } from '../../../kit/errors.js'
 import { until } from '../../../kit/until.js'
-import type { CallContext, Change, MemberRef } from '../../../provider/contract.js'
-import type { DrainableError, ErrorCode } from '../../../provider/error.js'
+import type { CallContext, Change } from '../../../provider/contract.js'
+import type { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import type { Command } from '../codec/nitro.js'
-import type { Entry, SvrPhase, Traits } from '../codec/rows.js'
+import { disable, enable } from '../codec/nitro.js'
+import type { SvrPhase } from '../codec/rows.js'
+import type { Memory } from '../read/memory.js'
 import type { Settings } from '../options.js'
-import { Index, wishesOf } from '../read/match.js'
-import type { Looks } from '../read/looks.js'
-import { keyOf, type Memory } from '../read/memory.js'
-import { ownState } from '../read/reading.js'
-import type { InCharge, Pair } from '../session/pair.js'
-import type { Failed, Sender, Written } from './sender.js'
+import type { InCharge } from '../session/standing.js'
+import type { Pair } from '../session/pair.js'
+import type { Look, Standpoint } from './look.js'
+import { refuse } from './ours.js'
+import type { Order, Sender, Written } from './sender.js'
+import { virtualServers } from './virtual-servers.js'
 
 /** How long members without work may take to go OUT OF SERVICE by themselves: the appliance looks once a second. */
 const SELF_SEAL = { every: 250, within: 3_000 } as const
@@ -21,130 +22,107 @@ const SHOWS = { every: 250, within: 1_000 } as const
 /** Changes in one request: one that is lost leaves no more than these open. */
 const LIST = 10
 
-/**
- * How a change is made, and what shows that it was.
- *
- * | way | what is sent | shows |
- * |---|---|---|
- * | `drain` | a graceful disable | TROFS, or OUT OF SERVICE |
- * | `close` | a disable without grace | OUT OF SERVICE |
- * | `seal` | nothing: it is waited for | OUT OF SERVICE |
- * | `open` | an enable | in service |
- * | `bind`, `unbind` | a binding, or its end | it is there, or is not |
- * | `make` | a server or a service, or that it goes | nothing: no look is for it |
- */
-export type Way = 'drain' | 'close' | 'seal' | 'open' | 'bind' | 'unbind' | 'make'
-
-const SHOWN: Readonly<Record<Way, (phase: SvrPhase | undefined) => boolean>> = {
-  drain: (phase) => phase === 'trofs' || phase === 'out',
-  close: (phase) => phase === 'out',
-  seal: (phase) => phase === 'out',
-  open: (phase) => phase === 'in',
-  bind: (phase) => phase !== undefined,
-  unbind: (phase) => phase === undefined,
-  make: () => false,
-}
-
 /** A change that was let through, and what is to be sent for it. */
 export interface Task {
   readonly change: Change
-  /** Undefined for what is not there yet. */
-  readonly found: Standpoint | undefined
-  readonly way: Way
-  readonly command: Command
-  /** What OUT OF SERVICE means then. @default 'drain' */
-  readonly as?: 'drain' | 'maint'
+  readonly found: Standpoint
+  /** A graceful disable, one without grace, an enable. */
+  readonly way: 'drain' | 'close' | 'open'
+  /** What OUT OF SERVICE means then. */
+  readonly as: 'drain' | 'maint'
   /** Something that changes it was sent. */
   sent: boolean
 }
 
-/** A member as it was right before a change of it. */
-export interface Standpoint extends Sight {
-  readonly entry: Entry
-  readonly traits: Traits
-  /** In flight and queued; undefined where it could not be read. */
-  readonly load: number | undefined
-}
-
-/** What became of a task. `again`: it is to be judged and sent once more, alone. */
-type Ended = readonly [task: Task, outcome: ChangeOutcome | 'again']
-
-/** What every batch of one provider works with. */
-export interface Means {
+/** What a batch works with. */
+export interface BatchContext {
   readonly options: Settings
   readonly pair: Pair
   readonly memory: Memory
-  readonly looks: Looks
   readonly sender: Sender
-}
-
-/** A refusal of one change, its words naming the member. */
-export function refuse(
-  code: ErrorCode,
-  words: string,
-  ref: Change['ref'],
-  retryable?: boolean,
-): DrainableError {
-  return refusal(code, words, { provider: 'citrix-adc', ref }, retryable)
-}
-
-/** Changes that one look let through, carried out together; that look, and those that follow. */
-export class Batch {
-  readonly means: Means
+  readonly look: Look
   readonly charge: InCharge
   readonly ctx: CallContext
-  readonly #pools = new Map<string, Index>()
-  #stamp = 0
+}
 
-  constructor(means: Means, charge: InCharge, ctx: CallContext) {
-    this.means = means
-    this.charge = charge
-    this.ctx = ctx
-  }
+type Ended = readonly [task: Task, outcome: ChangeOutcome]
 
-  /** Reads every pool of these, with the counts where a change asks for them. */
-  async look(refs: readonly MemberRef[], counts = true): Promise<void> {
-    const { looks, memory } = this.means
-    const wishes = wishesOf(refs)
-    this.#stamp = memory.stamp()
-    const options = { fresh: true, counts }
-    const { pools } = await looks.at(wishes, this.charge.session, this.ctx, options)
-    for (const pool of wishes.keys()) this.#pools.delete(pool)
-    for (const pool of pools) this.#pools.set(pool.name, new Index(pool))
-  }
+const SHOWN: Readonly<Record<Task['way'], (phase: SvrPhase) => boolean>> = {
+  drain: (phase) => phase === 'trofs' || phase === 'out',
+  close: (phase) => phase === 'out',
+  open: (phase) => phase === 'in',
+}
 
-  /** The member as the last look showed it. */
-  of(ref: MemberRef): Standpoint | undefined {
-    const found = this.#pools.get(ref.pool)?.pick(ref.member)
-    if (found === undefined) return undefined
-    const { entry, traits, counts, serverDisabled } = found
-    const { identity, svrstate, subject, address, port } = entry
-    const ours = this.means.memory.recall(entry, this.#stamp, this.charge.standing.incarnation)
-    const { own } = ownState(entry, ours, serverDisabled || traits.disabled)
-    const load = counts === undefined ? undefined : counts.active + counts.queued
-    const doubt = 'that word says nothing about it'
-    const at = address === undefined ? {} : { address, port }
-    // A service can be in the pools of several virtual servers: what is written through one holds in all.
-    const sight = { identity, own, says: svrstate, doubt, passing: true, object: keyOf(subject) }
-    return { ...sight, ...at, entry, traits, load }
-  }
+/** Changes that one look let through, carried out together. */
+export class Batch {
+  readonly context: BatchContext
+  /** What was remembered of a member before it was changed here. */
+  readonly #before = new Map<Task, ReturnType<Memory['of']>>()
 
-  /** Carries one change out, for which others wait. */
-  async carry(task: Task): Promise<ChangeOutcome> {
-    for await (const [, outcome] of this.#send([task])) if (outcome !== 'again') return outcome
-    throw new TypeError('a change without an outcome')
+  constructor(context: BatchContext) {
+    this.context = context
   }
 
   async *end(tasks: readonly Task[]): AsyncGenerator<Ended> {
     const left = new Set(tasks)
-    for await (const ended of this.#forgetClients(tasks)) {
-      left.delete(ended[0])
-      yield ended
+    for (const ways of [() => this.#waitOut(tasks), () => this.#forgetClients([...left])]) {
+      for await (const ended of ways()) {
+        left.delete(ended[0])
+        yield ended
+      }
     }
-    yield* this.#seal([...left].filter(({ way }) => way === 'seal'))
-    const most = this.means.sender.lists === 'none' ? 1 : LIST
-    const others = [...left].filter(({ way }) => way !== 'seal')
-    for (const list of listsOf(others, most)) yield* this.#send(list)
+    const most = this.context.sender.lists === 'none' ? 1 : LIST
+    for (const list of listsOf([...left], most)) yield* this.#send(list)
+  }
+
+  /**
+   * Members of ours in TROFS or out of service close the door by themselves, so a seal is waited for and
+   * never sent. One that clients with a persistence entry keep busy is disabled without grace: it is left.
+   */
+  async *#waitOut(tasks: readonly Task[]): AsyncGenerator<Ended> {
+    const waiting = tasks.filter(mayClose)
+    const resting = waiting.filter((task) => this.#isOut(task) || !this.#isBusy(task))
+    await this.#untilOut(resting)
+    const stuck = resting.filter((task) => !this.#isOut(task))
+    for (const task of resting) if (!stuck.includes(task)) yield this.#closed(task, 'unchanged')
+    const refused = await Array.fromAsync(this.#forgetClients(stuck))
+    yield* refused
+    if (refused.length > 0) return
+    if (this.context.options.persistence === 'forget') await this.#untilOut(stuck)
+    for (const task of stuck) {
+      if (this.#isOut(task)) yield this.#closed(task, 'applied')
+      else yield [task, { status: 'rejected', error: notDisabledTwice(task) }]
+    }
+  }
+
+  /** Whether work was seen on it lately. */
+  #isBusy({ found }: Task): boolean {
+    const { memory, options, ctx } = this.context
+    const { load, entry } = found
+    if (load === undefined) return false
+    return load > 0 || memory.restedFor(entry.subject, ctx.clock.now()) < options.freshness
+  }
+
+  #isOut({ change }: Task): boolean {
+    return this.context.look.of(change.ref)?.entry.phase === 'out'
+  }
+
+  #closed(task: Task, status: 'applied' | 'unchanged'): Ended {
+    const entry = this.context.look.of(task.change.ref)?.entry ?? task.found.entry
+    this.context.memory.rename(entry.subject, 'maint', entry)
+    return [task, { status }]
+  }
+
+  async #untilOut(tasks: readonly Task[]): Promise<void> {
+    const { look, ctx } = this.context
+    const open = (): readonly Task[] => tasks.filter((task) => !this.#isOut(task))
+    let looks = 0
+    await until(ctx, SELF_SEAL, async () => {
+      const refs = open().map(({ change }) => change.ref)
+      if (looks > 0 && refs.length > 0) await look.at(refs)
+      looks += 1
+      return open().length === 0 || undefined
+    })
   }
 
   /**
@@ -152,154 +130,168 @@ export class Batch {
    * Where that is refused nothing of it is closed.
    */
   async *#forgetClients(tasks: readonly Task[]): AsyncGenerator<Ended> {
-    const { options, sender } = this.means
-    const closing = tasks.filter(
-      (task) => task.way === 'close' || (task.way === 'seal' && !this.#shows(task)),
-    )
+    const { options, sender, charge, ctx } = this.context
+    const closing = tasks.filter(({ way }) => way === 'close')
     if (options.persistence !== 'forget' || closing.length === 0) return
-    const { charge, ctx } = this
-    const forget = async (): Promise<undefined> => {
-      const subjects = closing.flatMap(({ found }) => found?.entry.subject ?? [])
-      await sender.forget(subjects, charge, ctx)
-    }
+    const entries = closing.map(({ found }) => found.entry)
+    const forget = async (): Promise<DrainableError | undefined> =>
+      sender.forget(await virtualServers(charge.session, entries, ctx), charge, ctx)
     const error = await caught(ctx, forget, (thrown) => thrown)
     if (error === undefined) return
     for (const task of closing) {
       const { ref } = task.change
       const words = `${formatRef(ref)}: the persistence entries were not deleted, so it was not disabled: ${error.message}`
-      yield [task, { status: 'rejected', error: refuse(error.code, words, ref, error.retryable) }]
+      const refused = refuse(error.code, words, ref, error.retryable)
+      yield [task, { status: 'rejected', error: refused }]
     }
-  }
-
-  /**
-   * Members of ours in TROFS or out of service close the door by themselves, so a seal is waited for and
-   * never sent. One that clients with a persistence entry keep is left.
-   */
-  async *#seal(tasks: readonly Task[]): AsyncGenerator<Ended> {
-    const before = tasks.filter((task) => this.#shows(task))
-    const open = tasks.filter((task) => !before.includes(task))
-    if (open.length > 0) await this.#watch(SELF_SEAL, open)
-    const { options, memory } = this.means
-    for (const task of tasks) {
-      if (!this.#shows(task)) {
-        yield [task, { status: 'rejected', error: notDisabledTwice(task) }]
-        continue
-      }
-      if (task.found !== undefined) memory.did(task.found.entry.subject, 'maint')
-      const isOurs = options.persistence === 'forget' && !before.includes(task)
-      yield [task, { status: isOurs ? 'applied' : 'unchanged' }]
-    }
-  }
-
-  /** Looks at these until all of them show what is wanted, or the time is over. */
-  async #watch(
-    often: { readonly every: number; readonly within: number },
-    tasks: readonly Task[],
-    wanted = tasks,
-  ): Promise<void> {
-    await until(this.ctx, often, async () => {
-      await this.look(tasks.map(({ change }) => change.ref))
-      return wanted.every((task) => this.#shows(task)) || undefined
-    })
-  }
-
-  #shows({ change, way }: Task): boolean {
-    return SHOWN[way](this.of(change.ref)?.entry.phase)
   }
 
   /** Sends some of one kind, and looks at what became of those that are not simply done. */
   async *#send(tasks: readonly Task[]): AsyncGenerator<Ended> {
+    const { sender, charge, ctx } = this.context
     for (const task of tasks) task.sent = true
-    const written = await this.means.sender.send(tasks, this.charge, this.ctx)
+    const written = await sender.send(tasks.map(toOrder), charge, ctx)
+    if (written === 'apart') {
+      yield* this.#sendApart(tasks)
+      return
+    }
+    if (tasks.length > 1 && sender.lists === 'untried' && written.every((one) => one === 'done')) {
+      yield* this.#sendApart(tasks)
+      return
+    }
     const open = new Map<Task, Written>()
     for (const [i, task] of tasks.entries()) {
       const one = written[i] ?? 'done'
-      if (typeof one === 'object' && one.status === 'rejected') {
-        yield [task, one]
+      if (one !== 'done' && (one.status === 'rejected' || one.astray === true)) {
+        yield [task, { status: one.status, error: one.error }]
         continue
       }
-      const { found, way, as = 'drain' } = task
-      const entry = found?.entry
-      if (way === 'drain' && entry !== undefined) {
-        this.means.memory.did(entry.subject, as, entry.phase === 'in')
-      }
-      if (one === 'done' && way !== 'close') yield [task, this.#applied(task)]
+      this.#enter(task)
+      if (one === 'done' && task.way !== 'close') yield [task, { status: 'applied' }]
       else open.set(task, one)
     }
     if (open.size > 0) yield* this.#verify(open)
   }
 
   /**
-   * Looks at what became of changes whose answer was lost or says nothing of them, and at those that take
-   * effect at once.
+   * A list was refused as a whole, or is the first that was not: each that does not show that it was
+   * carried out is sent alone.
    */
-  async *#verify(open: ReadonlyMap<Task, Written>): AsyncGenerator<Ended> {
-    const { sender, pair } = this.means
-    const tasks = [...open.keys()]
-    const closing = tasks.filter((task) => open.get(task) === 'done')
-    const watch = (): Promise<void> => this.#watch(SHOWS, tasks, closing)
-    const error = await caught(this.ctx, watch, (thrown) => thrown)
-    const lost = tasks.filter((task) => typeof open.get(task) === 'object')
-    // What a node shows that is not in charge any more may be its own alone.
-    const isShown = error === undefined && lost.some((task) => this.#shows(task))
-    const isHeld = isShown && (await pair.holds(this.charge, this.ctx))
-    const apart = tasks.filter((task) => open.get(task) === 'apart')
-    const isDone = ({ change, found }: Task): boolean =>
-      this.of(change.ref)?.entry.phase !== found?.entry.phase
-    if (apart.length > 0 && error === undefined) {
-      const isProved = apart.every((task) => this.#shows(task) && isDone(task))
-      sender.lists = isProved ? 'proved' : 'none'
+  async *#sendApart(tasks: readonly Task[]): AsyncGenerator<Ended> {
+    const { look, sender, ctx } = this.context
+    for (const task of tasks) this.#enter(task)
+    const read = (): Promise<void> => look.at(tasks.map(({ change }) => change.ref))
+    const error = await caught(ctx, read, (thrown) => thrown)
+    if (error !== undefined) {
+      for (const task of tasks) yield [task, { status: 'unknown', error }]
+      return
     }
-    for (const [task, one] of open) {
-      const shows = error === undefined && this.#shows(task)
-      if (one === 'apart') {
-        if (error !== undefined) yield [task, { status: 'unknown', error }]
-        else yield [task, shows && isDone(task) ? this.#applied(task) : 'again']
-      } else if (one !== 'done') yield [task, shows && isHeld ? this.#applied(task) : one]
-      else if (shows || error !== undefined) yield [task, this.#applied(task)]
-      else yield [task, this.#notClosed(task)]
+    const shown = ({ change, found, way }: Task): boolean => {
+      const phase = look.of(change.ref)?.entry.phase
+      return phase !== undefined && phase !== found.entry.phase && SHOWN[way](phase)
+    }
+    const rest = tasks.filter((task) => !shown(task))
+    if (sender.lists === 'untried') sender.lists = rest.length === 0 ? 'proved' : 'none'
+    for (const task of tasks) {
+      if (rest.includes(task)) {
+        this.context.memory.put(task.found.entry.subject, this.#before.get(task))
+        yield* this.#send([task])
+      } else yield [task, applied(task)]
     }
   }
 
-  #applied({ change, found, way, as = 'drain' }: Task): ChangeOutcome {
-    const { memory } = this.means
-    const subject = found?.entry.subject
-    if (subject !== undefined) {
-      if (way === 'close') memory.did(subject, as, false)
-      // A service that is unbound here can be bound, and held, elsewhere.
-      if (way === 'open' || (way === 'unbind' && subject.kind === 'member')) memory.forget(subject)
+  /** Remembers what was done. */
+  #enter(task: Task): void {
+    const { memory } = this.context
+    const { found, way, as } = task
+    const { entry } = found
+    this.#before.set(task, memory.of(entry.subject))
+    if (way === 'open') memory.forget(entry.subject)
+    else memory.did(entry.subject, as, way === 'drain' && entry.phase === 'in')
+  }
+
+  /** Looks at what became of changes whose answer was lost, and at those that take effect at once. */
+  async *#verify(open: ReadonlyMap<Task, Written>): AsyncGenerator<Ended> {
+    const { look, ctx } = this.context
+    const tasks = [...open.keys()]
+    const closing = tasks.filter((task) => open.get(task) === 'done')
+    const shown = ({ change, way }: Task): boolean => {
+      const found = look.of(change.ref)
+      return found !== undefined && SHOWN[way](found.entry.phase)
     }
-    const load = change.kind === 'terminate' ? found?.load : undefined
-    return { status: 'applied', ...(load === undefined ? {} : { terminated: load, atMost: true }) }
+    const watch = (): Promise<true | undefined> =>
+      until(ctx, SHOWS, async () => {
+        await look.at(tasks.map(({ change }) => change.ref))
+        return closing.every(shown) || undefined
+      })
+    if ((await caught(ctx, watch, () => 'unread')) === 'unread') {
+      for (const [task, written] of open) {
+        yield [task, written === 'done' ? applied(task) : written]
+      }
+      return
+    }
+    const lost = tasks.filter((task) => open.get(task) !== 'done')
+    const { charge, pair } = this.context
+    const ours = lost.some(shown) && (await pair.holds(charge, ctx))
+    for (const [task, written] of open) {
+      if (written === 'done') yield [task, shown(task) ? applied(task) : this.#notClosed(task)]
+      else yield [task, ours && shown(task) ? applied(task) : written]
+    }
   }
 
   /** The appliance said Done to a disable without grace, and it does not show. */
-  #notClosed({ change: { ref }, found }: Task): Failed {
-    const left = this.of(ref)?.entry
-    const why = `${formatRef(ref)}: the appliance said Done to a disable without grace and left it '${left?.svrstate ?? 'gone'}'`
+  #notClosed(task: Task): ChangeOutcome {
+    const { look, memory } = this.context
+    const { change, found } = task
+    const left = look.of(change.ref)?.entry
+    const why = `${formatRef(change.ref)}: the appliance said Done to a disable without grace and left it '${left?.svrstate ?? 'gone'}'`
+    if (left?.phase !== found.entry.phase) {
+      return { status: 'unknown', error: refuse('CONFLICT', why, change.ref) }
+    }
     // In TROFS some build may take a second disable for nothing: then nothing was cut or closed.
-    return left?.phase === found?.entry.phase
-      ? { status: 'rejected', error: refuse('REJECTED', why, ref, false) }
-      : { status: 'unknown', error: refuse('CONFLICT', why, ref) }
+    memory.put(found.entry.subject, this.#before.get(task))
+    return { status: 'rejected', error: refuse('REJECTED', why, change.ref, false) }
   }
+}
+
+/**
+ * Whether it can be out of service by itself: it is on its way there, and without work as far as that is
+ * known. What is not counted may be work: it is waited for as well, and never cut for a seal.
+ */
+function mayClose({ change, way, found }: Task): boolean {
+  if (way !== 'close' || change.kind === 'terminate' || found.own !== 'drain') return false
+  return found.entry.phase === 'out' || found.load === undefined || found.load === 0
+}
+
+function applied({ change, found: { load } }: Task): ChangeOutcome {
+  if (change.kind !== 'terminate' || load === undefined) return { status: 'applied' }
+  return { status: 'applied', terminated: load, atMost: true }
+}
+
+function toOrder({ change, found: { entry }, way }: Task): Order {
+  const command = way === 'open' ? enable(entry.subject) : disable(entry.subject, way === 'drain')
+  return { change, command, undo: entry.phase === 'in' ? enable(entry.subject) : undefined }
 }
 
 /** In order; what follows each other and goes to one path goes in one list. */
 function listsOf(tasks: readonly Task[], most: number): readonly (readonly Task[])[] {
   const lists: Task[][] = []
+  let path = ''
   for (const task of tasks) {
     const list = lists.at(-1)
-    if (list?.[0]?.command.path === task.command.path && list.length < most) list.push(task)
-    else lists.push([task])
+    const { command } = toOrder(task)
+    if (list === undefined || command.path !== path || list.length >= most) lists.push([task])
+    else list.push(task)
+    ;({ path } = command)
   }
   return lists
 }
 
-function notDisabledTwice({ change: { ref }, found }: Task): DrainableError {
-  if (found?.load === undefined) {
-    const why = `${formatRef(ref)} is in TROFS, and its connections could not be counted: it was not disabled without grace, which would cut them; look at its statistics, or wait`
-    return refuse('CONFLICT', why, ref, true)
+function notDisabledTwice({ change, found }: Task): DrainableError {
+  if (found.load === undefined) {
+    const why = `${formatRef(change.ref)} is in TROFS, and its connections could not be counted: it was not disabled without grace, which would cut them; look at its statistics, or wait`
+    return refuse('CONFLICT', why, change.ref, true)
   }
-  const words = `${formatRef(ref)} is in TROFS without work and was not disabled once more: what that does is not documented. It goes OUT OF SERVICE when the last client with a persistence entry is gone, or set trofsPersistence to DISABLED on the virtual server, or persistence: 'forget' here`
-  return refuse('UNSUPPORTED', words, ref)
+  const words = `${formatRef(change.ref)} is in TROFS without work and was not disabled once more: what that does is not documented. It goes OUT OF SERVICE when the last client with a persistence entry is gone, or set trofsPersistence to DISABLED on the virtual server, or persistence: 'forget' here`
+  return refuse('UNSUPPORTED', words, change.ref)
 }

@@ -1,23 +1,20 @@
-import { about, caught, isRefusal } from '../../../kit/errors.js'
-import { askedAgain } from '../../../kit/retry.js'
 import type { CallContext, Change } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import { classify, isBusy } from '../codec/errors.js'
 import {
-  argsOf,
   type Command,
   forgetPersistence,
   inOne,
   type NitroReply,
   partsOf,
   pathOf,
-  rowsOf,
-  type Subject,
 } from '../codec/nitro.js'
-import type { InCharge, Pair } from '../session/pair.js'
+import { classify, isBusy, isWarning } from '../codec/errors.js'
+import { type InCharge, isInCharge } from '../session/standing.js'
+import type { Pair } from '../session/pair.js'
+import { about, isRefusal, leftBehind } from '../../../kit/errors.js'
+import { askedAgain } from '../../../kit/retry.js'
 import { BUSY } from '../session/session.js'
-import { isInCharge } from '../session/standing.js'
 
 /** The role is asked once for what is sent within so many milliseconds. */
 const ROLE_HOLDS = 1_000
@@ -26,26 +23,34 @@ const ROLE_HOLDS = 1_000
 export interface Order {
   readonly change: Change
   readonly command: Command
+  /** The same for a build that does not know that method: only of an order that is sent alone. */
+  readonly otherwise?: Command
+  /** What takes it back from a node that took it without being in charge; none where that could cut. */
+  readonly undo: Command | undefined
 }
 
-/** How one write ended. `apart`: what was said of its list says nothing of it. */
-export type Written = 'done' | 'apart' | Failed
-
-/** Refused, or of unknown outcome. */
-export interface Failed {
-  readonly status: 'rejected' | 'unknown'
-  readonly error: DrainableError
-}
+/** How one write ended. */
+export type Written =
+  | 'done'
+  | { readonly status: 'rejected'; readonly error: DrainableError }
+  | {
+      readonly status: 'unknown'
+      readonly error: DrainableError
+      /** A node that is not in charge took it: what that node shows says nothing. */
+      readonly astray?: true
+    }
 
 /** Sends changes: to the node in charge, each one once, and tells what the reply is worth. */
 export class Sender {
   readonly #pair: Pair
-  readonly #hints = new Map<'unsaved' | 'unheard' | 'forgotten', string>()
   /**
    * Whether this appliance carries out lists: `untried` until one was looked at after its Done, because a
    * build could take the first of a list and leave the others.
    */
   lists: 'untried' | 'proved' | 'none' = 'untried'
+  #unsaved: string | undefined
+  #unheard: string | undefined
+  #forgotten: string | undefined
 
   constructor(pair: Pair) {
     this.#pair = pair
@@ -53,42 +58,60 @@ export class Sender {
 
   /** What went half well, for whoever asks why. */
   get hints(): readonly string[] {
-    return [...this.#hints.values()]
+    return [this.#unsaved, this.#unheard, this.#forgotten].filter((hint) => hint !== undefined)
   }
 
-  /** Sends changes of one kind in one request, a list where they are several: what became of each. */
+  /**
+   * Sends changes of one kind in one request, a list where they are several.
+   *
+   * @returns for each what became of it; `apart` where the list as a whole was refused, so that it
+   * is not known which of them is to blame: they are to be sent one by one, after a look
+   */
   async send(
     orders: readonly Order[],
     charge: InCharge,
     ctx: CallContext,
-  ): Promise<readonly Written[]> {
-    const answer = await this.#ask(inOne(orders.map(({ command }) => command)), charge, ctx)
-    if ('error' in answer) return orders.map(() => answer)
-    const parts = partsOf(answer, orders.length)
-    if (parts === undefined && orders.length > 1) {
-      const kind = classify(answer)
-      const isUntried = kind === 'ok' && this.lists === 'untried'
-      if (isUntried || kind === 'refused' || kind === 'absent') return orders.map(() => 'apart')
+  ): Promise<readonly Written[] | 'apart'> {
+    const all = (written: Written): readonly Written[] => orders.map(() => written)
+    let answer = await this.#ask(inOne(orders.map(({ command }) => command)), charge, ctx)
+    const [{ otherwise } = {}] = orders
+    if (otherwise !== undefined && !('error' in answer) && isNoMethod(answer)) {
+      answer = await this.#ask(otherwise, charge, ctx)
     }
-    return orders.map((order, i) => this.#judge(order, parts?.[i] ?? answer, charge))
+    if ('error' in answer) return all(answer)
+    const parts = partsOf(answer, orders.length)
+    const kind = classify(answer)
+    if (parts === undefined && orders.length > 1 && (kind === 'refused' || kind === 'absent')) {
+      return 'apart'
+    }
+    const written = orders.map((order, i) => this.#judge(order, parts?.[i] ?? answer, charge))
+    const astray = orders.filter((_, i) => written[i] === 'astray')
+    const end = await this.#takeBack(astray, charge, ctx)
+    return orders.map((order, i) => {
+      const one = written[i]
+      if (one !== undefined && one !== 'astray') return one
+      const { ref, kind: what } = order.change
+      const error = charge.session.error(`${what} ${formatRef(ref)}`, answer)
+      return end(about(error, { provider: 'citrix-adc', ref }))
+    })
   }
 
   /** A reply, or why there is none. A secondary takes a change, says Done, and passes it on to none. */
-  async #ask(command: Command, charge: InCharge, ctx: CallContext): Promise<NitroReply | Failed> {
-    const { session, standings } = charge
+  async #ask(
+    command: Command,
+    { session, standings }: InCharge,
+    ctx: CallContext,
+  ): Promise<NitroReply | Exclude<Written, 'done'>> {
     const state = { sent: false }
-    const ask = async (): Promise<NitroReply> => {
-      state.sent = false
-      if (!isInCharge(await standings.role(ctx, ROLE_HOLDS))) throw becameSecondary(session.url)
-      state.sent = true
-      return session.post(command, ctx)
-    }
     try {
       // A proxy says 503 also after it has passed the change on.
-      const reply = await askedAgain(ctx, BUSY, (one) => isBusy(one) && one.readable, ask)
-      // The documentation binds with PUT, the official Go client with POST.
-      const isOther = command.method === 'PUT' && isNoMethod(reply)
-      return isOther ? await this.#ask({ ...command, method: 'POST' }, charge, ctx) : reply
+      const again = (reply: NitroReply): boolean => isBusy(reply) && reply.readable
+      return await askedAgain(ctx, BUSY, again, async () => {
+        state.sent = false
+        if (!isInCharge(await standings.role(ctx, ROLE_HOLDS))) throw becameSecondary(session.url)
+        state.sent = true
+        return session.post(command, ctx)
+      })
     } catch (error) {
       if (ctx.signal.aborted || !isDrainableError(error)) throw error
       if (isDrainableError(error, 'CONFLICT')) this.#pair.forget()
@@ -96,116 +119,120 @@ export class Sender {
     }
   }
 
-  #judge({ change }: Order, reply: NitroReply, { session }: InCharge): 'done' | Failed {
-    const { kind, ref } = change
-    const of = classify(reply)
-    if (of === 'ok') {
-      this.#hints.delete('unheard')
-      return 'done'
-    }
-    const said = session.error(`${kind} ${formatRef(ref)}`, reply)
-    const error = about(said, { provider: 'citrix-adc', ref })
-    switch (of) {
+  #judge({ change, undo }: Order, reply: NitroReply, { session }: InCharge): Written | 'astray' {
+    const what = `${change.kind} ${formatRef(change.ref)}`
+    const subject = { provider: 'citrix-adc', ref: change.ref }
+    const kind = classify(reply)
+    const rejected = (): Written => ({
+      status: 'rejected',
+      error: about(session.error(what, reply), subject),
+    })
+    switch (kind) {
+      case 'ok':
+        this.#unheard = undefined
+        return 'done'
       case 'applied-here':
-        this.#hints.set(
-          'unheard',
-          `the other node of the pair did not hear of a change, and after a failover it is as it was: ${error.message}; look at 'show ha node' and synchronize ('force ha sync')`,
-        )
+        this.#unheard = `the other node of the pair did not hear of a change, and after a failover it is as it was: ${session.error(what, reply).message}; look at 'show ha node' and synchronize ('force ha sync')`
         return 'done'
       case 'open':
       case 'unreadable':
-        return { status: 'unknown', error }
+        return { status: 'unknown', error: session.error(what, reply) }
       case 'wrong-node':
-        // A secondary that took it all the same is told the configuration of the primary when they synchronize.
         this.#pair.forget()
-        return { status: 'rejected', error }
+        if (!isWarning(reply)) return rejected()
+        if (undo !== undefined) return 'astray'
+        return left(about(session.error(what, reply), subject), 'that may cut')
       case 'busy':
         // What a stranger calls busy may have been passed on.
-        return { status: reply.readable ? 'rejected' : 'unknown', error }
+        return reply.readable
+          ? rejected()
+          : { status: 'unknown', error: session.error(what, reply) }
       case 'relogin':
       case 'credentials':
       case 'rights':
       case 'absent':
       case 'refused':
-        return { status: 'rejected', error }
+        return rejected()
       default:
-        return of satisfies never
+        return kind satisfies never
     }
   }
 
   /**
-   * Deletes the persistence entries of the virtual servers that these are bound to.
+   * A secondary says with a warning that it took changes; the primary knows nothing of them.
    *
-   * @throws why it was not done
+   * @returns what became of each, by its refusal
    */
-  async forget(subjects: readonly Subject[], charge: InCharge, ctx: CallContext): Promise<void> {
-    const vservers = await virtualServers(subjects, charge, ctx)
+  async #takeBack(
+    orders: readonly Order[],
+    { session }: InCharge,
+    ctx: CallContext,
+  ): Promise<(error: DrainableError) => Written> {
+    const undos = orders.flatMap(({ undo }) => undo ?? [])
+    if (undos.length === 0) return (error) => ({ status: 'rejected', error })
+    try {
+      const reply = await session.post(inOne(undos), ctx)
+      if (classify(reply) === 'ok' || isWarning(reply)) {
+        return (error) => ({ status: 'rejected', error })
+      }
+      return (error) => left(error, session.error('enable', reply).message)
+    } catch (failure) {
+      if (ctx.signal.aborted || !isDrainableError(failure)) throw failure
+      return (error) => left(error, failure.message)
+    }
+  }
+
+  /**
+   * Deletes the persistence entries of these virtual servers.
+   *
+   * @returns why it was not done
+   */
+  async forget(
+    vservers: readonly string[],
+    charge: InCharge,
+    ctx: CallContext,
+  ): Promise<DrainableError | undefined> {
     for (const vserver of vservers) {
       const answer = await this.#ask(forgetPersistence(vserver), charge, ctx)
-      if ('error' in answer) throw answer.error
+      if ('error' in answer) return answer.error
+      const kind = classify(answer)
       // One that is not there has none.
-      if (!['ok', 'absent', 'applied-here'].includes(classify(answer))) {
-        throw charge.session.error(`persistence entries of ${vserver}`, answer)
+      if (kind !== 'ok' && kind !== 'absent' && kind !== 'applied-here') {
+        return charge.session.error(`persistence entries of ${vserver}`, answer)
       }
     }
-    if (vservers.length === 0) return
-    const words = `the persistence entries of all clients of ${vservers.join(', ')} were deleted: they are balanced anew`
-    this.#hints.set('forgotten', words)
+    if (vservers.length > 0) {
+      this.#forgotten = `the persistence entries of all clients of ${vservers.join(', ')} were deleted: they are balanced anew`
+    }
+    return undefined
   }
 
   /** Writes the whole running configuration, other people's changes too: only where that is asked for. */
   async save({ session }: InCharge, ctx: CallContext): Promise<void> {
     const path = pathOf('config', 'nsconfig', undefined, 'action=save')
-    const save = async (): Promise<string | undefined> => {
+    const unsaved = (why: string): string =>
+      `the configuration was not saved, and a reboot forgets the change: ${why}; save it ('save ns config')`
+    try {
       const command = { path, body: { nsconfig: {} } }
       const reply = await askedAgain(ctx, BUSY, isBusy, () => session.post(command, ctx))
-      // Nothing has changed since it was saved last: 1133.
-      const saved = ['ok', 'applied-here'].includes(classify(reply)) || reply.errorcode === 1133
-      return saved ? undefined : session.error('save', reply).message
+      const kind = classify(reply)
+      const saved = kind === 'ok' || kind === 'applied-here' || reply.errorcode === 1133
+      this.#unsaved = saved ? undefined : unsaved(session.error('save', reply).message)
+    } catch (error) {
+      if (ctx.signal.aborted) return
+      this.#unsaved = unsaved(error instanceof Error ? error.message : String(error))
     }
-    const why = await caught(ctx, save, ({ message }) => message)
-    if (why === undefined) this.#hints.delete('unsaved')
-    else
-      this.#hints.set(
-        'unsaved',
-        `the configuration was not saved, and a reboot forgets the change: ${why}; save it ('save ns config')`,
-      )
   }
-}
-
-/**
- * The virtual servers that members and services are bound to, each of them once.
- *
- * `servicegroupbindings` and `svcbindings` have a row of the group or the service itself, without
- * `vservername`, and one for each virtual server (NITRO 10.5 to 14.1).
- */
-async function virtualServers(
-  subjects: readonly Subject[],
-  { session }: InCharge,
-  ctx: CallContext,
-): Promise<readonly string[]> {
-  const asked = subjects.map((subject) =>
-    subject.kind === 'service'
-      ? pathOf('config', 'svcbindings', undefined, argsOf('args', { servicename: subject.name }))
-      : pathOf(
-          'config',
-          'servicegroupbindings',
-          undefined,
-          argsOf('args', { servicegroupname: subject.group }),
-        ),
-  )
-  const replies = await Promise.all([...new Set(asked)].map((path) => session.get(path, ctx)))
-  const rows = replies.flatMap((reply) => [
-    ...rowsOf(reply, 'svcbindings'),
-    ...rowsOf(reply, 'servicegroupbindings'),
-  ])
-  const names = rows.map((row) => row.at('vservername').word() ?? '')
-  return [...new Set(names)].filter((name) => name !== '').sort()
 }
 
 /** Refused for its method alone. */
 function isNoMethod(reply: NitroReply): boolean {
   return classify(reply) === 'refused' && (reply.status === 405 || reply.errorcode === 1240)
+}
+
+function left(error: DrainableError, why: string): Written {
+  const words = `this node took it, and it could not be put back there: ${why}`
+  return { status: 'unknown', astray: true, error: leftBehind(error, words) }
 }
 
 function becameSecondary(url: string): DrainableError {

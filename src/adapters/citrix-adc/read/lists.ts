@@ -1,181 +1,232 @@
-import { ListCost, tooDear } from '../../../kit/look-cost.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
+import { ListCost, tooDear } from '../../../kit/look-cost.js'
 import { argsOf, pathOf, type Row, rowsOf } from '../codec/nitro.js'
 import { assertNamed, type Entry } from '../codec/rows.js'
 import type { NitroSession } from '../session/session.js'
 
-/** A type of objects, and how they are asked for: by name, or all in one list. */
-interface Type {
-  readonly tree: 'config' | 'stat'
-  readonly type: string
-  /** Under which key a row has the name. */
-  readonly key: string
-  /** What makes a list of it: rows that belong to several names, or that stand below others. Not every build has it. */
-  readonly list?: string
-  /** Where the rows of one name stand below it, the key; then `list` is asked for one as well. */
-  readonly below?: string
+/** What an appliance was found to do, and what its lists cost. */
+export class Abilities {
+  readonly #costs = new Map<NitroSession, Map<string, ListCost>>()
+  /** `?bulkbindings=yes`, since 11.1. */
+  bulk = true
+  /** Members below each group in the list of `stat/servicegroup`: not documented. */
+  nested = true
+  /** `totalrequests` in the single form of a member's statistics, where the nested form lacks it. */
+  totals = true
+
+  /** What the list of one type costs at one address. */
+  cost(session: NitroSession, tree: 'config' | 'stat', type: string): ListCost {
+    const costs = this.#costs.get(session) ?? new Map<string, ListCost>()
+    this.#costs.set(session, costs)
+    const cost = costs.get(`${tree} ${type}`) ?? new ListCost(session.spending)
+    costs.set(`${tree} ${type}`, cost)
+    return cost
+  }
 }
 
-const BULK = 'bulkbindings=yes' // since 11.1
-
-/** Everything that is read by name. */
-export const TYPES = {
-  groups: { tree: 'config', type: 'servicegroup', key: 'servicegroupname' },
-  vservers: { tree: 'config', type: 'lbvserver', key: 'name' },
-  services: { tree: 'config', type: 'service', key: 'name' },
-  servers: { tree: 'config', type: 'server', key: 'name' },
-  serviceStats: { tree: 'stat', type: 'service', key: 'name' },
-  members: {
-    tree: 'config',
-    type: 'servicegroup_servicegroupmember_binding',
-    key: 'servicegroupname',
-    list: BULK,
-  },
-  bound: { tree: 'config', type: 'lbvserver_service_binding', key: 'name', list: BULK },
-  fronts: {
-    tree: 'config',
-    type: 'lbvserver_servicegroup_binding',
-    key: 'servicegroupname',
-    list: BULK,
-  },
-  // Members below each group in the list of all: not documented.
-  memberStats: {
-    tree: 'stat',
-    type: 'servicegroup',
-    key: 'servicegroupname',
-    list: 'statbindings=yes',
-    below: 'servicegroupmember',
-  },
-} as const satisfies Readonly<Record<string, Type>>
-
-/** Rows by the names that were asked for. */
-export type Rows = ReadonlyMap<string, readonly Row[]>
-
 /**
- * Asks one address for objects of one type: one by one, or by the whole list where that costs less. That
- * something is not there is believed only from its own answer, never from a list that leaves it out.
+ * Asks for objects of one type: one by one, or by the whole list where that costs less. That something is
+ * not there is believed only from its own answer, never from a list that leaves it out.
  */
 export class Lists {
   readonly #session: NitroSession
-  readonly #costs = new Map<Type, ListCost>()
-  /** Lists that this build does not have, or that have nothing in them. */
-  readonly #useless = new Set<Type>()
+  readonly #ctx: CallContext
+  readonly #can: Abilities
 
-  constructor(session: NitroSession) {
+  constructor(session: NitroSession, ctx: CallContext, can: Abilities) {
     this.#session = session
+    this.#ctx = ctx
+    this.#can = can
   }
 
-  /** All of a type, in one list. */
-  all(type: Type, ctx: CallContext): Promise<Rows> {
-    const { key, list = '', below } = type
-    const read = async (): Promise<Rows> => {
-      const byName = Map.groupBy(await this.#get(type, undefined, list, ctx), (row) =>
-        row.at(key).neededText(),
-      )
-      return below === undefined
-        ? byName
-        : new Map([...byName].map(([name, rows]) => [name, rowsBelow(rows, below)]))
+  /** All of a type, told in one list. */
+  all(tree: 'config' | 'stat', type: string, query = ''): Promise<readonly Row[]> {
+    const cost = this.#can.cost(this.#session, tree, type)
+    return cost.of(
+      () => this.rows(tree, type, undefined, query),
+      ({ length }) => length,
+    )
+  }
+
+  #pays(tree: 'config' | 'stat', type: string, count: number): boolean {
+    return this.#can.cost(this.#session, tree, type).pays(count)
+  }
+
+  /** All of a type, or one of it. */
+  async rows(
+    tree: 'config' | 'stat',
+    type: string,
+    name?: string,
+    query = '',
+  ): Promise<readonly Row[]> {
+    return rowsOf(await this.#session.get(pathOf(tree, type, name, query), this.#ctx), type)
+  }
+
+  /** Objects by their names, which stand under `key`. One that is not there is left out. */
+  async objects(
+    tree: 'config' | 'stat',
+    type: string,
+    key: string,
+    names: readonly string[],
+  ): Promise<ReadonlyMap<string, Row>> {
+    const found = new Map<string, Row>()
+    if (this.#pays(tree, type, names.length)) {
+      const wanted = new Set(names)
+      for (const row of (await this.all(tree, type).catch(tooDear)) ?? []) {
+        const name = row.at(key).neededText()
+        if (wanted.has(name)) found.set(name, row)
+      }
     }
-    return this.#cost(type).of(read, ({ size }) => size)
+    const left = names.filter((name) => !found.has(name))
+    const alone = await Promise.all(left.map((name) => this.rows(tree, type, name)))
+    for (const [i, [row]] of alone.entries()) {
+      const name = left[i]
+      if (row === undefined || name === undefined) continue
+      assertNamed(row, key, name)
+      found.set(name, row)
+    }
+    return found
   }
 
   /**
-   * Those of these names.
+   * Bindings by the name of what they are bound to, which stands under `key`.
    *
-   * @param isWhole - whether nothing that is looked for is missing in a list: else its own answer is asked for
+   * @param whole - whether nothing that is looked for is missing: else its own answer is asked for
    */
-  async of(
-    type: Type,
+  async bindings(
+    type: string,
+    key: string,
     names: readonly string[],
-    ctx: CallContext,
-    isWhole: (name: string, rows: readonly Row[]) => boolean = (_, rows) => rows.length > 0,
-  ): Promise<Rows> {
-    const listed = await this.#listed(type, names, ctx)
-    const found = names.map(async (name) => {
-      const rows = listed?.get(name)
-      const has = rows !== undefined && isWhole(name, rows)
-      return [name, has ? rows : await this.#one(type, name, ctx)] as const
-    })
-    return new Map(await Promise.all(found))
+    whole: (name: string, rows: readonly Row[]) => boolean = (_, rows) => rows.length > 0,
+  ): Promise<ReadonlyMap<string, readonly Row[]>> {
+    const bulk = this.#pays('config', type, names.length) ? await this.#bulk(type, key) : undefined
+    const found = new Map<string, readonly Row[]>()
+    await Promise.all(
+      names.map(async (name) => {
+        const listed = bulk?.get(name)
+        const rows = listed !== undefined && whole(name, listed) ? listed : undefined
+        found.set(name, rows ?? (await this.rows('config', type, name)))
+      }),
+    )
+    if (bulk !== undefined && names.every((name) => !bulk.has(name))) this.#can.bulk = false
+    return found
   }
 
-  /** The list, where it is the cheaper way and can be had: one that takes too long is asked for each. */
-  async #listed(type: Type, names: readonly string[], ctx: CallContext): Promise<Rows | undefined> {
-    if (this.#useless.has(type) || !this.#cost(type).pays(names.length)) return undefined
+  async #bulk(type: string, key: string): Promise<ReadonlyMap<string, readonly Row[]> | undefined> {
+    if (!this.#can.bulk) return undefined
     try {
-      const listed = await this.all(type, ctx)
-      const isEmpty = names.every((name) => (listed.get(name) ?? []).length === 0)
-      if (isEmpty && type.list !== undefined) this.#useless.add(type)
-      return listed
-    } catch (error) {
-      if (!isDrainableError(error, 'REJECTED')) {
-        tooDear(error)
-        return
+      const read = async (): Promise<ReadonlyMap<string, readonly Row[]>> => {
+        const rows = await this.rows('config', type, undefined, 'bulkbindings=yes')
+        return Map.groupBy(rows, (row) => row.at(key).neededText())
       }
-      this.#useless.add(type)
+      return await this.#can.cost(this.#session, 'config', type).of(read, ({ size }) => size)
+    } catch (error) {
+      // One that takes too long over all of them is asked for each.
+      if (isDrainableError(error, 'REJECTED')) this.#can.bulk = false
+      else tooDear(error)
       return undefined
     }
   }
 
-  async #one(type: Type, name: string, ctx: CallContext): Promise<readonly Row[]> {
-    const { key, list, below } = type
-    if (below === undefined) {
-      const rows = await this.#get(type, name, '', ctx)
-      if (list === undefined) for (const row of rows) assertNamed(row, key, name)
-      return rows
-    }
-    // A build that does not know this form is asked for each member.
-    const rows = await known(this.#get(type, name, list ?? '', ctx), 'REJECTED')
-    return rowsBelow(rows ?? [], below)
+  /** The members' rows of `stat` by group, as far as the nested form has them. */
+  async groupStats(names: readonly string[]): Promise<ReadonlyMap<string, readonly Row[]>> {
+    const pays = this.#can.nested && this.#pays('stat', 'servicegroup', names.length)
+    const nested = pays ? await this.#nested() : undefined
+    if (nested !== undefined && names.every((name) => !nested.has(name))) this.#can.nested = false
+    const found = new Map<string, readonly Row[]>()
+    await Promise.all(
+      names.map(async (name) => {
+        found.set(name, nested?.get(name) ?? (await this.#groupStat(name)))
+      }),
+    )
+    return found
   }
 
-  /** A member's single form of `stat`. */
+  async #nested(): Promise<ReadonlyMap<string, readonly Row[]> | undefined> {
+    try {
+      const rows = await this.all('stat', 'servicegroup', 'statbindings=yes')
+      const pairs = rows.map((row) => [row, rowsOf({ body: row }, 'servicegroupmember')] as const)
+      return new Map(
+        pairs.flatMap(([row, members]) =>
+          members.length === 0 ? [] : [[row.at('servicegroupname').neededText(), members]],
+        ),
+      )
+    } catch (error) {
+      if (!isDrainableError(error, 'REJECTED')) tooDear(error)
+      return undefined
+    }
+  }
+
+  async #groupStat(name: string): Promise<readonly Row[]> {
+    try {
+      const rows = await this.rows('stat', 'servicegroup', name, 'statbindings=yes')
+      return rows.flatMap((row) => rowsOf({ body: row }, 'servicegroupmember'))
+    } catch (error) {
+      // A build that does not know the nested form is asked for each member.
+      if (isDrainableError(error, 'REJECTED')) return []
+      throw error
+    }
+  }
+
+  /** A member's single form for its `totalrequests`, which the nested form can lack. */
+  async memberTotals(group: string, entry: Entry): Promise<Row | undefined> {
+    if (!this.#can.totals) return undefined
+    const row = await this.memberStat(group, entry)
+    if (row?.at('totalrequests').present === true) return row
+    if (row !== undefined) this.#can.totals = false
+    return undefined
+  }
+
+  /** For builds whose nested form leaves a member out. */
   async memberStat(
     group: string,
     { server, address, subject, port }: Entry,
-    ctx: CallContext,
   ): Promise<Row | undefined> {
-    const isShared = subject.kind === 'member' && subject.address !== undefined
+    const shared = subject.kind === 'member' && subject.address !== undefined
     const args = argsOf('args', {
       servicegroupname: group,
-      ...(isShared && address !== undefined ? { ip: address } : { servername: server }),
+      ...(shared && address !== undefined ? { ip: address } : { servername: server }),
       port: String(port),
     })
-    const type = { tree: 'stat', type: 'servicegroupmember', key: '' } as const
-    const rows = await known(this.#get(type, undefined, args, ctx), 'REJECTED', 'FORBIDDEN')
-    return rows?.[0]
+    try {
+      return (await this.rows('stat', 'servicegroupmember', undefined, args))[0]
+    } catch (error) {
+      if (isDrainableError(error, 'REJECTED', 'FORBIDDEN')) return undefined
+      throw error
+    }
   }
 
-  #cost(type: Type): ListCost {
-    const cost = this.#costs.get(type) ?? new ListCost(this.#session.spending)
-    this.#costs.set(type, cost)
-    return cost
+  /** Names of those server objects that are disabled. */
+  async disabledServers(names: readonly string[]): Promise<ReadonlySet<string>> {
+    const unique = [...new Set(names)]
+    if (unique.length === 0) return new Set()
+    try {
+      const rows = this.#pays('config', 'server', unique.length)
+        ? await this.all('config', 'server')
+        : (await Promise.all(unique.map((name) => this.rows('config', 'server', name)))).flat()
+      const disabled = rows.filter((row) => row.at('state').text()?.toUpperCase() === 'DISABLED')
+      return new Set(disabled.map((row) => row.at('name').neededText()))
+    } catch (error) {
+      // Not every user may look at servers; the member's own state says that it is out all the same.
+      if (isDrainableError(error, 'FORBIDDEN', 'REJECTED')) return new Set()
+      throw error
+    }
   }
 
-  async #get(
-    { tree, type }: Type,
-    name: string | undefined,
-    query: string,
-    ctx: CallContext,
-  ): Promise<readonly Row[]> {
-    return rowsOf(await this.#session.get(pathOf(tree, type, name, query), ctx), type)
+  /** The virtual servers that each group is bound to; undefined where this user may not know. */
+  async boundGroups(): Promise<ReadonlyMap<string, readonly string[]> | undefined> {
+    if (!this.#can.bulk) return undefined
+    const type = 'lbvserver_servicegroup_binding'
+    try {
+      const rows = await this.rows('config', type, undefined, 'bulkbindings=yes')
+      const groups = Map.groupBy(rows, (row) => row.at('servicegroupname').word() ?? '')
+      return new Map(
+        [...groups].map(([group, of]) => [group, of.map((row) => row.at('name').neededText())]),
+      )
+    } catch (error) {
+      if (isDrainableError(error, 'REJECTED', 'FORBIDDEN')) return undefined
+      throw error
+    }
   }
-}
-
-/** An answer that this build may not know, or this user not be allowed: undefined then. */
-export async function known<T>(
-  answer: Promise<T>,
-  ...without: readonly ('REJECTED' | 'FORBIDDEN')[]
-): Promise<T | undefined> {
-  try {
-    return await answer
-  } catch (error) {
-    if (isDrainableError(error, ...without)) return undefined
-    throw error
-  }
-}
-
-function rowsBelow(rows: readonly Row[], key: string): readonly Row[] {
-  return rows.flatMap((row) => rowsOf({ body: row }, key))
 }

@@ -1,8 +1,10 @@
 import type { Clock } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import type { NitroSession } from '../session/session.js'
-import { Wanted } from './match.js'
-import { type Facts, type Numbers, type PoolState, Reader, toPools, type Wishes } from './read.js'
+import { Abilities } from './lists.js'
+import { ALL } from './match.js'
+import type { PoolState, Wanted } from './pool.js'
+import { type Bound, type Facts, type Numbers, Reader, toPool, type Wishes } from './read.js'
 
 /** Numbers that are from before a change of state are asked for so many times as often. */
 const SOONER = 4
@@ -10,9 +12,10 @@ const SOONER = 4
 /** So much older counts may be while nothing happens, in milliseconds. */
 const PATIENCE = 24_000
 
-/** What was read last for the same wishes. */
+/** What was read last of one pool. */
 interface Kept {
-  readonly facts: Map<string, Facts>
+  readonly wish: string
+  readonly facts: Facts
   readonly numbers: Numbers
   readonly signature: string
   /** Until when the numbers do. */
@@ -21,7 +24,7 @@ interface Kept {
 
 /** What a look is about. */
 export interface LookOptions {
-  /** Nothing that was read before is used, now or later: a change is about to be sent. @default false */
+  /** Nothing that was read before is used. @default false */
   readonly fresh?: boolean
   /** Whether counts are wanted. @default true */
   readonly counts?: boolean
@@ -43,7 +46,7 @@ export interface Seen {
  */
 export class Looks {
   readonly #freshness: number
-  readonly #readers = new WeakMap<NitroSession, Reader>()
+  readonly #can = new Abilities()
   /** Moments of one clock mean nothing by another. */
   #kept = new WeakMap<Clock, Map<string, Kept>>()
 
@@ -62,17 +65,20 @@ export class Looks {
    * @param counts - `false`: who is there, and no numbers
    */
   async everything(session: NitroSession, ctx: CallContext, counts = true): Promise<Seen> {
-    const reader = this.#reader(session)
-    const facts = await reader.everything(ctx)
-    const wishes = new Map([...facts.keys()].map((name) => [name, new Wanted('all')]))
-    const bound = await reader.bound(wishes, facts, ctx)
-    const numbers = counts
-      ? await reader.numbers(wishes, bound, true, ctx)
-      : { counts: new Map(), disabled: new Set<string>(), countedAt: -Infinity }
-    const pools = toPools(bound, numbers)
-    const isUsed = ({ name, total }: PoolState): boolean =>
-      total > 0 || facts.get(name)?.group !== undefined
-    return { pools: pools.filter(isUsed), counted: counts }
+    const reader = new Reader(session, ctx, this.#can)
+    const facts = await reader.everything()
+    const wishes = new Map([...facts.keys()].map((name) => [name, ALL]))
+    const bound = await reader.bound(wishes, facts)
+    const numbers = counts ? await reader.numbers(wishes, facts, bound, true) : NO_NUMBERS
+    const all = this.#of(ctx.clock)
+    const pools = [...facts].flatMap(([name, of]) => {
+      const found = bound.get(name)
+      if (found === undefined || (of.group === undefined && found.total === 0)) return []
+      // A look at some of them knows then to which virtual servers they are bound.
+      if (!all.has(name)) all.set(name, { ...NEVER, facts: of, numbers })
+      return [toPool(name, of, found, numbers)]
+    })
+    return { pools, counted: counts }
   }
 
   /** Pools of these names. One that is not there is left out. */
@@ -82,56 +88,93 @@ export class Looks {
     ctx: CallContext,
     { fresh = false, counts = true, patient = false }: LookOptions = {},
   ): Promise<Seen> {
-    const reader = this.#reader(session)
-    const all = this.#kept.get(ctx.clock) ?? new Map<string, Kept>()
-    this.#kept.set(ctx.clock, all)
-    const key = JSON.stringify([...wishes].map(([name, { names }]) => [name, names]))
-    const kept = fresh ? undefined : all.get(key)
-    if (kept !== undefined && ctx.clock.now() - (patient ? PATIENCE : 0) < kept.until) {
-      const bound = await reader.bound(wishes, kept.facts, ctx)
-      const pools = toPools(bound, kept.numbers)
-      const isSame = pools.length === wishes.size && signatureOf(pools, wishes) === kept.signature
-      if (isSame) return { pools, counted: false }
+    const reader = new Reader(session, ctx, this.#can)
+    const all = this.#of(ctx.clock)
+    if (!fresh) {
+      const pools = await this.#glance(
+        wishes,
+        reader,
+        all,
+        ctx.clock.now() - (patient ? PATIENCE : 0),
+      )
+      if (pools !== undefined) return { pools, counted: false }
     }
-    const facts = await reader.facts(wishes, ctx)
-    const bound = await reader.bound(wishes, facts, ctx)
-    const numbers = await reader.numbers(wishes, bound, counts, ctx)
-    const pools = toPools(bound, numbers)
-    if (fresh) all.clear()
-    if (counts) {
-      const isOld = pools.some((pool) => hasOldNumbers(pool, wishes))
-      const until = numbers.countedAt + (isOld ? this.#freshness / SOONER : this.#freshness)
-      for (const [old, one] of all) if (one.until + PATIENCE < numbers.countedAt) all.delete(old)
-      all.set(key, { facts, numbers, signature: signatureOf(pools, wishes), until })
+    const facts = await reader.facts(wishes, all)
+    const bound = await reader.bound(wishes, facts)
+    const numbers = await reader.numbers(wishes, facts, bound, counts)
+    const pools: PoolState[] = []
+    for (const name of wishes.keys()) {
+      const [of, found, wanted] = [facts.get(name), bound.get(name), wishes.get(name)]
+      if (of === undefined || found === undefined || wanted === undefined) {
+        all.delete(name)
+        continue
+      }
+      const pool = toPool(name, of, found, numbers)
+      const lasts = isOld(pool, wanted) ? this.#freshness / SOONER : this.#freshness
+      all.set(name, {
+        wish: counts ? wanted.key : '',
+        facts: of,
+        numbers,
+        signature: signatureOf(found, wanted),
+        until: numbers.countedAt + lasts,
+      })
+      pools.push(pool)
     }
     return { pools, counted: counts }
   }
 
-  #reader(session: NitroSession): Reader {
-    const reader = this.#readers.get(session) ?? new Reader(session)
-    this.#readers.set(session, reader)
-    return reader
+  /** The states alone, with the numbers of an earlier look; undefined where those do not do. */
+  async #glance(
+    wishes: Wishes,
+    reader: Reader,
+    all: ReadonlyMap<string, Kept>,
+    now: number,
+  ): Promise<readonly PoolState[] | undefined> {
+    const known = new Map<string, Facts>()
+    for (const [name, { key }] of wishes) {
+      const kept = all.get(name)
+      if (kept?.wish !== key || now >= kept.until) return undefined
+      known.set(name, kept.facts)
+    }
+    const bound = await reader.bound(wishes, known)
+    const pools: PoolState[] = []
+    for (const [name, wanted] of wishes) {
+      const [found, kept] = [bound.get(name), all.get(name)]
+      if (found === undefined || kept === undefined) return undefined
+      if (signatureOf(found, wanted) !== kept.signature) return undefined
+      pools.push(toPool(name, kept.facts, found, kept.numbers))
+    }
+    return pools
+  }
+
+  #of(clock: Clock): Map<string, Kept> {
+    const known = this.#kept.get(clock) ?? new Map<string, Kept>()
+    this.#kept.set(clock, known)
+    return known
   }
 }
 
+const NO_NUMBERS: Numbers = { counts: new Map(), disabled: new Set(), countedAt: -Infinity }
+/** Of a pool that was not looked at by its name. */
+const NEVER = { wish: '', signature: '', until: -Infinity }
+
 /** Changes with the state of what is wanted. */
-function signatureOf(pools: readonly PoolState[], wishes: Wishes): string {
+function signatureOf({ members, services }: Bound, { members: isWanted }: Wanted): string {
+  const entries = [...members, ...services.map(({ entry }) => entry)].filter(isWanted)
   return JSON.stringify(
-    pools.map(({ name, entries }) =>
-      entries.flatMap(({ entry }) =>
-        wishes.get(name)?.has(entry) === true
-          ? [[entry.identity, entry.svrstate, entry.fingerprint, entry.trofsReason ?? '']]
-          : [],
-      ),
-    ),
+    entries.map((entry) => [
+      entry.identity,
+      entry.svrstate,
+      entry.fingerprint,
+      entry.trofsReason ?? '',
+    ]),
   )
 }
 
 /** Whether numbers of something wanted are missing, or are those from before it left service. */
-function hasOldNumbers({ name, entries }: PoolState, wishes: Wishes): boolean {
+function isOld({ entries }: PoolState, { members: isWanted }: Wanted): boolean {
   return entries.some(
     ({ entry, counts }) =>
-      wishes.get(name)?.has(entry) === true &&
-      (counts === undefined || (entry.phase !== 'in' && counts.up)),
+      isWanted(entry) && (counts === undefined || (entry.phase !== 'in' && counts.up)),
   )
 }

@@ -1,50 +1,51 @@
 import type { MemberRef } from '../../../provider/contract.js'
 import { parseMember, sameServer } from '../codec/nitro.js'
 import type { Entry } from '../codec/rows.js'
-import type { Found, PoolState } from './read.js'
+import type { Found, PoolState, Wanted } from './pool.js'
 
 /** What reading these members takes, by their pools. */
 export function wishesOf(refs: readonly MemberRef[]): ReadonlyMap<string, Wanted> {
   const byPool = Map.groupBy(refs, ({ pool }) => pool)
-  return new Map(
-    [...byPool].map(([pool, of]) => [pool, new Wanted(of.map(({ member }) => member))]),
-  )
+  return new Map([...byPool].map(([pool, of]) => [pool, wantedOf(of.map(({ member }) => member))]))
 }
 
-/** What is wanted of a pool: members by their names, or all of them. */
-export class Wanted {
-  readonly names: readonly string[] | 'all'
-  readonly #named: ReadonlySet<string>
-
-  constructor(names: readonly string[] | 'all') {
-    this.names = names
-    const all = names === 'all' ? [] : names
-    this.#named = new Set(all.flatMap((name) => [name, partsOf(parseMember(name))]))
+/** What reading these members of a pool takes. */
+function wantedOf(members: readonly string[]): Wanted {
+  const names = new Set(members)
+  const ports = new Map<string, Set<number | undefined>>()
+  for (const member of members) {
+    const { server, port } = parseMember(member)
+    const known = ports.get(server.toLowerCase()) ?? new Set()
+    ports.set(server.toLowerCase(), known.add(port))
   }
-
-  /**
-   * Whether it may be looked at: what costs a request each is asked for these alone. Only a first sieve, a
-   * name in another case costs a look: `pick` decides.
-   */
-  has({ member, server, address, port, subject }: Entry): boolean {
-    if (this.names === 'all' || this.#named.has(member)) return true
-    if (subject.kind === 'service') return false
-    return [server, address ?? server].some(
-      (one) =>
-        this.#named.has(partsOf({ server: one, port })) ||
-        this.#named.has(partsOf({ server: one })) ||
-        this.#named.has(`${one}:${port}`),
-    )
+  const named = ({ port }: Entry, server: string | undefined): boolean => {
+    const wanted = server === undefined ? undefined : ports.get(server.toLowerCase())
+    return wanted !== undefined && (wanted.has(port) || wanted.has(undefined))
   }
-
-  /** Whether something is wanted that is not among these. */
-  isMissing(entries: readonly Entry[]): boolean {
-    if (this.names === 'all') return entries.length === 0
-    const known = new Set(entries.map(({ member }) => member))
-    return this.names.some(
-      (name) => !known.has(name) && !entries.some((entry) => isMember(entry, name)),
-    )
+  return {
+    // Only a first sieve: a service named like a server costs a look, `pick` decides.
+    members: (entry) =>
+      names.has(entry.member) ||
+      names.has(`${entry.server}:${entry.port}`) ||
+      (entry.subject.kind === 'member' &&
+        (named(entry, entry.server) || named(entry, entry.address))),
+    missing: (entries) => {
+      const known = new Set(entries.map(({ member }) => member))
+      return members.some(
+        (member) => !known.has(member) && !entries.some((entry) => isMember(entry, member)),
+      )
+    },
+    services: members,
+    key: [...names].sort().join('\0'),
   }
+}
+
+/** Everything of a pool. */
+export const ALL: Wanted = {
+  members: () => true,
+  missing: (entries) => entries.length === 0,
+  services: 'all',
+  key: 'all',
 }
 
 /** Finds members of one pool by the names that callers give them. */
@@ -63,18 +64,18 @@ export class Index {
    * @throws `MALFORMED_REPLY` where none is, and a row that can't be read may be it
    */
   pick(member: string): Found | undefined {
+    const found = this.#find(member)
+    const [odd] = this.#pool.odd
+    if (found === undefined && odd !== undefined) throw odd
+    return found
+  }
+
+  #find(member: string): Found | undefined {
     const exact = this.#exact.get(member)
     if (exact !== undefined) return exact
-    const { entries, odd } = this.#pool
-    const [found, ...others] = entries.filter(({ entry }) => isMember(entry, member))
-    if (found !== undefined && others.length === 0) return found
-    if (odd[0] !== undefined) throw odd[0]
-    return undefined
+    const fits = this.#pool.entries.filter(({ entry }) => isMember(entry, member))
+    return fits.length === 1 ? fits[0] : undefined
   }
-}
-
-function partsOf({ server, port }: { server: string; port?: number | undefined }): string {
-  return `${server.toLowerCase()}\0${port ?? ''}`
 }
 
 function isMember(entry: Entry, member: string): boolean {

@@ -14,9 +14,9 @@ export interface OwnDisable {
   /** Counts readings: an older one knows nothing of this. */
   readonly since: number
   /** How the appliance showed it first; undefined until it was read back. */
-  readonly fingerprint?: string
+  readonly fingerprint: string | undefined
   /** Which node, since when, showed it. */
-  readonly incarnation?: string
+  readonly incarnation: string | undefined
 }
 
 /**
@@ -26,6 +26,8 @@ export interface OwnDisable {
  */
 export class Memory {
   readonly #disables = new Map<string, OwnDisable>()
+  /** When each was last seen with work, by the clock of the calls. */
+  readonly #busy = new Map<string, { at: number; arrivals: number | undefined }>()
   #readings = 0
 
   /** Taken before a reading is asked for. */
@@ -33,11 +35,37 @@ export class Memory {
     return ++this.#readings
   }
 
-  /** @param graceful - left out where nothing was sent: another name for the same state */
-  did(subject: Subject, as: OwnDisable['as'], graceful?: boolean): void {
-    const key = keyOf(subject)
-    const before = this.#disables.get(key)?.graceful ?? false
-    this.#disables.set(key, { as, graceful: graceful ?? before, since: this.stamp() })
+  did(subject: Subject, as: OwnDisable['as'], graceful: boolean): void {
+    const since = this.stamp()
+    this.#disables.set(keyOf(subject), {
+      as,
+      graceful,
+      since,
+      fingerprint: undefined,
+      incarnation: undefined,
+    })
+  }
+
+  /** Another name for the same state: nothing was sent for it. */
+  rename(subject: Subject, as: OwnDisable['as'], entry: Entry): void {
+    const ours = this.#disables.get(keyOf(subject))
+    this.#disables.set(keyOf(subject), {
+      as,
+      graceful: ours?.graceful ?? false,
+      since: this.stamp(),
+      fingerprint: entry.fingerprint,
+      incarnation: ours?.incarnation,
+    })
+  }
+
+  /** What is remembered of it, to be put back where a change turned out to be none. */
+  of(subject: Subject): OwnDisable | undefined {
+    return this.#disables.get(keyOf(subject))
+  }
+
+  put(subject: Subject, ours: OwnDisable | undefined): void {
+    if (ours === undefined) this.forget(subject)
+    else this.#disables.set(keyOf(subject), ours)
   }
 
   forget(subject: Subject): void {
@@ -46,25 +74,60 @@ export class Memory {
 
   /**
    * What holds of our disables, as far as this reading shows. A disable that outlived a reboot or a
-   * failover may look different then and is ours still, but nothing is left of how it came about. A member
-   * that was seen in TROFS goes OUT OF SERVICE as drained, whoever drained it.
+   * failover may look different then and is ours still, but nothing is left of how it came about.
    */
   recall(entry: Entry, stamp: number, incarnation: string): OwnDisable | undefined {
     const key = keyOf(entry.subject)
-    const { fingerprint } = entry
-    const isDraining = entry.phase === 'trofs' && !entry.byMonitor
-    const seen: OwnDisable = { as: 'drain', graceful: false, since: stamp }
-    const ours = this.#disables.get(key) ?? (isDraining ? seen : undefined)
+    const ours = this.#disables.get(key)
     if (ours === undefined || stamp < ours.since) return ours
+    const { fingerprint } = entry
     const moved = ours.incarnation !== undefined && ours.incarnation !== incarnation
     const other = ours.fingerprint !== undefined && ours.fingerprint !== fingerprint
     if (entry.phase === 'in' || (other && !moved)) {
       this.#disables.delete(key)
       return undefined
     }
-    const kept = { ...ours, graceful: ours.graceful && !moved, fingerprint, incarnation }
+    const graceful = ours.graceful && !moved
+    const kept: OwnDisable = { ...ours, graceful, fingerprint, incarnation }
     this.#disables.set(key, kept)
     return kept
+  }
+
+  /** A member that was seen in TROFS goes OUT OF SERVICE as drained, whoever drained it. */
+  sight(entry: Entry, stamp: number, incarnation: string): void {
+    const key = keyOf(entry.subject)
+    if (entry.phase !== 'trofs' || entry.byMonitor || this.#disables.has(key)) return
+    const { fingerprint } = entry
+    this.#disables.set(key, {
+      as: 'drain',
+      graceful: false,
+      since: stamp,
+      fingerprint,
+      incarnation,
+    })
+  }
+
+  /** Takes a count in. Undefined: it could not be read, which is no rest. */
+  counted(
+    subject: Subject,
+    counts:
+      | { readonly active: number; readonly queued: number; readonly arrivals: number | undefined }
+      | undefined,
+    at: number,
+  ): void {
+    const key = keyOf(subject)
+    const known = this.#busy.get(key)
+    const rests =
+      known !== undefined &&
+      counts !== undefined &&
+      counts.active + counts.queued === 0 &&
+      counts.arrivals === known.arrivals
+    if (!rests) this.#busy.set(key, { at, arrivals: counts?.arrivals })
+  }
+
+  /** For how long it was seen without work, in milliseconds. */
+  restedFor(subject: Subject, now: number): number {
+    return now - (this.#busy.get(keyOf(subject))?.at ?? now)
   }
 }
 

@@ -4,7 +4,7 @@ import { formatDuration } from '../../../provider/duration.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { Settings } from '../options.js'
 import type { NitroSession } from '../session/session.js'
-import type { Found } from './read.js'
+import type { Found } from './pool.js'
 
 /** Changes in one request. */
 const LIST = 10

@@ -1,5 +1,4 @@
 import type { CallContext } from '../../../provider/contract.js'
-import type { DrainableError } from '../../../provider/error.js'
 import { isName, type Row, toCount } from '../codec/nitro.js'
 import {
   type Counts,
@@ -13,66 +12,47 @@ import {
   toTraits,
   type Traits,
 } from '../codec/rows.js'
+import type { DrainableError } from '../../../provider/error.js'
 import type { NitroSession } from '../session/session.js'
-import { known, Lists, TYPES } from './lists.js'
-import type { Wanted } from './match.js'
-import { keyOf } from './memory.js'
+import { type Abilities, Lists } from './lists.js'
+import type { Found, PoolState, Wanted } from './pool.js'
 
 /** What is asked for, by the names of pools. */
 export type Wishes = ReadonlyMap<string, Wanted>
-
-/** A service group, or the services of a virtual server. */
-interface Pool<T> {
-  readonly entries: readonly T[]
-  /** Rows of members that can't be read: who serves is not known then. */
-  readonly odd: readonly DrainableError[]
-  readonly serving: number
-  readonly total: number
-  readonly whenNone: 'refuse' | 'spill' | 'unknown'
-}
-
-/** A pool as found. */
-export interface PoolState extends Pool<Found> {
-  readonly name: string
-}
-
-/** What changes from moment to moment: who is bound, in which state. */
-export type Bound = Pool<Item>
-
-/** One member of a pool, and its state. Traits of a service are its own, those of a member are its group's. */
-interface Item {
-  readonly entry: Entry
-  readonly traits: Traits
-  /** The virtual servers that it is bound to, where that was looked at. */
-  readonly vservers?: readonly string[] | undefined
-  /** When its state was asked for, by the call's clock. */
-  readonly seenAt: number
-}
-
-/** One member, with its numbers. */
-export interface Found extends Item {
-  readonly counts: Counts | undefined
-  /** Its server object is disabled. */
-  readonly serverDisabled: boolean
-  /** When the counts were asked for. */
-  readonly countedAt: number
-}
 
 /** What seldom changes of a pool. A group and a virtual server can have one name. */
 export interface Facts {
   readonly group: Traits | undefined
   /** Undefined: not asked for yet. */
   readonly vserver: Vserver | 'none' | undefined
+  /** The virtual servers that the group is bound to, where that was looked at. */
+  readonly vservers: readonly string[] | undefined
 }
 
 interface Vserver {
   readonly whenNone: 'refuse' | 'spill'
 }
 
+/** What changes from moment to moment: who is bound, in which state. */
+export interface Bound {
+  readonly members: readonly Entry[]
+  /** Rows of members that can't be read. */
+  readonly odd: readonly DrainableError[]
+  readonly services: readonly Service[]
+  /** Of the virtual server: those bound, and those of them that serve. */
+  readonly total: number
+  readonly serving: number
+  readonly seenAt: number
+}
+
+interface Service {
+  readonly entry: Entry
+  readonly traits: Traits
+}
+
 /** What is older the longer it was not asked for. */
 export interface Numbers {
-  /** By their subjects. */
-  readonly counts: ReadonlyMap<string, Counts>
+  readonly counts: ReadonlyMap<Entry['identity'], Counts>
   /** Server objects that are disabled. */
   readonly disabled: ReadonlySet<string>
   readonly countedAt: number
@@ -81,41 +61,52 @@ export interface Numbers {
 /** Reads pools from one address. What a name is, a service group or a virtual server, is found out by asking. */
 export class Reader {
   readonly #lists: Lists
-  /** The virtual servers that groups are bound to, as the last look at everything showed them. */
-  #fronts: ReadonlyMap<string, readonly string[]> = new Map()
-  /** Whether a member's single form has `totalrequests` where the nested form lacks it. */
-  #hasTotals = true
+  readonly #ctx: CallContext
 
-  constructor(session: NitroSession) {
-    this.#lists = new Lists(session)
+  constructor(session: NitroSession, ctx: CallContext, can: Abilities) {
+    this.#lists = new Lists(session, ctx, can)
+    this.#ctx = ctx
   }
 
   /** Every group, and every virtual server: names with what seldom changes. */
-  async everything(ctx: CallContext): Promise<Map<string, Facts>> {
-    const [groups, vservers, fronts] = await Promise.all([
-      this.#lists.all(TYPES.groups, ctx),
-      this.#lists.all(TYPES.vservers, ctx),
-      known(this.#lists.all(TYPES.fronts, ctx), 'REJECTED', 'FORBIDDEN'),
+  async everything(): Promise<Map<string, Facts>> {
+    const [groups, vservers, bound] = await Promise.all([
+      this.#lists.all('config', 'servicegroup'),
+      this.#lists.all('config', 'lbvserver'),
+      this.#lists.boundGroups(),
     ])
-    const names = [...groups.keys()].map((name) => [name, fronts?.get(name) ?? []] as const)
-    const nameOf = (row: Row): string => row.at('name').neededText()
-    this.#fronts = new Map(
-      fronts === undefined ? [] : names.map(([name, rows]) => [name, rows.map(nameOf)]),
-    )
-    return new Map(
-      [...new Set([...groups.keys(), ...vservers.keys()])].map((name) => [
-        name,
-        { group: toGroup(groups.get(name)), vserver: toVserver(vservers.get(name)) },
-      ]),
-    )
+    const found = new Map<string, Facts>()
+    for (const row of groups) {
+      const name = row.at('servicegroupname').neededText()
+      const at = bound === undefined ? undefined : (bound.get(name) ?? [])
+      found.set(name, { group: toTraits(row), vserver: 'none', vservers: at })
+    }
+    for (const row of vservers) {
+      const name = row.at('name').neededText()
+      const known = found.get(name) ?? { group: undefined, vservers: undefined }
+      found.set(name, { ...known, vserver: toVserver(row) })
+    }
+    return found
   }
 
-  /** What the names are, and what seldom changes of them. The group is meant first where both exist. */
-  async facts(wishes: Wishes, ctx: CallContext): Promise<Map<string, Facts>> {
+  /**
+   * What the names are, and what seldom changes of them. The group is meant first where both exist.
+   *
+   * @param before - what was known: to which virtual servers a group is bound is not asked again
+   */
+  async facts(
+    wishes: Wishes,
+    before: ReadonlyMap<string, { readonly facts: Facts }>,
+  ): Promise<Map<string, Facts>> {
     const names = [...wishes.keys()].filter(isName)
-    const groups = await this.#lists.of(TYPES.groups, names, ctx)
+    const groups = await this.#lists.objects('config', 'servicegroup', 'servicegroupname', names)
     return new Map(
-      names.map((name) => [name, { group: toGroup(groups.get(name)), vserver: undefined }]),
+      names.map((name): [string, Facts] => {
+        const row = groups.get(name)
+        const group = row === undefined ? undefined : toTraits(row)
+        const vservers = before.get(name)?.facts.vservers
+        return [name, { group, vserver: undefined, vservers }]
+      }),
     )
   }
 
@@ -125,94 +116,84 @@ export class Reader {
    *
    * @returns nothing for a name that nothing has
    */
-  async bound(
-    wishes: Wishes,
-    facts: Map<string, Facts>,
-    ctx: CallContext,
-  ): Promise<ReadonlyMap<string, Bound>> {
-    const members = await this.#members(wishes, facts, ctx)
-    const open = [...facts].flatMap(([name, { vserver }]) => {
-      const entries = (members.get(name)?.entries ?? []).map(({ entry }) => entry)
-      const isShort = wishes.get(name)?.isMissing(entries) !== false
-      return vserver === undefined && (!members.has(name) || isShort) ? [name] : []
+  async bound(wishes: Wishes, facts: Map<string, Facts>): Promise<ReadonlyMap<string, Bound>> {
+    const names = [...facts.keys()]
+    const groups = names.filter((name) => facts.get(name)?.group !== undefined)
+    const members = await this.#members(wishes, groups)
+    const open = names.filter((name) => {
+      const known = facts.get(name)
+      if (known === undefined || known.vserver !== undefined) return false
+      return known.group === undefined || isShort(wishes.get(name), members.get(name))
     })
-    for (const [name, rows] of await this.#lists.of(TYPES.vservers, open, ctx)) {
-      facts.set(name, { group: facts.get(name)?.group, vserver: toVserver(rows) })
+    const found = await this.#lists.objects('config', 'lbvserver', 'name', open)
+    for (const name of open) {
+      const row = found.get(name)
+      const known = facts.get(name)
+      const vserver = row === undefined ? 'none' : toVserver(row)
+      if (known !== undefined) facts.set(name, { ...known, vserver })
     }
-    const services = await this.#services(wishes, facts, ctx)
-    return new Map(
-      [...facts.keys()].flatMap((name): [string, Bound][] => {
-        const [group, vserver] = [members.get(name), services.get(name)]
-        const only = group ?? vserver
-        if (only === undefined) return []
-        if (group === undefined || vserver === undefined) return [[name, only]]
-        // Of a group and a virtual server of one name the one with less left to serve is told.
-        const isGroup = vserver.entries.length === 0 || group.serving <= vserver.serving
-        const entries = [...group.entries, ...vserver.entries]
-        return [[name, { ...(isGroup ? group : vserver), entries, odd: group.odd }]]
-      }),
-    )
-  }
-
-  async #members(
-    wishes: Wishes,
-    facts: ReadonlyMap<string, Facts>,
-    ctx: CallContext,
-  ): Promise<ReadonlyMap<string, Bound>> {
-    const groups = new Map(
-      [...facts].flatMap(([name, { group }]) => (group === undefined ? [] : [[name, group]])),
-    )
-    const seenAt = ctx.clock.now()
-    const rows = await this.#lists.of(TYPES.members, [...groups.keys()], ctx, (name, listed) => {
-      return wishes.get(name)?.isMissing(toMembers(name, listed).entries) === false
+    const vservers = names.filter((name) => typeof facts.get(name)?.vserver === 'object')
+    const services = await this.#services(wishes, vservers)
+    const both = names.flatMap((name): [string, Bound][] => {
+      const [one, other] = [members.get(name), services.get(name)]
+      if (one === undefined || other === undefined) {
+        const only = one ?? other
+        return only === undefined ? [] : [[name, only]]
+      }
+      return [[name, { ...other, members: one.members, odd: one.odd }]]
     })
+    return new Map(both)
+  }
+
+  /** Members of these groups. */
+  async #members(wishes: Wishes, groups: readonly string[]): Promise<ReadonlyMap<string, Bound>> {
+    const seenAt = this.#ctx.clock.now()
+    const rows = await this.#lists.bindings(
+      'servicegroup_servicegroupmember_binding',
+      'servicegroupname',
+      groups,
+      (name, listed) => wishes.get(name)?.missing(toMembers(name, listed).entries) === false,
+    )
     return new Map(
-      [...groups].map(([name, traits]) => {
+      groups.map((name) => {
         const { entries: members, odd } = toMembers(name, rows.get(name) ?? [])
-        const vservers = this.#fronts.get(name)
-        const entries = members.map((entry) => ({ entry, traits, vservers, seenAt }))
-        const serving = members.filter(
-          ({ phase, health }) => phase === 'in' && health === 'up',
-        ).length
-        return [name, { entries, odd, serving, total: members.length, whenNone: 'unknown' }]
+        return [name, { members, odd, services: [], total: 0, serving: 0, seenAt }]
       }),
     )
   }
 
+  /** Services of these virtual servers. */
   async #services(
     wishes: Wishes,
-    facts: ReadonlyMap<string, Facts>,
-    ctx: CallContext,
+    vservers: readonly string[],
   ): Promise<ReadonlyMap<string, Bound>> {
-    const vservers = new Map(
-      [...facts].flatMap(([name, { vserver }]) =>
-        typeof vserver === 'object' ? [[name, vserver]] : [],
-      ),
-    )
-    const seenAt = ctx.clock.now()
-    const bindings = await this.#lists.of(TYPES.bound, [...vservers.keys()], ctx, (name, rows) => {
-      const wanted = wishes.get(name)?.names ?? []
+    if (vservers.length === 0) return new Map()
+    const type = 'lbvserver_service_binding'
+    const seenAt = this.#ctx.clock.now()
+    const bindings = await this.#lists.bindings(type, 'name', vservers, (name, rows) => {
+      const wanted = wishes.get(name)?.services
       const listed = new Set(rows.map((row) => row.at('servicename').word()))
-      return wanted === 'all' ? rows.length > 0 : wanted.every((one) => listed.has(one))
+      return wanted === 'all' ? rows.length > 0 : wanted?.every((one) => listed.has(one)) === true
     })
-    const wanted = [...bindings].map(([name, rows]) => {
-      const asked = wishes.get(name)?.names ?? []
-      const named = rows.map((row) => [row.at('servicename').neededText(), row] as const)
-      return [name, named.filter(([one]) => asked === 'all' || asked.includes(one))] as const
-    })
-    const names = new Set(wanted.flatMap(([, of]) => of.map(([one]) => one)))
-    const services = await this.#lists.of(TYPES.services, [...names], ctx)
-    return new Map(
-      wanted.map(([name, of]) => {
-        const all = bindings.get(name) ?? []
-        const serving = all.filter((row) => serves(row.at('curstate').word() ?? '')).length
-        const entries = of.flatMap(([one, binding]) =>
-          (services.get(one) ?? [])
-            .slice(0, 1)
-            .map((row) => ({ ...toBoundService(row, binding), vservers: [name], seenAt })),
+    const wanted = new Map(
+      vservers.map((name) => {
+        const bound = (bindings.get(name) ?? []).map(
+          (row) => [row.at('servicename').neededText(), row] as const,
         )
-        const { whenNone = 'refuse' } = vservers.get(name) ?? {}
-        return [name, { entries, odd: [], serving, total: all.length, whenNone }]
+        const asked = wishes.get(name)?.services ?? []
+        return [name, bound.filter(([one]) => asked === 'all' || asked.includes(one))]
+      }),
+    )
+    const names = new Set([...wanted.values()].flat().map(([service]) => service))
+    const rows = await this.#lists.objects('config', 'service', 'name', [...names])
+    return new Map(
+      vservers.map((name) => {
+        const all = bindings.get(name) ?? []
+        const services = (wanted.get(name) ?? []).flatMap(([service, binding]) =>
+          toBoundService(rows.get(service), binding),
+        )
+        const serving = all.filter((row) => serves(row.at('curstate').word() ?? '')).length
+        return [name, { members: [], odd: [], services, total: all.length, serving, seenAt }]
       }),
     )
   }
@@ -220,58 +201,41 @@ export class Reader {
   /** Counts of what is wanted, and server objects that are disabled. */
   async numbers(
     wishes: Wishes,
+    facts: ReadonlyMap<string, Facts>,
     bound: ReadonlyMap<string, Bound>,
     counts: boolean,
-    ctx: CallContext,
   ): Promise<Numbers> {
-    const countedAt = ctx.clock.now()
-    const out = [...bound].flatMap(([name, { entries }]) =>
-      entries.filter(({ entry }) => entry.phase !== 'in' && wishes.get(name)?.has(entry) === true),
-    )
-    const servers = [...new Set(out.map(({ entry }) => entry.server))]
+    const countedAt = this.#ctx.clock.now()
+    const out = [...bound].flatMap(([name, { members, services }]) => {
+      const entries = [...members, ...services.map(({ entry }) => entry)]
+      const wanted = entries.filter((entry) => wishes.get(name)?.members(entry) === true)
+      return wanted.filter(({ phase }) => phase !== 'in').map(({ server }) => server)
+    })
     const [members, services, disabled] = await Promise.all([
-      counts ? this.#memberCounts(wishes, bound, ctx) : [],
-      counts ? this.#serviceCounts(bound, ctx) : [],
-      // Not every user may look at servers; the member's own state says that it is out all the same.
-      known(this.#lists.of(TYPES.servers, servers, ctx), 'REJECTED', 'FORBIDDEN'),
+      counts ? this.#memberCounts(wishes, facts, bound) : [],
+      counts ? this.#serviceCounts(bound) : [],
+      this.#lists.disabledServers(out),
     ])
-    const isDisabled = (name: string): boolean =>
-      disabled?.get(name)?.[0]?.at('state').text()?.toUpperCase() === 'DISABLED'
-    return {
-      counts: new Map([...members, ...services]),
-      disabled: new Set(servers.filter(isDisabled)),
-      countedAt,
-    }
+    return { counts: new Map([...members, ...services]), disabled, countedAt }
   }
 
   async #memberCounts(
     wishes: Wishes,
+    facts: ReadonlyMap<string, Facts>,
     bound: ReadonlyMap<string, Bound>,
-    ctx: CallContext,
   ): Promise<readonly (readonly [string, Counts])[]> {
-    const groups = [...bound].flatMap(([name, { entries }]) => {
-      const members = entries.filter(({ entry }) => entry.subject.kind === 'member')
-      return members.length === 0 ? [] : [[name, members] as const]
-    })
-    const stats = await this.#lists.of(
-      TYPES.memberStats,
-      groups.map(([name]) => name),
-      ctx,
-    )
+    const groups = [...bound].filter(([, { members }]) => members.length > 0)
+    const stats = await this.#lists.groupStats(groups.map(([name]) => name))
     const found: (readonly [string, Counts])[] = []
-    for (const [name, members] of groups) {
+    for (const [name, { members }] of groups) {
       const index = new StatIndex(stats.get(name) ?? [])
-      for (const {
-        entry,
-        traits: { servicetype },
-      } of members) {
+      const type = facts.get(name)?.group?.servicetype ?? ''
+      for (const entry of members) {
         const nested = index.of(entry)
-        const isWanted = wishes.get(name)?.has(entry) === true
-        const stat = isWanted
-          ? await this.#wholeStat(name, entry, nested, servicetype, ctx)
-          : nested
-        const counts = stat === undefined ? undefined : toCounts(stat, servicetype)
-        if (counts !== undefined) found.push([keyOf(entry.subject), counts])
+        const isWanted = wishes.get(name)?.members(entry) === true
+        const stat = isWanted ? await this.#wholeStat(name, entry, nested, type) : nested
+        const counts = stat === undefined ? undefined : toCounts(stat, type)
+        if (counts !== undefined) found.push([countKey(name, entry), counts])
       }
     }
     return found
@@ -283,64 +247,83 @@ export class Reader {
     entry: Entry,
     nested: Row | undefined,
     type: string,
-    ctx: CallContext,
   ): Promise<Row | undefined> {
-    if (nested === undefined) return this.#lists.memberStat(group, entry, ctx)
+    if (nested === undefined) return this.#lists.memberStat(group, entry)
     const lacks = countsRequests(type) && !nested.at('totalrequests').present
-    if (!lacks || entry.phase === 'in' || !this.#hasTotals) return nested
-    const row = await this.#lists.memberStat(group, entry, ctx)
-    if (row?.at('totalrequests').present === true) return row
-    if (row !== undefined) this.#hasTotals = false
-    return nested
+    if (!lacks || entry.phase === 'in') return nested
+    return (await this.#lists.memberTotals(group, entry)) ?? nested
   }
 
   async #serviceCounts(
     bound: ReadonlyMap<string, Bound>,
-    ctx: CallContext,
   ): Promise<readonly (readonly [string, Counts])[]> {
-    const all = [...bound.values()].flatMap(({ entries }) => entries)
-    const services = all.filter(({ entry }) => entry.subject.kind === 'service')
-    const byName = new Map(services.map((service) => [service.entry.member, service]))
-    const stats = await this.#lists.of(TYPES.serviceStats, [...byName.keys()], ctx)
-    return [...byName].flatMap(([name, { entry, traits }]) => {
-      const [stat] = stats.get(name) ?? []
+    const services = [...bound].flatMap(([name, of]) =>
+      of.services.map((service) => ({ name, ...service })),
+    )
+    const names = new Set(services.map(({ entry }) => entry.member))
+    const stats = await this.#lists.objects('stat', 'service', 'name', [...names])
+    return services.flatMap(({ name, entry, traits }) => {
+      const stat = stats.get(entry.member)
       const counts = stat === undefined ? undefined : toCounts(stat, traits.servicetype)
-      return counts === undefined ? [] : [[keyOf(entry.subject), counts] as const]
+      return counts === undefined ? [] : [[countKey(name, entry), counts] as const]
     })
   }
 }
 
-/** All that was read of each name, put together. */
-export function toPools(
-  bound: ReadonlyMap<string, Bound>,
+/** All that was read of one name, put together. */
+export function toPool(
+  name: string,
+  { group, vserver, vservers }: Facts,
+  bound: Bound,
   { counts, disabled, countedAt }: Numbers,
-): readonly PoolState[] {
-  return [...bound].map(([name, pool]) => ({
-    ...pool,
-    name,
-    entries: pool.entries.map((item) => ({
-      ...item,
-      counts: counts.get(keyOf(item.entry.subject)),
-      serverDisabled: disabled.has(item.entry.server),
-      countedAt,
-    })),
-  }))
+): PoolState {
+  const found = (entry: Entry, traits: Traits, at: Found['vservers']): Found => ({
+    entry,
+    traits,
+    counts: counts.get(countKey(name, entry)),
+    serverDisabled: disabled.has(entry.server),
+    vservers: at,
+    countedAt,
+    seenAt: bound.seenAt,
+  })
+  const members =
+    group === undefined ? [] : bound.members.map((entry) => found(entry, group, vservers))
+  const services = bound.services.map(({ entry, traits }) => found(entry, traits, [name]))
+  const serving = bound.members.filter(isServing).length
+  const ofGroup = { serving, total: bound.members.length, whenNone: 'unknown' } as const
+  const whenNone = typeof vserver === 'object' ? vserver.whenNone : 'unknown'
+  const ofVserver = { serving: bound.serving, total: bound.total, whenNone } as const
+  // Of a group and a virtual server of one name the one with less left to serve is told.
+  const group1st = group !== undefined && (services.length === 0 || serving <= bound.serving)
+  const { odd } = bound
+  return { name, entries: [...members, ...services], odd, ...(group1st ? ofGroup : ofVserver) }
 }
 
-function toGroup(rows: readonly Row[] = []): Traits | undefined {
-  return rows[0] === undefined ? undefined : toTraits(rows[0])
+/** A group's name and a virtual server's can be one, a member's and a service's too. */
+function countKey(pool: string, { subject, member }: Entry): string {
+  return `${subject.kind}\0${pool}\0${member}`
 }
 
-function toVserver([row]: readonly Row[] = []): Vserver | 'none' {
-  if (row === undefined) return 'none'
-  return { whenNone: (row.at('backupvserver').text() ?? '') === '' ? 'refuse' : 'spill' }
+/** Whether something is wanted that is not among the members. */
+function isShort(wanted: Wanted | undefined, bound: Bound | undefined): boolean {
+  return wanted?.missing(bound?.members ?? []) === true
 }
 
-function toBoundService(row: Row, binding: Row): Pick<Item, 'entry' | 'traits'> {
+function toVserver(row: Row): Vserver {
+  const backup = row.at('backupvserver').text() ?? ''
+  return { whenNone: backup === '' ? 'refuse' : 'spill' }
+}
+
+function toBoundService(row: Row | undefined, binding: Row): readonly Service[] {
+  if (row === undefined) return []
   const entry = toService(row)
-  const weight = toCount(binding.at('weight')) ?? entry.weight
+  const weight = toCount(binding.at('weight'))
   const traits = { ...toTraits(row), disabled: false, autoscale: 'DISABLED' }
-  return { entry: { ...entry, weight }, traits }
+  return [{ entry: weight === undefined ? entry : { ...entry, weight }, traits }]
+}
+
+function isServing({ phase, health }: Entry): boolean {
+  return phase === 'in' && health === 'up'
 }
 
 function serves(curstate: string): boolean {

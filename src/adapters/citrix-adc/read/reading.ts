@@ -4,15 +4,24 @@ import type {
   MemberRef,
   PresentReading,
 } from '../../../provider/contract.js'
-import type { Entry } from '../codec/rows.js'
+import type { Counts, Entry, Traits } from '../codec/rows.js'
 import type { Standing } from '../session/standing.js'
 import type { OwnDisable } from './memory.js'
-import type { Found } from './read.js'
 
 /** Everything that is known of one member at one moment. */
-export interface Findings extends Found {
+export interface Findings {
+  readonly entry: Entry
+  readonly traits: Traits
+  readonly counts: Counts | undefined
   readonly ours: OwnDisable | undefined
+  /** Its server object is disabled. */
+  readonly serverDisabled: boolean
+  /** The virtual servers it is bound to, where that was looked at. */
+  readonly vservers?: readonly string[] | undefined
   readonly standing: Standing
+  /** When the counts were asked for, and when its state was. */
+  readonly countedAt: number
+  readonly seenAt: number
   /** Things to tell whoever asks why. */
   readonly hints: readonly string[]
 }

@@ -1,9 +1,22 @@
-import { caught } from '../../../kit/errors.js'
 import type { CallContext } from '../../../provider/contract.js'
 import type { Clock } from '../../../provider/clock.js'
-import { DrainableError } from '../../../provider/error.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { pathOf, type Row, rowsOf } from '../codec/nitro.js'
 import type { NitroSession } from './session.js'
+
+/** How long one address is waited for while another one could do, in milliseconds. */
+export const HEAD_START = 1_000
+
+/** One address, and what is asked there. */
+export interface Address {
+  readonly session: NitroSession
+  readonly standings: Standings
+}
+
+/** An address that is in charge, as it stood when it was asked. */
+export interface InCharge extends Address {
+  readonly standing: Standing
+}
 
 /** Who answers at an address, and since when. */
 export interface Standing {
@@ -21,11 +34,11 @@ export interface Standing {
   readonly unverified?: string
 }
 
-/** A node of a pair, as one of them knows it. */
-interface Node {
-  readonly address: string
-  readonly isSelf: boolean
-  readonly state: string
+/** What does not change while a node keeps its role. */
+interface Known {
+  readonly key: string
+  readonly node: string
+  readonly nodes: readonly string[]
 }
 
 interface Role {
@@ -34,27 +47,16 @@ interface Role {
   readonly since: string
 }
 
-const UNVERIFIED: Readonly<Partial<Record<Standing['role'], string>>> = {
-  cluster:
-    'this is a cluster: whether its counts cover every node is not documented; OUT OF SERVICE reached by itself is the proof that counts',
-  unknown:
-    "the node's role could not be read, so a secondary would not be told from the primary: allow 'show ha node' to this user",
-}
-const MAYBE_CLUSTER =
-  "whether this is a cluster could not be read, and the counts of one may not cover every node: allow 'show cluster instance' to this user"
-
 /**
  * Reads the standing of one address again and again. A SNIP reaches whichever node is primary, so
  * the node behind an address can change between two calls.
  */
 export class Standings {
   readonly #session: NitroSession
-  /** Undefined: not known yet, or not to be read by this user. */
-  #isCluster: boolean | undefined
+  #cluster: boolean | undefined
+  #known: Known | undefined
   #boot: { readonly at: string; readonly logins: number } | undefined
   #asked: { readonly role: Role; readonly at: number; readonly clock: Clock } | undefined
-  /** The nodes of its pair, as long as it keeps its role. */
-  #nodes: { readonly key: string; readonly all: readonly Node[] } | undefined
 
   constructor(session: NitroSession) {
     this.#session = session
@@ -64,27 +66,37 @@ export class Standings {
    * Asks for the role, and for the time of boot: a reboot takes a minute and ends our session, so the
    * last answer does where only the states were read (`boot: false`).
    */
+  // eslint-disable-next-line complexity -- what each answer leaves unknown decides what is asked next
   async read(ctx: CallContext, { boot: asks = true } = {}): Promise<Standing> {
-    this.#isCluster ??= await this.#askCluster(ctx)
-    const known = !asks && this.#boot?.logins === this.#session.logins ? this.#boot.at : undefined
-    const [{ role, since }, asked] = await Promise.all([
-      this.#askRole(ctx),
+    const cluster = this.#cluster ?? (await this.#isCluster(ctx))
+    if (cluster !== 'forbidden') this.#cluster = cluster
+    const known = asks ? undefined : this.#lastBoot
+    const [ha, asked] = await Promise.all([
+      this.#cluster ? undefined : this.#ha(ctx),
       known ?? this.#askBoot(ctx),
     ])
     // Behind one address another node can answer: where it does not say since when, its boot tells.
-    const isTold = since !== '' || role === 'alone' || role === 'cluster'
-    const boot = isTold || known === undefined ? asked : await this.#askBoot(ctx)
-    const key = [role, since, boot].filter((part) => part !== '').join(', ')
-    if (this.#nodes?.key !== key) this.#nodes = { key, all: await this.nodes(ctx) }
-    const { all } = this.#nodes
-    const node = role === 'cluster' ? role : nameOf(all, this.#session)
-    const unverified =
-      UNVERIFIED[role] ?? (this.#isCluster === undefined ? MAYBE_CLUSTER : undefined)
+    const told = ha === undefined || ha.since !== '' || ha.role === 'alone'
+    const boot = told || known === undefined ? asked : await this.#askBoot(ctx)
+    const unverified = this.#cluster
+      ? 'this is a cluster: whether its counts cover every node is not documented; OUT OF SERVICE reached by itself is the proof that counts'
+      : ha?.role === 'unknown'
+        ? "the node's role could not be read, so a secondary would not be told from the primary: allow 'show ha node' to this user"
+        : cluster === 'forbidden'
+          ? "whether this is a cluster could not be read, and the counts of one may not cover every node: allow 'show cluster instance' to this user"
+          : undefined
+    const role = this.#cluster ? 'cluster' : (ha?.role ?? 'unknown')
+    const key = `${role} ${ha?.since ?? ''} ${boot}`
+    if (this.#known?.key !== key) this.#known = { key, ...(await this.nodes(ctx)) }
+    const { node, nodes } = this.#known
+    const incarnation = [role, ha?.since, boot]
+      .filter((part) => part !== undefined && part !== '')
+      .join(', ')
     return {
       node,
-      nodes: all.map(({ address }) => address).filter((address) => address !== ''),
+      nodes,
       role,
-      incarnation: `${node}: ${key}`,
+      incarnation: `${node}: ${incarnation}`,
       ...(boot === '' ? {} : { boot }),
       ...(unverified === undefined ? {} : { unverified }),
     }
@@ -96,49 +108,65 @@ export class Standings {
    * @param within - an answer that was asked for in the last so many milliseconds does
    */
   async role(ctx: CallContext, within = 0): Promise<Standing['role']> {
+    if (this.#cluster === true) return 'cluster'
     const last = this.#asked
     if (last?.clock === ctx.clock && ctx.clock.now() - last.at < within) return last.role.role
-    return (await this.#askRole(ctx)).role
+    return (await this.#ha(ctx)).role
   }
 
-  /** The nodes of its pair; none where it does not say. */
-  async nodes(ctx: CallContext): Promise<readonly Node[]> {
-    const rows = this.#isCluster === true ? [] : await this.#rows('config', 'hanode', ctx)
+  /** Which node answers, and the nodes of its pair. */
+  async nodes(ctx: CallContext): Promise<Pick<Known, 'node' | 'nodes'>> {
+    if (this.#cluster === true) return { node: 'cluster', nodes: [] }
+    const rows = await this.#rows('config', 'hanode', ctx)
+    const told = rows === 'forbidden' ? [] : rows
+    const addressOf = (row: Row): string => row.at('ipaddress').word() ?? ''
+    const own = told.find((row) => row.at('id').word() === '0') ?? told[0]
+    const node = own === undefined ? '' : addressOf(own)
+    return {
+      node: node === '' ? new URL(this.#session.url).host : node,
+      nodes: told.map(addressOf).filter((address) => address !== ''),
+    }
+  }
+
+  /** The other nodes of its pair, and what it calls them; none where it does not say. */
+  async peers(
+    ctx: CallContext,
+  ): Promise<readonly { readonly node: string; readonly state: string }[]> {
+    const rows = await this.#rows('config', 'hanode', ctx)
     if (rows === 'forbidden') return []
-    return rows.map((row) => ({
-      address: row.at('ipaddress').word() ?? '',
-      isSelf: row.at('id').word() === '0',
-      state: row.at('state').word()?.trim() ?? '',
-    }))
+    return rows
+      .filter((row) => row.at('id').word() !== '0')
+      .map((row) => ({
+        node: row.at('ipaddress').word() ?? '',
+        state: row.at('state').word()?.trim() ?? '',
+      }))
   }
 
-  async #askCluster(ctx: CallContext): Promise<boolean | undefined> {
-    const rows = await this.#rows('config', 'clusterinstance', ctx)
-    return rows === 'forbidden' ? undefined : rows[0]?.at('clid').word() !== undefined
+  get #lastBoot(): string | undefined {
+    return this.#boot?.logins === this.#session.logins ? this.#boot.at : undefined
   }
 
-  async #askRole(ctx: CallContext): Promise<Role> {
-    if (this.#isCluster === true) return { role: 'cluster', since: '' }
+  async #ha(ctx: CallContext): Promise<Role> {
     const at = ctx.clock.now()
-    const role = (await this.#roleOfStat(ctx)) ?? (await this.#roleOfConfig(ctx))
+    const role = await this.#askRole(ctx)
     this.#asked = { role, at, clock: ctx.clock }
     return role
   }
 
-  async #roleOfStat(ctx: CallContext): Promise<Role | undefined> {
-    const rows = await this.#rows('stat', 'hanode', ctx)
-    if (rows === 'forbidden') return { role: 'unknown', since: '' }
-    if (rows[0]?.at('hacurstatus').word()?.toUpperCase() === 'NO')
-      return { role: 'alone', since: '' }
-    const master = rows[0]?.at('hacurmasterstate').word()
-    const since = rows[0]?.at('transtime').word() ?? ''
-    return master === undefined ? undefined : { role: toRole(master), since }
-  }
-
-  async #roleOfConfig(ctx: CallContext): Promise<Role> {
-    const rows = await this.#rows('config', 'hanode', ctx)
-    if (rows === 'forbidden') return { role: 'unknown', since: '' }
-    const own = rows.find((row) => row.at('id').word() === '0') ?? rows[0]
+  async #askRole(ctx: CallContext): Promise<Role> {
+    const stats = await this.#rows('stat', 'hanode', ctx)
+    if (stats === 'forbidden') return { role: 'unknown', since: '' }
+    const [stat] = stats
+    if (stat !== undefined) {
+      const status = stat.at('hacurstatus').word()?.toUpperCase()
+      if (status === 'NO') return { role: 'alone', since: '' }
+      const master = stat.at('hacurmasterstate').word()
+      if (master !== undefined)
+        return { role: toRole(master), since: stat.at('transtime').word() ?? '' }
+    }
+    const config = await this.#rows('config', 'hanode', ctx)
+    if (config === 'forbidden') return { role: 'unknown', since: '' }
+    const own = config.find((row) => row.at('id').word() === '0') ?? config[0]
     const state = own?.at('state').word()
     if (state !== undefined) return { role: toRole(state), since: '' }
     // One of a pair that has nothing to say of it may have become the secondary.
@@ -161,25 +189,25 @@ export class Standings {
     return at
   }
 
+  async #isCluster(ctx: CallContext): Promise<boolean | 'forbidden'> {
+    const rows = await this.#rows('config', 'clusterinstance', ctx)
+    return rows === 'forbidden' ? rows : rows[0]?.at('clid').word() !== undefined
+  }
+
   /** Its rows; none where this build does not know the type. */
-  #rows(
+  async #rows(
     tree: 'config' | 'stat',
     type: string,
     ctx: CallContext,
   ): Promise<readonly Row[] | 'forbidden'> {
-    const read = async (): Promise<readonly Row[]> =>
-      rowsOf(await this.#session.get(pathOf(tree, type), ctx), type)
-    return caught(ctx, read, (error) => {
-      if (error.code === 'FORBIDDEN') return 'forbidden'
-      if (error.code === 'REJECTED' || error.code === 'NOT_FOUND') return []
+    try {
+      return rowsOf(await this.#session.get(pathOf(tree, type), ctx), type)
+    } catch (error) {
+      if (isDrainableError(error, 'FORBIDDEN')) return 'forbidden'
+      if (isDrainableError(error, 'REJECTED', 'NOT_FOUND')) return []
       throw error
-    })
+    }
   }
-}
-
-function nameOf(nodes: readonly Node[], { url }: NitroSession): string {
-  const own = nodes.find(({ isSelf }) => isSelf) ?? nodes[0]
-  return own === undefined || own.address === '' ? new URL(url).host : own.address
 }
 
 function toRole(state: string): Standing['role'] {
@@ -189,4 +217,13 @@ function toRole(state: string): Standing['role'] {
 /** Whether this standing may be read from and written to. */
 export function isInCharge(role: Standing['role']): boolean {
   return role !== 'secondary'
+}
+
+/** The error of an address that is not in charge. */
+export function notInCharge(url: string): DrainableError {
+  return new DrainableError(
+    'UNREACHABLE',
+    `${url} is the secondary node of its pair: it holds no traffic and keeps changes to itself; give the addresses of both nodes or a SNIP with management access`,
+    { provider: 'citrix-adc' },
+  )
 }
