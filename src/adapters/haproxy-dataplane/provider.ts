@@ -1,4 +1,4 @@
-import { Followers } from '../../kit/haproxy/followers.js'
+import { Followers, takenAlong } from '../../kit/haproxy/followers.js'
 import type {
   CallContext,
   Capabilities,
@@ -188,6 +188,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const before = this.#eyes === undefined && own !== 'ready' ? this.#memory.hint : undefined
     const hints = [
       ...hintsOf(found, config, this.#settings),
+      ...(own === 'ready' ? takenAlong(followers) : []),
       ...[unsealed, left, before].filter((hint) => hint !== undefined),
     ]
     return {

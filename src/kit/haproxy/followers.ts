@@ -51,6 +51,14 @@ export class Followers {
   }
 }
 
+/** What a person should know of followers before a server is drained: once it is, they are no reason to wait. */
+export function takenAlong(followers: readonly MemberRef[]): readonly string[] {
+  if (followers.length === 0) return []
+  const names = followers.map(({ pool, member }) => `${pool}/${member}`).join(', ')
+  const take = followers.length === 1 ? 'tracks it and takes' : 'track it and take'
+  return [`${names} ${take} its state too`]
+}
+
 /** What a backend of followers has now, and would lose. */
 interface Serving {
   readonly serving: number

@@ -6,6 +6,7 @@ import type {
   PresentReading,
   Snapshot,
 } from '../../../provider/contract.js'
+import { takenAlong } from '../../../kit/haproxy/followers.js'
 import { identityOf } from '../codec/state.js'
 import type { Settings } from '../options.js'
 import type { Process } from '../session/process.js'
@@ -261,7 +262,7 @@ function atOf({ agent }: Sight['state']): string {
 }
 
 function toHints(
-  { row, state, inherited }: Sight,
+  { row, state, own, inherited }: Sight,
   followers: readonly MemberRef[],
   strays: number,
 ): string[] {
@@ -276,12 +277,7 @@ function toHints(
       `${strays} in flight to its address ${strays === 1 ? 'belongs' : 'belong'} to a server that had this address before`,
     )
   }
-  if (followers.length > 0) {
-    const names = followers.map(({ pool, member }) => `${pool}/${member}`).join(', ')
-    hints.push(
-      `${names} ${followers.length === 1 ? 'tracks it and takes' : 'track it and take'} its state too`,
-    )
-  }
+  if (own === 'ready') hints.push(...takenAlong(followers))
   if (row.tracked !== '') {
     hints.push(
       `it tracks ${row.tracked}${inherited === undefined ? '' : ` and inherits '${inherited}' from it: only making ${row.tracked} ready opens it`}`,
