@@ -30,6 +30,19 @@ describe.concurrent('a refusal of uncertain meaning', () => {
     expect(result.status).toBe('applied')
   })
 
+  test('of the look after a hold whose answer was lost is none of the hold', async () => {
+    await using fake = await startFake()
+    await using front = await meddling(
+      fake.url,
+      /^PUT/,
+      () => Promise.resolve(void fake.fail({ match: /^GET/, how: 'status', status: 403 })),
+      () => ({ status: 502, body: {} }),
+    )
+    await using lb = connect(front)
+    const result = await change(lb, { kind: 'hold', ref: WEB1, to: 'drain' })
+    expect(result).toMatchObject({ status: 'unknown', error: { code: 'UNREACHABLE' } })
+  })
+
   test('of 404 to a hold of an existing server is not its absence', async () => {
     await using r = await rig()
     const message = 'no data for web/web1: not found'

@@ -39,10 +39,7 @@ export class Verifier {
       )
     } catch (thrown) {
       const error = known(thrown, ctx)
-      for (const [one, { lost, refused, weight }] of states) {
-        const status = isFinal(refused) && weight === undefined ? 'rejected' : 'unknown'
-        yield [one, { status, error: lost ?? refused ?? error }]
-      }
+      for (const [one, sent] of states) yield [one, unseen(sent, error)]
       return
     }
     const open: State[] = []
@@ -56,7 +53,13 @@ export class Verifier {
 
   /** What became of one change. */
   async one(sent: Sent, ctx: CallContext): Promise<ChangeOutcome> {
-    return this.#ended(sent, await this.#look([sent], ctx), ctx)
+    let view: RuntimeView
+    try {
+      view = await this.#look([sent], ctx)
+    } catch (thrown) {
+      return unseen(sent, known(thrown, ctx))
+    }
+    return this.#ended(sent, view, ctx)
   }
 
   #look(sent: readonly Sent[], ctx: CallContext): Promise<RuntimeView> {
@@ -116,6 +119,12 @@ export class Verifier {
       }
     }
   }
+}
+
+/** What became of a change without a look after it. @param error - why there was none */
+function unseen({ lost, refused, weight }: Sent, error: DrainableError): ChangeOutcome {
+  const status = isFinal(refused) && weight === undefined ? 'rejected' : 'unknown'
+  return { status, error: lost ?? refused ?? error }
 }
 
 /** Whether a refusal can't hide that HAProxy did it all the same: see `askServer`. */

@@ -137,10 +137,10 @@ export class DataplaneApi implements AsyncDisposable {
   }
 
   /** The error of a reply that is not a good one. */
-  toError(what: string, reply: Pick<Reply, 'status' | 'words'>): DrainableError {
+  toError(what: string, { status, words: said }: Pick<Reply, 'status' | 'words'>): DrainableError {
     const subject = `${what.split('?')[0] ?? what} at ${this.instance}`
     const data = { provider: PROVIDER }
-    if (reply.status === 401) {
+    if (status === 401) {
       // 2.9 and 3.0 repeat the password they were given: not a word of such a reply is shown
       return new DrainableError(
         'UNAUTHENTICATED',
@@ -148,18 +148,24 @@ export class DataplaneApi implements AsyncDisposable {
         data,
       )
     }
-    const words = `status ${reply.status}, '${reply.words}'`
-    if (reply.status === 403) return new DrainableError('FORBIDDEN', `${subject}: ${words}`, data)
-    if (saysNotFound(reply.status, reply.words)) {
+    if (status >= 300 && status < 400) {
+      const redirected = `${subject}: redirects are not followed (${status})`
+      // a web server in front that restarts may redirect a change: what became of it is not known
+      if (what.startsWith('GET ')) return new DrainableError('REJECTED', redirected, data)
+      return new DrainableError('MALFORMED_REPLY', redirected, { ...data, retryable: true })
+    }
+    const words = `status ${status}, '${said}'`
+    if (status === 403) return new DrainableError('FORBIDDEN', `${subject}: ${words}`, data)
+    if (saysNotFound(status, said)) {
       return new DrainableError('NOT_FOUND', `${subject}: ${words}`, data)
     }
     // a proxy in front that can't reach the API, or the API HAProxy; a read that fails may succeed the next time
-    const gateway = [502, 503, 504].includes(reply.status)
-    const failed = what.startsWith('GET ') || NO_HAPROXY.test(reply.words)
-    if (gateway || (reply.status >= 500 && failed)) {
+    const gateway = [502, 503, 504].includes(status)
+    const failed = what.startsWith('GET ') || NO_HAPROXY.test(said)
+    if (gateway || (status >= 500 && failed)) {
       return new DrainableError('UNREACHABLE', `${subject}: ${words}`, data)
     }
-    const transient = [406, 408, 409, 423, 429].includes(reply.status)
+    const transient = [406, 408, 409, 423, 429].includes(status)
     return new DrainableError(transient ? 'CONFLICT' : 'REJECTED', `${subject}: ${words}`, data)
   }
 
