@@ -81,6 +81,8 @@ export interface HttpReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly text: string
+  /** For how long the product wants no request, in milliseconds, as far as that is believed: of a `Retry-After`. */
+  readonly retryAfter?: number
 }
 
 /** Loaded at the first call, so that an import of an adapter does not wait for it. */
@@ -171,14 +173,15 @@ export class HttpClient implements AsyncDisposable {
     try {
       const reply = await this.#request(call, signal)
       const { statusCode: status, headers, body } = reply
-      this.#noteRetryAfter(reply, call.clock)
+      const wait = this.#noteRetryAfter(reply, call.clock)
+      const asked = wait === 0 ? {} : { retryAfter: wait }
       const coding = headers['content-encoding'] ?? 'identity'
       if (coding !== 'identity') {
         body.on('error', () => undefined).destroy()
         throw this.#compressed(String(coding), call)
       }
       if (call.take === undefined || status !== 200) {
-        return { status, headers, text: await body.text() }
+        return { status, headers, text: await body.text(), ...asked }
       }
       await inPieces(body as AsyncIterable<Uint8Array>, call.take)
       return { status, headers, text: '' }
@@ -215,9 +218,11 @@ export class HttpClient implements AsyncDisposable {
     )
   }
 
-  #noteRetryAfter({ statusCode, headers }: Undici.Dispatcher.ResponseData, clock: Clock): void {
-    const wait = statusCode < 300 ? undefined : retryAfter(headers['retry-after'], clock)
-    this.#notBefore = wait === undefined ? -Infinity : clock.now() + Math.min(wait, LONGEST_PAUSE)
+  #noteRetryAfter({ statusCode, headers }: Undici.Dispatcher.ResponseData, clock: Clock): number {
+    const asked = statusCode < 300 ? undefined : retryAfter(headers['retry-after'], clock)
+    const wait = Math.min(asked ?? 0, LONGEST_PAUSE)
+    this.#notBefore = wait === 0 ? -Infinity : clock.now() + wait
+    return wait
   }
 
   #compressed(coding: string, { method, path }: HttpCall): DrainableError {

@@ -1,7 +1,8 @@
-import { drain } from 'drainable'
+import { drain, startDrain } from 'drainable'
 import { startFake } from 'drainable/testing/haproxy-dataplane'
 import { expect, test } from 'vitest'
 import { connect, context } from '../../support/dataplane.js'
+import { ioClock } from '../../support/io-clock.js'
 import { failing } from './faults/set-up.js'
 import { addServer } from '../../support/dataplane-writer.js'
 
@@ -35,3 +36,21 @@ test('a call that is given up for the size of HAProxy names callTimeout', async 
   expect(error.code).toBe('CALL_TIMEOUT')
   expect(error.message).toContain('raise callTimeout')
 })
+
+test.each([429, 503])(
+  'a change that is put off by a %i says for how long at once',
+  async (status) => {
+    using clock = ioClock()
+    await using fake = await startFake({ latency: 20, clock: clock.latency })
+    await using lb = connect(fake)
+    const headers = { 'retry-after': '40' }
+    fake.fail({ match: /^PUT/, how: 'status', status, headers, times: 1 })
+    const run = startDrain(lb, { pool: 'web', member: 'web1' }, { clock, timeout: '2m' })
+    await clock.run(new Promise<void>((resolve) => clock.setTimeout(resolve, 1_000)))
+    const asked: unknown = expect.stringContaining(
+      'asked for no request for another 40 s (Retry-After)',
+    )
+    expect(run.why().map(({ text }) => text)).toContainEqual(asked)
+    await clock.run(run.restore())
+  },
+)

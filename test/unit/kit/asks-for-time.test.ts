@@ -38,3 +38,37 @@ test.each(PRODUCTS)('%s that asks for an hour keeps no undo from its 30 s', asyn
   clock.setTimeout(() => void end(), 10_000)
   expect((await clock.run(run.restore())).outcome).toBe('restored')
 })
+
+const ASKED: unknown = expect.stringContaining('asked for no request for another')
+
+test.each(PRODUCTS)('%s that asks for a minute is named with it by why()', async (_, of) => {
+  using clock = ioClock()
+  await using fake = await of.start(clock)
+  const { url, username, password } = fake
+  await using lb = of.connect({ url, username, password })
+  const run = startDrain(lb, of.ref, { clock, timeout: '5m', settle: '10s' })
+  await later(clock, 3_000)
+  fake.fail({ ...asks(60), times: 1 })
+  await later(clock, 30_000)
+  expect(run.why().map(({ text }) => text)).toContainEqual(ASKED)
+  await clock.run(run.restore())
+})
+
+test.each(PRODUCTS)('%s that asks for 2 s at a change costs a drain little more', async (_, of) => {
+  using clock = ioClock()
+  await using fake = await of.start(clock)
+  const { url, username, password } = fake
+  const timeOf = async (): Promise<number> => {
+    await using lb = of.connect({ url, username, password })
+    const begun = clock.now()
+    const run = startDrain(lb, of.ref, { clock, timeout: '2m' })
+    expect((await clock.run(run.done)).outcome).toBe('idle')
+    const took = clock.now() - begun
+    await clock.run(run.restore())
+    return took
+  }
+  const quiet = await timeOf()
+  fake.fail({ ...asks(2), match: of.change, times: 1 })
+  const took = await timeOf()
+  expect(took - quiet).toBeLessThan(5_000)
+})

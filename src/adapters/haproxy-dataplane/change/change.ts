@@ -95,10 +95,13 @@ function changesBy(by: By): CarefulAdapter<Seen, Sent | 'removal'> {
   const { tools, marks, restorer, verifier, membership, held: ours } = by
   const { api, settings } = tools
   // Looked at now: what a lost answer has done, and once the server that it tracks is drained, its own can't be seen.
-  const endOf = (sent: Sent, ctx: CallContext): Step | Promise<Step> =>
-    sent.lost === undefined && (sent.exactly || sent.before.found.row.tracked === undefined)
+  const endOf = (sent: Sent, ctx: CallContext): Step | Promise<Step> => {
+    const { lost, refused, exactly, before } = sent
+    const canWait = lost === undefined && refused?.retryAfter === undefined
+    return canWait && (exactly || before.found.row.tracked === undefined)
       ? { later: sent }
       : verifier.one(sent, ctx)
+  }
   let view: RuntimeView | undefined
   let followers: RuntimeView | undefined
   return {

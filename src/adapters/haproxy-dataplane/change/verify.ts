@@ -53,6 +53,10 @@ export class Verifier {
 
   /** What became of one change. */
   async one(sent: Sent, ctx: CallContext): Promise<ChangeOutcome> {
+    const { lost, refused } = sent
+    const busy = lost ?? refused
+    // No look is wanted for now, and the caller is to know.
+    if (busy?.retryAfter !== undefined) return unseen(sent, busy)
     let view: RuntimeView
     try {
       view = await this.#look([sent], ctx)

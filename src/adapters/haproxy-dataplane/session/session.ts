@@ -9,6 +9,7 @@ import {
   isDrainableError,
   type ErrorCode,
 } from '../../../provider/error.js'
+import { formatDuration } from '../../../provider/duration.js'
 import { refKey } from '../../../provider/member-ref.js'
 import { infoPath, type Paths, pathsOf } from '../codec/paths.js'
 import {
@@ -35,6 +36,8 @@ export interface Reply {
   readonly reloadId: string | undefined
   /** The product's own words, for a status of 400 and above. */
   readonly words: string
+  /** For how long no request is wanted, in milliseconds: a front's `Retry-After`. */
+  readonly retryAfter?: number
   /** What the request carried and no message may repeat. */
   readonly secrets: readonly string[]
 }
@@ -137,9 +140,12 @@ export class DataplaneApi implements AsyncDisposable {
   }
 
   /** The error of a reply that is not a good one. */
-  toError(what: string, { status, words: said }: Pick<Reply, 'status' | 'words'>): DrainableError {
+  toError(
+    what: string,
+    { status, words: said, retryAfter }: Pick<Reply, 'status' | 'words' | 'retryAfter'>,
+  ): DrainableError {
     const subject = `${what.split('?')[0] ?? what} at ${this.instance}`
-    const data = { provider: PROVIDER }
+    const data = { provider: PROVIDER, ...(retryAfter === undefined ? {} : { retryAfter }) }
     if (status === 401) {
       // 2.9 and 3.0 repeat the password they were given: not a word of such a reply is shown
       return new DrainableError(
@@ -154,7 +160,11 @@ export class DataplaneApi implements AsyncDisposable {
       if (what.startsWith('GET ')) return new DrainableError('REJECTED', redirected, data)
       return new DrainableError('MALFORMED_REPLY', redirected, { ...data, retryable: true })
     }
-    const words = `status ${status}, '${said}'`
+    const asked =
+      retryAfter === undefined
+        ? ''
+        : `, it asked for no request for another ${formatDuration(retryAfter)} (Retry-After)`
+    const words = `status ${status}, '${said}'${asked}`
     if (status === 403) return new DrainableError('FORBIDDEN', `${subject}: ${words}`, data)
     if (saysNotFound(status, said)) {
       return new DrainableError('NOT_FOUND', `${subject}: ${words}`, data)
@@ -245,6 +255,7 @@ export class DataplaneApi implements AsyncDisposable {
       text: reply.text,
       configVersion: header(reply, 'configuration-version'),
       reloadId: header(reply, 'reload-id'),
+      ...(reply.retryAfter === undefined ? {} : { retryAfter: reply.retryAfter }),
       words: reply.status < 400 ? '' : parseErrorWords(reply.text, clean),
       secrets,
     }

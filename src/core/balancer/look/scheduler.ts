@@ -153,6 +153,8 @@ export class Scheduler {
     )
     const at = clock.now()
     const safe = checkSnapshot(snapshot, provider.name, at, this.#counts)
+    // The first one of the loop can wait together with a first change: it would seem dear, and the pause after it long.
+    if (this.#costs.lowest === 0) this.#costs.add(at, at - askedAt)
     return { snapshot: safe, refs, askedAt, at, took: at - askedAt }
   }
 
