@@ -19,6 +19,7 @@
 export type {
   AbsentReading,
   AdminState,
+  Advice,
   CallContext,
   Capabilities,
   Change,

@@ -258,6 +258,14 @@ export interface PresentReading {
   readonly changeTime?: number
   /** Hints of the product for people who ask why the member is not idle, such as `3 persistence records`. */
   readonly hints?: readonly string[]
+  /** A fault of the balancer's set-up: `plan()` and `why()` say it, also of a member that is drained, held and idle. */
+  readonly advice?: Advice
+}
+
+/** What is wrong with a balancer's set-up, such as a reload that opened what was drained, and the step that mends it. */
+export interface Advice {
+  readonly text: string
+  readonly hint: string
 }
 
 /** * A member that is not in the configuration. Its scopes are listed nevertheless: an old worker may still be busy. */

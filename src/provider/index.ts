@@ -7,6 +7,7 @@ export type {
   AbsentReading,
   AddressTarget,
   AdminState,
+  Advice,
   CallContext,
   Capabilities,
   Change,

@@ -100,9 +100,9 @@ export type WhyCode =
    */
   | 'settling'
   /**
-   * A process has not taken the state yet.
+   * A process has not taken the state yet, or the last reload opened what was drained until it was put back.
    *
-   * Wait. The text names a process that never takes it.
+   * Wait. The text names a process that never takes it. After a reload the `hint` names the settings that keep drains.
    */
   | 'not-in-force'
   /**

@@ -1,4 +1,5 @@
 import { Followers, takenAlong } from '../../kit/haproxy/followers.js'
+import { OPENED, STATE_FILE_UNKNOWN } from '../../kit/haproxy/state-file.js'
 import type {
   CallContext,
   Capabilities,
@@ -106,6 +107,8 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       product: 'haproxy',
       version: `${version} (Data Plane API ${served.version})`,
       capabilities: (await this.#eyes?.describe(capabilities, ctx)) ?? capabilities,
+      // Marks in the file bring a durable drain through a reload.
+      ...(this.#settings.durable ? {} : { hints: [STATE_FILE_UNKNOWN] }),
     }
   }
 
@@ -208,6 +211,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       ...(verdict.setBy === undefined ? {} : { setBy: verdict.setBy }),
       ...(unverified === undefined ? {} : { unverified }),
       ...(hints.length === 0 ? {} : { hints }),
+      ...(this.#doubts.opened && !this.#settings.durable ? { advice: OPENED } : {}),
     }
   }
 }

@@ -9,12 +9,13 @@ import type {
   Snapshot,
 } from '../../provider/contract.js'
 import { carefulApply } from '../../kit/careful-apply.js'
+import { STATE_FILE_UNKNOWN } from '../../kit/haproxy/state-file.js'
 import { changesOf } from './change/change.js'
 import { isName } from './codec/commands.js'
 import { ControlPoint } from './session/session.js'
 import type { Settings } from './options.js'
 import { keyOf, type Wanted } from './read/read.js'
-import { Readings, STATE_FILE_UNKNOWN, toPools } from './read/reading.js'
+import { Readings, toPools } from './read/reading.js'
 
 /** How long no counter includes a request in turn-around after a refused connect (a little over 1,000 ms), ms. */
 const BLIND = 1_100

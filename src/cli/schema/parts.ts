@@ -93,6 +93,7 @@ export const reading = z.discriminatedUnion('present', [
     setBy: z.exactOptional(z.string()),
     changeTime: z.exactOptional(z.number()),
     hints,
+    advice: z.exactOptional(z.strictObject({ text: z.string(), hint: z.string() })),
   }),
   z.strictObject({ ref, present: z.literal(false), scopes: z.array(scope), hints }),
 ])

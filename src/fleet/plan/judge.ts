@@ -102,8 +102,9 @@ export async function judge(
   }
 }
 
-function hintsOf({ ref, hints = [] }: PresentReading): readonly string[] {
-  return hints.map((hint) => `${formatRef(ref)}: ${hint}`)
+function hintsOf({ ref, hints = [], advice }: PresentReading): readonly string[] {
+  const advised = advice === undefined ? [] : [`${advice.text}: ${advice.hint}`]
+  return [...hints, ...advised].map((hint) => `${formatRef(ref)}: ${hint}`)
 }
 
 /** The judgement with the balancer's key, as seen behind a combined provider. */

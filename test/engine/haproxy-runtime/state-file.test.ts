@@ -35,6 +35,18 @@ describe.each(engines('haproxy'))('a state file of HAProxy $version', (engine) =
     },
   )
 
+  it.concurrent('that is missing is named of a drain that is held', async ({ expect }) => {
+    await using it = await lab({ engine })
+    await using lb = it.provider()
+    await using drained = startDrain(lb, web1, { timeout: '30s' })
+    await drained.done
+    expect(drained.why()).toEqual([])
+    await it.haproxy.reload()
+    const opened = () => drained.why().find(({ text }) => text.includes(NONE))
+    await until(() => opened() !== undefined, 'why() says it')
+    expect(opened()?.hint).toMatch(/server-state-file .* load-server-state-from-file/)
+  })
+
   it.concurrent('that is in force is not asked for', async ({ expect }) => {
     const global = '  server-state-file state'
     await using it = await lab({ engine, config: WITH_FILE, global })

@@ -13,7 +13,11 @@ function view(
 ) {
   const found = Object.entries(servers).map(([name, [address, scur]]) => [
     name,
-    { row: { address: `${address}:80`, scur, qcur: 0 }, server: undefined },
+    {
+      row: { address: `${address}:80`, scur, qcur: 0 },
+      server: undefined,
+      verdict: { own: 'ready' },
+    },
   ])
   const pools = new Map([['web', new Map(found as never)]])
   return { info: { version }, pools } as unknown as RuntimeView

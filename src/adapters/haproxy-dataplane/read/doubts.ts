@@ -11,10 +11,14 @@ import { identify } from './reading.js'
 /** What a look showed of one server. */
 interface Shown {
   readonly identity: string
+  /** The process in which it was drained; empty if it was not. */
+  readonly drainedIn: string
   /** `wretr`, and when it was seen to grow last. */
   readonly retries: number
   readonly grewAt: number
 }
+
+const NEW = { drainedIn: '', retries: 0, grewAt: -Infinity }
 
 /**
  * For so long after a connection to a server was tried again idle is not verified, ms. The retry waits a second, and
@@ -34,20 +38,30 @@ export class Doubts {
   readonly #shown = new Map<string, ReadonlyMap<string, Shown>>()
   /** Backends in which a server was seen to lose its address. */
   readonly #moved = new Set<string>()
+  #process = ''
+  /** Whether the process that answers was seen to have opened what was drained in the one before. */
+  opened = false
 
   /** Takes in a look at whole backends. */
-  note({ pools }: RuntimeView, now: number): void {
+  note({ pools, info }: RuntimeView, now: number): void {
+    const process = nameOf(info)
+    if (process !== this.#process) this.opened = false
+    this.#process = process
     for (const [pool, members] of pools) {
       const before = this.#shown.get(pool)
       const shown = new Map<string, Shown>()
       for (const [name, found] of members) {
         const { identity } = identify(found)
         const { retries } = found.row
-        const was = before?.get(name) ?? { identity, retries: 0, grewAt: -Infinity }
+        const was = before?.get(name) ?? { ...NEW, identity }
+        const { own } = found.verdict
+        const isElsewhere = was.drainedIn !== '' && was.drainedIn !== process
+        this.opened ||= isElsewhere && own === 'ready'
+        const drainedIn = own === 'drain' || own === 'maint' ? process : ''
         if (was.identity !== identity) this.#moved.add(pool)
         // A count that fell began anew, with a process or by 'clear counters': it can have grown since.
         const grew = retries > 0 && retries !== was.retries
-        shown.set(name, { identity, retries, grewAt: grew ? now : was.grewAt })
+        shown.set(name, { identity, drainedIn, retries, grewAt: grew ? now : was.grewAt })
       }
       this.#shown.set(pool, shown)
     }

@@ -7,6 +7,7 @@ import type {
   Snapshot,
 } from '../../../provider/contract.js'
 import { takenAlong } from '../../../kit/haproxy/followers.js'
+import { OPENED } from '../../../kit/haproxy/state-file.js'
 import { identityOf } from '../codec/state.js'
 import type { Settings } from '../options.js'
 import type { Process } from '../session/process.js'
@@ -18,12 +19,6 @@ import { whyReused } from './strays.js'
 const UNLISTED = 'old processes'
 /** The scope of processes that were replaced before the first look and can't be seen. */
 const BEFORE = 'processes from before'
-
-const STATE_FILE = 'server-state-file, and load-server-state-from-file in defaults'
-/** What a reload has shown of a state file. */
-const OPENED = `the last reload opened it until the drain was put back: no state file is in force, or it was not written before the reload (${STATE_FILE})`
-/** What is known of one before: no command tells of it (2.6, 3.0, 3.2 and 3.4). */
-export const STATE_FILE_UNKNOWN = `HAProxy does not tell whether a state file is in force (${STATE_FILE}): without one, a reload opens what is drained until the drain is put back`
 
 /** Makes readings from the looks at all processes. */
 export class Readings {
@@ -126,7 +121,6 @@ export class Readings {
       .map((of) => of.strays.of(ref))
       .reduce((sum, count) => sum + count, 0)
     const hints = toHints(sight, followers, strays)
-    if (process.keptStates === false) hints.push(OPENED)
     const setBy = agentOf(sight)
     const known = state.address !== '-'
     return {
@@ -151,6 +145,7 @@ export class Readings {
       ...(door === undefined ? {} : { sealed: false }),
       ...(setBy === undefined ? {} : { setBy }),
       ...(hints.length === 0 ? {} : { hints }),
+      ...(process.keptStates === false ? { advice: OPENED } : {}),
     }
   }
 

@@ -1,4 +1,9 @@
-import type { AbsentReading, LoadScope, PresentReading } from '../../../provider/contract.js'
+import type {
+  AbsentReading,
+  Advice,
+  LoadScope,
+  PresentReading,
+} from '../../../provider/contract.js'
 import { printable, quote } from '../../../provider/quote.js'
 
 /**
@@ -36,17 +41,21 @@ export function printableName(name: string): string {
 
 /** Returns the same reading if its words are fine. */
 export function printableReading(reading: PresentReading): PresentReading {
-  const { address, unverified, hints, setBy } = reading
+  const { address, unverified, hints, setBy, advice } = reading
   const safe = {
     ...(isText(address) ? { address: quote(address) } : {}),
     ...(unverified === undefined ? {} : { unverified: doubt(unverified) }),
     ...(isText(setBy) ? { setBy: quote(setBy, MOST) } : {}),
     ...(hints === undefined ? {} : { hints: hints.map((hint) => quote(hint, MOST)) }),
+    ...(isAdvice(advice)
+      ? { advice: { text: quote(advice.text, MOST), hint: quote(advice.hint, MOST) } }
+      : {}),
   }
   const same =
     safe.address === address &&
     safe.unverified === unverified &&
     safe.setBy === setBy &&
+    (advice === undefined || isSameAdvice(advice, safe.advice)) &&
     (hints ?? []).every((hint, i) => hint === safe.hints?.[i])
   if (same) return reading
   const changed: { -readonly [K in keyof PresentReading]: PresentReading[K] } = {
@@ -55,6 +64,7 @@ export function printableReading(reading: PresentReading): PresentReading {
   }
   if (!isText(address)) delete changed.address
   if (!isText(setBy)) delete changed.setBy
+  if (!isAdvice(advice)) delete changed.advice
   return changed
 }
 
@@ -70,6 +80,14 @@ export function printableAbsent(reading: AbsentReading): AbsentReading {
 /** Keeps a doubt, whatever type it has. */
 function doubt(unverified: unknown): string {
   return isText(unverified) ? quote(unverified, MOST) : 'it says so, without a reason'
+}
+
+function isSameAdvice(given: Advice, safe: Advice | undefined): boolean {
+  return safe !== undefined && safe.text === given.text && safe.hint === given.hint
+}
+
+function isAdvice(value: Partial<Advice> | null | undefined): value is Advice {
+  return isText(value?.text) && isText(value.hint)
 }
 
 function isText(value: unknown): value is string {

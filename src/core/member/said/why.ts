@@ -27,6 +27,10 @@ const IN_FLIGHT_HINT =
  * @param wallOffset - epoch milliseconds minus the balancer's clock, to print times in the text
  */
 export function explain(sight: Sight, now: number, wallOffset: number): readonly Why[] {
+  return [...reasons(sight, now, wallOffset), ...advised(sight)]
+}
+
+function reasons(sight: Sight, now: number, wallOffset: number): readonly Why[] {
   const { ref, claim, facts } = sight
   if (succeeded(claim)) return [...heldBy(sight), ...outWithOthers(sight), ...unverified(sight)]
   const list: Why[] = []
@@ -54,6 +58,13 @@ export function explain(sight: Sight, now: number, wallOffset: number): readonly
   if (list.length > 0) return list
   explainNext(sight, say)
   return [...list, ...unverified(sight)]
+}
+
+/** A fault of the balancer's set-up, which a held member can meet again: said whatever else is. */
+function advised({ ref, claim, facts: { last } }: Sight): readonly Why[] {
+  if (claim.goal.kind !== 'drain' || claim.ending.ended?.outcome === 'restored') return []
+  if (last?.reading.present !== true || last.reading.advice === undefined) return []
+  return [{ code: 'not-in-force', ref, ...last.reading.advice }]
 }
 
 /** Who holds a member that was undone under another call. */
