@@ -69,9 +69,11 @@ function whyNoAddress({ address, port }: AddressTarget, known: readonly PresentR
   return `${said}${resolved}; members have ${quotedList(addresses, 5)}`
 }
 
-/** `, did you mean 'web1'?`, or the known names. */
+/** `, did you mean 'web1'?`, or the known names. BIG-IP names pools by path: `web` is meant for `/Common/web`. */
 function meantOr(given: string, names: readonly string[], what: string): string {
   if (names.length === 0) return ', check the spelling'
+  const paths = unique(names.filter((name) => name.endsWith(`/${given}`)))
+  if (paths.length > 0) return `, did you mean ${quotedList(paths, 3)}?`
   const meant = nearest(given, names)
   return meant === undefined
     ? `, ${what} are ${quotedList(unique(names), 8)}`
