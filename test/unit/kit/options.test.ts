@@ -23,6 +23,7 @@ const schema = z
   })
   .superRefine(refusePlaintext)
 
+const units = (n: number): string[] => Array.from({ length: n }, (_, i) => `https://lb${i}.example`)
 const agent = new Agent()
 afterAll(() => agent.close())
 const login = { url: 'https://lb.example', username: 'u', password: 'p4ssw0rd' }
@@ -38,6 +39,8 @@ describe('options of an adapter', () => {
     [{ patience: { within: 'soon' } }, "lb(): patience.within is 'soon', expected milliseconds"],
     [{ patience: { whithin: 1 } }, "lb(): patience: expected 'wait' or { within: '30s' }"],
     [{ url: [] }, 'lb(): url: expected at least one URL'],
+    [{ url: units(9) }, 'lb(): url: expected at most eight URLs'],
+    [{ url: ['lb', ...units(8)] }, 'lb(): url[0]: expected an http or https URL'],
     [{ url: 7 }, 'lb(): url: expected a URL such as https://lb.example, or a list'],
     [{ url: new URL('https://lb') }, 'of its units; found a URL object: give its href'],
     [{ tls: { insecure: false } }, 'lb(): tls.insecure: expected true; leave it out where'],
