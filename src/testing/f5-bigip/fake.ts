@@ -261,21 +261,23 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
   }
 
   /**
-   * The active unit becomes standby and its flows end; in a pair the other one takes over, with its
-   * own configuration. A single unit becomes active again with the next call.
+   * The active unit becomes standby and its flows end; another one takes over, with its own
+   * configuration. A single unit becomes active again with the next call.
+   *
+   * @param to - name of the unit that takes over; the next one in order unless given
    */
-  failover(): Promise<void> {
-    failOver(this.#lab)
+  failover(to?: string): Promise<void> {
+    failOver(this.#lab, to)
     return Promise.resolve()
   }
 
   /**
-   * The units of a pair lose each other: both are active for one traffic group. The returned function ends
+   * Two units lose each other: both are active for one traffic group. The returned function ends
    * that; the second one is standby then.
    */
   splitBrain(): () => Promise<void> {
     const second = this.#lab.units.find((unit) => unit !== this.#active())
-    if (second === undefined) throw new Error('a fake without pair has no second unit')
+    if (second === undefined) throw new Error('a fake without units or pair has no second unit')
     second.setRole('active')
     this.#lab.split = true
     return () => {

@@ -29,7 +29,7 @@ export type {
 } from './options.js'
 
 /**
- * Starts a fake BIG-IP, or a pair of them, on loopback.
+ * Starts a fake BIG-IP, or the units of a device group, on loopback.
  *
  * @param options - pools, credentials, release, and how the device behaves
  * @returns the running fake; close it, or bind it with `await using`

@@ -14,7 +14,7 @@ export interface FakeOptions {
   readonly poolProps?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   /** Virtual servers: the pool they send to, their profiles, their persistence. */
   readonly virtuals?: Readonly<Record<string, FakeVirtualOptions>>
-  /** Port to listen on; 0 takes a free one. Default 0. The second unit takes the next port. */
+  /** Port to listen on; 0 takes a free one. Default 0. Each further unit takes the next port. */
   readonly port?: number
   /** Address to listen on. Default `127.0.0.1`. */
   readonly host?: string
@@ -46,9 +46,11 @@ export interface FakeOptions {
   readonly latency?: number
   /** The clock of `latency`: a test can let it run faster than the real one. Default: the real one. */
   readonly clock?: Pick<Clock, 'setTimeout'>
+  /** How many units the device group has, 1 to 8; all but the first are standby. Default: two with `pair`, else one. */
+  readonly units?: number
   /**
-   * Two units that fail over to each other, in the device group `dg1` unless named. With `bothActive`
-   * each passes the traffic of a traffic group of its own. Default: one unit.
+   * How the units of the group go together; `true` makes two. They are in the device group `dg1` unless named. With
+   * `bothActive` each passes the traffic of a traffic group of its own. Default: one unit.
    */
   readonly pair?:
     | boolean
@@ -100,6 +102,7 @@ export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, true>> = {
   persistDelete: true,
   nodeStats: true,
   allStats: true,
+  units: true,
   pair: true,
   fqdnInherits: true,
   connectionDelete: true,

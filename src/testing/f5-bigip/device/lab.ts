@@ -2,6 +2,7 @@ import { systemClock } from '../../../provider/clock.js'
 import type { Lab } from '../rest/call.js'
 import { Config, toMember } from './config.js'
 import { fromSegment } from '../rest/names.js'
+import { wrongOption } from '../../check-options.js'
 import type { FakeOptions } from '../options.js'
 import { Unit } from './unit.js'
 
@@ -38,7 +39,14 @@ const DEFAULTS = {
   connectionDelete: true,
 } as const satisfies FakeOptions
 
-/** The units as the options describe them, with every default filled in. */
+/** Units that a device group for failover can have (TMOS 13 to 21). */
+const MOST_UNITS = 8
+
+/**
+ * The units as the options describe them, with every default filled in.
+ *
+ * @throws `INVALID_OPTIONS` for a number of units that no group has
+ */
 export function toLab(options: FakeOptions): Lab {
   const given = Object.entries(options).filter(([, value]) => value !== undefined)
   const filled: Lab['options'] = {
@@ -47,12 +55,13 @@ export function toLab(options: FakeOptions): Lab {
     ...(Object.fromEntries(given) as FakeOptions),
   }
   const { pools, poolProps, version, statsLag, clockSkew } = filled
-  const pair = options.pair === true ? {} : options.pair === false ? undefined : options.pair
-  const units = [new Unit('bigip1.example.com', 'active', statsLag, clockSkew)]
-  if (pair !== undefined) {
-    const role = pair.bothActive === true ? 'active' : 'standby'
-    units.push(new Unit('bigip2.example.com', role, statsLag, clockSkew))
-  }
+  const count = unitsOf(options)
+  const group = count === 1 ? undefined : typeof options.pair === 'object' ? options.pair : {}
+  const others = group?.bothActive === true ? 'active' : 'standby'
+  const units = Array.from({ length: count }, (_, i) => {
+    const role = i === 0 ? 'active' : others
+    return new Unit(`bigip${i + 1}.example.com`, role, statsLag, clockSkew)
+  })
   for (const unit of units) {
     fill(unit.config, pools, poolProps)
     unit.saved = new Config()
@@ -61,13 +70,23 @@ export function toLab(options: FakeOptions): Lab {
   return {
     units,
     virtuals: options.virtuals ?? {},
-    group: pair === undefined ? undefined : (pair.group ?? 'dg1'),
-    autoSync: pair?.autoSync ?? false,
+    group: group === undefined ? undefined : (group.group ?? 'dg1'),
+    autoSync: group?.autoSync ?? false,
     release: RELEASE[version],
     syncStatus: undefined,
     split: false,
     options: filled,
   }
+}
+
+function unitsOf({ units, pair = false }: FakeOptions): number {
+  const least = pair === false ? 1 : 2
+  const count = units ?? least
+  if (Number.isInteger(count) && count >= least && count <= MOST_UNITS) return count
+  const beside = least === 2 ? ' beside pair' : ''
+  throw wrongOption(
+    `units: expected a number from ${least} to ${MOST_UNITS}${beside}, found ${String(units)}`,
+  )
 }
 
 function fill(

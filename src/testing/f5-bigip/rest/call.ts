@@ -5,7 +5,9 @@ import type { Unit } from '../device/unit.js'
 
 /** What all units of the fake share. */
 export interface Lab {
-  readonly options: Required<Omit<FakeOptions, 'pools' | 'virtuals' | 'pair' | 'tls' | 'port'>> & {
+  readonly options: Required<
+    Omit<FakeOptions, 'pools' | 'virtuals' | 'units' | 'pair' | 'tls' | 'port'>
+  > & {
     readonly pools: Readonly<Record<string, FakePoolOptions>>
   }
   readonly virtuals: NonNullable<FakeOptions['virtuals']>

@@ -45,14 +45,15 @@ export function push(lab: Lab, from: Unit): void {
 }
 
 /**
- * The active unit becomes standby and its flows end; in a pair the other one takes over. A single
+ * The active unit becomes standby and its flows end; the named one takes over, or the next one in order. A single
  * unit that is standby becomes active again.
  */
-export function failOver(lab: Lab): void {
-  const [first, second] = lab.units
-  if (first === undefined) return
-  const was = lab.units.find((unit) => unit.role === 'active')
-  const next = second === undefined ? first : was === first ? second : first
+export function failOver(lab: Lab, to?: string): void {
+  const { units } = lab
+  const was = units.find((unit) => unit.role === 'active')
+  const inOrder = units[was === undefined ? 0 : (units.indexOf(was) + 1) % units.length]
+  const next = to === undefined ? inOrder : units.find((unit) => unit.name === to)
+  if (next === undefined) throw new Error(`the fake has no unit ${to ?? ''}`)
   was?.setRole('standby')
   was?.cut(() => true)
   if (was !== next) next.setRole('active')

@@ -1,0 +1,37 @@
+/** A device group of more than two units: one passes traffic, the others are standby. */
+import { startDrain } from 'drainable'
+import { startFake } from 'drainable/testing/f5-bigip'
+import { describe, expect, test } from 'vitest'
+import { present, rig, WEB1 } from './rig.js'
+
+const FAST = { settle: '50ms', timeout: '50s' } as const
+const THREE = { units: 3, pair: { autoSync: true } } as const
+
+describe.concurrent('a device group of three units', () => {
+  test('is one scope while two are standby', async () => {
+    await using it = await rig(THREE)
+    const [first] = it.fake.urls.map((url) => new URL(url).host)
+    expect((await present(it.lb, WEB1)).scopes.map(({ scope }) => scope)).toEqual([first])
+  })
+
+  test('has the member opened on all of them by an undo', async () => {
+    await using it = await rig({ units: 3, pair: true })
+    const run = startDrain(it.lb, WEB1, FAST)
+    expect((await run.done).outcome).toBe('idle')
+    await run.release()
+    await it.fake.failover(it.fake.units[2])
+    const states = (): string[] => it.fake.units.map((unit) => it.fake.state(WEB1, unit))
+    expect(states()).toEqual(['maint', 'ready', 'ready'])
+    expect((await run.restore()).outcome).toBe('restored')
+    expect(states()).toEqual(['ready', 'ready', 'ready'])
+    await run.close()
+  })
+})
+
+test.each([
+  [{ units: 9 }, 'units: expected a number from 1 to 8, found 9'],
+  [{ units: 1.5 }, 'units: expected a number from 1 to 8, found 1.5'],
+  [{ units: 1, pair: true }, 'units: expected a number from 2 to 8 beside pair, found 1'],
+])('a fake with %j is refused', async (options, words) => {
+  await expect(startFake(options)).rejects.toThrow(words)
+})
