@@ -2,7 +2,7 @@
 import { startDrain } from 'drainable'
 import { startFake } from 'drainable/testing/f5-bigip'
 import { describe, expect, test } from 'vitest'
-import { present, rig, WEB1 } from './rig.js'
+import { present, rig, until, WEB1 } from './rig.js'
 
 const FAST = { settle: '50ms', timeout: '50s' } as const
 const THREE = { units: 3, pair: { autoSync: true } } as const
@@ -12,6 +12,22 @@ describe.concurrent('a device group of three units', () => {
     await using it = await rig(THREE)
     const [first] = it.fake.urls.map((url) => new URL(url).host)
     expect((await present(it.lb, WEB1)).scopes.map(({ scope }) => scope)).toEqual([first])
+  })
+
+  test('drains on while one hangs and the third takes over', async () => {
+    await using it = await rig(THREE, { callTimeout: '5m' })
+    const [, second, third] = it.fake.units
+    await it.fake.occupy(WEB1)
+    const run = startDrain(it.lb, WEB1, FAST)
+    await until('it is disabled', () => it.fake.state(WEB1) === 'drain')
+    it.fake.fail({ how: 'silent', unit: second! })
+    await it.fake.failover(third)
+    const report = await run.done
+    expect(report.outcome).toBe('idle')
+    expect(it.fake.state(WEB1, third)).toBe('maint')
+    const [, silent] = it.fake.urls.map((url) => new URL(url).host)
+    expect(report.members[0]?.lastReading?.hints?.join()).toContain(`${silent} is standby`)
+    await run.close()
   })
 
   test('has the member opened on all of them by an undo', async () => {

@@ -95,11 +95,13 @@ export class Units {
     const all = Promise.all(waiting.values())
     all.catch(() => undefined)
     try {
-      while (waiting.size > 0 && ![...answers.values()].some(isActive))
-        await Promise.race(waiting.values())
-      const vouched = await this.#vouched(answers, [...waiting.keys(), ...skipped], ctx)
-      if (vouched === undefined) await all
-      else {
+      let vouched: Device | undefined
+      // Of three units one that was active may answer after the one that is: each answer can be the one that settles it.
+      do {
+        if (waiting.size > 0) await Promise.race(waiting.values())
+        vouched = await this.#vouched(answers, [...waiting.keys(), ...skipped], ctx)
+      } while (vouched === undefined && waiting.size > 0)
+      if (vouched !== undefined) {
         const left = begun + PEER_LIMIT - clock.now()
         if (waiting.size > 0 && left > 0) await Promise.race([all, pause(clock, left, each.signal)])
         this.#leaveOut(answers, [...waiting.keys(), ...skipped], vouched, ctx)
