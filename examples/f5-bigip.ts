@@ -1,8 +1,8 @@
 /**
- * Takes a pool member of a BIG-IP pair out and puts it back while clients go on asking, one of them
+ * Takes a pool member of a BIG-IP device group out and puts it back while clients go on asking, one of them
  * with persistence, and says what came of every request.
  *
- * The pair is the stand-in of `drainable/testing/f5-bigip`, which forwards to two real HTTP servers
+ * The group is the stand-in of `drainable/testing/f5-bigip`, which forwards to two real HTTP servers
  * started here. Give BIGIP_URL (several with commas), BIGIP_USER, BIGIP_PASSWORD, BIGIP_POOL and
  * BIGIP_MEMBER to drain a member of a real one.
  */
@@ -43,7 +43,7 @@ async function maintain(lb: ReturnType<typeof f5Bigip>, ref: typeof member): Pro
 async function onTheStandIn(): Promise<void> {
   const servers = [await serve('one'), await serve('two')]
   const fake = await startFake({
-    pair: true,
+    units: 2,
     pools: {
       web: servers.map(({ to }, i) => ({ name: `10.0.0.${i + 1}:80`, to })),
     },

@@ -367,7 +367,7 @@ function nodePool(nodes: readonly string[], active: readonly ReadUnit[]): PoolRe
 }
 
 /**
- * Units that pass the traffic of different groups are no pair of rivals. Where two are active for one group,
+ * Units that pass the traffic of different groups are no rivals. Where two are active for one group,
  * they have lost each other: which of them is to go on, and with which configuration, is not known. The scopes of both are unread
  * then.
  */
