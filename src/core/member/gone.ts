@@ -3,11 +3,11 @@ import { formatRef, isSameIdentity } from '../../provider/member-ref.js'
 import type { Draft, Open } from './draft.js'
 import { isReportedIdle } from './idle.js'
 import { confirm } from './ledger/answers.js'
-import { ABSENCE_GAP, endAll } from './proof/scopes.js'
+import { absenceGap, endAll } from './proof/scopes.js'
 
 /**
  * Whether the member is certainly absent, or replaced by one with another identity. One damaged reply must not make a
- * busy member count as gone, so a second look must agree, as far apart as the product needs.
+ * busy member count as gone, so a second look must agree, {@link absenceGap} later.
  */
 export function goneForCertain(
   draft: Draft,
@@ -24,8 +24,7 @@ export function goneForCertain(
     facts.vanished = { identity, since: askedAt }
     return 'unsure'
   }
-  const gap = Math.max(ABSENCE_GAP, claim.policy.capabilities.freshness)
-  if (askedAt < vanished.since + gap) return 'unsure'
+  if (askedAt < vanished.since + absenceGap(claim)) return 'unsure'
   return reading.present ? 'replaced' : 'absent'
 }
 

@@ -13,6 +13,8 @@ interface Device {
   readonly pool: string
   readonly member: string
   readonly start: typeof startBigip | typeof startCitrix
+  /** A removal by an operator is told within that time: two looks show it, which are a pause of the product apart. */
+  readonly goneWithin: number
   readonly connect: (options: {
     url: string
     username: string
@@ -23,9 +25,24 @@ interface Device {
 const DEVICES: readonly (readonly [string, Device])[] = [
   [
     'BIG-IP',
-    { pool: '/Common/web', member: '/Common/10.0.0.7:80', start: startBigip, connect: f5Bigip },
+    {
+      pool: '/Common/web',
+      member: '/Common/10.0.0.7:80',
+      start: startBigip,
+      connect: f5Bigip,
+      goneWithin: 11_000,
+    },
   ],
-  ['Citrix ADC', { pool: 'web', member: '10.0.0.7:80', start: startCitrix, connect: citrixAdc }],
+  [
+    'Citrix ADC',
+    {
+      pool: 'web',
+      member: '10.0.0.7:80',
+      start: startCitrix,
+      connect: citrixAdc,
+      goneWithin: 10_000,
+    },
+  ],
 ]
 
 const pass = (clock: IoClock, ms: number): Promise<void> =>
@@ -62,6 +79,46 @@ test.each(DEVICES)(
     const before = fake.requests.length
     await pass(clock, 20_000)
     expect(fake.requests.length - before).toBeGreaterThan(20)
+    end.abort()
+    await clock.run(Promise.resolve(view.done).catch(() => undefined))
+  },
+)
+
+test.each(DEVICES)(
+  'a watch of members of a %s tells soon that one is removed',
+  async (_, { pool, member, start, connect, goneWithin }) => {
+    using clock = ioClock()
+    await using fake = await start({
+      pools: { [pool]: MEMBERS },
+      tls: false,
+      latency: 30,
+      clock: clock.latency,
+    })
+    const { url, username, password } = fake
+    await using lb = connect({ url, username, password })
+    const end = new AbortController()
+    const told: number[] = []
+    const view = watch(
+      lb,
+      { pool },
+      {
+        clock,
+        signal: end.signal,
+        onEvent: (event) => {
+          if (event.type === 'removed') told.push(clock.now())
+        },
+      },
+    )
+    await pass(clock, 60_000)
+    // A removal right after a look waits longest.
+    const looks = fake.requests.length
+    while (fake.requests.length === looks) await pass(clock, 100)
+    await pass(clock, 500)
+    const changed = clock.now()
+    await fake.setBehind({ pool, member }, 'gone')
+    await pass(clock, 30_000)
+    expect(told).toHaveLength(1)
+    expect(told[0]! - changed).toBeLessThanOrEqual(goneWithin)
     end.abort()
     await clock.run(Promise.resolve(view.done).catch(() => undefined))
   },

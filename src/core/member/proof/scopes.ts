@@ -1,6 +1,6 @@
 import { isInForce } from '../../../provider/member-ref.js'
 import type { AdminState, LoadScope, Snapshot } from '../../../provider/contract.js'
-import type { ProofState, ScopeTrack } from '../record.js'
+import type { Claim, ProofState, ScopeTrack } from '../record.js'
 
 /** An answer slower than this can mean that the product stood still, in milliseconds. */
 const SLOW_ANSWER = 250
@@ -199,7 +199,16 @@ const QUIET_WITHOUT_ARRIVALS = 3_000
 /** Two samples closer than this show the same moment, in milliseconds. */
 const SAMPLE_GAP = 5
 /** Two looks closer than this can show the same damaged moment of the product, in milliseconds. */
-export const ABSENCE_GAP = 20
+const ABSENCE_GAP = 20
+
+/**
+ * How far apart two looks must be to show that a member is gone, in milliseconds. A drain waits as long as a count can be
+ * old, because what it calls gone may be stopped. A watch tells with the next look: it proves nothing by that, and a
+ * list of members is no count (BIG-IP and Citrix ADC answer it from their present configuration).
+ */
+export function absenceGap({ goal, policy }: Claim): number {
+  return goal.kind === 'watch' ? ABSENCE_GAP : Math.max(ABSENCE_GAP, policy.capabilities.freshness)
+}
 
 /** Whether one scope meets the idle rule (rules 2 to 4 of the definition of idle). */
 // eslint-disable-next-line complexity -- the rule of one process, read in one piece

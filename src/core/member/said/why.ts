@@ -6,7 +6,7 @@ import type { Outcome, Why } from '../../../provider/report.js'
 import { idleRule, inWishedState } from '../proof/prove.js'
 import { type Claim, type ScopeTrack } from '../record.js'
 import { neededState, ownOf, setterOf, type Sight } from '../sight.js'
-import { ABSENCE_GAP, judgeScope, NOT_LISTED, type IdleRule } from '../proof/scopes.js'
+import { absenceGap, judgeScope, NOT_LISTED, type IdleRule } from '../proof/scopes.js'
 import { awaitsOthers } from '../hold.js'
 import { targetOf } from '../whose.js'
 import { explainOpen, explainUnknown, explainVanished, type Say } from '../open-waits.js'
@@ -321,8 +321,7 @@ function explainWait(sight: Sight, now: number, say: Say): void {
 /** Whether the member is certainly gone: the drain then waits only for its processes. */
 function isGone({ claim, facts: { vanished, last } }: Sight): boolean {
   if (vanished === null || last === null) return false
-  const { freshness } = claim.policy.capabilities
-  return last.askedAt >= vanished.since + Math.max(ABSENCE_GAP, freshness)
+  return last.askedAt >= vanished.since + absenceGap(claim)
 }
 
 /** The member is held: explains what the idle rule still lacks in each process. */

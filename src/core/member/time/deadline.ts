@@ -7,7 +7,7 @@ import { loseIdle } from '../idle.js'
 import { loadOf, readsMember, type Sight } from '../sight.js'
 import { idleRule } from '../proof/prove.js'
 import type { Claim, Facts } from '../record.js'
-import { ABSENCE_GAP, judgeScope } from '../proof/scopes.js'
+import { absenceGap, judgeScope } from '../proof/scopes.js'
 
 /** How long a cut can take to show in the counts, beyond the idle rule itself, in milliseconds. */
 const CUT_SHOWS = 5_000
@@ -169,7 +169,7 @@ function mayBeLeft(claim: Open): boolean {
  */
 export function dueIn(sight: Sight, now: number): number | null {
   const { claim, facts, ledger } = sight
-  const { goal, policy } = claim
+  const { goal } = claim
   const { vanished } = facts
   const moments: (number | null)[] = [
     ...endings(sight, now),
@@ -177,9 +177,7 @@ export function dueIn(sight: Sight, now: number): number | null {
     unseen(facts, claim.yieldAt),
     ...ledger.late.map((late) => unseen(facts, late.until)),
     sampleAt(sight, now),
-    vanished === null
-      ? null
-      : unseen(facts, vanished.since + Math.max(ABSENCE_GAP, policy.capabilities.freshness)),
+    vanished === null ? null : unseen(facts, vanished.since + absenceGap(claim)),
     ...(goal.kind === 'open' ? [later(goal.until, now), later(goal.lateUntil, now)] : []),
   ]
   const known = moments.filter((moment) => moment !== null)

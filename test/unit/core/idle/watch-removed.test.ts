@@ -36,6 +36,14 @@ describe('a watch of a member that another client removes', () => {
     expect(seen.types()).not.toContain('idle')
   })
 
+  it('ends with the next look where counts are old', async () => {
+    const { seen, run } = await removedUnder({
+      capabilities: { freshness: 60_000, minInterval: 1_000, countsAfterRemove: false },
+    })
+    expect(seen.types()).toContain('removed')
+    expect(run.report().outcome).toBe('gone')
+  })
+
   it('ends without idle if another member takes its name', async () => {
     const { clock, lb, seen, run } = await removedUnder()
     lb.setBehind(web1, 'ready')
