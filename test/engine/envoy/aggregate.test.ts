@@ -111,6 +111,15 @@ describe.each(engines('envoy'))('an aggregate cluster of Envoy $version', ({ pat
     expect((await ask(proxy.http)).port).toBe(a.port)
   })
 
+  test('with onPanic allow it is drained where a later cluster is healthy', async () => {
+    await using stage = await stageOf(path, { onPanic: 'allow' })
+    const { a, b, proxy, lb, ref } = stage
+    expect((await ask(proxy.http)).port).toBe(a.port)
+    const report = await drain(lb, ref, POLICY)
+    expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    for (let i = 0; i < 10; i += 1) expect((await ask(proxy.http)).port).toBe(b.port)
+  })
+
   test('where all of it would panic it is refused, and never in force', async () => {
     await using stage = await stageOf(path, { ill: 3, onPanic: 'allow' })
     const { a, proxy, lb, ref } = stage

@@ -35,7 +35,7 @@ describe.each(engines('envoy'))('priorities of Envoy $version', ({ path }) => {
     // Two of three are healthy: 93 % go to them, so the lower one has a share until it is drained.
     await using stage = await stageOf(path, 1)
     const { a, lb, proxy, refOf } = stage
-    const report = await drain(lb, refOf(a), POLICY)
+    const report = await drain(lb, refOf(a), { timeout: '20s' })
     expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
     const before = a.requests.length
     for (let i = 0; i < 60; i += 1) await ask(proxy.http)
