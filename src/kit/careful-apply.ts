@@ -11,7 +11,7 @@ import {
   type Later,
   type Sight,
 } from './change.js'
-import { about, Half, isRefusal, refusal, thrownAbout } from './errors.js'
+import { about, isRefusal, refusal, thrownAbout } from './errors.js'
 
 /** How often a change is judged again because another client was faster. */
 const ATTEMPTS = 5
@@ -263,7 +263,6 @@ class Call<F extends Sight, L> {
   ): ChangeOutcome & { readonly error: DrainableError } {
     this.#ctx.signal.throwIfAborted()
     const { provider } = this.#adapter
-    if (thrown instanceof Half) return { status: 'unknown', error: thrown.error }
     const error = thrownAbout(thrown, kind, { provider, ref })
     return { status: isRefusal(error) ? 'rejected' : 'unknown', error }
   }

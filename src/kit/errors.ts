@@ -62,17 +62,6 @@ export function leftBehind(refused: DrainableError, left: string): DrainableErro
   })
 }
 
-/** A change that was refused, and of which a part is left: what came of it is not known. Thrown by a `Send`. */
-export class Half extends Error {
-  override readonly name = 'Half'
-  readonly error: DrainableError
-
-  constructor(refused: DrainableError, left: string) {
-    super(left)
-    this.error = leftBehind(refused, left)
-  }
-}
-
 /**
  * Does what may fail, and goes on with something else where it did. What is thrown on: everything once the call was given
  * up, and what is none of our errors.

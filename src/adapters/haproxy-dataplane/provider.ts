@@ -13,15 +13,20 @@ import type {
   Reading,
   Snapshot,
 } from '../../provider/contract.js'
-import { DrainableError } from '../../provider/error.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { Changer } from './change/change.js'
 import { ConfigWriter } from './change/config-writer.js'
 import { LastGood } from './change/durable.js'
 import { isName } from './codec/paths.js'
 import type { Settings } from './options.js'
-import type { Configured } from './codec/configuration.js'
-import { Configuration } from './read/configured.js'
-import { Doubts, type Process, ProcessMemory } from './read/doubts.js'
+import { configStamp, Configuration, type Configured } from './read/configured.js'
+import {
+  MovedAddresses,
+  OpenedByReload,
+  type Process,
+  ProcessMemory,
+  Retries,
+} from './read/doubts.js'
 import { type Found, Reader, type RuntimeView } from './read/read.js'
 import {
   everyMember,
@@ -45,6 +50,9 @@ import { DataplaneApi, PROVIDER } from './session/session.js'
  */
 const BLIND = 1_350
 
+/** Up to so many backends the configuration of each is asked for what maint does there, and for marks. */
+const ASK_CONFIGURATION = 16
+
 /** A provider over one Data Plane API: see `index.ts` for the options. */
 export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly specVersion = 1
@@ -55,7 +63,9 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly #reader: Reader
   readonly #memory: ProcessMemory
   readonly #followers = new Followers()
-  readonly #doubts = new Doubts()
+  readonly #moved = new MovedAddresses()
+  readonly #opened = new OpenedByReload()
+  readonly #retries = new Retries()
   readonly #configuration: Configuration
   readonly #lastGood: LastGood
   readonly #changer: Changer
@@ -124,21 +134,23 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   async #see(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot | undefined> {
     const named = refs === 'all' ? refs : refs.filter(({ pool }) => isName(pool))
     const view = await this.#reader.view(named, ctx)
-    const now = ctx.clock.now()
-    const process = this.#memory.note(view, now)
-    this.#doubts.note(view, now)
+    const process = this.#memory.note(view, ctx.clock.now())
+    this.#moved.note(view)
+    this.#opened.note(view)
+    this.#retries.note(view, ctx.clock.now())
+    await this.#readHardStop(view, ctx)
     const names = refs === 'all' ? [...view.pools.keys()] : refs.map(({ pool }) => pool)
-    const config = await this.#configuration.at(view, ctx)
-    this.#memory.hardStop(config.hardStop)
+    const configured = await this.#configured([...new Set(names)], view, ctx)
     const readings: Reading[] = []
     for (const ref of refs === 'all' ? everyMember(view) : refs) {
       const found = view.pools.get(ref.pool)?.get(ref.member)
+      const config = configured.get(ref.pool)?.(ref.member)
       if (found === undefined) {
-        const scopes = this.#memory.scopes(process, undefined, true, now)
-        const hints = hintsOfAbsent(config.server(ref))
+        const scopes = this.#memory.scopes(process, undefined, true, ctx.clock.now())
+        const hints = hintsOfAbsent(config)
         readings.push({ ref, present: false, scopes, ...(hints.length > 0 && { hints }) })
       } else {
-        readings.push(this.#toReading(ref, found, config.server(ref), view, process, now))
+        readings.push(this.#toReading(ref, found, config, view, process, ctx))
       }
     }
     const snapshot = { readings, pools: names.map((pool) => toPoolReading(pool, view)) }
@@ -160,10 +172,10 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   #toReading(
     ref: MemberRef,
     found: Found,
-    config: Configured,
+    config: Configured | undefined,
     view: RuntimeView,
     process: Process,
-    now: number,
+    ctx: CallContext,
   ): PresentReading {
     const { verdict, row } = found
     const read: LoadScope = {
@@ -180,10 +192,11 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     }
     const own = held(verdict, row)
     const stored = storedHold(config, this.#settings.durable)
-    const scopes = this.#memory.scopes(process, read, own !== 'ready', now)
+    const scopes = this.#memory.scopes(process, read, own !== 'ready', ctx.clock.now())
     const unverified =
       this.#eyes === undefined
-        ? (this.#doubts.why(ref, config, view, now) ?? this.#memory.unverified(process))
+        ? (this.#unverified(ref, found, config, view, process) ??
+          this.#retries.why(ref, ctx.clock.now()))
         : undefined // else it says so
     const followers = this.#followers.of(ref)
     const left = own === 'ready' ? this.#lastGood.hint(ref, view.info) : undefined
@@ -205,13 +218,62 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       serves: serves(found, view.pools.get(ref.pool)),
       health: healthOfMember(found, config),
       scopes,
-      ...(this.#settings.maintCuts === undefined ? { maint: config.maint } : {}),
+      ...(config === undefined || this.#settings.maintCuts !== undefined
+        ? {}
+        : { maint: config.maint }),
       native: toNative(found, config, this.#settings.durable, followers, view.info),
       ...(verdict.hidden === true ? { sealed: false } : {}),
       ...(verdict.setBy === undefined ? {} : { setBy: verdict.setBy }),
       ...(unverified === undefined ? {} : { unverified }),
       ...(hints.length === 0 ? {} : { hints }),
-      ...(this.#doubts.opened && !this.#settings.durable ? { advice: OPENED } : {}),
+      ...(this.#opened.has && !this.#settings.durable ? { advice: OPENED } : {}),
     }
+  }
+
+  #unverified(
+    ref: MemberRef,
+    { row }: Found,
+    config: Configured | undefined,
+    view: RuntimeView,
+    process: Process,
+  ): string | undefined {
+    if (row.mode === 'syslog')
+      return 'HAProxy does not count the messages that it sends to the servers of a backend in mode log'
+    return this.#memory.unverified(process) ?? this.#moved.why(ref, config, view)
+  }
+
+  async #readHardStop(view: RuntimeView, ctx: CallContext): Promise<void> {
+    const stamp = configStamp(view)
+    try {
+      const told = await this.#configuration.hardStop(stamp, ctx)
+      if (told !== undefined) this.#memory.hardStop(told)
+    } catch (error) {
+      if (!isDrainableError(error, 'MALFORMED_REPLY', 'REJECTED', 'FORBIDDEN')) throw error
+      this.#memory.hardStop('unread')
+    }
+  }
+
+  /** What the configuration says, where that is of interest: a configuration that can't be read is "unknown", not an error. */
+  async #configured(
+    pools: readonly string[],
+    view: RuntimeView,
+    ctx: CallContext,
+  ): Promise<ReadonlyMap<string, (member: string) => Configured>> {
+    const result = new Map<string, (member: string) => Configured>()
+    if (pools.length > ASK_CONFIGURATION) return result
+    const onlyMarks = this.#settings.maintCuts !== undefined && !this.#settings.durable
+    const stamp = configStamp(view)
+    for (const pool of pools.filter((name) => isName(name))) {
+      try {
+        const members = view.pools.get(pool)?.keys() ?? []
+        result.set(pool, await this.#configuration.servers(pool, members, stamp, ctx))
+      } catch (error) {
+        ctx.signal.throwIfAborted()
+        // asked for marks alone, which are no part of a verdict: the next look asks again
+        if (onlyMarks && isDrainableError(error)) return result
+        if (!isDrainableError(error, 'MALFORMED_REPLY', 'REJECTED', 'FORBIDDEN')) throw error
+      }
+    }
+    return result
   }
 }

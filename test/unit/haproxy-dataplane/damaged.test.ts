@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { parseConfigServers } from '../../../src/adapters/haproxy-dataplane/codec/configuration.js'
 import {
   parseProcessInfo,
   parseRuntimeServers,
@@ -63,7 +64,7 @@ describe.each(['v2', 'v3'] as const)('a damaged reply of %s', (tree) => {
   })
 
   test('makes no server ready or absent', () => {
-    holds(longest(tree, /\/runtime\/.*servers$/), parseRuntimeServers, (before, after) => {
+    holds(longest(tree, /\/servers$/), toStates(tree), (before, after) => {
       expect(new Set(after.map(({ name }) => name))).toEqual(
         new Set(before.map(({ name }) => name)),
       )
@@ -94,4 +95,18 @@ function ofOneProcess<T>(parse: () => T): T | undefined {
     if (isDrainableError(error, 'UNREACHABLE', 'UNSUPPORTED')) return undefined
     throw error
   }
+}
+
+/** Servers of either list: of the runtime, or of the configuration. */
+function toStates(tree: 'v2' | 'v3') {
+  const listed = longest(tree, /\/servers$/)
+  const configured = !/"admin_state"/.test(listed)
+  return (text: string) =>
+    configured
+      ? parseConfigServers(tree, text, '1').data.map(({ name }) => ({
+          name,
+          admin: undefined,
+          address: '',
+        }))
+      : parseRuntimeServers(text)
 }

@@ -1,8 +1,11 @@
 import { drain } from 'drainable'
 import { describe, expect, test } from 'vitest'
-import { parseHasReloaded } from '../../../src/adapters/haproxy-dataplane/codec/replies.js'
+import {
+  parseConfigServers,
+  parseSections,
+} from '../../../src/adapters/haproxy-dataplane/codec/configuration.js'
+import { parseReloads } from '../../../src/adapters/haproxy-dataplane/codec/replies.js'
 import { change, look, present, rig } from '../../support/dataplane.js'
-import { addBackend } from '../../support/dataplane-writer.js'
 
 const CONFIG = `global
 defaults
@@ -16,10 +19,13 @@ backend slots
 const WEB1 = { pool: 'web', member: 'web1' }
 const SLOT = { pool: 'slots', member: 'slot1' }
 const VERSIONS = ['2.9', '3.2', '3.4'] as const
+const NULL = { how: 'status', status: 200, body: null } as const
 
-test('null is an empty list of reloads', () => {
-  expect(parseHasReloaded('null')).toBe(false)
-  expect(parseHasReloaded('[{"status":"failed"},{"status":"succeeded"}]')).toBe(true)
+test('null is an empty list of the configuration', () => {
+  expect(parseConfigServers('v3', 'null', '7')).toEqual({ version: 7, data: [] })
+  expect(() => parseConfigServers('v2', '{"_version":7,"data":null}', '')).toThrow('usable data')
+  expect(parseSections('v3', 'null')).toEqual([])
+  expect(parseReloads('null')).toMatchObject({ pending: [], failed: [] })
 })
 
 describe.concurrent.each(VERSIONS)('a backend without lines of servers on %s', (version) => {
@@ -49,35 +55,32 @@ describe.concurrent.each(VERSIONS)('a backend without lines of servers on %s', (
   })
 })
 
-describe.concurrent('a line that the API does not tell', () => {
-  test.each(VERSIONS)('refuses a durable drain of %s, which sets it back', async (version) => {
-    await using r = await rig({ version, config: CONFIG }, { durable: true, maintCuts: false })
-    const missing = { match: /^GET .*configuration.*\/web1/, how: 'status', status: 404 } as const
-    const lift = r.fake.fail(missing)
+describe.concurrent('a list that lacks a server that the file has', () => {
+  const list = /GET .*configuration.*\/servers$/
+
+  test('leaves it unread until it is listed again', async () => {
+    await using r = await rig({ version: '3.4', config: CONFIG })
+    const lift = r.fake.fail({ match: list, ...NULL })
+    await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })
+    const unread = await present(r.lb, WEB1)
+    expect(unread.maint).toBe('unknown')
+    expect(unread.hints?.join()).toContain('it is not sealed')
+    await lift()
+    expect((await present(r.lb, WEB1)).maint).toBe('gentle')
+  })
+
+  test('is no reason to call it added at run time', async () => {
+    await using r = await rig({ version: '3.4', config: CONFIG }, { durable: true })
+    const lift = r.fake.fail({ match: list, ...NULL })
     const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const
-    const held = await change(r.lb, hold)
-    expect(held).toMatchObject({ status: 'rejected', error: { retryable: true } })
-    expect(held).toHaveProperty('error.message', expect.stringContaining('does not tell the line'))
-    expect((await present(r.lb, WEB1)).own).toBe('ready')
+    for (let tries = 0; tries < 2; tries++) {
+      const held = await change(r.lb, hold)
+      expect(held).toMatchObject({ status: 'rejected', error: { retryable: true } })
+    }
     await lift()
     expect((await change(r.lb, hold)).status).toBe('applied')
     expect(r.fake.config).toMatch(/server web1 .*weight 0/)
   })
-})
-
-test('a hold that is put back has its mark while the file can not be read', async () => {
-  const fake = { config: CONFIG, reloadDelay: Infinity }
-  await using r = await rig(fake, { durable: true, maintCuts: false })
-  const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const
-  await change(r.lb, hold)
-  r.fake.refuseReload('config: unknown keyword')
-  await addBackend(r.fake, 'others')
-  await r.fake.advanceReload()
-  await r.fake.reload()
-  expect(r.fake.config).not.toMatch(/server web1 .*weight 0/)
-  r.fake.fail({ match: /configuration.raw/, how: 'status', status: 503 })
-  expect((await change(r.lb, hold)).status).toBe('applied')
-  expect(r.fake.config).toMatch(/server web1 .*weight 0/)
 })
 
 describe.concurrent('a check of a change that could not be made', () => {

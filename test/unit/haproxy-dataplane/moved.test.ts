@@ -1,5 +1,5 @@
-import { isNamed, parseFile } from '../../../src/adapters/haproxy-dataplane/codec/configuration.js'
-import { Doubts } from '../../../src/adapters/haproxy-dataplane/read/doubts.js'
+import { isNamed, parseRaw } from '../../../src/adapters/haproxy-dataplane/codec/raw.js'
+import { MovedAddresses } from '../../../src/adapters/haproxy-dataplane/read/doubts.js'
 import type { RuntimeView } from '../../../src/adapters/haproxy-dataplane/read/read.js'
 import { present, rig } from '../../support/dataplane.js'
 import { describe, expect, test } from 'vitest'
@@ -30,51 +30,49 @@ describe('work at the address of a server', () => {
   const busy = view({ web1: ['10.0.0.1', 0], web2: ['10.0.0.2', 3] })
 
   test('stands in its row if no server has moved', () => {
-    const moved = new Doubts()
-    moved.note(busy, 0)
-    expect(moved.why(WEB1, CONFIGURED, busy, 0)).toBeUndefined()
+    const moved = new MovedAddresses()
+    moved.note(busy)
+    expect(moved.why(WEB1, CONFIGURED, busy)).toBeUndefined()
   })
 
   test('may stand in another row if its address comes from DNS', () => {
-    expect(new Doubts().why(WEB1, NAMED, busy, 0)).toContain('its address comes from DNS')
+    expect(new MovedAddresses().why(WEB1, NAMED, busy)).toContain('its address comes from DNS')
   })
 
   test('may stand in another row if it is not known where its address comes from', () => {
-    const moved = new Doubts()
-    expect(moved.why(WEB1, { named: 'unknown' } as never, busy, 0)).toContain(
-      "configuration can't be read",
-    )
-    expect(moved.why(WEB1, { named: 'unknown' } as never, busy, 0)).toContain('may come from DNS')
+    const moved = new MovedAddresses()
+    expect(moved.why(WEB1, undefined, busy)).toContain("configuration can't be read")
+    expect(moved.why(WEB1, { named: 'unknown' } as never, busy)).toContain('may come from DNS')
   })
 
   test('stands in no other row if no other server is at work', () => {
     const idle = view({ web1: ['10.0.0.1', 5], web2: ['10.0.0.2', 0] })
-    expect(new Doubts().why(WEB1, NAMED, idle, 0)).toBeUndefined()
+    expect(new MovedAddresses().why(WEB1, NAMED, idle)).toBeUndefined()
   })
 
   test('may come over old connections before HAProxy 3.0', () => {
     const idle = { web1: ['10.0.0.1', 0], web2: ['10.0.0.2', 0] } as const
-    const why = (version: string) => new Doubts().why(WEB1, NAMED, view(idle, version), 0)
+    const why = (version: string) => new MovedAddresses().why(WEB1, NAMED, view(idle, version))
     expect(why('2.6.12')).toContain('HAProxy before 3.0 goes on sending requests')
     expect(why('3.0.11')).toBeUndefined()
     expect(why('unknown')).toBeUndefined()
     const alone = view({ web1: ['10.0.0.1', 0] }, '2.6.12')
-    expect(new Doubts().why(WEB1, NAMED, alone, 0)).toBeUndefined()
+    expect(new MovedAddresses().why(WEB1, NAMED, alone)).toBeUndefined()
   })
 
   test('may stand in another row once an address was seen to move', () => {
-    const moved = new Doubts()
-    moved.note(busy, 0)
+    const moved = new MovedAddresses()
+    moved.note(busy)
     const now = view({ web1: ['10.0.0.2', 0], web2: ['10.0.0.3', 3] })
-    moved.note(now, 0)
-    expect(moved.why(WEB1, CONFIGURED, now, 0)).toContain('was seen to change its address')
-    expect(moved.why({ pool: 'api', member: 'web1' }, CONFIGURED, now, 0)).toBeUndefined()
+    moved.note(now)
+    expect(moved.why(WEB1, CONFIGURED, now)).toContain('was seen to change its address')
+    expect(moved.why({ pool: 'api', member: 'web1' }, CONFIGURED, now)).toBeUndefined()
   })
 
   test('stands in its row after a server came or went', () => {
-    const moved = new Doubts()
-    for (const look of [view({ web1: ['10.0.0.1', 0] }), busy]) moved.note(look, 0)
-    expect(moved.why(WEB1, CONFIGURED, busy, 0)).toBeUndefined()
+    const moved = new MovedAddresses()
+    for (const look of [view({ web1: ['10.0.0.1', 0] }), busy]) moved.note(look)
+    expect(moved.why(WEB1, CONFIGURED, busy)).toBeUndefined()
   })
 })
 
@@ -91,7 +89,7 @@ describe('an address in the configuration', () => {
   )
 
   test('is found in the text of a template and of a listen section', () => {
-    const { server: servers } = parseFile(`
+    const servers = parseRaw(`
 listen web
   server web1 web.test:80
   server web2 [::1]:80
@@ -99,10 +97,10 @@ backend slots
   server-template slot 3 web.test:80
   server-template dry 3 10.0.0.1:80
 `)!
-    expect(servers({ pool: 'web', member: 'web1' }).named).toBe(true)
-    expect(servers({ pool: 'web', member: 'web2' }).named).toBe(false)
-    expect(servers({ pool: 'slots', member: 'slot1' }).named).toBe(true)
-    expect(servers({ pool: 'slots', member: 'dry1' }).named).toBe(false)
+    expect(servers('web', 'web1')?.named).toBe(true)
+    expect(servers('web', 'web2')?.named).toBe(false)
+    expect(servers('slots', 'slot1')?.named).toBe(true)
+    expect(servers('slots', 'dry1')?.named).toBe(false)
   })
 })
 

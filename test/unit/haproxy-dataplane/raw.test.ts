@@ -1,7 +1,7 @@
 import { drain } from 'drainable'
 import type { HaproxyDataplaneOptions } from 'drainable/haproxy-dataplane'
 import { describe, expect, test } from 'vitest'
-import { parseFile } from '../../../src/adapters/haproxy-dataplane/codec/configuration.js'
+import { parseRaw } from '../../../src/adapters/haproxy-dataplane/codec/raw.js'
 import { change, present, rig } from '../../support/dataplane.js'
 
 const CONFIG = `global
@@ -26,29 +26,17 @@ describe('the text of the configuration', () => {
     ['as JSON', JSON.stringify(CONFIG)],
     ['wrapped', JSON.stringify({ _version: 1, data: CONFIG })],
   ])('%s has what the API leaves out', (_how, text) => {
-    const servers = parseFile(text)!.server
-    expect(servers({ pool: 'web', member: 'web1' })).toMatchObject({
-      place: 'listen',
-      maint: 'gentle',
-    })
-    expect(servers({ pool: 'web', member: 'web2' })).toMatchObject({
-      place: 'listen',
-      maint: 'cuts',
-    })
-    expect(servers({ pool: 'slots', member: 'slot3' })).toMatchObject({
-      place: 'template',
-      maint: 'gentle',
-    })
-    expect(servers({ pool: 'cut', member: 'slot2' })).toMatchObject({
-      place: 'template',
-      maint: 'cuts',
-    })
-    expect(servers({ pool: 'slots', member: 'slot4' })).toMatchObject({ place: 'run time' })
-    expect(servers({ pool: 'cut', member: 'slot1' })).toMatchObject({ place: 'run time' })
+    const servers = parseRaw(text)!
+    expect(servers('web', 'web1')).toMatchObject({ place: 'listen', cuts: false })
+    expect(servers('web', 'web2')).toMatchObject({ place: 'listen', cuts: true })
+    expect(servers('slots', 'slot3')).toMatchObject({ place: 'template', cuts: false })
+    expect(servers('cut', 'slot2')).toMatchObject({ place: 'template', cuts: true })
+    expect(servers('slots', 'slot4')).toBeUndefined()
+    expect(servers('cut', 'slot1')).toBeUndefined()
   })
 
   test('has no servers in quotes, comments and odd lines', () => {
-    const { server: servers } = parseFile(`
+    const servers = parseRaw(`
 listen "a b"
   # server s1 1.1.1.1:1
 listen web # server s1 1.1.1.1:1
@@ -57,38 +45,9 @@ listen web # server s1 1.1.1.1:1
 backend web2
   server s1 1.1.1.1:1
 `)!
-    expect(servers({ pool: 'web', member: 's1' })).toMatchObject({ place: 'run time' })
-    expect(servers({ pool: 'web', member: 's2' })).toMatchObject({ maint: 'gentle' })
-    expect(servers({ pool: 'web2', member: 's1' })).toMatchObject({ place: 'line' }) // the API lists it
-  })
-
-  test('has the marks of a line, and the checks that apply to it', () => {
-    const { server } = parseFile(`global
-defaults
-  default-server check
-backend web
-  server web1 1.1.1.1:1 disabled weight 0
-  server web2 1.1.1.1:2 no-check cookie weight
-  server web3 1.1.1.1:3 enabled weight 7
-`)!
-    const at = (member: string) => server({ pool: 'web', member })
-    expect(at('web1')).toMatchObject({ maintenance: 'enabled', weight: 0, checked: true })
-    expect(at('web2')).toMatchObject({ maintenance: null, weight: null, checked: false })
-    expect(at('web3')).toMatchObject({ maintenance: null, weight: 7, checked: true })
-  })
-
-  test.each([
-    ['hard-stop-after 30s', 30_000],
-    ['hard-stop-after 1500', 1_500],
-    ['hard-stop-after 5m # soon', 300_000],
-    ['hard-stop-after "$TIME"', 'unknown'],
-    ['daemon', 'unset'],
-  ])('has the time of its global section: %s', (line, time) => {
-    expect(parseFile(`global\n  ${line}\nbackend web\n`)?.hardStop).toBe(time)
-  })
-
-  test.each(['', '<html>no</html>', '{}', '{"data":7}'])('is none: %j', (text) => {
-    expect(parseFile(text)).toBeUndefined()
+    expect(servers('web', 's1')).toBeUndefined()
+    expect(servers('web', 's2')).toMatchObject({ cuts: false })
+    expect(servers('web2', 's1')).toMatchObject({ place: 'line' }) // the API lists it
   })
 })
 

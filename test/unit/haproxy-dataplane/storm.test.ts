@@ -49,12 +49,10 @@ test('an idle that can not be sealed beside other writers is not sealed', async 
 test('an undo takes its mark back beside other writers', async () => {
   await using fake = await startFake({ pools: { web: [{ name: 'web1', weight: 7 }, 'web2'] } })
   await using lb = connect(fake, durable)
-  const { native } = await present(lb, WEB1)
   await change(lb, { kind: 'hold', ref: WEB1, to: 'drain' })
   fake.fail({ ...BEATEN, times: 15 })
   using clock = ioClock()
-  const undo = { kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready' } as const
-  const back = { ...undo, native: native! }
+  const back = { kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready' } as const
   const [result] = await clock.run(lb.apply([back], { ...context(), clock }))
   expect(result).toMatchObject({ status: 'applied' })
   expect(clock.now()).toBe(0)

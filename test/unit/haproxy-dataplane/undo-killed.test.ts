@@ -33,8 +33,8 @@ async function dies(fake: DataplaneFake, ticket: Ticket, write: number, execute:
   await lift()
 }
 
-/** The state, and the marks: without a check it is opened straight from maint. */
-const MOMENTS = [1, 2].flatMap((write) => [true, false].map((execute) => ({ write, execute })))
+/** The maintenance, the weight, and the state: without a check it is opened straight from maint. */
+const MOMENTS = [1, 2, 3].flatMap((write) => [true, false].map((execute) => ({ write, execute })))
 type Moment = (typeof MOMENTS)[number]
 const held = new Map<Moment, { readonly fake: DataplaneFake; readonly ticket: Ticket }>()
 

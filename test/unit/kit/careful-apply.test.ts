@@ -3,7 +3,6 @@ import type { Change, ChangeResult } from 'drainable/provider'
 import { DrainableError } from 'drainable/provider'
 import { describe, expect, test } from 'vitest'
 import type { Begun, Sight } from '../../../src/kit/change.js'
-import { Half } from '../../../src/kit/errors.js'
 import { A, add, B, context, hold, lost, restore, Rows, row } from './rows.js'
 
 const rejected = (code: string, retryable = false): object => ({
@@ -121,16 +120,6 @@ describe('a lost answer', () => {
     const rows = new Rows('a')
     const result = await rows.one(hold(), { hold: () => Promise.reject(new TypeError('oops')) })
     expect(result).toMatchObject({ status: 'unknown', error: { code: 'PROVIDER_FAILED', ref: A } })
-  })
-
-  test('is as unknown as a refusal that leaves a part behind', async () => {
-    const rows = new Rows('a')
-    const refused = new DrainableError('FORBIDDEN', 'no', {})
-    const result = await rows.one(hold(), {
-      hold: () => Promise.reject(new Half(refused, 'a mark')),
-    })
-    expect(result).toMatchObject({ status: 'unknown', error: { code: 'FORBIDDEN', ref: A } })
-    expect(result).toHaveProperty('error.message', 'web/a: no; a mark')
   })
 
   test('makes the look old, so the next change needs a new one', async () => {

@@ -1,12 +1,12 @@
 import { carefulApply } from '../../../kit/careful-apply.js'
-import type { CarefulAdapter, ChangeOf, ChangeOutcome, Later } from '../../../kit/change.js'
+import type { CarefulAdapter, ChangeOf, Later, Sight } from '../../../kit/change.js'
 import { keepServing, orderOf } from '../../../kit/haproxy/followers.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { abortable } from '../../../provider/abort.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
+import type { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { isName } from '../codec/paths.js'
-import type { ConfigView } from '../read/configured.js'
 import type { Found, RuntimeView } from '../read/read.js'
 import { identify, serves, storedHold, toPoolReading } from '../read/reading.js'
 import { held, serving } from '../read/state.js'
@@ -14,8 +14,30 @@ import { isLost, PROVIDER } from '../session/session.js'
 import { DurableMarks } from './durable.js'
 import { Membership } from './membership.js'
 import { Restorer } from './restore.js'
-import { askServer, failure, find, known, type Seen, type Sent, type Tools } from './tools.js'
+import {
+  about,
+  askServer,
+  extended,
+  isDone,
+  known,
+  rejected,
+  type Sent,
+  type Step,
+  thrown,
+  type Tools,
+  type Underway,
+  Undo,
+  wishOf,
+} from './sent.js'
 import { Verifier } from './verify.js'
+
+/** A server as found, as the rules of a change see it. */
+export interface Seen extends Sight {
+  readonly found: Found
+  readonly view: RuntimeView
+  /** What the file makes of it at the next reload: looked for where a ready server is to be made ready. */
+  readonly stored?: 'drain' | 'maint'
+}
 
 /** Makes changes, one call after the other: every change is between two looks at both sources. */
 export class Changer {
@@ -26,8 +48,8 @@ export class Changer {
 
   constructor(tools: Tools) {
     const marks = new DurableMarks(tools)
-    const restorer = new Restorer(tools)
-    const verifier = new Verifier(tools, restorer)
+    const restorer = new Restorer(tools, marks)
+    const verifier = new Verifier(tools, marks, restorer)
     const membership = new Membership(tools)
     this.#by = { tools, marks, restorer, verifier, membership, held: new Set() }
   }
@@ -49,7 +71,8 @@ export class Changer {
       ctx.result?.(i, one)
     }
     const ordered = order.flatMap((i) => changes[i] ?? [])
-    await carefulApply(changesBy(this.#by), ordered, { ...ctx, result })
+    const results = await carefulApply(changesBy(this.#by), ordered, { ...ctx, result })
+    for (const [place, one] of results.entries()) all[order[place] ?? place] = one
     return all
   }
 
@@ -85,25 +108,11 @@ interface By {
   readonly held: Set<string>
 }
 
-type Step = ChangeOutcome | Later<Sent>
-
-/**
- * What the API is sent for the changes of one call, by their kinds. A state is set at run time first, and shown by the
- * next look; what belongs to it in the configuration is written after that.
- */
+/** What the API is sent for the changes of one call, by their kinds. */
 function changesBy(by: By): CarefulAdapter<Seen, Sent | 'removal'> {
-  const { tools, marks, restorer, verifier, membership, held: ours } = by
-  const { api, settings } = tools
-  // Looked at now: what a lost answer has done, and once the server that it tracks is drained, its own can't be seen.
-  const endOf = (sent: Sent, ctx: CallContext): Step | Promise<Step> => {
-    const { lost, refused, exactly, before } = sent
-    const canWait = lost === undefined && refused?.retryAfter === undefined
-    return canWait && (exactly || before.found.row.tracked === undefined)
-      ? { later: sent }
-      : verifier.one(sent, ctx)
-  }
+  const { tools, restorer, verifier, membership } = by
+  const { settings } = tools
   let view: RuntimeView | undefined
-  let followers: RuntimeView | undefined
   return {
     provider: PROVIDER,
     absent: ({ ref }) =>
@@ -111,82 +120,145 @@ function changesBy(by: By): CarefulAdapter<Seen, Sent | 'removal'> {
     async look(changes, ctx) {
       const named = changes.filter(({ ref }) => isNamed(ref))
       if (named.length === 0) return () => undefined
-      const refs = named.map(({ ref }) => ref)
-      const first = named.filter(({ kind, ref }) => kind === 'hold' && !ours.has(refKey(ref)))
-      const seen = await tools.reader.view(refs, ctx, first.length > 0)
-      tools.memory.note(seen, ctx.clock.now())
-      const config = await tools.configuration.at(seen, ctx)
-      const along =
-        settings.keepFollowers === 0 ? [] : first.flatMap(({ ref }) => tools.followers.of(ref))
-      followers = along.length === 0 ? undefined : await tools.reader.view(along, ctx)
-      view = seen
-      return (change) => {
-        const found = find(seen, change.ref)
-        return found && toSeen(change, found, seen, config)
-      }
+      view = await look(by, named, ctx)
+      return seenIn(view, await storedOf(by, named, view, ctx))
     },
     // Ready at run time is not all that was asked for where the file has a mark.
-    isSo: (change, { config }, same) =>
-      same && !(takesMarksBack(change) && storedHold(config, settings.durable) !== undefined),
-    async hold({ ref, to }, seen, ctx) {
-      if (!ours.has(refKey(ref))) {
-        if (followers !== undefined && seen.found.verdict.own === 'ready')
-          keepFollowers(tools, ref, followers)
-        marks.assertPossible(seen)
-      }
-      ours.add(refKey(ref))
-      const answer = await askServer(api, ref, to, ctx)
-      const file = settings.durable ? () => marks.set(seen, to, ctx) : undefined
-      const sent = { before: seen, wished: to, exactly: false, file, ...answer }
-      return endOf(sent, ctx)
-    },
-    async restore(change, seen, ctx) {
-      const stored = takesMarksBack(change) ? storedHold(seen.config, settings.durable) : undefined
-      if (stored !== undefined && !settings.durable) throw keepsMarks(change.ref, stored)
-      const wished = marks.wished(change, seen)
-      const opened = await restorer.open(seen, wished, ctx)
-      const undo = (anew: boolean) => () => marks.takeBack(seen, change, ctx, anew)
-      const files = settings.durable ? { file: undo(false), again: undo(true) } : {}
-      return endOf({ before: seen, wished, exactly: true, ...files, ...opened }, ctx)
-    },
+    isSo: (change, { stored }, same) => same && !(stored !== undefined && takesMarksBack(change)),
+    hold: (change, seen, ctx) => hold(by, change, seen, ctx),
+    restore: (change, seen, ctx) =>
+      seen.stored !== undefined && !settings.durable
+        ? restorer.keepsMarks(change.ref, seen.stored)
+        : guarded(by, change, seen, ctx, (at) => restorer.restore(change, at, ctx)),
     terminate:
       settings.maintCuts === true
-        ? (_, seen, ctx) => terminate(by, seen, ctx)
+        ? (change, seen, ctx) => terminate(by, change, seen, ctx)
         : "the Data Plane API has no call that cuts connections; use drainable/haproxy-runtime, or onTimeout: 'proceed'",
-    remove: (_, seen, ctx) =>
-      settings.membership === 'configuration' ? { later: 'removal' } : removeNow(by, seen, ctx),
-    add: (change, _, ctx) => {
-      if (!isNamed(change.ref) || view === undefined)
-        throw failure(change.ref, 'NOT_FOUND', noSuchName(change.ref))
-      return membership.add(change, view, ctx)
-    },
+    remove: (change, seen, ctx) =>
+      settings.membership === 'configuration'
+        ? { later: 'removal' }
+        : removeNow(by, change, seen, ctx),
+    add: (change, _, ctx) =>
+      isNamed(change.ref) && view !== undefined
+        ? membership.add(change, view, ctx)
+        : rejected(change.ref, 'NOT_FOUND', noSuchName(change.ref)),
     async *finish(begun, ctx) {
-      const states = begun.flatMap((one) =>
-        one.later === 'removal' ? [] : [[one, one.later] as const],
-      )
-      yield* verifier.settled(states, ctx)
-      const removals = begun.filter(({ later }) => later === 'removal')
-      if (removals.length === 0 || view === undefined) return
-      for await (const [one, result] of membership.takeOut(removals, view, ctx)) {
-        if (result !== 'run time') yield [one, result]
-        else if (one.found !== undefined) yield [one, await removeNow(by, one.found, ctx)]
+      const sent = new Map<Sent, (typeof begun)[number]>()
+      const removals = new Map<MemberRef, (typeof begun)[number]>()
+      for (const one of begun)
+        if (one.later === 'removal') removals.set(one.change.ref, one)
+        else sent.set(one.later, one)
+      for await (const [of, result] of verifier.settled([...sent.keys()], ctx)) {
+        const one = sent.get(of)
+        if (one !== undefined) yield [one, result]
+      }
+      if (removals.size === 0 || view === undefined) return
+      for await (const [ref, result] of membership.takeOut([...removals.keys()], view, ctx)) {
+        const one = removals.get(ref)
+        if (one?.found === undefined) continue
+        const isLeft = result === 'run time'
+        yield [one, isLeft ? await removeNow(by, one.change, one.found, ctx) : result]
       }
     },
   }
 }
 
+async function look(
+  { tools: { memory, reader }, held }: By,
+  changes: readonly Change[],
+  ctx: CallContext,
+): Promise<RuntimeView> {
+  const isFirst = changes.some(({ kind, ref }) => kind === 'hold' && !held.has(refKey(ref)))
+  const refs = changes.map(({ ref }) => ref)
+  const view = await reader.view(refs, ctx, isFirst)
+  memory.note(view, ctx.clock.now())
+  return view
+}
+
+type Stored = ReadonlyMap<Change, 'drain' | 'maint' | undefined>
+
+/** What the file makes of the servers whose marks are to be taken back. */
+async function storedOf(
+  { tools: { configuration, settings } }: By,
+  changes: readonly Change[],
+  view: RuntimeView,
+  ctx: CallContext,
+): Promise<Stored> {
+  const stored = new Map<Change, 'drain' | 'maint' | undefined>()
+  for (const change of changes.filter(takesMarksBack)) {
+    const configured = await configuration.of(change.ref, view, ctx)
+    stored.set(change, storedHold(configured, settings.durable))
+  }
+  return stored
+}
+
+function seenIn(view: RuntimeView, stored: Stored): (change: Change) => Seen | undefined {
+  return (change) => {
+    const found = view.pools.get(change.ref.pool)?.get(change.ref.member)
+    if (found === undefined) return undefined
+    const marked = stored.get(change)
+    return { ...toSeen(change, found, view), ...(marked === undefined ? {} : { stored: marked }) }
+  }
+}
+
+async function hold(by: By, change: ChangeOf<'hold'>, seen: Seen, ctx: CallContext): Promise<Step> {
+  const { ref, to } = change
+  const { tools, marks, verifier, held } = by
+  const { found, view } = seen
+  try {
+    // Nothing is sent before it is known what stands against a first hold, and that is asked for again until it is.
+    if (!held.has(refKey(ref))) {
+      if (found.verdict.own === 'ready') await keepFollowers(tools, ref, ctx)
+      await marks.assertPossible(ref, view, ctx)
+    }
+  } catch (error) {
+    return unsent(ref, known(error, ctx))
+  }
+  held.add(refKey(ref))
+  return guarded(by, change, seen, ctx, async (at) => {
+    await marks.hold(at, to, ctx)
+    const answer = await askServer(tools.api, ref, to, ctx)
+    const sent = { ...at, wished: to, exactly: false, ...answer }
+    // Looked at now: once the server that it tracks is drained, its own drain can't be seen.
+    return found.row.tracked === undefined ? { later: sent } : verifier.one(sent, ctx)
+  })
+}
+
 /** The API puts a server into maint before it deletes it; where it then refuses, it stays there. */
 async function removeNow(
   { membership, restorer }: By,
+  { ref }: Change,
   seen: Seen,
   ctx: CallContext,
-): Promise<ChangeOutcome> {
+): Promise<ChangeResult> {
+  const result = await membership
+    .remove(ref, ctx)
+    .catch((error: unknown) => thrown(ref, known(error, ctx)))
+  if (result.status !== 'rejected') return result
+  return restorer.refuse(underway(ref, seen), result.error, ctx)
+}
+
+/** What was done of a change that is then refused is put back; one whose answer was lost is looked at. */
+async function guarded(
+  { restorer, verifier }: By,
+  change: ChangeOf<'hold' | 'restore'>,
+  seen: Seen,
+  ctx: CallContext,
+  work: (at: Underway) => Promise<Step>,
+): Promise<Step> {
+  const at = underway(change.ref, seen)
   try {
-    return await membership.remove(seen.ref, ctx)
+    return await work(at)
   } catch (thrown) {
-    const error = known(thrown, ctx)
-    if (isLost(error)) throw error
-    return restorer.back({ before: seen }, error, ctx)
+    const error = about(change.ref, known(thrown, ctx))
+    if (!isLost(error)) {
+      if (at.undo.isEmpty) throw error
+      return restorer.refuse(at, error, ctx)
+    }
+    const wished = wishOf(change)
+    // in the wished state before: what was lost is a mark or a weight, and no look at it shows that
+    if (isDone(wished, at.before.verdict.own)) throw error
+    return verifier.one({ ...at, ...wished, lost: error }, ctx)
   }
 }
 
@@ -196,33 +268,40 @@ async function removeNow(
  */
 async function terminate(
   { tools: { api }, restorer }: By,
+  { ref }: Change,
   seen: Seen,
   ctx: CallContext,
-): Promise<Step> {
-  const { ref, found } = seen
-  const { own } = found.verdict
-  const { scur: load, status } = found.row
-  if (load === 0) return { status: 'unchanged', terminated: 0 }
+): Promise<ChangeResult | Later<Sent>> {
+  const { row, verdict } = seen.found
+  const { own } = verdict
+  const { scur: load, status } = row
+  if (load === 0) return { ref, status: 'unchanged', terminated: 0 }
   if (own === 'maint' || own === 'unknown') {
     const words = `${formatRef(ref)} holds ${load} under '${status}': the Data Plane API can cut them only by maint; use drainable/haproxy-runtime`
-    throw failure(ref, 'UNSUPPORTED', words)
+    return rejected(ref, 'UNSUPPORTED', words)
   }
-  const { lost, refused } = await askServer(api, ref, 'maint', ctx)
-  if (lost !== undefined) throw lost
-  if (refused !== undefined) return restorer.back({ before: seen }, refused, ctx)
+  const at = underway(ref, seen)
+  const { refused } = await askServer(api, ref, 'maint', ctx)
+  if (refused !== undefined) return restorer.refuse(at, about(ref, refused), ctx)
   const answer = await askServer(api, ref, own, ctx)
-  return { later: { before: seen, wished: own, exactly: true, terminated: load, ...answer } }
+  return { later: { ...at, wished: own, exactly: true, terminated: load, ...answer } }
 }
 
 /** Whether a change asks for what a ready server still has in the file to be taken back. */
-function takesMarksBack(change: Change): change is ChangeOf<'restore'> {
+function takesMarksBack(change: Change): boolean {
   return change.kind === 'restore' && change.expect === 'ready' && change.to === 'ready'
 }
 
-/** Ready at run time, and marked in the file, which this provider does not write. */
-function keepsMarks(ref: MemberRef, stored: 'drain' | 'maint'): Error {
-  const words = `is ready until the next reload, which makes it '${stored}': the configuration has weight 0 for it; use a provider with durable: true, or give it a weight there`
-  return failure(ref, 'UNSUPPORTED', `${formatRef(ref)} ${words}`)
+/** Refused by a check; or the check could not be made, and is made again. */
+function unsent(ref: MemberRef, error: DrainableError): ChangeResult {
+  if (!isLost(error)) return { ref, status: 'rejected', error: about(ref, error) }
+  const words = `${formatRef(ref)} was not changed: ${error.message}`
+  const retryable = error.code === 'MALFORMED_REPLY' || error.retryable
+  return { ref, status: 'rejected', error: extended(ref, error, words, retryable) }
+}
+
+function underway(ref: MemberRef, { found, view }: Seen): Underway {
+  return { ref, before: found, view, undo: new Undo() }
 }
 
 /**
@@ -230,7 +309,7 @@ function keepsMarks(ref: MemberRef, stored: 'drain' | 'maint'): Error {
  * hidden: a drain could lower that, and nothing is sent for maint. An undo waits until the server that
  * this one tracks is ready: only then it can be seen.
  */
-function toSeen(change: Change, found: Found, view: RuntimeView, config: ConfigView): Seen {
+function toSeen(change: Change, found: Found, view: RuntimeView): Seen {
   const { doubt } = found.verdict
   const own = held(found.verdict, found.row)
   const lifted = change.kind === 'hold' && own === 'unknown' && !hidesMaintenance(found)
@@ -241,10 +320,8 @@ function toSeen(change: Change, found: Found, view: RuntimeView, config: ConfigV
     own: lifted ? 'ready' : unseen ? 'unknown' : own,
     ...(doubt === undefined ? {} : { doubt }),
     passing: true, // a name resolves again, a tracked server is made ready
-    ref: change.ref,
     found,
     view,
-    config: config.server(change.ref),
   }
 }
 
@@ -266,8 +343,14 @@ function noSuchName(ref: MemberRef): string {
  *
  * @throws `POOL_AT_MINIMUM` where that would leave too few in their backends
  */
-function keepFollowers({ settings, followers }: Tools, ref: MemberRef, view: RuntimeView): void {
+async function keepFollowers(
+  { reader, settings, followers }: Tools,
+  ref: MemberRef,
+  ctx: CallContext,
+): Promise<void> {
   const along = followers.of(ref)
+  if (along.length === 0 || settings.keepFollowers === 0) return
+  const view = await reader.view(along, ctx)
   const least = settings.keepFollowers
   keepServing(ref, along, { factory: 'haproxyDataplane', provider: PROVIDER, least }, (pool) => {
     const members = view.pools.get(pool)

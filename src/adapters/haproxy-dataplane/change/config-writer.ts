@@ -1,19 +1,20 @@
-import { caught } from '../../../kit/errors.js'
 import { doubling, retried } from '../../../kit/retry.js'
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
-import { type DrainableError, isDrainableError } from '../../../provider/error.js'
+import { isDrainableError, type DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import {
   parseConfigServer,
+  parseConfigServers,
   parseConfigVersion,
   type ConfigServer,
   type Versioned,
 } from '../codec/configuration.js'
+import { parseRaw } from '../codec/raw.js'
 import { parseTransaction } from '../codec/replies.js'
 import type { Under } from '../codec/paths.js'
 import type { Configuration } from '../read/configured.js'
-import type { DataplaneApi, Reply, Write } from '../session/session.js'
-import { extended, failure } from './tools.js'
+import type { DataplaneApi } from '../session/session.js'
+import { extended, failure, known } from './sent.js'
 
 /**
  * How often a write that met another one is tried again, each time from a fresh read. There is no queue for writers, so
@@ -30,7 +31,7 @@ const WRITE_TIMEOUT = 30_000
  * What became of a server's line: taken out, with the id of the reload that this needs where the API tells it; not
  * there; refused, or not known to be taken out.
  */
-export type Removed = { readonly reloadId: string | undefined } | 'absent' | DrainableError
+type Removed = { readonly reloadId: string | undefined } | 'absent' | DrainableError
 
 /** Writes HAProxy's configuration, each time under the version that it was read at. */
 export class ConfigWriter {
@@ -47,28 +48,82 @@ export class ConfigWriter {
    * version it was read at; another writer in between means a fresh read.
    *
    * @param change - the new line, or undefined where nothing is to be changed
-   * @returns whether something was written
+   * @returns the line as it was, where something was written
    */
   async edit(
     ref: MemberRef,
     change: (line: ConfigServer) => Record<string, unknown> | undefined,
     ctx: CallContext,
-  ): Promise<boolean> {
-    let isLost = false
-    return this.#retried(formatRef(ref), ctx, async () => {
-      const line = await this.#line(ref, ctx)
-      if (line === undefined) {
-        const words = `${formatRef(ref)}: the API does not tell the line that the configuration has for it`
-        throw failure(ref, 'CONFLICT', words)
-      }
-      const body = change(line.data)
-      if (body === undefined) return isLost // as the lost try has left it
+  ): Promise<ConfigServer | undefined> {
+    this.#configuration.forget(ref.pool)
+    let lost: ConfigServer | undefined
+    return this.#retried(ref, ctx, async () => {
+      const line = await this.line(ref, ctx)
+      const next = line && change(line.data)
+      if (line === undefined || next === undefined) return lost // as the lost try has left it
       const { paths } = await this.#api.served(ctx)
       const path = paths.configServer(ref.pool, ref.member, line)
-      isLost = true
-      await this.#write({ method: 'PUT', path, body }, ctx)
-      return true
+      try {
+        const reply = await this.#api.send(
+          { method: 'PUT', path, body: next, timeout: WRITE_TIMEOUT },
+          ctx,
+        )
+        if (reply.status === 200 || reply.status === 202) return line.data
+        throw this.#api.toError(`PUT configuration of ${formatRef(ref)}`, reply)
+      } catch (error) {
+        if (isDrainableError(error, 'CONNECTION_LOST')) lost = line.data
+        throw error
+      }
     })
+  }
+
+  /**
+   * Runs a versioned write until it meets no other writer.
+   *
+   * A lost answer is no danger here: the version that the write carried is used up if it was
+   * executed, so the next try reads what it did. Only a refusal after one says nothing of it.
+   */
+  async #retried<T>(ref: MemberRef, ctx: CallContext, write: () => Promise<T>): Promise<T> {
+    let lost: DrainableError | undefined
+    let attempts = 0
+    try {
+      return await retried(
+        ctx,
+        {
+          waits: [
+            ...Array<number>(AT_ONCE - 1).fill(0),
+            ...doubling(100, WRITE_ATTEMPTS - AT_ONCE, 1_000).map((most) => Math.random() * most),
+          ],
+          again: (error) =>
+            isDrainableError(error, 'CONFLICT', 'CONNECTION_LOST') && error.retryable,
+        },
+        async (attempt) => {
+          attempts = attempt
+          return write().catch((error: unknown) => {
+            if (isDrainableError(error, 'CONNECTION_LOST')) lost = error
+            throw error
+          })
+        },
+      )
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      throw this.#givenUp(ref, error, lost, attempts)
+    }
+  }
+
+  #givenUp(
+    ref: MemberRef,
+    error: unknown,
+    lost: DrainableError | undefined,
+    attempts: number,
+  ): unknown {
+    if (!isDrainableError(error)) return error
+    if (lost !== undefined && lost !== error) {
+      return extended(ref, lost, `${lost.message}; tried again: ${error.message}`)
+    }
+    if (error.code !== 'CONFLICT' || !error.retryable) return error
+    const words = `${formatRef(ref)}: the configuration could not be written in ${attempts} tries: ${error.message}`
+    return extended(ref, error, words)
   }
 
   /**
@@ -81,9 +136,10 @@ export class ConfigWriter {
     line: Record<string, unknown>,
     ctx: CallContext,
   ): Promise<{ readonly reloadId: string | undefined } | 'there'> {
-    return this.#retried(formatRef(ref), ctx, async () => {
-      const version = await this.#askVersion(ctx)
-      const found = await this.#line(ref, ctx)
+    this.#configuration.forget(ref.pool)
+    return this.#retried(ref, ctx, async () => {
+      const version = await this.#version(ref.pool, ctx)
+      const found = await this.line(ref, ctx)
       if (found !== undefined) {
         const same =
           found.data['address'] === line['address'] && found.data['port'] === line['port']
@@ -92,8 +148,17 @@ export class ConfigWriter {
         throw failure(ref, 'CONFLICT', words, false)
       }
       const { paths } = await this.#api.served(ctx)
-      const path = paths.configServers(ref.pool, { version })
-      return this.#write({ method: 'POST', path, body: line }, ctx)
+      const reply = await this.#api.send(
+        {
+          method: 'POST',
+          path: paths.configServers(ref.pool, { version }),
+          body: line,
+          timeout: WRITE_TIMEOUT,
+        },
+        ctx,
+      )
+      if (reply.status === 201 || reply.status === 202) return { reloadId: reply.reloadId }
+      throw this.#api.toError(`POST configuration of ${formatRef(ref)}`, reply)
     })
   }
 
@@ -105,27 +170,28 @@ export class ConfigWriter {
     refs: readonly MemberRef[],
     ctx: CallContext,
   ): Promise<ReadonlyMap<MemberRef, Removed>> {
+    for (const { pool } of refs) this.#configuration.forget(pool)
+    const [first, ...more] = refs
     try {
-      if (refs.length > 1) return await this.#removeAll(refs, ctx)
+      if (first !== undefined && more.length > 0) return await this.#removeAll(first, refs, ctx)
     } catch (error) {
       if (!isDrainableError(error, 'REJECTED', 'FORBIDDEN', 'NOT_FOUND')) throw error
     }
     const removed = new Map<MemberRef, Removed>()
     for (const ref of refs) {
-      const one = await caught(
-        ctx,
-        () => this.#removeOne(ref, ctx),
-        (error) => error,
-      )
-      removed.set(ref, one)
+      try {
+        removed.set(ref, await this.#removeOne(ref, ctx))
+      } catch (error) {
+        removed.set(ref, known(error, ctx))
+      }
     }
     return removed
   }
 
   async #removeOne(ref: MemberRef, ctx: CallContext): Promise<Removed> {
     let sent = false
-    return this.#retried(formatRef(ref), ctx, async () => {
-      const line = await this.#line(ref, ctx)
+    return this.#retried(ref, ctx, async () => {
+      const line = await this.line(ref, ctx)
       // gone after a try of ours: its answer was lost, and its reload is still to come
       if (line === undefined) return sent ? { reloadId: undefined } : 'absent'
       sent = true
@@ -134,18 +200,20 @@ export class ConfigWriter {
   }
 
   async #removeAll(
+    first: MemberRef,
     refs: readonly MemberRef[],
     ctx: CallContext,
   ): Promise<ReadonlyMap<MemberRef, Removed>> {
     /** Taken out by a try whose answer may have been lost: its reload is still to come. */
     const sent = new Set<MemberRef>()
-    return this.#retried(refs.map(formatRef).join(', '), ctx, async () => {
+    return this.#retried(first, ctx, async () => {
       const removed = new Map<MemberRef, Removed>()
       const reloadId = await this.#inTransaction(ctx, async (transaction) => {
         for (const ref of refs) removed.set(ref, await this.#delete(ref, { transaction }, ctx))
         const taken = refs.filter((ref) => isTaken(removed.get(ref)))
-        for (const ref of sent)
-          if (removed.get(ref) === 'absent') removed.set(ref, { reloadId: undefined })
+        for (const ref of refs)
+          if (removed.get(ref) === 'absent' && sent.has(ref))
+            removed.set(ref, { reloadId: undefined })
         for (const ref of taken) sent.add(ref)
         return taken.length > 0
       })
@@ -158,12 +226,12 @@ export class ConfigWriter {
   async #delete(ref: MemberRef, under: Under, ctx: CallContext): Promise<Removed> {
     const { paths } = await this.#api.served(ctx)
     const path = paths.configServer(ref.pool, ref.member, under)
-    const refused = (error: DrainableError): Removed => {
-      if (error.code === 'NOT_FOUND') return 'absent'
-      if ('transaction' in under && !error.retryable) return error
-      throw error
-    }
-    return caught(ctx, () => this.#write({ method: 'DELETE', path }, ctx), refused)
+    const reply = await this.#api.send({ method: 'DELETE', path, timeout: WRITE_TIMEOUT }, ctx)
+    if (reply.status === 202 || reply.status === 204) return { reloadId: reply.reloadId }
+    if (reply.status === 404) return 'absent'
+    const error = this.#api.toError(`DELETE configuration of ${formatRef(ref)}`, reply)
+    if ('transaction' in under && !error.retryable) return error
+    throw error
   }
 
   /**
@@ -172,9 +240,8 @@ export class ConfigWriter {
    *
    * @returns its id, where the API tells it
    */
-  async reload(ctx: CallContext): Promise<string | undefined> {
-    const commit = () => this.#inTransaction(ctx, () => Promise.resolve(true))
-    return this.#retried('a reload', ctx, commit)
+  async reload(ref: MemberRef, ctx: CallContext): Promise<string | undefined> {
+    return this.#retried(ref, ctx, () => this.#inTransaction(ctx, () => Promise.resolve(true)))
   }
 
   /**
@@ -202,91 +269,54 @@ export class ConfigWriter {
     return undefined
   }
 
-  /**
-   * Whether the file has a server's line. Right after a failed reload the API's own configuration is not the
-   * file: it rolls the file back, and goes on telling what it had in memory (2.9.25, 3.0.21, 3.2.13). Where
-   * the text is kept from this user, that is all there is.
-   */
-  async isInFile(ref: MemberRef, ctx: CallContext): Promise<boolean> {
-    const { place } = (await this.#configuration.read(ctx)).server(ref)
-    if (place !== 'unknown' && place !== 'unread') return place === 'line'
-    return (await this.#line(ref, ctx)) !== undefined
+  /** A server's line with the version it was read at; undefined where it is not in the configuration. */
+  async line(ref: MemberRef, ctx: CallContext): Promise<Versioned<ConfigServer> | undefined> {
+    const line = await this.#readLine(ref, ctx)
+    if (line === undefined || line.version !== undefined) return line
+    // the version first, then the line: another writer in between makes our write a conflict
+    const version = await this.#askVersion(ctx)
+    const again = await this.#readLine(ref, ctx)
+    return again === undefined ? undefined : { ...again, version }
   }
 
-  /**
-   * Runs a versioned write until it meets no other writer.
-   *
-   * A lost answer is no danger here: the version that the write carried is used up if it was
-   * executed, so the next try reads what it did. Only a refusal after one says nothing of it.
-   */
-  async #retried<T>(what: string, ctx: CallContext, write: () => Promise<T>): Promise<T> {
-    let lost: DrainableError | undefined
-    let attempts = 0
-    const waits = [
-      ...Array<number>(AT_ONCE - 1).fill(0),
-      ...doubling(100, WRITE_ATTEMPTS - AT_ONCE, 1_000).map((most) => Math.random() * most),
-    ]
-    const again = (error: unknown): boolean =>
-      isDrainableError(error, 'CONFLICT', 'CONNECTION_LOST') && error.retryable
-    try {
-      return await retried(ctx, { waits, again }, async (attempt) => {
-        attempts = attempt
-        return write().catch((error: unknown) => {
-          if (isDrainableError(error, 'CONNECTION_LOST')) lost = error
-          throw error
-        })
-      })
-    } catch (error) {
-      ctx.signal.throwIfAborted()
-      if (!isDrainableError(error)) throw error
-      if (lost !== undefined && lost !== error)
-        throw extended(lost, `${lost.message}; tried again: ${error.message}`)
-      if (error.code !== 'CONFLICT' || !error.retryable) throw error
-      const words = `${what}: the configuration could not be written in ${attempts} tries: ${error.message}`
-      throw extended(error, words)
-    }
-  }
-
-  /** A write that runs HAProxy's check. @returns its reload, if it needs one */
-  async #write(call: Write, ctx: CallContext): Promise<Pick<Reply, 'reloadId'>> {
-    const reply = await this.#api.send({ ...call, timeout: WRITE_TIMEOUT }, ctx)
-    if (reply.status >= 200 && reply.status < 300) return { reloadId: reply.reloadId }
-    throw this.#api.toError(`${call.method} ${call.path}`, reply)
-  }
-
-  /**
-   * A server's line with the version it was read at; undefined where the API has none.
-   *
-   * @param before - the version that was asked for before, where a proxy drops the header that tells it
-   */
-  async #line(
-    ref: MemberRef,
-    ctx: CallContext,
-    before?: number,
-  ): Promise<Versioned<ConfigServer> | undefined> {
+  async #readLine(ref: MemberRef, ctx: CallContext): Promise<Versioned<ConfigServer> | undefined> {
     const { paths, tree } = await this.#api.served(ctx)
     const reply = await this.#api.get(paths.configServer(ref.pool, ref.member), ctx)
     if (reply.status === 404) return undefined
-    if (reply.status !== 200)
+    if (reply.status !== 200) {
       throw this.#api.toError(`GET configuration of ${formatRef(ref)}`, reply)
-    const line = this.#api.parse(reply, (text) =>
-      parseConfigServer(tree, text, reply.configVersion),
-    )
-    const version = line.version ?? before
-    // the version first, then the line: another writer in between makes our write a conflict
-    return version === undefined
-      ? this.#line(ref, ctx, await this.#askVersion(ctx))
-      : { ...line, version }
+    }
+    return this.#api.parse(reply, (text) => parseConfigServer(tree, text, reply.configVersion))
   }
 
   async #askVersion(ctx: CallContext): Promise<number> {
     const { paths } = await this.#api.served(ctx)
     return this.#api.parse(await this.#api.read(paths.configVersion, ctx), parseConfigVersion)
   }
+
+  async #version(pool: string, ctx: CallContext): Promise<number> {
+    const { paths, tree } = await this.#api.served(ctx)
+    const reply = await this.#api.read(paths.configServers(pool), ctx)
+    const { version } = this.#api.parse(reply, (text) =>
+      parseConfigServers(tree, text, reply.configVersion),
+    )
+    return version ?? this.#askVersion(ctx)
+  }
+
+  /**
+   * Whether the file has a server's line. Right after a failed reload the API's own configuration is not the
+   * file: it rolls the file back, and goes on telling what it had in memory (2.9.25, 3.0.21, 3.2.13). Where
+   * the text is kept from this user, that is all there is.
+   */
+  async isInFile(ref: MemberRef, ctx: CallContext): Promise<boolean> {
+    const { paths } = await this.#api.served(ctx)
+    const reply = await this.#api.get(paths.configRaw, ctx)
+    const servers = reply.status === 200 ? parseRaw(reply.text) : undefined
+    if (servers === undefined) return (await this.line(ref, ctx)) !== undefined
+    return servers(ref.pool, ref.member)?.place === 'line'
+  }
 }
 
-export function isTaken(
-  one: Removed | undefined,
-): one is Exclude<Removed, 'absent' | DrainableError> {
+function isTaken(one: Removed | undefined): one is Exclude<Removed, 'absent' | DrainableError> {
   return one !== undefined && one !== 'absent' && !isDrainableError(one)
 }

@@ -1,137 +1,171 @@
-import type { ChangeOf } from '../../../kit/change.js'
-import type { AdminState, CallContext, MemberRef } from '../../../provider/contract.js'
-import { Half } from '../../../kit/errors.js'
+import type { CallContext, Json, MemberRef } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import type { ConfigServer } from '../codec/configuration.js'
 import { nameOf, type ProcessInfo } from '../codec/replies.js'
+import type { RuntimeView } from '../read/read.js'
 import { type Native, NOT_DURABLE, readNative, weightOf } from '../read/reading.js'
-import { hasReloaded } from '../session/reload.js'
+import { readReloads } from '../session/reload.js'
 import type { DataplaneApi } from '../session/session.js'
-import { extended, failure, known, putServer, type Seen, type Tools } from './tools.js'
+import { extended, failure, type Tools, type Underway } from './sent.js'
+
+/** What of a server's configured line is ours to change, as it was before a change. */
+export interface Marks {
+  readonly weight: number | null
+  readonly maintenance: string | null
+}
 
 /**
  * The durable form of a drain: `weight 0` in the server's configured line, and `maintenance` for
- * the seal. The API applies both at run time without a reload; after a reload they still hold. What they were before
- * is in the native part of the reading from before the drain.
+ * the seal. The API applies both at run time without a reload; after a reload they still hold.
  */
 export class DurableMarks {
-  readonly #tools: Tools
+  readonly #tools: Pick<Tools, 'configuration' | 'settings' | 'writer'>
+  /** As the lines were before our first mark, for a restore that comes without a ticket. */
+  readonly #before = new Map<string, Native>()
 
-  constructor(tools: Tools) {
+  constructor(tools: Pick<Tools, 'configuration' | 'settings' | 'writer'>) {
     this.#tools = tools
   }
 
   /** @throws `UNSUPPORTED` where a durable drain could not be one: nothing was sent */
-  assertPossible({ ref, config: { place } }: Seen): void {
-    if (!this.#tools.settings.durable || place === 'line' || place === 'run time') return
+  async assertPossible(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
+    const { settings, configuration } = this.#tools
+    if (!settings.durable) return
+    const { place } = await configuration.of(ref, view, ctx)
+    if (place === 'line' || place === 'run time') return
     const words = `${formatRef(ref)} can't be drained durably: ${NOT_DURABLE[place] ?? ''}`
     if (place === 'unread') throw failure(ref, 'CONFLICT', words, true)
     throw failure(ref, 'UNSUPPORTED', `${words}; use durable: false for it`)
   }
 
-  /**
-   * The state at run time that an undo leads to.
-   *
-   * @throws `UNSUPPORTED` where its weight of 0 would keep it out, and is not ours to change; `CONFLICT` where it is not
-   *   known what its weight was
-   */
-  wished({ ref, to, native }: ChangeOf<'restore'>, seen: Seen): AdminState {
-    const before = readNative(native)
-    const isClosed = seen.found.row.weight === 0
-    // One that its weight alone held goes back to that.
-    if (to !== 'ready') return to === 'drain' && isClosed ? (before?.runs ?? to) : to
-    const { durable } = this.#tools.settings
-    if (durable && seen.config.place === 'unread')
-      throw failure(ref, 'CONFLICT', `${formatRef(ref)}: ${NOT_DURABLE.unread ?? ''}`, true)
-    if (!isClosed) return to
-    const isMarked = seen.config.weight === 0 || seen.config.place === 'unknown'
-    const isOurs = isMarked ? before?.configured?.weight !== 0 : (before?.weight ?? 0) > 0
-    if (!durable || !isOurs) throw weightless(ref)
-    if (isMarked) weightFor(seen, before)
-    return to
-  }
-
-  /** Writes the marks that belong to a hold. A server that is not configured needs none. */
-  async set({ ref, found, config }: Seen, to: 'drain' | 'maint', ctx: CallContext): Promise<void> {
-    if (hasNoLine(config)) return
-    // It runs with a weight: what the API tells of a mark may be its memory alone, after a reload that failed.
-    const isDoubtful = weightOf(found) > 0
-    const mark = (line: ConfigServer): Record<string, unknown> | undefined => {
-      const isThere = line['weight'] === 0 && (to === 'drain' || isMaint(line))
-      if (isThere && !isDoubtful) return undefined
-      return { ...line, weight: 0, ...(to === 'maint' ? { maintenance: 'enabled' } : {}) }
-    }
+  /** Writes the marks that come with a hold. */
+  async hold(at: Underway, to: 'drain' | 'maint', ctx: CallContext): Promise<void> {
+    if (!this.#tools.settings.durable) return
     try {
-      await this.#tools.writer.edit(ref, mark, ctx)
+      // It runs with a weight: what the API tells of a mark may be its memory alone, after a reload that failed.
+      const isDoubtful = weightOf(at.before) > 0
+      const told = await this.set(at, to, ctx)
+      at.undo.note(told ?? (isDoubtful ? await this.set(at, to, ctx, true) : undefined))
     } catch (error) {
-      throw to === 'maint' && found.verdict.own === 'drain' ? unsealable(error) : error
+      throw to === 'maint' && at.before.verdict.own === 'drain' ? unsealable(at.ref, error) : error
     }
   }
 
   /**
-   * Takes back the marks that an undo leaves behind.
+   * Writes the mark.
+   *
+   * @param anew - whether it is written where it is there too
+   * @returns the marks before, where something was written; a server that is not configured needs none
+   */
+  async set(
+    { ref, before: found, view }: Underway,
+    to: 'drain' | 'maint',
+    ctx: CallContext,
+    anew = false,
+  ): Promise<Marks | undefined> {
+    const line = await this.#tools.writer.edit(
+      ref,
+      (old) => {
+        const { weight, maintenance } = marksOf(old)
+        const marked = weight === 0 && (to === 'drain' || maintenance === 'enabled')
+        if (marked && !anew) return undefined
+        return { ...old, weight: 0, ...(to === 'maint' ? { maintenance: 'enabled' } : {}) }
+      },
+      ctx,
+    )
+    const before = line && marksOf(line)
+    if (before !== undefined && before.weight !== 0) {
+      const process = this.#before.get(refKey(ref))?.process ?? nameOf(view.info)
+      this.#before.set(refKey(ref), { weight: weightOf(found), configured: before, process })
+    }
+    return before
+  }
+
+  /**
+   * Takes back `maintenance`, which the API applies as "ready": with the weight still 0 that is as
+   * closed as a drain. Returns the marks before, where something was written.
+   */
+  async leaveMaintenance(
+    ref: MemberRef,
+    native: Json | undefined,
+    ctx: CallContext,
+  ): Promise<Marks | undefined> {
+    const before = readNative(native) ?? this.#before.get(refKey(ref))
+    if (before?.configured?.maintenance === 'enabled') return undefined // it was not ours
+    const line = await this.#tools.writer.edit(
+      ref,
+      (old) =>
+        old['maintenance'] === 'enabled'
+          ? { ...old, weight: 0, maintenance: 'disabled' }
+          : undefined,
+      ctx,
+    )
+    return line && marksOf(line)
+  }
+
+  /**
+   * Takes back every mark. A line that had no weight gets the weight it was running with: taking
+   * the key out again might cost a reload.
    *
    * @param anew - whether the line is written where the API tells of no mark too: after a reload that failed it goes on
    *   telling what it had in memory, and the next write takes all of that to the file (2.9.25, 3.0.21, 3.2.13, 3.4.2)
+   * @returns the marks before, where something was written
+   * @throws `CONFLICT` where the line has weight 0 and it is not known what it was before
    */
-  async takeBack(
-    seen: Seen,
-    { to, native }: ChangeOf<'restore'>,
+  async clear(
+    at: Underway,
+    native: Json | undefined,
     ctx: CallContext,
-    anew: boolean,
-  ): Promise<void> {
-    if (to === 'maint' || hasNoLine(seen.config)) return
-    const before = readNative(native)
-    if (to === 'ready') return this.#clear(seen, before, ctx, anew)
-    if (seen.found.verdict.own === 'maint') await this.#leaveMaintenance(seen, before, ctx)
-    // found so: the marks that came with a raise go with it
-    if (before?.own === to) await this.#clear(seen, before, ctx, anew)
+    anew = false,
+  ): Promise<Marks | undefined> {
+    const before = readNative(native) ?? this.#before.get(refKey(at.ref))
+    const line = await this.#tools.writer.edit(
+      at.ref,
+      (old) => cleared(at, old, before) ?? (anew ? { ...old } : undefined),
+      ctx,
+    )
+    return line && marksOf(line)
+  }
+
+  /** The process in which its marks were first written; undefined where that is not known. */
+  writtenIn(ref: MemberRef, native: Json | undefined): string | undefined {
+    return this.#before.get(refKey(ref))?.process ?? readNative(native)?.process
+  }
+
+  /** The drain is undone: what was before it is of no more use. */
+  forget(ref: MemberRef): void {
+    this.#before.delete(refKey(ref))
   }
 
   /**
-   * The API applies a maintenance that is taken back as "ready". With the weight still 0 that is as closed as the drain,
-   * which is set once more; unless it was held by its weight alone before.
+   * Puts marks back after a change that was refused in the middle, but no weight above 0: the API
+   * applies a maintenance that is taken back as "ready". See {@link DurableMarks.weigh}.
    */
-  async #leaveMaintenance(
-    { ref }: Seen,
-    before: Native | undefined,
-    ctx: CallContext,
-  ): Promise<void> {
-    const { writer, api } = this.#tools
-    if (before?.configured?.maintenance === 'enabled') return // it was not ours
-    const unmark = (line: ConfigServer): Record<string, unknown> | undefined =>
-      isMaint(line) ? { ...line, weight: 0, maintenance: 'disabled' } : undefined
-    if (!(await writer.edit(ref, unmark, ctx)) || before?.runs === 'ready') return
-    try {
-      await putServer(api, ref, { admin_state: 'drain' }, ctx)
-    } catch (error) {
-      throw new Half(known(error, ctx), 'its maintenance is out of the configuration')
-    }
+  async putBack(ref: MemberRef, marks: Marks, ctx: CallContext): Promise<void> {
+    await this.#tools.writer.edit(
+      ref,
+      (line) => {
+        const now = marksOf(line)
+        const maintenance = marks.maintenance ?? 'disabled'
+        const moves = (now.maintenance ?? 'disabled') !== maintenance
+        if (!moves && (marks.weight !== 0 || now.weight === 0)) return undefined
+        return { ...line, weight: 0, ...(moves ? { maintenance } : {}) }
+      },
+      ctx,
+    )
   }
 
-  /**
-   * Takes back every mark. A line that had no weight gets the weight it was running with: taking the key out again might
-   * cost a reload.
-   */
-  async #clear(
-    seen: Seen,
-    before: Native | undefined,
-    ctx: CallContext,
-    anew: boolean,
-  ): Promise<void> {
-    const { writer, lastGood } = this.#tools
-    const { ref, found, view } = seen
-    const unmark = (line: ConfigServer): Record<string, unknown> | undefined =>
-      cleared(seen, line, before) ?? (anew ? { ...line } : undefined)
-    let written = await writer.edit(ref, unmark, ctx)
-    if (!written && found.row.weight === 0 && (before?.weight ?? 0) > 0) {
-      // The file has a weight, and the process runs with 0: a reload began with the file of before our last write.
-      // The API applies what differs from the file alone, so the mark is written once more.
-      await writer.edit(ref, (line) => ({ ...line, weight: 0 }), ctx)
-      written = await writer.edit(ref, unmark, ctx)
-    }
-    if (written) await lastGood.cleared(ref, before?.process, view.info, ctx)
+  /** Gives back the weight that a mark took, as the last step of a change that was refused. */
+  async weigh({ ref, before }: Underway, marks: Marks, ctx: CallContext): Promise<void> {
+    if (marks.weight === 0) return
+    const weight = marks.weight ?? weightOf(before)
+    await this.#tools.writer.edit(
+      ref,
+      (line) => (line['weight'] === 0 ? { ...line, weight } : undefined),
+      ctx,
+    )
+    this.forget(ref)
   }
 }
 
@@ -139,46 +173,45 @@ export class DurableMarks {
  * Other clients write all the time: what is drained stays so, and is not raised. The tries were made, and an idle that
  * waits for more of them waits for its timeout.
  */
-function unsealable(error: unknown): unknown {
+function unsealable(ref: MemberRef, error: unknown): unknown {
   if (!isDrainableError(error, 'CONFLICT') || !error.retryable) return error
   const words = `${error.message}; it stays drained, and is not raised to maint`
-  return extended(error, words, false)
+  return extended(ref, error, words, false)
 }
 
-/** Whether it is known that there is no line that this API can write. */
-function hasNoLine({ place }: Seen['config']): boolean {
-  return place === 'run time' || place === 'listen' || place === 'template'
-}
-
-function isMaint(line: ConfigServer): boolean {
-  return line['maintenance'] === 'enabled'
+function marksOf(line: ConfigServer): Marks {
+  const { weight, maintenance } = line
+  return {
+    weight: typeof weight === 'number' ? weight : null,
+    maintenance: typeof maintenance === 'string' ? maintenance : null,
+  }
 }
 
 /** The line without our marks; undefined where it has none. */
 function cleared(
-  seen: Seen,
+  at: Underway,
   line: ConfigServer,
   before: Native | undefined,
 ): Record<string, unknown> | undefined {
   const was = before?.configured
-  const isWeighed = line['weight'] === 0 && was?.weight !== 0
-  const isHeld = isMaint(line) && was?.maintenance !== 'enabled'
-  if (!isWeighed && !isHeld) return undefined
-  return {
-    ...line,
-    // without the key the API reloads
-    weight: isWeighed ? weightFor(seen, before) : (line['weight'] ?? weightOf(seen.found)),
-    ...(isHeld ? { maintenance: 'disabled' } : {}),
-  }
+  const next: Record<string, unknown> = { ...line }
+  if (line['weight'] === 0 && was?.weight !== 0)
+    next['weight'] = was?.weight ?? weightFor(at, before)
+  if (line['maintenance'] === 'enabled' && was?.maintenance !== 'enabled')
+    next['maintenance'] = 'disabled'
+  const same = next['weight'] === line['weight'] && next['maintenance'] === line['maintenance']
+  if (same) return undefined
+  // without the key the API reloads
+  next['weight'] ??= weightOf(at.before)
+  return next
 }
 
 /**
  * The weight it had; without a record of that, the one that it was given at run time since, or the one
  * that all others of its backend have.
  */
-function weightFor({ ref, found, view }: Seen, before: Native | undefined): number {
-  const had = before?.configured?.weight ?? before?.weight ?? 0
-  if (had > 0) return had
+function weightFor({ ref, before: found, view }: Underway, before: Native | undefined): number {
+  if (before !== undefined && before.weight > 0) return before.weight
   const runs = weightOf(found)
   if (runs > 0) return runs
   const others = [...(view.pools.get(ref.pool) ?? [])].filter(([member]) => member !== ref.member)
@@ -187,13 +220,6 @@ function weightFor({ ref, found, view }: Seen, before: Native | undefined): numb
   if (only !== undefined && weights.size === 1) return only
   const words = `${formatRef(ref)} has weight 0 in the configuration, and its weight before a durable drain is not known here: restore with the drain's ticket, or set the weight`
   throw failure(ref, 'CONFLICT', words, false)
-}
-
-/** Weight 0 keeps it out, and what would take that back is not ours to change here. */
-function weightless(ref: MemberRef): Error {
-  const words =
-    'would get no work when it is ready: its weight is 0; give it a weight, or, if a durable drain left weight 0 behind, use a provider with durable: true'
-  return failure(ref, 'UNSUPPORTED', `${formatRef(ref)} ${words}`)
 }
 
 /** Marks that were taken back, and that the last good file may have. */
@@ -229,7 +255,7 @@ export class LastGood {
     ctx: CallContext,
   ): Promise<void> {
     const process = nameOf(info)
-    const isIn = since === undefined ? await hasReloaded(this.#api, ctx) : since !== process
+    const isIn = since === undefined ? await this.#hasReloaded(ctx) : since !== process
     if (isIn) this.#left.set(refKey(ref), { process })
   }
 
@@ -261,5 +287,11 @@ export class LastGood {
         ? "the option confirm: 'reload' ends that"
         : `the reload of the option confirm has not ended that: ${left.failure}`
     return `HAProxy was reloaded while the marks of its durable drain were in the file: until the next reload that succeeds, one that fails brings them back, and the reload after that takes it out; ${help}`
+  }
+
+  /** Whether the API tells of a reload that succeeded, at whatever time; true where it does not say. */
+  async #hasReloaded(ctx: CallContext): Promise<boolean> {
+    const told = await readReloads(this.#api, ctx)
+    return told === undefined || told.succeeded.length > 0
   }
 }

@@ -1,23 +1,20 @@
 import { isObject } from '../../../kit/json.js'
-import type { Begun, ChangeOf, ChangeOutcome } from '../../../kit/change.js'
 import { formatSocket } from '../../../provider/address.js'
-import type { CallContext, MemberRef } from '../../../provider/contract.js'
+import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
 import { type DrainableError, type ErrorCode, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { saysNotFound } from '../codec/replies.js'
 import type { Found, RuntimeView } from '../read/read.js'
 import { identify } from '../read/reading.js'
 import { followReload } from '../session/reload.js'
-import { isLost } from '../session/session.js'
-import { isTaken } from './config-writer.js'
-import { askServer, extended, failure, find, known, type Seen, type Tools } from './tools.js'
+import { askServer, extended, failure, known, rejected, thrown, type Tools } from './sent.js'
 
 const WHERE = {
   listen: 'it is in a listen section',
   template: 'it is a slot of a server-template',
 } as const
 
-type Add = ChangeOf<'add'>
+type Add = Change & { readonly kind: 'add' }
 
 /** Takes servers out of a backend and puts them in, at run time or in the configuration. */
 export class Membership {
@@ -32,58 +29,41 @@ export class Membership {
    *
    * @returns of each what became of it; `run time` where it is only there
    */
-  async *takeOut<L>(
-    begun: readonly Begun<Seen, L>[],
+  async *takeOut(
+    refs: readonly MemberRef[],
     view: RuntimeView,
     ctx: CallContext,
-  ): AsyncGenerator<readonly [Begun<Seen, L>, ChangeOutcome | 'run time']> {
-    const { reader, writer } = this.#tools
-    const removed = await writer.remove(
-      begun.map(({ change }) => change.ref),
-      ctx,
-    )
-    const gone: Begun<Seen, L>[] = []
+  ): AsyncGenerator<readonly [MemberRef, ChangeResult | 'run time']> {
+    const gone: MemberRef[] = []
     let reloadId: string | undefined
-    for (const one of begun) {
-      const is = removed.get(one.change.ref)
-      if (isTaken(is)) {
-        gone.push(one)
-        reloadId = is.reloadId
-      } else if (isDrainableError(is))
-        yield [one, { status: isLost(is) ? 'unknown' : 'rejected', error: is }]
-      else yield [one, elsewhere(one.change.ref, one.found)]
-    }
-    if (gone.length === 0) return
-    const refused = await this.#reload(reloadId, view, ctx)
-    const now = await reader.view(
-      gone.map(({ change }) => change.ref),
-      ctx,
-    )
-    for (const one of gone) {
-      const { ref } = one.change
-      const found = find(now, ref)
-      // the API rolls the file back, and what others changed within the same reload too
-      const kept = refused !== undefined && (await writer.isInFile(ref, ctx))
-      if (found === undefined && !kept) {
-        yield [one, { status: 'applied' }]
-        continue
+    for (const [ref, removed] of await this.#tools.writer.remove(refs, ctx)) {
+      if (removed === 'absent') yield [ref, await this.#elsewhere(ref, view, ctx)]
+      else if (isDrainableError(removed)) yield [ref, thrown(ref, removed)]
+      else {
+        gone.push(ref)
+        reloadId = removed.reloadId
       }
-      const words = `${formatRef(ref)} is out of the configuration, but still in HAProxy after its reload`
-      const error =
-        refused === undefined
-          ? failure(ref, 'CONFLICT', words)
-          : saying(refused, ref, kept ? rolledBack(found) : WITHOUT_LINE)
-      yield [one, { status: kept ? 'rejected' : 'unknown', error }]
     }
+    if (gone.length > 0) yield* this.#untilGone(gone, reloadId, view, ctx)
+  }
+
+  /** Not in the configuration as this API has it. */
+  async #elsewhere(
+    ref: MemberRef,
+    view: RuntimeView,
+    ctx: CallContext,
+  ): Promise<ChangeResult | 'run time'> {
+    const { place } = await this.#tools.configuration.of(ref, view, ctx)
+    if (place !== 'listen' && place !== 'template') return 'run time'
+    const words = `${formatRef(ref)} can't be removed from the configuration: ${WHERE[place]}, which this API can't write`
+    return rejected(ref, 'UNSUPPORTED', words)
   }
 
   /**
    * Removes at run time: the API puts the server into maint first, and leaves it there where it refuses. One try. "Still
    * has connections" passes, for 2.6 within 15 s: the caller asks again, others are not kept waiting.
-   *
-   * @throws what stands against it
    */
-  async remove(ref: MemberRef, ctx: CallContext): Promise<ChangeOutcome> {
+  async remove(ref: MemberRef, ctx: CallContext): Promise<ChangeResult> {
     const { api } = this.#tools
     const { paths } = await api.served(ctx)
     const path = paths.server(ref.pool, ref.member)
@@ -91,21 +71,49 @@ export class Membership {
     try {
       reply = await api.send({ method: 'DELETE', path }, ctx)
     } catch (error) {
+      ctx.signal.throwIfAborted()
+      if (!isDrainableError(error, 'CONNECTION_LOST', 'CALL_TIMEOUT')) throw error
       // never sent twice without a look: it may have been executed, or may still be
-      if (isLost(known(error, ctx)) && (await this.#look(ref, ctx)) === undefined)
-        return { status: 'applied' }
+      const { found } = await this.#look(ref, ctx)
+      if (found === undefined) return { ref, status: 'applied' }
       throw error
     }
-    if (reply.status === 204) return { status: 'applied' }
+    if (reply.status === 204) return { ref, status: 'applied' }
     if (saysNotFound(reply.status, reply.words)) {
       // also said where the API can't reach HAProxy for a moment
-      if ((await this.#look(ref, ctx)) === undefined) return { status: 'unchanged' }
+      const { found } = await this.#look(ref, ctx)
+      if (found === undefined) return { ref, status: 'unchanged' }
       const words = `${formatRef(ref)}: its removal was answered with '${reply.words}', but it is there; the API may not have reached HAProxy`
-      return { status: 'unknown', error: failure(ref, 'CONFLICT', words) }
+      return { ref, status: 'unknown', error: failure(ref, 'CONFLICT', words) }
     }
     if (!/still has connections/.test(reply.words)) throw api.toError(`DELETE ${path}`, reply)
-    const words = `${formatRef(ref)} can't be removed yet: '${reply.words}'`
-    throw failure(ref, 'CONFLICT', words)
+    return rejected(ref, 'CONFLICT', `${formatRef(ref)} can't be removed yet: '${reply.words}'`)
+  }
+
+  async *#untilGone(
+    refs: readonly MemberRef[],
+    reloadId: string | undefined,
+    view: RuntimeView,
+    ctx: CallContext,
+  ): AsyncGenerator<readonly [MemberRef, ChangeResult]> {
+    const { reader, writer } = this.#tools
+    const refused = await this.#reload(reloadId, view, ctx)
+    const { pools } = await reader.view(refs, ctx)
+    for (const ref of refs) {
+      const found = pools.get(ref.pool)?.get(ref.member)
+      // the API rolls the file back, and what others changed within the same reload too
+      const kept = refused !== undefined && (await writer.isInFile(ref, ctx))
+      if (found === undefined && !kept) {
+        yield [ref, { ref, status: 'applied' }]
+        continue
+      }
+      const words = `${formatRef(ref)} is out of the configuration, but still in HAProxy after its reload`
+      const error =
+        refused === undefined
+          ? failure(ref, 'CONFLICT', words)
+          : saying(refused, ref, kept ? rolledBack(found) : WITHOUT_LINE)
+      yield [ref, { ref, status: kept ? 'rejected' : 'unknown', error }]
+    }
   }
 
   /** Follows a reload; returns why HAProxy refused the new configuration. */
@@ -125,10 +133,10 @@ export class Membership {
   }
 
   /** Adds, and opens. New servers start in maint. */
-  async add(change: Add, view: RuntimeView, ctx: CallContext): Promise<ChangeOutcome> {
+  async add(change: Add, view: RuntimeView, ctx: CallContext): Promise<ChangeResult> {
     const { ref } = change
-    const { settings, writer } = this.#tools
-    checkAdd(change, view, settings.membership)
+    const problem = checkAdd(change, view, this.#tools.settings.membership)
+    if (problem !== undefined) return { ref, status: 'rejected', error: problem }
     const more = isObject(change.native) ? change.native['server'] : undefined
     const line = {
       ...(isObject(more) ? more : {}),
@@ -138,15 +146,18 @@ export class Membership {
       ...(change.weight === undefined ? {} : { weight: change.weight }),
     }
     const added =
-      settings.membership === 'configuration' ? await writer.add(ref, line, ctx) : 'there'
+      this.#tools.settings.membership === 'configuration'
+        ? await this.#tools.writer.add(ref, line, ctx)
+        : 'there'
     let ours = false
     if (added === 'there') ours = await this.#addAtRuntime(change, line, ctx)
     else if (added.reloadId !== undefined) {
       const refused = await this.#reload(added.reloadId, view, ctx)
       if (refused !== undefined) {
-        const kept = await writer.isInFile(ref, ctx)
+        const kept = await this.#tools.writer.isInFile(ref, ctx)
         const what = kept ? WITH_LINE : 'the API rolled the file back, it was not added'
-        return { status: kept ? 'unknown' : 'rejected', error: saying(refused, ref, what) }
+        const error = saying(refused, ref, what)
+        return { ref, status: kept ? 'unknown' : 'rejected', error }
       }
     }
     return this.#open(change, ours, ctx)
@@ -155,62 +166,60 @@ export class Membership {
   /** Returns whether it was this call that added it. */
   async #addAtRuntime(
     change: Add,
-    body: Record<string, unknown>,
+    line: Record<string, unknown>,
     ctx: CallContext,
   ): Promise<boolean> {
     const { api } = this.#tools
     const { paths } = await api.served(ctx)
     const path = paths.servers(change.ref.pool)
     try {
-      const reply = await api.send({ method: 'POST', path, body }, ctx)
+      const reply = await api.send({ method: 'POST', path, body: line }, ctx)
       if (reply.status === 201) return true
       throw api.toError(`POST ${path}`, reply)
     } catch (error) {
       ctx.signal.throwIfAborted()
       // a lost answer, or "exists already" after one: what is there decides
       if (!isDrainableError(error, 'CONNECTION_LOST', 'CALL_TIMEOUT', 'CONFLICT')) throw error
-      const found = await this.#look(change.ref, ctx)
+      const { found } = await this.#look(change.ref, ctx)
       if (found === undefined) throw error
-      if (isWanted(change, found)) return false
-      const at = identify(found).identity || 'its name does not resolve'
-      const words = `${formatRef(change.ref)} is there already: ${at}`
-      throw failure(change.ref, 'CONFLICT', words, false)
+      if (!isWanted(change, found)) throw isThere(change.ref, found)
+      return false
     }
   }
 
   /** Opens a server that was added; one that is ours alone is taken out again where that is refused. */
-  async #open(change: Add, ours: boolean, ctx: CallContext): Promise<ChangeOutcome> {
+  async #open(change: Add, ours: boolean, ctx: CallContext): Promise<ChangeResult> {
     const { ref } = change
-    const { refused, lost } = await askServer(this.#tools.api, ref, 'ready', ctx)
-    const found = await this.#look(ref, ctx)
-    if (found !== undefined && isWanted(change, found) && found.verdict.own === 'ready')
-      return { status: 'applied' }
+    const { refused } = await askServer(this.#tools.api, ref, 'ready', ctx)
+    const { found } = await this.#look(ref, ctx)
+    if (found !== undefined && isWanted(change, found) && found.verdict.own === 'ready') {
+      return { ref, status: 'applied' }
+    }
     if (refused !== undefined) {
-      const isGone = async (): Promise<boolean> => {
-        await this.remove(ref, ctx).catch((error: unknown) => known(error, ctx))
-        return (await this.#look(ref, ctx)) === undefined
-      }
-      if (found === undefined || (ours && (await isGone())))
-        return { status: 'rejected', error: refused }
+      const gone = found === undefined || (ours && (await this.#isTakenOut(ref, ctx)))
+      if (gone) return { ref, status: 'rejected', error: refused }
       const words = `${refused.message}; it was added, and could not be opened`
-      return { status: 'unknown', error: extended(refused, words) }
+      return { ref, status: 'unknown', error: extended(ref, refused, words) }
     }
     const seen = found === undefined ? 'not there' : `'${found.row.status}'`
     const words = `${formatRef(ref)} was added, but it is ${seen} afterwards`
-    return { status: 'unknown', error: lost ?? failure(ref, 'CONFLICT', words) }
+    return { ref, status: 'unknown', error: failure(ref, 'CONFLICT', words) }
   }
 
-  async #look(ref: MemberRef, ctx: CallContext): Promise<Found | undefined> {
-    return find(await this.#tools.reader.view([ref], ctx), ref)
+  async #isTakenOut(ref: MemberRef, ctx: CallContext): Promise<boolean> {
+    try {
+      const { status } = await this.remove(ref, ctx)
+      return status === 'applied' || status === 'unchanged'
+    } catch (error) {
+      known(error, ctx)
+      return false
+    }
   }
-}
 
-/** What of a removal from the configuration is due where the API has no line of the server. */
-function elsewhere(ref: MemberRef, seen: Seen | undefined): ChangeOutcome | 'run time' {
-  const place = seen?.config.place
-  if (place !== 'listen' && place !== 'template') return 'run time'
-  const words = `${formatRef(ref)} can't be removed from the configuration: ${WHERE[place]}, which this API can't write`
-  return { status: 'rejected', error: failure(ref, 'UNSUPPORTED', words) }
+  async #look(ref: MemberRef, ctx: CallContext): Promise<{ readonly found: Found | undefined }> {
+    const view = await this.#tools.reader.view([ref], ctx)
+    return { found: view.pools.get(ref.pool)?.get(ref.member) }
+  }
 }
 
 const WITH_LINE = 'the file has it anyway, the next reload adds it'
@@ -223,27 +232,35 @@ function rolledBack(found: Found | undefined): string {
 
 /** A failed reload, and what was found after it. */
 function saying(error: DrainableError, ref: MemberRef, what: string): DrainableError {
-  return extended(error, `${formatRef(ref)}: ${error.message}; ${what}`)
+  return extended(ref, error, `${formatRef(ref)}: ${error.message}; ${what}`)
 }
 
-/** @throws what stands against it, before anything is sent */
 function checkAdd(
-  { ref, address, port, weight }: Add,
-  { pools, served: { tree } }: RuntimeView,
+  change: Add,
+  view: RuntimeView,
   membership: 'runtime' | 'configuration',
-): void {
-  const refuse = (code: ErrorCode, words: string): never => {
-    throw failure(ref, code, `${formatRef(ref)}: ${words}`, false)
-  }
-  if (!pools.has(ref.pool) && tree === 'v3') refuse('NOT_FOUND', `there is no backend ${ref.pool}`)
-  if (!/^[^\s;]+$/.test(address)) refuse('REJECTED', `'${address}' is no address`)
+): DrainableError | undefined {
+  const { ref, address, port, weight } = change
+  const { tree } = view.served
+  const refused = (code: ErrorCode, words: string): DrainableError =>
+    failure(ref, code, words, false)
+  if (!view.pools.has(ref.pool) && tree === 'v3')
+    return refused('NOT_FOUND', `there is no backend ${ref.pool}`)
+  if (!/^[^\s;]+$/.test(address))
+    return refused('REJECTED', `${formatRef(ref)}: '${address}' is no address`)
   if (!Number.isInteger(port) || port < 1 || port > 65_535)
-    refuse('REJECTED', `expected a port from 1 to 65535, found ${port}`)
+    return refused('REJECTED', `${formatRef(ref)}: expected a port from 1 to 65535, found ${port}`)
   if (tree === 'v2' && membership === 'runtime' && (weight ?? 1) !== 1)
-    refuse(
+    return refused(
       'UNSUPPORTED',
-      "Data Plane API 2.x drops the weight of a server added at run time; leave it out, or set membership: 'configuration'",
+      `${formatRef(ref)}: Data Plane API 2.x drops the weight of a server added at run time; leave it out, or set membership: 'configuration'`,
     )
+  return undefined
+}
+
+function isThere(ref: MemberRef, found: Found): DrainableError {
+  const at = identify(found).identity || 'its name does not resolve'
+  return failure(ref, 'CONFLICT', `${formatRef(ref)} is there already: ${at}`, false)
 }
 
 function isWanted(change: Add, found: Found): boolean {

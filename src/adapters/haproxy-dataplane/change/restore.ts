@@ -1,118 +1,220 @@
-import type { ChangeOutcome } from '../../../kit/change.js'
-import { leftBehind } from '../../../kit/errors.js'
-import type { AdminState, CallContext } from '../../../provider/contract.js'
+import type { ChangeOf } from '../../../kit/change.js'
+import type { CallContext, ChangeResult, Json, MemberRef } from '../../../provider/contract.js'
 import type { DrainableError } from '../../../provider/error.js'
-import { formatRef } from '../../../provider/member-ref.js'
-import type { Found } from '../read/read.js'
-import { weightOf } from '../read/reading.js'
-import { isUnresolved } from '../read/state.js'
+import { formatRef, refKey } from '../../../provider/member-ref.js'
+import type { Found, RuntimeView } from '../read/read.js'
+import { readNative, weightOf } from '../read/reading.js'
+import type { DurableMarks, Marks } from './durable.js'
 import {
   askServer,
+  extended,
   failure,
-  find,
   known,
   putServer,
-  type Seen,
+  rejected,
   type Sent,
+  type Step,
   type Tools,
-} from './tools.js'
+  type Underway,
+  Undo,
+} from './sent.js'
 
-/** Brings servers back to a state: by an undo, or because a change was refused when a part of it was done. */
+/**
+ * Brings servers back: undoes holds, only where the expected state is found and only what was changed; and takes back
+ * what was done of a change that was then refused, because a refusal says that nothing was changed.
+ */
 export class Restorer {
   readonly #tools: Tools
+  readonly #marks: DurableMarks
+  /** Weights that we set to 0 at run time, as they were. */
+  readonly #weights = new Map<string, number>()
 
-  constructor(tools: Tools) {
+  constructor(tools: Tools, marks: DurableMarks) {
     this.#tools = tools
+    this.#marks = marks
   }
 
-  /**
-   * Asks for the state of an undo.
-   *
-   * @returns what came of that, and the weight that was set to 0 for it
-   * @throws `CONFLICT` where leaving maint would cut what backup servers hold
-   */
-  async open(
-    seen: Seen,
-    to: AdminState,
-    ctx: CallContext,
-  ): Promise<Pick<Sent, 'lost' | 'refused' | 'weight'>> {
-    const { api } = this.#tools
-    const { ref, found, view } = seen
-    if (isUnresolved(found.row.status) && found.verdict.own === 'drain') {
-      // The API misreads its mask as ready, and then sends nothing.
-      this.#assertGentle(seen)
-      await putServer(api, ref, { admin_state: 'maint' }, ctx)
-      return askServer(api, ref, to, ctx)
+  /** Undoes, where the expected state is found. */
+  // eslint-disable-next-line complexity -- the steps of an undo, each with its own way back
+  async restore(change: ChangeOf<'restore'>, at: Underway, ctx: CallContext): Promise<Step> {
+    const { ref, to } = change
+    const { before: found, undo } = at
+    const native = readNative(change.native)
+    const { own } = found.verdict
+    const { durable } = this.#tools.settings
+    const marked = found.row.weight === 0
+    const closed = marked && !this.#weights.has(refKey(ref))
+    if (to === 'ready' && closed && !durable) return weightless(ref)
+    const kept = await this.#keepBackupSessions(at, found, change.native, ctx)
+    if (kept !== undefined) return { ref, status: 'rejected', error: kept }
+    // to ready too: weight and maintenance in one write could open it with its weight, and cut backups
+    if (durable && own === 'maint' && (to === 'drain' || marked)) {
+      undo.note(await this.#marks.leaveMaintenance(ref, change.native, ctx))
     }
-    const sessions = mayCut(seen, found)
-    if (sessions === 0) return askServer(api, ref, to, ctx)
-    if (!view.served.setsWeight) throw keepsBackups(seen, sessions)
-    await putServer(api, ref, { weight: 0 }, ctx)
-    const opened = await askServer(api, ref, 'ready', ctx)
-    const isOver = to === 'ready' || opened.lost !== undefined || opened.refused !== undefined
-    return { ...(isOver ? opened : await askServer(api, ref, to, ctx)), weight: weightOf(found) }
+    let again: Sent['again']
+    if (durable && to === 'ready') {
+      again = () => this.#marks.clear(at, change.native, ctx, true)
+      let cleared = await this.#clear(change, at, ctx)
+      if (cleared === undefined && closed && (native?.weight ?? 0) > 0) {
+        // The file has a weight, and the process runs with 0: a reload began with the file of before our last write.
+        // The API applies what differs from the file alone, so the mark is written once more.
+        undo.note(await this.#marks.set(at, 'drain', ctx))
+        cleared = await this.#clear(change, at, ctx)
+      }
+      if (closed && (cleared?.weight !== 0 || native?.configured?.weight === 0)) {
+        if (undo.isEmpty) return weightless(ref)
+        throw noWeight(ref)
+      }
+    }
+    // the ticket knows better than we do what weight it had
+    if (native !== undefined && this.#weights.has(refKey(ref)))
+      this.#weights.set(refKey(ref), native.weight)
+    // one that its weight alone held goes back to that
+    const wished = to === 'drain' && closed ? (native?.runs ?? to) : to
+    const answer = await askServer(this.#tools.api, ref, wished, ctx)
+    const sent = { ...at, wished, exactly: true, again, ...answer }
+    if (!durable || to === 'ready' || native?.own !== to) return { later: sent }
+    // found so: the marks that came with a raise go with it
+    const after = (): Promise<unknown> => this.#clear(change, { ...at, undo: new Undo() }, ctx)
+    return { later: { ...sent, after } }
+  }
+
+  /** Ready at run time, and marked in the file, which this provider does not write. */
+  keepsMarks(ref: MemberRef, stored: 'drain' | 'maint'): ChangeResult {
+    const words = `is ready until the next reload, which makes it '${stored}': the configuration has weight 0 for it; use a provider with durable: true, or give it a weight there`
+    return rejected(ref, 'UNSUPPORTED', `${formatRef(ref)} ${words}`)
   }
 
   /** The refusal of a change, once the member is as it was found; where it is not, it is not known. */
-  async back(
-    sent: Pick<Sent, 'before' | 'weight'>,
-    refused: DrainableError,
-    ctx: CallContext,
-  ): Promise<ChangeOutcome> {
-    const left = await this.#putBack(sent, ctx).catch((error: unknown) => known(error, ctx).message)
-    if (left === undefined) return { status: 'rejected', error: refused }
-    const words = `what was done before could not be put back: ${left}`
-    return { status: 'unknown', error: leftBehind(refused, words) }
+  async refuse(at: Underway, refused: DrainableError, ctx: CallContext): Promise<ChangeResult> {
+    const { ref } = at
+    const left = await this.#putBack(at, ctx).catch((error: unknown) => known(error, ctx).message)
+    if (left === undefined) return { ref, status: 'rejected', error: refused }
+    const words = `${refused.message}; what was done before could not be put back: ${left}`
+    return { ref, status: 'unknown', error: extended(ref, refused, words) }
   }
 
   /** Returns what is left of the change. */
-  async #putBack(
-    { before, weight }: Pick<Sent, 'before' | 'weight'>,
-    ctx: CallContext,
-  ): Promise<string | undefined> {
-    const { api, reader } = this.#tools
-    const { ref } = before
-    const look = async (): Promise<Found | undefined> => find(await reader.view([ref], ctx), ref)
-    let now = await look()
-    if (!isAsBefore(before.found, now)) {
-      const to = before.found.verdict.own
-      if (now === undefined) return 'it is gone'
-      if (to === 'unknown') return 'its state before is not known'
-      if (to === 'maint') this.#assertGentle(before)
-      else if (mayCut(before, now) > 0) throw keepsBackups(before, mayCut(before, now))
-      await putServer(api, ref, { admin_state: to }, ctx)
-      now = await look()
+  async #putBack(at: Underway, ctx: CallContext): Promise<string | undefined> {
+    const { ref, before, undo } = at
+    const { marks } = undo
+    const look = async (): Promise<RuntimeView> => this.#tools.reader.view([ref], ctx)
+    if (marks !== undefined) {
+      // the API applies `maintenance` at once
+      if (marks.maintenance === 'enabled') await this.#assertGentle(ref, await look(), ctx)
+      await this.#marks.putBack(ref, marks, ctx)
     }
-    if (!isAsBefore(before.found, now)) return `its status is '${now?.row.status ?? 'gone'}'`
-    if (weight !== undefined) await putServer(api, ref, { weight }, ctx)
+    let view = await look()
+    if (!isAsBefore(before, find(view, ref))) {
+      await this.#moveBack(at, view, ctx)
+      view = await look()
+    }
+    const now = find(view, ref)
+    if (!isAsBefore(before, now)) return `its status is '${now?.row.status ?? 'gone'}'`
+    // What opens it comes last, once its state is back.
+    if (marks !== undefined) await this.#marks.weigh(at, marks, ctx)
+    if (undo.isWeighed) await this.weightBack(ref, ctx)
     return undefined
   }
 
+  /** Puts a member back into the state it was found in, where that cuts nothing. */
+  async #moveBack(at: Underway, view: RuntimeView, ctx: CallContext): Promise<void> {
+    const { ref } = at
+    const to = at.before.verdict.own
+    const found = find(view, ref)
+    if (found === undefined) throw failure(ref, 'REJECTED', 'it is gone')
+    if (to === 'unknown') throw failure(ref, 'REJECTED', 'its state before is not known')
+    if (to === 'maint') await this.#assertGentle(ref, view, ctx)
+    else {
+      const now = { ...at, view, undo: new Undo() }
+      const kept = await this.#keepBackupSessions(now, found, undefined, ctx)
+      if (kept !== undefined) throw kept
+    }
+    await putServer(this.#tools.api, ref, { admin_state: to }, ctx)
+    if (to === 'ready') await this.weightBack(ref, ctx)
+  }
+
+  async #clear(
+    { native }: ChangeOf<'restore'>,
+    at: Underway,
+    ctx: CallContext,
+  ): Promise<Marks | undefined> {
+    const { ref, view, undo } = at
+    const marks = await this.#marks.clear(at, native, ctx)
+    if (marks === undefined) return undefined
+    undo.note(marks)
+    const writtenIn = this.#marks.writtenIn(ref, native)
+    await this.#tools.lastGood.cleared(ref, writtenIn, view.info, ctx)
+    return marks
+  }
+
+  /**
+   * With `on-marked-up shutdown-backup-sessions`, a server that leaves maint cuts the sessions on
+   * the backend's backup servers, unless its weight is 0 at that moment.
+   *
+   * @returns why it must not leave maint
+   */
+  async #keepBackupSessions(
+    { ref, view, undo }: Underway,
+    found: Found,
+    native: Json | undefined,
+    ctx: CallContext,
+  ): Promise<DrainableError | undefined> {
+    if (found.verdict.own !== 'maint' || found.row.weight === 0) return undefined
+    const others = [...(view.pools.get(ref.pool)?.values() ?? [])]
+    const sessions = others.reduce((sum, { row }) => sum + (row.backup ? row.scur : 0), 0)
+    if (sessions === 0) return undefined
+    const { cutsBackups } = await this.#tools.configuration.of(ref, view, ctx)
+    if (cutsBackups === false) return undefined
+    if (!view.served.setsWeight) {
+      const words = `${formatRef(ref)}: leaving maint may cut ${sessions} sessions on backup servers (on-marked-up shutdown-backup-sessions); try again when they have ended, or use durable drains or Data Plane API 3.4`
+      return failure(ref, 'CONFLICT', words)
+    }
+    this.#weights.set(refKey(ref), readNative(native)?.weight ?? weightOf(found))
+    await putServer(this.#tools.api, ref, { weight: 0 }, ctx)
+    undo.isWeighed = true
+    await putServer(this.#tools.api, ref, { admin_state: 'ready' }, ctx)
+    return undefined
+  }
+
+  /** Gives back a weight that was set to 0 for the opening. */
+  async weightBack(ref: MemberRef, ctx: CallContext): Promise<void> {
+    const weight = this.#weights.get(refKey(ref))
+    if (weight === undefined) return
+    await putServer(this.#tools.api, ref, { weight }, ctx)
+    this.#weights.delete(refKey(ref))
+  }
+
+  /** Opens by way of maint, where that cuts nothing: what the API misreads as ready already, it then sends. */
+  async throughMaint(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
+    await this.#assertGentle(ref, view, ctx)
+    await putServer(this.#tools.api, ref, { admin_state: 'maint' }, ctx)
+    await putServer(this.#tools.api, ref, { admin_state: 'ready' }, ctx)
+  }
+
   /** @throws `REJECTED` where maint may cut */
-  #assertGentle({ ref, config }: Seen): void {
-    const cuts = this.#tools.settings.maintCuts ?? config.maint !== 'gentle'
+  async #assertGentle(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
+    const { settings, configuration } = this.#tools
+    const cuts = settings.maintCuts ?? (await configuration.of(ref, view, ctx)).maint !== 'gentle'
     if (!cuts) return
     const words = `${formatRef(ref)}: going through maint may cut its sessions, set maintCuts: false if it does not`
     throw failure(ref, 'REJECTED', words)
   }
 }
 
-/**
- * With `on-marked-up shutdown-backup-sessions`, a server that leaves maint cuts the sessions on the backend's backup
- * servers, unless its weight is 0 at that moment.
- *
- * @param now - as it is found now
- * @returns how many those are
- */
-function mayCut({ ref, view, config }: Seen, now: Found): number {
-  if (now.verdict.own !== 'maint' || now.row.weight === 0 || config.cutsBackups === false) return 0
-  const others = [...(view.pools.get(ref.pool)?.values() ?? [])]
-  return others.reduce((sum, { row }) => sum + (row.backup ? row.scur : 0), 0)
+/** Weight 0 keeps it out, and what would take that back is not ours to change here. */
+function weightless(ref: MemberRef): ChangeResult {
+  return { ref, status: 'rejected', error: noWeight(ref) }
 }
 
-function keepsBackups({ ref }: Seen, sessions: number): DrainableError {
-  const words = `${formatRef(ref)}: leaving maint may cut ${sessions} sessions on backup servers (on-marked-up shutdown-backup-sessions); try again when they have ended, or use durable drains or Data Plane API 3.4`
-  return failure(ref, 'CONFLICT', words)
+function noWeight(ref: MemberRef): DrainableError {
+  const words =
+    'would get no work when it is ready: its weight is 0; give it a weight, or, if a durable drain left weight 0 behind, use a provider with durable: true'
+  return failure(ref, 'UNSUPPORTED', `${formatRef(ref)} ${words}`)
+}
+
+function find(view: RuntimeView, ref: MemberRef): Found | undefined {
+  return view.pools.get(ref.pool)?.get(ref.member)
 }
 
 /** By its own state; where that was not known, by the words of the statistics. */

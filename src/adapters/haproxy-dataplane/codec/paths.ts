@@ -27,6 +27,8 @@ export type Under = { readonly version: number | undefined } | { readonly transa
 /** Path and query of each thing, for one tree. */
 export interface Paths {
   readonly processInfo: string
+  /** The `global` section, where hard-stop-after is. */
+  readonly configGlobal: string
   /** The configuration as text: what has no path of its own. */
   readonly configRaw: string
   /** The configuration's version, for where a proxy in front drops the header that says it. */
@@ -38,6 +40,9 @@ export interface Paths {
   /** To write: under a version, or in a transaction. */
   configServers(pool: string, under?: Under): string
   configServer(pool: string, member: string, under?: Under): string
+  configBackend(pool: string): string
+  /** Every defaults section, first choice first; the second for APIs that lack the first. */
+  readonly configDefaults: readonly string[]
   readonly reloads: string
   transactions(version: number): string
   transaction(id: string): string
@@ -57,6 +62,7 @@ export function pathsOf(tree: Tree): Paths {
     `${base}/stats/native?type=server${pool === undefined ? '' : `&parent=${encode(pool)}`}`
   const common = {
     processInfo: `${base}/runtime/info`,
+    configGlobal: `${config}/global`,
     configVersion: `${config}/version`,
     configRaw: `${config}/raw`,
     stats,
@@ -74,6 +80,8 @@ export function pathsOf(tree: Tree): Paths {
         `${config}/servers?backend=${encode(pool)}${query('&', under)}`,
       configServer: (pool, member, under) =>
         `${config}/servers/${encode(member)}?backend=${encode(pool)}${query('&', under)}`,
+      configBackend: (pool) => `${config}/backends/${encode(pool)}`,
+      configDefaults: [`${config}/named_defaults`, `${config}/defaults`],
       reload,
     }
   }
@@ -85,6 +93,8 @@ export function pathsOf(tree: Tree): Paths {
       `${config}/backends/${encode(pool)}/servers${query('?', under)}`,
     configServer: (pool, member, under) =>
       `${config}/backends/${encode(pool)}/servers/${encode(member)}${query('?', under)}`,
+    configBackend: (pool) => `${config}/backends/${encode(pool)}`,
+    configDefaults: [`${config}/defaults`],
     reload,
   }
 }

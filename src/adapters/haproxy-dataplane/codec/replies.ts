@@ -307,12 +307,28 @@ export function parseReload(text: string): ReloadStatus {
   return { status: known ? status : 'unknown', response: response ?? '' }
 }
 
-const reloadsSchema = z.nullable(z.array(z.looseObject({ status: z.string() })))
+const reloadsSchema = z.nullable(
+  z.array(
+    z.looseObject({
+      id: z.exactOptional(z.string()),
+      status: z.string(),
+    }),
+  ),
+)
 
-/** The reply of `reloads`: whether one has succeeded, at whatever time. Of those, the last is listed. */
-export function parseHasReloaded(text: string): boolean {
+/** Reloads by what became of them. One under way may have no id; of those that succeeded, the last is listed. */
+export interface Reloads {
+  readonly pending: readonly string[]
+  readonly failed: readonly string[]
+  readonly succeeded: readonly string[]
+}
+
+/** The reply of `reloads`. */
+export function parseReloads(text: string): Reloads {
   const reloads = decode(reloadsSchema, text, 'reloads') ?? []
-  return reloads.some(({ status }) => status === 'succeeded')
+  const ids = (wanted: string): readonly string[] =>
+    reloads.filter(({ status }) => status === wanted).map(({ id = '' }) => id)
+  return { pending: ids('in_progress'), failed: ids('failed'), succeeded: ids('succeeded') }
 }
 
 /** The id in the reply of `POST transactions`. */

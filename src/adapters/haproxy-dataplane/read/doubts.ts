@@ -1,89 +1,43 @@
 import { isAtLeast, parseVersion } from '../../../kit/version.js'
 import type { LoadScope, MemberRef } from '../../../provider/contract.js'
 import { formatDuration } from '../../../provider/duration.js'
+import { refKey } from '../../../provider/member-ref.js'
 import { nameOf } from '../codec/replies.js'
 import type { Settings } from '../options.js'
-import type { Configured } from '../codec/configuration.js'
-import type { HardStop } from './configured.js'
+import type { Configured, HardStop } from './configured.js'
 import type { RuntimeView } from './read.js'
 import { identify } from './reading.js'
 
-/** What a look showed of one server. */
-interface Shown {
-  readonly identity: string
-  /** The process in which it was drained; empty if it was not. */
-  readonly drainedIn: string
-  /** `wretr`, and when it was seen to grow last. */
-  readonly retries: number
-  readonly grewAt: number
-}
-
-const NEW = { drainedIn: '', retries: 0, grewAt: -Infinity }
-
 /**
- * For so long after a connection to a server was tried again idle is not verified, ms. The retry waits a second, and
- * then for its thread: up to 5.8 s were seen (2.6, 3.0, 3.2, 3.4), and no bound is known.
+ * Whether work at a server's address may stand in the row of another server. If a server gets another address (by DNS,
+ * or from a client), its requests stay at the address of before, and in its row; another server of the backend can get
+ * that address meanwhile. Only HAProxy's list of streams tells, which this API does not have (measured on the Runtime
+ * API of 2.6 to 3.4).
  */
-const RETRY = 30_000
-
-/**
- * Work that is in no count of a server, or in that of another one. Only HAProxy's list of streams tells it, which this
- * API does not have (measured on the Runtime API of 2.6 to 3.4).
- *
- * - If a server gets another address (by DNS, or from a client), its requests stay at the address of before, and in its
- *   row; another server of the backend can get that address meanwhile.
- * - A request that waits for its retry is in no count until its thread of HAProxy runs, which can be late.
- */
-export class Doubts {
-  readonly #shown = new Map<string, ReadonlyMap<string, Shown>>()
+export class MovedAddresses {
+  /** The address of each server, by backend. */
+  readonly #known = new Map<string, ReadonlyMap<string, string>>()
   /** Backends in which a server was seen to lose its address. */
   readonly #moved = new Set<string>()
-  #process = ''
-  /** Whether the process that answers was seen to have opened what was drained in the one before. */
-  opened = false
 
   /** Takes in a look at whole backends. */
-  note({ pools, info }: RuntimeView, now: number): void {
-    const process = nameOf(info)
-    if (process !== this.#process) this.opened = false
-    this.#process = process
+  note({ pools }: RuntimeView): void {
     for (const [pool, members] of pools) {
-      const before = this.#shown.get(pool)
-      const shown = new Map<string, Shown>()
-      for (const [name, found] of members) {
-        const { identity } = identify(found)
-        const { retries } = found.row
-        const was = before?.get(name) ?? { ...NEW, identity }
-        const { own } = found.verdict
-        const isElsewhere = was.drainedIn !== '' && was.drainedIn !== process
-        this.opened ||= isElsewhere && own === 'ready'
-        const drainedIn = own === 'drain' || own === 'maint' ? process : ''
-        if (was.identity !== identity) this.#moved.add(pool)
-        // A count that fell began anew, with a process or by 'clear counters': it can have grown since.
-        const grew = retries > 0 && retries !== was.retries
-        shown.set(name, { identity, drainedIn, retries, grewAt: grew ? now : was.grewAt })
-      }
-      this.#shown.set(pool, shown)
+      const before = this.#known.get(pool)
+      const now = new Map([...members].map(([name, found]) => [name, identify(found).identity]))
+      const moved = [...now].some(([name, at]) => (before?.get(name) ?? at) !== at)
+      if (moved) this.#moved.add(pool)
+      this.#known.set(pool, now)
     }
   }
 
   /** Why the counts of a server may not be all that its machine works on; undefined if they are. */
   why(
-    ref: MemberRef,
-    config: Pick<Configured, 'named'>,
-    view: RuntimeView,
-    now: number,
-  ): string | undefined {
-    if (view.pools.get(ref.pool)?.get(ref.member)?.row.mode === 'syslog')
-      return 'HAProxy does not count the messages that it sends to the servers of a backend in mode log'
-    return this.#elsewhere(ref, config, view) ?? this.#waits(ref, now)
-  }
-
-  #elsewhere(
     { pool, member }: MemberRef,
-    { named }: Pick<Configured, 'named'>,
+    config: Configured | undefined,
     view: RuntimeView,
   ): string | undefined {
+    const { named } = config ?? { named: 'unknown' }
     if (named === false && !this.#moved.has(pool)) return undefined
     const others = [...(view.pools.get(pool) ?? [])].filter(([name]) => name !== member)
     const busy = others.some(([, { row }]) => row.scur + row.qcur > 0)
@@ -99,11 +53,32 @@ export class Doubts {
       ? `${because}: HAProxy before 3.0 goes on sending requests over a server's connections to its address of before, and another server of ${pool} can have had this address; 3.0 and later close them`
       : `${because}, and other servers are at work: requests of before can be at its address and stand in the row of a server that had it; the option runtime counts them`
   }
+}
 
-  #waits({ pool, member }: MemberRef, now: number): string | undefined {
-    const ago = now - (this.#shown.get(pool)?.get(member)?.grewAt ?? -Infinity)
-    if (ago >= RETRY) return undefined
-    return `a connection to it was tried again ${formatDuration(ago)} ago: a request that waits for its retry is in no count, and can come seconds later where HAProxy's threads are late; the option runtime sees it`
+/** Whether the last reload has opened what was drained: then no state file is in force. */
+export class OpenedByReload {
+  /** The process in which each server was drained, by its key. */
+  readonly #drainedIn = new Map<string, string>()
+  #process = ''
+  #has = false
+
+  get has(): boolean {
+    return this.#has
+  }
+
+  /** Takes in a look at whole backends. */
+  note({ pools, info }: RuntimeView): void {
+    const process = nameOf(info)
+    if (process !== this.#process) this.#has = false
+    this.#process = process
+    for (const [pool, members] of pools)
+      for (const [member, { verdict }] of members) {
+        const key = refKey({ pool, member })
+        const before = this.#drainedIn.get(key) ?? process
+        this.#has ||= before !== process && verdict.own === 'ready'
+        if (verdict.own === 'drain' || verdict.own === 'maint') this.#drainedIn.set(key, process)
+        else this.#drainedIn.delete(key)
+      }
   }
 }
 
@@ -111,6 +86,41 @@ export class Doubts {
 function isReusing(text: string): boolean {
   const version = parseVersion(text)
   return version !== undefined && !isAtLeast(version, 3, 0)
+}
+
+/**
+ * For so long after a connection to a server was tried again idle is not verified, ms. The retry waits a second, and
+ * then for its thread: up to 5.8 s were seen (2.6, 3.0, 3.2, 3.4), and no bound is known.
+ */
+const DOUBT = 30_000
+
+/**
+ * Whether a request may wait for its retry and be in no count. Its thread of HAProxy can be late, and only the list of
+ * streams shows the request until that runs, which this API does not have.
+ */
+export class Retries {
+  /** `wretr` of each server, and when it was seen to grow last. */
+  readonly #known = new Map<string, { readonly count: number; readonly grewAt: number }>()
+
+  /** Takes in a look. */
+  note({ pools }: RuntimeView, now: number): void {
+    for (const [pool, members] of pools)
+      for (const [member, { row }] of members) {
+        const count = row.retries
+        const key = refKey({ pool, member })
+        const { count: before, grewAt } = this.#known.get(key) ?? { count, grewAt: -Infinity }
+        // A count that fell began anew, with a process or by 'clear counters': it can have grown since.
+        const grew = count > before || (count < before && count > 0)
+        this.#known.set(key, { count, grewAt: grew ? now : grewAt })
+      }
+  }
+
+  /** Why idle is not verified; undefined if no connection was tried again of late. */
+  why({ pool, member }: MemberRef, now: number): string | undefined {
+    const ago = now - (this.#known.get(refKey({ pool, member }))?.grewAt ?? -Infinity)
+    if (ago >= DOUBT) return undefined
+    return `a connection to it was tried again ${formatDuration(ago)} ago: a request that waits for its retry is in no count, and can come seconds later where HAProxy's threads are late; the option runtime sees it`
+  }
 }
 
 /** A HAProxy process that answers at present. */

@@ -120,7 +120,6 @@ export class Reader {
     const sizes =
       this.#sizes.process === nameOf(before) ? this.#sizes.of : new Map<string, number>()
     const servers = await readServers(api, served, { refs, rows, sizes }, ctx)
-    if (typeof servers === 'string') return servers
     const doubtful = list.rows.filter((row) => isDoubtful(row, servers))
     if (doubtful.length > 0) {
       const later = (await read()).list.rows.filter(({ status }) => isUnresolved(status))
@@ -195,15 +194,17 @@ function byServer(rows: readonly StatsRow[]): Rows | string {
   return pools
 }
 
-/** The servers of those backends that were asked for theirs and are there. */
-type Servers = Map<string, ReadonlyMap<string, RuntimeServer>>
+/** By backend: its servers; `missing` where the answer was that there is no such backend. */
+type Servers = Map<string, ReadonlyMap<string, RuntimeServer> | 'missing'>
 
 /**
  * Whether it reads like a drained server whose name does not resolve: also what a ready one reads like whose name was
  * found between the two sources.
  */
 function isDoubtful({ status, pool, member }: StatsRow, servers: Servers): boolean {
-  return isUnresolved(status) && servers.get(pool)?.get(member)?.admin === 'ready'
+  const list = servers.get(pool)
+  if (list === undefined || list === 'missing') return false
+  return isUnresolved(status) && list.get(member)?.admin === 'ready'
 }
 
 /** Up to so many backends of a look at everything are asked for their lists. */
@@ -222,7 +223,7 @@ async function readServers(
     readonly sizes: ReadonlyMap<string, number>
   },
   ctx: CallContext,
-): Promise<Servers | string> {
+): Promise<Servers> {
   const { refs, rows, sizes } = known
   const isKnown = (pool: string): boolean =>
     sizes.get(pool) === rows.get(pool)?.size || (refs === 'all' && rows.size > MOST_LISTS)
@@ -241,13 +242,9 @@ async function readServers(
   // one after the other: the API works them off one by one anyway
   for (const pool of [...asked].filter((name) => isName(name))) {
     const reply = await api.get(served.paths.servers(pool), ctx)
-    if (reply.status === 200) {
-      const list = api.parse(reply, parseRuntimeServers)
-      servers.set(pool, new Map(list.map((server) => [server.name, server])))
-    } else if (!saysNotFound(reply.status, reply.words))
-      throw api.toError(`GET servers of ${pool}`, reply)
-    else if (rows.has(pool))
-      return `backend ${pool} is in the statistics, but its servers are not there`
+    const list = toServers(api, reply, pool)
+    const named = list?.map((server) => [server.name, server] as const)
+    servers.set(pool, named === undefined ? 'missing' : new Map(named))
   }
   return servers
 }
@@ -265,6 +262,16 @@ function isTold(row: StatsRow | undefined): boolean {
   )
 }
 
+function toServers(
+  api: DataplaneApi,
+  reply: Reply,
+  pool: string,
+): readonly RuntimeServer[] | undefined {
+  if (reply.status === 200) return api.parse(reply, parseRuntimeServers)
+  if (saysNotFound(reply.status, reply.words)) return undefined
+  throw api.toError(`GET servers of ${pool}`, reply)
+}
+
 /** Merges statistics and server lists; returns a text if one of them has a server that the other lacks. */
 function merge(
   rows: Rows,
@@ -275,6 +282,10 @@ function merge(
   const pools = new Map<string, Map<string, Found>>()
   for (const pool of new Set([...rows.keys(), ...servers.keys()])) {
     const listed = servers.get(pool)
+    if (listed === 'missing') {
+      if (!rows.has(pool)) continue
+      return `backend ${pool} is in the statistics, but its servers are not there`
+    }
     const members = new Map<string, Found>()
     pools.set(pool, members)
     for (const [member, row] of rows.get(pool) ?? []) {

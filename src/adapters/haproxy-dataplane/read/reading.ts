@@ -8,7 +8,7 @@ import type {
   PoolReading,
 } from '../../../provider/contract.js'
 import { nameOf, type ProcessInfo } from '../codec/replies.js'
-import type { Configured } from '../codec/configuration.js'
+import type { Configured } from './configured.js'
 import type { Settings } from '../options.js'
 import type { Found, RuntimeView } from './read.js'
 import { healthOf, held, isUnresolved, serving, splitAddress } from './state.js'
@@ -65,12 +65,12 @@ export function serves(found: Found, pool: ReadonlyMap<string, Found> | undefine
  * What HAProxy's checks say of it. No check runs before an inherited maintenance ends (of its name, or of the server
  * that it tracks), so none is waited for.
  */
-export function healthOfMember(found: Found, config: Configured): Health {
+export function healthOfMember(found: Found, config: Configured | undefined): Health {
   const { own, inherited, hidden } = found.verdict
   if (inherited === 'maint' && own !== 'maint' && hidden !== true) return 'unchecked'
   const health = healthOf(found.row)
   // Under maint HAProxy does not tell whether there is a check.
-  const isTold = config.checked !== false || found.row.check !== undefined
+  const isTold = config?.checked !== false || found.row.check !== undefined
   return health === 'unknown' && !isTold ? 'unchecked' : health
 }
 
@@ -110,8 +110,11 @@ export interface Native {
  * What the file makes of a server at the next reload. Weight 0 is the durable form of a drain; a line that
  * is only `disabled` is no mark of ours, and says something only where it can be taken back.
  */
-export function storedHold(config: Configured, durable: boolean): 'drain' | 'maint' | undefined {
-  if (config.place !== 'line' || (config.weight !== 0 && !durable)) return undefined
+export function storedHold(
+  config: Configured | undefined,
+  durable: boolean,
+): 'drain' | 'maint' | undefined {
+  if (config?.known !== true || (config.weight !== 0 && !durable)) return undefined
   if (config.maintenance === 'enabled') return 'maint'
   return config.weight === 0 ? 'drain' : undefined
 }
@@ -119,7 +122,7 @@ export function storedHold(config: Configured, durable: boolean): 'drain' | 'mai
 /** The native part of a reading. */
 export function toNative(
   found: Found,
-  config: Configured,
+  config: Configured | undefined,
   durable: boolean,
   followers: readonly MemberRef[],
   info: ProcessInfo,
@@ -135,7 +138,7 @@ export function toNative(
       ? {}
       : { followers: followers.map(({ pool, member }) => ({ pool, member })) }),
   }
-  if (!durable || config.place !== 'line') return native
+  if (!durable || config?.known !== true) return native
   const configured = { weight: config.weight, maintenance: config.maintenance }
   return { ...native, configured, process: nameOf(info) }
 }
@@ -162,22 +165,27 @@ export function readNative(native: Json | undefined): Native | undefined {
 }
 
 /** What a person who asks why it is not idle should know. */
-export function hintsOf(found: Found, config: Configured, settings: Settings): readonly string[] {
+// eslint-disable-next-line complexity -- one hint a line
+export function hintsOf(
+  found: Found,
+  config: Configured | undefined,
+  settings: Settings,
+): readonly string[] {
   const { own, doubt } = found.verdict
   const hints: string[] = []
   if (doubt !== undefined) hints.push(doubt)
   const marks = marksOf(config)
   if (found.row.weight === 0) {
-    const where = config.weight === 0 ? ' in the configuration' : ''
+    const where = config?.weight === 0 ? ' in the configuration' : ''
     hints.push(`weight 0${where} keeps it out of balancing`)
   } else if (own === 'ready' && marks !== '') {
     hints.push(`the configuration has ${marks} for it: the next reload takes it out`)
-  } else if (settings.durable && config.place === 'line' && own !== 'ready' && marks === '') {
+  } else if (settings.durable && config?.known === true && own !== 'ready' && marks === '') {
     hints.push('the configuration says nothing of this drain: a reload forgets it')
   }
-  const lost = settings.durable ? NOT_DURABLE[config.place] : undefined
+  const lost = settings.durable && config?.known === false ? NOT_DURABLE[config.place] : undefined
   if (lost !== undefined) hints.push(lost)
-  const unsure = settings.maintCuts === undefined && config.maint === 'unknown'
+  const unsure = settings.maintCuts === undefined && (config?.maint ?? 'unknown') === 'unknown'
   if (own === 'drain' && unsure) {
     hints.push(
       'what maint does to its connections is not known from the configuration, so it is not sealed: maintCuts says it',
@@ -187,8 +195,8 @@ export function hintsOf(found: Found, config: Configured, settings: Settings): r
 }
 
 /** What a person should know of a server that HAProxy has not. */
-export function hintsOfAbsent(config: Configured): readonly string[] {
-  return config.place === 'line'
+export function hintsOfAbsent(config: Configured | undefined): readonly string[] {
+  return config?.known === true
     ? ['the configuration has it, HAProxy was not reloaded since, or it was removed at run time']
     : []
 }
@@ -206,10 +214,10 @@ export const NOT_DURABLE: Readonly<Record<Configured['place'], string | undefine
 }
 
 /** What keeps a server out of balancing after a reload. */
-function marksOf(config: Configured): string {
+function marksOf(config: Configured | undefined): string {
   const marks = [
-    ...(config.weight === 0 ? ['weight 0'] : []),
-    ...(config.maintenance === 'enabled' ? ['disabled'] : []),
+    ...(config?.weight === 0 ? ['weight 0'] : []),
+    ...(config?.maintenance === 'enabled' ? ['disabled'] : []),
   ]
   return marks.join(' and ')
 }

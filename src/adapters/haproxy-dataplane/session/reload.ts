@@ -1,10 +1,9 @@
-import { caught } from '../../../kit/errors.js'
 import { until } from '../../../kit/until.js'
 import { quote } from '../../../provider/quote.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { PROVIDER, type DataplaneApi } from './session.js'
-import { parseHasReloaded, parseReload, type ProcessInfo } from '../codec/replies.js'
+import { parseReload, parseReloads, type ProcessInfo, type Reloads } from '../codec/replies.js'
 import { readProcess } from '../read/read.js'
 
 /** Between two looks, in milliseconds: a reload takes from a tenth of a second to some seconds. */
@@ -27,15 +26,13 @@ export async function followReload(
   let failure = `reload ${id ?? ''} did not end`
   const ended = await until(ctx, { every: POLL, within: limit }, async () => {
     try {
-      const { paths } = await api.served(ctx)
-      const reply = id === undefined ? undefined : await api.get(paths.reload(id), ctx)
-      // Only the last success and the failures are kept.
-      const isTold = reply !== undefined && reply.status !== 404
-      if (isTold && reply.status !== 200) throw api.toError(`GET reload ${id ?? ''}`, reply)
-      const reload = isTold ? api.parse(reply, parseReload) : undefined
+      const reload = id === undefined ? undefined : await readReload(api, id, ctx)
       if (reload?.status === 'failed') {
-        const words = `reload ${id ?? ''} failed: '${quote(reload.response)}'`
-        throw new DrainableError('REJECTED', words, { provider: PROVIDER })
+        throw new DrainableError(
+          'REJECTED',
+          `reload ${id ?? ''} failed: '${quote(reload.response)}'`,
+          { provider: PROVIDER },
+        )
       }
       const { pid } = await readProcess(api, ctx)
       if (pid !== before.pid && reload?.status !== 'in_progress') return true
@@ -54,12 +51,34 @@ export async function followReload(
   })
 }
 
-/** Whether the API tells of a reload that succeeded, at whatever time; true where it does not say, or not just now. */
-export async function hasReloaded(api: DataplaneApi, ctx: CallContext): Promise<boolean> {
-  const ask = async (): Promise<boolean> => {
-    const { paths } = await api.served(ctx)
+/**
+ * The reloads that the API tells of.
+ *
+ * @returns undefined where the API does not say, or not just now
+ */
+export async function readReloads(
+  api: DataplaneApi,
+  ctx: CallContext,
+): Promise<Reloads | undefined> {
+  const { paths } = await api.served(ctx)
+  try {
     const reply = await api.get(paths.reloads, ctx)
-    return reply.status !== 200 || api.parse(reply, parseHasReloaded)
+    return reply.status === 200 ? api.parse(reply, parseReloads) : undefined
+  } catch (error) {
+    ctx.signal.throwIfAborted()
+    if (!isDrainableError(error)) throw error
+    return undefined
   }
-  return caught(ctx, ask, () => true)
+}
+
+async function readReload(
+  api: DataplaneApi,
+  id: string,
+  ctx: CallContext,
+): Promise<ReturnType<typeof parseReload> | undefined> {
+  const { paths } = await api.served(ctx)
+  const reply = await api.get(paths.reload(id), ctx)
+  if (reply.status === 404) return undefined // only the last success and the failures are kept
+  if (reply.status !== 200) throw api.toError(`GET reload ${id}`, reply)
+  return api.parse(reply, parseReload)
 }

@@ -57,7 +57,7 @@ export function isLost({ code }: DrainableError): boolean {
   return LOST.includes(code)
 }
 
-export type Write = { readonly method: 'POST' | 'PUT' | 'DELETE'; readonly path: string } & {
+type Write = { readonly method: 'POST' | 'PUT' | 'DELETE'; readonly path: string } & {
   readonly body?: unknown
   readonly timeout?: number
 }
@@ -125,17 +125,19 @@ export class DataplaneApi implements AsyncDisposable {
     throw this.toError(`GET ${path}`, reply)
   }
 
-  /** What a decoder makes of a reply; its complaint is about the reply without secrets. */
+  /** What a decoder makes of a reply; the words of its complaint without secrets. */
   parse<T>(reply: Reply, decode: (text: string) => T): T {
     try {
       return decode(reply.text)
     } catch (error) {
-      const clean = redact(reply.text, reply.secrets)
-      if (clean !== reply.text) decode(clean)
       if (!isDrainableError(error)) throw error
-      const { code, message, retryable } = error
-      const words = redact(message, reply.secrets)
-      throw new DrainableError(code, words, { provider: PROVIDER, retryable })
+      const complaint = complaintOf(decode, redact(reply.text, reply.secrets)) ?? error.message
+      const message = redact(complaint, reply.secrets)
+      if (message === error.message) throw error
+      throw new DrainableError(error.code, message, {
+        provider: PROVIDER,
+        retryable: error.retryable,
+      })
     }
   }
 
@@ -268,6 +270,16 @@ export class DataplaneApi implements AsyncDisposable {
   }
 }
 
+/** What a decoder says against a text; undefined where it says nothing. */
+function complaintOf(decode: (text: string) => unknown, text: string): string | undefined {
+  try {
+    decode(text)
+    return undefined
+  } catch (error) {
+    return isDrainableError(error) ? error.message : undefined
+  }
+}
+
 type HttpCallLike = Omit<HttpCall, 'signal' | 'clock' | 'headers'>
 type Within = Pick<CallContext, 'clock' | 'signal' | 'until'>
 
@@ -281,29 +293,32 @@ function header(reply: HttpReply, name: string): string | undefined {
  * has none: after an undo of ours its own state is known only because it was seen drained before, in the same process.
  */
 export class Unresolved {
-  /** By server: the process in which it was seen drained, and whether it was made ready there since. */
-  readonly #drained = new Map<string, { readonly process: string; readonly isOpen: boolean }>()
+  /** The process in which a server was seen drained. */
+  readonly #drained = new Map<string, string>()
+  /** The state that a server was made last. */
+  readonly #told = new Map<string, AdminState>()
 
   /** The API has answered that it set this state. */
   told(ref: MemberRef, state: AdminState): void {
-    const known = this.#drained.get(refKey(ref))
-    if (known !== undefined) this.#drained.set(refKey(ref), { ...known, isOpen: state === 'ready' })
+    this.#told.set(refKey(ref), state)
   }
 
   /** The name does not resolve, and the own drain is shown. */
   drained(ref: MemberRef, process: string): void {
-    this.#drained.set(refKey(ref), { process, isOpen: false })
+    this.#drained.set(refKey(ref), process)
   }
 
   /** The name resolves: the own state is shown. */
   forget(ref: MemberRef): void {
     // Asked for every row of every look: nearly always nothing is known.
-    if (this.#drained.size > 0) this.#drained.delete(refKey(ref))
+    if (this.#drained.size + this.#told.size === 0) return
+    this.#drained.delete(refKey(ref))
+    this.#told.delete(refKey(ref))
   }
 
   /** Whether a server whose own state is not shown was made ready. */
   isReady(ref: MemberRef, process: string): boolean {
-    const known = this.#drained.get(refKey(ref))
-    return known?.isOpen === true && known.process === process
+    const key = refKey(ref)
+    return this.#told.get(key) === 'ready' && this.#drained.get(key) === process
   }
 }

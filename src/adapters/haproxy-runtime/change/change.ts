@@ -17,8 +17,8 @@ import { keyOf, wouldServe } from '../read/read.js'
 import { AnotherProcess, type Channel, WorkerGone } from '../session/channel.js'
 import type { OldProcess } from '../session/processes.js'
 import { add, remove } from './membership.js'
-import { move } from './restore.js'
-import { channelOf, type Done, must, type Of, type Tools } from './tools.js'
+import { restore } from './restore.js'
+import { channelOf, type Done, Half, must, type Of, type Tools } from './tools.js'
 
 /** A server as just read, in the form that the rules of a change need. */
 interface Found extends Sight {
@@ -33,6 +33,7 @@ export function changesOf(given: Omit<Tools, 'facts' | 'process'>): CarefulAdapt
     try {
       return (await work(looked)) ?? { status: 'applied' }
     } catch (cause) {
+      if (cause instanceof Half) return { status: 'unknown', error: cause.error }
       if (!(cause instanceof AnotherProcess)) throw cause
       // It is not known whether the process that was read has carried it out.
       const data = { ref, provider: PROVIDER, cause }
@@ -59,7 +60,7 @@ export function changesOf(given: Omit<Tools, 'facts' | 'process'>): CarefulAdapt
     },
     hold: (change, { state }, ctx) => sent(change, (tools) => hold(tools, change, state, ctx)),
     restore: (change, { state }, ctx) =>
-      sent(change, (tools) => move(tools, change.ref, state, change.to, ctx)),
+      sent(change, (tools) => restore(tools, change, state, ctx)),
     terminate: (change, _, ctx) => sent(change, (tools) => terminate(tools, change, ctx)),
     remove: (change, { state }, ctx) => sent(change, (tools) => remove(tools, change, state, ctx)),
     add: (change, _, ctx) => sent(change, (tools) => add(tools, change, ctx)),

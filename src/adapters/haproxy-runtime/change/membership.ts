@@ -1,5 +1,4 @@
 import * as z from 'zod/mini'
-import { Half } from '../../../kit/errors.js'
 import { parseVersion } from '../../../kit/version.js'
 import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
@@ -8,7 +7,7 @@ import { quote } from '../../../provider/quote.js'
 import { addServer, delServer, refusal, setState, waitRemovable } from '../codec/commands.js'
 import { ownState, type ServerState } from '../codec/state.js'
 import { putBack } from './restore.js'
-import { must, type Of, tell, type Tools } from './tools.js'
+import { Half, must, type Of, tell, type Tools } from './tools.js'
 
 /** How long one call waits for the last connections of a server to remove, in milliseconds. */
 const REMOVE_PATIENCE = 3_000

@@ -1,14 +1,23 @@
-import { Half } from '../../../kit/errors.js'
 import type { AdminState, CallContext, MemberRef } from '../../../provider/contract.js'
 import { type DrainableError, isDrainableError } from '../../../provider/error.js'
 import { isSameIdentity } from '../../../provider/member-ref.js'
 import { refusal, setHealthDown, setState, setWeight } from '../codec/commands.js'
 import { identityOf, ownState, type ServerState } from '../codec/state.js'
 import type { ProcessSight } from '../read/read.js'
-import { channelOf, readState, tell, type Tools } from './tools.js'
+import { channelOf, Half, type Of, readState, tell, type Tools } from './tools.js'
+
+/** Undoes a hold, if the expected state is found. */
+export function restore(
+  tools: Tools,
+  { ref, to }: Of<'restore'>,
+  found: ServerState,
+  ctx: CallContext,
+): Promise<undefined> {
+  return move(tools, ref, found, to, ctx)
+}
 
 /** Sets the state by commands that cut nothing. */
-export async function move(
+async function move(
   tools: Tools,
   ref: MemberRef,
   from: ServerState,

@@ -1,6 +1,8 @@
 import type { ChangeOf, ChangeOutcome } from '../../../kit/change.js'
+import { leftBehind as half } from '../../../kit/errors.js'
 import { until } from '../../../kit/until.js'
 import type { CallContext, Change, MemberRef } from '../../../provider/contract.js'
+import type { DrainableError } from '../../../provider/error.js'
 import { refusal } from '../codec/commands.js'
 import type { ServerState } from '../codec/state.js'
 import type { Settings } from '../options.js'
@@ -89,4 +91,15 @@ export async function readState(
 ): Promise<ServerState | undefined> {
   const states = await tools.process.view.states([pool], channelOf(tools), ctx)
   return states.get(pool)?.get(member)
+}
+
+/** A change that was refused, and of which a part is left: what came of it is not known. */
+export class Half extends Error {
+  override readonly name = 'Half'
+  readonly error: DrainableError
+
+  constructor(refused: DrainableError, left: string) {
+    super(left)
+    this.error = half(refused, left)
+  }
 }

@@ -83,14 +83,9 @@ describe.concurrent('the cost of a look', () => {
     expect(reads()).toBe(first * 2)
   })
 
-  test.each([
-    { how: 'status', status: 403 },
-    { how: 'status', status: 503 },
-    { how: 'garbage' },
-    { how: 'reset' },
-  ] as const)('a configuration that can not be read leaves maint unknown: %o', async (failure) => {
+  test('a configuration that can not be read leaves maint unknown', async () => {
     await using r = await rig()
-    r.fake.fail({ match: /configuration/, ...failure })
+    r.fake.fail({ match: /configuration/, how: 'status', status: 403 })
     expect((await present(r.lb, WEB1)).maint).toBe('unknown')
   })
 })
