@@ -80,10 +80,11 @@ export class Leftovers {
   of(view: ProxyView, { service, member }: Omit<Wanted, 'ref'>, begun: number): Left {
     const known = this.#of(view, service, member)
     if (known === undefined) return NONE
-    known.isFallen ||= begun < known.begun
+    const isFallen = begun < known.begun
     known.begun = begun
     // What the process before a hot restart holds is in the same gauge, and has a scope of its own.
     if (known.isClear || view.reading?.previous?.state === 'alive') return NONE
+    known.isFallen ||= isFallen
     const left = leftIn(view, service, rowsOf(view, service))
     // Of a cluster with hidden statistics only rows that begin anew tell that it was changed.
     const { hidden } = left

@@ -82,7 +82,10 @@ export class UnlistedBounds {
 
   /** The least bound that holds by now. @param stats - read after what was found */
   seen(cluster: string, found: Unlisted, stats: Stats, at: number): Unlisted {
+    const before = this.#kept.get(cluster)
     const kept = this.#of(cluster, stats, at)
+    // It changed while this look was under way: when, only the next one tells.
+    if (before !== undefined && before !== kept) this.#kept.delete(cluster)
     const most = Math.min(kept.settled, found.most)
     if (at - kept.since >= LAG) kept.settled = most
     return { most, isExact: found.isExact || most === 0 }

@@ -109,7 +109,12 @@ export class Half {
     for (const { path, own, native } of place.parts) {
       if (own === 'unknown') continue
       const item = await place.device.session.get(path, ctx)
-      if (item === undefined) return 'it is not there'
+      if (item === undefined) {
+        if (path === place.parts[0].path) return 'it is not there'
+        // DNS took a copy away: said by a device that is ready.
+        await place.device.confirmReady(ctx)
+        continue
+      }
       const { session, state } = stateOf(item)
       const now = toAdmin(session, state)
       if (now === own || !ours.has(now)) continue

@@ -156,6 +156,10 @@ async function shownInLists(
     }
   }
   await caught(ctx, look, () => undefined)
+  // No list has a node.
+  for (const write of writes) {
+    if (write.place.pool === undefined && (await readBack(write, ctx)) === 'shown') shown.add(write)
+  }
   return shown
 }
 
@@ -206,10 +210,18 @@ async function sendOne(write: Write, ctx: CallContext): Promise<Written> {
     if (kind === 'absent') await place.device.confirmReady(ctx)
     const shown = await readBack(write, ctx)
     if (shown === 'shown') return APPLIED
+    // Done as far as it is known: sent again it would undo what another client does meanwhile.
+    if (kind === 'ok' && shown === 'unread')
+      return { status: 'unknown', error: notRead(what, session.host) }
     const mayStillCome = kind === 'refused' ? ({ mayStillCome: true } as const) : {}
     return { status: table[shown], error, ...mayStillCome }
   }
   return caught(ctx, send, (error): Written => ({ status: 'unknown', error }))
+}
+
+function notRead(what: string, host: string): DrainableError {
+  const words = `${what} at ${host} was answered with success, and could not be read back`
+  return new DrainableError('CONNECTION_LOST', words, { provider: PROVIDER })
 }
 
 function withoutEffect(what: string, host: string): DrainableError {
