@@ -106,21 +106,23 @@ export class Removals {
     })
     const reloads = capabilities.removalReloads === true
     const begins = all.filter(({ drain }) => reloads && drain.isBusy && !drain.mayGo)
-    const awaited = new Set(begins.map(({ reading }) => reading.address))
-    return all.filter(({ key, drain, reading: { address } }) => {
+    const awaited = new Set(begins.map(({ reading }) => machineOf(reading)))
+    return all.filter(({ key, drain, reading }) => {
       const isPlanned = steps.get(key)?.change.kind === 'remove' && drain.leftFor === null
       const isDue = drain.mayGo && policy.clock.now() >= drain.backoff.notBefore
-      return isPlanned && isDue && (address === undefined || !awaited.has(address))
+      const machine = machineOf(reading)
+      return isPlanned && isDue && (machine === undefined || !awaited.has(machine))
     })
   }
 
   #groupOf({ drain, reading }: Leaving, ending: Ending): string {
-    const { address, ref } = reading
+    const { ref } = reading
+    const machine = machineOf(reading)
     const { until } = this.#limitOf([drain], ending)
     // After its deadline no member waits for another one.
     const isAlone = until === null && drain.deadline !== null
-    const shares = this.#spec.capabilities.removalReloads === true && address !== undefined
-    return shares && !isAlone ? canonicalAddress(address) : refKey(ref)
+    const shares = this.#spec.capabilities.removalReloads === true && !isAlone
+    return shares && machine !== undefined ? machine : refKey(ref)
   }
 
   /** The first of their deadlines. A product that removes no member at work waits for its end where no drain is wanted. */
@@ -134,7 +136,8 @@ export class Removals {
     if (ending.onTimeout === 'remove') return { until, onTimeout: 'remove' }
     if (drains.some(({ isLate }) => isLate)) return never
     const least = wallOf(policy.clock) + leastTime(policy.data, capabilities)
-    return { until: Math.max(until, least), onTimeout: 'fail' }
+    const onTimeout = ending.onTimeout === 'terminate' ? 'terminate' : 'fail'
+    return { until: Math.max(until, least), onTimeout }
   }
 
   #open(group: string, members: readonly Leaving[], ending: Ending): void {
@@ -187,6 +190,10 @@ export class Removals {
     }
     this.#spec.changed(true)
   }
+}
+
+function machineOf({ address }: PresentReading): string | undefined {
+  return address === undefined ? undefined : canonicalAddress(address)
 }
 
 /** Whether a change failed. That the balancer can't be read is seen by the loop's own looks. */

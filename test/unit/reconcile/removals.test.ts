@@ -112,3 +112,16 @@ describe('the time of a member that is held back', () => {
     expect(times()['vm']).not.toBe(first['vm'])
   })
 })
+
+it('work between an idle and its removal is cut where that is asked for', async () => {
+  const at = bench('a', 'b')
+  const ending = { timeout: '20s', onTimeout: 'terminate' } as const
+  await using loop = at.start({ ...ending, gone: 'drain', seal: false })
+  loop.set(desired({ a: 'serve', b: 'drain' }))
+  await at.clock.advance(10_000)
+  loop.set(desired({ a: 'serve', b: 'absent' }))
+  await at.clock.advance(50)
+  at.lb.occupy(web('b'))
+  await at.clock.advance(120_000)
+  expect(at.states('b')).toEqual(['gone'])
+})
