@@ -302,6 +302,13 @@ export class OneServer {
   /** It is out of its pools for good: there is nothing to open. */
   async #leaveOut(): Promise<void> {
     this.#context.signal.throwIfAborted()
+    const members = this.#report?.members ?? this.server.drain?.members ?? []
+    const left = members.find(({ phase }) => phase !== 'removed')
+    if (left !== undefined) {
+      const { ref } = left
+      const words = `${formatRef(ref)} was acted on, and is still in its pool: remove it, or open it with ready()`
+      throw new DrainableError('CONFLICT', words, { ref })
+    }
     this.#call.forget()
     this.server.state = 'done'
     await this.#save()

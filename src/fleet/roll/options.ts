@@ -215,6 +215,7 @@ export function parseRoll(o: RollOptions, subject: string): RollSettings {
     const words = `waitHealthy: with until: 'removed' no server is brought back, so none is waited for; leave it out`
     throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words}`)
   }
+  if (policy.until === 'removed') refuseNotRemoved(onTimeout, policy.ifUnsupported, subject)
   const own = {
     act,
     onEvent,
@@ -250,6 +251,25 @@ export function parseRoll(o: RollOptions, subject: string): RollSettings {
       health,
     }),
   }
+}
+
+/** What would leave a server drained for good, and call it done. */
+function refuseNotRemoved(
+  onTimeout: RollOptions['onTimeout'],
+  ifUnsupported: Policy['ifUnsupported'],
+  subject: string,
+): void {
+  const fail = (words: string): never => {
+    throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words}`)
+  }
+  if (onTimeout === 'proceed')
+    fail(
+      `onTimeout: 'proceed' would leave a busy server drained, and until: 'removed' takes it out: use 'remove' or 'terminate'`,
+    )
+  if (ifUnsupported === 'proceed')
+    fail(
+      `ifUnsupported: 'proceed' would leave each server drained where the balancer removes none, and until is 'removed': leave it out`,
+    )
 }
 
 /** The checked options of a resumed roll. */

@@ -22,6 +22,16 @@ const refused: readonly (readonly [string, Record<string, unknown>, RegExp])[] =
     /onTimeout: 'remove' .*add until: 'removed'/,
   ],
   [
+    'to leave a busy server in',
+    { until: 'removed', onTimeout: 'proceed' },
+    /'remove' or 'terminate'/,
+  ],
+  [
+    'to go on without a removal',
+    { until: 'removed', ifUnsupported: 'proceed' },
+    /ifUnsupported: 'proceed' would leave each server drained/,
+  ],
+  [
     'a health check of what is removed',
     { until: 'removed', waitHealthy: '10s' },
     /waitHealthy: with until: 'removed' no server is brought back/,
