@@ -67,8 +67,12 @@ export class Removals {
   carryOut(drains: ReadonlyMap<string, MemberDrain>, wanted: Wanted, ending: Ending): void {
     const leaving = this.#leaving(drains, wanted)
     const stays = new Map(leaving.map((one) => [one.drain, one]))
+    const readings = readingsOf(wanted.look.snapshot)
+    const isOut = ({ ref }: MemberDrain): boolean => readings.get(refKey(ref))?.present !== true
     for (const removal of [...this.#running.values()]) {
-      const isMeant = removal.drains.every((drain) => stays.has(drain))
+      // A look can show what its call has done before the answer says it, and a reload that lost the holds of the others.
+      const isDone = removal.drains.some(isOut)
+      const isMeant = isDone || removal.drains.every((drain) => stays.has(drain))
       if (!isMeant || !isSameEnding(removal.ending, ending)) this.drop(removal)
     }
     const due = leaving.filter(({ drain }) => drain.removal === undefined)
