@@ -92,10 +92,17 @@ export class Removals {
     void removal.run.release()
   }
 
-  async end(): Promise<void> {
+  /** Lets go of all. @returns the drains of the members that were taken out all the same */
+  async end(): Promise<readonly MemberDrain[]> {
     const all = [...this.#running.values()]
     this.#running.clear()
-    await Promise.all(all.map(({ run }) => run.release()))
+    const taken = all.map(async ({ drains, run }) => {
+      await run.release()
+      const { members } = await run.done
+      const out = new Set(members.filter(isRemoved).map(({ ref }) => refKey(ref)))
+      return drains.filter(({ ref }) => out.has(refKey(ref)))
+    })
+    return (await Promise.all(taken)).flat()
   }
 
   /** The members that may be taken out: where each removal is a reload, once others of their address are held too. */
@@ -194,6 +201,10 @@ export class Removals {
     }
     this.#spec.changed(true)
   }
+}
+
+function isRemoved({ phase }: MemberReport): boolean {
+  return phase === 'removed'
 }
 
 function machineOf({ address }: PresentReading): string | undefined {

@@ -55,13 +55,15 @@ export async function recoverTickets(
   return found
 }
 
-/** Drops a ticket of which nothing is left; a failure is told. */
+/** Drops the ticket of a member of which nothing is left, unless a later holder of the lease wrote it; a failure is told. */
 export async function dropTicket(
-  id: string,
+  ref: MemberRef,
   { tickets, provider, policy, subject, fault }: WorkSpec,
 ): Promise<void> {
   try {
-    await new TicketWriter(id, { store: tickets }, policy.clock).drop(LATER_ANSWER)
+    const id = ticketId(provider, ref)
+    const lease = policy.term?.mark
+    await new TicketWriter(id, { store: tickets }, policy.clock, lease).drop(LATER_ANSWER)
   } catch (thrown) {
     fault(toDrainableError(thrown, provider.name, subject))
   }

@@ -36,6 +36,8 @@ export class Work {
   readonly #touched = new Touched()
   /** Why a planned change is not done, by member. */
   readonly refused = new Map<string, string>()
+  /** What is let go, and its ticket. */
+  readonly #forgetting = new Set<Promise<void>>()
   #ending: Ending
   #ended = false
 
@@ -101,7 +103,9 @@ export class Work {
   async end(): Promise<void> {
     this.#ended = true
     const released = [...this.drains.values()].map((drain) => drain.release())
-    await Promise.all([...released, this.#removals.end(), this.adds.end()])
+    const [taken] = await Promise.all([this.#removals.end(), this.adds.end(), ...released])
+    for (const drain of taken) this.#forget(refKey(drain.ref), drain, true)
+    await Promise.all(this.#forgetting)
   }
 
   // --- drains that are there
@@ -176,7 +180,7 @@ export class Work {
     }
     await drain.handOver()
     // What it is found in now is theirs: the new one goes back to that, and not to what was before us.
-    if (drain.foreign) await dropTicket(ticketId(this.#spec.provider, drain.ref), this.#spec)
+    if (drain.foreign) await dropTicket(drain.ref, this.#spec)
     if (!this.#isCurrent(key, drain)) return
     this.#open(key, reading, look, shape, drain)
     if (drain.restoring) void drain.release()
@@ -254,7 +258,7 @@ export class Work {
     if (this.drains.has(key)) return // begun by the plan: it has inherited the ticket
     const reading = readingsOf(wanted.look.snapshot).get(key)
     if (reading?.present !== true || earlierOf(ticket, reading) === undefined) {
-      void dropTicket(ticket.id, this.#spec)
+      void dropTicket(member.ref, this.#spec)
       return
     }
     const wish = wanted.down.get(key)
@@ -371,11 +375,12 @@ export class Work {
     this.#removals.drop(drain.removal)
     this.drains.delete(key)
     this.#touched.note(key, this.#now())
-    void drain.release().then(() => {
+    const forgetting = drain.release().then(async () => {
       // Nothing is left of the member that the ticket is about.
-      if (drop && !this.#ended && !this.drains.has(key))
-        void dropTicket(ticketId(this.#spec.provider, drain.ref), this.#spec)
+      if (drop && !this.drains.has(key)) await dropTicket(drain.ref, this.#spec)
+      this.#forgetting.delete(forgetting)
     })
+    this.#forgetting.add(forgetting)
   }
 
   // --- how

@@ -1,23 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { TicketStore } from 'drainable'
-import type { Clock } from 'drainable/provider'
 import { fakeLease } from 'drainable/testing'
-import { bench, desired, memoryStore, slowBench } from './set-up.js'
-
-/** Each call to it takes that long, in milliseconds. */
-function slowStore(clock: Clock, ms: number): TicketStore {
-  const store = memoryStore()
-  const slowly = async <T>(call: () => T): Promise<T> => {
-    await new Promise<void>((resolve) => void clock.setTimeout(resolve, ms))
-    return call()
-  }
-  return {
-    get: (key) => slowly(() => store.get(key)),
-    set: (key, value) => slowly(() => store.set(key, value)),
-    delete: (key) => slowly(() => store.delete(key)),
-    keys: () => store.kept.keys(),
-  }
-}
+import { bench, desired, memoryStore, slowBench, slowStore } from './set-up.js'
 
 describe('reconcilers that share a lease', () => {
   it('take turns, and the second continues where the first ends', async () => {

@@ -1,7 +1,7 @@
 import { reconcile } from 'drainable'
 import { fakeClock, fakeProvider } from 'drainable/testing'
 import { describe, expect, it } from 'vitest'
-import { bench, desired, slowBench, web } from './set-up.js'
+import { bench, desired, slowBench, slowStore, web } from './set-up.js'
 
 const LATE = 30_000
 
@@ -58,6 +58,18 @@ describe('an unanswered removal without a drain', () => {
 })
 
 describe('a removal', () => {
+  it('leaves no ticket where the loop is closed as soon as the member is out', async () => {
+    const at = bench('a', 'b')
+    const tickets = slowStore(at.clock, 40)
+    const left = () => [...tickets.kept.keys()].filter((key) => key.startsWith('reconcile:'))
+    const loop = at.start({ tickets })
+    loop.set(desired({ a: 'serve', b: 'absent' }))
+    while (at.states('b')[0] !== 'gone') await at.clock.advance(1)
+    expect(left()).toHaveLength(1)
+    await at.clock.runUntil(loop.close())
+    expect(left()).toEqual([])
+  })
+
   it('that was refused is asked for again, and the member stays held', async () => {
     const at = slowBench(1, 'a', 'b')
     await using loop = await at.settled(desired({ a: 'serve', b: 'drain' }))

@@ -32,6 +32,22 @@ export function memoryStore(): TicketStore & { readonly kept: Map<string, unknow
   }
 }
 
+/** One whose calls take that long, in milliseconds. */
+export function slowStore(clock: FakeClock, ms: number): ReturnType<typeof memoryStore> {
+  const store = memoryStore()
+  const slowly = async <T>(call: () => T): Promise<T> => {
+    await new Promise<void>((resolve) => void clock.setTimeout(resolve, ms))
+    return call()
+  }
+  return {
+    kept: store.kept,
+    get: (key) => slowly(() => store.get(key)),
+    set: (key, value) => slowly(() => store.set(key, value)),
+    delete: (key) => slowly(() => store.delete(key)),
+    keys: () => store.kept.keys(),
+  }
+}
+
 export interface Bench {
   readonly clock: FakeClock
   readonly lb: FakeProvider
