@@ -61,9 +61,9 @@ describe.each(pairs)('on Kubernetes $kube.version', (pair) => {
     await cluster.untaintNode('n2')
     await eventually(() => expect(program.last('condition')).toMatchObject({ status: 'False' }))
     await eventually(async () => expect(await stage.nodeStatusOf('n2')).toBe('no check'))
+    expect(await program.stop()).toBe(0) // with its last write
     const used = plane.requestsOf('system:serviceaccount:drainable:drainable-nodes')
     expect([...used].sort()).toEqual([...rightsIn(manifest('node-gate.yaml'))].sort())
-    expect(await program.stop()).toBe(0)
   })
 
   test('a node gate that is started again goes on with what it holds', async () => {
