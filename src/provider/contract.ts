@@ -268,7 +268,7 @@ export interface Advice {
   readonly hint: string
 }
 
-/** * A member that is not in the configuration. Its scopes are listed nevertheless: an old worker may still be busy. */
+/** A member that is not in the configuration. Its scopes are listed nevertheless: an old worker may still be busy. */
 export interface AbsentReading {
   readonly ref: MemberRef
   readonly present: false
