@@ -1,5 +1,5 @@
 /** What a watch of an appliance costs where nothing happens, and how soon it tells of a change: the rule is kit/look-cost's. */
-import { watch, type DrainableProvider } from 'drainable'
+import { watch, type DrainableProvider, type DrainEvent } from 'drainable'
 import { citrixAdc } from 'drainable/citrix-adc'
 import { f5Bigip } from 'drainable/f5-bigip'
 import { startFake as startCitrix } from 'drainable/testing/citrix-adc'
@@ -48,78 +48,61 @@ const DEVICES: readonly (readonly [string, Device])[] = [
 const pass = (clock: IoClock, ms: number): Promise<void> =>
   clock.run(new Promise<void>((resolve) => clock.setTimeout(resolve, ms)))
 
+/** A watch of all 50 members, and when it told of such an event. */
+async function watched({ pool, start, connect }: Device, clock: IoClock, type: DrainEvent['type']) {
+  const pools = { [pool]: MEMBERS }
+  const fake = await start({ pools, tls: false, latency: 30, clock: clock.latency })
+  const { url, username, password } = fake
+  const lb = connect({ url, username, password })
+  const end = new AbortController()
+  const told: number[] = []
+  const onEvent = (event: DrainEvent): void => {
+    if (event.type === type) told.push(clock.now())
+  }
+  const view = watch(lb, { pool }, { clock, signal: end.signal, onEvent })
+  return {
+    fake,
+    told,
+    async [Symbol.asyncDispose]() {
+      end.abort()
+      await clock.run(Promise.resolve(view.done).catch(() => undefined))
+      await lb.close()
+      await fake.close()
+    },
+  }
+}
+
 test.each(DEVICES)(
   'a watch of 50 members of a %s costs little where nothing happens, and tells soon',
-  async (_, { pool, member, start, connect }) => {
+  async (_, device) => {
     using clock = ioClock()
-    const pools = { [pool]: MEMBERS }
-    await using fake = await start({ pools, tls: false, latency: 30, clock: clock.latency })
-    const { url, username, password } = fake
-    await using lb = connect({ url, username, password })
-    const end = new AbortController()
-    const told: number[] = []
-    const view = watch(
-      lb,
-      { pool },
-      {
-        clock,
-        signal: end.signal,
-        onEvent: (event) => {
-          if (event.type === 'phase') told.push(clock.now())
-        },
-      },
-    )
+    await using of = await watched(device, clock, 'phase')
+    const { fake, told } = of
     await pass(clock, 600_000)
     const quiet = fake.requests.length
     expect(quiet).toBeLessThan(270)
     const changed = clock.now()
-    await fake.setBehind({ pool, member }, 'drain')
+    await fake.setBehind(device, 'drain')
     await pass(clock, 10_000)
     expect(told[0]! - changed).toBeLessThanOrEqual(10_000)
     const before = fake.requests.length
     await pass(clock, 20_000)
     expect(fake.requests.length - before).toBeGreaterThan(20)
-    end.abort()
-    await clock.run(Promise.resolve(view.done).catch(() => undefined))
   },
 )
 
-test.each(DEVICES)(
-  'a watch of members of a %s tells soon that one is removed',
-  async (_, { pool, member, start, connect, goneWithin }) => {
-    using clock = ioClock()
-    await using fake = await start({
-      pools: { [pool]: MEMBERS },
-      tls: false,
-      latency: 30,
-      clock: clock.latency,
-    })
-    const { url, username, password } = fake
-    await using lb = connect({ url, username, password })
-    const end = new AbortController()
-    const told: number[] = []
-    const view = watch(
-      lb,
-      { pool },
-      {
-        clock,
-        signal: end.signal,
-        onEvent: (event) => {
-          if (event.type === 'removed') told.push(clock.now())
-        },
-      },
-    )
-    await pass(clock, 60_000)
-    // A removal right after a look waits longest.
-    const looks = fake.requests.length
-    while (fake.requests.length === looks) await pass(clock, 100)
-    await pass(clock, 500)
-    const changed = clock.now()
-    await fake.setBehind({ pool, member }, 'gone')
-    await pass(clock, 30_000)
-    expect(told).toHaveLength(1)
-    expect(told[0]! - changed).toBeLessThanOrEqual(goneWithin)
-    end.abort()
-    await clock.run(Promise.resolve(view.done).catch(() => undefined))
-  },
-)
+test.each(DEVICES)('a watch of members of a %s tells soon of a removal', async (_, device) => {
+  using clock = ioClock()
+  await using of = await watched(device, clock, 'removed')
+  const { fake, told } = of
+  await pass(clock, 60_000)
+  // A removal right after a look waits longest.
+  const looks = fake.requests.length
+  while (fake.requests.length === looks) await pass(clock, 100)
+  await pass(clock, 500)
+  const changed = clock.now()
+  await fake.setBehind(device, 'gone')
+  await pass(clock, 30_000)
+  expect(told).toHaveLength(1)
+  expect(told[0]! - changed).toBeLessThanOrEqual(device.goneWithin)
+})
