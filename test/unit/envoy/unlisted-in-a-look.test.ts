@@ -11,7 +11,7 @@ function stats(membership_change: number): Parameters<UnlistedBounds['isProved']
   } as unknown as Parameters<UnlistedBounds['isProved']>[1]
 }
 
-test('hosts that changed in a look are proved a second after it, not after its beginning', () => {
+test('changed hosts are proved a second after their look', () => {
   const bounds = new UnlistedBounds()
   const none = { most: 0, isExact: true }
   // The look began at 0 and took 1.9 s; the hosts changed at its end. The next one begins at 2 s.

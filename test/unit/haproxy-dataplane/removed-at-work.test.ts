@@ -43,7 +43,7 @@ test('members of one call that get idle one after the other share a reload', asy
   expect(commits).toHaveLength(1)
 })
 
-test('a process that a drain may wait for does not end where its member is absent', async () => {
+test('an awaited process does not end with its absent member', async () => {
   await using r = await rig()
   const { clock, signal } = context()
   let later = 0

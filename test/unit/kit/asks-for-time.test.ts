@@ -54,7 +54,7 @@ test.each(PRODUCTS)('%s that asks for a minute is named with it by why()', async
   await clock.run(run.restore())
 })
 
-test.each(PRODUCTS)('%s that asks for 2 s at a change costs a drain little more', async (_, of) => {
+test.each(PRODUCTS)('a drain waits little longer where %s asks for 2 s', async (_, of) => {
   using clock = ioClock()
   await using fake = await of.start(clock)
   const { url, username, password } = fake
