@@ -304,9 +304,11 @@ describe('the recipes of the docs', () => {
   describe('inside a preStop hook', () => {
     const web = [1, 2].map((n) => ({ name: `web${n}`, address: `10.0.0.${n}`, port: 80 }))
 
-    /** Runs the hook of web1 against a HAProxy on TCP; what it printed. */
+    const onTcp = { pools: { web }, port: 0 }
+
+    /** Runs the hook of web1 against a HAProxy; what it printed. */
     async function stopping(
-      pools: Required<FakeOptions>['pools'],
+      options: FakeOptions,
       prepare: (fake: HaproxyFake) => unknown,
       graceSeconds = '13',
     ) {
@@ -314,9 +316,9 @@ describe('the recipes of the docs', () => {
       const errors = vi
         .spyOn(console, 'error')
         .mockImplementation((...words: unknown[]) => void said.push(...words))
-      const fake = await startFake({ pools, port: 0, master: true })
-      const at = (address: typeof fake.socket | undefined): string =>
-        typeof address === 'object' ? `${address.host}:${address.port}` : ''
+      const fake = await startFake({ ...options, master: true })
+      const at = (address: typeof fake.socket = ''): string =>
+        typeof address === 'object' ? `${address.host}:${address.port}` : address
       vi.stubEnv('POD_IP', '10.0.0.1')
       vi.stubEnv('GRACE_SECONDS', graceSeconds)
       vi.stubEnv('HAPROXY', at(fake.socket))
@@ -336,34 +338,38 @@ describe('the recipes of the docs', () => {
 
     it('drains the pod', async () => {
       // It ends when the pod is idle, however long a loaded machine takes for that.
-      const { said, mask } = await stopping({ web }, () => undefined, '60')
+      const { said, mask } = await stopping(onTcp, () => undefined, '60')
       expect(said).toBe('')
       expect(mask).not.toBe(0)
     })
 
     it('says what is left', async () => {
-      const { said, mask } = await stopping({ web }, (fake) => fake.occupy(web1))
+      const { said, mask } = await stopping(onTcp, (fake) => fake.occupy(web1))
       expect(said).toMatch(/^web: .*1 in flight/)
       expect(mask).not.toBe(0)
     })
 
     it('does not drain the only replica', async () => {
-      const { said, mask } = await stopping({ web: web.slice(0, 1) }, () => undefined)
+      const { said, mask } = await stopping(
+        { ...onTcp, pools: { web: web.slice(0, 1) } },
+        () => undefined,
+      )
       expect(said).toContain('keepReady')
       expect(mask).toBe(0)
     })
 
     it('ends by itself if no HAProxy is there', async () => {
-      const { said } = await stopping({ web }, (fake) => fake[Symbol.asyncDispose]())
+      const { said } = await stopping(onTcp, (fake) => fake[Symbol.asyncDispose]())
       expect(said).toMatch(/^\*: .*nothing listens there/)
     })
 
     it('waits for a HAProxy that is away when the pod ends', async () => {
+      // On a socket of its own: a port that nothing listens on is anybody's.
       const away = async (fake: HaproxyFake): Promise<void> => {
         const back = fake.fail({ how: 'refuse' })
         setTimeout(() => void back(), 2_500)
       }
-      const { said, mask } = await stopping({ web }, away, '60')
+      const { said, mask } = await stopping({ pools: { web } }, away, '60')
       expect(said).toBe('')
       expect(mask).not.toBe(0)
     })
