@@ -13,10 +13,10 @@ import type {
   PresentReading,
 } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
+import { isSameIdentity } from '../provider/member-ref.js'
 import { quote } from '../provider/quote.js'
 import { lineOf } from '../core/tickets/writing/line.js'
 import { additionsKey } from './tickets.js'
-import { isSameIdentity } from '../provider/member-ref.js'
 
 /** An addition as it is sent. */
 export type Add = Extract<Change, { readonly kind: 'add' }>
@@ -37,7 +37,10 @@ export interface AdditionsSpec {
 interface Added {
   /** The identity that it was first seen with; null: not seen yet. */
   readonly identity: string | null
-  /** Until when it may still come, in epoch milliseconds: its answer is missing. Null where it was answered. */
+  /**
+   * Until when it may still come, in epoch milliseconds: its answer is missing. Null where it was answered, or was seen
+   * open. So one that is held and has a moment here was never opened: its addition ended half-way.
+   */
   readonly until: number | null
   /** Which controller lists it. */
   readonly by: string
@@ -104,6 +107,16 @@ export class Additions {
     return true
   }
 
+  /** Whether its addition, ours, was not answered as done, and no look has shown it open. */
+  isUnopened(reading: PresentReading): boolean {
+    if (!this.has(reading)) return false
+    const { ref, address = '', port } = reading
+    const pool = this.#poolOf(ref.pool)
+    const place = placeOf(address, port)
+    const isUnderWay = pool.touched.get(place) === Infinity
+    return !isUnderWay && pool.added.get(place)?.until !== null
+  }
+
   /**
    * Before it is sent: nothing is added that would stay for ever.
    *
@@ -145,8 +158,7 @@ export class Additions {
       else if (status === 'unknown' || status === undefined)
         note({ identity, until: wallOf(clock) + lateBound, by })
       // It was there before: by an addition of ours whose answer was lost, or by another client.
-      else
-        note(status === 'unchanged' && before !== undefined ? { ...before, until: null } : before)
+      else note(before)
     }
   }
 
@@ -159,10 +171,17 @@ export class Additions {
       const listed = new Set(snapshot.pools.map(({ pool }) => pool))
       for (const pool of pools) {
         if (!listed.has(pool.pool)) continue
-        for (const [place, { until }] of pool.added) {
+        for (const [place, one] of pool.added) {
+          const { until } = one
           const isSeen = (pool.touched.get(place) ?? -Infinity) < askedAt
           const mayCome = until !== null && wallOf(clock) <= until
-          if (there.has(`${pool.pool}\0${place}`) || !isSeen || mayCome) continue
+          const reading = there.get(`${pool.pool}\0${place}`)
+          if (reading?.own === 'ready' && isSeen && until !== null) {
+            // Whoever holds it from now on is not its addition.
+            pool.added.set(place, { ...one, until: null })
+            pool.isDirty = true
+          }
+          if (reading !== undefined || !isSeen || mayCome) continue
           pool.added.delete(place)
           pool.touched.delete(place)
           pool.dropped.set(place, 'gone')
@@ -315,11 +334,11 @@ function toRow([place, { identity, until, by }]: readonly [string, Added]): Row 
 function placesOf(
   readings: SeenLook['snapshot']['readings'],
   pools: ReadonlySet<string>,
-): ReadonlySet<string> {
-  const places = new Set<string>()
+): ReadonlyMap<string, PresentReading> {
+  const places = new Map<string, PresentReading>()
   for (const one of readings) {
     if (!one.present || one.address === undefined || !pools.has(one.ref.pool)) continue
-    places.add(`${one.ref.pool}\0${placeOf(one.address, one.port)}`)
+    places.set(`${one.ref.pool}\0${placeOf(one.address, one.port)}`, one)
   }
   return places
 }

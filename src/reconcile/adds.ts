@@ -2,16 +2,19 @@ import { isDeepStrictEqual } from 'node:util'
 import { LATER_ANSWER } from '../core/tickets/calls.js'
 import { settledWithin } from '../provider/abort.js'
 import { wallOf } from '../provider/clock.js'
-import type { ChangeResult, MemberRef } from '../provider/contract.js'
+import type { Change, ChangeResult, MemberRef } from '../provider/contract.js'
 import { DrainableError, toDrainableError } from '../provider/error.js'
 import type { Add } from './additions.js'
 import { Backoff } from './backoff.js'
 import type { WorkSpec } from './work-spec.js'
 
-/** An addition that is under way, or was refused and is tried again. */
+/** What makes an addition whole that ended half-way. */
+export type Opening = Extract<Change, { readonly kind: 'restore' }>
+
+/** An addition or its opening that is under way, or was refused and is tried again. */
 export interface Adding {
   readonly ref: MemberRef
-  readonly change: Add
+  readonly change: Add | Opening
   readonly backoff: Backoff
   /** ISO 8601: when it was sent first. */
   readonly since: string
@@ -20,7 +23,7 @@ export interface Adding {
   held: string | null
 }
 
-/** Adds members. */
+/** Adds members, and opens those whose addition ended before that. */
 export class Adds {
   readonly all = new Map<string, Adding>()
   readonly #spec: WorkSpec
@@ -40,11 +43,25 @@ export class Adds {
 
   /** What is not planned any more is not tried again. */
   keepOnly(planned: ReadonlyMap<string, { readonly change: { readonly kind: string } }>): void {
-    for (const [key, { busy }] of this.all)
-      if (!busy && planned.get(key)?.change.kind !== 'add') this.all.delete(key)
+    for (const [key, { busy, change }] of this.all)
+      if (!busy && planned.get(key)?.change.kind !== change.kind) this.all.delete(key)
   }
 
-  send(key: string, change: Add): void {
+  add(key: string, change: Add): void {
+    this.#try(key, change, async () => {
+      const answered = await this.#spec.additions.announce(change)
+      const result = await this.#sent(change)
+      answered(result.status)
+      return result
+    })
+  }
+
+  /** Opens a member that we added and nobody has seen open. */
+  open(key: string, change: Opening): void {
+    this.#try(key, change, () => this.#sent(change))
+  }
+
+  #try(key: string, change: Add | Opening, call: () => Promise<ChangeResult>): void {
     const known = this.all.get(key)
     // What failed says nothing of another change: one with another address is sent at once.
     const isKnown = known?.busy === true || isDeepStrictEqual(known?.change, change)
@@ -61,7 +78,7 @@ export class Adds {
     this.all.set(key, adding)
     if (adding.busy || this.#now() < adding.backoff.notBefore) return
     adding.busy = true
-    const sending = this.#send(key, adding).finally(() => this.#sending.delete(sending))
+    const sending = this.#send(key, adding, call).finally(() => this.#sending.delete(sending))
     this.#sending.add(sending)
   }
 
@@ -73,14 +90,12 @@ export class Adds {
     await settledWithin(ended, policy.clock, LATER_ANSWER)
   }
 
-  async #send(key: string, adding: Adding): Promise<void> {
-    const { additions, changed, fault } = this.#spec
-    const { ref, change } = adding
+  async #send(key: string, adding: Adding, call: () => Promise<ChangeResult>): Promise<void> {
+    const { changed, fault } = this.#spec
+    const { ref } = adding
     let result: ChangeResult
     try {
-      const answered = await additions.announce(change)
-      result = await this.#sent(change)
-      answered(result.status)
+      result = await call()
     } catch (thrown) {
       result = { ref, status: 'rejected', error: this.#toError(thrown) }
     }
@@ -96,7 +111,7 @@ export class Adds {
   }
 
   /** Sends it, unless it is over by now: the store may have taken its time. */
-  async #sent(change: Add): Promise<ChangeResult> {
+  async #sent(change: Add | Opening): Promise<ChangeResult> {
     const { scheduler, policy } = this.#spec
     const { ref } = change
     const leave = this.#leave.signal

@@ -129,8 +129,10 @@ export class Session {
       const ref = plan.steps.find(({ change }) => refKey(change.ref) === key)?.change.ref
       if (ref !== undefined) rows.set(key, this.#rowOf({ ref, reason }))
     }
-    for (const [key, { ref, held: why, since }] of work.adds.all)
-      rows.set(key, { ...this.#rowOf({ ref, reason: why ?? 'add is under way' }), since })
+    for (const [key, { ref, change, held: why, since }] of work.adds.all) {
+      const what = change.kind === 'add' ? 'add' : 'the opening of what was added'
+      rows.set(key, { ...this.#rowOf({ ref, reason: why ?? `${what} is under way` }), since })
+    }
     const wanted = new Map(plan.down.map((wish) => [refKey(wish.reading.ref), wish]))
     for (const [key, drain] of work.drains) {
       const wish = wanted.get(key)

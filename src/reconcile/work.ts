@@ -220,24 +220,15 @@ export class Work {
   #begin(key: string, step: PlannedChange, wanted: Wanted): void {
     const { change } = step
     if (this.#touched.isStale(key, wanted)) return
+    if (change.kind === 'add') this.adds.add(key, change)
     const reading = readingsOf(wanted.look.snapshot).get(key)
-    switch (change.kind) {
-      case 'add':
-        this.adds.send(key, change)
-        return
-      case 'hold':
-      case 'remove': {
-        const wish = wanted.down.get(key)
-        if (reading?.present === true && wish !== undefined)
-          this.#continue(key, reading, wanted, wish, this.#recovered.get(key))
-        return
-      }
-      case 'restore':
-        if (reading?.present === true && !this.#recovered.has(key))
-          this.refused.set(key, saidOfTheirs(reading))
-        return
-      case 'terminate':
-        return
+    if (reading?.present !== true) return
+    if (change.kind === 'hold' || change.kind === 'remove') {
+      const wish = wanted.down.get(key)
+      if (wish !== undefined) this.#continue(key, reading, wanted, wish, this.#recovered.get(key))
+    } else if (change.kind === 'restore' && !this.#recovered.has(key)) {
+      if (this.#spec.additions.isUnopened(reading)) this.adds.open(key, change)
+      else this.refused.set(key, saidOfTheirs(reading))
     }
   }
 

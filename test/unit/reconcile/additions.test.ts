@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { DesiredMember, DrainableError } from 'drainable'
+import type { DesiredMember, DrainableError, Reconciler } from 'drainable'
 import { fakeLease, type FakeClock, type FakeProvider } from 'drainable/testing'
-import { bench, desired, memoryStore, web } from './set-up.js'
+import { bench, desired, memoryStore, web, type Bench } from './set-up.js'
 
 const place = { address: '10.0.0.9', port: 80 }
 const fresh: DesiredMember = { pool: 'web', member: 'n', ...place, state: 'serve' }
@@ -16,6 +16,18 @@ async function addBehind(lb: FakeProvider, clock: FakeClock): Promise<void> {
 
 function listOf(store: ReturnType<typeof memoryStore>): unknown {
   return [...store.kept].find(([key]) => key.startsWith('drainable=added='))?.[1]
+}
+
+/** A controller whose addition is carried out, and which does not hear of it. */
+async function addAndDie(
+  at: Bench,
+  native?: DesiredMember['native'],
+): Promise<{ first: Reconciler }> {
+  at.lb.failNext('hang-after', { verb: 'apply' })
+  const first = at.start({ owns })
+  first.set([...others, fresh])
+  await at.clock.advance(10)
+  return { first }
 }
 
 describe('what a reconciler added without owns', () => {
@@ -62,6 +74,29 @@ describe('what a reconciler added without owns', () => {
     second.set(others)
     await at.clock.runUntil(second.settled())
     expect(at.states('n')).toEqual(['gone'])
+  })
+
+  it('is opened by the next process if the first died before it opened it', async () => {
+    const at = bench('a', 'b')
+    const { first } = await addAndDie(at)
+    await at.clock.runUntil(first.close())
+    at.lb.setBehind(web('n'), 'maint') // a product adds a member held, and opens it by a second call
+    await using second = await at.settled([...others, fresh], { owns })
+    expect(at.states('n')).toEqual(['ready'])
+    expect(second.status()).toEqual([])
+  })
+
+  it('is left as an operator holds it, once it was seen open', async () => {
+    const at = bench('a', 'b')
+    const { first } = await addAndDie(at)
+    await at.clock.advance(60_000)
+    await at.clock.runUntil(first.close())
+    at.lb.setBehind(web('n'), 'maint')
+    await using second = await at.settled([...others, fresh], { owns })
+    expect(at.states('n')).toEqual(['maint'])
+    expect(second.status()).toMatchObject([
+      { ref: web('n'), held: expect.stringContaining('did not drain it') as string },
+    ])
   })
 
   it('does not include what another client added first', async () => {
