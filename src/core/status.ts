@@ -1,6 +1,6 @@
 import type { MemberRef } from '../provider/contract.js'
 import type { Phase, Why } from '../provider/report.js'
-import { readScopes, type Sight } from './member/sight.js'
+import { readScopes, type ClaimedMember } from './member/claimed.js'
 import { explain } from './member/said/why.js'
 
 /** The status of a member, for a live view or the status of a custom resource. Plain JSON. */
@@ -21,7 +21,7 @@ export interface MemberStatus {
 
 /** The status of a member by its newest reading. */
 export function statusOf(
-  sight: Sight,
+  claimed: ClaimedMember,
   times: {
     readonly since: string
     readonly deadline: string | null
@@ -29,9 +29,9 @@ export function statusOf(
     readonly wallOffset: number
   },
 ): MemberStatus {
-  const { ref, claim, facts } = sight
+  const { ref, claim, facts } = claimed
   const { since, deadline, now, wallOffset } = times
-  const read = readScopes(sight)
+  const read = readScopes(claimed)
   const isWhole =
     facts.unread === null && read.length === claim.proof.scopes.size && read.length > 0
   const sum = (key: 'active' | 'queued'): number => read.reduce((all, each) => all + each[key], 0)
@@ -42,6 +42,6 @@ export function statusOf(
     deadline,
     active: isWhole ? sum('active') : null,
     queued: isWhole ? sum('queued') : null,
-    why: explain(sight, now, wallOffset),
+    why: explain(claimed, now, wallOffset),
   }
 }

@@ -11,7 +11,7 @@ import { CALL_LIMIT } from '../core/balancer/look/call.js'
 import { readingOf, type SeenLook } from '../core/balancer/look/look.js'
 import { schedulerOf } from '../core/balancer/look/scheduler.js'
 import { type MachinePolicy, newClaim, newRecord } from '../core/member/record.js'
-import { sightOf, type Sight } from '../core/member/sight.js'
+import { claimedOf, type ClaimedMember } from '../core/member/claimed.js'
 import { step } from '../core/member/step.js'
 import { statusOf, type MemberStatus } from '../core/status.js'
 import { judgeOwner } from '../core/tickets/owner.js'
@@ -186,11 +186,11 @@ function orphanMember(
   const member = { ...tagged, ref: bareRef(tagged.ref) }
   const policy = toResumedPolicy(ticket.policy, capabilities, subject)
   const [now, wallOffset] = [clock.now(), wallOffsetOf(clock)]
-  const sight = sightNow(member, look, { now, wallOffset }, policy)
+  const claimed = claimedNow(member, look, { now, wallOffset }, policy)
   const reading = readingOf(look.snapshot, member.ref)
   const same = reading.present && isSame(member, reading)
   const { startedAt: since, deadline } = ticket
-  const status = statusOf(sight, { since, deadline, now, wallOffset })
+  const status = statusOf(claimed, { since, deadline, now, wallOffset })
   const key = tagged.ref.balancer
   return {
     ...status,
@@ -202,12 +202,12 @@ function orphanMember(
 }
 
 /** A member as a claim of the ticket would see it after one look that changes nothing. */
-function sightNow(
+function claimedNow(
   member: TicketMember,
   { snapshot, askedAt, took }: SeenLook,
   { now, wallOffset }: { readonly now: number; readonly wallOffset: number },
   policy: MachinePolicy,
-): Sight {
+): ClaimedMember {
   const goal = { kind: 'watch' } as const
   const { claim, left } = fromTicketMember(member, { now, wallOffset, goal, deadline: null })
   const mine = newClaim({ ...claim, policy, id: 1, view: 0 })
@@ -216,5 +216,5 @@ function sightNow(
   const { ended } = snapshot
   const look = { type: 'look', view: 0, reading, askedAt, took, ended, random: 0 } as const
   const after = step(record, { ...look, at: now, wall: now + wallOffset }).record
-  return sightOf(after, after.claims[0] ?? mine)
+  return claimedOf(after, after.claims[0] ?? mine)
 }

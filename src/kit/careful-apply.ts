@@ -9,7 +9,7 @@ import {
   type CarefulAdapter,
   type ChangeOutcome,
   type Later,
-  type Sight,
+  type SeenMember,
 } from './change.js'
 import { about, isRefusal, refusal, thrownAbout } from './errors.js'
 
@@ -60,7 +60,7 @@ const ATTEMPTS = 5
  * }
  * ```
  */
-export async function carefulApply<F extends Sight, L = never>(
+export async function carefulApply<F extends SeenMember, L = never>(
   adapter: CarefulAdapter<F, L>,
   changes: readonly Change[],
   ctx: CallContext,
@@ -79,7 +79,7 @@ export async function carefulApply<F extends Sight, L = never>(
 /** One change and its position in the call. */
 type Place = readonly [index: number, change: Change]
 
-class Call<F extends Sight, L> {
+class Call<F extends SeenMember, L> {
   readonly #adapter: CarefulAdapter<F, L>
   readonly #changes: readonly Change[]
   readonly #ctx: CallContext

@@ -8,7 +8,7 @@ import { refusal, type Subject } from './errors.js'
 export type ChangeOf<K extends Change['kind']> = Extract<Change, { kind: K }>
 
 /** A member that was found, as far as the rules need it. A `PresentReading` is one. */
-export interface Sight {
+export interface SeenMember {
   /** As `PresentReading.identity`: a member with another identity is another member, even under the same name. */
   readonly identity: string
   /** The member's own state. An `unknown` state is not overwritten. */
@@ -42,7 +42,7 @@ export interface Later<L> {
 }
 
 /** A begun change, as passed to `finish`. */
-export interface Begun<F extends Sight, L> {
+export interface Begun<F extends SeenMember, L> {
   readonly change: Change
   /** The member as found before the change; undefined for an `add`. */
   readonly found: F | undefined
@@ -64,7 +64,7 @@ export type Send<K extends Change['kind'], F, L> = (
 export type Cannot = string
 
 /** The adapter's part of {@link carefulApply}: how to look at members, and what to send for each kind of change. */
-export interface CarefulAdapter<F extends Sight, L = never> {
+export interface CarefulAdapter<F extends SeenMember, L = never> {
   /** The name of the provider, for errors. */
   readonly provider: string
   /**
@@ -103,7 +103,7 @@ export interface CarefulAdapter<F extends Sight, L = never> {
 }
 
 /** What a judge asks of an adapter: of each kind only whether it is a text, which says why it can't be done. */
-export interface Rules<F extends Sight> extends Pick<
+export interface Rules<F extends SeenMember> extends Pick<
   CarefulAdapter<F, unknown>,
   'provider' | 'maint' | 'absent' | 'isSo'
 > {
@@ -113,7 +113,7 @@ export interface Rules<F extends Sight> extends Pick<
 }
 
 /** The refusal of what the product can not do: told without a look. */
-export function judgeKind<F extends Sight>(
+export function judgeKind<F extends SeenMember>(
   change: Change,
   rules: Rules<F>,
 ): ChangeOutcome | undefined {
@@ -140,7 +140,7 @@ export function judgeKind<F extends Sight>(
  *
  * The conflicts are decided anew from a new reading, so they are not retryable; but a doubt can pass.
  */
-export function judge<F extends Sight>(
+export function judge<F extends SeenMember>(
   change: Change,
   found: F | undefined,
   rules: Rules<F>,
@@ -172,7 +172,7 @@ export function judge<F extends Sight>(
 
 function judgeAdd(
   { address, port }: ChangeOf<'add'>,
-  found: Sight | undefined,
+  found: SeenMember | undefined,
   subject: Subject,
 ): ChangeOutcome | undefined {
   if (found === undefined) return undefined
@@ -192,12 +192,12 @@ function conflict(what: string, subject: Subject, retryable = false): ChangeOutc
   return rejected(refusal('CONFLICT', words, subject, retryable))
 }
 
-function doubtOf({ says, doubt }: Sight): string {
+function doubtOf({ says, doubt }: SeenMember): string {
   const said = says === undefined ? '' : ` (${says})`
   return `is in a state that is not known${said}${doubt === undefined ? '' : `: ${doubt}`}`
 }
 
-function cannot<F extends Sight>(change: Change, rules: Rules<F>): string | undefined {
+function cannot<F extends SeenMember>(change: Change, rules: Rules<F>): string | undefined {
   switch (change.kind) {
     case 'hold':
       return change.to === 'maint' ? rules.maint : undefined
@@ -210,7 +210,7 @@ function cannot<F extends Sight>(change: Change, rules: Rules<F>): string | unde
   }
 }
 
-function subjectOf<F extends Sight>({ ref }: Change, { provider }: Rules<F>): Subject {
+function subjectOf<F extends SeenMember>({ ref }: Change, { provider }: Rules<F>): Subject {
   return { provider, ref }
 }
 

@@ -14,7 +14,7 @@ export type {
   ChangeOutcome,
   Later,
   Send,
-  Sight,
+  SeenMember,
 } from './change.js'
 export { about, leftBehind, refusal, thrownAbout } from './errors.js'
 export type { Subject } from './errors.js'

@@ -5,7 +5,7 @@ import { resumedRun } from '../core/calls/drain-run.js'
 import type { DrainHandle } from '../core/calls/handle.js'
 import { statusOf, type MemberStatus } from '../core/status.js'
 import type { SeenLook } from '../core/balancer/look/look.js'
-import { loadOf, type Sight } from '../core/member/sight.js'
+import { loadOf, type ClaimedMember } from '../core/member/claimed.js'
 import type { Ticket } from '../core/tickets/ticket.js'
 import { wallOf } from '../provider/clock.js'
 import type { DrainableProvider, MemberRef, PresentReading, Reading } from '../provider/contract.js'
@@ -144,13 +144,13 @@ export class MemberDrain {
   }
 
   /** The member as its run sees it; undefined while it is not known yet. */
-  get sight(): Sight | undefined {
-    return this.#run.sights[0]
+  get claimed(): ClaimedMember | undefined {
+    return this.#run.claimedMembers[0]
   }
 
   /** Whether its hold is in place, and is not to be given back for the floor. */
   get mayGo(): boolean {
-    const claim = this.sight?.claim
+    const claim = this.claimed?.claim
     if (claim === undefined || this.restoring || this.replaced) return false
     return (
       claim.held && claim.ending.holding && claim.goal.kind === 'drain' && claim.floor !== 'granted'
@@ -176,8 +176,8 @@ export class MemberDrain {
 
   /** Whether the member is still held up by its run; a drain that was overruled is not. */
   get isHeld(): boolean {
-    const { sight } = this
-    return sight === undefined ? this.state === 'running' : sight.claim.ending.holding
+    const { claimed } = this
+    return claimed === undefined ? this.state === 'running' : claimed.claim.ending.holding
   }
 
   /** What the newest plan wishes of it. What was left alone is not, once that is another thing. */
@@ -207,7 +207,7 @@ export class MemberDrain {
 
   /** Why it is not as wished: opened now, it would get work that a removal which is still under way cuts. */
   get why(): string | null {
-    const late = this.sight?.ledger.late.find(({ change }) => change.kind === 'remove')
+    const late = this.claimed?.ledger.late.find(({ change }) => change.kind === 'remove')
     if (this.held === null && this.#waitsForWork) return AT_WORK
     if (!this.unwished || late === undefined) return this.held
     const at = (late.until ?? this.#clock.now()) + wallOf(this.#clock) - this.#clock.now()
@@ -216,9 +216,9 @@ export class MemberDrain {
 
   /** Whether no drain is wanted, and it is drained all the same: the product removes no member at work. */
   get #waitsForWork(): boolean {
-    const { removal, sight } = this
+    const { removal, claimed } = this
     if (removal === undefined || removal.isBounded || removal.ending.waits) return false
-    return sight !== undefined && loadOf(sight) > 0
+    return claimed !== undefined && loadOf(claimed) > 0
   }
 
   /** Its time is over: it goes once it is idle. */
@@ -234,10 +234,10 @@ export class MemberDrain {
 
   /** Why its hold could not be put back, where the balancer refused that for good; undefined otherwise. */
   get refusal(): DrainableError | undefined {
-    const { sight } = this
-    const refusal = sight?.ledger.refusal ?? null
-    if (sight === undefined || refusal === null) return undefined
-    const { claim } = sight
+    const { claimed } = this
+    const refusal = claimed?.ledger.refusal ?? null
+    if (claimed === undefined || refusal === null) return undefined
+    const { claim } = claimed
     const { change, error } = refusal
     if (claim.ending.holding || claim.overruled) return undefined
     return change.kind === 'hold' && claim.held && !error.retryable ? error : undefined
@@ -245,7 +245,7 @@ export class MemberDrain {
 
   /** Nothing says yet that its hold is in place. What was, and is put back, takes no place of another. */
   get isToBegin(): boolean {
-    const isInPlace = this.sight?.claim.held === true
+    const isInPlace = this.claimed?.claim.held === true
     return this.state === 'running' && !this.restoring && !isInPlace
   }
 
@@ -306,14 +306,16 @@ export class MemberDrain {
 
   /** As it is now; undefined while it is not known yet. */
   status(): MemberStatus | undefined {
-    const leaving = this.removal?.run.sights.find(({ ref }) => refKey(ref) === refKey(this.ref))
-    const sight = leaving ?? this.sight
-    if (sight === undefined) return undefined
+    const leaving = this.removal?.run.claimedMembers.find(
+      ({ ref }) => refKey(ref) === refKey(this.ref),
+    )
+    const claimed = leaving ?? this.claimed
+    if (claimed === undefined) return undefined
     const now = this.#clock.now()
     const wallOffset = wallOf(this.#clock) - now
     const { since } = this
     const deadline = this.deadline === null ? null : new Date(this.deadline).toISOString()
-    return statusOf(sight, { since, deadline, now, wallOffset })
+    return statusOf(claimed, { since, deadline, now, wallOffset })
   }
 }
 

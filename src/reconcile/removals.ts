@@ -170,8 +170,8 @@ export class Removals {
       },
     } as const
     const told = new Set<DrainableError>()
-    const sights = drains.flatMap((drain) => drain.sight ?? [])
-    const run = removalRun(provider, sights, resolved, subject, (event) => {
+    const claimedMembers = drains.flatMap((drain) => drain.claimed ?? [])
+    const run = removalRun(provider, claimedMembers, resolved, subject, (event) => {
       if (event.type === 'terminated') policy.onEvent?.(event)
       if (event.type === 'fault' && isOfChange(run, event)) {
         told.add(event.error)
@@ -212,6 +212,8 @@ function machineOf({ address }: PresentReading): string | undefined {
 }
 
 /** Whether a change failed. That the balancer can't be read is seen by the loop's own looks. */
-function isOfChange({ sights }: Run, { error }: FaultEvent): boolean {
-  return sights.some(({ ledger }) => ledger.loss === error || ledger.refusal?.error === error)
+function isOfChange({ claimedMembers }: Run, { error }: FaultEvent): boolean {
+  return claimedMembers.some(
+    ({ ledger }) => ledger.loss === error || ledger.refusal?.error === error,
+  )
 }

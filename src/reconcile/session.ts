@@ -75,7 +75,7 @@ export class Session {
   #work: Work | undefined
   #additions: Additions | undefined
   readonly #since: Since
-  #seat: Subscription | undefined
+  #subscription: Subscription | undefined
   readonly #backoff = new Backoff(RETRY_FROM, RETRY_TO)
   /** No look for a new set before that moment. */
   #restUntil = -Infinity
@@ -113,7 +113,7 @@ export class Session {
   /** Ends it: nothing is changed any more, and what is held stays so. */
   async end(): Promise<void> {
     this.#stop.abort()
-    this.#seat?.leave()
+    this.#subscription?.leave()
     await this.#work?.end()
   }
 
@@ -187,7 +187,7 @@ export class Session {
       this.#ending,
     )
     const work = this.#work
-    this.#seat = this.#scheduler.join({
+    this.#subscription = this.#scheduler.join({
       refs: () => 'all',
       background: false,
       see: (look) => this.#see(look, work),
@@ -231,7 +231,7 @@ export class Session {
     const at = Math.max(now, this.#restUntil, this.#retryAt)
     if (at >= this.#soonAt) return
     this.#soonAt = at
-    this.#seat?.next(at - now)
+    this.#subscription?.next(at - now)
   }
 
   #see(look: Look, work: Work): void {
@@ -248,7 +248,7 @@ export class Session {
         const wait = this.#backoff.next()
         this.#retryAt = this.#now() + wait
         this.#withdraw()
-        this.#seat?.next(wait)
+        this.#subscription?.next(wait)
       }
       return
     }
@@ -269,7 +269,7 @@ export class Session {
     this.#restUntil = Math.max(this.#restUntil, now + rest)
     const resync = Math.min(RESYNC_TO, Math.max(RESYNC_FROM, look.took * RESYNC_SHARE))
     const due = Math.max(0, work.dueAt - now)
-    this.#seat?.next(Math.min(resync, due))
+    this.#subscription?.next(Math.min(resync, due))
     if (isAsked) this.#soon()
   }
 

@@ -186,7 +186,7 @@ export class CitrixAdcProvider implements DrainableProvider {
     // Unbinding cuts: nothing of it is left anywhere.
     if (found === undefined) return { ref, present: false, scopes: [] }
     const { entry, counts, countedAt } = found
-    this.#memory.sight(entry, stamp, standing.incarnation)
+    this.#memory.seen(entry, stamp, standing.incarnation)
     const ours = this.#memory.recall(entry, stamp, standing.incarnation)
     this.#memory.counted(entry.subject, counts, countedAt)
     const plan = this.#plan.get(refKey(ref)) ?? []

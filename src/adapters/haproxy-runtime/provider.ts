@@ -69,14 +69,14 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     const seen = await this.#point.readEvery(targeted ? toWanted(refs) : 'all', ctx)
     // A drain lost in a reload is put back before anything else is read.
     const isKnown = !seen.replaced && (await this.#point.learnFollowers(seen.process, ctx))
-    const sights = [...seen.sight.members.values()]
-    const readings = (targeted ? refs : sights.map(({ ref }) => ref)).map((ref): Reading => {
-      const sight = seen.sight.members.get(keyOf(ref))
-      if (sight === undefined)
+    const shownServers = [...seen.shown.members.values()]
+    const readings = (targeted ? refs : shownServers.map(({ ref }) => ref)).map((ref): Reading => {
+      const shown = seen.shown.members.get(keyOf(ref))
+      if (shown === undefined)
         return { ref, present: false, scopes: this.#readings.scopes(ref, seen) }
-      return this.#readings.present(ref, sight, seen, isKnown ? this.#point.followers.of(ref) : [])
+      return this.#readings.present(ref, shown, seen, isKnown ? this.#point.followers.of(ref) : [])
     })
-    const pools = toPools(seen.sight, targeted ? refs[0]?.balancer : undefined)
+    const pools = toPools(seen.shown, targeted ? refs[0]?.balancer : undefined)
     return { readings, pools, ended: this.#readings.ended(seen) }
   }
 

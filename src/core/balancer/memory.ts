@@ -5,7 +5,7 @@ import type { DrainableProvider, MemberRef, Reading } from '../../provider/contr
 import { refKey } from '../../provider/member-ref.js'
 import { type Clock, wallOf } from '../../provider/clock.js'
 import type { Left } from '../member/input.js'
-import type { Sight } from '../member/sight.js'
+import type { ClaimedMember } from '../member/claimed.js'
 import { step } from '../member/step.js'
 import { readingsOf, type SeenLook } from './look/look.js'
 
@@ -156,7 +156,7 @@ export class LeftRecord {
   readonly #view: number
   #record: MemberRecord
 
-  constructor(provider: DrainableProvider, { ref, facts, ledger, claim }: Sight) {
+  constructor(provider: DrainableProvider, { ref, facts, ledger, claim }: ClaimedMember) {
     this.#provider = provider
     this.#view = claim.view
     const ended = claim.ending.ended ?? { outcome: 'aborted' as const, at: 0, error: null }
@@ -198,11 +198,11 @@ export class LeftRecords {
     this.#clock = clock
   }
 
-  keep(provider: DrainableProvider, sight: Sight): LeftRecord {
-    const key = refKey(sight.ref)
-    const left = new LeftRecord(provider, sight)
+  keep(provider: DrainableProvider, claimed: ClaimedMember): LeftRecord {
+    const key = refKey(claimed.ref)
+    const left = new LeftRecord(provider, claimed)
     this.#records.delete(key)
-    if (sight.ledger.pending !== null || !owes(sight.ledger)) return left
+    if (claimed.ledger.pending !== null || !owes(claimed.ledger)) return left
     this.#records.set(key, new WeakRef(left))
     const [oldest] = this.#records.keys()
     if (this.#records.size > MOST_LEFT && oldest !== undefined) this.#records.delete(oldest)

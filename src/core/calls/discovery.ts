@@ -2,7 +2,7 @@ import type { DrainableProvider, MemberRef, Reading } from '../../provider/contr
 import { systemClock } from '../../provider/clock.js'
 import { refKey } from '../../provider/member-ref.js'
 import { balancerOf } from '../balancer/balancer.js'
-import type { Sight } from '../member/sight.js'
+import type { ClaimedMember } from '../member/claimed.js'
 import { isClosed } from '../../provider/error.js'
 import { onLeftIdle } from './run/account.js'
 import type { Look } from '../balancer/look/look.js'
@@ -26,8 +26,8 @@ export class Discovery {
   readonly #resolved: ResolvedPolicy
   readonly #watches = new Map<string, Run>()
   /** Members that our own drains left idle since the last search: that idle was reported already. */
-  readonly #left = new Map<string, Sight>()
-  #seat: Subscription | undefined
+  readonly #left = new Map<string, ClaimedMember>()
+  #subscription: Subscription | undefined
   /** How long the last search took, ms. */
   #took: number | undefined
   /** Whether a search has seen the members: what is found later was taken out while somebody listened. */
@@ -41,13 +41,13 @@ export class Discovery {
     this.#scheduler = schedulerOf(provider, systemClock)
     const policy = parsePolicy({}, 'withEvents()')
     this.#resolved = { ...policy, data: { ...policy.data, timeout: null } }
-    onLeftIdle(provider, (sight) => this.#left.set(refKey(sight.ref), sight))
+    onLeftIdle(provider, (claimed) => this.#left.set(refKey(claimed.ref), claimed))
     this.#search()
   }
 
   #search(): void {
     if (this.#stopped) return
-    this.#seat = this.#scheduler.join({
+    this.#subscription = this.#scheduler.join({
       refs: () => 'all',
       background: true,
       see: (look) => this.#found(look),
@@ -58,7 +58,7 @@ export class Discovery {
     this.#stopped = true
     onLeftIdle(this.#provider, undefined)
     this.#left.clear()
-    this.#seat?.leave()
+    this.#subscription?.leave()
     for (const run of this.#watches.values()) void run.release()
     this.#watches.clear()
   }
@@ -72,7 +72,7 @@ export class Discovery {
     for (const reading of look.snapshot?.readings ?? []) this.#meet(reading)
     this.#searched ||= look.snapshot !== undefined
     this.#left.clear()
-    this.#seat?.next(searchPause(look.took, this.#took))
+    this.#subscription?.next(searchPause(look.took, this.#took))
     this.#took = look.took
   }
 
@@ -80,10 +80,10 @@ export class Discovery {
     const key = refKey(reading.ref)
     const known = this.#watches.get(key)
     const drained = reading.present && (closed(reading.own) || closed(reading.inherited))
-    const claimed = balancerOf(this.#provider, systemClock).isClaimed(reading.ref)
-    if (drained && !claimed) {
+    const isClaimed = balancerOf(this.#provider, systemClock).isClaimed(reading.ref)
+    if (drained && !isClaimed) {
       if (known === undefined) this.#watch(key, reading.ref)
-    } else if (known !== undefined && (claimed || hasSaidAll(known))) {
+    } else if (known !== undefined && (isClaimed || hasSaidAll(known))) {
       this.#watches.delete(key)
       void known.release()
     }

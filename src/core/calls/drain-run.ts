@@ -3,7 +3,7 @@ import type { DrainEvent } from '../events.js'
 import { Run } from './run/run.js'
 import type { PartHooks, PreparedClaim, RunSpec } from './run/run-spec.js'
 import { NO_PROOF, type MachinePolicy } from '../member/record.js'
-import type { Sight } from '../member/sight.js'
+import type { ClaimedMember } from '../member/claimed.js'
 import { type FromTicket, fromTicketMember } from '../tickets/member.js'
 import type { PolicyData, Ticket } from '../tickets/ticket.js'
 import { type ResolvedPolicy, toMachinePolicy, toResumedPolicy } from './policy.js'
@@ -18,9 +18,9 @@ import { type HeldBy, ownerHere } from '../tickets/owner.js'
 export type Hooks = Partial<PartHooks>
 
 /** The fields of a spec that come from these hooks. */
-function hooked({ company, startedAt }: Hooks): Partial<RunSpec> {
+function hooked({ group, startedAt }: Hooks): Partial<RunSpec> {
   return {
-    ...(company === undefined ? {} : { company }),
+    ...(group === undefined ? {} : { group }),
     ...(startedAt === undefined ? {} : { startedAt }),
   }
 }
@@ -55,7 +55,7 @@ export function newDrainRun(
  */
 export function removalRun(
   provider: DrainableProvider,
-  held: readonly Sight[],
+  held: readonly ClaimedMember[],
   resolved: ResolvedPolicy,
   subject: string,
   emit: (event: DrainEvent) => void,

@@ -209,7 +209,9 @@ export async function openReady(
   const deleting = balancerOf(provider, clock).left.opened(refs)
   // A caller may delete a ticket that is not over by this, and no write of ours may come after.
   await settledWithin(Promise.all([opening, deleting]), clock, LATER_ANSWER)
-  return { members: report.members.map((member, i) => opened(member, run.sights[i]?.claim.goal)) }
+  return {
+    members: report.members.map((member, i) => opened(member, run.claimedMembers[i]?.claim.goal)),
+  }
 }
 
 /**

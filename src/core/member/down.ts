@@ -18,7 +18,7 @@ import {
 } from './idle.js'
 import { isLive, maintEffect } from './record.js'
 import { inWishedState, isLastLook } from './proof/prove.js'
-import { setterOf } from './sight.js'
+import { setterOf } from './claimed.js'
 import { whyLower } from './whose.js'
 
 /** Waits before another client's state is changed back, in milliseconds. */
@@ -34,7 +34,7 @@ export function decideDown(draft: Draft, claim: Open): void {
     fallByLook(draft, claim)
     return
   }
-  const { last, unread } = draft.sight(claim).facts
+  const { last, unread } = draft.claimed(claim).facts
   // A member that can't be read now is unknown: nothing is sent because of an older reading.
   const isOld =
     last === null ||
@@ -76,7 +76,7 @@ function doubt(draft: Draft, claim: Open): void {
   const { ending, phase, deadline, policy } = claim
   if (phase !== 'idle' || ending.settled || policy.until === 'removed') checkDeadline(draft, claim)
   else if (deadline === null || draft.now < deadline) draft.ending(claim, { ended: null })
-  else if (draft.sight(claim).facts.last?.reading.present !== true) finishIdle(draft, claim)
+  else if (draft.claimed(claim).facts.last?.reading.present !== true) finishIdle(draft, claim)
   else {
     loseIdle(draft, claim)
     checkDeadline(draft, claim)
@@ -90,7 +90,7 @@ function present(draft: Draft, claim: Open, reading: PresentReading): void {
     sendHold(draft, claim)
     return
   }
-  if (!inWishedState(draft.sight(claim))) {
+  if (!inWishedState(draft.claimed(claim))) {
     if (reading.own === 'unknown') loseIdle(draft, claim)
     else putBack(draft, claim, reading, reading.own)
     return
@@ -116,7 +116,7 @@ function hesitate(draft: Draft, claim: Open): void {
 
 /** Handles an idle member: removes it if the policy says so, otherwise ends the claim. */
 function finishIdle(draft: Draft, claim: Open): void {
-  if (awaitsOthers(claim) && isLastLook(draft.sight(claim))) goOut(draft, claim)
+  if (awaitsOthers(claim) && isLastLook(draft.claimed(claim))) goOut(draft, claim)
   if (claim.ending.ended !== null) return
   if (claim.policy.until === 'removed') remove(draft, claim)
   else draft.end(claim, claim.ending.terminated > 0 ? 'terminated' : 'idle')
@@ -130,7 +130,7 @@ function firstWish(claim: Open, reading: PresentReading): 'drain' | 'maint' {
 
 /** Handles an own state that is lower than wanted: never set, forgotten by a reload, or set by another client. */
 function putBack(draft: Draft, claim: Open, reading: PresentReading, own: AdminState): void {
-  const cause = whyLower(draft.sight(claim), own)
+  const cause = whyLower(draft.claimed(claim), own)
   if (cause === 'theirs') meetTheirs(draft, own)
   else lowerSeal(claim, reading)
   if (atLeast(own, claim.wish)) {
@@ -172,7 +172,7 @@ function overruled(draft: Draft, claim: Open, reading: PresentReading, own: Admi
     return
   }
   const { ref } = draft
-  const words = `${formatRef(ref)} was set to '${own}' by ${setterOf(draft.sight(claim))} while '${wish}' was wanted, find out which client it was; onOverrule: 'reapply' puts the drain back`
+  const words = `${formatRef(ref)} was set to '${own}' by ${setterOf(draft.claimed(claim))} while '${wish}' was wanted, find out which client it was; onOverrule: 'reapply' puts the drain back`
   const error = new DrainableError('DRAIN_OVERRULED', words, { ref })
   draft.lose(claim, error)
   draft.phase(claim, 'active')

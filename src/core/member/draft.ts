@@ -15,7 +15,7 @@ import {
   NO_FACTS,
   type ProofState,
 } from './record.js'
-import { loadOf, ownOf, sightOf, type Sight } from './sight.js'
+import { loadOf, ownOf, claimedOf, type ClaimedMember } from './claimed.js'
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
@@ -64,8 +64,8 @@ export class Draft {
   }
 
   /** The member as a claim sees it now. */
-  sight(claim: Claim): Sight {
-    return sightOf(this, claim)
+  claimed(claim: Claim): ClaimedMember {
+    return claimedOf(this, claim)
   }
 
   /** A moment of the balancer's clock as ISO 8601. */
@@ -129,9 +129,9 @@ export class Draft {
   send(claim: Claim, change: Change, first = false): boolean {
     const { ledger } = this
     if (ledger.pending !== null || this.now < ledger.notBefore) return false
-    const sight = this.sight(claim)
-    const cuts = cutBy(sight, change)
-    const before = ownOf(sight)
+    const claimed = this.claimed(claim)
+    const cuts = cutBy(claimed, change)
+    const before = ownOf(claimed)
     ledger.pending = { change, by: claim.id, stage: 'ticket', before, effect: 'unseen', cuts }
     // A process that begins after that is not known to have taken it.
     ledger.told = this.incarnations
@@ -176,13 +176,13 @@ function byLook({ last: one }: Facts, { last: other }: Facts): number {
  * The work in flight that a change cuts if it is carried out now; null if it cuts nothing. A look beside the answer shows
  * the member after the cut: what was there before must be remembered when the change is sent.
  */
-export function cutBy(sight: Sight, change: Change): number | null {
-  if (change.kind === 'terminate') return loadOf(sight)
-  const { removal = 'unknown' } = sight.claim.policy.capabilities
+export function cutBy(claimed: ClaimedMember, change: Change): number | null {
+  if (change.kind === 'terminate') return loadOf(claimed)
+  const { removal = 'unknown' } = claimed.claim.policy.capabilities
   // What is gone with a removal is in no later count.
   if (change.kind === 'remove')
-    return removal === 'cuts' || removal === 'unknown' ? loadOf(sight) : null
-  const reading = sight.facts.last?.reading
+    return removal === 'cuts' || removal === 'unknown' ? loadOf(claimed) : null
+  const reading = claimed.facts.last?.reading
   if (change.kind !== 'hold' || change.to !== 'maint' || reading?.present !== true) return null
-  return maintEffect(sight.claim.policy, reading) === 'gentle' ? null : loadOf(sight)
+  return maintEffect(claimed.claim.policy, reading) === 'gentle' ? null : loadOf(claimed)
 }

@@ -5,7 +5,7 @@ import type { LookInput } from './input.js'
 import { learnState } from './ledger/seen.js'
 import { allInForce, inWishedState, isClosed, missesArrivals } from './proof/prove.js'
 import { isLive, owes, type Facts, type Incarnations } from './record.js'
-import { isAnother, neededState, readsMember } from './sight.js'
+import { isAnother, neededState, readsMember } from './claimed.js'
 import { forgetSamples, trackScopes } from './proof/scopes.js'
 import { isDown } from './wanted.js'
 import { isBelow } from './whose.js'
@@ -110,10 +110,10 @@ function trackWork(draft: Draft, claim: Open, { reading, ended, took }: LookInpu
  * found closed, whoever closed it.
  */
 function followEffect(draft: Draft, claim: Open, wasClosed: boolean): void {
-  const sight = draft.sight(claim)
+  const claimed = draft.claimed(claim)
   const { effectiveSince, scopes } = claim.proof
-  const reading = sight.facts.last?.reading
-  if (!inWishedState(sight)) {
+  const reading = claimed.facts.last?.reading
+  if (!inWishedState(claimed)) {
     if (effectiveSince !== null) forgetEffect(draft, claim)
     return
   }
@@ -121,7 +121,7 @@ function followEffect(draft: Draft, claim: Open, wasClosed: boolean): void {
     !wasClosed && missesArrivals(claim) && reading?.present === true && isClosed(claim, reading)
   if (effectiveSince === null || isShut)
     draft.proof(claim, { effectiveSince: draft.now, scopes: forgetSamples(scopes) })
-  if (claim.goal.kind !== 'drain' || !readsMember(sight)) return
+  if (claim.goal.kind !== 'drain' || !readsMember(claimed)) return
   draft.tell(draft.view(claim.view).incarnations)
   // A state read as wanted is in place, whoever set it.
   Object.assign(claim, { confirmed: claim.wish, overruled: false })

@@ -4,7 +4,7 @@ import { formatRef } from '../../provider/member-ref.js'
 import type { Draft, Open } from './draft.js'
 import { isReportedIdle, loseIdle } from './idle.js'
 import { type Claim, type MachinePolicy, maintEffect } from './record.js'
-import { loadOf, ownOf } from './sight.js'
+import { loadOf, ownOf } from './claimed.js'
 import { isRefused } from './whose.js'
 
 /** Sends the hold that the claim wants. The first one needs the floor's consent. */
@@ -20,7 +20,7 @@ export function sendHold(draft: Draft, claim: Open): void {
   }
   loseIdle(draft, claim) // it was kept for as long as it could still be put back
   endRefused(draft, claim)
-  if (ownOf(draft.sight(claim)) === 'ready') draft.phase(claim, 'active')
+  if (ownOf(draft.claimed(claim)) === 'ready') draft.phase(claim, 'active')
 }
 
 /** Ends a claim that can't go on without a change that was refused for good. */

@@ -15,7 +15,7 @@ import {
   verdictStands,
   workSeen,
 } from './proof/prove.js'
-import { ownOf, readsMember, type Sight } from './sight.js'
+import { ownOf, readsMember, type ClaimedMember } from './claimed.js'
 import { isRefused } from './whose.js'
 
 /** After so many refusals, idle is reported without a seal. */
@@ -23,7 +23,7 @@ const MOST_SEALS = 3
 
 /** Proves that the member is idle now; null while a rule is not met. */
 export function prove(draft: Draft, claim: Claim): Proof | null {
-  return proveIdle(draft.sight(claim), draft.now, draft.wall - draft.now)
+  return proveIdle(draft.claimed(claim), draft.now, draft.wall - draft.now)
 }
 
 /** Whether a lost undo of ours may still open the member: then it would not stay idle. */
@@ -76,7 +76,7 @@ function hasStood(draft: Draft, claim: Open): boolean {
   if (stands !== 'stands') return false
   // Without arrivals only zeros from behind the seal show that nobody came before it.
   const again = claim.proof.verdict?.sealedAt != null && missesArrivals(claim)
-  if (!again || isLastLook(draft.sight(claim))) return true
+  if (!again || isLastLook(draft.claimed(claim))) return true
   draft.proof(claim, { verdict: null })
   return false
 }
@@ -158,12 +158,12 @@ export function sayLostWork(draft: Draft, claim: Open): void {
 
 /** While a change of the claim is under way, nothing new is decided; an idle that a look contradicts falls all the same. */
 export function fallByLook(draft: Draft, claim: Open): void {
-  const sight = draft.sight(claim)
-  if (draft.ownLook(claim) === undefined || !readsMember(sight)) return
+  const claimed = draft.claimed(claim)
+  if (draft.ownLook(claim) === undefined || !readsMember(claimed)) return
   sayLostWork(draft, claim)
   const { ending, proof, phase, confirmed } = claim
   const marks = ending.marks ?? proof.verdict?.scopes ?? null
-  const isOpen = !ending.settled && !atLeast(ownOf(sight), confirmed)
+  const isOpen = !ending.settled && !atLeast(ownOf(claimed), confirmed)
   if (phase === 'idle' && (isOpen || workSeen(claim, marks))) loseIdle(draft, claim)
 }
 
@@ -172,11 +172,11 @@ export function fallByLook(draft: Draft, claim: Open): void {
  * if one of them has ended otherwise; `seen` is -Infinity if one can't be read.
  */
 export function idleTime(
-  sights: readonly Sight[],
+  claimedMembers: readonly ClaimedMember[],
 ): { readonly from: number; readonly seen: number } | null {
   let from = -Infinity
   let seen = Infinity
-  for (const { claim, facts } of sights) {
+  for (const { claim, facts } of claimedMembers) {
     const { ending, proof } = claim
     const { last, unread } = facts
     const { ended } = ending
@@ -195,6 +195,6 @@ export function idleTime(
 /**
  * Whether a member was idle while others went on, but can't be read now: it is not known whether it is still idle.
  */
-export function isUnseenIdle({ claim, facts }: Sight): boolean {
+export function isUnseenIdle({ claim, facts }: ClaimedMember): boolean {
   return isReportedIdle(claim) && !claim.ending.settled && facts.unread !== null
 }

@@ -6,7 +6,7 @@ import type { Draft } from './draft.js'
 import { isDown, UNDO_LIMIT } from './wanted.js'
 import type { Opening } from './open.js'
 import { formatDuration } from '../../provider/duration.js'
-import { ownOf, type Sight } from './sight.js'
+import { ownOf, type ClaimedMember } from './claimed.js'
 import type { Why, WhyCode } from '../../provider/report.js'
 import { destination } from './whose.js'
 
@@ -83,9 +83,9 @@ export function lateError(draft: Draft, claim: Opening): DrainableError {
 /** Why an opening has not come to its end in its time. */
 export function tooLate(draft: Draft, claim: Opening): DrainableError {
   const { ref } = draft
-  const sight = draft.sight(claim)
-  const { last, vanished } = sight.facts
-  const own = ownOf(sight)
+  const claimed = draft.claimed(claim)
+  const { last, vanished } = claimed.facts
+  const own = ownOf(claimed)
   const elapsed = draft.now - claim.goal.since
   const took = formatDuration(elapsed)
   const name = formatRef(ref)
@@ -135,11 +135,11 @@ export function checkUnanswered(ref: MemberRef, limit: number): DrainableError {
 export type Say = (code: WhyCode, text: string, more?: Partial<Why>) => void
 
 /** Explains why a member is not open again. */
-export function explainOpen(sight: Sight, now: number, say: Say): void {
-  const { ref, claim, facts, ledger } = sight
+export function explainOpen(claimed: ClaimedMember, now: number, say: Say): void {
+  const { ref, claim, facts, ledger } = claimed
   const reading = facts.last?.reading
   const name = formatRef(ref)
-  if (explainVanished(sight, say)) return
+  if (explainVanished(claimed, say)) return
   if (reading?.present !== true || facts.unread !== null) return
   const { goal } = claim
   const waited = formatDuration(now - (goal.kind === 'open' ? goal.since : claim.startedAt))
@@ -161,7 +161,10 @@ export function explainOpen(sight: Sight, now: number, say: Say): void {
 }
 
 /** Explains a member that the newest look shows as absent or replaced. @returns whether it is */
-export function explainVanished({ ref, facts: { last }, ledger }: Sight, say: Say): boolean {
+export function explainVanished(
+  { ref, facts: { last }, ledger }: ClaimedMember,
+  say: Say,
+): boolean {
   if (last === null) return false
   const { reading } = last
   if (reading.present && isSameIdentity(reading.identity, ledger.found?.identity)) return false

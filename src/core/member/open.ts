@@ -5,7 +5,7 @@ import type { Draft, Open } from './draft.js'
 import { endGone, goneForCertain } from './gone.js'
 import { holderBeside, isDown, type OpenGoal } from './wanted.js'
 import { owes, type LateChange } from './record.js'
-import { isAnother, ownOf, setterOf } from './sight.js'
+import { isAnother, ownOf, setterOf } from './claimed.js'
 import { awaitTaken, lateError, tooLate, untaken } from './open-waits.js'
 import { destination, isRefused, mayBeOurs, stillLate, targetOf, whose } from './whose.js'
 
@@ -42,7 +42,7 @@ export function decideOpen(draft: Draft, claim: Opening): void {
     if (isTakenFurther(draft, claim)) return
     if (isLeftToOthers(draft, claim)) return
   }
-  const { last, unread } = draft.sight(claim).facts
+  const { last, unread } = draft.claimed(claim).facts
   if (last === null || unread !== null || last.askedAt <= ledger.answeredAt) {
     giveUp(draft, claim)
     return
@@ -60,7 +60,7 @@ function isTakenFurther(draft: Draft, claim: Opening): boolean {
   if (ready === undefined) return false
   const { ended } = ready.ending
   if (ended !== null && ended.outcome !== 'restored') return false
-  const isOpened = ended !== null && !stillLate(draft.ledger, ownOf(draft.sight(claim)))
+  const isOpened = ended !== null && !stillLate(draft.ledger, ownOf(draft.claimed(claim)))
   if (isOpened && needsHealth(draft, claim)) return false
   if (isOpened) done(draft, claim)
   else giveUp(draft, claim)
@@ -90,7 +90,7 @@ function isLeftToOthers(draft: Draft, claim: Opening): boolean {
  */
 function wasBroughtBack(draft: Draft, claim: Opening): boolean {
   const { ending, goal } = claim
-  const { last, unread, incarnations } = draft.sight(claim).facts
+  const { last, unread, incarnations } = draft.claimed(claim).facts
   if (ending.ended?.outcome !== 'restored' || !ending.holding || unread !== null) return false
   if (last === null || last.askedAt <= Math.max(draft.ledger.answeredAt, ending.ended.at))
     return false
@@ -163,33 +163,33 @@ function faultOf(draft: Draft, claim: Opening, way: Way): string | null {
   const { at, own, stored } = way
   const { ledger } = draft
   const { goal } = claim
-  const sight = draft.sight(claim)
+  const claimed = draft.claimed(claim)
   const isStored = at !== own
-  const isBack = goal.reached !== null && !isAnother(sight.facts.incarnations, goal.reached)
+  const isBack = goal.reached !== null && !isAnother(claimed.facts.incarnations, goal.reached)
   if (!isStored && isBack && !mayBeOurs(ledger.late, at)) return setBack(draft, claim, way)
   if (goal.of === 'anybody') return null
   // What is stored may lie above what is running: each state that we had set can be there, and what runs is a part of it.
   const known = [ledger.set, ...ledger.earlier, ...ledger.doubted]
   const isAbove = stored !== undefined && stored !== own && atLeast(stored, own)
   if (isAbove && known.some((one) => one !== null && atLeast(one, stored))) return null
-  const of = whose(sight, at)
+  const of = whose(claimed, at)
   if (of === 'ours') return null
   if (of === 'unknown')
     return `the change to '${at}' was only intended, so it is not known whether the '${at}' found is ours; it was left alone, ready() opens it`
   return isStored
-    ? `the configuration makes it '${at}' at the next reload, set by ${setterOf(sight)}; it was left alone, ready() opens it`
+    ? `the configuration makes it '${at}' at the next reload, set by ${setterOf(claimed)}; it was left alone, ready() opens it`
     : theirWords(draft, claim, at)
 }
 
 function theirWords(draft: Draft, claim: Opening, own: AdminState): string {
-  return `it is '${own}', set by ${setterOf(draft.sight(claim))}; it was left alone, ready() opens it`
+  return `it is '${own}', set by ${setterOf(draft.claimed(claim))}; it was left alone, ready() opens it`
 }
 
 function setBack(draft: Draft, claim: Opening, { at, own, to }: Way): string {
   const { tries } = claim.goal
   if (at !== own)
     return `the configuration makes it '${at}' at the next reload, even after it was made '${to}' ${tries} times: find out which client writes it`
-  return `it is '${at}' again after it was made '${to}': ${setterOf(draft.sight(claim))} sets it back, find out which client it is`
+  return `it is '${at}' again after it was made '${to}': ${setterOf(draft.claimed(claim))} sets it back, find out which client it is`
 }
 
 /** A lost change that may have led to a state that is left alone stays in doubt. */
@@ -255,7 +255,7 @@ function change(draft: Draft, claim: Opening, own: AdminState, to: AdminState): 
 /** Handles a member in the wanted state: waits for a lost change of ours, for every process to take it, and for a check. */
 function arrived(draft: Draft, claim: Opening, reading: PresentReading, to: AdminState): void {
   const { inherited, hints = [], health } = reading
-  const { incarnations } = draft.sight(claim).facts
+  const { incarnations } = draft.claimed(claim).facts
   const { reached } = claim.goal
   if (reached === null || isAnother(incarnations, reached))
     claim.goal = { ...claim.goal, reached: incarnations }
@@ -320,7 +320,7 @@ function fail(draft: Draft, claim: Opening, words: string): void {
 function giveUp(draft: Draft, claim: Opening): void {
   const { until, lateUntil } = claim.goal
   const { ledger } = draft
-  const { unread } = draft.sight(claim).facts
+  const { unread } = draft.claimed(claim).facts
   if (awaitsLate(draft, claim) && unread === null) {
     if (lateUntil !== null && draft.now >= lateUntil)
       draft.finish(claim, 'refused', lateError(draft, claim))
@@ -336,7 +336,7 @@ function giveUp(draft: Draft, claim: Opening): void {
 export function openOverdue(draft: Draft, claim: Opening, error: DrainableError): void {
   const { until, lateUntil } = claim.goal
   const { ledger, now } = draft
-  const { last } = draft.sight(claim).facts
+  const { last } = draft.claimed(claim).facts
   const waits = awaitsLate(draft, claim)
   const isWaitedFor = waits || ledger.pending !== null
   if (isWaitedFor && lateUntil !== null && now >= lateUntil)
@@ -351,7 +351,7 @@ export function openOverdue(draft: Draft, claim: Opening, error: DrainableError)
  */
 function awaitsLate(draft: Draft, claim: Opening): boolean {
   const { ledger, now } = draft
-  const own = ownOf(draft.sight(claim))
+  const own = ownOf(draft.claimed(claim))
   const isLate = stillLate(ledger, own) || ledger.late.some(isAwaited)
   if (!isLate) return false
   return own !== 'unknown' || ledger.late.some(({ until }) => until === null || now < until)

@@ -158,7 +158,7 @@ function markSent(draft: Draft, change: Pending['change']): void {
  * that maint cuts. The caller allows a seal only over a verdict that still stands, and any other raise only if work may be cut.
  */
 function isRough(draft: Draft, claim: Open, { change }: Pending): boolean {
-  const reading = draft.sight(claim).facts.last?.reading
+  const reading = draft.claimed(claim).facts.last?.reading
   if (change.kind !== 'hold' || change.to !== 'maint' || reading?.present !== true) return false
   const { policy } = claim
   if (maintEffect(policy, reading) === 'gentle') return false

@@ -6,7 +6,7 @@ import { inWishedState, isClosed, marksOf, stillIdle, workSeen } from './proof/p
 
 /** A claim that only looks; its phases follow the changes of others. */
 export function decideWatch(draft: Draft, claim: Open): void {
-  const { last, unread } = draft.sight(claim).facts
+  const { last, unread } = draft.claimed(claim).facts
   if (claim.ending.ended !== null || last === null || unread !== null) return
   const there = goneForCertain(draft, claim)
   if (there === 'replaced') endGone(draft, claim, there)
@@ -18,7 +18,7 @@ function present(draft: Draft, claim: Open, reading: PresentReading): void {
   const unverified = unverifiedBy(claim, reading)
   // Once the member is absent, no reading shows this any more.
   if (claim.phase !== 'idle') draft.proof(claim, { unverified })
-  if (inWishedState(draft.sight(claim))) {
+  if (inWishedState(draft.claimed(claim))) {
     follow(draft, claim, { sealed: isClosed(claim, reading), unverified })
     return
   }

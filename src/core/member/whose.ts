@@ -2,7 +2,7 @@ import { atLeast } from '../../provider/member-ref.js'
 import type { AdminState, Change } from '../../provider/contract.js'
 import type { OpenGoal } from './wanted.js'
 import { type Ledger, type LateChange } from './record.js'
-import { isAnother, type Sight } from './sight.js'
+import { isAnother, type ClaimedMember } from './claimed.js'
 
 /** The own state that a change leads to; null if it does not change the state. */
 export function targetOf(change: Change): AdminState | null {
@@ -34,7 +34,7 @@ export function sameChange(one: Change, other: Change): boolean {
  * - `theirs`: another client set it; ready always is
  */
 export function whose(
-  { ledger, facts }: Pick<Sight, 'ledger' | 'facts'>,
+  { ledger, facts }: Pick<ClaimedMember, 'ledger' | 'facts'>,
   own: AdminState,
 ): 'ours' | 'unknown' | 'theirs' {
   const { set, earlier, doubted, late } = ledger
@@ -65,7 +65,7 @@ export function mayBeOurs(late: readonly LateChange[], own: AdminState | 'unknow
  */
 export type Cause = 'unset' | 'raise' | 'forgotten' | 'theirs'
 
-export function whyLower({ claim, ledger, facts }: Sight, own: AdminState): Cause {
+export function whyLower({ claim, ledger, facts }: ClaimedMember, own: AdminState): Cause {
   if (isUndone(ledger.late, own)) return atLeast(own, 'drain') ? 'raise' : 'unset'
   if (mayBeOurs(ledger.late, own) && !atLeast(own, 'drain')) return 'unset'
   const isNew = isAnother(facts.incarnations, ledger.told)

@@ -18,12 +18,15 @@ import {
   NO_PROOF,
   type ScopeTrack,
 } from '../member/record.js'
-import type { Sight } from '../member/sight.js'
+import type { ClaimedMember } from '../member/claimed.js'
 import { lacksEffect } from '../member/whose.js'
 import type { TicketMember } from './ticket.js'
 
 /** @param wallOffset - epoch milliseconds minus the balancer's clock */
-export function toTicketMember({ ref, claim, ledger }: Sight, wallOffset: number): TicketMember {
+export function toTicketMember(
+  { ref, claim, ledger }: ClaimedMember,
+  wallOffset: number,
+): TicketMember {
   const { found, set, earlier, doubted, pending, late } = ledger
   const { proof, ending } = claim
   return {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Waits } from '../../provider/abort.js'
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { emptyLedger, newClaim, NO_FACTS } from '../../core/member/record.js'
-import type { Sight } from '../../core/member/sight.js'
+import type { ClaimedMember } from '../../core/member/claimed.js'
 import type { Prepared } from '../../core/calls/run/run-spec.js'
 import { mayOwe } from '../../core/tickets/member.js'
 import { DrainableError } from '../../provider/error.js'
@@ -69,7 +69,7 @@ export function drainCombined(
     },
     seed: (key, prepared) => {
       if (prepared.keeper !== undefined)
-        shared?.seed(key, prepared.keeper.ticket(sightsOf(prepared)))
+        shared?.seed(key, prepared.keeper.ticket(claimedMembersOf(prepared)))
     },
     without: (key) => shared?.without(key),
     join: (tickets) =>
@@ -134,7 +134,7 @@ export function resumeCombined(
     seed: (key, prepared) => {
       const { keeper } = prepared
       if (keeper !== undefined && unread.has(key))
-        shared.seed(key, keeper.ticket(sightsOf(prepared)))
+        shared.seed(key, keeper.ticket(claimedMembersOf(prepared)))
     },
     without: (key) => shared.without(key),
     join: (tickets) => (tickets.size === 0 ? ticket : shared.join(tickets)),
@@ -150,7 +150,7 @@ function refsOf(ticket: Ticket, key?: string): readonly MemberRef[] {
 }
 
 /** The members of a drain that is prepared, before anything is known or changed: for its ticket. */
-function sightsOf({ claims }: Prepared): readonly Sight[] {
+function claimedMembersOf({ claims }: Prepared): readonly ClaimedMember[] {
   return claims.map(({ ref, start, left }) => ({
     ref,
     facts: NO_FACTS,

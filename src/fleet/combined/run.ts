@@ -192,14 +192,14 @@ export class CombinedRun implements HandleBody {
       refusedLate: () => this.#giveUp(),
     })
     this.#beginning = beginning
-    const company = spec.together ? new Together(this.#divided.size) : undefined
+    const group = spec.together ? new Together(this.#divided.size) : undefined
     for (const [key, target] of this.#divided) {
       const provider = spec.parts.all.get(key)
       if (provider === undefined) continue
       const run = spec.open(key, provider, target, {
         emit: (event) => this.#hear(event, key),
         startedAt: this.#startedAt,
-        ...(company === undefined ? {} : { company }),
+        ...(group === undefined ? {} : { group }),
         around: (prepare) => (context) => this.#prepare(key, provider, context, prepare),
       })
       this.#runs.set(key, run)

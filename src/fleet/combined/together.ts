@@ -1,11 +1,11 @@
-import type { Companion, Company } from '../../core/calls/run/company.js'
+import type { GroupedRun, RunGroup } from '../../core/calls/run/run-group.js'
 
-/** The runs of one drain, which end together; see {@link Company}. */
-export class Together implements Company {
-  readonly #open = new Set<Companion>()
+/** The runs of one drain, which end together; see {@link RunGroup}. */
+export class Together implements RunGroup {
+  readonly #open = new Set<GroupedRun>()
   /** Runs that were asked to close, and those that have closed. */
-  #closing: ReadonlySet<Companion> = new Set()
-  readonly #closed = new Set<Companion>()
+  #closing: ReadonlySet<GroupedRun> = new Set()
+  readonly #closed = new Set<GroupedRun>()
   /** The number of runs that have not joined yet. */
   #awaited: number
 
@@ -13,12 +13,12 @@ export class Together implements Company {
     this.#awaited = size
   }
 
-  join(run: Companion): void {
+  join(run: GroupedRun): void {
     this.#open.add(run)
     this.#awaited -= 1
   }
 
-  leave(run: Companion): void {
+  leave(run: GroupedRun): void {
     this.#open.delete(run)
     this.#agree()
     this.check()
@@ -37,7 +37,7 @@ export class Together implements Company {
     for (const run of runs) run.close()
   }
 
-  closed(run: Companion): void {
+  closed(run: GroupedRun): void {
     this.#closed.add(run)
     this.#agree()
   }
@@ -63,7 +63,7 @@ export class Together implements Company {
  * The runs of which it is not known whether they were still idle when the last one became idle. If one has not ended
  * as idle, this does not matter.
  */
-function unconfirmed(runs: readonly Companion[]): readonly Companion[] {
+function unconfirmed(runs: readonly GroupedRun[]): readonly GroupedRun[] {
   if (runs.length < 2) return []
   const idle = runs.map((run) => ({ run, when: run.idle() }))
   const from = Math.max(...idle.map(({ when }) => when?.from ?? Infinity))

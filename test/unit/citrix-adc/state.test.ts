@@ -64,7 +64,7 @@ describe('a state with a change of ours in memory', () => {
     memory.did(SUBJECT, as, as === 'drain')
     return rows.map(([svrstate, row], i) => {
       const one = entry(svrstate, row)
-      memory.sight(one, 1_000 + i, nodes[i] ?? NODE)
+      memory.seen(one, 1_000 + i, nodes[i] ?? NODE)
       const ours = memory.recall(one, 1_000 + i, nodes[i] ?? NODE)
       const traits = {
         servicetype: 'HTTP',
@@ -173,7 +173,7 @@ describe('a state with a change of ours in memory', () => {
 
   test('a foreign drain seen in TROFS is still a drain once it is out', () => {
     const memory = new Memory()
-    memory.sight(entry('GOING OUT OF SERVICE'), 1, NODE)
+    memory.seen(entry('GOING OUT OF SERVICE'), 1, NODE)
     const ours = memory.recall(entry('OUT OF SERVICE'), 2, NODE)
     expect(ownState(entry('OUT OF SERVICE'), ours, false)).toEqual({ own: 'drain' })
     expect(ours?.graceful).toBe(false)

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { idleTime } from '../../../src/core/member/idle.js'
 import { held, type MemberRun } from '../core/member/member-run.js'
 
-const from = (run: MemberRun) => idleTime([run.sight])?.from
+const from = (run: MemberRun) => idleTime([run.claimed])?.from
 
 describe('the time since when a member has been idle', () => {
   test('is the first of its two samples while its processes live', () => {
@@ -19,6 +19,6 @@ describe('the time since when a member has been idle', () => {
   })
 
   test('is unknown if its drain ended in another way', () => {
-    expect(idleTime([held().end('aborted').sight])).toBe(null)
+    expect(idleTime([held().end('aborted').claimed])).toBe(null)
   })
 })

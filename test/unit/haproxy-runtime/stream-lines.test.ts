@@ -6,7 +6,7 @@ import {
   isStreamList,
 } from '../../../src/adapters/haproxy-runtime/codec/streams.js'
 import type { StatRow } from '../../../src/adapters/haproxy-runtime/codec/stat.js'
-import type { Sight } from '../../../src/adapters/haproxy-runtime/read/read.js'
+import type { ShownServer } from '../../../src/adapters/haproxy-runtime/read/read.js'
 import { StreamLines } from '../../../src/adapters/haproxy-runtime/read/stream-lines.js'
 import type { Channel } from '../../../src/adapters/haproxy-runtime/session/channel.js'
 import { change, context, type Rig, rig, WEB1, WEB2 } from './rig.js'
@@ -136,12 +136,12 @@ describe('streams of a server whose row was at zero', () => {
   /** How many are hidden after each of these lists, the second one and later 0.1 s after the one before. */
   async function hidden(...lists: readonly string[]): Promise<readonly number[]> {
     const lines = new StreamLines()
-    const sight = { ref: WEB1, row, own: 'drain' } as Sight
+    const shown = { ref: WEB1, row, own: 'drain' } as ShownServer
     const counts: number[] = []
     for (const [at, list] of lists.entries()) {
       const channel = { run: () => Promise.resolve({ replies: [list] }) } as unknown as Channel
       const clock = { ...context().clock, now: () => at * 100 }
-      await lines.note([sight], false, channel, { ...context(), clock })
+      await lines.note([shown], false, channel, { ...context(), clock })
       expect(lines.mayHide(WEB1, row)).toBe(false)
       counts.push(lines.hidden(WEB1, row))
     }

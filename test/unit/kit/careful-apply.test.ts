@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { Change, ChangeResult } from 'drainable/provider'
 import { DrainableError } from 'drainable/provider'
 import { describe, expect, test } from 'vitest'
-import type { Begun, Sight } from '../../../src/kit/change.js'
+import type { Begun, SeenMember } from '../../../src/kit/change.js'
 import { A, add, B, context, hold, lost, restore, Rows, row } from './rows.js'
 
 const rejected = (code: string, retryable = false): object => ({
@@ -11,7 +11,7 @@ const rejected = (code: string, retryable = false): object => ({
 })
 
 describe('a change that is not sent', () => {
-  const cases: readonly (readonly [string, Partial<Sight> | undefined, Change, object])[] = [
+  const cases: readonly (readonly [string, Partial<SeenMember> | undefined, Change, object])[] = [
     ['of a member that is not there', undefined, hold(), rejected('NOT_FOUND')],
     ['of another identity', {}, { ...hold(), identity: 'two' }, rejected('CONFLICT')],
     ['of a state that is not known', { own: 'unknown' }, hold(), rejected('CONFLICT')],
@@ -211,7 +211,7 @@ describe('changes that begin and end together', () => {
     const left = [...ends]
     return {
       hold: () => Promise.resolve({ later: undefined as never }),
-      async *finish(begun: readonly Begun<Sight, never>[]) {
+      async *finish(begun: readonly Begun<SeenMember, never>[]) {
         batches.push(begun.map(({ change }) => change.ref.member))
         for (const one of begun) {
           await setImmediate()

@@ -2,11 +2,11 @@ import type { CallContext, Change, ChangeResult } from 'drainable/provider'
 import { DrainableError } from 'drainable/provider'
 import { fakeClock } from 'drainable/testing'
 import { carefulApply } from '../../../src/kit/careful-apply.js'
-import type { CarefulAdapter, Sight } from '../../../src/kit/change.js'
+import type { CarefulAdapter, SeenMember } from '../../../src/kit/change.js'
 
 /** A balancer as a table of members, with what was sent to it and how often it was looked at. */
 export class Rows {
-  readonly rows = new Map<string, Sight>()
+  readonly rows = new Map<string, SeenMember>()
   readonly sent: string[] = []
   looks = 0
 
@@ -14,7 +14,7 @@ export class Rows {
     for (const member of members) this.rows.set(member, row())
   }
 
-  adapter(more: Partial<CarefulAdapter<Sight>> = {}): CarefulAdapter<Sight> {
+  adapter(more: Partial<CarefulAdapter<SeenMember>> = {}): CarefulAdapter<SeenMember> {
     return {
       provider: 'rows',
       look: () => {
@@ -37,22 +37,26 @@ export class Rows {
     }
   }
 
-  write(member: string, own: Sight['own']): void {
+  write(member: string, own: SeenMember['own']): void {
     this.sent.push(`${member} ${own}`)
     this.rows.set(member, { ...(this.rows.get(member) ?? row()), own })
   }
 
-  apply(changes: readonly Change[], more: Partial<CarefulAdapter<Sight>> = {}, ctx = context()) {
+  apply(
+    changes: readonly Change[],
+    more: Partial<CarefulAdapter<SeenMember>> = {},
+    ctx = context(),
+  ) {
     return carefulApply(this.adapter(more), changes, ctx)
   }
 
-  async one(change: Change, more: Partial<CarefulAdapter<Sight>> = {}): Promise<ChangeResult> {
+  async one(change: Change, more: Partial<CarefulAdapter<SeenMember>> = {}): Promise<ChangeResult> {
     const [result] = await this.apply([change], more)
     return result!
   }
 }
 
-export function row(more: Partial<Sight> = {}): Sight {
+export function row(more: Partial<SeenMember> = {}): SeenMember {
   return { identity: 'one', own: 'ready', address: '10.0.0.1', port: 80, ...more }
 }
 

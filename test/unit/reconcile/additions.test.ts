@@ -19,10 +19,7 @@ function listOf(store: ReturnType<typeof memoryStore>): unknown {
 }
 
 /** A controller whose addition is carried out, and which does not hear of it. */
-async function addAndDie(
-  at: Bench,
-  native?: DesiredMember['native'],
-): Promise<{ first: Reconciler }> {
+async function addAndDie(at: Bench): Promise<{ first: Reconciler }> {
   at.lb.failNext('hang-after', { verb: 'apply' })
   const first = at.start({ owns })
   first.set([...others, fresh])

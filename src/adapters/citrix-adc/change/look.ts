@@ -1,4 +1,4 @@
-import type { Sight } from '../../../kit/change.js'
+import type { SeenMember } from '../../../kit/change.js'
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { Index, wishesOf } from '../read/match.js'
 import type { Looks } from '../read/looks.js'
@@ -8,7 +8,7 @@ import { ownState } from '../read/reading.js'
 import type { InCharge } from '../session/standing.js'
 
 /** A member as it was right before a change of it. */
-export interface Standpoint extends Sight {
+export interface Standpoint extends SeenMember {
   readonly entry: Entry
   readonly traits: Traits
   /** In flight and queued; undefined where it could not be read. */
@@ -46,16 +46,16 @@ export class Look {
     if (found === undefined) return undefined
     const { entry, traits, counts, serverDisabled } = found
     const { incarnation } = this.#charge.standing
-    this.#memory.sight(entry, this.#stamp, incarnation)
+    this.#memory.seen(entry, this.#stamp, incarnation)
     const ours = this.#memory.recall(entry, this.#stamp, incarnation)
     const { own } = ownState(entry, ours, serverDisabled || traits.disabled)
     const load = counts === undefined ? undefined : counts.active + counts.queued
-    return { ...sightOf(entry), entry, traits, own, load }
+    return { ...seenOf(entry), entry, traits, own, load }
   }
 }
 
 /** A service can be in the pools of several virtual servers: what is written through one holds in all. */
-function sightOf({ identity, svrstate, subject, address, port }: Entry): Omit<Sight, 'own'> {
+function seenOf({ identity, svrstate, subject, address, port }: Entry): Omit<SeenMember, 'own'> {
   const doubt = 'that word says nothing about it'
   const at = address === undefined ? {} : { address, port }
   return { identity, says: svrstate, doubt, passing: true, object: keyOf(subject), ...at }

@@ -94,7 +94,7 @@ export class Memory {
   }
 
   /** A member that was seen in TROFS goes OUT OF SERVICE as drained, whoever drained it. */
-  sight(entry: Entry, stamp: number, incarnation: string): void {
+  seen(entry: Entry, stamp: number, incarnation: string): void {
     const key = keyOf(entry.subject)
     if (entry.phase !== 'trofs' || entry.byMonitor || this.#disables.has(key)) return
     const { fingerprint } = entry

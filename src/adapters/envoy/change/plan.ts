@@ -1,4 +1,4 @@
-import { judge, judgeKind, type Sight } from '../../../kit/change.js'
+import { judge, judgeKind, type SeenMember } from '../../../kit/change.js'
 import type { Change, ChangeResult } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
@@ -42,7 +42,7 @@ const RULES = {
 }
 
 /** An endpoint as the rules of a change see it. */
-function toSight(endpoint: Endpoint | undefined): Sight | undefined {
+function toSeen(endpoint: Endpoint | undefined): SeenMember | undefined {
   if (endpoint?.member === undefined) return undefined
   const { member, hostname, address, port } = endpoint
   return {
@@ -67,7 +67,7 @@ export function planChange(
   if (change.kind === 'add') return planAdd(wanted, change, set)
   const endpoint = set.endpoints.find((found) => found.member === member)
   const absent = (): string => `endpoint set '${service}' has no endpoint ${member}`
-  const verdict = judgeKind(change, RULES) ?? judge(change, toSight(endpoint), { ...RULES, absent })
+  const verdict = judgeKind(change, RULES) ?? judge(change, toSeen(endpoint), { ...RULES, absent })
   if (verdict !== undefined) return { result: { ref: wanted.ref, ...verdict } }
   switch (change.kind) {
     case 'hold': {
@@ -115,7 +115,7 @@ function planAdd(
   if (there !== undefined && there.port === undefined) {
     return { result: { ref: wanted.ref, status: 'unchanged' } }
   }
-  const verdict = judge(change, toSight(there), RULES)
+  const verdict = judge(change, toSeen(there), RULES)
   if (verdict !== undefined) return { result: { ref: wanted.ref, ...verdict } }
   if (weight !== undefined && !(Number.isInteger(weight) && weight >= 1 && weight < 2 ** 32)) {
     return reject(

@@ -58,7 +58,7 @@ export async function readStatsMatcher(link: AdminLink, from: string): Promise<S
 }
 
 /** Clusters that have work and are in no configuration: CDS removed them. By what their statistics go by. */
-export async function readStrays(
+export async function readUnconfigured(
   { configs, others }: ProxyClusters,
   link: AdminLink,
   from: string,

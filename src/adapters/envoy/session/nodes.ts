@@ -36,7 +36,7 @@ export function nodeViews(views: readonly ProxyView[], options: NodeOptions): Pr
     const reports = loads.get(name) ?? []
     const processes = covered.get(name)
     if (processes !== undefined) {
-      found.push(...strayViews(name, processes, reports, options))
+      found.push(...surplusViews(name, processes, reports, options))
       continue
     }
     if (strangers && !roster.has(nodeKey(name, 0))) continue
@@ -59,7 +59,7 @@ function streamsOf(node: string, reports: readonly NodeLoad[], options: NodeOpti
 }
 
 /** A copied bootstrap gives two proxies one node id: then more streams come than admin addresses account for. */
-function strayViews(
+function surplusViews(
   node: string,
   covering: readonly ProxyView[],
   reports: readonly NodeLoad[],

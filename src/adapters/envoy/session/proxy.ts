@@ -23,7 +23,7 @@ import {
   readConfigs,
   readRuntime,
   readStatsMatcher,
-  readStrays,
+  readUnconfigured,
   type ProxyClusters,
   type ProxyRuntime,
 } from './configuration.js'
@@ -258,7 +258,7 @@ export class Proxy {
     this.#succeed(incarnation, info)
     // The statistics of a process before a hot restart are in those of its child.
     if (this.#parent === undefined) {
-      for (const stat of await readStrays({ configs, others }, link, this.name))
+      for (const stat of await readUnconfigured({ configs, others }, link, this.name))
         this.#gone.stray(stat, took.get(stat))
     }
     this.#facts = { incarnation, info, configs, others, ...runtime, shows, readAt, clusters }

@@ -5,7 +5,7 @@ import type {
   ChangeOf,
   ChangeOutcome,
   Later,
-  Sight,
+  SeenMember,
 } from '../../../kit/change.js'
 import { caught, refusal } from '../../../kit/errors.js'
 import type { AdminState, CallContext, Change, ChangeResult } from '../../../provider/contract.js'
@@ -28,7 +28,7 @@ import type { AfterChange } from './sync.js'
 import { writeAll, type Write } from './writes.js'
 
 /** A member or node on every active unit, as the rules of a change see it. */
-interface Found extends Sight {
+interface Found extends SeenMember {
   readonly target: Target
   readonly places: readonly Place[]
   /** The same on units that passed traffic before, where it is open on those that do now. */

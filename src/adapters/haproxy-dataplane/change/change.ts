@@ -1,5 +1,5 @@
 import { carefulApply } from '../../../kit/careful-apply.js'
-import type { CarefulAdapter, ChangeOf, Later, Sight } from '../../../kit/change.js'
+import type { CarefulAdapter, ChangeOf, Later, SeenMember } from '../../../kit/change.js'
 import { keepServing, orderOf } from '../../../kit/haproxy/followers.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { abortable } from '../../../provider/abort.js'
@@ -32,7 +32,7 @@ import {
 import { Verifier } from './verify.js'
 
 /** A server as found, as the rules of a change see it. */
-export interface Seen extends Sight {
+export interface Seen extends SeenMember {
   readonly found: Found
   readonly view: RuntimeView
   /** What the file makes of it at the next reload: looked for where a ready server is to be made ready. */

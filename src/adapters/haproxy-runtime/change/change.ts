@@ -1,4 +1,4 @@
-import type { CarefulAdapter, ChangeOutcome, Sight } from '../../../kit/change.js'
+import type { CarefulAdapter, ChangeOutcome, SeenMember } from '../../../kit/change.js'
 import { isRefusal, refusal } from '../../../kit/errors.js'
 import { keepServing } from '../../../kit/haproxy/followers.js'
 import { until } from '../../../kit/until.js'
@@ -21,7 +21,7 @@ import { restore } from './restore.js'
 import { channelOf, type Done, Half, must, type Of, type Tools } from './tools.js'
 
 /** A server as just read, in the form that the rules of a change need. */
-interface Found extends Sight {
+interface Found extends SeenMember {
   readonly state: ServerState
 }
 
@@ -106,11 +106,11 @@ async function keepFollowers(tools: Tools, ref: MemberRef, ctx: CallContext): Pr
   const going = new Map<string, Set<string>>()
   for (const { pool, member } of [ref, ...followers])
     going.set(pool, (going.get(pool) ?? new Set()).add(member))
-  const sight = await tools.process.view.read(going, channelOf(tools), ctx)
+  const shown = await tools.process.view.read(going, channelOf(tools), ctx)
   const by = { factory: 'haproxyRuntime', provider: PROVIDER, least }
   keepServing(ref, followers, by, (pool) => {
-    const serving = sight.pools.get(pool)?.serving ?? 0
-    const lost = [...sight.members.values()].filter(
+    const serving = shown.pools.get(pool)?.serving ?? 0
+    const lost = [...shown.members.values()].filter(
       (seen) => seen.ref.pool === pool && wouldServe(seen),
     ).length
     return { serving, lost }
@@ -130,14 +130,14 @@ export async function terminate(
   const channel = channelOf(tools)
   const wanted = new Map([[ref.pool, new Set([ref.member])]])
   const load = async (): Promise<number> => {
-    const sight = await process.view.read(wanted, channel, ctx)
-    return [...sight.members.values()][0]?.row.active ?? 0
+    const shown = await process.view.read(wanted, channel, ctx)
+    return [...shown.members.values()][0]?.row.active ?? 0
   }
   const before = await load()
   const command = shutdownSessions(ref)
   const reply = before === 0 ? '' : await point.change(process, command, ctx)
   if (reply !== '') throw refusalOf(ref, command, reply)
-  let elsewhere = await cut(await process.strays.list(ref, channel, ctx), channel, ctx)
+  let elsewhere = await cut(await process.offRow.list(ref, channel, ctx), channel, ctx)
   for (const old of point.oldProcesses()) elsewhere += await cutOld(old, ref, ctx)
   // Queued requests become active next: a lower count shows the cut, and the caller asks again for the rest.
   const isLower = async (): Promise<true | undefined> => (await load()) < before || undefined
@@ -150,13 +150,13 @@ export async function terminate(
  * can be cut.
  */
 async function cutOld(
-  { process: { strays }, channel }: OldProcess,
+  { process: { offRow }, channel }: OldProcess,
   ref: MemberRef,
   ctx: CallContext,
 ): Promise<number> {
   try {
-    const own = strays.isOwn(ref) ? await listOwn(ref, channel, ctx) : []
-    return await cut([...own, ...(await strays.list(ref, channel, ctx))], channel, ctx)
+    const own = offRow.isOwn(ref) ? await listOwn(ref, channel, ctx) : []
+    return await cut([...own, ...(await offRow.list(ref, channel, ctx))], channel, ctx)
   } catch (error) {
     if (error instanceof WorkerGone) return 0
     throw error

@@ -3,7 +3,7 @@ import { type DrainableError, isDrainableError } from '../../../provider/error.j
 import { isSameIdentity } from '../../../provider/member-ref.js'
 import { refusal, setHealthDown, setState, setWeight } from '../codec/commands.js'
 import { identityOf, ownState, type ServerState } from '../codec/state.js'
-import type { ProcessSight } from '../read/read.js'
+import type { ShownProcess } from '../read/read.js'
 import { channelOf, Half, type Of, readState, tell, type Tools } from './tools.js'
 
 /** Undoes a hold, if the expected state is found. */
@@ -84,8 +84,8 @@ async function leaveMaint(
   found: ServerState,
   ctx: CallContext,
 ): Promise<string> {
-  const sight = await lookAt(tools, ref, ctx)
-  const backups = sight.pools.get(ref.pool)?.backups ?? 0
+  const shown = await lookAt(tools, ref, ctx)
+  const backups = shown.pools.get(ref.pool)?.backups ?? 0
   if (backups === 0 || found.weight === 0) return setState(ref, to)
   // A static balance algorithm refuses absolute weights, but not percentages of the configured one.
   const weight = found.weight === found.initialWeight ? '100%' : found.weight
@@ -118,6 +118,6 @@ function lookAt(
   { pool, member }: MemberRef,
   ctx: CallContext,
   names: ReadonlySet<string> | 'all' = new Set([member]),
-): Promise<ProcessSight> {
+): Promise<ShownProcess> {
   return tools.process.view.read(new Map([[pool, names]]), channelOf(tools), ctx)
 }

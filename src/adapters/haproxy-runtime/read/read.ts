@@ -15,7 +15,7 @@ import type { Channel } from '../session/channel.js'
 import type { Within } from '../session/socket.js'
 
 /** One server in one process. */
-export interface Sight {
+export interface ShownServer {
   readonly ref: MemberRef
   readonly state: ServerState
   readonly row: StatRow
@@ -29,7 +29,7 @@ export function keyOf({ pool, member }: MemberRef): string {
 }
 
 /** What one process tells of a backend: how many of its servers would get work. */
-export interface PoolSight {
+export interface ShownPool {
   readonly serving: number
   readonly total: number
   /** Backup servers among those that would serve. */
@@ -37,14 +37,14 @@ export interface PoolSight {
 }
 
 /** The result of one look at a process. */
-export interface ProcessSight {
+export interface ShownProcess {
   /** The time before the counts were asked for. */
   readonly sampledAt: number
   /** The process information right before its counts, from the same command line. */
   readonly info: ProcessInfo
   /** The members by `refKey`; a wanted member that is missing here is proved absent by this look. */
-  readonly members: ReadonlyMap<string, Sight>
-  readonly pools: ReadonlyMap<string, PoolSight>
+  readonly members: ReadonlyMap<string, ShownServer>
+  readonly pools: ReadonlyMap<string, ShownPool>
 }
 
 /** The backends to look at, with some or all servers of each. */
@@ -132,11 +132,11 @@ export class ProcessView {
   }
 
   /** Reads some servers of some backends, or every backend. */
-  look(wanted: Wanted | 'all', channel: Channel, ctx: Within): Promise<ProcessSight> {
+  look(wanted: Wanted | 'all', channel: Channel, ctx: Within): Promise<ShownProcess> {
     return wanted === 'all' ? this.#readAll(channel, ctx) : this.read(wanted, channel, ctx)
   }
 
-  async #readAll(channel: Channel, ctx: Within): Promise<ProcessSight> {
+  async #readAll(channel: Channel, ctx: Within): Promise<ShownProcess> {
     for (let attempt = 1; ; attempt += 1) {
       const sampledAt = ctx.clock.now()
       const { info, replies } = await channel.run([showStat('-1', 'both'), showServersState()], ctx)
@@ -148,7 +148,7 @@ export class ProcessView {
           server,
         ]),
       )
-      const members = new Map<string, Sight>()
+      const members = new Map<string, ShownServer>()
       let contradiction = false
       for (const row of rows.filter(({ kind }) => kind === 'server')) {
         const ref = { pool: row.pool, member: row.name }
@@ -156,13 +156,13 @@ export class ProcessView {
         if (found === undefined) continue // deleted between the two commands
         const fits = statusFitsMask(row.status, found.admin)
         contradiction ||= !fits
-        members.set(refKey(ref), toSight(ref, row, found, fits))
+        members.set(refKey(ref), toShown(ref, row, found, fits))
       }
       if (contradiction && attempt < ATTEMPTS) continue
       const servers = Map.groupBy(states.values(), ({ pool }) => pool)
       const pools = rows.flatMap((row) =>
         row.kind === 'backend'
-          ? [[row.pool, toPoolSight(row, servers.get(row.pool)?.length ?? 0)] as const]
+          ? [[row.pool, toShownPool(row, servers.get(row.pool)?.length ?? 0)] as const]
           : [],
       )
       return { sampledAt, info, members, pools: new Map(pools) }
@@ -170,14 +170,14 @@ export class ProcessView {
   }
 
   /** Reads some servers of some backends, with as few and as short commands as possible. */
-  async read(wanted: Wanted, channel: Channel, ctx: Within): Promise<ProcessSight> {
+  async read(wanted: Wanted, channel: Channel, ctx: Within): Promise<ShownProcess> {
     const pools = [...wanted.keys()].filter(isName)
     const blank = pools.filter((pool) => !this.#layouts.has(pool))
     if (blank.length > 0) await this.states(blank, channel, ctx)
     const fresh = new Set(blank)
     for (let attempt = 1; ; attempt += 1) {
-      const sight = await this.#look(wanted, pools, fresh, attempt, channel, ctx)
-      if (sight !== undefined) return sight
+      const shown = await this.#look(wanted, pools, fresh, attempt, channel, ctx)
+      if (shown !== undefined) return shown
       if (attempt >= ATTEMPTS) {
         throw malformed(`rows of ${pools.join(', ')} that stay in their places`, '')
       }
@@ -191,7 +191,7 @@ export class ProcessView {
     attempt: number,
     channel: Channel,
     ctx: Within,
-  ): Promise<ProcessSight | undefined> {
+  ): Promise<ShownProcess | undefined> {
     const sampledAt = ctx.clock.now()
     const plans = pools.map((pool) => this.#plan(pool, wanted.get(pool) ?? 'all'))
     const masks = pools.filter((pool, index) => {
@@ -293,15 +293,15 @@ export class ProcessView {
     attempt: number,
     sampledAt: number,
     now: number,
-  ): Omit<ProcessSight, 'info'> | undefined {
-    const members = new Map<string, Sight>()
-    const sums = new Map<string, PoolSight>()
+  ): Omit<ShownProcess, 'info'> | undefined {
+    const members = new Map<string, ShownServer>()
+    const sums = new Map<string, ShownPool>()
     for (const [index, pool] of pools.entries()) {
       const own = rows.get(pool)
       const layout = this.#layouts.get(pool)
       const total = layout?.servers.size ?? 0
       const backend = own?.get(OWN)
-      if (backend !== undefined) sums.set(pool, toPoolSight(backend, total))
+      if (backend !== undefined) sums.set(pool, toShownPool(backend, total))
       for (const name of plans[index]?.names ?? []) {
         const row = own?.get(name)
         const state = layout?.servers.get(name)
@@ -313,7 +313,7 @@ export class ProcessView {
         }
         const ref = { pool, member: name }
         this.#remember(ref, row, masked.has(pool) ? now : undefined, sampledAt)
-        members.set(refKey(ref), toSight(ref, row, state, fits))
+        members.set(refKey(ref), toShown(ref, row, state, fits))
       }
     }
     return { sampledAt, members, pools: sums }
@@ -365,12 +365,12 @@ function tellsOwnState(status: string): boolean {
 }
 
 /** Whether a server would get new, non-persistent work. */
-export function wouldServe({ own, inherited, state, row }: Sight): boolean {
+export function wouldServe({ own, inherited, state, row }: ShownServer): boolean {
   const open = own === 'ready' && inherited === undefined
   return open && state.weight > 0 && /^(UP|no check)/.test(row.status)
 }
 
-function toSight(ref: MemberRef, row: StatRow, state: ServerState, fits: boolean): Sight {
+function toShown(ref: MemberRef, row: StatRow, state: ServerState, fits: boolean): ShownServer {
   return {
     ref,
     row,
@@ -383,7 +383,7 @@ function toSight(ref: MemberRef, row: StatRow, state: ServerState, fits: boolean
 /**
  * The backend's row counts the servers that are up, not drained and have a weight. A backup that is up serves too.
  */
-function toPoolSight(row: StatRow, total: number): PoolSight {
+function toShownPool(row: StatRow, total: number): ShownPool {
   const { activeServers, backupServers } = row
   return { serving: activeServers + backupServers, backups: backupServers, total }
 }

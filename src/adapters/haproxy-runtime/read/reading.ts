@@ -11,9 +11,9 @@ import { OPENED } from '../../../kit/haproxy/state-file.js'
 import { identityOf } from '../codec/state.js'
 import type { Settings } from '../options.js'
 import type { Process } from '../session/process.js'
-import type { ControlPoint, EverySight } from '../session/session.js'
-import { keyOf, type ProcessSight, type Sight, wouldServe } from './read.js'
-import { whyReused } from './strays.js'
+import type { ControlPoint, ShownAll } from '../session/session.js'
+import { keyOf, type ShownProcess, type ShownServer, wouldServe } from './read.js'
+import { whyReused } from './off-row.js'
 
 /** The scope of processes that are not known one by one, because the master could not be asked. */
 const UNLISTED = 'old processes'
@@ -31,18 +31,18 @@ export class Readings {
   }
 
   /** Lists every process that holds work for a member, or may. */
-  scopes(ref: MemberRef, seen: EverySight): readonly LoadScope[] {
-    const { process, sight, others } = seen
-    const scopes: LoadScope[] = [toScope(process, ref, sight.members.get(keyOf(ref)), sight)]
-    for (const { process: other, sight: there } of others.read)
+  scopes(ref: MemberRef, seen: ShownAll): readonly LoadScope[] {
+    const { process, shown, others } = seen
+    const scopes: LoadScope[] = [toScope(process, ref, shown.members.get(keyOf(ref)), shown)]
+    for (const { process: other, shown: there } of others.read)
       scopes.push(this.#old(other, ref, there))
     const unread = (scope: string, note: string, { incarnation = '', old = true } = {}): void => {
-      const base = { scope, incarnation, sampledAt: sight.sampledAt, active: 0, queued: 0 }
+      const base = { scope, incarnation, sampledAt: shown.sampledAt, active: 0, queued: 0 }
       scopes.push({ ...base, state: 'unread', inForce: false, old, note })
     }
     for (const { process: other, note, listed } of others.unread) {
       if (!listed && this.#point.unseen.isGivenUp(other)) {
-        if (this.#settings.oldWorkers === 'accept') scopes.push(givenUp(other, sight.sampledAt))
+        if (this.#settings.oldWorkers === 'accept') scopes.push(givenUp(other, shown.sampledAt))
         continue
       }
       // In one that has never served the socket no hold can have been confirmed.
@@ -60,7 +60,7 @@ export class Readings {
    * The ended processes: all that are not listed, if the master listed every one; otherwise those that were seen to
    * end, or that the option oldWorkers gives up.
    */
-  ended({ others }: EverySight): NonNullable<Snapshot['ended']> {
+  ended({ others }: ShownAll): NonNullable<Snapshot['ended']> {
     if (others.complete) return 'unlisted'
     const { unseen, others: known } = this.#point
     const given = others.unread.filter(
@@ -77,13 +77,13 @@ export class Readings {
   /**
    * The scope of a process from before a reload: it takes no more changes, so clients that it let in can still come.
    */
-  #old(process: Process, ref: MemberRef, sight: ProcessSight): LoadScope {
-    const { strays, door } = process
-    const row = strays.isOwn(ref) ? sight.members.get(keyOf(ref)) : undefined
-    const base = { ...toScope(process, ref, row, sight), old: true }
-    if (strays.isBlind(ref))
+  #old(process: Process, ref: MemberRef, shown: ShownProcess): LoadScope {
+    const { offRow, door } = process
+    const row = offRow.isOwn(ref) ? shown.members.get(keyOf(ref)) : undefined
+    const base = { ...toScope(process, ref, row, shown), old: true }
+    if (offRow.isBlind(ref))
       return { ...base, state: 'unread', note: 'its streams could not be listed' }
-    const admin = through(process, ref, sight)
+    const admin = through(process, ref, shown)
     if (admin === undefined) return { ...base, note: 'a process from before a reload', open: false }
     const [is, end] = door.left === 1 ? ['connection is', 'ends'] : ['connections are', 'end']
     const note = `a process from before a reload, which takes no more changes; ${door.left} ${is} left in it that could bring another request, and ${end} by timeout http-keep-alive or by hard-stop-after`
@@ -98,9 +98,9 @@ export class Readings {
   }
 
   /** The first old process through which clients can still reach a member, if that is accepted. */
-  #openDoor(ref: MemberRef, { others }: EverySight): Process | undefined {
-    return others.read.find(({ process, sight }) => {
-      const admin = through(process, ref, sight)
+  #openDoor(ref: MemberRef, { others }: ShownAll): Process | undefined {
+    return others.read.find(({ process, shown }) => {
+      const admin = through(process, ref, shown)
       return admin !== undefined && admin !== 'maint' && this.#isOpenAnyhow(process)
     })?.process
   }
@@ -108,20 +108,20 @@ export class Readings {
   /** Makes the reading of a present member. */
   present(
     ref: MemberRef,
-    sight: Sight,
-    seen: EverySight,
+    shown: ShownServer,
+    seen: ShownAll,
     followers: readonly MemberRef[],
   ): PresentReading {
-    const { state, own, inherited } = sight
+    const { state, own, inherited } = shown
     const { process, others } = seen
     const scopes = this.scopes(ref, seen)
     const door = this.#openDoor(ref, seen)
-    const unverified = this.#unverified(sight, seen, door)
-    const strays = [process, ...others.read.map(({ process: of }) => of)]
-      .map((of) => of.strays.of(ref))
+    const unverified = this.#unverified(shown, seen, door)
+    const offRow = [process, ...others.read.map(({ process: of }) => of)]
+      .map((of) => of.offRow.of(ref))
       .reduce((sum, count) => sum + count, 0)
-    const hints = toHints(sight, followers, strays)
-    const setBy = agentOf(sight)
+    const hints = toHints(shown, followers, offRow)
+    const setBy = agentOf(shown)
     const known = state.address !== '-'
     return {
       ref,
@@ -131,8 +131,8 @@ export class Readings {
       weight: state.weight,
       own,
       ...(inherited === undefined ? {} : { inherited }),
-      serves: wouldServe(sight),
-      health: toHealth(sight),
+      serves: wouldServe(shown),
+      health: toHealth(shown),
       scopes,
       native: {
         admin: state.admin,
@@ -150,19 +150,19 @@ export class Readings {
   }
 
   #unverified(
-    { ref, row, state }: Sight,
-    { process, sight, others }: EverySight,
+    { ref, row, state }: ShownServer,
+    { process, shown, others }: ShownAll,
     door: Process | undefined,
   ): string | undefined {
     const { unseen } = this.#point
     if (row.mode === 'syslog')
       return `HAProxy does not count the messages that it sends to the servers of a backend in mode log`
-    const reused = whyReused(sight, state, process.view)
+    const reused = whyReused(shown, state, process.view)
     if (reused !== undefined) return reused
-    if (process.strays.isBlind(ref))
+    if (process.offRow.isBlind(ref))
       return 'work at its address may stand in the row of a server that had this address before: a socket of level user does not list it'
-    const unlisted = [{ process, sight }, ...others.read].flatMap(
-      ({ process: of, sight: there }) => {
+    const unlisted = [{ process, shown }, ...others.read].flatMap(
+      ({ process: of, shown: there }) => {
         const member = there.members.get(keyOf(ref))
         return (member && of.lines.blindness(ref, member.row)) ?? []
       },
@@ -191,47 +191,47 @@ function givenUp({ scope, incarnation = '' }: Process, sampledAt: number): LoadS
 
 /** The state in which clients can still reach a member through an old process; undefined if none can. */
 function through(
-  { door, strays }: Process,
+  { door, offRow }: Process,
   ref: MemberRef,
-  { members }: ProcessSight,
-): Sight['own'] | undefined {
+  { members }: ShownProcess,
+): ShownServer['own'] | undefined {
   if (door.closed) return undefined
-  if (strays.isOwn(ref)) return members.get(keyOf(ref))?.own
-  return strays.isReached(ref) ? 'ready' : undefined
+  if (offRow.isOwn(ref)) return members.get(keyOf(ref))?.own
+  return offRow.isReached(ref) ? 'ready' : undefined
 }
 
 function toScope(
   process: Process,
   ref: MemberRef,
-  member: Sight | undefined,
-  sight: ProcessSight,
+  member: ShownServer | undefined,
+  shown: ShownProcess,
 ): LoadScope {
-  const strays = process.strays.of(ref)
-  const isReleased = strays === 0 && !process.strays.isReached(ref)
+  const offRow = process.offRow.of(ref)
+  const isReleased = offRow === 0 && !process.offRow.isReached(ref)
   const base = {
     scope: process.scope,
     incarnation: process.incarnation ?? '',
     state: 'read' as const,
-    sampledAt: sight.sampledAt,
-    lived: sight.info.lived,
+    sampledAt: shown.sampledAt,
+    lived: shown.info.lived,
     inForce: true,
   }
   // HAProxy deletes a server only once nothing is attached to it.
   if (member === undefined)
-    return { ...base, active: strays, queued: 0, ...(isReleased && { released: true }) }
+    return { ...base, active: offRow, queued: 0, ...(isReleased && { released: true }) }
   const { pooled, arrivals } = member.row
   const { lines } = process
   const queued = member.row.queued + lines.hidden(member.ref, member.row)
   const hides = lines.mayHide(member.ref, member.row) ? { mayHide: true } : {}
-  const active = member.row.active + strays
-  const oldest = active === 0 ? undefined : lines.oldest(member.ref, sight.sampledAt)
+  const active = member.row.active + offRow
+  const oldest = active === 0 ? undefined : lines.oldest(member.ref, shown.sampledAt)
   const age = oldest === undefined ? {} : { oldest: Math.max(0, oldest) }
   return { ...base, active, queued, ...hides, pooled, arrivals, ...age }
 }
 
 /** How many servers of each backend would get work. */
-export function toPools(sight: ProcessSight, balancer: string | undefined): PoolReading[] {
-  return [...sight.pools].map(([pool, { serving, total }]) => ({
+export function toPools(shown: ShownProcess, balancer: string | undefined): PoolReading[] {
+  return [...shown.pools].map(([pool, { serving, total }]) => ({
     pool,
     ...(balancer === undefined ? {} : { balancer }),
     serving,
@@ -244,7 +244,7 @@ export function toPools(sight: ProcessSight, balancer: string | undefined): Pool
  * Names an agent, which sets the state itself at every check if it says ready, drain or maint. HAProxy does not
  * report that word (2.6, 3.0, 3.2: only its effect on the health).
  */
-function agentOf({ row, state }: Sight): string | undefined {
+function agentOf({ row, state }: ShownServer): string | undefined {
   if (row.agent === undefined) return undefined
   const at = atOf(state)
   const { said: word } = row.agent
@@ -252,14 +252,14 @@ function agentOf({ row, state }: Sight): string | undefined {
   return `its agent${at} (agent-check${said})`
 }
 
-function atOf({ agent }: Sight['state']): string {
+function atOf({ agent }: ShownServer['state']): string {
   return agent === undefined ? '' : ` at ${agent}`
 }
 
 function toHints(
-  { row, state, own, inherited }: Sight,
+  { row, state, own, inherited }: ShownServer,
   followers: readonly MemberRef[],
-  strays: number,
+  offRow: number,
 ): string[] {
   const hints: string[] = []
   if (row.agent?.setsState === true) {
@@ -267,9 +267,9 @@ function toHints(
       `its agent${atOf(state)} sets its state at each check (ready, drain, maint or a weight; HAProxy does not tell which): that can undo what is set here`,
     )
   }
-  if (strays > 0) {
+  if (offRow > 0) {
     hints.push(
-      `${strays} in flight to its address ${strays === 1 ? 'belongs' : 'belong'} to a server that had this address before`,
+      `${offRow} in flight to its address ${offRow === 1 ? 'belongs' : 'belong'} to a server that had this address before`,
     )
   }
   if (own === 'ready') hints.push(...takenAlong(followers))
@@ -292,7 +292,7 @@ const PASSED = /^(L4OK|L6OK|L7OK|L7OKC|PROCOK)$/
  * then the adapter also sends `health down` when a server leaves maintenance (see `restore.ts`), and the status shows
  * it.
  */
-export function toHealth({ row, state, own, inherited }: Sight): Health {
+export function toHealth({ row, state, own, inherited }: ShownServer): Health {
   // No check runs, and none can run before the inherited state changes: the name, or the server it tracks.
   if (inherited === 'maint' && own !== 'maint') return 'unchecked'
   if (own === 'maint' || inherited === 'maint' || row.status.startsWith('MAINT')) {

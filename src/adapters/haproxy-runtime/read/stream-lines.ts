@@ -6,7 +6,7 @@ import type { StatRow } from '../codec/stat.js'
 import { countUncounted, isStreamList, oldestStreams, slotsOf } from '../codec/streams.js'
 import { AnotherProcess, type Channel, WorkerGone } from '../session/channel.js'
 import type { Within } from '../session/socket.js'
-import { keyOf, type Sight } from './read.js'
+import { keyOf, type ShownServer } from './read.js'
 
 /** No verdict comes sooner after an arrival that was seen, ms: until then the streams are not listed. */
 const QUIET = 900
@@ -87,17 +87,22 @@ export class StreamLines {
    *
    * @param old - whether the process was replaced: a drain waits for its work, whatever its state
    */
-  async note(sights: readonly Sight[], old: boolean, channel: Channel, ctx: Within): Promise<void> {
+  async note(
+    shownServers: readonly ShownServer[],
+    old: boolean,
+    channel: Channel,
+    ctx: Within,
+  ): Promise<void> {
     const now = ctx.clock.now()
-    const each = sights.map((sight) => ({ sight, known: this.#follow(sight, old, now) }))
+    const each = shownServers.map((shown) => ({ shown, known: this.#follow(shown, old, now) }))
     if (this.#isRefused) return
     const again = within(AGAIN, this.#cost * AGAIN_TIMES, AGAIN_MOST)
-    const atZero = each.filter(({ sight, known }) => {
-      const { row } = sight
+    const atZero = each.filter(({ shown, known }) => {
+      const { row } = shown
       const isOpen = row.mayHide && known.count !== 0
       const isZero = row.active + row.queued === 0
       return (
-        isHeld(sight, old) &&
+        isHeld(shown, old) &&
         isZero &&
         isOpen &&
         now >= Math.max(known.since + QUIET, known.askedAt + again)
@@ -110,23 +115,23 @@ export class StreamLines {
     if (waiting.length > 0) this.#agesAt = now
     const asked = [...atZero, ...waiting]
     if (asked.length === 0) return
-    const reply = await this.#list(new Set(asked.map(({ sight }) => sight.ref.pool)), channel, ctx)
+    const reply = await this.#list(new Set(asked.map(({ shown }) => shown.ref.pool)), channel, ctx)
     const counts = countUncounted(reply ?? '')
-    for (const { sight, known } of atZero) {
+    for (const { shown, known } of atZero) {
       known.askedAt = now
       if (reply === undefined) known.count = undefined
       else {
         // In a busy backend there is nearly always one with a slot: one of this server stays until its thread runs.
-        const slots = slotsOf(reply, sight.ref.pool)
+        const slots = slotsOf(reply, shown.ref.pool)
         known.slots = known.slots?.intersection(slots) ?? slots
-        known.count = (counts.get(keyOf(sight.ref)) ?? 0) + known.slots.size
+        known.count = (counts.get(keyOf(shown.ref)) ?? 0) + known.slots.size
       }
     }
     const ages = oldestStreams(reply ?? '')
-    for (const { sight, known } of waiting) {
-      const age = ages.get(keyOf(sight.ref))
+    for (const { shown, known } of waiting) {
+      const age = ages.get(keyOf(shown.ref))
       if (reply !== undefined)
-        known.oldest = age === undefined ? undefined : { age, at: now, active: sight.row.active }
+        known.oldest = age === undefined ? undefined : { age, at: now, active: shown.row.active }
     }
   }
 
@@ -135,13 +140,13 @@ export class StreamLines {
     return known?.arrivals === row.arrivals ? known : undefined
   }
 
-  #follow(sight: Sight, old: boolean, now: number): Known {
-    const { ref, row } = sight
+  #follow(shown: ShownServer, old: boolean, now: number): Known {
+    const { ref, row } = shown
     const before = this.#known.get(keyOf(ref))
     const same = before?.arrivals === row.arrivals ? before : undefined
     // An open server takes what waits for any server.
-    const counted = isHeld(sight, old) ? same : undefined
-    const waits = row.active > 0 && isHeld(sight, old)
+    const counted = isHeld(shown, old) ? same : undefined
+    const waits = row.active > 0 && isHeld(shown, old)
     const known: Known = {
       arrivals: row.arrivals,
       since: same?.since ?? (before === undefined ? -Infinity : now),
@@ -183,7 +188,7 @@ export class StreamLines {
 }
 
 /** Whether a drain may wait for it. */
-function isHeld({ own, inherited }: Sight, old: boolean): boolean {
+function isHeld({ own, inherited }: ShownServer, old: boolean): boolean {
   return old || own !== 'ready' || inherited !== undefined
 }
 

@@ -3,8 +3,8 @@ import { SHOW_STREAMS } from '../codec/commands.js'
 import { incarnationOf, parseInfo, type ProcessInfo } from '../codec/replies.js'
 import { ownState } from '../codec/state.js'
 import { countTunnels } from '../codec/streams.js'
-import { type ProcessSight, ProcessView } from '../read/read.js'
-import { Strays } from '../read/strays.js'
+import { type ShownProcess, ProcessView } from '../read/read.js'
+import { OffRowWork } from '../read/off-row.js'
 import { StreamLines } from '../read/stream-lines.js'
 import type { Channel } from './channel.js'
 import type { RuntimeSocket, Within } from './socket.js'
@@ -33,7 +33,7 @@ export interface Process {
   /** What the lines of its streams tell: requests that are in no count, and ages. */
   readonly lines: StreamLines
   /** Work at its servers' addresses that is not in their rows. */
-  readonly strays: Strays
+  readonly offRow: OffRowWork
 }
 
 /** @param info - undefined for an old worker that the master lists and that was not read yet */
@@ -50,7 +50,7 @@ export function toProcess(pid: number, info?: ProcessInfo): Process {
     keptStates: undefined,
     door: new Door(),
     lines: new StreamLines(),
-    strays: new Strays(),
+    offRow: new OffRowWork(),
   }
 }
 
@@ -60,7 +60,7 @@ export function scopeOf({ pid, start }: ProcessInfo): string {
 }
 
 /** Notes whether a process has the states that were set in the one that it replaced. */
-export function noteStates(process: Process, before: Process, { members }: ProcessSight): void {
+export function noteStates(process: Process, before: Process, { members }: ShownProcess): void {
   for (const { ref, own } of members.values()) {
     const was = before.view.known(ref)
     if (was === undefined || ownState(was.admin) === 'ready') continue
@@ -92,7 +92,7 @@ export class Door {
    * @param waits - whether a drain waits for the door: else what is left, such as WebSockets, has nothing to do with it
    */
   async note(
-    { info }: ProcessSight,
+    { info }: ShownProcess,
     waits: boolean,
     channel: Channel,
     ctx: CallContext,

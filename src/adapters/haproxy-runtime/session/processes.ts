@@ -2,7 +2,7 @@ import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
 import { incarnationOf, parseProc, type ProcessInfo, type Workers } from '../codec/replies.js'
 import type { Settings } from '../options.js'
-import { keyOf, type ProcessSight, type Wanted } from '../read/read.js'
+import { keyOf, type ShownProcess, type Wanted } from '../read/read.js'
 import { type Channel, WorkerGone } from './channel.js'
 import type { Facts, MasterSocket } from './master.js'
 import { type Process, toProcess } from './process.js'
@@ -14,13 +14,13 @@ export interface Question {
   readonly refs: readonly MemberRef[]
   /** The process that serves, and what it has. */
   readonly current: Process
-  readonly serves: ProcessSight
+  readonly serves: ShownProcess
 }
 
 /** An old process that was just read. */
 export interface ReadProcess {
   readonly process: Process
-  readonly sight: ProcessSight
+  readonly shown: ShownProcess
 }
 
 /** A process that exists, or may exist, and could not be read. */
@@ -32,7 +32,7 @@ export interface UnreadProcess {
 }
 
 /** The result of one look at the processes beside the current one. */
-export interface OtherSight {
+export interface ShownOthers {
   readonly read: readonly ReadProcess[]
   readonly unread: readonly UnreadProcess[]
   /** Why the master could not be asked: there can be processes that are not known at all. */
@@ -97,7 +97,7 @@ export class OtherProcesses {
   }
 
   /** The known processes, without a look at any of them. */
-  unasked(note: string): OtherSight {
+  unasked(note: string): ShownOthers {
     const unread = this.#alive().map((process) => ({ process, listed: true, note }))
     return { read: [], unread, blind: undefined, complete: false }
   }
@@ -105,7 +105,7 @@ export class OtherProcesses {
   /**
    * Without a master, nothing leads to a process that was replaced: it is unread until the option oldWorkers gives it up.
    */
-  unreachable(): OtherSight {
+  unreachable(): ShownOthers {
     for (const process of this.#alive()) if (this.#unseen.isGivenUp(process)) this.#end(process)
     const unread = this.#alive().map((process) => ({ process, listed: false, note: NO_WAY }))
     const complete = unread.length === 0 && this.#unseen.knowsAll
@@ -113,7 +113,7 @@ export class OtherProcesses {
   }
 
   /** Reads all that the master lists. */
-  async read(question: Question, master: MasterSocket, ctx: CallContext): Promise<OtherSight> {
+  async read(question: Question, master: MasterSocket, ctx: CallContext): Promise<ShownOthers> {
     const { current } = question
     let workers: Workers
     try {
@@ -139,7 +139,7 @@ export class OtherProcesses {
       ...orphans.map((process) => ({ process, listed: false, note: OF_ANOTHER_MASTER })),
     ]
     return {
-      read: looks.flatMap((look) => (look !== undefined && 'sight' in look ? [look] : [])),
+      read: looks.flatMap((look) => (look !== undefined && 'shown' in look ? [look] : [])),
       unread,
       blind: undefined,
       complete: unread.length === 0,
@@ -195,9 +195,9 @@ export class OtherProcesses {
       process.replacedAt ??= this.#unseen.ran
       this.#old.set(process.scope, process)
       const channel = toWorker(master, process)
-      const sight = await process.view.look(question.wanted, channel, ctx)
-      await noteOld(process, sight, question, channel, ctx)
-      return { process, sight }
+      const shown = await process.view.look(question.wanted, channel, ctx)
+      await noteOld(process, shown, question, channel, ctx)
+      return { process, shown }
     } catch (error) {
       if (error instanceof WorkerGone) {
         if (process !== undefined) this.#end(process)
@@ -228,33 +228,35 @@ export class OtherProcesses {
 /** What a look at an old process tells beside its counts. */
 async function noteOld(
   process: Process,
-  sight: ProcessSight,
+  shown: ShownProcess,
   { refs, serves }: Question,
   channel: Channel,
   ctx: CallContext,
 ): Promise<void> {
-  const { view, door, lines, strays } = process
-  const sights = refs.flatMap((ref) => sight.members.get(keyOf(ref)) ?? [])
+  const { view, door, lines, offRow } = process
+  const shownServers = refs.flatMap((ref) => shown.members.get(keyOf(ref)) ?? [])
   // A server that is not there can be there by another name.
-  const isGone = sights.length < refs.length
-  const isAtZero = sights.some(({ own, row }) => own !== 'maint' && row.active + row.queued === 0)
-  await door.note(sight, isGone || isAtZero, channel, ctx)
-  await lines.note(sights, true, channel, ctx)
-  await strays.note(refs, { sight, view, serves, isOpen: !door.closed }, channel, ctx)
-  letGo(process, sight)
+  const isGone = shownServers.length < refs.length
+  const isAtZero = shownServers.some(
+    ({ own, row }) => own !== 'maint' && row.active + row.queued === 0,
+  )
+  await door.note(shown, isGone || isAtZero, channel, ctx)
+  await lines.note(shownServers, true, channel, ctx)
+  await offRow.note(refs, { shown, view, serves, isOpen: !door.closed }, channel, ctx)
+  letGo(process, shown)
 }
 
 /**
  * Closes the connection that keeps an old worker alive, once its zero was reported and no client is left in it. Over
  * TCP the connection can be one of its own clients (a frontend before the stats socket).
  */
-function letGo(process: Process, sight: ProcessSight): void {
+function letGo(process: Process, shown: ShownProcess): void {
   const { stay, isQuiet, door } = process
-  const rows = [...sight.members.values()].map(({ row }) => row)
+  const rows = [...shown.members.values()].map(({ row }) => row)
   process.isQuiet = rows.every(({ active, queued }) => active + queued === 0)
   const ours = stay?.unix === true ? 0 : 1
   // As for the door, what was accepted in the moment in which it was told to stop is counted by the next look.
-  const isLast = door.stopping && sight.info.connections <= ours
+  const isLast = door.stopping && shown.info.connections <= ours
   if (isQuiet && process.isQuiet && isLast) stay?.close()
 }
 

@@ -7,7 +7,7 @@ import { parseStat } from '../codec/stat.js'
 import { incarnationOf } from '../codec/replies.js'
 import type { ServerState } from '../codec/state.js'
 import type { Settings } from '../options.js'
-import { keyOf, type ProcessSight, type Wanted } from '../read/read.js'
+import { keyOf, type ShownProcess, type Wanted } from '../read/read.js'
 import { AnotherProcess, type Channel, NoWorker, StatsChannel } from './channel.js'
 import {
   type Facts,
@@ -22,7 +22,7 @@ import { noteStates, type Process, scopeOf, Stay, toProcess } from './process.js
 import {
   type OldProcess,
   OtherProcesses,
-  type OtherSight,
+  type ShownOthers,
   type Question,
   Unseen,
 } from './processes.js'
@@ -45,10 +45,10 @@ const JUST_REPLACED = 'a reload has just replaced it, it is read at the next loo
 const OVER = new Error('the look has its answer')
 
 /** The result of one look: the process that serves, and those beside it. */
-export interface EverySight {
+export interface ShownAll {
   readonly process: Process
-  readonly sight: ProcessSight
-  readonly others: OtherSight
+  readonly shown: ShownProcess
+  readonly others: ShownOthers
   /** Whether it has just replaced the process of the look before. */
   readonly replaced: boolean
 }
@@ -107,34 +107,34 @@ export class ControlPoint {
   }
 
   /** Reads the process that serves, then the others; again if a reload is just handing the socket over. */
-  readEvery(wanted: Wanted | 'all', ctx: CallContext): Promise<EverySight> {
+  readEvery(wanted: Wanted | 'all', ctx: CallContext): Promise<ShownAll> {
     return this.#withRoom(ctx, () => this.#readEvery(wanted, ctx))
   }
 
-  async #readEvery(wanted: Wanted | 'all', ctx: CallContext): Promise<EverySight> {
+  async #readEvery(wanted: Wanted | 'all', ctx: CallContext): Promise<ShownAll> {
     const end = ctx.clock.now() + HAND_OVER
     for (;;) {
       const before = this.#current
-      const { process, sight } = await this.#readCurrent(wanted, ctx)
+      const { process, shown } = await this.#readCurrent(wanted, ctx)
       if (wanted !== 'all') {
         // A drain lost in a reload must be put back at once: the next look can read the rest.
         if (before !== undefined && before !== process) {
-          noteStates(process, before, sight)
+          noteStates(process, before, shown)
           const others = this.others.unasked(JUST_REPLACED)
-          return { process, sight, others, replaced: true }
+          return { process, shown, others, replaced: true }
         }
         await this.#ensureStay(process, ctx)
       }
-      const refs = refsOf(wanted, sight)
-      await this.#noteStreams(process, sight, refs, ctx)
+      const refs = refsOf(wanted, shown)
+      await this.#noteStreams(process, shown, refs, ctx)
       const mayLeave = wanted !== 'all' && this.#master !== undefined && this.others.none
-      if (mayLeave && isBusy(sight) && ctx.clock.now() < this.#listedAt + LIST_AGAIN)
-        return { process, sight, others: this.others.unasked(''), replaced: false }
-      const others = await this.#readOthers({ wanted, refs, serves: sight, current: process }, ctx)
+      if (mayLeave && isBusy(shown) && ctx.clock.now() < this.#listedAt + LIST_AGAIN)
+        return { process, shown, others: this.others.unasked(''), replaced: false }
+      const others = await this.#readOthers({ wanted, refs, serves: shown, current: process }, ctx)
       if (others === undefined) continue
-      this.#listedAt = others.blind === undefined ? sight.sampledAt : -Infinity
+      this.#listedAt = others.blind === undefined ? shown.sampledAt : -Infinity
       if (others.coming !== true || ctx.clock.now() >= end)
-        return { process, sight, others, replaced: false }
+        return { process, shown, others, replaced: false }
       await pause(ctx.clock, HAND_OVER_LOOK, ctx.signal)
     }
   }
@@ -142,15 +142,15 @@ export class ControlPoint {
   /** What the streams of the process that serves tell beside its counts. */
   async #noteStreams(
     process: Process,
-    sight: ProcessSight,
+    shown: ShownProcess,
     refs: readonly MemberRef[],
     ctx: CallContext,
   ): Promise<void> {
-    const { view, lines, strays } = process
-    const sights = refs.flatMap((ref) => sight.members.get(keyOf(ref)) ?? [])
+    const { view, lines, offRow } = process
+    const shownServers = refs.flatMap((ref) => shown.members.get(keyOf(ref)) ?? [])
     const channel = this.channel(process)
-    await lines.note(sights, false, channel, ctx)
-    await strays.note(refs, { sight, view, serves: sight, isOpen: true }, channel, ctx)
+    await lines.note(shownServers, false, channel, ctx)
+    await offRow.note(refs, { shown, view, serves: shown, isOpen: true }, channel, ctx)
   }
 
   /**
@@ -159,7 +159,7 @@ export class ControlPoint {
    * @returns undefined if that process was replaced meanwhile: a master that re-executes itself at a reload can take
    *   half a second to answer, and a drain lost in the reload must be put back before
    */
-  async #readOthers(question: Question, ctx: CallContext): Promise<OtherSight | undefined> {
+  async #readOthers(question: Question, ctx: CallContext): Promise<ShownOthers | undefined> {
     if (this.#master === undefined) return this.others.unreachable()
     const over = new AbortController()
     // Cheaper than AbortSignal.any(), because this runs at every look.
@@ -236,12 +236,12 @@ export class ControlPoint {
   async #readCurrent(
     wanted: Wanted | 'all',
     ctx: CallContext,
-  ): Promise<{ process: Process; sight: ProcessSight }> {
+  ): Promise<{ process: Process; shown: ShownProcess }> {
     return this.#follow(ctx, async (process) => {
       try {
-        const sight = await process.view.look(wanted, this.channel(process), ctx)
-        this.unseen.note(sight.info, sight.sampledAt, ctx.clock.now())
-        return { process, sight }
+        const shown = await process.view.look(wanted, this.channel(process), ctx)
+        this.unseen.note(shown.info, shown.sampledAt, ctx.clock.now())
+        return { process, shown }
       } catch (error) {
         this.unseen.fail()
         throw error
@@ -356,7 +356,7 @@ export class ControlPoint {
 }
 
 /** The servers that a look is for; if it is for everything, those that are held: drains may look at them. */
-function refsOf(wanted: Wanted | 'all', { members }: ProcessSight): MemberRef[] {
+function refsOf(wanted: Wanted | 'all', { members }: ShownProcess): MemberRef[] {
   if (wanted === 'all')
     return [...members.values()].flatMap(({ ref, own, inherited }) =>
       own === 'ready' && inherited === undefined ? [] : [ref],
@@ -367,7 +367,7 @@ function refsOf(wanted: Wanted | 'all', { members }: ProcessSight): MemberRef[] 
 }
 
 /** Whether every member that was looked at has work. */
-function isBusy({ members }: ProcessSight): boolean {
+function isBusy({ members }: ShownProcess): boolean {
   const rows = [...members.values()].map(({ row }) => row)
   return rows.length > 0 && rows.every(({ active, queued }) => active + queued > 0)
 }

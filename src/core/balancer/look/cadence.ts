@@ -1,7 +1,7 @@
 import type { Clock } from '../../../provider/clock.js'
 import { dueIn } from '../../member/time/deadline.js'
 import type { Claim } from '../../member/record.js'
-import type { Sight } from '../../member/sight.js'
+import type { ClaimedMember } from '../../member/claimed.js'
 import type { Scheduler } from './scheduler.js'
 
 /** The input for the pause before the next look, in milliseconds. */
@@ -139,7 +139,7 @@ const ACTION_LOOKS = 1_000
 
 /** The input for the pause of a run. */
 export interface PauseInput {
-  readonly sights: readonly Sight[]
+  readonly claimedMembers: readonly ClaimedMember[]
   readonly scheduler: Pick<Scheduler, 'cost' | 'floor' | 'lanes' | 'rested'>
   readonly now: number
   /** Looks that failed in a row. */
@@ -154,16 +154,16 @@ export interface PauseInput {
 
 /** How long a run waits before its next look. */
 export function pauseOf(input: PauseInput): number {
-  const { sights, now, failures, pace = 0 } = input
+  const { claimedMembers, now, failures, pace = 0 } = input
   const { cost, floor, lanes, rested } = input.scheduler
-  if (sights.length === 0) return HOLD_PAUSE
+  if (claimedMembers.length === 0) return HOLD_PAUSE
   if (input.acting)
     return Math.max(ACTION_PAUSE, floor, cost * ACTION_SHARE, sharedPause(lanes, ACTION_LOOKS))
   if (input.held) return Math.max(HOLD_PAUSE, floor, cost * HELD_SHARE, pace, sharedPause(lanes))
-  const pauses = sights.map((sight) => {
-    const { claim } = sight
+  const pauses = claimedMembers.map((claimed) => {
+    const { claim } = claimed
     if (isPastDeadline(claim, now)) return Math.max(LAST_PAUSE, floor)
-    const due = soon(dueIn(sight, now))
+    const due = soon(dueIn(claimed, now))
     const opening = claim.goal.kind === 'open'
     // The last byte of a member that is not held does not matter: it waits for a place, or was let go.
     const held = claim.proof.effectiveSince !== null

@@ -24,7 +24,7 @@ import { setBackgroundTimer } from './timer.js'
 /** How often in a row a timer that fires too early is set again. */
 const EARLY_TIMERS = 5
 
-interface Seat {
+interface Entry {
   readonly subscriber: Subscriber
   due: number
   pause: number
@@ -44,7 +44,7 @@ export interface Subscription {
 export class Scheduler {
   readonly provider: DrainableProvider
   readonly clock: Clock
-  readonly #seats = new Set<Seat>()
+  readonly #entries = new Set<Entry>()
   readonly #push: Push
   #info: Promise<ProviderInfo> | undefined
   #cancelTimer: (() => void) | undefined
@@ -69,7 +69,7 @@ export class Scheduler {
 
   /** How long a look at everything that is looked at takes at present, with what this process works by it, in milliseconds. */
   get cost(): number {
-    return this.#costs.lowest + this.#work.lowest * this.#seats.size
+    return this.#costs.lowest + this.#work.lowest * this.#entries.size
   }
 
   /** The provider's shortest pause between two looks. */
@@ -180,20 +180,20 @@ export class Scheduler {
 
   /** Adds a subscriber; the first look is due at once. */
   join(subscriber: Subscriber): Subscription {
-    const seat: Seat = { subscriber, due: this.clock.now(), pause: 0 }
-    if (this.#seats.size === 0) countLane(this.clock, 1)
-    this.#seats.add(seat)
+    const entry: Entry = { subscriber, due: this.clock.now(), pause: 0 }
+    if (this.#entries.size === 0) countLane(this.clock, 1)
+    this.#entries.add(entry)
     this.#follow()
     this.#schedule()
     return {
       next: (pause) => {
-        seat.pause = pause
-        seat.due = this.clock.now() + pause
+        entry.pause = pause
+        entry.due = this.clock.now() + pause
         this.#schedule()
       },
       leave: () => {
-        if (!this.#seats.delete(seat)) return
-        if (this.#seats.size === 0) {
+        if (!this.#entries.delete(entry)) return
+        if (this.#entries.size === 0) {
           countLane(this.clock, -1)
           this.#stopLook.abort()
         }
@@ -206,7 +206,7 @@ export class Scheduler {
   #follow(): void {
     // Each member of a pool names all other held members, which is expensive with many drains.
     if (this.provider.watch === undefined) return
-    const refs = [...this.#seats].flatMap(({ subscriber }) => {
+    const refs = [...this.#entries].flatMap(({ subscriber }) => {
       const wanted = subscriber.refs()
       return wanted === 'all' ? [] : wanted
     })
@@ -226,7 +226,7 @@ export class Scheduler {
     if (askedAt === undefined) return // the next look sees it
     const refs = safe.readings.map(({ ref }) => ref)
     const look: Look = { snapshot: safe, refs, askedAt, at, took: 0 }
-    for (const { subscriber } of [...this.#seats])
+    for (const { subscriber } of [...this.#entries])
       if (speaksFor(safe, subscriber.refs())) subscriber.see(look)
   }
 
@@ -234,11 +234,11 @@ export class Scheduler {
   #schedule(early = 0): void {
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
-    if (this.#looking || this.#seats.size === 0) return
-    const due = Math.min(...[...this.#seats].map((seat) => seat.due))
+    if (this.#looking || this.#entries.size === 0) return
+    const due = Math.min(...[...this.#entries].map((entry) => entry.due))
     if (due === Infinity) return
     const wait = this.#waitUntil(due)
-    const background = [...this.#seats].every(({ subscriber }) => subscriber.background)
+    const background = [...this.#entries].every(({ subscriber }) => subscriber.background)
     const look = (): void => {
       this.#cancelTimer = undefined
       if (early < EARLY_TIMERS && this.#isEarly(due)) this.#schedule(early + 1)
@@ -279,7 +279,7 @@ export class Scheduler {
       const error = toDrainableError(thrown, this.provider.name, 'observe')
       const at = this.#lastLook
       // Each subscriber requests its next look, or leaves.
-      for (const { subscriber } of [...this.#seats])
+      for (const { subscriber } of [...this.#entries])
         subscriber.see({ error, askedAt: at, at, took: 0 })
     }
   }
@@ -287,8 +287,8 @@ export class Scheduler {
   async #look(): Promise<void> {
     const askedAt = this.clock.now()
     // Subscribers that are nearly due share the look, so that many drains make one look.
-    const seats = [...this.#seats].filter((seat) => seat.due <= askedAt + seat.pause / 4)
-    if (seats.length === 0) {
+    const entries = [...this.#entries].filter((entry) => entry.due <= askedAt + entry.pause / 4)
+    if (entries.length === 0) {
       this.#schedule()
       return
     }
@@ -296,18 +296,18 @@ export class Scheduler {
     this.#stopLook = new AbortController()
     this.#lastLook = askedAt
     this.#rested = askedAt - this.#lastEnd
-    for (const seat of seats) seat.due = Infinity
-    const refs = union(seats)
-    const present = [...this.#seats]
+    for (const entry of entries) entry.due = Infinity
+    const refs = union(entries)
+    const present = [...this.#entries]
     const look = await this.#observe(refs, askedAt)
     this.#lastEnd = look.at
     // A look that failed shows how long its limit is, not what a look takes.
     if (look.error === undefined) this.#costs.add(look.at, look.at - askedAt)
     // A look at everything goes to all subscribers, also to those with a long wait after failures.
-    const shown = refs === 'all' && look.error === undefined ? present : seats
+    const shown = refs === 'all' && look.error === undefined ? present : entries
     // The next look is scheduled only after all subscribers have requested theirs.
     const from = this.clock.now()
-    for (const seat of shown) if (this.#seats.has(seat)) seat.subscriber.see(look)
+    for (const entry of shown) if (this.#entries.has(entry)) entry.subscriber.see(look)
     const to = this.clock.now()
     this.#work.add(to, (to - from) / shown.length)
     this.#looking = false
@@ -316,7 +316,7 @@ export class Scheduler {
 
   async #observe(refs: readonly MemberRef[] | 'all', askedAt: number): Promise<Look> {
     try {
-      const ends = [...this.#seats].map(({ subscriber }) => subscriber.until?.() ?? Infinity)
+      const ends = [...this.#entries].map(({ subscriber }) => subscriber.until?.() ?? Infinity)
       return await this.look(refs, this.#stopLook.signal, CALL_LIMIT, Math.min(...ends))
     } catch (thrown) {
       const error: DrainableError = isDrainableError(thrown)
@@ -328,9 +328,9 @@ export class Scheduler {
   }
 }
 
-function union(seats: readonly Seat[]): readonly MemberRef[] | 'all' {
+function union(entries: readonly Entry[]): readonly MemberRef[] | 'all' {
   const refs = new Map<string, MemberRef>()
-  for (const { subscriber } of seats) {
+  for (const { subscriber } of entries) {
     const wanted = subscriber.refs()
     if (wanted === 'all') return 'all'
     for (const ref of wanted) refs.set(refKey(ref), ref)

@@ -12,7 +12,7 @@ import { namedBy } from './preparation.js'
 import { type Clock, wallOf } from '../../../provider/clock.js'
 import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
-import type { Sight } from '../../member/sight.js'
+import type { ClaimedMember } from '../../member/claimed.js'
 
 /** What is said of one run: its events, reports and reasons. */
 export class Account {
@@ -52,7 +52,9 @@ export class Account {
   report(): DrainReport {
     const now = this.#clock.now()
     const offset = this.#clock.offset(now)
-    const members = this.#claims.sights().map((sight) => reportMember(sight, now, offset))
+    const members = this.#claims
+      .claimedMembers()
+      .map((claimed) => reportMember(claimed, now, offset))
     return reportAll(members, Math.round(now - this.#startedAt))
   }
 
@@ -87,7 +89,7 @@ export class Account {
   #whyMembers(): readonly Why[] {
     const now = this.#clock.now()
     const offset = this.#clock.offset(now)
-    return this.#claims.sights().flatMap((sight) => explain(sight, now, offset))
+    return this.#claims.claimedMembers().flatMap((claimed) => explain(claimed, now, offset))
   }
 
   /** What is wrong with the ticket. */
@@ -97,7 +99,7 @@ export class Account {
 
   /** The ticket as it is now. */
   ticketNow(): Ticket {
-    return this.ticket?.now() ?? this.#spec.keeper().ticket(this.#claims.sights())
+    return this.ticket?.now() ?? this.#spec.keeper().ticket(this.#claims.claimedMembers())
   }
 }
 
@@ -169,20 +171,23 @@ export class InForce {
 }
 
 /** The listeners to members that drains leave idle on a provider. */
-const listeners = new WeakMap<DrainableProvider, (sight: Sight) => void>()
+const listeners = new WeakMap<DrainableProvider, (claimed: ClaimedMember) => void>()
 
 /** Listens to members that drains leave idle, so that their idle is not reported twice. */
 export function onLeftIdle(
   provider: DrainableProvider,
-  listener: ((sight: Sight) => void) | undefined,
+  listener: ((claimed: ClaimedMember) => void) | undefined,
 ): void {
   if (listener === undefined) listeners.delete(provider)
   else listeners.set(provider, listener)
 }
 
 /** Called when a drain lets go of its members. */
-export function leaveIdle(provider: DrainableProvider, sights: readonly Sight[]): void {
+export function leaveIdle(
+  provider: DrainableProvider,
+  claimedMembers: readonly ClaimedMember[],
+): void {
   const listener = listeners.get(provider)
   if (listener === undefined) return
-  for (const sight of sights) if (sight.claim.phase === 'idle') listener(sight)
+  for (const claimed of claimedMembers) if (claimed.claim.phase === 'idle') listener(claimed)
 }

@@ -9,7 +9,7 @@ import type { Goal, OpenGoal } from '../../member/wanted.js'
 import type { Order } from '../../member/input.js'
 import { owes, type Claim, type Ending, type MemberRecord } from '../../member/record.js'
 import { awaitsOthers, besideOthers } from '../../member/hold.js'
-import { sightOf, type Sight } from '../../member/sight.js'
+import { claimedOf, type ClaimedMember } from '../../member/claimed.js'
 import type { PreparedClaim } from './run-spec.js'
 
 /** A claim, by its member. */
@@ -19,11 +19,11 @@ interface Mine {
   /** As it was when the call let go of it: an undo after that begins there. */
   left: Left | null
   /** As it was seen last: a record is another object once anything in it has changed. */
-  seen?: { readonly record: MemberRecord; readonly sight: Sight }
+  seen?: { readonly record: MemberRecord; readonly claimed: ClaimedMember }
 }
 
 interface Left {
-  readonly sight: Sight
+  readonly claimed: ClaimedMember
   /** {@link Balancer.touches} */
   readonly touches: number
   /** With what others have seen since. */
@@ -62,7 +62,8 @@ export class Claims {
   }
 
   /** Its members as it sees them now, or saw them when it let go; none before it is prepared. */
-  readonly sights = (): readonly Sight[] => this.#mine.flatMap((one) => this.#sightOf(one) ?? [])
+  readonly claimedMembers = (): readonly ClaimedMember[] =>
+    this.#mine.flatMap((one) => this.#claimedOf(one) ?? [])
 
   /** @param seq - the number of the call. @param ticket - the id of the ticket that it writes; null for none */
   lay(seq: number, claims: readonly PreparedClaim[], ticket: string | null): void {
@@ -89,28 +90,28 @@ export class Claims {
 
   /** Takes out together those that are idle and waited for the others. @returns whether any had */
   takeOut(): boolean {
-    const isAny = this.sights().some(({ claim }) => awaitsOthers(claim))
+    const isAny = this.claimedMembers().some(({ claim }) => awaitsOthers(claim))
     if (isAny) this.order({ type: 'out' })
     return isAny
   }
 
   /** The outcomes stand: what comes after is told as a loss. */
   settle(): void {
-    for (const { ref, claim } of this.sights())
+    for (const { ref, claim } of this.claimedMembers())
       if (!claim.ending.settled) this.#balancer.take(ref, { type: 'settle', claim: claim.id })
   }
 
   /** Whether an answer to a change of its own is due. */
   get isDue(): boolean {
     const mine = new Set(this.#mine.map(({ id }) => id))
-    return this.sights().some(({ ledger }) => mine.has(ledger.pending?.by ?? -1))
+    return this.claimedMembers().some(({ ledger }) => mine.has(ledger.pending?.by ?? -1))
   }
 
   /** Keeps what is known, and drops the claims: the holds stay. */
   keep(): void {
     for (const one of this.#mine) {
-      const sight = this.#sightOf(one)
-      if (sight !== undefined && one.left === null) one.left = this.#leave(sight)
+      const claimed = this.#claimedOf(one)
+      if (claimed !== undefined && one.left === null) one.left = this.#leave(claimed)
     }
   }
 
@@ -122,7 +123,7 @@ export class Claims {
   noted(touches: number): void {
     for (const one of this.#mine) {
       // Any other of its members has had no answer of this call.
-      const isDue = one.left !== null && one.left.sight.ledger.pending !== null
+      const isDue = one.left !== null && one.left.claimed.ledger.pending !== null
       if (one.left !== null && isDue) one.left = this.#leftNow(one.ref, one.left, touches)
     }
   }
@@ -147,7 +148,7 @@ export class Claims {
     const { left } = one
     if (left === null) return one
     const isStale = left.touches !== this.#balancer.touches(one.ref)
-    const { claim, ledger } = left.sight
+    const { claim, ledger } = left.claimed
     if (isStale && owes(ledger)) return leftToOthers(one, left, this.#clock.now())
     const ended = isStale ? null : claim.ending.ended
     const start = { ...letGo(claim, ended), goal: { kind: 'watch' } as Goal }
@@ -158,29 +159,33 @@ export class Claims {
     }
   }
 
-  #sightOf(one: Mine): Sight | undefined {
-    if (one.left !== null) return one.left.sight
+  #claimedOf(one: Mine): ClaimedMember | undefined {
+    if (one.left !== null) return one.left.claimed
     const record = this.#balancer.record(one.ref)
     if (record === undefined) return undefined
-    if (one.seen?.record === record) return one.seen.sight
+    if (one.seen?.record === record) return one.seen.claimed
     const claim = record.claims.find(({ id }) => id === one.id)
     if (claim === undefined) return undefined
-    const sight = sightOf(record, claim)
-    one.seen = { record, sight }
-    return sight
+    const claimed = claimedOf(record, claim)
+    one.seen = { record, claimed }
+    return claimed
   }
 
   #leftNow(ref: MemberRef, left: Left, before: number): Left {
     const record = this.#balancer.record(ref)
     if (record === undefined) return left
-    const sight = { ...left.sight, ledger: record.ledger }
+    const claimed = { ...left.claimed, ledger: record.ledger }
     // Its own answer is no news of another call.
-    return left.touches === before ? this.#leave(sight) : { ...left, sight }
+    return left.touches === before ? this.#leave(claimed) : { ...left, claimed }
   }
 
-  #leave(sight: Sight): Left {
-    const touches = this.#balancer.touches(sight.ref)
-    return { sight, touches, since: this.#balancer.leftRecords.keep(this.#owner.provider, sight) }
+  #leave(claimed: ClaimedMember): Left {
+    const touches = this.#balancer.touches(claimed.ref)
+    return {
+      claimed,
+      touches,
+      since: this.#balancer.leftRecords.keep(this.#owner.provider, claimed),
+    }
   }
 
   #together(part: () => void): void {
@@ -205,6 +210,6 @@ function leftToOthers(one: Mine, left: Left, at: number): Mine {
   const { ref } = one
   const words = `${formatRef(ref)}: another call of this process has changed it since; it was left alone, ready() opens it`
   const error = new DrainableError('CONFLICT', words, { ref, retryable: false })
-  const claim = letGo(left.sight.claim, { outcome: 'overruled', at, error })
-  return { ...one, left: { ...left, sight: { ...left.sight, claim } } }
+  const claim = letGo(left.claimed.claim, { outcome: 'overruled', at, error })
+  return { ...one, left: { ...left, claimed: { ...left.claimed, claim } } }
 }

@@ -5,7 +5,7 @@ import { LAST_LOOK } from '../../balancer/look/call.js'
 import type { Scheduler } from '../../balancer/look/scheduler.js'
 import type { Alarm } from '../../balancer/look/timer.js'
 import { isReportedIdle } from '../../member/idle.js'
-import type { Sight } from '../../member/sight.js'
+import type { ClaimedMember } from '../../member/claimed.js'
 import type { Claims } from './claims.js'
 
 /** A balancer that has not answered for this long at the deadline counts as unreadable, in milliseconds. */
@@ -40,7 +40,7 @@ export class Deadline {
   arm(): void {
     const { clock, claims } = this.#of
     const now = clock.now()
-    const moments = claims.sights().flatMap(({ claim: { ending, goal, deadline } }) => {
+    const moments = claims.claimedMembers().flatMap(({ claim: { ending, goal, deadline } }) => {
       if (ending.ended !== null || goal.kind === 'watch') return []
       const wanted =
         goal.kind === 'open' ? [goal.until, goal.lateUntil] : [ending.terminateUntil ?? deadline]
@@ -87,7 +87,7 @@ export class Deadline {
   #giveUpUndo(): void {
     const { clock, claims, balancer } = this.#of
     const error = this.#noAnswer('apply: no answer in the time allowed after an abort')
-    for (const { ref, claim, ledger } of claims.sights()) {
+    for (const { ref, claim, ledger } of claims.claimedMembers()) {
       const { goal, ending } = claim
       if (goal.kind !== 'open' || ledger.pending === null || ending.ended !== null) continue
       if (goal.lateUntil === null || clock.now() < goal.lateUntil) continue
@@ -104,13 +104,13 @@ export class Deadline {
     )
     // Together: one that is idle by an older look is no reason for anything until all are told.
     balancer.together(() => {
-      for (const sight of claims.sights()) this.#tellOverdue(sight, error)
+      for (const claimed of claims.claimedMembers()) this.#tellOverdue(claimed, error)
     })
   }
 
-  #tellOverdue(sight: Sight, error: DrainableError): void {
+  #tellOverdue(claimed: ClaimedMember, error: DrainableError): void {
     const { clock, balancer } = this.#of
-    const { ref, claim, ledger } = sight
+    const { ref, claim, ledger } = claimed
     const { goal, ending } = claim
     const now = clock.now()
     // Nothing shows that it is idle still.
@@ -122,12 +122,12 @@ export class Deadline {
     const isDue = deadline !== null && now >= deadline
     if (!isDue && goal.kind !== 'open') return
     if (isDue && ledger.pending?.by === claim.id) balancer.sending.giveUp(ref, error)
-    const silent = this.#isSilent(sight, deadline ?? now)
+    const silent = this.#isSilent(claimed, deadline ?? now)
     balancer.take(ref, { type: 'overdue', claim: claim.id, error, silent })
   }
 
   /** Whether the balancer had not answered for a long time already at the deadline. */
-  #isSilent({ facts: { last } }: Sight, deadline: number): boolean {
+  #isSilent({ facts: { last } }: ClaimedMember, deadline: number): boolean {
     const { cost, floor } = this.#of.scheduler
     return last === null || deadline - last.at > Math.max(SILENCE, 3 * cost + floor)
   }

@@ -180,11 +180,11 @@ export function namedBy({ refs, resumed }: RunSpec, isSaid = false): readonly Me
 
 /** The error of a run whose time passed before it could begin. */
 export function tooSlow(
-  { provider, subject, resumed, company, side }: RunSpec,
+  { provider, subject, resumed, group, side }: RunSpec,
   failure: DrainableError | undefined,
   ticket: Omit<Why, 'ref'> | undefined,
 ): DrainableError {
-  const isAlone = company === undefined && side === 'drain'
+  const isAlone = group === undefined && side === 'drain'
   // On other balancers something may be held, or opened: whoever joins the reports says so.
   const alone = isAlone ? ', this drain changed nothing' : ''
   const left = resumed === undefined ? alone : '; what its ticket holds stays as it was left'

@@ -9,7 +9,7 @@ import type { Left } from '../../member/input.js'
 import type { ClaimStart } from '../../member/record.js'
 import type { PolicyData, Ticket } from '../../tickets/ticket.js'
 import type { TicketKeeper } from '../../tickets/writing/writer.js'
-import type { Company } from './company.js'
+import type { RunGroup } from './run-group.js'
 
 /** The caller's own health check of a member, which fails if it throws or gives `false`; see `waitHealthy` of `ready()`. */
 // eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- what an async function gives that returns nothing
@@ -69,7 +69,7 @@ export interface RunSpec {
   /** When its time began, by its clock. Default: now. */
   readonly startedAt?: number
   /** Runs on other balancers that it ends together with. */
-  readonly company?: Company
+  readonly group?: RunGroup
   /** For a step, which keeps nothing up after its end. */
   readonly step?: StepHooks
 }
@@ -113,7 +113,7 @@ export interface Prepared {
 }
 
 /** Further settings for the run on one of several balancers. */
-export type PartHooks = Pick<RunSpec, 'emit' | 'startedAt' | 'company'> & {
+export type PartHooks = Pick<RunSpec, 'emit' | 'startedAt' | 'group'> & {
   /** Wraps the preparation: nothing is changed before all parts are prepared. */
   readonly around: (prepare: RunSpec['prepare']) => RunSpec['prepare']
 }

@@ -13,7 +13,7 @@ import { openGoal, UNDO_LIMIT, type OpenGoal } from '../../member/wanted.js'
 import { idleTime, isUnseenIdle } from '../../member/idle.js'
 import type { Ledger } from '../../member/record.js'
 import { asAborted, reportAll, takenBack } from '../../member/said/report.js'
-import { isSeenOpen, type Sight } from '../../member/sight.js'
+import { isSeenOpen, type ClaimedMember } from '../../member/claimed.js'
 import { givesUpAt } from '../../member/time/deadline.js'
 import { FIRST_ANSWER, LATER_ANSWER } from '../../tickets/calls.js'
 import type { Ticket } from '../../tickets/ticket.js'
@@ -21,7 +21,7 @@ import type { HandleBody } from '../handle.js'
 import { Account, InForce, leaveIdle, RunClock } from './account.js'
 import { Action, askOwnCheck } from './action.js'
 import { Claims } from './claims.js'
-import type { Companion } from './company.js'
+import type { GroupedRun } from './run-group.js'
 import { Deadline } from './deadline.js'
 import { namedBy, notUndone, Preparation } from './preparation.js'
 import type { Opening, Prepared, RunSpec } from './run-spec.js'
@@ -63,11 +63,11 @@ export class Run implements HandleBody, Owner {
   readonly #inForce = new InForce()
   readonly #action = new Action()
   readonly #account: Account
-  readonly #companion: Companion
+  readonly #grouped: GroupedRun
   #life: 'preparing' | 'looking' | 'held' | 'released' = 'preparing'
   /** Fires when the run lets go; an undo after that has a new one. */
   #stop = new AbortController()
-  #seat: Subscription | undefined
+  #subscription: Subscription | undefined
   /** Looks that failed in a row. */
   #failures = 0
   /** A first hold waits for the next look, because the last one did not show enough to the floor. */
@@ -122,14 +122,14 @@ export class Run implements HandleBody, Owner {
       scheduler,
       claims,
       alarm,
-      look: () => this.#seat?.next(0),
+      look: () => this.#subscription?.next(0),
       passed: () => this.changed(false),
     })
     this.done = new Promise((resolve) => (this.#finish = resolve))
-    this.#companion = this.#asCompanion()
-    const { company } = spec
-    company?.join(this.#companion)
-    if (company !== undefined) void this.done.then(() => company.leave(this.#companion))
+    this.#grouped = this.#asGrouped()
+    const { group } = spec
+    group?.join(this.#grouped)
+    if (group !== undefined) void this.done.then(() => group.leave(this.#grouped))
     this.prepared = this.#prepare().catch(this.broken)
     if (spec.signal?.aborted === true) this.#guard(() => this.#abort())
   }
@@ -169,12 +169,12 @@ export class Run implements HandleBody, Owner {
 
   changed(soon: boolean): void {
     if (!this.#claims.laid || this.#claims.laying || this.#life === 'released') return
-    for (const { ref, claim } of this.#claims.sights())
+    for (const { ref, claim } of this.#claims.claimedMembers())
       if (claim.proof.inForce) this.#inForce.note(ref)
     this.#inForce.check(this.#claims.refs.length)
     this.#conclude()
     this.#spec.step?.changed()
-    if (soon) this.#seat?.next(0)
+    if (soon) this.#subscription?.next(0)
   }
 
   /**
@@ -273,17 +273,17 @@ export class Run implements HandleBody, Owner {
     }
     this.#see(first)
     // By a look from before the call, as that of a plan, nothing is sent.
-    if (first.askedAt < this.startedAt) this.#seat?.next(0)
+    if (first.askedAt < this.startedAt) this.#subscription?.next(0)
   }
 
   // --- looking
 
   #sit(background: boolean): void {
-    this.#seat?.leave()
-    this.#seat = this.#scheduler.join({
+    this.#subscription?.leave()
+    this.#subscription = this.#scheduler.join({
       refs: this.#refs,
       background,
-      until: () => Math.min(...this.#claims.sights().map(({ claim }) => givesUpAt(claim))),
+      until: () => Math.min(...this.#claims.claimedMembers().map(({ claim }) => givesUpAt(claim))),
       see: (look) => {
         try {
           this.#see(look)
@@ -302,13 +302,13 @@ export class Run implements HandleBody, Owner {
     }
     this.#failures = look.error === undefined ? 0 : this.#failures + 1
     this.#isPostponed = false
-    const before = this.#claims.sights().map(({ ledger }) => ledger)
+    const before = this.#claims.claimedMembers().map(({ ledger }) => ledger)
     this.#balancer.see(this, this.#refs(), look)
-    if (this.#claims.sights().some(({ ledger }, i) => isNews(ledger, before[i])))
+    if (this.#claims.claimedMembers().some(({ ledger }, i) => isNews(ledger, before[i])))
       void this.#account.ticket?.save()
     else this.#account.ticket?.saveAgain()
     this.changed(false)
-    this.#seat?.next(this.#wasPostponed() ? 0 : this.#pause())
+    this.#subscription?.next(this.#wasPostponed() ? 0 : this.#pause())
   }
 
   /** A method, because a step can change it. */
@@ -321,13 +321,13 @@ export class Run implements HandleBody, Owner {
     const { refs } = this.#claims
     const { side, keepReady } = this.#spec
     if (side !== 'drain' || keepReady === 0) return refs
-    const asks = this.#claims.sights().some(({ claim }) => claim.floor !== 'kept')
+    const asks = this.#claims.claimedMembers().some(({ claim }) => claim.floor !== 'kept')
     return asks ? [...refs, ...this.#balancer.companions(refs)] : refs
   }
 
   #pause(): number {
     return pauseOf({
-      sights: this.#claims.sights(),
+      claimedMembers: this.#claims.claimedMembers(),
       scheduler: this.#scheduler,
       now: this.#clock.now(),
       failures: this.#failures,
@@ -341,30 +341,30 @@ export class Run implements HandleBody, Owner {
   #conclude(): void {
     if (!this.#claims.laid || this.#isReleased()) return
     const isEnding = this.#life === 'looking' && this.#undo === undefined
-    if (isEnding && this.#claims.sights().some(isUnseenIdle)) this.#doubt()
-    if (this.#claims.sights().some(({ claim }) => claim.ending.ended === null)) return
+    if (isEnding && this.#claims.claimedMembers().some(isUnseenIdle)) this.#doubt()
+    if (this.#claims.claimedMembers().some(({ claim }) => claim.ending.ended === null)) return
     if (this.#undo !== undefined) this.#guard(() => this.#endUndo())
     else if (this.#life === 'held') return
     else if (this.#claims.takeOut()) this.#deadline.arm()
-    else if (this.#spec.company === undefined || this.#isAlone) this.#end()
-    else this.#spec.company.check()
+    else if (this.#spec.group === undefined || this.#isAlone) this.#end()
+    else this.#spec.group.check()
   }
 
   /** Only another look shows whether members that were idle before are so still. */
   #doubt(): void {
     this.#claims.order({ type: 'doubt' })
     this.#deadline.arm()
-    this.#seat?.next(0)
+    this.#subscription?.next(0)
   }
 
-  #asCompanion(): Companion {
+  #asGrouped(): GroupedRun {
     return {
       hasEnded: () => {
         if (!this.#claims.laid || this.#undo !== undefined) return false
         if (this.#life !== 'looking') return true
-        return this.#claims.sights().every(({ claim }) => claim.ending.ended !== null)
+        return this.#claims.claimedMembers().every(({ claim }) => claim.ending.ended !== null)
       },
-      idle: () => idleTime(this.#claims.sights()),
+      idle: () => idleTime(this.#claims.claimedMembers()),
       doubt: () => this.#guard(() => this.#doubt()),
       hasLost: () => this.#hasLost(),
       close: () => this.#guard(() => this.#end()),
@@ -393,14 +393,13 @@ export class Run implements HandleBody, Owner {
     this.#deadline.clear()
     const report = this.#account.report()
     this.#report = report
-    const isHeld = this.#claims.sights().some(({ claim }) => claim.ending.holding)
+    const isHeld = this.#claims.claimedMembers().some(({ claim }) => claim.ending.holding)
     const goesOn = isHeld && this.#spec.side !== 'open' && this.#spec.step === undefined
     if (!goesOn) this.#claims.settle()
     this.#guard(async () => {
       await this.#account.ticket?.close(report)
       if (this.#isOver()) return
-      if (this.#spec.company !== undefined && !this.#isAlone)
-        this.#spec.company.closed(this.#companion)
+      if (this.#spec.group !== undefined && !this.#isAlone) this.#spec.group.closed(this.#grouped)
       else if (this.#hasLost()) this.#goOn()
       else this.#stand()
     })
@@ -412,7 +411,7 @@ export class Run implements HandleBody, Owner {
   #hasLost(): boolean {
     return (
       this.#life === 'held' &&
-      this.#claims.sights().some(({ claim }) => claim.ending.ended === null)
+      this.#claims.claimedMembers().some(({ claim }) => claim.ending.ended === null)
     )
   }
 
@@ -453,14 +452,14 @@ export class Run implements HandleBody, Owner {
   /** Lets go: the claims are dropped, and the holds stay. */
   #leave(): void {
     this.#deadline.clear()
-    this.#seat?.leave()
-    this.#seat = undefined
+    this.#subscription?.leave()
+    this.#subscription = undefined
     if (this.#life === 'released') return
     const { provider, side } = this.#spec
     this.#life = 'released'
     this.#claims.keep()
     this.#stop.abort(new DrainableError('CONFLICT', 'the drain was released'))
-    if (side === 'drain') leaveIdle(provider, this.#claims.sights())
+    if (side === 'drain') leaveIdle(provider, this.#claims.claimedMembers())
     this.#account.ticket?.leave()
     this.#account.ticket?.letGo()
     this.#claims.drop()
@@ -476,7 +475,7 @@ export class Run implements HandleBody, Owner {
 
   #standAlone(): void {
     this.#isAlone = true
-    this.#spec.company?.leave(this.#companion)
+    this.#spec.group?.leave(this.#grouped)
   }
 
   // --- undo and release
@@ -487,7 +486,7 @@ export class Run implements HandleBody, Owner {
 
   open(): readonly MemberRef[] {
     return this.#claims
-      .sights()
+      .claimedMembers()
       .filter(isSeenOpen)
       .map(({ ref }) => ref)
   }
@@ -520,7 +519,7 @@ export class Run implements HandleBody, Owner {
   }
 
   #undoAgain(): void {
-    for (const { ref, claim } of this.#claims.sights())
+    for (const { ref, claim } of this.#claims.claimedMembers())
       if (claim.goal.kind === 'open' && claim.ending.ended?.outcome === 'overruled')
         this.#balancer.undo(ref, { type: 'undo', claim: claim.id, goal: claim.goal })
     this.changed(true)
@@ -625,7 +624,7 @@ export class Run implements HandleBody, Owner {
       await this.prepared
     }
     if (this.#ended === undefined && !this.#isReleased()) this.#guard(() => this.#endAll('aborted'))
-    else if (this.#spec.company !== undefined) this.#stand() // it waited for the others
+    else if (this.#spec.group !== undefined) this.#stand() // it waited for the others
     this.#leave()
     await Promise.all([
       this.#account.ticket?.kept === true ? this.#account.ticket.written() : undefined,
@@ -668,20 +667,20 @@ export class Run implements HandleBody, Owner {
   /** Runs the caller's action while the drain is held: looks often, and fires its signal when the hold is lost. */
   act<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const acting = this.#action.run(action)
-    this.#seat?.next(0)
+    this.#subscription?.next(0)
     return acting
   }
 
   async #checkHealth(ref: MemberRef): Promise<void> {
     const { clock } = this.#spec
     const check = this.#undo === undefined ? this.#spec.check : this.#undo.how?.check
-    const sight = this.#claims.sights().find((one) => refKey(one.ref) === refKey(ref))
-    if (check === undefined || sight?.claim.goal.kind !== 'open') return
-    const { until, since } = sight.claim.goal
+    const claimed = this.#claims.claimedMembers().find((one) => refKey(one.ref) === refKey(ref))
+    if (check === undefined || claimed?.claim.goal.kind !== 'open') return
+    const { until, since } = claimed.claim.goal
     const times = { clock, until, since, stop: this.#stop.signal, broken: this.broken }
     const error = await askOwnCheck(check, ref, times)
     if (!this.#isReleased())
-      this.#balancer.take(ref, { type: 'checked', claim: sight.claim.id, error })
+      this.#balancer.take(ref, { type: 'checked', claim: claimed.claim.id, error })
   }
 
   // --- what is said of it
@@ -712,8 +711,8 @@ export class Run implements HandleBody, Owner {
   }
 
   /** Its members as it sees them now; none before it is prepared. */
-  get sights(): readonly Sight[] {
-    return this.#claims.sights()
+  get claimedMembers(): readonly ClaimedMember[] {
+    return this.#claims.claimedMembers()
   }
 
   /** Writes its ticket before another call changes its members. @param limit - milliseconds @throws what keeps it threw */

@@ -7,7 +7,7 @@ import type { DrainReport, Why } from '../../../provider/report.js'
 import type { Balancer } from '../../balancer/balancer.js'
 import type { Owner } from '../../balancer/owner.js'
 import { owes } from '../../member/record.js'
-import { ownOf, type Sight } from '../../member/sight.js'
+import { ownOf, type ClaimedMember } from '../../member/claimed.js'
 import { stillLate } from '../../member/whose.js'
 import { LATER_ANSWER, notKept } from '../../tickets/calls.js'
 import type { Ticket } from '../../tickets/ticket.js'
@@ -59,7 +59,7 @@ export class TicketWrites {
   }
 
   now(): Ticket {
-    return this.#keeper.ticket(this.#of.claims.sights())
+    return this.#keeper.ticket(this.#of.claims.claimedMembers())
   }
 
   /**
@@ -79,7 +79,7 @@ export class TicketWrites {
   }
 
   write(limit: number): Promise<void> {
-    return this.#keeper.saveMembers(this.#of.claims.sights, limit)
+    return this.#keeper.saveMembers(this.#of.claims.claimedMembers, limit)
   }
 
   async save(): Promise<void> {
@@ -119,12 +119,12 @@ export class TicketWrites {
 
   /** The last write of a call that has its outcome. A ticket with nothing left to undo is deleted. */
   async close({ outcome }: DrainReport): Promise<void> {
-    const sights = this.#of.claims.sights()
+    const claimedMembers = this.#of.claims.claimedMembers()
     const isOver = this.#of.side === 'open' || outcome === 'refused' || outcome === 'gone'
     // A held member can still be changed: put back, or sealed.
-    const isHolding = sights.some(({ claim }) => claim.ending.holding)
-    const isGone = sights.every(({ claim }) => claim.phase === 'removed')
-    const isDropped = isGone || (isOver && !sights.some(owesYet) && !isHolding)
+    const isHolding = claimedMembers.some(({ claim }) => claim.ending.holding)
+    const isGone = claimedMembers.every(({ claim }) => claim.phase === 'removed')
+    const isDropped = isGone || (isOver && !claimedMembers.some(owesYet) && !isHolding)
     if (!isDropped) this.leave()
     await this.written(isDropped ? this.drop() : this.save())
   }
@@ -132,11 +132,11 @@ export class TicketWrites {
   /** The last write of an undo: what is not undone, or failed, keeps it. */
   async closeUndo(): Promise<void> {
     const isKept = this.#of.claims
-      .sights()
+      .claimedMembers()
       .some(
-        (sight) =>
-          sight.claim.phase !== 'removed' &&
-          (owesYet(sight) || sight.claim.ending.ended?.error != null),
+        (claimed) =>
+          claimed.claim.phase !== 'removed' &&
+          (owesYet(claimed) || claimed.claim.ending.ended?.error != null),
       )
     await this.written(isKept ? this.save() : this.drop())
   }
@@ -153,15 +153,15 @@ export class TicketWrites {
   async #opening(refs: readonly MemberRef[]): Promise<void> {
     const { claims, clock } = this.#of
     const keys = new Set(refs.map(refKey))
-    const toOpening = (sight: Sight): Sight => {
-      const { ref, ledger } = sight
-      if (ledger.set === null || !keys.has(refKey(ref))) return sight
+    const toOpening = (claimed: ClaimedMember): ClaimedMember => {
+      const { ref, ledger } = claimed
+      if (ledger.set === null || !keys.has(refKey(ref))) return claimed
       const change = { kind: 'restore', ref, expect: ledger.set, to: 'ready' } as const
       const late = [...ledger.late, { change, lostAt: clock.now(), until: null, lacked: null }]
-      return { ...sight, ledger: { ...ledger, late } }
+      return { ...claimed, ledger: { ...ledger, late } }
     }
     try {
-      await this.#keeper.saveMembers(() => claims.sights().map(toOpening), LATER_ANSWER)
+      await this.#keeper.saveMembers(() => claims.claimedMembers().map(toOpening), LATER_ANSWER)
     } catch (cause) {
       this.#tell(notKept('saved', cause))
     }
@@ -210,10 +210,10 @@ export class TicketWrites {
 }
 
 /** Whether anything of ours is left after an undo. A lost change that leads to the present state would keep its ticket for ever. */
-function owesYet(sight: Sight): boolean {
-  const { claim, ledger } = sight
+function owesYet(claimed: ClaimedMember): boolean {
+  const { claim, ledger } = claimed
   if (claim.heldBy !== null || claim.phase === 'removed') return false
   const isBack = claim.ending.ended?.outcome === 'restored' && ledger.set === null
-  if (isBack && ledger.pending === null) return stillLate(ledger, ownOf(sight))
+  if (isBack && ledger.pending === null) return stillLate(ledger, ownOf(claimed))
   return owes(ledger)
 }

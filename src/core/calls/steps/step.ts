@@ -14,7 +14,7 @@ import { combinedOf } from '../../combined.js'
 import { guarded } from '../../event-hub.js'
 import type { DrainEvent } from '../../events.js'
 import { NO_ENDING } from '../../member/record.js'
-import { loadOf, type Sight } from '../../member/sight.js'
+import { loadOf, type ClaimedMember } from '../../member/claimed.js'
 import { sameChange } from '../../member/whose.js'
 import { FIRST_ANSWER } from '../../tickets/calls.js'
 import { isOver } from '../../tickets/member.js'
@@ -298,7 +298,7 @@ class Step {
     const alarm = new Alarm(clock, () => this.#end())
     try {
       await run.prepared
-      if (run.sights.length === 0) throw this.#failure(await run.done)
+      if (run.claimedMembers.length === 0) throw this.#failure(await run.done)
       alarm.set(this.#limit, () => this.#end())
       this.#check()
       await Promise.race([this.#over, run.done])
@@ -333,7 +333,7 @@ class Step {
   /** Ends the step where waiting longer tells nothing: there is work, no place, or no answer. */
   #check(): void {
     const now = this.#spec.clock.now()
-    if (this.#run.sights.some((sight) => isWaiting(sight, now))) this.#end()
+    if (this.#run.claimedMembers.some((claimed) => isWaiting(claimed, now))) this.#end()
   }
 
   #failure(report: DrainReport): unknown {
@@ -343,15 +343,15 @@ class Step {
   }
 
   #describe(): DrainStep {
-    const { sights } = this.#run
+    const { claimedMembers } = this.#run
     const report = this.#run.report()
-    const isDone = sights.every(({ claim }) => claim.ending.ended !== null)
+    const isDone = claimedMembers.every(({ claim }) => claim.ending.ended !== null)
     const scheduler = this.#run.scheduler
     const wait = pauseOf({
-      sights,
+      claimedMembers,
       scheduler,
       now: this.#spec.clock.now(),
-      failures: sights.some(({ facts }) => facts.unread !== null) ? 1 : 0,
+      failures: claimedMembers.some(({ facts }) => facts.unread !== null) ? 1 : 0,
       held: false,
       acting: false,
       fastest: STEP_PAUSE,
@@ -359,7 +359,7 @@ class Step {
     const isAtOnce = this.#isIntending && !isDone
     return {
       ticket: this.#run.ticketNow(),
-      phase: leastAdvanced(sights.map(({ claim }) => claim.phase)),
+      phase: leastAdvanced(claimedMembers.map(({ claim }) => claim.phase)),
       ...(isDone ? { outcome: report.outcome } : {}),
       why: this.#run.why(),
       againIn: isAtOnce ? 0 : Math.round(Math.max(wait, this.#pace ?? 0)),
@@ -368,7 +368,7 @@ class Step {
 }
 
 /** Whether a member shows no sooner end than the next step: work in flight, no place in the floor, or no answer. */
-function isWaiting({ claim, facts, ledger }: Sight, now: number): boolean {
+function isWaiting({ claim, facts, ledger }: ClaimedMember, now: number): boolean {
   const { ending, deadline, proof, atMinimum, wish } = claim
   if (ending.ended !== null || ledger.pending !== null || facts.last === null)
     return facts.unread !== null

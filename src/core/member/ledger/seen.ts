@@ -5,7 +5,7 @@ import type { Draft, Told } from '../draft.js'
 import { isDown, isUndo, UNDO_LIMIT } from '../wanted.js'
 import { confirm, opened, shown, unique } from './answers.js'
 import type { LateChange, Pending } from '../record.js'
-import { isAnother } from '../sight.js'
+import { isAnother } from '../claimed.js'
 import { destination, isUndone, lacksEffect, targetOf } from '../whose.js'
 
 /** What a look shows of our changes, and of what others did to them. */

@@ -4,18 +4,18 @@ import { formatDuration } from '../../../provider/duration.js'
 import type { Proof } from '../../../provider/report.js'
 import { judgeScope, type IdleRule } from './scopes.js'
 import { type Claim, type ScopeMark } from '../record.js'
-import { neededState, type Sight } from '../sight.js'
+import { neededState, type ClaimedMember } from '../claimed.js'
 
 /** The idle rule for this claim; null while its hold is not in effect. */
-export function idleRule(sight: Sight): IdleRule | null {
-  const { claim, facts } = sight
+export function idleRule(claimed: ClaimedMember): IdleRule | null {
+  const { claim, facts } = claimed
   const { effectiveSince } = claim.proof
   if (effectiveSince === null) return null
   const { settle, capabilities } = claim.policy
   const { blind, freshness, counts } = capabilities
   const reading = facts.last?.reading
   const closed = reading?.present === true && isClosed(claim, reading)
-  const awaitsRelease = !closed && !isLastLook(sight)
+  const awaitsRelease = !closed && !isLastLook(claimed)
   const wish = neededState(claim)
   return { settle, blind, freshness, counts, effectiveSince, wish, awaitsRelease }
 }
@@ -24,7 +24,7 @@ export function idleRule(sight: Sight): IdleRule | null {
  * Whether the newest look is the one that the outcome rests on, past the deadline. If the caller allowed a cut, the
  * cut, or its refusal, comes before it.
  */
-export function isLastLook({ claim, facts: { last }, ledger }: Sight): boolean {
+export function isLastLook({ claim, facts: { last }, ledger }: ClaimedMember): boolean {
   const { deadline, policy, ending } = claim
   if (deadline === null || last === null || last.askedAt < deadline) return false
   if (policy.onTimeout !== 'terminate') return true
@@ -56,7 +56,7 @@ export function missesArrivals({ proof }: Pick<Claim, 'proof'>): boolean {
 }
 
 /** Whether the member's own state is as the claim wants it. A member that vanished takes no work either. */
-export function inWishedState({ facts, claim: { goal, wish } }: Sight): boolean {
+export function inWishedState({ facts, claim: { goal, wish } }: ClaimedMember): boolean {
   const reading = facts.last?.reading
   if (reading === undefined || goal.kind === 'open') return false
   if (!reading.present) return true
@@ -80,10 +80,10 @@ export function allInForce(claim: Claim): boolean {
  *
  * @param wallOffset - epoch milliseconds minus the balancer's clock
  */
-export function proveIdle(sight: Sight, now: number, wallOffset: number): Proof | null {
-  const { claim, facts, elsewhere } = sight
-  const rule = idleRule(sight)
-  if (rule === null || facts.unread !== null || !inWishedState(sight)) return null
+export function proveIdle(claimed: ClaimedMember, now: number, wallOffset: number): Proof | null {
+  const { claim, facts, elsewhere } = claimed
+  const rule = idleRule(claimed)
+  if (rule === null || facts.unread !== null || !inWishedState(claimed)) return null
   const tracks = [...claim.proof.scopes.values()]
   if (tracks.length === 0 && claim.proof.ended === 0) return null
   if (elsewhere.length > 0) return null
@@ -106,7 +106,7 @@ export function proveIdle(sight: Sight, now: number, wallOffset: number): Proof 
       at: iso(Math.min(...scopes.map((scope) => scope.sampledAt))),
       scopes,
     })),
-    text: describe(sight, samples, {
+    text: describe(claimed, samples, {
       live: tracks.length,
       unknown,
       since: iso(quietSince),
@@ -125,7 +125,7 @@ function pairSamples(
 }
 
 function describe(
-  { ref, claim }: Sight,
+  { ref, claim }: ClaimedMember,
   samples: readonly (readonly LoadScope[])[],
   is: {
     readonly live: number

@@ -7,7 +7,7 @@ import type { DrainReport, MemberReport, Outcome, Why } from '../../../provider/
 import { mayOwe } from '../../tickets/member.js'
 import type { Ticket } from '../../tickets/ticket.js'
 import { owes } from '../record.js'
-import { ownOf, readsMember, type Sight } from '../sight.js'
+import { ownOf, readsMember, type ClaimedMember } from '../claimed.js'
 import { explain } from './why.js'
 
 /** From best to worst: a drain of several members ends as its worst one. */
@@ -38,8 +38,12 @@ export function worst(outcomes: readonly Outcome[]): Outcome {
  *
  * @param wallOffset - epoch milliseconds minus the balancer's clock
  */
-export function reportMember(sight: Sight, now: number, wallOffset: number): MemberReport {
-  const { ref, claim, facts, ledger } = sight
+export function reportMember(
+  claimed: ClaimedMember,
+  now: number,
+  wallOffset: number,
+): MemberReport {
+  const { ref, claim, facts, ledger } = claimed
   const { proof, ending, phase, startedAt } = claim
   const { ended } = ending
   const { found } = ledger
@@ -49,7 +53,7 @@ export function reportMember(sight: Sight, now: number, wallOffset: number): Mem
     outcome: ended?.outcome ?? (phase === 'idle' ? 'idle' : 'aborted'),
     phase,
     wasAdmin: found === null || found.own === 'unknown' ? 'ready' : found.own,
-    held: isHeld(sight),
+    held: isHeld(claimed),
     verifiedIdle: isVerified,
     sealed: proof.sealed,
     ...(proof.proof === null ? {} : { proof: proof.proof }),
@@ -57,7 +61,7 @@ export function reportMember(sight: Sight, now: number, wallOffset: number): Mem
     terminated: ending.terminated,
     ...(ending.terminatedAtMost ? { terminatedAtMost: true as const } : {}),
     elapsed: Math.round((ended?.at ?? now) - startedAt),
-    why: explain(sight, now, wallOffset),
+    why: explain(claimed, now, wallOffset),
     ...(facts.last === null ? {} : { lastReading: facts.last.reading }),
     ...(ended?.error == null ? {} : { error: ended.error }),
   }
@@ -67,15 +71,16 @@ export function reportMember(sight: Sight, now: number, wallOffset: number): Mem
  * Whether a change of ours is on a member, or may be: one that a look since the last change has shown as it was found, or
  * lower, has none.
  */
-function isHeld(sight: Sight): boolean {
-  const { claim, facts, ledger } = sight
+function isHeld(claimed: ClaimedMember): boolean {
+  const { claim, facts, ledger } = claimed
   if (claim.goal.kind === 'watch') return false
   if (claim.phase === 'removed' || claim.ending.ended?.outcome === 'restored') return false
   if (ledger.pending !== null || ledger.late.length > 0) return true
-  const own = ownOf(sight)
+  const own = ownOf(claimed)
   const { found } = ledger
   const before = found === null || found.own === 'unknown' ? 'ready' : found.own
-  const isSeen = facts.last !== null && facts.last.askedAt > ledger.answeredAt && readsMember(sight)
+  const isSeen =
+    facts.last !== null && facts.last.askedAt > ledger.answeredAt && readsMember(claimed)
   const isBack = isSeen && own !== 'unknown' && atLeast(before, own)
   return owes(ledger) && !isBack
 }

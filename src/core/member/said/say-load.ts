@@ -1,6 +1,6 @@
 import type { LoadScope } from '../../../provider/contract.js'
 import type { Draft, Open } from '../draft.js'
-import { readScopes } from '../sight.js'
+import { readScopes } from '../claimed.js'
 import { explain } from './why.js'
 
 /** How long after the last load event it is repeated without a change, in milliseconds. */
@@ -9,15 +9,15 @@ const SAY_AGAIN = 1_000
 /** Says the load of a member under drain or watch when it changed, and at least once a second. */
 export function sayLoad(draft: Draft, claim: Open): void {
   if (claim.phase === 'removed' || claim.goal.kind === 'open') return
-  const sight = draft.sight(claim)
-  const why = explain(sight, draft.now, draft.wall - draft.now)
-  const read = readScopes(sight)
+  const claimed = draft.claimed(claim)
+  const why = explain(claimed, draft.now, draft.wall - draft.now)
+  const read = readScopes(claimed)
   const queued = read.reduce((sum, scope) => sum + scope.queued, 0)
   const active = read.reduce((sum, scope) => sum + scope.active, 0)
   const known = claim.proof.scopes.size
   const complete = read.length === known && known > 0
   const { phase, said } = claim
-  const reading = sight.facts.last?.reading
+  const reading = claimed.facts.last?.reading
   const { own, health } = reading?.present === true ? reading : { own: null, health: null }
   const reasons = why.map((w) => [w.code, w.scope])
   const key = JSON.stringify([active, queued, complete, phase, own, health, reasons])

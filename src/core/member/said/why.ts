@@ -5,7 +5,7 @@ import { printable } from '../../../provider/quote.js'
 import type { Outcome, Why } from '../../../provider/report.js'
 import { idleRule, inWishedState } from '../proof/prove.js'
 import { type Claim, type ScopeTrack } from '../record.js'
-import { neededState, ownOf, setterOf, type Sight } from '../sight.js'
+import { neededState, ownOf, setterOf, type ClaimedMember } from '../claimed.js'
 import { absenceGap, judgeScope, NOT_LISTED, type IdleRule } from '../proof/scopes.js'
 import { awaitsOthers } from '../hold.js'
 import { targetOf } from '../whose.js'
@@ -26,49 +26,50 @@ const IN_FLIGHT_HINT =
  *
  * @param wallOffset - epoch milliseconds minus the balancer's clock, to print times in the text
  */
-export function explain(sight: Sight, now: number, wallOffset: number): readonly Why[] {
-  return [...reasons(sight, now, wallOffset), ...advised(sight)]
+export function explain(claimed: ClaimedMember, now: number, wallOffset: number): readonly Why[] {
+  return [...reasons(claimed, now, wallOffset), ...advised(claimed)]
 }
 
-function reasons(sight: Sight, now: number, wallOffset: number): readonly Why[] {
-  const { ref, claim, facts } = sight
-  if (succeeded(claim)) return [...heldBy(sight), ...outWithOthers(sight), ...unverified(sight)]
+function reasons(claimed: ClaimedMember, now: number, wallOffset: number): readonly Why[] {
+  const { ref, claim, facts } = claimed
+  if (succeeded(claim))
+    return [...heldBy(claimed), ...outWithOthers(claimed), ...unverified(claimed)]
   const list: Why[] = []
   const say: Say = (code, text, more = {}) =>
     void list.push({ code, ref, text: printable(text), ...more })
-  explainChanges(sight, wallOffset, say)
+  explainChanges(claimed, wallOffset, say)
   if (facts.unread !== null) {
     say('unreadable', `the balancer can't be read: ${facts.unread.error.message}`, {
       hint: "a load that can't be read is unknown, never zero; the last numbers are older",
     })
   }
   if (claim.phase === 'idle' && facts.unread === null) {
-    if (list.length === 0) explainNext(sight, say)
-    return [...list, ...unverified(sight)]
+    if (list.length === 0) explainNext(claimed, say)
+    return [...list, ...unverified(claimed)]
   }
-  if (claim.goal.kind === 'open') explainOpen(sight, now, say)
+  if (claim.goal.kind === 'open') explainOpen(claimed, now, say)
   else {
-    for (const track of claim.proof.scopes.values()) explainScope(track, sight, now, say)
-    explainElsewhere(sight, say)
-    explainState(sight, say)
-    if (list.length === 0) explainWait(sight, now, say)
-    if (list.length === 0 && isWaiting(claim)) explainVanished(sight, say)
-    for (const hint of hintsOf(sight, list)) say(list[0]?.code ?? 'in-flight', hint)
+    for (const track of claim.proof.scopes.values()) explainScope(track, claimed, now, say)
+    explainElsewhere(claimed, say)
+    explainState(claimed, say)
+    if (list.length === 0) explainWait(claimed, now, say)
+    if (list.length === 0 && isWaiting(claim)) explainVanished(claimed, say)
+    for (const hint of hintsOf(claimed, list)) say(list[0]?.code ?? 'in-flight', hint)
   }
   if (list.length > 0) return list
-  explainNext(sight, say)
-  return [...list, ...unverified(sight)]
+  explainNext(claimed, say)
+  return [...list, ...unverified(claimed)]
 }
 
 /** A fault of the balancer's set-up, which a held member can meet again: said whatever else is. */
-function advised({ ref, claim, facts: { last } }: Sight): readonly Why[] {
+function advised({ ref, claim, facts: { last } }: ClaimedMember): readonly Why[] {
   if (claim.goal.kind !== 'drain' || claim.ending.ended?.outcome === 'restored') return []
   if (last?.reading.present !== true || last.reading.advice === undefined) return []
   return [{ code: 'not-in-force', ref, ...last.reading.advice }]
 }
 
 /** Who holds a member that was undone under another call. */
-function heldBy({ ref, claim }: Sight): readonly Why[] {
+function heldBy({ ref, claim }: ClaimedMember): readonly Why[] {
   if (claim.heldBy === null) return []
   const named = claim.heldBy === '' ? '' : ` (ticket '${claim.heldBy}')`
   const text = `${formatRef(ref)} stays drained: another drain of this process${named} holds it, and opens it last`
@@ -76,14 +77,14 @@ function heldBy({ ref, claim }: Sight): readonly Why[] {
 }
 
 /** Idle, and held until the others of its call are idle too. */
-function outWithOthers({ ref, claim }: Sight): readonly Why[] {
+function outWithOthers({ ref, claim }: ClaimedMember): readonly Why[] {
   if (!awaitsOthers(claim)) return []
   const text = `${formatRef(ref)} is idle, and is taken out together with the other members of this call: each removal is a reload`
   return [{ code: 'settling', ref, text: printable(text), hint: 'nothing to do but wait' }]
 }
 
 /** Explains work that another provider object shows, in a process that this one does not list. */
-function explainElsewhere({ elsewhere }: Sight, say: Say): void {
+function explainElsewhere({ elsewhere }: ClaimedMember, say: Say): void {
   for (const { scope, active, queued } of elsewhere)
     say(
       'unreadable',
@@ -97,7 +98,7 @@ function explainElsewhere({ elsewhere }: Sight, say: Say): void {
 }
 
 /** Nothing blocks the drain: names what it waits for next. */
-function explainNext({ ref, claim, facts, ledger }: Sight, say: Say): void {
+function explainNext({ ref, claim, facts, ledger }: ClaimedMember, say: Say): void {
   const { goal, ending } = claim
   if (goal.kind === 'watch' || facts.last === null || !isWaiting(claim)) return
   const { pending } = ledger
@@ -124,8 +125,8 @@ function succeeded({ ending, phase }: Claim): boolean {
 }
 
 /** Explains our own changes that have not succeeded: refused, held back by the floor, or not answered. */
-function explainChanges(sight: Sight, wallOffset: number, say: Say): void {
-  const { ref, claim, ledger } = sight
+function explainChanges(claimed: ClaimedMember, wallOffset: number, say: Say): void {
+  const { ref, claim, ledger } = claimed
   if (claim.goal.kind === 'watch') return
   const name = formatRef(ref)
   if (ledger.refusal !== null) {
@@ -151,7 +152,7 @@ function explainChanges(sight: Sight, wallOffset: number, say: Say): void {
   const newest = new Map(ledger.late.map((one) => [one.change.kind, one]))
   for (const { change, until } of newest.values()) {
     // A late change that repeats the state already in place changes nothing.
-    const inPlace = claim.confirmed !== 'none' || targetOf(change) === ownOf(sight)
+    const inPlace = claim.confirmed !== 'none' || targetOf(change) === ownOf(claimed)
     if (claim.goal.kind === 'drain' && change.kind === 'hold' && inPlace) continue
     const when =
       until === null
@@ -169,8 +170,8 @@ function explainChanges(sight: Sight, wallOffset: number, say: Say): void {
   }
 }
 
-function explainState(sight: Sight, say: Say): void {
-  const { ref, claim, facts, ledger } = sight
+function explainState(claimed: ClaimedMember, say: Say): void {
+  const { ref, claim, facts, ledger } = claimed
   const { last } = facts
   if (claim.goal.kind !== 'drain' || last?.reading.present !== true || ledger.pending !== null)
     return
@@ -181,10 +182,10 @@ function explainState(sight: Sight, say: Say): void {
     return
   }
   // Name another client only if a look that began after our own last change shows its state.
-  if (inWishedState(sight) || !claim.overruled || last.askedAt <= ledger.answeredAt) return
+  if (inWishedState(claimed) || !claim.overruled || last.askedAt <= ledger.answeredAt) return
   say(
     'overruled',
-    `${name} is ${own}: ${setterOf(sight)} set that state; this drain wants ${claim.wish}`,
+    `${name} is ${own}: ${setterOf(claimed)} set that state; this drain wants ${claim.wish}`,
     {
       hint: "agree with the other client and drain again, or let onOverrule: 'reapply' put the state back",
     },
@@ -192,7 +193,7 @@ function explainState(sight: Sight, say: Say): void {
 }
 
 /** Hints of the provider beside its numbers, only if there is something to explain. */
-function hintsOf({ facts: { last } }: Sight, list: readonly Why[]): readonly string[] {
+function hintsOf({ facts: { last } }: ClaimedMember, list: readonly Why[]): readonly string[] {
   const reading = last?.reading
   return reading?.present === true && list.length > 0 ? (reading.hints ?? []) : []
 }
@@ -213,8 +214,8 @@ function untilRead({ note, old }: LoadScope): string {
   return 'make it readable, or wait until it has ended'
 }
 
-function explainScope(track: ScopeTrack, sight: Sight, now: number, say: Say): void {
-  const { claim, facts } = sight
+function explainScope(track: ScopeTrack, claimed: ClaimedMember, now: number, say: Say): void {
+  const { claim, facts } = claimed
   const scope = track.last
   const where = { scope: scope.scope }
   if (scope.state !== 'read') {
@@ -238,7 +239,7 @@ function explainScope(track: ScopeTrack, sight: Sight, now: number, say: Say): v
       hint: "the member serves them as its work ends, or they leave at the balancer's queue timeout",
     })
   }
-  const watched = claim.goal.kind === 'watch' && inWishedState(sight)
+  const watched = claim.goal.kind === 'watch' && inWishedState(claimed)
   const held = claim.held || watched
   if (!isInForce(scope, neededState(claim)) && (held || scope.old === true)) {
     const stays = scope.inForce !== false && scope.admin !== undefined
@@ -302,13 +303,13 @@ function isWaiting({ ending: { ended } }: Claim): boolean {
 }
 
 /** Nothing is in flight: explains what the drain still waits for. */
-function explainWait(sight: Sight, now: number, say: Say): void {
-  const { ref, claim, facts } = sight
-  const rule = idleRule(sight)
+function explainWait(claimed: ClaimedMember, now: number, say: Say): void {
+  const { ref, claim, facts } = claimed
+  const rule = idleRule(claimed)
   const waits = isWaiting(claim)
-  if (waits && !isGone(sight) && explainVanished(sight, say)) return
-  if (rule !== null && inWishedState(sight)) {
-    explainProof(sight, rule, now, say)
+  if (waits && !isGone(claimed) && explainVanished(claimed, say)) return
+  if (rule !== null && inWishedState(claimed)) {
+    explainProof(claimed, rule, now, say)
     return
   }
   if (claim.goal.kind !== 'drain' || facts.last === null || !waits) return
@@ -319,13 +320,18 @@ function explainWait(sight: Sight, now: number, say: Say): void {
 }
 
 /** Whether the member is certainly gone: the drain then waits only for its processes. */
-function isGone({ claim, facts: { vanished, last } }: Sight): boolean {
+function isGone({ claim, facts: { vanished, last } }: ClaimedMember): boolean {
   if (vanished === null || last === null) return false
   return last.askedAt >= vanished.since + absenceGap(claim)
 }
 
 /** The member is held: explains what the idle rule still lacks in each process. */
-function explainProof({ claim, facts }: Sight, rule: IdleRule, now: number, say: Say): void {
+function explainProof(
+  { claim, facts }: ClaimedMember,
+  rule: IdleRule,
+  now: number,
+  say: Say,
+): void {
   const { proof } = claim
   const tracks = [...proof.scopes.values()]
   if (tracks.length === 0 && proof.ended === 0 && facts.last?.reading.present === true) {
@@ -373,7 +379,7 @@ function stillToWait(wait: number): string {
 }
 
 /** Explains why an idle member, or a finished drain, is not verified. */
-function unverified({ ref, claim, facts }: Sight): readonly Why[] {
+function unverified({ ref, claim, facts }: ClaimedMember): readonly Why[] {
   const list: Why[] = claim.proof.lost.map(({ scope, active, note }) => ({
     code: 'old-scope',
     ref,

@@ -4,7 +4,7 @@ import type { Outcome } from '../../../provider/report.js'
 import type { Draft, Open } from '../draft.js'
 import { raise, remove } from '../hold.js'
 import { loseIdle } from '../idle.js'
-import { loadOf, readsMember, type Sight } from '../sight.js'
+import { loadOf, readsMember, type ClaimedMember } from '../claimed.js'
 import { idleRule } from '../proof/prove.js'
 import type { Claim, Facts } from '../record.js'
 import { absenceGap, judgeScope } from '../proof/scopes.js'
@@ -20,7 +20,7 @@ export function checkDeadline(draft: Draft, claim: Open): void {
   const { pending, answeredAt } = draft.ledger
   if (ending.ended !== null || pending?.by === id || goal.kind !== 'drain') return
   if (deadline === null) return
-  const { last, unread } = draft.sight(claim).facts
+  const { last, unread } = draft.claimed(claim).facts
   const hasLooked = [last?.askedAt, unread?.askedAt].some(
     (at) => at !== undefined && at >= deadline && at > answeredAt,
   )
@@ -56,12 +56,12 @@ function endAtDeadline(draft: Draft, claim: Open): void {
 /** Whether the balancer answers no look. */
 function isSilent(draft: Draft, claim: Open): boolean {
   const { input } = draft
-  return draft.sight(claim).facts.unread !== null || (input.type === 'overdue' && input.silent)
+  return draft.claimed(claim).facts.unread !== null || (input.type === 'overdue' && input.silent)
 }
 
 function outcomeAtDeadline(draft: Draft, claim: Open): readonly [Outcome, DrainableError | null] {
   const { input, ledger, ref } = draft
-  const { unread } = draft.sight(claim).facts
+  const { unread } = draft.claimed(claim).facts
   const { held } = claim
   const refused = ledger.refusal?.error ?? null
   if (claim.policy.onTimeout === 'proceed') return ['proceeded', refused]
@@ -88,7 +88,7 @@ function takeOut(draft: Draft, claim: Open): void {
   if (draft.now >= (claim.ending.terminateUntil ?? Infinity)) endAfterCut(draft, claim)
   else if (isAtWork && mayBeLeft(claim) && claim.policy.capabilities.terminate)
     cutAgain(draft, claim)
-  else if (readsMember(draft.sight(claim))) remove(draft, claim)
+  else if (readsMember(draft.claimed(claim))) remove(draft, claim)
 }
 
 /** It is idle, and waits for no other member of its call any more: all are, or the deadline is there. */
@@ -113,13 +113,13 @@ function cutTime({ policy }: Open): number {
 /** Cuts the work that is left, repeatedly, because queued work becomes active next. Ends when the counts show it. */
 function terminate(draft: Draft, claim: Open): void {
   const { policy } = claim
-  const sight = draft.sight(claim)
-  const reading = sight.facts.last?.reading
+  const claimed = draft.claimed(claim)
+  const reading = claimed.facts.last?.reading
   if (claim.ending.terminateUntil === null) {
     draft.ending(claim, { terminateUntil: draft.now + cutTime(claim) })
     const raises = policy.seal !== 'never' || !policy.capabilities.terminate
     // An idle member waits for its removal: it has nothing to cut, and its verdict stands.
-    if (claim.phase !== 'idle' && reading?.present === true && readsMember(sight) && raises)
+    if (claim.phase !== 'idle' && reading?.present === true && readsMember(claimed) && raises)
       raise(draft, claim, reading)
   }
   if (draft.now >= (claim.ending.terminateUntil ?? Infinity)) endAfterCut(draft, claim)
@@ -129,7 +129,7 @@ function terminate(draft: Draft, claim: Open): void {
 /** Ends the claim when the time for a cut to show is over: either no process has work left, or the cut did not help. */
 function endAfterCut(draft: Draft, claim: Open): void {
   const isUnread = [...claim.proof.scopes.values()].some(({ last }) => last.state === 'unread')
-  const isPresent = draft.sight(claim).facts.last?.reading.present === true
+  const isPresent = draft.claimed(claim).facts.last?.reading.present === true
   const isDone = !mayBeLeft(claim) && !isUnread && isPresent
   if (isDone && claim.policy.onTimeout === 'terminate') draft.end(claim, 'terminated')
   else draft.end(claim, 'timeout', draft.ledger.refusal?.error ?? null)
@@ -143,7 +143,7 @@ function cutAgain(draft: Draft, claim: Open): void {
   const { ledger, ref } = draft
   const isCutting = ledger.late.some(({ change }) => change.kind === 'terminate')
   if (!mayBeLeft(claim) || isCutting || !claim.policy.capabilities.terminate) return
-  if (!readsMember(draft.sight(claim))) return
+  if (!readsMember(draft.claimed(claim))) return
   const { refusal } = ledger
   if (refusal?.change.kind === 'terminate' && !refusal.error.retryable)
     draft.end(claim, 'timeout', refusal.error)
@@ -167,16 +167,16 @@ function mayBeLeft(claim: Open): boolean {
  * Milliseconds until this member can change by time alone: a quiet time that runs out, a deadline, an
  * escalation, a wait before something is sent again. Null: only the balancer can bring news.
  */
-export function dueIn(sight: Sight, now: number): number | null {
-  const { claim, facts, ledger } = sight
+export function dueIn(claimed: ClaimedMember, now: number): number | null {
+  const { claim, facts, ledger } = claimed
   const { goal } = claim
   const { vanished } = facts
   const moments: (number | null)[] = [
-    ...endings(sight, now),
+    ...endings(claimed, now),
     later(ledger.notBefore, now),
     unseen(facts, claim.yieldAt),
     ...ledger.late.map((late) => unseen(facts, late.until)),
-    sampleAt(sight, now),
+    sampleAt(claimed, now),
     vanished === null ? null : unseen(facts, vanished.since + absenceGap(claim)),
     ...(goal.kind === 'open' ? [later(goal.until, now), later(goal.lateUntil, now)] : []),
   ]
@@ -201,7 +201,7 @@ function unseen({ last }: Facts, moment: number | null): number | null {
   return moment !== null && (last === null || last.askedAt < moment) ? moment : null
 }
 
-function endings({ claim, facts }: Sight, now: number): (number | null)[] {
+function endings({ claim, facts }: ClaimedMember, now: number): (number | null)[] {
   const { ending, goal, policy, escalated, startedAt, deadline } = claim
   if (ending.ended !== null || goal.kind !== 'drain') return []
   const { escalateAfter } = policy
@@ -219,9 +219,9 @@ const JITTER = 1 / 400
  * When to ask for the look whose numbers are from the awaited moment. If a product's numbers are old when they are
  * read, the look is that much later: an earlier one would show nothing.
  */
-function sampleAt(sight: Sight, now: number): number | null {
-  const { claim, facts } = sight
-  const rule = idleRule(sight)
+function sampleAt(claimed: ClaimedMember, now: number): number | null {
+  const { claim, facts } = claimed
+  const rule = idleRule(claimed)
   if (rule === null || claim.phase === 'idle' || facts.last === null) return null
   const { askedAt } = facts.last
   const { freshness } = claim.policy.capabilities

@@ -7,7 +7,7 @@ import { dropTicket, saveTicket } from '../saved.js'
 import type { TicketStore } from '../store.js'
 import type { Ticket } from '../ticket.js'
 import { lineOf, type TicketLine } from './line.js'
-import type { Sight } from '../../member/sight.js'
+import type { ClaimedMember } from '../../member/claimed.js'
 import { toTicketMember } from '../member.js'
 
 /** Where tickets go. */
@@ -274,17 +274,17 @@ export class TicketKeeper extends TicketWriter {
   }
 
   /** The ticket as of now. */
-  ticket(sights: Iterable<Sight>): Ticket {
+  ticket(claimedMembers: Iterable<ClaimedMember>): Ticket {
     const offset = wallOf(this.#clock) - this.#clock.now()
     return {
       v: 1,
       ...this.head,
-      members: [...sights].map((sight) => toTicketMember(sight, offset)),
+      members: [...claimedMembers].map((claimed) => toTicketMember(claimed, offset)),
     }
   }
 
   /** See {@link TicketWriter.save}. */
-  saveMembers(sights: () => Iterable<Sight>, limit: number): Promise<void> {
-    return this.save(() => this.ticket(sights()), limit)
+  saveMembers(claimedMembers: () => Iterable<ClaimedMember>, limit: number): Promise<void> {
+    return this.save(() => this.ticket(claimedMembers()), limit)
   }
 }

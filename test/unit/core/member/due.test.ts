@@ -4,7 +4,7 @@ import { failure, held, idle, started, type MemberRun } from './member-run.js'
 
 /** Milliseconds until something can change by time alone. */
 function due(run: MemberRun): number | null {
-  return dueIn(run.sight, run.now)
+  return dueIn(run.claimed, run.now)
 }
 
 describe('what time alone can change', () => {

@@ -24,7 +24,7 @@ import {
   newRecord,
   NO_FACTS,
 } from '../../../../src/core/member/record.js'
-import { sightOf, type Sight } from '../../../../src/core/member/sight.js'
+import { claimedOf, type ClaimedMember } from '../../../../src/core/member/claimed.js'
 import { step } from '../../../../src/core/member/step.js'
 import { explain } from '../../../../src/core/member/said/why.js'
 
@@ -340,8 +340,8 @@ export class MemberRun {
     return claim
   }
 
-  get sight(): Sight {
-    return sightOf(this.record, this.claim)
+  get claimed(): ClaimedMember {
+    return claimedOf(this.record, this.claim)
   }
 
   get ledger(): Ledger {
@@ -405,7 +405,7 @@ export class MemberRun {
   }
 
   get why(): readonly Why[] {
-    return explain(this.sight, this.now, WALL)
+    return explain(this.claimed, this.now, WALL)
   }
 
   /** The codes of {@link why}. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { proveIdle } from '../../../../src/core/member/proof/prove.js'
-import type { Sight } from '../../../../src/core/member/sight.js'
+import type { ClaimedMember } from '../../../../src/core/member/claimed.js'
 import { failure, held, idle, type MemberRun } from './member-run.js'
 
 /** A drain without a deadline of whose member everything has been seen that idle needs. */
@@ -9,17 +9,17 @@ function quiet(): MemberRun {
 }
 
 interface Change {
-  readonly claim?: Partial<Sight['claim']>
-  readonly facts?: Partial<Sight['facts']>
-  readonly elsewhere?: Sight['elsewhere']
+  readonly claim?: Partial<ClaimedMember['claim']>
+  readonly facts?: Partial<ClaimedMember['facts']>
+  readonly elsewhere?: ClaimedMember['elsewhere']
 }
 
-function proof({ sight, now }: MemberRun, { claim, facts, elsewhere }: Change = {}) {
-  const seen: Sight = {
-    ...sight,
-    claim: { ...sight.claim, ...claim },
-    facts: { ...sight.facts, ...facts },
-    elsewhere: elsewhere ?? sight.elsewhere,
+function proof({ claimed, now }: MemberRun, { claim, facts, elsewhere }: Change = {}) {
+  const seen: ClaimedMember = {
+    ...claimed,
+    claim: { ...claimed.claim, ...claim },
+    facts: { ...claimed.facts, ...facts },
+    elsewhere: elsewhere ?? claimed.elsewhere,
   }
   return proveIdle(seen, now, 0)
 }

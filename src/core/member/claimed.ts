@@ -11,7 +11,7 @@ import {
 } from './record.js'
 
 /** A member as one claim sees it. */
-export interface Sight {
+export interface ClaimedMember {
   readonly ref: MemberRef
   readonly facts: Facts
   readonly ledger: Ledger
@@ -21,10 +21,10 @@ export interface Sight {
 }
 
 /** A member as one of its claims sees it. */
-export function sightOf(
+export function claimedOf(
   record: Pick<MemberRecord, 'ref' | 'views' | 'ledger'>,
   claim: Claim,
-): Sight {
+): ClaimedMember {
   const { ref, views, ledger } = record
   const facts = views.get(claim.view) ?? NO_FACTS
   if (views.size < 2) return { ref, facts, ledger, claim, elsewhere: NOWHERE }
@@ -67,37 +67,42 @@ export function neededState({ goal, wish }: Pick<Claim, 'goal' | 'wish'>): Level
 }
 
 /** The own state last read; `unknown` if there is none. */
-export function ownOf({ facts: { last } }: Pick<Sight, 'facts'>): AdminState | 'unknown' {
+export function ownOf({ facts: { last } }: Pick<ClaimedMember, 'facts'>): AdminState | 'unknown' {
   return last?.reading.present === true ? last.reading.own : 'unknown'
 }
 
 /** Whether a look since our last change has shown it open. */
-export function isSeenOpen(sight: Pick<Sight, 'facts' | 'ledger'>): boolean {
-  const { last } = sight.facts
-  return ownOf(sight) === 'ready' && last !== null && last.askedAt > sight.ledger.answeredAt
+export function isSeenOpen(claimed: Pick<ClaimedMember, 'facts' | 'ledger'>): boolean {
+  const { last } = claimed.facts
+  return ownOf(claimed) === 'ready' && last !== null && last.askedAt > claimed.ledger.answeredAt
 }
 
 /** Whether the newest reading shows the member itself: an absent or replaced member has no state. */
-export function readsMember({ facts: { last }, ledger }: Pick<Sight, 'facts' | 'ledger'>): boolean {
+export function readsMember({
+  facts: { last },
+  ledger,
+}: Pick<ClaimedMember, 'facts' | 'ledger'>): boolean {
   return (
     last?.reading.present === true && isSameIdentity(last.reading.identity, ledger.found?.identity)
   )
 }
 
 /** Names what may have set a state that is not ours: the setter that the product names, or another client. */
-export function setterOf({ facts: { last } }: Pick<Sight, 'facts'>): string {
+export function setterOf({ facts: { last } }: Pick<ClaimedMember, 'facts'>): string {
   const named = last?.reading.present === true ? last.reading.setBy : undefined
   return named === undefined ? 'another client' : `${named}, or another client`
 }
 
 /** The newest reading of each process that can be read. */
-export function readScopes({ claim: { proof } }: Pick<Sight, 'claim'>): readonly LoadScope[] {
+export function readScopes({
+  claim: { proof },
+}: Pick<ClaimedMember, 'claim'>): readonly LoadScope[] {
   return [...proof.scopes.values()].flatMap(({ last }) => (last.state === 'read' ? [last] : []))
 }
 
 /** In flight and queued over every process, as last read. */
-export function loadOf(sight: Pick<Sight, 'claim'>): number {
-  return readScopes(sight).reduce((sum, { active, queued }) => sum + active + queued, 0)
+export function loadOf(claimed: Pick<ClaimedMember, 'claim'>): number {
+  return readScopes(claimed).reduce((sum, { active, queued }) => sum + active + queued, 0)
 }
 
 /** Whether any process is not among those that have a state: it can have forgotten it. */

@@ -1,5 +1,5 @@
 /** One of several runs that end together. */
-export interface Companion {
+export interface GroupedRun {
   /** Whether all its members have an outcome, or the run has ended alone. */
   readonly hasEnded: () => boolean
   /**
@@ -14,7 +14,7 @@ export interface Companion {
   readonly doubt: () => void
   /** Whether it lost an idle since it reported its end. */
   readonly hasLost: () => boolean
-  /** Called when all have ended: it closes its ticket, then calls {@link Company.closed}. */
+  /** Called when all have ended: it closes its ticket, then calls {@link RunGroup.closed}. */
   readonly close: () => void
   /** Called when every outcome stands. */
   readonly settle: () => void
@@ -26,12 +26,12 @@ export interface Companion {
  * Runs on several balancers that end together: idle on one is an outcome only while all others have an outcome too. A
  * run that was idle first goes on looking, and can lose idle.
  */
-export interface Company {
-  readonly join: (run: Companion) => void
+export interface RunGroup {
+  readonly join: (run: GroupedRun) => void
   /** Removes a run that ended alone: refused, aborted, undone. The others don't wait for it. */
-  readonly leave: (run: Companion) => void
+  readonly leave: (run: GroupedRun) => void
   /** Called when something changed in one of them. */
   readonly check: () => void
   /** Called when the ticket of one is written. */
-  readonly closed: (run: Companion) => void
+  readonly closed: (run: GroupedRun) => void
 }

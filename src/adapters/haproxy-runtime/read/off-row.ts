@@ -7,18 +7,18 @@ import { addressOf, parseServersState, type ServerState } from '../codec/state.j
 import { type Stream, streamsTo } from '../codec/streams.js'
 import { AnotherProcess, type Channel } from '../session/channel.js'
 import type { Within } from '../session/socket.js'
-import { keyOf, type ProcessSight, type ProcessView } from './read.js'
+import { keyOf, type ShownProcess, type ProcessView } from './read.js'
 
 /** The shortest time between two lists of streams, ms, and the part of the time that lists can take. */
-const STRAYS_LOOK = 500
-const STRAYS_SHARE = 20
+const OFF_ROW_LOOK = 500
+const OFF_ROW_SHARE = 20
 
 /** The process that is looked at. */
 interface At {
-  readonly sight: ProcessSight
+  readonly shown: ShownProcess
   readonly view: ProcessView
-  /** What the process that serves has, with the addresses that count; the same sight for that process itself. */
-  readonly serves: ProcessSight
+  /** What the process that serves has, with the addresses that count; the same object for that process itself. */
+  readonly serves: ShownProcess
   /** Whether clients can still come through it. */
   readonly isOpen: boolean
 }
@@ -52,7 +52,7 @@ interface Known extends Searched {
  * where an old process does not have it by this name and address; and not again once it shows none: a new stream goes
  * to the address that its server has.
  */
-export class Strays {
+export class OffRowWork {
   readonly #known = new Map<string, Known>()
   #askedAt = -Infinity
   #cost = 0
@@ -104,7 +104,7 @@ export class Strays {
 
   #due(
     ref: MemberRef,
-    { sight, view, serves, isOpen }: At,
+    { shown, view, serves, isOpen }: At,
     now: number,
   ): (Searched & { readonly ref: MemberRef }) | undefined {
     const known = this.#known.get(keyOf(ref))
@@ -112,8 +112,8 @@ export class Strays {
     // A server whose name has lost its address still has the machine of before.
     const server = addressOf(named) === undefined ? known?.server : named
     if (server === undefined) return undefined
-    const there = sight.members.get(keyOf(ref))
-    const isOwn = sight === serves || addressOf(there?.state) === addressOf(server)
+    const there = shown.members.get(keyOf(ref))
+    const isOwn = shown === serves || addressOf(there?.state) === addressOf(server)
     const moves = view.moves(ref.pool)
     // It is back at this address: the row counts for it again.
     if (isOwn && known?.isOwn === false) this.#known.delete(keyOf(ref))
@@ -134,7 +134,7 @@ export class Strays {
       known.isOwn === found.isOwn
     if (!isSame) return true
     if (known.streams?.length === 0 && !known.isReached) return false
-    return now >= this.#askedAt + Math.max(STRAYS_LOOK, this.#cost * STRAYS_SHARE)
+    return now >= this.#askedAt + Math.max(OFF_ROW_LOOK, this.#cost * OFF_ROW_SHARE)
   }
 }
 
@@ -157,7 +157,7 @@ async function read(channel: Channel, ctx: Within): Promise<Lists> {
   }
 }
 
-/** In its own row are the streams of every server that has this address: only those of others are strays. */
+/** In its own row are the streams of every server that has this address: only those of others are off its row. */
 function find(
   { pool }: MemberRef,
   { server, isOwn }: Searched,
@@ -179,7 +179,7 @@ function find(
  * after a change by DNS, with `http-reuse never` also those of a client after `set server ... addr`).
  */
 export function whyReused(
-  { info }: ProcessSight,
+  { info }: ShownProcess,
   { pool, name, source }: ServerState,
   view: ProcessView,
 ): string | undefined {
