@@ -4,6 +4,7 @@
  *     npm run soak -- model [--runs 100000] [--seed 1] [--trace]
  *     npm run soak -- rolls [--runs 1000] [--seed 1]
  *     npm run soak -- reconcile [--runs 1000] [--seed 1] [--only 'under a lease']
+ *     npm run soak -- leases [--runs 2000] [--seed 1]
  *     npm run soak -- kills [--only group]
  *     npm run soak -- heap [--runs 100000]
  *     npm run soak -- haproxy [--runs 1000] [--seed 1] [--only roll]
@@ -15,7 +16,8 @@
  *
  * `model` plays scenarios (`test/model`) over the public verbs; one seed is one story. It prints progress,
  * the seeds that failed, and what was reached. `rolls` does the same with rolls over two balancers, and
- * `reconcile` with controllers in a random world: one process, two under a lease and two without in turn. `kills` ends a process at every point at which it
+ * `reconcile` with controllers in a random world: one process, two under a lease and two without in turn. `leases`
+ * lets contenders freeze, drift and lose calls, and says who acted after another one had got the lease. `kills` ends a process at every point at which it
  * touches the world, and goes on from its ticket. `heap` looks so often, and says by how much the heap has
  * grown. `haproxy` and `envoy` drain servers of every installed version at random, and judge by what its backends know;
  * `haproxy` also reloads fifty times in one drain, pauses HAProxy at every moment of a retry, and rolls over three servers for two minutes with a reload every 5 s.
@@ -37,6 +39,7 @@ import { heapStaysFlat } from './heap.ts'
 import { killAll } from './kills.ts'
 import { soakKube } from './kube.ts'
 import { reconcileAtRandom } from './reconcile.ts'
+import { leasesAtRandom } from './leases.ts'
 import { rollAtRandom } from './rolls.ts'
 
 const PROGRESS = 10_000
@@ -107,6 +110,8 @@ else if (what === 'rolls' && Number.isInteger(runs) && Number.isInteger(seed)) {
   if (!(await rollAtRandom({ seed, runs }, say))) process.exitCode = 1
 } else if (what === 'reconcile' && Number.isInteger(runs) && Number.isInteger(seed)) {
   if (!(await reconcileAtRandom(values.only, { seed, runs }, say))) process.exitCode = 1
+} else if (what === 'leases' && Number.isInteger(runs) && Number.isInteger(seed)) {
+  if (!(await leasesAtRandom({ seed, runs }, say))) process.exitCode = 1
 } else if (what === 'kills') {
   if (!(await killAll(values.only, say))) process.exitCode = 1
 } else if (what === 'heap' && Number.isInteger(runs)) {
@@ -128,6 +133,7 @@ else if (what === 'rolls' && Number.isInteger(runs) && Number.isInteger(seed)) {
   say('usage: npm run soak -- model [--runs 100000] [--seed 1] [--trace]')
   say('       npm run soak -- rolls [--runs 1000] [--seed 1]')
   say("       npm run soak -- reconcile [--runs 1000] [--seed 1] [--only 'under a lease']")
+  say('       npm run soak -- leases [--runs 2000] [--seed 1]')
   say('       npm run soak -- kills [--only <story>]')
   say('       npm run soak -- heap [--runs 100000]')
   say('       npm run soak -- haproxy [--runs 1000] [--seed 1] [--only drains|reloads|pauses|roll]')
