@@ -1,12 +1,14 @@
-/** A put-back whose answer never comes: what a look shows meanwhile is told at once. */
+/** Changes that reach nobody: a put-back, and the opening of a server that was added. */
 import { once } from 'node:events'
 import { createConnection, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { drain, roll } from 'drainable'
+import { drain, reconcile, roll } from 'drainable'
+import { callContext } from 'drainable/provider'
 import { describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { until } from '../../support/haproxy.js'
 import { lab, web1, work, type Lab } from '../../support/haproxy-lab.js'
+import { memoryStore } from '../../unit/reconcile/set-up.js'
 
 /** Stands before the stats socket. */
 class Between implements AsyncDisposable {
@@ -94,3 +96,33 @@ describe.each(engines('haproxy'))('an unanswered put-back on HAProxy $version', 
     expect(reason).toMatchObject({ code: 'IDLE_LOST', ref: web1 })
   })
 })
+
+describe.each(engines('haproxy'))(
+  'an addition that ends before its opening on HAProxy $version',
+  (engine) => {
+    it.concurrent('is opened by the next process', async ({ expect }) => {
+      await using it = await lab({ engine })
+      await using between = await Between.open(it)
+      const tickets = memoryStore()
+      const added = { pool: 'web', member: 'late', address: '127.0.0.1', port: 9 } as const
+      const options = { pools: ['web'], owns: () => false, tickets }
+      const set = [{ ...added, state: 'serve' as const }]
+      {
+        await using lb = it.provider({ socket: between.path })
+        await using loop = reconcile(lb, options)
+        between.swallows = true
+        loop.set(set)
+        await until(() => between.swallowed > 0, 'it is opened')
+      }
+      between.swallows = false
+      await using lb = it.provider({ socket: between.path })
+      await using loop = reconcile(lb, options)
+      loop.set(set)
+      await until(async () => {
+        const { readings } = await lb.observe([added], callContext())
+        return readings.some((one) => one.present && one.own === 'ready')
+      }, 'it serves')
+      expect(loop.status().filter(({ ref }) => ref.member === 'late')).toEqual([])
+    })
+  },
+)
