@@ -326,12 +326,8 @@ function isGone({ claim, facts: { vanished, last } }: ClaimedMember): boolean {
 }
 
 /** The member is held: explains what the idle rule still lacks in each process. */
-function explainProof(
-  { claim, facts }: ClaimedMember,
-  rule: IdleRule,
-  now: number,
-  say: Say,
-): void {
+function explainProof(claimed: ClaimedMember, rule: IdleRule, now: number, say: Say): void {
+  const { claim, facts } = claimed
   const { proof } = claim
   const tracks = [...proof.scopes.values()]
   if (tracks.length === 0 && proof.ended === 0 && facts.last?.reading.present === true) {
