@@ -72,8 +72,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     const shownServers = [...seen.shown.members.values()]
     const readings = (targeted ? refs : shownServers.map(({ ref }) => ref)).map((ref): Reading => {
       const shown = seen.shown.members.get(keyOf(ref))
-      if (shown === undefined)
-        return { ref, present: false, scopes: this.#readings.scopes(ref, seen) }
+      if (shown === undefined) return this.#readings.absent(ref, seen)
       return this.#readings.present(ref, shown, seen, isKnown ? this.#point.followers.of(ref) : [])
     })
     const pools = toPools(seen.shown, targeted ? refs[0]?.balancer : undefined)

@@ -59,6 +59,12 @@ interface Layout {
   by: 'iid' | 'name' | 'filter'
 }
 
+/**
+ * A backend with `disabled` in the configuration: `show servers state` lists its servers, and `show stat` has no row of it
+ * (2.6, 3.0, 3.2 and 3.4). It serves nobody, and stays so for as long as the process lives.
+ */
+const DISABLED: Layout = { iid: undefined, servers: new Map(), by: 'filter' }
+
 /** The rows of one backend by name: its own, and those of the servers that were asked for. */
 type Rows = ReadonlyMap<string, StatRow>
 /** The name of a backend's own row: none, because a server may be called BACKEND as well. */
@@ -104,6 +110,11 @@ export class ProcessView {
   /** The servers of a backend as last seen. */
   servers(pool: string): readonly ServerState[] {
     return [...(this.#layouts.get(pool)?.servers.values() ?? [])]
+  }
+
+  /** Whether this process has that backend, and its configuration disables it. */
+  isDisabled(pool: string): boolean {
+    return this.#layouts.get(pool) === DISABLED
   }
 
   /** How often servers of a backend were seen to lose their address. */
@@ -260,6 +271,10 @@ export class ProcessView {
     const layout = this.#layouts.get(pool)
     if (layout?.iid === undefined || plan === undefined) return true
     if (rows?.has(OWN) !== true) {
+      if (layout.by === 'filter') {
+        this.#layouts.set(pool, DISABLED)
+        return true
+      }
       layout.by = layout.by === 'iid' ? 'name' : 'filter'
       return false
     }
@@ -336,6 +351,7 @@ export class ProcessView {
 
   #learn(pool: string, reply: string): void {
     const before = this.#layouts.get(pool)
+    if (before === DISABLED) return
     if (/^Can't find backend/.test(reply)) {
       this.#layouts.set(pool, { iid: undefined, servers: new Map(), by: 'iid' })
       return

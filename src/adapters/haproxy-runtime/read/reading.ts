@@ -1,4 +1,5 @@
 import type {
+  AbsentReading,
   Health,
   LoadScope,
   MemberRef,
@@ -103,6 +104,14 @@ export class Readings {
       const admin = through(process, ref, shown)
       return admin !== undefined && admin !== 'maint' && this.#isOpenAnyhow(process)
     })?.process
+  }
+
+  /** Makes the reading of an absent member. */
+  absent(ref: MemberRef, seen: ShownAll): AbsentReading {
+    const scopes = this.scopes(ref, seen)
+    if (!seen.process.view.isDisabled(ref.pool)) return { ref, present: false, scopes }
+    const hint = `the configuration disables backend ${ref.pool} (the keyword 'disabled'): it serves nobody`
+    return { ref, present: false, scopes, hints: [hint] }
   }
 
   /** Makes the reading of a present member. */
