@@ -53,15 +53,22 @@ export async function checkExpected(
   expected: string | undefined,
 ): Promise<void> {
   if (expected === undefined) return
+  toCount(expected)
   const { select } = await import('../../core/calls/watch.js')
+  checkNumber(await select(provider, target, { signal }), expected)
+}
+
+/** The same where they were looked at. */
+export function checkNumber(found: readonly Reading[], expected: string | undefined): void {
+  if (expected === undefined) return
   const wanted = toCount(expected)
-  const found: readonly Reading[] = await select(provider, target, { signal })
   if (found.length === wanted) return
   const names = found.slice(0, 10).map(({ ref }) => lineKey(ref))
   const more = found.length > names.length ? ` and ${found.length - names.length} more` : ''
+  const which = names.length === 0 ? '' : `: ${names.join(', ')}${more}`
   throw new DrainableError(
     'REJECTED',
-    `--expect ${wanted}: the target hits ${found.length}: ${names.join(', ')}${more}; nothing was changed`,
+    `--expect ${wanted}: the target hits ${found.length}${which}; nothing was changed`,
   )
 }
 

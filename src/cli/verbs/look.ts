@@ -1,10 +1,11 @@
 import { parseDuration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
+import { quote } from '../../provider/quote.js'
 import type { DrainReport } from '../../provider/report.js'
 import { EXIT } from '../exit-code.js'
 import type { Result } from '../result.js'
 import type { Session } from '../session.js'
-import { balancerOf, checkExpected, failed, targetOf } from './ending.js'
+import { balancerOf, checkExpected, checkNumber, failed, targetOf } from './ending.js'
 import { flagOf, toHealth, toPolicy, toTime } from './policy.js'
 import { toRollOptions, type RollFlags } from './roll.js'
 import { dropSettled } from './tickets.js'
@@ -47,8 +48,11 @@ export async function statusVerb(
     // Not by way of the whole package: a status is asked for often, and begins in half the time.
     const { select } = await import('../../core/calls/watch.js')
     const target = targets.length === 0 ? 'all' : targetOf(session, targets)
-    if (target !== 'all') await checkExpected(session, target, expect)
     const members = await select(session.provider, target, { signal: session.signal })
+    checkNumber(members, expect)
+    // Every other verb refuses an address that no member has, and a status is what a script asks before it.
+    if (target !== 'all' && members.length === 0)
+      throw new DrainableError('NOT_FOUND', `no member has address ${quote(targets.join(' '))}`)
     return { verb, exitCode: EXIT.ok, balancer, members }
   } catch (error) {
     return { verb, balancer, ...failed(error) }
