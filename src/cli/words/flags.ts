@@ -6,7 +6,7 @@ const NAMES =
 /** Options whose names are also words: only with a value. */
 const WORDS = 'timeout|settle|hold|until|canary|group|pace'
 const OPTION = new RegExp(
-  String.raw`(?<!-)\b(?:onFailure\.)?(?:(${NAMES})\b(?:: (?:'([\w-]+)'|(\d+)|true\b))?|(${WORDS}): '([\w-]+)')`,
+  String.raw`(?<!-)\b(?:onFailure\.)?(?:(${NAMES})\b(?:: (?:'([\w-]+)'|(\d+)|true\b|(false)\b))?|(${WORDS}): '([\w-]+)')`,
   'g',
 )
 const CALL = /^( *)(?:drain|ready|roll|plan|watch|restore|resumeDrain|resumeRoll)\(\): /
@@ -18,7 +18,10 @@ export function withFlags(text: string): string {
   const own = CALL.test(text) ? text.replace(CALL, '$1').replace(REFUSED, flagOf) : text
   return own.replace(
     OPTION,
-    (_, name?: string, quoted?: string, digits?: string, word?: string, value?: string) =>
-      [flagOf(name ?? word ?? ''), quoted ?? digits ?? value].filter(Boolean).join(' '),
+    (_, name = '', quoted = '', digits = '', not = '', word = '', value = '') => {
+      const flag = flagOf(`${name}${word}`)
+      if (not !== '') return flag.replace('--', '--no-')
+      return [flag, `${quoted}${digits}${value}`].filter(Boolean).join(' ')
+    },
   )
 }

@@ -39,7 +39,7 @@ export function refuseUnchecked(
   const more = others.length > 0 ? ` and ${others.length} more` : ''
   throw new DrainableError(
     'INVALID_OPTIONS',
-    `${subject}: waitHealthy: no balancer checks ${formatRef(first.ref)}${more}, so no check would see it healthy; give a function that does, or false`,
+    `${subject}: waitHealthy: no balancer checks ${formatRef(first.ref)}${more}, so no check would see it healthy; waitHealthy: false goes on without one, and a function of your own can look instead`,
     { ref: first.ref },
   )
 }

@@ -82,6 +82,13 @@ describe('a result in words', () => {
     )
   })
 
+  test('names an option that is switched off as its flag', () => {
+    const error = { code: 'INVALID_OPTIONS', message: 'waitHealthy: false goes on without one' }
+    expect(describeResult({ verb: 'roll', exitCode: 2, error }).error).toBe(
+      'drainable: --no-wait-healthy goes on without one',
+    )
+  })
+
   test.each([
     [true, 'left drained'],
     [false, 'as it was before'],
