@@ -3,7 +3,7 @@ import type { AdminState, PresentReading } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { Draft, Open } from './draft.js'
 import { endGone, goneForCertain } from './gone.js'
-import { holderBeside, isDown, type OpenGoal } from './wanted.js'
+import { holderBeside, isDown, UNDO_LIMIT, type OpenGoal } from './wanted.js'
 import { owes, type LateChange } from './record.js'
 import { isAnother, ownOf, setterOf } from './claimed.js'
 import { awaitTaken, lateError, tooLate, untaken } from './open-waits.js'
@@ -248,8 +248,16 @@ function change(draft: Draft, claim: Opening, own: AdminState, to: AdminState): 
   }
   const mayCome = ledger.late.some(isAwaited)
   const isRepeat = ledger.losses + ledger.refusals > 0
-  if (mayCome || !draft.send(claim, restore)) giveUp(draft, claim)
-  else claim.goal = { ...claim.goal, takenBy: null, tries: claim.goal.tries + (isRepeat ? 0 : 1) }
+  const { until, tries } = claim.goal
+  const isOver = until !== null && draft.now >= until
+  // Each that is lost is waited for: without an end here the next would follow for ever.
+  if (mayCome || (isOver && ledger.losses > 1) || !draft.send(claim, restore)) {
+    giveUp(draft, claim)
+    return
+  }
+  // The wait for the one that was lost has taken the time of its repeat.
+  const anew = isOver && ledger.losses === 1 ? draft.now + UNDO_LIMIT : until
+  claim.goal = { ...claim.goal, until: anew, takenBy: null, tries: tries + (isRepeat ? 0 : 1) }
 }
 
 /** Handles a member in the wanted state: waits for a lost change of ours, for every process to take it, and for a check. */
