@@ -90,6 +90,7 @@ function stats({ hiddenStats }: Settings, process: Process, filter: string | nul
     'http.admin.downstream_rq_5xx': 0,
     'http.admin.downstream_rq_active': 1,
     'http.in.downstream_cx_active': http,
+    'http.in.downstream_cx_http3_active': 0,
     'http.in.downstream_cx_total': begun.connections,
     'http.in.downstream_cx_tx_bytes_buffered': open.slow * BUFFERED,
     'http.in.downstream_cx_upgrades_active': open.upgrades,

@@ -2,92 +2,14 @@ import { describe, expect, test } from 'vitest'
 import { startDrain } from 'drainable'
 import { envoy, fileEndpoints } from 'drainable/envoy'
 import { engines } from '../../support/engines.js'
-import { startBackend, type Backend } from '../../support/envoy/backend.js'
-import type { TlsFiles } from '../../support/envoy/bootstrap.js'
+import { startBackend } from '../../support/envoy/backend.js'
 import { ask } from '../../support/envoy/client.js'
 import { makePki } from '../../support/envoy/pki.js'
 import { startEnvoy, workDir } from '../../support/envoy/proxy.js'
+import { overQuic, quicListener, serverCluster } from '../../support/envoy/quic.js'
 import { setOf, writeEds } from '../../support/envoy/sets.js'
 import { look, workOf } from '../../support/envoy/stage.js'
 import { until } from '../../support/wait.js'
-
-const TYPE = 'type.googleapis.com/envoy.extensions'
-const HTTP3 = {
-  'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
-    '@type': `${TYPE}.upstreams.http.v3.HttpProtocolOptions`,
-    explicit_http_config: { http3_protocol_options: {} },
-  },
-}
-
-/** The cluster that talks HTTP/3 to its endpoints. */
-function overQuic({ ca }: TlsFiles): Readonly<Record<string, unknown>> {
-  return {
-    typed_extension_protocol_options: HTTP3,
-    transport_socket: {
-      name: 'envoy.transport_sockets.quic',
-      typed_config: {
-        '@type': `${TYPE}.transport_sockets.quic.v3.QuicUpstreamTransport`,
-        upstream_tls_context: {
-          sni: 'localhost',
-          common_tls_context: { validation_context: { trusted_ca: { filename: ca } } },
-        },
-      },
-    },
-  }
-}
-
-/** A listener of HTTP/3 in front of a server. */
-function quicListener(name: string, { cert, key }: TlsFiles): unknown {
-  const pair = { certificate_chain: { filename: cert }, private_key: { filename: key } }
-  return {
-    name,
-    address: { socket_address: { protocol: 'UDP', address: '127.0.0.1', port_value: 0 } },
-    udp_listener_config: { quic_options: {} },
-    filter_chains: [
-      {
-        transport_socket: {
-          name: 'envoy.transport_sockets.quic',
-          typed_config: {
-            '@type': `${TYPE}.transport_sockets.quic.v3.QuicDownstreamTransport`,
-            downstream_tls_context: { common_tls_context: { tls_certificates: [pair] } },
-          },
-        },
-        filters: [
-          {
-            name: 'http',
-            typed_config: {
-              '@type': `${TYPE}.filters.network.http_connection_manager.v3.HttpConnectionManager`,
-              stat_prefix: name,
-              codec_type: 'HTTP3',
-              http3_protocol_options: {},
-              route_config: {
-                virtual_hosts: [
-                  {
-                    name: 'all',
-                    domains: ['*'],
-                    routes: [{ match: { prefix: '/' }, route: { cluster: name, timeout: '0s' } }],
-                  },
-                ],
-              },
-              http_filters: [
-                {
-                  name: 'router',
-                  typed_config: { '@type': `${TYPE}.filters.http.router.v3.Router` },
-                },
-              ],
-            },
-          },
-        ],
-      },
-    ],
-  }
-}
-
-function serverCluster(name: string, { port }: Backend): unknown {
-  const address = { socket_address: { address: '127.0.0.1', port_value: port } }
-  const endpoints = [{ lb_endpoints: [{ endpoint: { address } }] }]
-  return { name, type: 'STATIC', load_assignment: { cluster_name: name, endpoints } }
-}
 
 describe.each(engines('envoy'))(
   'requests over HTTP/3 to endpoints of Envoy $version',
@@ -98,7 +20,7 @@ describe.each(engines('envoy'))(
       await using a = await startBackend()
       await using b = await startBackend()
       const file = `${dir.path}/web.json`
-      // Node has no HTTP/3: another Envoy takes it for the two servers.
+      // Another Envoy takes it for the two servers.
       await writeEds(`${dir.path}/none.json`, [setOf([b.port])])
       await using front = await startEnvoy({
         path,

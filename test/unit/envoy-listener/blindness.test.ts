@@ -30,6 +30,7 @@ const GROUPS = {
     'downstream_cx_active',
     'downstream_cx_total',
     'downstream_cx_tx_bytes_buffered',
+    'downstream_cx_http3_active',
   ],
   'listener.0.0.0.0_80': [
     'downstream_cx_active',

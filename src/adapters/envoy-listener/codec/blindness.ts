@@ -10,6 +10,7 @@ const KEYS = {
     'downstream_cx_active',
     'downstream_cx_total',
     'downstream_cx_tx_bytes_buffered',
+    'downstream_cx_http3_active',
   ],
   listeners: ['downstream_cx_active', 'downstream_cx_total', 'downstream_pre_cx_active'],
   udp: ['downstream_sess_active', 'downstream_sess_total'],

@@ -5,6 +5,8 @@
  *   connection manager; `downstream_rq_total` counts health checks too, `health_check.request_total` those alone.
  * - `http.<stat_prefix>.downstream_cx_tx_bytes_buffered`: what of responses is not sent yet. On HTTP/1 a request is over for
  *   Envoy when its last byte is in the buffer of the connection (1 MiB by default); what is there when the process ends is lost.
+ * - `http.<stat_prefix>.downstream_cx_http3_active`: on HTTP/3, too, a request is over when its last byte is in a buffer, and
+ *   no statistic shows what is in it (64 KB of a client that does not read; 1.39.3, 1.40.0).
  * - `listener.<address>.downstream_cx_active`: connections of one listener; those that no connection manager has are
  *   TCP proxies and the like. What each thread has of them is listed too (`.worker_0.`, `.main_thread.`), and left out.
  * - `downstream_pre_cx_active`: accepted, and still before the filters (an inspector waits for its first bytes).
@@ -19,6 +21,8 @@ import { sourceOf } from './server.js'
 
 /** Bytes of responses that wait in the buffers of connections. */
 const UNSENT = 'downstream_cx_tx_bytes_buffered'
+/** Connections of HTTP/3: what waits in their buffers is in no statistic. */
+const HTTP3 = 'downstream_cx_http3_active'
 const HTTP = [
   'downstream_rq_active',
   'downstream_rq_total',
@@ -26,6 +30,7 @@ const HTTP = [
   'downstream_cx_total',
   'downstream_cx_upgrades_active',
   UNSENT,
+  HTTP3,
   'downstream_rq_5xx',
   'health_check.request_total',
   'health_check.failed',
@@ -113,6 +118,8 @@ export interface Counts {
   readonly queued: number
   /** Connections of HTTP beyond the requests: idle clients. */
   readonly pooled: number
+  /** Connections of HTTP/3 among all of these: what of their responses is not sent yet is in no count. */
+  readonly http3: number
   /** All that has begun: requests but health checks, connections that are not HTTP. */
   readonly arrivals: number
   /**
@@ -145,6 +152,7 @@ export function toCounts(stats: Stats, ignore: ReadonlySet<string>): Counts {
     active: requests + unsent + other + sessions,
     queued: sum(listeners, 'downstream_pre_cx_active'),
     pooled: Math.max(0, connections - requests),
+    http3: sum(http, HTTP3),
     arrivals: Math.max(
       0,
       sum(http, 'downstream_rq_total') - checks + begun + sum(udp, 'downstream_sess_total'),

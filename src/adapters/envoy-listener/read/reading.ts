@@ -38,6 +38,7 @@ export function toReading(look: Look, now: number): PresentReading {
     return { ...base, own: 'unknown', serves: false, scopes: [scope, ...lostParent(look, now)] }
   }
   const { state } = sample.info
+  const unverified = whyUnverified(sample)
   const own = state === 'DRAINING' ? 'drain' : state === 'LIVE' ? 'ready' : 'unknown'
   return {
     ...base,
@@ -45,8 +46,15 @@ export function toReading(look: Look, now: number): PresentReading {
     serves: serves(look),
     scopes: [toScope(look, sample, now), ...parentOf(look, sample)],
     ...(isLeft(sample) ? { sealed: true } : {}),
+    ...(unverified === undefined ? {} : { unverified }),
     hints: [...(sample.counts?.hints ?? [])],
   }
+}
+
+/** What may be left although nothing is in flight. */
+function whyUnverified({ counts }: Sample): string | undefined {
+  if (counts === undefined || counts.http3 === 0) return undefined
+  return `${counts.http3} connections of HTTP/3 are open, and what of their last responses is not sent yet is in no statistic: it is gone with the process; wait until their clients have closed them`
 }
 
 /** Whether nobody is connected, and nobody can connect. */
