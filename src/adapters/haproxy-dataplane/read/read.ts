@@ -298,7 +298,8 @@ function merge(
     }
     for (const member of listed?.keys() ?? []) {
       if (!members.has(member)) {
-        return `${pool}/${member} is among the servers, but not in the statistics`
+        const words = `${pool}/${member} is among the servers, but not in the statistics`
+        return rows.has(pool) ? words : `${words}, which have none of a backend that is disabled`
       }
     }
   }

@@ -57,6 +57,15 @@ describe.concurrent('the cost of a look', () => {
     expect((await r.lb.observe([WEB1], context())).pools).toEqual(before.pools)
   })
 
+  test('without a row of the whole backend says that it may be disabled', async () => {
+    await using r = await rig()
+    const body = { runtimeAPI: '/run/lb/master.sock@1', stats: [] }
+    r.fake.fail({ match: /stats/, how: 'status', status: 200, body })
+    const error = await failing(r.lb.observe([WEB1], context()))
+    expect(error).toMatchObject({ code: 'CONFLICT' })
+    expect(error.message).toContain('none of a backend that is disabled')
+  })
+
   test('is read again by a reload since the look before', async () => {
     await using r = await rig({}, { maintCuts: false })
     const end = await r.fake.occupy(WEB1)
