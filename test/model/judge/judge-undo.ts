@@ -137,7 +137,7 @@ export function judgeUndone(judge: Judge, undo: Undo): void {
       continue
     }
     if (leaveToOthers(judge, undo, chain, key)) {
-      if (member.own !== 'ready') undo.left = new Set([...(undo.left ?? []), key])
+      undo.left = new Set([...(undo.left ?? []), key])
       continue
     }
     if (!judge.heldBy(chain, member)) continue

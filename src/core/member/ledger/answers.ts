@@ -164,9 +164,11 @@ export function opened(draft: Draft, to: AdminState): void {
   )
   if (isUndone) ledger.doubted = []
   ledger.set = isUndone ? null : to
-  ledger.late = ledger.late.map((one) =>
-    lacksEffect(one.change, to) ? { ...one, lacked: { at: draft.now, own: to } } : one,
-  )
+  ledger.late = ledger.late.map((one) => {
+    if (lacksEffect(one.change, to)) return { ...one, lacked: { at: draft.now, own: to } }
+    // A lost hold to the state that this undo led to can't be told by its effect any more.
+    return one.change.kind === 'hold' ? { ...one, lacked: null } : one
+  })
   for (const claim of draft.claims) {
     const { goal } = claim
     if (goal.kind !== 'open' || to !== destination(ledger, goal)) continue

@@ -37,3 +37,18 @@ describe('an undo under a lateBound longer than its own limit', () => {
     })
   }
 })
+
+describe('ready() on its way out of maint', () => {
+  it('waits for a lost hold to the state between', async () => {
+    const { clock, lb } = rig({ capabilities: { lateBound: 10_000 } })
+    loseAnswer(lb, clock, isHold, 5_000)
+    await using run = startDrain(lb, web1, { clock, timeout: '2m' })
+    await flush()
+    await clock.advance(0)
+    lb.setBehind(web1, 'maint')
+    await settled(clock, ready(lb, web1, { clock }), 300_000)
+    await run.release()
+    await clock.advance(20_000)
+    expect(lb.state(web1)).toBe('ready')
+  })
+})
