@@ -179,7 +179,10 @@ function isSealing({ proof, phase }: Claim): boolean {
  */
 function lay(draft: Draft, { claim, left, by }: LaidInput): void {
   const mine: Open = { ...claim }
-  if (draft.claims.length === 0) resumeLate(draft)
+  if (draft.claims.length === 0) {
+    resumeLate(draft)
+    forgetOtherViews(draft, claim.view)
+  }
   const live = draft.claims.filter(isLive)
   if (live.length === 0) forgetRefusal(draft)
   else if (live.every(({ policy }) => policy.until === 'idle')) forgetRefusedRemoval(draft)
@@ -217,6 +220,11 @@ function resumeLate({ ledger, now }: Draft): void {
   ledger.late = ledger.late.flatMap((one) =>
     one.until === null || one.until >= now ? [{ ...one, until: null }] : [],
   )
+}
+
+/** While nobody looked, what an earlier call saw at work can have ended, and nothing by which it was seen looks again. */
+function forgetOtherViews({ views }: Draft, view: number): void {
+  for (const other of [...views.keys()]) if (other !== view) views.delete(other)
 }
 
 /** Lets go of a member before a later call that wants the opposite sends anything. */
