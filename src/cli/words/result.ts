@@ -27,7 +27,7 @@ function linesOf(result: Result): readonly string[] {
     case 'status':
       return result.members === undefined ? [] : [describeMembers(result.members)]
     case 'plan':
-      return [everyLine(result.plan?.text)]
+      return [everyLine(withFlags(result.plan?.text ?? ''))]
     case 'ready':
       return (result.report?.members ?? []).map(
         ({ ref, wasAdmin, health }) =>
@@ -135,7 +135,7 @@ function rollLines(result: Result): readonly string[] {
     took(times.drain),
     took(times.act),
     took(times.healthy),
-    error?.message ?? '',
+    withFlags(error?.message ?? ''),
   ])
   return [
     rows.length === 0 ? '' : table(ROLL_COLUMNS, rows),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { LoadEvent, MemberReport, RollReport } from 'drainable'
+import type { DrainPlan, LoadEvent, MemberReport, RollReport } from 'drainable'
 import { DrainableError } from '../../../src/provider/error.js'
 import { describeEvent } from '../../../src/cli/words/event.js'
 import { describeResult } from '../../../src/cli/words/result.js'
@@ -133,6 +133,25 @@ describe('a result in words', () => {
       'left as found: web/web1',
       'done after 1 m',
     ])
+  })
+
+  test('of a roll names an option in the error of a server as its flag', () => {
+    const message = "take its members one by one with group: 'ref'"
+    const error = new DrainableError('POOL_AT_MINIMUM', message)
+    const server = { refs: [ref], outcome: 'failed', attempts: 0, times: {}, error } as const
+    const lists = { done: [], failed: [], untouched: [], leftDrained: [], leftAsFound: [] }
+    const roll: RollReport = { outcome: 'stopped', servers: [server], ...lists, elapsed: 1 }
+    expect(describeResult({ verb: 'roll', exitCode: 4, roll }).text).toContain(
+      'take its members one by one with --group ref',
+    )
+  })
+
+  test('of a plan names an option as its flag', () => {
+    const text = "  leave  web/web1  onMinimum: 'wait' waits for it"
+    const plan = { text, refused: [], changes: [] } as unknown as DrainPlan
+    expect(describeResult({ verb: 'plan', exitCode: 0, plan }).text).toBe(
+      '  leave  web/web1  --on-minimum wait waits for it',
+    )
   })
 
   test('of no orphans says so', () => {
