@@ -6,7 +6,7 @@ import {
   isStreamList,
 } from '../../../src/adapters/haproxy-runtime/codec/streams.js'
 import type { StatRow } from '../../../src/adapters/haproxy-runtime/codec/stat.js'
-import type { ShownServer } from '../../../src/adapters/haproxy-runtime/read/read.js'
+import type { ShownServer } from '../../../src/adapters/haproxy-runtime/read/shown.js'
 import { StreamLines } from '../../../src/adapters/haproxy-runtime/read/stream-lines.js'
 import type { Channel } from '../../../src/adapters/haproxy-runtime/session/channel.js'
 import { change, context, type Rig, rig, WEB1, WEB2 } from './rig.js'

@@ -13,7 +13,8 @@ import {
   shutdownSessions,
 } from '../codec/commands.js'
 import { identityOf, ownState, type ServerState } from '../codec/state.js'
-import { keyOf, wouldServe } from '../read/read.js'
+import { keyOf } from '../read/read.js'
+import { wouldServe } from '../read/shown.js'
 import { AnotherProcess, type Channel, WorkerGone } from '../session/channel.js'
 import type { OldProcess } from '../session/processes.js'
 import { add, remove } from './membership.js'

@@ -3,7 +3,7 @@ import { type DrainableError, isDrainableError } from '../../../provider/error.j
 import { isSameIdentity } from '../../../provider/member-ref.js'
 import { refusal, setHealthDown, setState, setWeight } from '../codec/commands.js'
 import { identityOf, ownState, type ServerState } from '../codec/state.js'
-import type { ShownProcess } from '../read/read.js'
+import type { ShownProcess } from '../read/shown.js'
 import { channelOf, Half, type Of, readState, tell, type Tools } from './tools.js'
 
 /** Undoes a hold, if the expected state is found. */

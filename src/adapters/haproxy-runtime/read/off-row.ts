@@ -7,7 +7,8 @@ import { addressOf, parseServersState, type ServerState } from '../codec/state.j
 import { type Stream, streamsTo } from '../codec/streams.js'
 import { AnotherProcess, type Channel } from '../session/channel.js'
 import type { Within } from '../session/socket.js'
-import { keyOf, type ShownProcess, type ProcessView } from './read.js'
+import { keyOf, type ProcessView } from './read.js'
+import type { ShownProcess } from './shown.js'
 
 /** The shortest time between two lists of streams, ms, and the part of the time that lists can take. */
 const OFF_ROW_LOOK = 500

@@ -1,50 +1,22 @@
-import type { AdminState, MemberRef } from '../../../provider/contract.js'
+import type { MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
 import { isName, showServersState, showStat } from '../codec/commands.js'
-import { malformed, type ProcessInfo } from '../codec/replies.js'
+import { malformed } from '../codec/replies.js'
 import { parseStat, type StatRow } from '../codec/stat.js'
-import {
-  addressOf,
-  inheritedState,
-  ownState,
-  parseServersState,
-  type ServerState,
-  statusFitsMask,
-} from '../codec/state.js'
+import { addressOf, parseServersState, type ServerState, statusFitsMask } from '../codec/state.js'
 import type { Channel } from '../session/channel.js'
 import type { Within } from '../session/socket.js'
-
-/** One server in one process. */
-export interface ShownServer {
-  readonly ref: MemberRef
-  readonly state: ServerState
-  readonly row: StatRow
-  readonly own: AdminState | 'unknown'
-  readonly inherited: AdminState | undefined
-}
+import {
+  type ShownPool,
+  type ShownProcess,
+  type ShownServer,
+  toShown,
+  toShownPool,
+} from './shown.js'
 
 /** A member's key, also behind a combined provider. */
 export function keyOf({ pool, member }: MemberRef): string {
   return refKey({ pool, member })
-}
-
-/** What one process tells of a backend: how many of its servers would get work. */
-export interface ShownPool {
-  readonly serving: number
-  readonly total: number
-  /** Backup servers among those that would serve. */
-  readonly backups: number
-}
-
-/** The result of one look at a process. */
-export interface ShownProcess {
-  /** The time before the counts were asked for. */
-  readonly sampledAt: number
-  /** The process information right before its counts, from the same command line. */
-  readonly info: ProcessInfo
-  /** The members by `refKey`; a wanted member that is missing here is proved absent by this look. */
-  readonly members: ReadonlyMap<string, ShownServer>
-  readonly pools: ReadonlyMap<string, ShownPool>
 }
 
 /** The backends to look at, with some or all servers of each. */
@@ -378,28 +350,4 @@ export class ProcessView {
  */
 function tellsOwnState(status: string): boolean {
   return /^DRAIN/.test(status) || status === 'MAINT'
-}
-
-/** Whether a server would get new, non-persistent work. */
-export function wouldServe({ own, inherited, state, row }: ShownServer): boolean {
-  const open = own === 'ready' && inherited === undefined
-  return open && state.weight > 0 && /^(UP|no check)/.test(row.status)
-}
-
-function toShown(ref: MemberRef, row: StatRow, state: ServerState, fits: boolean): ShownServer {
-  return {
-    ref,
-    row,
-    state,
-    own: fits ? ownState(state.admin) : 'unknown',
-    inherited: inheritedState(state.admin),
-  }
-}
-
-/**
- * The backend's row counts the servers that are up, not drained and have a weight. A backup that is up serves too.
- */
-function toShownPool(row: StatRow, total: number): ShownPool {
-  const { activeServers, backupServers } = row
-  return { serving: activeServers + backupServers, backups: backupServers, total }
 }

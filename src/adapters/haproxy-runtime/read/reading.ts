@@ -13,7 +13,8 @@ import { identityOf } from '../codec/state.js'
 import type { Settings } from '../options.js'
 import type { Process } from '../session/process.js'
 import type { ControlPoint, ShownAll } from '../session/session.js'
-import { keyOf, type ShownProcess, type ShownServer, wouldServe } from './read.js'
+import { keyOf } from './read.js'
+import { type ShownProcess, type ShownServer, wouldServe } from './shown.js'
 import { whyReused } from './off-row.js'
 
 /** The scope of processes that are not known one by one, because the master could not be asked. */

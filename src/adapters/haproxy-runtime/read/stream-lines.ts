@@ -6,7 +6,8 @@ import type { StatRow } from '../codec/stat.js'
 import { countUncounted, isStreamList, oldestStreams, slotsOf } from '../codec/streams.js'
 import { AnotherProcess, type Channel, WorkerGone } from '../session/channel.js'
 import type { Within } from '../session/socket.js'
-import { keyOf, type ShownServer } from './read.js'
+import { keyOf } from './read.js'
+import type { ShownServer } from './shown.js'
 
 /** No verdict comes sooner after an arrival that was seen, ms: until then the streams are not listed. */
 const QUIET = 900

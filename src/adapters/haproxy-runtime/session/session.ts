@@ -7,7 +7,8 @@ import { parseStat } from '../codec/stat.js'
 import { incarnationOf } from '../codec/replies.js'
 import type { ServerState } from '../codec/state.js'
 import type { Settings } from '../options.js'
-import { keyOf, type ShownProcess, type Wanted } from '../read/read.js'
+import { keyOf, type Wanted } from '../read/read.js'
+import type { ShownProcess } from '../read/shown.js'
 import { AnotherProcess, type Channel, NoWorker, StatsChannel } from './channel.js'
 import {
   type Facts,
