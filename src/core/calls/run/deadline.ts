@@ -64,12 +64,13 @@ export class Deadline {
   #askLastLook(): void {
     const { clock, scheduler, look, passed } = this.#of
     if (this.#endedBy(() => this.#giveUpUndo())) return
+    const since = clock.now()
     look()
     const patience = LAST_LOOK + 2 * scheduler.cost + scheduler.floor // a large table takes its time to read
-    this.#set(clock.now() + patience, () => {
+    this.#set(since + patience, () => {
       const isEnded = this.#endedBy(() => {
         this.#giveUpUndo()
-        this.#overdue(patience)
+        this.#overdue(patience, since)
         passed()
       })
       if (!isEnded) this.arm()
@@ -96,7 +97,8 @@ export class Deadline {
     }
   }
 
-  #overdue(patience: number): void {
+  /** @param since - when the last look was asked for: some members may have had it, and wait for others */
+  #overdue(patience: number, since: number): void {
     const { claims, balancer } = this.#of
     const rounded = Math.round(patience)
     const error = this.#noAnswer(
@@ -104,17 +106,18 @@ export class Deadline {
     )
     // Together: one that is idle by an older look is no reason for anything until all are told.
     balancer.together(() => {
-      for (const claimed of claims.claimedMembers()) this.#tellOverdue(claimed, error)
+      for (const claimed of claims.claimedMembers()) this.#tellOverdue(claimed, error, since)
     })
   }
 
-  #tellOverdue(claimed: ClaimedMember, error: DrainableError): void {
+  #tellOverdue(claimed: ClaimedMember, error: DrainableError, since: number): void {
     const { clock, balancer } = this.#of
-    const { ref, claim, ledger } = claimed
+    const { ref, claim, ledger, facts } = claimed
     const { goal, ending } = claim
     const now = clock.now()
-    // Nothing shows that it is idle still.
     const isIdle = isReportedIdle(claim) && !ending.settled
+    if (isIdle && facts.unread === null && (facts.last?.askedAt ?? -Infinity) >= since) return
+    // Nothing shows that it is idle still.
     if (isIdle) balancer.take(ref, { type: 'doubt', claim: claim.id })
     else if (ending.ended !== null) return
     if (ending.terminateUntil !== null && now < ending.terminateUntil) return
