@@ -107,9 +107,12 @@ export class Additions {
     return true
   }
 
-  /** Whether its addition, ours, was not answered as done, and no look has shown it open. */
+  /**
+   * Whether it is as an addition of ours may have left it: that was not answered as done, and no look has shown it open. HAProxy
+   * adds a server in maint, and opens it by a second command.
+   */
   isUnopened(reading: PresentReading): boolean {
-    if (!this.has(reading)) return false
+    if (reading.own !== 'maint' || !this.has(reading)) return false
     const { ref, address = '', port } = reading
     const pool = this.#poolOf(ref.pool)
     const place = placeOf(address, port)
@@ -153,10 +156,13 @@ export class Additions {
       throw error
     }
     return (status) => {
-      const identity = pool.added.get(place)?.identity ?? null
-      if (status === 'applied') note({ identity, until: null, by })
-      else if (status === 'unknown' || status === undefined)
-        note({ identity, until: wallOf(clock) + lateBound, by })
+      const now = pool.added.get(place)
+      const identity = now?.identity ?? null
+      // It may have been seen open while its answer was waited for.
+      const isOpen = status === 'applied' || now?.until === null
+      const until = isOpen ? null : wallOf(clock) + lateBound
+      if (status === 'applied' || status === 'unknown' || status === undefined)
+        note({ identity, until, by })
       // It was there before: by an addition of ours whose answer was lost, or by another client.
       else note(before)
     }
@@ -176,7 +182,7 @@ export class Additions {
           const isSeen = (pool.touched.get(place) ?? -Infinity) < askedAt
           const mayCome = until !== null && wallOf(clock) <= until
           const reading = there.get(`${pool.pool}\0${place}`)
-          if (reading?.own === 'ready' && isSeen && until !== null) {
+          if (reading?.own === 'ready' && until !== null) {
             // Whoever holds it from now on is not its addition.
             pool.added.set(place, { ...one, until: null })
             pool.isDirty = true

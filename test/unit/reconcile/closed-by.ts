@@ -63,15 +63,15 @@ export class ClosedBy {
   }
 
   /**
-   * A hold leaves, or an undo on its way to ready. Without an answer a hold may still come, and an undo is unseen: a
-   * member that is closed again as it was looks as if the undo had not come.
+   * A hold leaves, an undo on its way to ready, or an addition. Without an answer a hold may still come, and an undo is unseen: a
+   * member that is closed again as it was looks as if the undo had not come. An addition can have ended in maint, before its opening.
    *
    * @returns told its answer
    */
   sent(process: object, change: Change): (result: ChangeResult | undefined, now: number) => void {
-    if (change.kind !== 'hold' && change.kind !== 'restore') return () => undefined
+    const to = leavesIt(change)
+    if (to === undefined) return () => undefined
     const { member } = change.ref
-    const to = change.kind === 'hold' ? change.to : change.expect
     const one: Unsure = { to, until: Infinity, by: new Set([process]) }
     this.#add(member, one)
     return (result, now) => {
@@ -108,4 +108,11 @@ export class ClosedBy {
     const left = (this.#unsure.get(member) ?? []).filter((other) => other !== one)
     this.#unsure.set(member, left)
   }
+}
+
+/** The state that a change without an answer may have left a member in. */
+function leavesIt(change: Change): string | undefined {
+  if (change.kind === 'hold') return change.to
+  if (change.kind === 'restore') return change.expect
+  return change.kind === 'add' ? 'maint' : undefined
 }
