@@ -85,4 +85,9 @@ describe('refusals of HAProxy', () => {
     expect(error.message).toContain(`'${words.slice(0, 40)}`)
     expect(error.message).toMatch(/^be_api\/s-1\.x:2: /)
   })
+
+  it('of a disabled proxy names a listen section that was shut down', () => {
+    const error = refusal(ref, 'set server be_api/s-1.x:2', 'Proxy is disabled.')
+    expect(error.message).toContain("'shutdown frontend' has stopped its listen section")
+  })
 })

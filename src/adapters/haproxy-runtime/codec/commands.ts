@@ -161,7 +161,10 @@ function meaning(said: string): { code: ErrorCode; hint: string; retryable?: boo
     return { code: 'FORBIDDEN', hint: "give the stats socket 'level admin'" }
   }
   if (said.startsWith('Proxy is disabled')) {
-    return { code: 'CONFLICT', hint: 'this process is being replaced by a reload' }
+    // So does a `listen` section after `shutdown frontend` (2.6, 3.0, 3.2 and 3.4), until the next reload.
+    const hint =
+      "a reload is replacing this process, or 'shutdown frontend' has stopped its listen section"
+    return { code: 'CONFLICT', hint }
   }
   if (/still has connections attached/.test(said)) {
     return { code: 'CONFLICT', hint: 'its connections are still being closed, try again later' }
