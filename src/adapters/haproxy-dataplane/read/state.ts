@@ -141,10 +141,16 @@ export function serving(status: string): boolean {
 }
 
 /**
+ * For how long a server with `fall 1` must have been up, in seconds: ten intervals of a check as it is by default. An undo
+ * waits 30 s for its check, so it must be over before that, with the looks that it takes.
+ */
+const UP_FOR = 20
+
+/**
  * What HAProxy's own checks say. `up` means that a check has passed since the server was last
  * stopped: HAProxy calls a server UP the moment it leaves maintenance, with `rise` passed checks to
  * its credit, and a check that passes raises that. With `fall 1` the credit is full at once; there
- * the server must have been up for a minute, many check intervals, without being taken down.
+ * the server must have been up for {@link UP_FOR} without being taken down.
  */
 export function healthOf(row: Pick<StatsRow, 'status' | 'check' | 'lastChange'>): Health {
   const { status, check } = row
@@ -153,7 +159,7 @@ export function healthOf(row: Pick<StatsRow, 'status' | 'check' | 'lastChange'>)
   if (status.startsWith('MAINT')) return 'unknown'
   if (check === undefined) return status.startsWith('DRAIN') ? 'unchecked' : 'unknown'
   if (check.health > check.rise) return 'up'
-  return check.fall === 1 && (row.lastChange ?? 0) >= 60 ? 'up' : 'unknown'
+  return check.fall === 1 && (row.lastChange ?? 0) >= UP_FOR ? 'up' : 'unknown'
 }
 
 /** Address and port out of the statistics' `addr`, such as `127.0.0.1:80` or `[::1]:80`; undefined for anything else. */
