@@ -153,7 +153,9 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
         readings.push(this.#toReading(ref, found, config, view, process, ctx))
       }
     }
-    const snapshot = { readings, pools: names.map((pool) => toPoolReading(pool, view)) }
+    const pools = names.map((pool) => toPoolReading(pool, view))
+    const isAll = this.#memory.knowsAll(process)
+    const snapshot: Snapshot = { readings, pools, ...(isAll && { ended: 'unlisted' }) }
     return this.#eyes === undefined ? snapshot : this.#eyes.see(snapshot, refs, ctx)
   }
 

@@ -252,6 +252,15 @@ export class ProcessMemory {
     return `the Data Plane API does not show HAProxy processes that a reload before this drain replaced: ${contradiction ?? this.#remedy(process)}`
   }
 
+  /**
+   * Whether what is not listed has ended: the present process has outlived every one before it. A drain that is resumed
+   * knows processes that this provider has never met.
+   */
+  knowsAll(process: Process): boolean {
+    const isOver = [...this.#replaced.values()].every(({ endedAt }) => endedAt !== undefined)
+    return isOver && this.unverified(process) === undefined
+  }
+
   /** Why what the operator says of replaced processes can't be so. */
   #contradiction(): string | undefined {
     if (typeof this.#oldWorkers !== 'object') return undefined
