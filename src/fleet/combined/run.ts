@@ -12,6 +12,7 @@ import { emitOn } from '../../core/balancer/home.js'
 import type { HandleBody } from '../../core/calls/handle.js'
 import { unread, withTicket, worst } from '../../core/member/said/report.js'
 import type { Run } from '../../core/calls/run/run.js'
+import { RunGroup } from '../../core/calls/run/run-group.js'
 import type {
   Opening,
   PartHooks,
@@ -24,7 +25,6 @@ import type { Target } from '../../core/calls/target.js'
 import { isLeftOut, whyUnread, type Divided, type FindOptions } from './divide.js'
 import { Beginning } from './beginning.js'
 import type { Parts } from '../../core/combined.js'
-import { Together } from './together.js'
 import { joinMissing, tagError, tagEvent, tagRef, tagReport, tagWhy } from './tag.js'
 
 /** What a verb wants run over several balancers. */
@@ -192,7 +192,7 @@ export class CombinedRun implements HandleBody {
       refusedLate: () => this.#giveUp(),
     })
     this.#beginning = beginning
-    const group = spec.together ? new Together(this.#divided.size) : undefined
+    const group = spec.together ? new RunGroup() : undefined
     for (const [key, target] of this.#divided) {
       const provider = spec.parts.all.get(key)
       if (provider === undefined) continue
