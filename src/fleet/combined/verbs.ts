@@ -45,8 +45,7 @@ function restoreOn(provider: DrainableProvider, parts: Parts): Combined['restore
     const { clock, onEvent, tickets: store, onTicket } = policy
     const startedAt = clock.now()
     const { id } = ticket
-    const into = { store, onTicket, clock }
-    const shared = new SharedTicket({ id, provider, parts, waiting: new Map(), ...into })
+    const shared = new SharedTicket({ id, provider, parts, store, onTicket, clock })
     const own = [...parts.all].filter(([key]) =>
       ticket.members.some(({ ref }) => ref.balancer === key),
     )
@@ -62,7 +61,7 @@ function restoreOn(provider: DrainableProvider, parts: Parts): Combined['restore
           onEvent: hearAs(onEvent, key),
           tickets: undefined,
           onTicket: undefined,
-          whole: shared.kept ? shared.part(key, part) : undefined,
+          whole: shared.part(key, part),
         })
         return tagReport(report, key)
       }),
@@ -75,31 +74,24 @@ function restoreOn(provider: DrainableProvider, parts: Parts): Combined['restore
 function watchOn(provider: DrainableProvider, parts: Parts): Combined['watch'] {
   return (target, policy, subject, emit, one) => {
     checkKeys(target, parts, subject)
-    const { clock, signal } = policy
+    const { clock } = policy
     const waits = policy.data.onUnreachable === 'wait'
-    const nothing = newKeeper(policy, provider).ticket([])
     return new CombinedRun({
+      kind: 'watch',
       provider,
       parts,
       subject,
-      clock,
-      signal,
+      policy,
       emit,
-      together: false,
       target,
       waits,
-      onTimeout: 'fail',
-      isResumed: false,
-      onAbort: 'leave',
-      divide: (given, away) => {
+      divide: (signal, away) => {
         const again = waits ? { until: Infinity, away } : {}
-        return divide(target, parts, subject, { clock, signal: given, limit: CALL_LIMIT, ...again })
+        return divide(target, parts, subject, { clock, signal, limit: CALL_LIMIT, ...again })
       },
       open: (_, part, own, hooks) => one(part, own, hooks),
-      seed: () => undefined,
-      without: () => undefined,
-      join: () => nothing,
-      whyTicket: () => undefined,
+      ticket: undefined,
+      unbegun: newKeeper(policy, provider).ticket([]),
     })
   }
 }
