@@ -1,4 +1,4 @@
-import { wallOf, type Clock } from '../../provider/clock.js'
+import { isoOf, type Clock } from '../../provider/clock.js'
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import {
   DrainableError,
@@ -271,8 +271,8 @@ export class CombinedRun implements HandleBody {
     this.#beginning?.end()
     const report = this.#joined((_, key) => ended.get(key))
     this.#ended = report
-    const at = new Date(wallOf(this.#clock)).toISOString()
-    const event: DrainEvent = { type: 'end', at, outcome: report.outcome, report }
+    const { outcome } = report
+    const event: DrainEvent = { type: 'end', at: isoOf(this.#clock), outcome, report }
     this.#spec.emit(event)
     emitOn(this.#spec.provider, event)
     return report

@@ -1,5 +1,5 @@
 import { abortable, Waits } from '../../provider/abort.js'
-import { pause, wallOf, type Clock } from '../../provider/clock.js'
+import { isoOf, pause, type Clock } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError, isDrainableError, toDrainableError } from '../../provider/error.js'
 import type { RollReport, Why } from '../../provider/report.js'
@@ -379,6 +379,6 @@ export class RollRun {
   }
 
   #stamp(): string {
-    return new Date(wallOf(this.#clock)).toISOString()
+    return isoOf(this.#clock)
   }
 }
