@@ -2,9 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { Waits } from '../../provider/abort.js'
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { mayOwe } from '../../core/tickets/member.js'
-import { DrainableError } from '../../provider/error.js'
-import { formatRef } from '../../provider/member-ref.js'
-import { quote } from '../../provider/quote.js'
 import type { DrainEvent } from '../../core/events.js'
 import { CALL_LIMIT } from '../../core/balancer/look/call.js'
 import { askedFirst, type Asked } from '../../core/tickets/calls.js'
@@ -12,6 +9,7 @@ import { keptTicket } from '../../core/tickets/read-tickets.js'
 import { belongsTo, refuseRoll, type Ticket } from '../../core/tickets/ticket.js'
 import { deadlineOf, newDrainRun, newKeeper, resumedRun } from '../../core/calls/drain-run.js'
 import type { ResolvedPolicy } from '../../core/calls/policy.js'
+import { ofAnother, undoLost } from '../../core/calls/prepare-drain.js'
 import { parseTarget, type Target } from '../../core/calls/target.js'
 import type { WholeTicket } from '../../core/tickets/writing/writer.js'
 import { checkKeys, divide, type Divided } from './divide.js'
@@ -148,17 +146,7 @@ export async function checkEarlier(
   const left = old.members.find(
     (member) => mayOwe(member) && !divided.has(member.ref.balancer ?? ''),
   )
-  if (!belongsTo(old, provider)) {
-    throw new DrainableError(
-      'TICKET_INVALID',
-      `ticket '${id}' belongs to another balancer (${quote(old.instance)}), give this drain another id`,
-    )
-  }
+  if (!belongsTo(old, provider)) throw ofAnother(old)
   refuseRoll(old)
-  if (left === undefined) return
-  throw new DrainableError(
-    'TICKET_INVALID',
-    `ticket '${id}' still holds ${formatRef(left.ref)} and its undo would be lost: restore it first, or give this drain another id`,
-    { ref: left.ref },
-  )
+  if (left !== undefined) throw undoLost(old, left.ref)
 }
