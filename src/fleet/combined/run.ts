@@ -1,16 +1,12 @@
 import { isoOf, type Clock } from '../../provider/clock.js'
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
-import {
-  DrainableError,
-  isDrainableError,
-  isUnreachable,
-  toDrainableError,
-} from '../../provider/error.js'
+import { DrainableError, isUnreachable, toDrainableError } from '../../provider/error.js'
 import type { DrainReport, Why } from '../../provider/report.js'
 import type { DrainEvent } from '../../core/events.js'
 import { emitOn } from '../../core/balancer/home.js'
 import type { HandleBody } from '../../core/calls/handle.js'
 import { unread, withTicket, worst } from '../../core/member/said/report.js'
+import { Action } from '../../core/calls/run/action.js'
 import type { Run } from '../../core/calls/run/run.js'
 import { RunGroup } from '../../core/calls/run/run-group.js'
 import type {
@@ -108,31 +104,18 @@ export class CombinedRun implements HandleBody {
 
   /** Runs the caller's action while every part is held; its signal fires when one of them is lost. */
   async act<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const stop = new AbortController()
-    const lost = new Map<unknown, DrainableError>()
-    const listen = (key: string, signal: AbortSignal): void => {
-      const tell = (): void => {
-        const { reason } = signal as { reason: unknown }
-        const error = isDrainableError(reason) ? tagError(reason, key) : reason
-        if (isDrainableError(error)) lost.set(reason, error)
-        stop.abort(error)
-      }
+    const whole = new Action()
+    for (const [key, run] of this.#runs) {
+      const signal = run.action.begin()
+      const tell = (): void => whole.lose(tagError(signal.reason as DrainableError, key))
       if (signal.aborted) tell()
       else signal.addEventListener('abort', tell, { once: true })
+      run.changed(true)
     }
-    const whole = [...this.#runs].reduce<() => Promise<T>>(
-      (inner, [key, run]) =>
-        () =>
-          run.act((signal) => {
-            listen(key, signal)
-            return inner()
-          }),
-      () => action(stop.signal),
-    )
     try {
-      return await whole()
-    } catch (error) {
-      throw lost.get(error) ?? error
+      return await whole.run(action)
+    } finally {
+      for (const run of this.#runs.values()) run.action.end()
     }
   }
 

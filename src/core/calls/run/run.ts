@@ -52,6 +52,7 @@ export class Run implements HandleBody, Owner, GroupedRun {
   /** Resolves when the preparation has ended, with or without success. */
   readonly prepared: Promise<void>
   readonly startedAt: number
+  readonly action = new Action()
   readonly #spec: RunSpec
   readonly #balancer: Balancer
   readonly #scheduler: Scheduler
@@ -61,7 +62,6 @@ export class Run implements HandleBody, Owner, GroupedRun {
   readonly #preparation: Preparation
   readonly #deadline: Deadline
   readonly #inForce = new InForce()
-  readonly #action = new Action()
   readonly #account: Account
   /** The runs that it ends together with; alone, it is the only one. */
   #group: RunGroup
@@ -161,10 +161,10 @@ export class Run implements HandleBody, Owner, GroupedRun {
   }
 
   lost(error: DrainableError): void {
-    if (this.#action.isLost) return
+    if (this.action.isLost) return
     const { code, message, cause, ref } = error
     const data = { cause, report: this.report(), ...(ref === undefined ? {} : { ref }) }
-    this.#action.lose(new DrainableError(code, message, data))
+    this.action.lose(new DrainableError(code, message, data))
   }
 
   changed(soon: boolean): void {
@@ -332,7 +332,7 @@ export class Run implements HandleBody, Owner, GroupedRun {
       now: this.#clock.now(),
       failures: this.#failures,
       held: this.#life === 'held',
-      acting: this.#action.running,
+      acting: this.action.running,
       pace: this.#spec.pace,
     })
   }
@@ -669,7 +669,7 @@ export class Run implements HandleBody, Owner, GroupedRun {
 
   /** Runs the caller's action while the drain is held: looks often, and fires its signal when the hold is lost. */
   act<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const acting = this.#action.run(action)
+    const acting = this.action.run(action)
     this.#subscription?.next(0)
     return acting
   }
