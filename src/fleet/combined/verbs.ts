@@ -3,7 +3,6 @@ import type { DrainableProvider, MemberRef, Reading } from '../../provider/contr
 import type { PlannedChange } from '../../provider/desired.js'
 import { DrainableError, toDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { quote } from '../../provider/quote.js'
 import type { DrainReport } from '../../provider/report.js'
 import { CALL_LIMIT } from '../../core/balancer/look/call.js'
 import type { ReadyOptions } from '../../core/calls/ready.js'
@@ -18,7 +17,16 @@ import { drainCombined, resumeCombined } from './drain.js'
 import { callEach, checkKeys, divide, onEach, onParts } from './divide.js'
 import { CombinedRun } from './run.js'
 import { beginCombined, stepCombined } from './step.js'
-import { bareRef, hearAs, tagError, tagReading, tagRef, tagReport, tagWhy } from './tag.js'
+import {
+  bareRef,
+  hearAs,
+  listKeys,
+  tagError,
+  tagReading,
+  tagRef,
+  tagReport,
+  tagWhy,
+} from './tag.js'
 import { SharedTicket, sliceTicket } from './ticket.js'
 
 /** The verbs of this package for the balancers of one combined provider. */
@@ -135,11 +143,10 @@ function carryOutOn(parts: Parts): Combined['carryOut'] {
   return async (steps, { signal, onEvent }, subject, one) => {
     const wrong = steps.find(({ change }) => !all.has(change.ref.balancer ?? ''))
     if (wrong !== undefined) {
-      const keys = [...all.keys()].map((key) => `'${quote(key)}'`).join(', ')
       const { ref } = wrong.change
       throw new DrainableError(
         'INVALID_OPTIONS',
-        `${subject}: plan: ${formatRef(ref)}: balancer: expected one of ${keys}`,
+        `${subject}: plan: ${formatRef(ref)}: balancer: expected one of ${listKeys(all.keys())}`,
         { ref },
       )
     }
