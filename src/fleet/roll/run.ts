@@ -332,7 +332,6 @@ export class RollRun {
       ledger,
       emit,
       signal: this.#abort.signal,
-      stamp: () => this.#stamp(),
       hasOthers: () => this.#active.size > 1,
       mayPostpone: () => !this.#isLastTry,
     }
