@@ -19,6 +19,11 @@ export function wallOf(clock: Clock): number {
   return clock.wall?.() ?? Date.now()
 }
 
+/** The wall time by a clock, so many milliseconds from now, in ISO 8601. */
+export function isoOf(clock: Clock, ms = 0): string {
+  return new Date(wallOf(clock) + ms).toISOString()
+}
+
 const SYSTEM = Symbol.for('drainable.system-clock.1')
 
 /** The real clock: `performance.now()` and the process's timers. */

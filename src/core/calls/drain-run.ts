@@ -10,8 +10,9 @@ import { type ResolvedPolicy, toMachinePolicy, toResumedPolicy } from './policy.
 import { prepareDrain } from './prepare-drain.js'
 import type { ResolvedTarget } from './target.js'
 import { randomUUID } from 'node:crypto'
-import { wallOf } from '../../provider/clock.js'
-import { TicketKeeper } from '../tickets/writing/writer.js'
+import { isoOf, wallOf } from '../../provider/clock.js'
+import { combinedOf } from '../combined.js'
+import { TicketKeeper, type TicketHead } from '../tickets/writing/writer.js'
 import { type HeldBy, ownerHere } from '../tickets/owner.js'
 
 /** Hooks that connect a run on one balancer with the runs on others; a single run has none. */
@@ -139,23 +140,33 @@ export function newKeeper(
   heldBy: HeldBy = 'process',
   startedAt = resolved.clock.now(),
 ): TicketKeeper {
-  const { clock, data, tickets, onTicket, whole, id, owner } = resolved
-  const iso = (at: number): string => new Date(at + wallOffsetOf(clock)).toISOString()
-  const { name, instance } = provider
-  return new TicketKeeper(
-    {
-      id: id ?? randomUUID(),
-      instance,
-      parts: [{ balancer: null, name, instance }],
-      startedAt: iso(startedAt),
-      deadline: data.timeout === null ? null : iso(startedAt + data.timeout),
-      policy: data,
-      owner: ownerHere(owner ?? null, heldBy),
-      ...markOf(resolved),
-    },
-    { store: tickets, onTicket, whole },
-    clock,
-  )
+  const { clock, tickets, onTicket, whole } = resolved
+  const head = newHead(resolved, provider, heldBy, startedAt)
+  return new TicketKeeper(head, { store: tickets, onTicket, whole }, clock)
+}
+
+/** What the ticket of a new call says of it as a whole. */
+export function newHead(
+  resolved: ResolvedPolicy,
+  provider: DrainableProvider,
+  heldBy: HeldBy = 'process',
+  startedAt = resolved.clock.now(),
+): TicketHead {
+  const { clock, data, id, owner } = resolved
+  const { timeout } = data
+  const before = startedAt - clock.now()
+  const own = new Map([[null, provider]])
+  const parts = [...(combinedOf(provider)?.all ?? own)]
+  return {
+    id: id ?? randomUUID(),
+    instance: provider.instance,
+    parts: parts.map(([balancer, { name, instance }]) => ({ balancer, name, instance })),
+    startedAt: isoOf(clock, before),
+    deadline: timeout === null ? null : isoOf(clock, before + timeout),
+    policy: data,
+    owner: ownerHere(owner ?? null, heldBy),
+    ...markOf(resolved),
+  }
 }
 
 /** The lease in a ticket: that of the process that writes it, not of the process that began it. */

@@ -16,11 +16,11 @@ import { keptTicket } from '../tickets/read-tickets.js'
 import { hasRead, readingsOf, type SeenLook } from '../balancer/look/look.js'
 import type { Prepared, PreparedClaim, RunContext } from './run/run-spec.js'
 import type { TicketKeeper } from '../tickets/writing/writer.js'
-import { type PolicyData, refuseRoll } from '../tickets/ticket.js'
-import { checkTimeout, type ResolvedPolicy, toMachinePolicy } from './policy.js'
+import { type PolicyData, refuseRoll, type Ticket } from '../tickets/ticket.js'
+import { checkTimeout, lacksOf, type ResolvedPolicy, toMachinePolicy } from './policy.js'
 import { pick, refuseKey, type ResolvedTarget } from './target.js'
 import { quote } from '../../provider/quote.js'
-import { emptyLedger } from '../member/record.js'
+import { emptyLedger, type MachinePolicy } from '../member/record.js'
 import type { Scheduler } from '../balancer/look/scheduler.js'
 import { notFound } from '../balancer/look/not-found.js'
 
@@ -39,12 +39,12 @@ export async function prepareDrain(
   const { data } = resolved
   const { capabilities } = await scheduler.describe(signal, limit())
   checkTimeout(data, capabilities, subject)
-  const { look, readings } = await firstLook(scheduler, target, context)
-  const maint = maintOf(readings, capabilities)
-  const policy = toMachinePolicy(data, capabilities, maint, subject)
-  const changes = changeTimeOf(readings, { ...data, maint: capabilities.maint })
-  checkTimeout(data, capabilities, subject, changes)
-  const inherited = await inheritTicket(context, resolved, readings, keeper.waits)
+  const asked = { resolved, target, subject, waits: keeper.waits }
+  const refuse = (thrown: unknown): never => {
+    throw thrown
+  }
+  const examined = await examineDrain(context, capabilities, asked, refuse)
+  const { look, readings, policy, inherited } = examined
   const deadline = data.timeout === null ? null : startedAt + data.timeout
   const isReserved = data.onMinimum === 'fail'
   const claims = readings.map((reading) => {
@@ -59,6 +59,67 @@ export async function prepareDrain(
   const first = await seeCompanions(context, look, refs)
   if (!isReserved) return { claims, keeper, first }
   return askAll(context, { claims, keeper, first }, refs, data.keepReady)
+}
+
+/** A drain that was asked for. */
+export interface DrainAsked {
+  readonly resolved: ResolvedPolicy
+  readonly target: ResolvedTarget
+  readonly subject: string
+  /** Told that the ticket store is waited for. */
+  readonly waits?: Waits
+}
+
+/** What a first look shows of a drain, and of what the balancer can do for it. */
+export interface Examined {
+  readonly look: SeenLook
+  readonly readings: readonly Reading[]
+  /** The policy, as far as the balancer can follow it. */
+  readonly policy: MachinePolicy
+  /** The parts of the policy that the balancer can't do. */
+  readonly lacks: readonly string[]
+  /** The time for the changes, one after the other, as the product states it, in milliseconds. */
+  readonly changes: number
+  /** What an earlier ticket of the same id owes, by member. */
+  readonly inherited: ReadonlyMap<string, Owed>
+}
+
+/**
+ * Takes the first look at a drain, and asks what can refuse it before anything is changed, the floor aside.
+ *
+ * @param refuse - called with each error that refuses the drain; what it throws ends the examination
+ * @throws `NOT_FOUND`, or the balancer's own error
+ */
+export async function examineDrain(
+  context: Pick<RunContext, 'scheduler' | 'provider' | 'signal' | 'limit'>,
+  capabilities: Capabilities,
+  { resolved, target, subject, waits }: DrainAsked,
+  refuse: (thrown: unknown) => void,
+): Promise<Examined> {
+  const { data } = resolved
+  const attempt = async <T>(check: () => T | Promise<T>): Promise<T | undefined> => {
+    try {
+      return await check()
+    } catch (thrown) {
+      refuse(thrown)
+      return undefined
+    }
+  }
+  const { look, readings } = await firstLook(context.scheduler, target, context)
+  const maint = maintOf(readings, capabilities)
+  const changes = changeTimeOf(readings, { ...data, maint: capabilities.maint })
+  await attempt(() => checkTimeout(data, capabilities, subject, changes))
+  await attempt(() => toMachinePolicy(data, capabilities, maint, subject))
+  const inherited = await attempt(() => inheritTicket(context, resolved, readings, waits))
+  const lenient = { ...data, ifUnsupported: 'proceed' } as const
+  return {
+    look,
+    readings,
+    policy: toMachinePolicy(lenient, capabilities, maint, subject),
+    lacks: lacksOf(data, capabilities, maint),
+    changes,
+    inherited: inherited ?? new Map(),
+  }
 }
 
 /**
@@ -118,17 +179,14 @@ function inheritedLeft({ member, own, held }: Owed, now: number): Left {
 }
 
 /** The effect of maint on the members that were found. */
-export function maintOf(
-  readings: readonly Reading[],
-  capabilities: Capabilities,
-): readonly MaintEffect[] {
+function maintOf(readings: readonly Reading[], capabilities: Capabilities): readonly MaintEffect[] {
   return readings.flatMap((reading) =>
     reading.present ? [reading.maint ?? capabilities.maint] : [],
   )
 }
 
 /** The time for the changes, one after the other, as the product states it, in milliseconds. */
-export function changeTimeOf(
+function changeTimeOf(
   readings: readonly Reading[],
   policy: Pick<PolicyData, 'hold' | 'seal'> & Pick<Capabilities, 'maint'>,
 ): number {
@@ -152,7 +210,7 @@ function changesOf(
  * Takes over a ticket of the same id that holds, or may hold, one of our members. Otherwise a second run after a
  * crash would take "drained" for the state to go back to, and would not know of a hold that takes effect late.
  */
-export async function inheritTicket(
+async function inheritTicket(
   {
     scheduler,
     provider,
@@ -171,12 +229,7 @@ export async function inheritTicket(
     ? store && keptTicket(store, id, asked)
     : whole.earlier?.(asked))
   if (old === undefined) return inherited
-  if (old.instance !== provider.instance) {
-    throw new DrainableError(
-      'TICKET_INVALID',
-      `ticket '${id}' belongs to another balancer (${old.instance}), give this drain another id`,
-    )
-  }
+  if (old.instance !== provider.instance) throw ofAnother(old)
   refuseRoll(old)
   const members = new Map(old.members.map((member) => [refKey(member.ref), member]))
   for (const reading of readings) {
@@ -199,11 +252,19 @@ export async function inheritTicket(
     return reading !== undefined && owedOf(other, reading) !== undefined
   })
   if (left === undefined) return inherited
-  throw new DrainableError(
-    'TICKET_INVALID',
-    `ticket '${id}' still holds ${formatRef(left.ref)} and its undo would be lost: restore it first, or give this drain another id`,
-    { ref: left.ref },
-  )
+  throw undoLost(old, left.ref)
+}
+
+/** The error of a drain whose id is that of a ticket of another balancer. */
+export function ofAnother({ id, instance }: Ticket): DrainableError {
+  const words = `ticket '${id}' belongs to another balancer (${quote(instance)}), give this drain another id`
+  return new DrainableError('TICKET_INVALID', words)
+}
+
+/** The error of a drain whose id is that of a ticket which holds a member that the drain is not about. */
+export function undoLost({ id }: Ticket, ref: MemberRef): DrainableError {
+  const words = `ticket '${id}' still holds ${formatRef(ref)} and its undo would be lost: restore it first, or give this drain another id`
+  return new DrainableError('TICKET_INVALID', words, { ref })
 }
 
 /**

@@ -167,13 +167,15 @@ export function fallByLook(draft: Draft, claim: Open): void {
   if (phase === 'idle' && (isOpen || workSeen(claim, marks))) loseIdle(draft, claim)
 }
 
-/**
- * Since when all members of a run have been idle, and until when that was seen, by the clock, in milliseconds. Null
- * if one of them has ended otherwise; `seen` is -Infinity if one can't be read.
- */
-export function idleTime(
-  claimedMembers: readonly ClaimedMember[],
-): { readonly from: number; readonly seen: number } | null {
+/** Since when all members of a run have been idle, and until when that was seen, by the clock, in milliseconds. */
+export interface IdleTime {
+  readonly from: number
+  /** -Infinity if one of them can't be read. */
+  readonly seen: number
+}
+
+/** @returns null if one of them has not ended as idle */
+export function idleTime(claimedMembers: readonly ClaimedMember[]): IdleTime | null {
   let from = -Infinity
   let seen = Infinity
   for (const { claim, facts } of claimedMembers) {

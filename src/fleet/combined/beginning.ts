@@ -4,15 +4,15 @@ import { DrainableError } from '../../provider/error.js'
 /** For how long those that have answered wait for a first look of the others, in milliseconds. */
 const FIRST_LOOK = 1_000
 
-/** Whose answer counts, and what follows from it. */
-export interface BeginningOptions {
-  readonly clock: Clock
-  /** Whether those that answer begin without those that can't be read. */
-  readonly waits: boolean
-  /** One has refused before any began: none is to begin. */
-  readonly refused: () => void
-  /** One has refused after others began. */
-  readonly refusedLate: () => void
+/** What is known of a balancer: it is prepared, it is left out, or it can't be read yet. */
+type Answer =
+  | { readonly state: 'prepared' }
+  | { readonly state: 'leftOut' | 'late'; readonly error: DrainableError }
+
+/** One that has refused. */
+interface Refused {
+  readonly key: string
+  readonly error: DrainableError
 }
 
 /**
@@ -20,24 +20,17 @@ export interface BeginningOptions {
  * If one that can't be read is waited for, the others begin about a second after the call.
  */
 export class Beginning {
-  readonly #options: BeginningOptions
-  readonly #awaited: Set<string>
+  readonly #answers = new Map<string, Answer | undefined>()
   readonly #opened: Promise<void>
   readonly #cancel: () => void
   #open: () => void = () => undefined
-  #failed: { readonly key: string; readonly error: DrainableError } | undefined
-  /** Those an address hits nothing of, and what they said. */
-  readonly skipped = new Map<string, DrainableError>()
-  /** Those that can't be read yet, and why. */
-  readonly late = new Map<string, DrainableError>()
-  readonly #arrived = new Set<string>()
+  #failed: Refused | undefined
   #isOpen = false
 
-  constructor(keys: Iterable<string>, options: BeginningOptions) {
-    this.#awaited = new Set(keys)
-    this.#options = options
+  /** @param waits - whether those that answer begin without those that can't be read */
+  constructor(keys: Iterable<string>, clock: Clock, waits: boolean) {
+    for (const key of keys) this.#answers.set(key, undefined)
     this.#opened = new Promise((resolve) => (this.#open = resolve))
-    const { clock, waits } = options
     this.#cancel = waits ? clock.setTimeout(() => this.#goOn(), FIRST_LOOK) : () => undefined
   }
 
@@ -46,45 +39,49 @@ export class Beginning {
     return this.#isOpen
   }
 
-  get failed(): { readonly key: string; readonly error: DrainableError } | undefined {
+  /** The first that has refused. */
+  get failed(): Refused | undefined {
     return this.#failed
   }
 
-  /** One is prepared. Resolves when all may begin; never where one has refused. */
-  arrive(key: string): Promise<void> {
-    this.#arrived.add(key)
-    this.late.delete(key)
-    this.#awaited.delete(key)
-    this.#check()
-    return this.#opened
+  /** Those that have nothing to do, and why. */
+  get leftOut(): ReadonlyMap<string, DrainableError> {
+    return this.#errors('leftOut')
   }
 
-  /** Whether it is known what becomes of one: it was prepared, or left out. */
-  isSettled(key: string): boolean {
-    return this.#arrived.has(key) || this.skipped.has(key)
+  /** Those that can't be read yet, and why. */
+  get late(): ReadonlyMap<string, DrainableError> {
+    return this.#errors('late')
+  }
+
+  /** One is prepared. Resolves when all may begin; never where one has refused. */
+  prepared(key: string): Promise<void> {
+    this.#answer(key, { state: 'prepared' })
+    return this.#opened
   }
 
   /** One has nothing to do. */
   skip(key: string, error: DrainableError): void {
-    this.skipped.set(key, error)
-    this.late.delete(key)
-    this.#awaited.delete(key)
-    this.#check()
+    this.#answer(key, { state: 'leftOut', error })
   }
 
   /** One can't be read: the others don't wait for it. */
   isLate(key: string, error: DrainableError): void {
-    this.late.set(key, error)
-    this.#awaited.delete(key)
-    this.#check()
+    this.#answer(key, { state: 'late', error })
   }
 
-  fail(key: string, error: DrainableError): void {
-    if (this.#failed !== undefined) return
+  /** One has refused. @returns whether it is the first that has */
+  fail(key: string, error: DrainableError): boolean {
+    if (this.#failed !== undefined) return false
     this.#failed = { key, error }
     this.end()
-    if (this.#isOpen) this.#options.refusedLate()
-    else this.#options.refused()
+    return true
+  }
+
+  /** Whether it is known what becomes of one: it was prepared, or left out. */
+  isSettled(key: string): boolean {
+    const { state } = this.#answers.get(key) ?? {}
+    return state === 'prepared' || state === 'leftOut'
   }
 
   /** Nobody waits any more. */
@@ -92,13 +89,30 @@ export class Beginning {
     this.#cancel()
   }
 
-  #goOn(): void {
-    for (const key of [...this.#awaited])
-      this.isLate(key, new DrainableError('CALL_TIMEOUT', 'it has not answered its first look yet'))
+  #errors(wanted: 'leftOut' | 'late'): ReadonlyMap<string, DrainableError> {
+    const errors = [...this.#answers].flatMap(([key, answer]): [string, DrainableError][] =>
+      answer?.state === wanted ? [[key, answer.error]] : [],
+    )
+    return new Map(errors)
   }
 
-  #check(): void {
-    if (this.#isOpen || this.#failed !== undefined || this.#awaited.size > 0) return
+  #goOn(): void {
+    for (const [key, answer] of this.#answers)
+      if (answer === undefined)
+        this.isLate(
+          key,
+          new DrainableError('CALL_TIMEOUT', 'it has not answered its first look yet'),
+        )
+  }
+
+  #answer(key: string, answer: Answer): void {
+    this.#answers.set(key, answer)
+    if (
+      this.#isOpen ||
+      this.#failed !== undefined ||
+      [...this.#answers.values()].includes(undefined)
+    )
+      return
     this.#isOpen = true
     this.end()
     this.#open()

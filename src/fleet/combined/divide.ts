@@ -16,7 +16,7 @@ import { schedulerOf } from '../../core/balancer/look/scheduler.js'
 import type { Target } from '../../core/calls/target.js'
 import type { Parts, Timed } from '../../core/combined.js'
 import type { Call } from '../../core/calls/call-options.js'
-import { bareRef, joinMissing, tagError } from './tag.js'
+import { bareRef, joinMissing, listKeys, tagError } from './tag.js'
 
 /** What a combined target means for each balancer it concerns, in that balancer's own words. */
 export type Divided = ReadonlyMap<string, Target>
@@ -169,10 +169,9 @@ export function checkKeys(target: Target, parts: Parts, subject: string): void {
 
 function checkKey(key: string, { all }: Parts, subject: string): void {
   if (all.has(key)) return
-  const known = [...all.keys()].map((each) => `'${quote(each)}'`).join(', ')
   throw new DrainableError(
     'INVALID_OPTIONS',
-    `${subject}: target: balancer: there is no '${quote(key)}', expected one of ${known}`,
+    `${subject}: target: balancer: there is no '${quote(key)}', expected one of ${listKeys(all.keys())}`,
   )
 }
 
@@ -217,22 +216,20 @@ function theOnly(
   const [only, ...more] = hits
   const data = ref === undefined ? {} : { ref }
   if (only === undefined) {
-    const keys = [...all.keys()].map((key) => `'${quote(key)}'`).join(', ')
     throw new DrainableError(
       'NOT_FOUND',
-      `${what} was not found on any of ${keys}, check the spelling or list what there is with select(lb, 'all')`,
+      `${what} was not found on any of ${listKeys(all.keys())}, check the spelling or list what there is with select(lb, 'all')`,
       data,
     )
   }
   if (more.length === 0) return only
-  const keys = hits.map((key) => `'${quote(key)}'`).join(', ')
   const remedy =
     ref === undefined
       ? `name one, as in { balancer: '${quote(only)}', ... }; a roll takes a list of those, a drain a list of refs`
       : `name one, as in { balancer: '${quote(only)}', ... }, or give a list of refs`
   throw new DrainableError(
     'INVALID_OPTIONS',
-    `${subject}: target: ${what} is on several balancers: ${keys}; ${remedy}`,
+    `${subject}: target: ${what} is on several balancers: ${listKeys(hits)}; ${remedy}`,
     data,
   )
 }

@@ -1,13 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Waits } from '../../provider/abort.js'
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
-import { emptyLedger, newClaim, NO_FACTS } from '../../core/member/record.js'
-import type { ClaimedMember } from '../../core/member/claimed.js'
-import type { Prepared } from '../../core/calls/run/run-spec.js'
 import { mayOwe } from '../../core/tickets/member.js'
-import { DrainableError } from '../../provider/error.js'
-import { formatRef } from '../../provider/member-ref.js'
-import { quote } from '../../provider/quote.js'
 import type { DrainEvent } from '../../core/events.js'
 import { CALL_LIMIT } from '../../core/balancer/look/call.js'
 import { askedFirst, type Asked } from '../../core/tickets/calls.js'
@@ -15,7 +9,9 @@ import { keptTicket } from '../../core/tickets/read-tickets.js'
 import { belongsTo, refuseRoll, type Ticket } from '../../core/tickets/ticket.js'
 import { deadlineOf, newDrainRun, newKeeper, resumedRun } from '../../core/calls/drain-run.js'
 import type { ResolvedPolicy } from '../../core/calls/policy.js'
+import { ofAnother, undoLost } from '../../core/calls/prepare-drain.js'
 import { parseTarget, type Target } from '../../core/calls/target.js'
+import type { WholeTicket } from '../../core/tickets/writing/writer.js'
 import { checkKeys, divide, type Divided } from './divide.js'
 import type { Parts } from '../../core/combined.js'
 import { CombinedRun } from './run.js'
@@ -34,47 +30,36 @@ export function drainCombined(
   checkKeys(target, parts, subject)
   const { clock, data, tickets: store, onTicket, whole } = policy
   const id = policy.id ?? randomUUID()
-  const unanswered = new Waits(clock)
   const startedAt = clock.now()
   const waits = data.onUnreachable === 'wait'
   const limit = Math.min(CALL_LIMIT, data.timeout ?? CALL_LIMIT)
-  const unbegun = newKeeper({ ...policy, id }, provider, 'process', startedAt).ticket([])
-  let shared: SharedTicket | undefined
+  const unanswered = new Waits(clock)
+  const into = { store, onTicket, whole, clock, waits: unanswered }
+  const ticket = new SharedTicket({ id, provider, parts, ...into })
   return new CombinedRun({
+    kind: 'drain',
     provider,
     parts,
     subject,
-    clock,
-    signal: policy.signal,
+    policy,
     emit,
-    together: true,
     target,
     waits,
-    onTimeout: data.onTimeout,
-    isResumed: false,
-    onAbort: data.onAbort,
     divide: async (signal, away) => {
       const until = startedAt + (data.timeout ?? Infinity)
       const found = { clock, signal, limit, ...(waits ? { until, away } : {}) }
       const divided = await divide(target, parts, subject, found)
       const asked = askedFirst({ clock, signal, limit, waits: unanswered })
       await checkEarlier(policy, divided, provider, asked)
-      const into = { store, onTicket, whole, clock, waits: unanswered }
-      shared = new SharedTicket({ id, provider, parts, waiting: divided, ...into })
+      ticket.awaits(divided)
       return divided
     },
     open: (key, part, of, hooks) => {
-      const resolved = partPolicy(policy, id, shared, key, part)
+      const resolved = partPolicy(policy, id, ticket.part(key, part))
       return newDrainRun(part, parseTarget(of, subject), resolved, subject, hooks.emit, hooks)
     },
-    seed: (key, prepared) => {
-      if (prepared.keeper !== undefined)
-        shared?.seed(key, prepared.keeper.ticket(claimedMembersOf(prepared)))
-    },
-    without: (key) => shared?.without(key),
-    join: (tickets) =>
-      tickets.size === 0 || shared === undefined ? unbegun : shared.join(tickets),
-    whyTicket: () => (shared === undefined ? unanswered.why : shared.why),
+    ticket,
+    unbegun: newKeeper({ ...policy, id }, provider, 'process', startedAt).ticket([]),
   })
 }
 
@@ -101,28 +86,24 @@ export function resumeCombined(
       balancer === null || target === undefined ? [] : [balancer],
     ),
   )
-  const into = { store, onTicket, whole, clock }
-  const shared = new SharedTicket({ id, provider, parts, waiting: targets, ...into })
+  const shared = new SharedTicket({ id, provider, parts, store, onTicket, whole, clock })
   for (const [key, part] of parts.all)
     if (targets.has(key) && !unread.has(key)) shared.seed(key, sliceTicket(ticket, key, part))
+  shared.awaits(targets)
   const deadline = deadlineOf(ticket, policy)
   const timeout = deadline === null ? null : Math.max(0, deadline - clock.now())
   return new CombinedRun({
+    kind: 'resume',
     provider,
     parts,
     subject,
-    clock,
-    signal: policy.signal,
+    policy,
     emit,
-    together: true,
     target: refsOf(ticket),
     waits: true,
-    onTimeout: policy.data.onTimeout,
-    isResumed: true,
-    onAbort: policy.data.onAbort,
     divide: () => Promise.resolve(targets),
     open: (key, part, of, hooks) => {
-      const resolved = partPolicy(policy, id, shared, key, part)
+      const resolved = partPolicy(policy, id, shared.part(key, part))
       if (!unread.has(key)) {
         const slice = sliceTicket(ticket, key, part)
         return resumedRun(part, slice, resolved, subject, hooks.emit, hooks)
@@ -131,14 +112,8 @@ export function resumeCombined(
       const fresh = { ...resolved, data }
       return newDrainRun(part, parseTarget(of, subject), fresh, subject, hooks.emit, hooks)
     },
-    seed: (key, prepared) => {
-      const { keeper } = prepared
-      if (keeper !== undefined && unread.has(key))
-        shared.seed(key, keeper.ticket(claimedMembersOf(prepared)))
-    },
-    without: (key) => shared.without(key),
-    join: (tickets) => (tickets.size === 0 ? ticket : shared.join(tickets)),
-    whyTicket: () => shared.why,
+    ticket: shared,
+    unbegun: ticket,
   })
 }
 
@@ -149,33 +124,13 @@ function refsOf(ticket: Ticket, key?: string): readonly MemberRef[] {
   return own.map(({ ref }) => bareRef(ref))
 }
 
-/** The members of a drain that is prepared, before anything is known or changed: for its ticket. */
-function claimedMembersOf({ claims }: Prepared): readonly ClaimedMember[] {
-  return claims.map(({ ref, start, left }) => ({
-    ref,
-    facts: NO_FACTS,
-    ledger: left?.ledger ?? emptyLedger(start.startedAt),
-    claim: newClaim({ ...start, id: 0, view: 0 }),
-    elsewhere: [],
-  }))
-}
-
 /** The policy of one part: its ticket goes into the one of all. */
 function partPolicy(
   policy: ResolvedPolicy,
   id: string,
-  shared: SharedTicket | undefined,
-  key: string,
-  part: DrainableProvider,
+  whole: WholeTicket | undefined,
 ): ResolvedPolicy {
-  return {
-    ...policy,
-    id,
-    onEvent: undefined,
-    onTicket: undefined,
-    tickets: undefined,
-    whole: shared?.kept === true ? shared.part(key, part) : undefined,
-  }
+  return { ...policy, id, onEvent: undefined, onTicket: undefined, tickets: undefined, whole }
 }
 
 /** A ticket of the same id that holds members of a balancer this drain is not about: its undo would be lost. */
@@ -191,17 +146,7 @@ export async function checkEarlier(
   const left = old.members.find(
     (member) => mayOwe(member) && !divided.has(member.ref.balancer ?? ''),
   )
-  if (!belongsTo(old, provider)) {
-    throw new DrainableError(
-      'TICKET_INVALID',
-      `ticket '${id}' belongs to another balancer (${quote(old.instance)}), give this drain another id`,
-    )
-  }
+  if (!belongsTo(old, provider)) throw ofAnother(old)
   refuseRoll(old)
-  if (left === undefined) return
-  throw new DrainableError(
-    'TICKET_INVALID',
-    `ticket '${id}' still holds ${formatRef(left.ref)} and its undo would be lost: restore it first, or give this drain another id`,
-    { ref: left.ref },
-  )
+  if (left !== undefined) throw undoLost(old, left.ref)
 }

@@ -19,7 +19,7 @@ import { listenersOf } from '../../core/balancer/home.js'
 import { DRAIN_EVENTS, type DrainEvent } from '../../core/events.js'
 import { withEvents, type ProviderEvents } from '../../core/with-events.js'
 import { combinedOf, withCombined, type Parts } from '../../core/combined.js'
-import { bareRef, tagError, tagEvent, tagRef, tagSnapshot } from './tag.js'
+import { bareRef, listKeys, tagError, tagEvent, tagRef, tagSnapshot } from './tag.js'
 import { verbsOf } from './verbs.js'
 
 /** Options of {@link combineProviders}. */
@@ -207,10 +207,10 @@ class CombinedProvider implements DrainableProvider {
       results[index] = result
       ctx.result?.(index, result)
     }
+    const keys = listKeys(this.#parts.keys())
     changes.forEach((change, index) => {
       const { ref } = change
       if (this.#parts.has(ref.balancer ?? '')) return
-      const keys = [...this.#parts.keys()].map((key) => `'${quote(key)}'`).join(', ')
       const found = ref.balancer === undefined ? 'none' : `'${quote(ref.balancer)}'`
       const words = `apply: ref.balancer: expected one of ${keys}, found ${found}`
       take(index, {

@@ -1,17 +1,14 @@
-import { wallOf, type Clock } from '../../provider/clock.js'
+import { isoOf, type Clock } from '../../provider/clock.js'
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
-import {
-  DrainableError,
-  isDrainableError,
-  isUnreachable,
-  toDrainableError,
-} from '../../provider/error.js'
+import { DrainableError, isUnreachable, toDrainableError } from '../../provider/error.js'
 import type { DrainReport, Why } from '../../provider/report.js'
 import type { DrainEvent } from '../../core/events.js'
 import { emitOn } from '../../core/balancer/home.js'
 import type { HandleBody } from '../../core/calls/handle.js'
 import { unread, withTicket, worst } from '../../core/member/said/report.js'
+import { Action } from '../../core/calls/run/action.js'
 import type { Run } from '../../core/calls/run/run.js'
+import { RunGroup } from '../../core/calls/run/run-group.js'
 import type {
   Opening,
   PartHooks,
@@ -19,44 +16,34 @@ import type {
   RunContext,
   RunSpec,
 } from '../../core/calls/run/run-spec.js'
-import type { PolicyData, Ticket } from '../../core/tickets/ticket.js'
+import type { ResolvedPolicy } from '../../core/calls/policy.js'
+import type { Ticket } from '../../core/tickets/ticket.js'
 import type { Target } from '../../core/calls/target.js'
 import { isLeftOut, whyUnread, type Divided, type FindOptions } from './divide.js'
 import { Beginning } from './beginning.js'
 import type { Parts } from '../../core/combined.js'
-import { Together } from './together.js'
 import { joinMissing, tagError, tagEvent, tagRef, tagReport, tagWhy } from './tag.js'
+import type { SharedTicket } from './ticket.js'
 
 /** What a verb wants run over several balancers. */
 export interface CombinedSpec {
+  /** An outcome of a drain is one only while every part has one. One that is resumed may hold members already. */
+  readonly kind: 'drain' | 'resume' | 'watch'
   readonly provider: DrainableProvider
   readonly parts: Parts
   readonly subject: string
-  readonly clock: Clock
-  /** The caller's. */
-  readonly signal: AbortSignal | undefined
+  readonly policy: ResolvedPolicy
   readonly emit: (event: DrainEvent) => void
-  /** Whether an outcome is one only while every part has one. */
-  readonly together: boolean
   readonly target: Target
   /** Whether a balancer that can't be read is waited for. */
   readonly waits: boolean
-  readonly onTimeout: PolicyData['onTimeout']
-  /** Whether it goes on from a ticket, which may hold members. */
-  readonly isResumed: boolean
-  /** What becomes of the others where one refuses after they began. */
-  readonly onAbort: 'leave' | 'restore'
   /** Which parts it is about, and what each was pointed at. */
   readonly divide: (signal: AbortSignal, away: NonNullable<FindOptions['away']>) => Promise<Divided>
   readonly open: (key: string, provider: DrainableProvider, target: Target, hooks: PartHooks) => Run
-  /** What is known of a part before anything is changed. */
-  readonly seed: (key: string, prepared: Prepared) => void
-  /** A part has nothing to do. */
-  readonly without: (key: string) => void
-  /** The parts' tickets as one. */
-  readonly join: (tickets: ReadonlyMap<string, Ticket>) => Ticket
-  /** What is wrong with that ticket. */
-  readonly whyTicket: () => Omit<Why, 'ref'> | undefined
+  /** The parts' tickets as one; undefined where nothing is changed. */
+  readonly ticket: SharedTicket | undefined
+  /** The ticket before any part is known. */
+  readonly unbegun: Ticket
 }
 
 /** One drain or watch over several balancers: a run on each, and one word for all of them. */
@@ -64,6 +51,7 @@ export class CombinedRun implements HandleBody {
   readonly done: Promise<DrainReport>
   readonly inForce: Promise<boolean>
   readonly #spec: CombinedSpec
+  readonly #clock: Clock
   readonly #startedAt: number
   readonly #runs = new Map<string, Run>()
   readonly #stop = new AbortController()
@@ -78,7 +66,8 @@ export class CombinedRun implements HandleBody {
 
   constructor(spec: CombinedSpec) {
     this.#spec = spec
-    this.#startedAt = spec.clock.now()
+    this.#clock = spec.policy.clock
+    this.#startedAt = this.#clock.now()
     this.#begun = this.#begin()
     this.done = this.#end()
     this.inForce = this.#begun
@@ -96,64 +85,52 @@ export class CombinedRun implements HandleBody {
       unread.has(key) ? [] : run.why().map((why) => tagWhy(why, key)),
     )
     const late = [...unread].map(([key, error]) => whyUnread(key, this.#divided.get(key), error))
-    const ticket = this.#spec.whyTicket()
+    const ticket = this.#whyTicket
     const ref = (late[0] ?? said[0])?.ref ?? { pool: '*', member: '*' }
     return [...(ticket === undefined ? [] : [{ ...ticket, ref }]), ...late, ...said]
   }
 
   async ticket(): Promise<Ticket> {
     await this.#begun
-    const { late, skipped } = this.#beginning ?? {}
+    const { late, leftOut } = this.#beginning ?? {}
     const prepared = [...this.#runs].filter(
-      ([key]) => late?.has(key) !== true && skipped?.has(key) !== true,
+      ([key]) => late?.has(key) !== true && leftOut?.has(key) !== true,
     )
     await Promise.race([this.done, Promise.all(prepared.map(([, run]) => run.prepared))])
-    const tickets = prepared.map(([key, run]) => [key, run.ticketNow()] as const)
-    return this.#spec.join(new Map(tickets))
+    const { ticket, unbegun } = this.#spec
+    const tickets = new Map(prepared.map(([key, run]) => [key, run.ticketNow()]))
+    return ticket === undefined || tickets.size === 0 ? unbegun : ticket.join(tickets)
   }
 
   /** Runs the caller's action while every part is held; its signal fires when one of them is lost. */
   async act<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const stop = new AbortController()
-    const lost = new Map<unknown, DrainableError>()
-    const listen = (key: string, signal: AbortSignal): void => {
-      const tell = (): void => {
-        const { reason } = signal as { reason: unknown }
-        const error = isDrainableError(reason) ? tagError(reason, key) : reason
-        if (isDrainableError(error)) lost.set(reason, error)
-        stop.abort(error)
-      }
+    const whole = new Action()
+    for (const [key, run] of this.#runs) {
+      const signal = run.action.begin()
+      const tell = (): void => whole.lose(tagError(signal.reason as DrainableError, key))
       if (signal.aborted) tell()
       else signal.addEventListener('abort', tell, { once: true })
+      run.changed(true)
     }
-    const whole = [...this.#runs].reduce<() => Promise<T>>(
-      (inner, [key, run]) =>
-        () =>
-          run.act((signal) => {
-            listen(key, signal)
-            return inner()
-          }),
-      () => action(stop.signal),
-    )
     try {
-      return await whole()
-    } catch (error) {
-      throw lost.get(error) ?? error
+      return await whole.run(action)
+    } finally {
+      for (const run of this.#runs.values()) run.action.end()
     }
   }
 
   async restore(how?: Opening): Promise<DrainReport> {
     this.#stop.abort(new DrainableError('CONFLICT', 'the drain was undone'))
     await this.#begun
-    const from = this.#spec.clock.now()
+    const from = this.#clock.now()
     const reports = await Promise.all(
       [...this.#runs].map(async ([key, run]) =>
         tagReport(await run.restore(openingOn(key, how)), key),
       ),
     )
-    const elapsed = Math.round(this.#spec.clock.now() - from)
+    const elapsed = this.#since(from)
     if (reports.length === 0) return { outcome: 'restored', members: [], elapsed }
-    return withTicket({ ...joinReports(reports), elapsed }, this.#spec.whyTicket())
+    return withTicket({ ...joinReports(reports), elapsed }, this.#whyTicket)
   }
 
   open(): readonly MemberRef[] {
@@ -174,8 +151,9 @@ export class CombinedRun implements HandleBody {
 
   async #begin(): Promise<void> {
     const spec = this.#spec
+    const { signal: given } = spec.policy
     try {
-      const signals = spec.signal === undefined ? [] : [spec.signal]
+      const signals = given === undefined ? [] : [given]
       const signal = AbortSignal.any([this.#stop.signal, ...signals])
       this.#divided = await spec.divide(signal, (key, error) => {
         if (error === null) this.#away.delete(key)
@@ -185,14 +163,9 @@ export class CombinedRun implements HandleBody {
       this.#refused = this.#refusal(thrown)
       return
     }
-    const beginning = new Beginning(this.#divided.keys(), {
-      clock: spec.clock,
-      waits: spec.waits,
-      refused: () => this.#standDown(),
-      refusedLate: () => this.#giveUp(),
-    })
+    const beginning = new Beginning(this.#divided.keys(), this.#clock, spec.waits)
     this.#beginning = beginning
-    const group = spec.together ? new Together(this.#divided.size) : undefined
+    const group = spec.kind === 'watch' ? undefined : new RunGroup()
     for (const [key, target] of this.#divided) {
       const provider = spec.parts.all.get(key)
       if (provider === undefined) continue
@@ -213,13 +186,14 @@ export class CombinedRun implements HandleBody {
     const away = error ?? members.find((member) => member.error !== undefined)?.error
     if (away === undefined) beginning.skip(key, new DrainableError('CONFLICT', 'it was given up'))
     else if (this.#spec.waits && isUnreachable(away)) beginning.isLate(key, away)
-    else beginning.fail(key, away)
+    else if (beginning.fail(key, away)) this.#giveUp(beginning)
   }
 
   #refusal(thrown: unknown): DrainReport {
-    const { signal, provider, subject, target, waits, onTimeout } = this.#spec
-    const elapsed = Math.round(this.#spec.clock.now() - this.#startedAt)
-    if (signal?.aborted === true || this.#stop.signal.aborted)
+    const { policy, provider, subject, target, waits } = this.#spec
+    const { onTimeout } = policy.data
+    const elapsed = this.#since(this.#startedAt)
+    if (policy.signal?.aborted === true || this.#stop.signal.aborted)
       return { outcome: 'aborted', members: [], elapsed }
     const error = toDrainableError(thrown, provider.name, subject)
     if (!isUnreachable(error)) return { outcome: 'refused', members: [], elapsed, error }
@@ -235,7 +209,7 @@ export class CombinedRun implements HandleBody {
     context: RunContext,
     prepare: RunSpec['prepare'],
   ): Promise<Prepared> {
-    const { parts, subject, clock } = this.#spec
+    const { parts, subject, ticket, waits } = this.#spec
     const beginning = this.#beginning
     let prepared: Prepared
     try {
@@ -245,30 +219,23 @@ export class CombinedRun implements HandleBody {
       const error = toDrainableError(thrown, provider.name, subject)
       if (isLeftOut(this.#divided.get(key), parts, error)) {
         beginning?.skip(key, error)
-        this.#spec.without(key)
-      } else if (isUnreachable(error) && error.retryable && this.#spec.waits)
-        beginning?.isLate(key, error)
+        ticket?.without(key)
+      } else if (isUnreachable(error) && error.retryable && waits) beginning?.isLate(key, error)
       throw error // a run that may be tried again is
     }
-    this.#spec.seed(key, prepared)
-    const before = clock.now()
-    await beginning?.arrive(key)
-    if (clock.now() === before) return prepared
+    ticket?.prepared(key, prepared)
+    const before = this.#clock.now()
+    await beginning?.prepared(key)
+    if (this.#clock.now() === before) return prepared
     // The others took their time: what was seen then is too old to be changed by.
     const { claims, keeper, last } = prepared
     return { claims, keeper, ...(last === undefined ? {} : { last }) }
   }
 
-  /** One has refused: none begins. */
-  #standDown(): void {
-    for (const run of this.#runs.values()) void run.release()
-  }
-
-  /** One has refused after the others began: they end as after an abort. */
-  #giveUp(): void {
-    const { onAbort } = this.#spec
-    for (const run of this.#runs.values())
-      void (onAbort === 'restore' ? run.restore() : run.release())
+  /** One has refused: none begins, or the others end as after an abort. */
+  #giveUp({ isOpen }: Beginning): void {
+    const undoes = isOpen && this.#spec.policy.data.onAbort === 'restore'
+    for (const run of this.#runs.values()) void (undoes ? run.restore() : run.release())
   }
 
   // --- what is said
@@ -287,8 +254,8 @@ export class CombinedRun implements HandleBody {
     this.#beginning?.end()
     const report = this.#joined((_, key) => ended.get(key))
     this.#ended = report
-    const at = new Date(wallOf(this.#spec.clock)).toISOString()
-    const event: DrainEvent = { type: 'end', at, outcome: report.outcome, report }
+    const { outcome } = report
+    const event: DrainEvent = { type: 'end', at: isoOf(this.#clock), outcome, report }
     this.#spec.emit(event)
     emitOn(this.#spec.provider, event)
     return report
@@ -297,17 +264,16 @@ export class CombinedRun implements HandleBody {
   /** The parts' reports as one; without those that were left out. */
   #joined(reportOf: (run: Run, key: string) => DrainReport | undefined): DrainReport {
     if (this.#refused !== undefined) return this.#refused
-    const elapsed = Math.round(this.#spec.clock.now() - this.#startedAt)
-    const { failed, isOpen } = this.#beginning ?? {}
+    const elapsed = this.#since(this.#startedAt)
+    const { failed, isOpen, leftOut } = this.#beginning ?? {}
     if (failed !== undefined && isOpen !== true) {
       const error = tagError(failed.error, failed.key)
       const outcome = isUnreachable(error) ? 'unreachable' : 'refused'
       return { outcome, members: [], elapsed, error: this.#unchanged(error) }
     }
-    const skipped = this.#beginning?.skipped
-    const asked = [...this.#runs].filter(([key]) => skipped?.has(key) !== true)
-    if (asked.length === 0 && skipped !== undefined && skipped.size > 0) {
-      const error = joinMissing([...skipped].map(([key, one]) => tagError(one, key)))
+    const asked = [...this.#runs].filter(([key]) => leftOut?.has(key) !== true)
+    if (asked.length === 0 && leftOut !== undefined && leftOut.size > 0) {
+      const error = joinMissing([...leftOut].map(([key, one]) => tagError(one, key)))
       const outcome = error.code === 'NOT_FOUND' ? 'refused' : 'aborted'
       return { outcome, members: [], elapsed, error }
     }
@@ -315,15 +281,14 @@ export class CombinedRun implements HandleBody {
       const report = reportOf(run, key)
       return report === undefined ? [] : [tagReport(report, key)]
     })
-    const joined = withTicket({ ...joinReports(reports), elapsed }, this.#spec.whyTicket())
+    const joined = withTicket({ ...joinReports(reports), elapsed }, this.#whyTicket)
     if (failed === undefined) return joined
     return { ...joined, outcome: 'refused', error: tagError(failed.error, failed.key) }
   }
 
   /** What is said where none began; a roll may have changed other servers, and a watch changes nothing anyhow. */
   #unchanged(error: DrainableError): DrainableError {
-    const { isResumed, together } = this.#spec
-    if (isResumed || !together) return error
+    if (this.#spec.kind !== 'drain') return error
     const { code, message, retryable, ref, provider } = error
     return new DrainableError(code, `${message}; this drain changed nothing on any balancer`, {
       cause: error.cause,
@@ -331,6 +296,15 @@ export class CombinedRun implements HandleBody {
       ...(ref === undefined ? {} : { ref }),
       ...(provider === undefined ? {} : { provider }),
     })
+  }
+
+  /** What is wrong with its ticket. */
+  get #whyTicket(): Omit<Why, 'ref'> | undefined {
+    return this.#spec.ticket?.why
+  }
+
+  #since(moment: number): number {
+    return Math.round(this.#clock.now() - moment)
   }
 }
 

@@ -28,33 +28,11 @@ export async function beginCombined(
   const { clock = systemClock, signal = new AbortController().signal } = call
   const found = { clock, signal, limit: CALL_LIMIT }
   const divided = await divide(target, parts, 'stepDrain()', found)
-  const begun = await onParts(divided, parts, call.signal, (part, own, key) =>
-    step(
-      part,
-      { target: own, ...(policy === undefined ? {} : { policy }) },
-      hearAs(call.onEvent, key),
-    ),
-  )
-  const missing = begun.failed.filter(({ key, error }) => isLeftOut(divided.get(key), parts, error))
-  const unread = begun.failed.filter(
-    ({ error }) => policy?.onUnreachable === 'wait' && isUnreachable(error),
-  )
-  const bad = begun.failed.find(
-    (failure) => !missing.includes(failure) && !unread.includes(failure),
-  )
-  if (bad !== undefined) throw bad.error
-  const [first] = begun.done.values()
-  if (first === undefined) throw begun.failed[0]?.error
-  const waiting = new Map(unread.map(({ key, from }) => [key, from]))
-  const { id } = first.ticket
-  return joinSteps(
-    { id, instance: provider.instance },
-    begun.done,
-    new Map(),
-    waiting,
-    parts,
-    unread.map(({ key, error }) => whyUnread(key, divided.get(key), error)),
-  )
+  const own = policy === undefined ? {} : { policy }
+  const froms = new Map([...divided].map(([key, part]) => [key, { target: part, ...own }]))
+  const waits = policy?.onUnreachable === 'wait'
+  const stepped = await stepEach({ parts, froms, targets: divided, waits }, call, step)
+  return joinSteps({ instance: provider.instance }, stepped, new Map(), parts)
 }
 
 /** One more step. What one balancer could not do stays as it is in the ticket; the others go on. */
@@ -87,28 +65,49 @@ export async function stepCombined(
       `stepDrain(): members: ticket '${ticket.id}' has no members: its drain did not begin, start it again`,
     )
   }
-  const stepped = await onParts(froms, parts, call.signal, (part, from, key) =>
-    step(part, from, hearAs(call.onEvent, key)),
-  )
-  const missing = stepped.failed.filter(({ key, error }) =>
-    isLeftOut(waiting.get(key), parts, error),
-  )
-  const unread = stepped.failed.filter((failure) => !missing.includes(failure))
-  const bad = unread.find(({ error }) => !isUnreachable(error))
-  if (bad !== undefined || stepped.done.size === 0) throw (bad ?? stepped.failed[0])?.error
-  for (const key of stepped.done.keys()) waiting.delete(key)
-  for (const { key } of missing) waiting.delete(key)
+  const stepped = await stepEach({ parts, froms, targets: waiting, waits: true }, call, step)
   const { id, startedAt, deadline, policy } = ticket
   const head = { id, instance: provider.instance, startedAt, deadline, policy }
-  return joinSteps(
-    head,
-    stepped.done,
-    slices,
-    waiting,
-    parts,
-    unread.map(({ key, error }) => whyUnread(key, waiting.get(key), error)),
-    endOfUnread(ticket, call),
+  return joinSteps(head, stepped, slices, parts, endOfUnread(ticket, call))
+}
+
+/** What one step was on each balancer. */
+interface Stepped {
+  readonly done: ReadonlyMap<string, DrainStep>
+  /** What those that were not read yet are pointed at. */
+  readonly waiting: ReadonlyMap<string, Target>
+  /** Why those that failed can't be read. */
+  readonly unread: readonly Why[]
+}
+
+/**
+ * @param asked - where each goes on from, what those that were not read yet are pointed at, and whether one that can't be read
+ *   is waited for
+ * @throws what the first failed with that is not waited for
+ */
+async function stepEach(
+  asked: {
+    readonly parts: Parts
+    readonly froms: ReadonlyMap<string, Ticket | StepStart>
+    readonly targets: ReadonlyMap<string, Target>
+    readonly waits: boolean
+  },
+  { signal, onEvent }: Call,
+  step: StepOne,
+): Promise<Stepped> {
+  const { parts, froms, targets, waits } = asked
+  const { done, failed } = await onParts(froms, parts, signal, (part, from, key) =>
+    step(part, from, hearAs(onEvent, key)),
   )
+  const left = failed.filter(({ key, error }) => !isLeftOut(targets.get(key), parts, error))
+  const bad = left.find(({ error }) => !waits || !isUnreachable(error))
+  if (bad !== undefined || done.size === 0) throw (bad ?? failed[0])?.error
+  const keys = new Set(left.map(({ key }) => key))
+  return {
+    done,
+    waiting: new Map([...targets].filter(([key]) => keys.has(key))),
+    unread: left.map(({ key, error }) => whyUnread(key, targets.get(key), error)),
+  }
 }
 
 /** What those that can't be read have ended with: the deadline is for them too. Undefined before it. */
@@ -122,11 +121,9 @@ function endOfUnread(
 
 function joinSteps(
   head: Partial<Ticket>,
-  steps: ReadonlyMap<string, DrainStep>,
+  { done: steps, waiting, unread }: Stepped,
   before: ReadonlyMap<string, Ticket>,
-  waiting: ReadonlyMap<string, Target>,
   parts: Parts,
-  unread: readonly Why[],
   unreadAs?: Outcome,
 ): DrainStep {
   const tickets = new Map(before)

@@ -1,6 +1,6 @@
 import type { MemberRef, Reading, Snapshot } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
-import { printable } from '../../provider/quote.js'
+import { printable, quote } from '../../provider/quote.js'
 import type { DrainReport, MemberReport, Proof, Why } from '../../provider/report.js'
 import type { DrainEvent } from '../../core/events.js'
 
@@ -13,6 +13,11 @@ export function tagRef(ref: MemberRef, key: string): MemberRef {
 /** A ref as its own balancer knows it. */
 export function bareRef({ pool, member }: MemberRef): MemberRef {
   return { pool, member }
+}
+
+/** Keys, for a sentence. */
+export function listKeys(keys: Iterable<string>): string {
+  return [...keys].map((key) => `'${quote(key)}'`).join(', ')
 }
 
 export function tagReading(reading: Reading, key: string): Reading {

@@ -11,7 +11,10 @@ import {
   type WholeTicket,
 } from '../../core/tickets/writing/writer.js'
 import type { Ticket } from '../../core/tickets/ticket.js'
+import type { Prepared } from '../../core/calls/run/run-spec.js'
 import type { Target } from '../../core/calls/target.js'
+import type { ClaimedMember } from '../../core/member/claimed.js'
+import { emptyLedger, newClaim, NO_FACTS } from '../../core/member/record.js'
 import type { Parts } from '../../core/combined.js'
 import { bareRef, tagRef } from './tag.js'
 
@@ -62,8 +65,6 @@ export interface SharedTicketOptions extends TicketTargets {
   /** The combined provider. */
   readonly provider: DrainableProvider
   readonly parts: Parts
-  /** What each balancer was pointed at that was not read yet. */
-  readonly waiting: ReadonlyMap<string, Target>
   readonly clock: Clock
   readonly waits?: Waits
 }
@@ -72,7 +73,8 @@ export interface SharedTicketOptions extends TicketTargets {
 export class SharedTicket {
   readonly #options: SharedTicketOptions
   readonly #known = new Map<string, Ticket>()
-  readonly #waiting: Map<string, Target>
+  /** What each balancer was pointed at that was not read yet. */
+  readonly #waiting = new Map<string, Target>()
   readonly #dropped = new Set<string>()
   readonly #writer: TicketWriter
 
@@ -80,11 +82,6 @@ export class SharedTicket {
     this.#options = options
     const { id, clock, waits } = options
     this.#writer = new TicketWriter(id, options, clock, undefined, waits)
-    this.#waiting = new Map(options.waiting)
-  }
-
-  get kept(): boolean {
-    return this.#writer.kept
   }
 
   /** See {@link TicketWriter.why}. */
@@ -92,10 +89,21 @@ export class SharedTicket {
     return this.#writer.why
   }
 
-  /** What a part knows before anything is changed. */
+  /** These were pointed at something and are not read yet. */
+  awaits(targets: ReadonlyMap<string, Target>): void {
+    for (const [key, target] of targets) if (!this.#known.has(key)) this.#waiting.set(key, target)
+  }
+
+  /** What an earlier ticket has of a part. */
   seed(key: string, ticket: Ticket): void {
     this.#known.set(key, ticket)
     this.#waiting.delete(key)
+  }
+
+  /** A part is prepared, and has changed nothing yet. */
+  prepared(key: string, { keeper, claims }: Prepared): void {
+    if (keeper !== undefined && !this.#known.has(key))
+      this.seed(key, keeper.ticket(claims.map(unseen)))
   }
 
   /** A part has nothing to do. */
@@ -103,9 +111,10 @@ export class SharedTicket {
     this.#waiting.delete(key)
   }
 
-  /** Where one part keeps its ticket. */
-  part(key: string, provider: DrainableProvider): WholeTicket {
+  /** Where one part keeps its ticket; undefined if it is kept nowhere. */
+  part(key: string, provider: DrainableProvider): WholeTicket | undefined {
     const writer = this.#writer
+    if (!writer.kept) return undefined
     return {
       get peer() {
         return writer.peer
@@ -142,4 +151,11 @@ export class SharedTicket {
     const kept = store && (await keptTicket(store, id, asked))
     return kept && sliceTicket(kept, key, provider)
   }
+}
+
+/** A member of a drain that is prepared, before anything is known or changed. */
+function unseen({ ref, start, left }: Prepared['claims'][number]): ClaimedMember {
+  const ledger = left?.ledger ?? emptyLedger(start.startedAt)
+  const claim = newClaim({ ...start, id: 0, view: 0 })
+  return { ref, facts: NO_FACTS, ledger, claim, elsewhere: [] }
 }

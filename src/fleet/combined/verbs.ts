@@ -3,7 +3,6 @@ import type { DrainableProvider, MemberRef, Reading } from '../../provider/contr
 import type { PlannedChange } from '../../provider/desired.js'
 import { DrainableError, toDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { quote } from '../../provider/quote.js'
 import type { DrainReport } from '../../provider/report.js'
 import { CALL_LIMIT } from '../../core/balancer/look/call.js'
 import type { ReadyOptions } from '../../core/calls/ready.js'
@@ -18,7 +17,16 @@ import { drainCombined, resumeCombined } from './drain.js'
 import { callEach, checkKeys, divide, onEach, onParts } from './divide.js'
 import { CombinedRun } from './run.js'
 import { beginCombined, stepCombined } from './step.js'
-import { bareRef, hearAs, tagError, tagReading, tagRef, tagReport, tagWhy } from './tag.js'
+import {
+  bareRef,
+  hearAs,
+  listKeys,
+  tagError,
+  tagReading,
+  tagRef,
+  tagReport,
+  tagWhy,
+} from './tag.js'
 import { SharedTicket, sliceTicket } from './ticket.js'
 
 /** The verbs of this package for the balancers of one combined provider. */
@@ -45,8 +53,7 @@ function restoreOn(provider: DrainableProvider, parts: Parts): Combined['restore
     const { clock, onEvent, tickets: store, onTicket } = policy
     const startedAt = clock.now()
     const { id } = ticket
-    const into = { store, onTicket, clock }
-    const shared = new SharedTicket({ id, provider, parts, waiting: new Map(), ...into })
+    const shared = new SharedTicket({ id, provider, parts, store, onTicket, clock })
     const own = [...parts.all].filter(([key]) =>
       ticket.members.some(({ ref }) => ref.balancer === key),
     )
@@ -62,7 +69,7 @@ function restoreOn(provider: DrainableProvider, parts: Parts): Combined['restore
           onEvent: hearAs(onEvent, key),
           tickets: undefined,
           onTicket: undefined,
-          whole: shared.kept ? shared.part(key, part) : undefined,
+          whole: shared.part(key, part),
         })
         return tagReport(report, key)
       }),
@@ -75,31 +82,24 @@ function restoreOn(provider: DrainableProvider, parts: Parts): Combined['restore
 function watchOn(provider: DrainableProvider, parts: Parts): Combined['watch'] {
   return (target, policy, subject, emit, one) => {
     checkKeys(target, parts, subject)
-    const { clock, signal } = policy
+    const { clock } = policy
     const waits = policy.data.onUnreachable === 'wait'
-    const nothing = newKeeper(policy, provider).ticket([])
     return new CombinedRun({
+      kind: 'watch',
       provider,
       parts,
       subject,
-      clock,
-      signal,
+      policy,
       emit,
-      together: false,
       target,
       waits,
-      onTimeout: 'fail',
-      isResumed: false,
-      onAbort: 'leave',
-      divide: (given, away) => {
+      divide: (signal, away) => {
         const again = waits ? { until: Infinity, away } : {}
-        return divide(target, parts, subject, { clock, signal: given, limit: CALL_LIMIT, ...again })
+        return divide(target, parts, subject, { clock, signal, limit: CALL_LIMIT, ...again })
       },
       open: (_, part, own, hooks) => one(part, own, hooks),
-      seed: () => undefined,
-      without: () => undefined,
-      join: () => nothing,
-      whyTicket: () => undefined,
+      ticket: undefined,
+      unbegun: newKeeper(policy, provider).ticket([]),
     })
   }
 }
@@ -143,11 +143,10 @@ function carryOutOn(parts: Parts): Combined['carryOut'] {
   return async (steps, { signal, onEvent }, subject, one) => {
     const wrong = steps.find(({ change }) => !all.has(change.ref.balancer ?? ''))
     if (wrong !== undefined) {
-      const keys = [...all.keys()].map((key) => `'${quote(key)}'`).join(', ')
       const { ref } = wrong.change
       throw new DrainableError(
         'INVALID_OPTIONS',
-        `${subject}: plan: ${formatRef(ref)}: balancer: expected one of ${keys}`,
+        `${subject}: plan: ${formatRef(ref)}: balancer: expected one of ${listKeys(all.keys())}`,
         { ref },
       )
     }

@@ -81,7 +81,7 @@ function partsOfTicket(
   { tickets: store, id, clock }: ResolvedPolicy,
 ): (key: string, part: DrainableProvider) => WholeTicket | undefined {
   if (store === undefined || id === undefined) return () => undefined
-  const shared = new SharedTicket({ id, provider, parts, waiting: new Map(), store, clock })
+  const shared = new SharedTicket({ id, provider, parts, store, clock })
   return (key, part) => shared.part(key, part)
 }
 

@@ -2,33 +2,20 @@ import type { DrainableProvider, MemberRef, PresentReading } from '../../provide
 import { toDrainableError, type DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { tagError, tagReading } from '../combined/tag.js'
-import type { MachinePolicy } from '../../core/member/record.js'
 import { balancerOf } from '../../core/balancer/balancer.js'
 import { CALL_LIMIT } from '../../core/balancer/look/call.js'
 import { schedulerOf } from '../../core/balancer/look/scheduler.js'
 import {
-  changeTimeOf,
-  firstLook,
-  inheritTicket,
-  maintOf,
+  examineDrain,
   seeCompanions,
+  type DrainAsked,
+  type Examined,
 } from '../../core/calls/prepare-drain.js'
-import {
-  checkTimeout,
-  lacksOf,
-  proofTime,
-  toMachinePolicy,
-  type ResolvedPolicy,
-} from '../../core/calls/policy.js'
-import type { ResolvedTarget } from '../../core/calls/target.js'
+import { proofTime } from '../../core/calls/policy.js'
 
 /** The judgement of the members of one balancer. */
-export interface Judged {
+export interface Judged extends Pick<Examined, 'policy' | 'lacks'> {
   readonly readings: readonly PresentReading[]
-  /** The policy, as far as the balancer can follow it. */
-  readonly policy: MachinePolicy
-  /** The parts of the policy that the balancer can't do. */
-  readonly lacks: readonly string[]
   /** The errors that would refuse the whole call. */
   readonly refused: readonly DrainableError[]
   /** Members that the floor would hold back, and why. */
@@ -42,10 +29,7 @@ export interface Judged {
 }
 
 /** The input of a judgement. */
-export interface Question {
-  readonly target: ResolvedTarget
-  readonly resolved: ResolvedPolicy
-  readonly subject: string
+export interface Question extends DrainAsked {
   /** Which members are drained at the same time: the floor is asked for those together. */
   readonly groupOf: (ref: MemberRef) => string
 }
@@ -56,44 +40,33 @@ export interface Question {
  *
  * @throws `NOT_FOUND`, or the balancer's own error
  */
-export async function judge(
-  provider: DrainableProvider,
-  { target, resolved, subject, groupOf }: Question,
-): Promise<Judged> {
+export async function judge(provider: DrainableProvider, question: Question): Promise<Judged> {
+  const { resolved, subject, groupOf } = question
   const { clock, data } = resolved
   const scheduler = schedulerOf(provider, clock)
   const signal = resolved.signal ?? new AbortController().signal
   const limit = (): number => Math.min(CALL_LIMIT, data.timeout ?? Infinity)
   const { capabilities, hints = [] } = await scheduler.describe(signal, limit())
-  const { look, readings } = await firstLook(scheduler, target, { signal, limit })
-  const changes = changeTimeOf(readings, { ...data, maint: capabilities.maint })
-  const maint = maintOf(readings, capabilities)
   const refused: DrainableError[] = []
-  const attempt = async (ask: () => unknown): Promise<void> => {
-    try {
-      await ask()
-    } catch (thrown) {
-      signal.throwIfAborted()
-      refused.push(toDrainableError(thrown, provider.name, subject))
-    }
+  const refuse = (thrown: unknown): void => {
+    signal.throwIfAborted()
+    refused.push(toDrainableError(thrown, provider.name, subject))
   }
-  await attempt(() => checkTimeout(data, capabilities, subject, changes))
-  await attempt(() => toMachinePolicy(data, capabilities, maint, subject))
-  const peek = { scheduler, provider, signal, limit }
-  const balancer = balancerOf(provider, scheduler.clock)
-  await attempt(() => inheritTicket(peek, resolved, readings))
+  const context = { scheduler, balancer: balancerOf(provider, clock), provider, signal, limit }
+  const examined = await examineDrain(context, capabilities, question, refuse)
+  const { look, readings, policy, lacks, changes } = examined
   const present = readings.filter((reading) => reading.present)
   const short = new Map<string, DrainableError>()
   for (const group of Map.groupBy(present, ({ ref }) => groupOf(ref)).values()) {
     const refs = group.map(({ ref }) => ref)
-    const seen = await seeCompanions({ ...peek, balancer }, look, refs)
-    for (const { ref, error } of balancer.shortOf(refs, seen, data.keepReady))
+    const seen = await seeCompanions(context, look, refs)
+    for (const { ref, error } of context.balancer.shortOf(refs, seen, data.keepReady))
       short.set(refKey(ref), error)
   }
   return {
     readings: present,
-    policy: toMachinePolicy({ ...data, ifUnsupported: 'proceed' }, capabilities, maint, subject),
-    lacks: lacksOf(data, capabilities, maint),
+    policy,
+    lacks,
     refused,
     short,
     least: proofTime(data, capabilities, changes),

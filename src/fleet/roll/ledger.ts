@@ -1,5 +1,5 @@
 import type { Waits } from '../../provider/abort.js'
-import { wallOf, type Clock } from '../../provider/clock.js'
+import type { Clock } from '../../provider/clock.js'
 import type { MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { Why } from '../../provider/report.js'
@@ -94,30 +94,17 @@ export class RollLedger {
   }
 }
 
-function toRolled({ error, drain, ...rest }: ServerState): RolledServer {
-  return {
-    ...rest,
-    error:
-      error === null
-        ? null
-        : { code: error.code, message: error.message, retryable: error.retryable },
-    drain: drain,
-  }
+function toRolled({ error, ...rest }: ServerState): RolledServer {
+  if (error === null) return { ...rest, error }
+  const { code, message, retryable } = error
+  return { ...rest, error: { code, message, retryable } }
 }
 
-/** The servers of a ticket, to go on with. What its drain was doing counts from now: the time to wait begins anew. */
-export function thawServers(
-  { servers }: RollData,
-  clock: Clock,
-  timeout: number | null,
-): ServerState[] {
-  const deadline = timeout === null ? null : new Date(wallOf(clock) + timeout).toISOString()
-  return servers.map(({ error, drain, ...rest }) => ({
-    ...rest,
-    error:
-      error === null
-        ? null
-        : new DrainableError(error.code, error.message, { retryable: error.retryable }),
-    drain: drain === null ? null : { ...drain, deadline },
-  }))
+/** The servers of a ticket, to go on with. */
+export function thawServers({ servers }: RollData): ServerState[] {
+  return servers.map(({ error, ...rest }) => {
+    if (error === null) return { ...rest, error }
+    const { code, message, retryable } = error
+    return { ...rest, error: new DrainableError(code, message, { retryable }) }
+  })
 }

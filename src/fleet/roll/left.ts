@@ -35,14 +35,12 @@ export function noPlaceLeft({ servers, plan }: RollLedger): DrainableError {
 const FIRST: readonly ServerState['state'][] = ['acted', 'acting', 'draining', 'failed']
 
 /** The servers that are not done, in the order in which a roll takes them. */
-export function inOrder(servers: readonly ServerState[]): ServerState[] {
+export function inOrder<S extends { readonly server: ServerState }>(servers: readonly S[]): S[] {
   const rank = ({ state, drain }: ServerState): number => {
     const at = FIRST.indexOf(state)
     return at < 0 || (state === 'failed' && drain === null) ? FIRST.length : at
   }
   return servers
-    .filter(({ state }) => state !== 'done')
-    .map((server, n) => ({ server, n }))
-    .sort((a, b) => rank(a.server) - rank(b.server) || a.n - b.n)
-    .map(({ server }) => server)
+    .filter(({ server }) => server.state !== 'done')
+    .sort((a, b) => rank(a.server) - rank(b.server))
 }

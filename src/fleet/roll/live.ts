@@ -14,7 +14,7 @@ export interface LiveRoll {
    *
    * @throws `CONFLICT` naming the first member of which another roll is under way; none is taken then
    */
-  readonly claim: (refs: readonly MemberRef[]) => void
+  readonly take: (refs: readonly MemberRef[]) => void
   readonly leave: () => void
 }
 
@@ -36,7 +36,7 @@ export function enterRoll(provider: DrainableProvider, id: string, subject: stri
   rolls.set(key, id)
   const claimed = [key]
   return {
-    claim: (refs) => {
+    take: (refs) => {
       const keys = refs.map((ref) => [memberKey(provider, ref), ref] as const)
       const taken = keys.find(([member]) => rolls.has(member))
       if (taken !== undefined) {

@@ -1,5 +1,6 @@
 import { abortable } from '../../provider/abort.js'
 import { canonicalAddress } from '../../provider/address.js'
+import { isoOf } from '../../provider/clock.js'
 import type { MemberRef } from '../../provider/contract.js'
 import { formatDuration } from '../../provider/duration.js'
 import {
@@ -116,7 +117,7 @@ export class OneServer {
 
   event<T extends string>(type: T): ServerEvent<T> {
     const { refs, address } = this.server
-    const at = this.#context.stamp()
+    const at = isoOf(this.#context.policy.clock)
     return { type, at, ref: this.#ref, refs, ...(address === null ? {} : { address }) }
   }
 
@@ -279,7 +280,7 @@ export class OneServer {
    */
   async #open(): Promise<void> {
     const { server } = this
-    const { emit, signal, stamp, policy } = this.#context
+    const { emit, signal, policy } = this.#context
     signal.throwIfAborted()
     emit(this.event('ready'))
     const since = policy.clock.now()
@@ -288,8 +289,7 @@ export class OneServer {
     if (error !== undefined) throw error
     if (unopened !== undefined) throw unopened.error ?? notOpened(unopened)
     const theirs = members.filter(isTheirs)
-    for (const one of theirs)
-      emit({ type: 'fault', at: stamp(), ref: one.ref, error: one.error ?? notOpened(one) })
+    for (const one of theirs) this.#fault(one.error ?? notOpened(one), one.ref)
     const asFound = [...theirs, ...members.filter(({ wasAdmin }) => wasAdmin !== 'ready')]
     server.leftAsFound = [...new Set(asFound.map(({ ref }) => ref))]
     this.#times = { ...this.#times, healthy: Math.round(policy.clock.now() - since) }
@@ -338,14 +338,18 @@ export class OneServer {
    * @throws `NOT_LEADER` where a later holder of the lease goes on
    */
   async #save(): Promise<void> {
-    const { ledger, signal, emit, stamp } = this.#context
+    const { ledger, signal } = this.#context
     try {
       await abortable(ledger.save(), signal)
     } catch (thrown) {
       if (isDrainableError(thrown, 'NOT_LEADER')) throw thrown
-      if (!signal.aborted)
-        emit({ type: 'fault', at: stamp(), ref: this.#ref, error: notKept('saved', thrown) })
+      if (!signal.aborted) this.#fault(notKept('saved', thrown))
     }
+  }
+
+  #fault(error: DrainableError, ref = this.#ref): void {
+    const { emit, policy } = this.#context
+    emit({ type: 'fault', at: isoOf(policy.clock), ref, error })
   }
 
   /** Its first member stands for it where one has to be named. */

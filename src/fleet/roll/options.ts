@@ -209,27 +209,13 @@ function isShare(value: unknown): boolean {
  */
 export function parseRoll(o: RollOptions, subject: string): RollSettings {
   const given = parseOptions(anyOptions(), o, subject, rollNames()) as unknown as RollOptions
-  const { act, onEvent, canary, maxUnavailable, group, ...more } = given
-  const { waitHealthy, onTimeout, onFailure, lease, leaseTtl: ttl, ...policy } = more
-  if (policy.until === 'removed' && waitHealthy !== undefined && waitHealthy !== false) {
-    const words = `waitHealthy: with until: 'removed' no server is brought back, so none is waited for; leave it out`
-    throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words}`)
-  }
-  if (policy.until === 'removed') refuseNotRemoved(onTimeout, policy.ifUnsupported, subject)
-  const own = {
-    act,
-    onEvent,
-    canary,
-    maxUnavailable,
-    group,
-    waitHealthy,
-    onTimeout,
-    onFailure,
-    lease,
-    leaseTtl: ttl,
-  }
+  const { act, waitHealthy } = given
+  const isRemoved = given.until === 'removed'
+  if (isRemoved) refuseNotRemoved(given, subject)
+  const ofRoll = Object.keys(rollSchema().shape)
+  const [own, policy] = divide(given, ([name]) => ofRoll.includes(name))
   const read = parseOptions(rollSchema(), own, subject)
-  const health = toHealth(policy.until === 'removed' ? false : waitHealthy, subject)
+  const health = toHealth(isRemoved ? false : waitHealthy, subject)
   const late = read.onTimeout
   const failed = read.onFailure
   return {
@@ -253,15 +239,27 @@ export function parseRoll(o: RollOptions, subject: string): RollSettings {
   }
 }
 
-/** What would leave a server drained for good, and call it done. */
+function divide(
+  options: object,
+  is: (entry: [string, unknown]) => boolean,
+): readonly [Record<string, unknown>, Record<string, unknown>] {
+  const entries = Object.entries(options)
+  const others = entries.filter((entry) => !is(entry))
+  return [Object.fromEntries(entries.filter(is)), Object.fromEntries(others)]
+}
+
+/** What has no meaning beside a removal, or would leave a server drained for good, and call it done. */
 function refuseNotRemoved(
-  onTimeout: RollOptions['onTimeout'],
-  ifUnsupported: Policy['ifUnsupported'],
+  { waitHealthy, onTimeout, ifUnsupported }: RollOptions,
   subject: string,
 ): void {
   const fail = (words: string): never => {
     throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words}`)
   }
+  if (waitHealthy !== undefined && waitHealthy !== false)
+    fail(
+      `waitHealthy: with until: 'removed' no server is brought back, so none is waited for; leave it out`,
+    )
   if (onTimeout === 'proceed')
     fail(
       `onTimeout: 'proceed' would leave a busy server drained, and until: 'removed' takes it out: use 'remove' or 'terminate'`,

@@ -2,49 +2,43 @@ import type { MemberRef } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
 import type { MemberReport, RollReport, ServerReport } from '../../provider/report.js'
 import type { DrainableError } from '../../provider/error.js'
-import { unread } from '../../core/member/said/report.js'
+import { foundAs, unread } from '../../core/member/said/report.js'
 import { mayOwe } from '../../core/tickets/member.js'
-import type { TicketMember } from '../../core/tickets/ticket.js'
 import type { ServerState } from './ledger.js'
 import type { OneServer } from './one-server.js'
 
 /** How a roll goes, from how far each server is. */
 export function reportRoll(
   outcome: RollReport['outcome'],
-  servers: readonly ServerState[],
-  known: ReadonlyMap<ServerState, OneServer>,
+  all: readonly OneServer[],
   elapsed: number,
   error: DrainableError | undefined,
 ): RollReport {
-  const membersOf = (server: ServerState): readonly MemberReport[] =>
-    reportMembers(server, known.get(server))
-  const all = servers.map((server) => reportServer(server, known.get(server)))
-  const having = (...outcomes: readonly ServerReport['outcome'][]): readonly ServerState[] =>
-    servers.filter((_, n) => outcomes.includes(all[n]?.outcome ?? 'untouched'))
-  const done = having('done').flatMap(membersOf)
+  const having = (...outcomes: readonly ServerReport['outcome'][]): readonly OneServer[] =>
+    all.filter(({ server }) => outcomes.includes(outcomeOf(server)))
   return {
     outcome,
-    servers: all,
-    done,
-    failed: having('failed', 'busy').flatMap(membersOf),
-    untouched: having('untouched').flatMap(({ refs }) => refs),
-    leftDrained: servers.flatMap((server) => known.get(server)?.down() ?? []),
-    leftAsFound: servers.flatMap(({ leftAsFound }) => leftAsFound),
+    servers: all.map(reportServer),
+    done: having('done').flatMap(reportMembers),
+    failed: having('failed', 'busy').flatMap(reportMembers),
+    untouched: having('untouched').flatMap(({ server }) => server.refs),
+    leftDrained: all.flatMap((one) => one.down()),
+    leftAsFound: all.flatMap(({ server }) => server.leftAsFound),
     elapsed: Math.round(elapsed),
     ...(error === undefined ? {} : { error }),
   }
 }
 
-function reportServer(server: ServerState, one: OneServer | undefined): ServerReport {
+function reportServer({ server, times, report }: OneServer): ServerReport {
   const { address, refs, attempt, error } = server
   return {
     ...(address === null ? {} : { address }),
     refs,
     outcome: outcomeOf(server),
     attempts: attempt,
-    times: one?.times ?? {},
+    times,
     ...(error === null ? {} : { error }),
-    ...(one?.report === undefined ? {} : { drained: one.report }),
+    ...(report === undefined ? {} : { drained: report }),
   }
 }
 
@@ -66,11 +60,9 @@ function outcomeOf({ state, drain }: ServerState): ServerReport['outcome'] {
 }
 
 /** What its drain said of each member; of a server that was not drained here, as much as is known. */
-function reportMembers(
-  { refs, state, error, drain }: ServerState,
-  one: OneServer | undefined,
-): readonly MemberReport[] {
-  const said = one?.report?.members ?? []
+function reportMembers({ server, report }: OneServer): readonly MemberReport[] {
+  const { refs, state, error, drain } = server
+  const said = report?.members ?? []
   const failure = error === null ? {} : { error }
   const kept = new Map((drain?.members ?? []).map((member) => [refKey(member.ref), member]))
   const held = (ref: MemberRef): boolean => {
@@ -82,13 +74,8 @@ function reportMembers(
   return refs.map((ref) => ({
     ...unread(ref, state === 'done' ? 'idle' : 'aborted', 0),
     phase: state === 'done' ? 'active' : 'draining',
-    wasAdmin: foundAs(kept.get(refKey(ref))),
+    wasAdmin: foundAs(kept.get(refKey(ref))?.found),
     held: held(ref),
     ...failure,
   }))
-}
-
-function foundAs(member: TicketMember | undefined): MemberReport['wasAdmin'] {
-  const own = member?.found?.own ?? 'ready'
-  return own === 'unknown' ? 'ready' : own
 }

@@ -16,7 +16,6 @@ export interface RollContext {
   /** Fires when the roll is aborted. */
   readonly signal: AbortSignal
   readonly emit: (event: RollEvent) => void
-  readonly stamp: () => string
   /** Whether other servers are out, which will come back. */
   readonly hasOthers: () => boolean
   /** Whether a busy server is put back and tried once more later. */

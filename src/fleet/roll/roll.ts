@@ -1,21 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import type { Waits } from '../../provider/abort.js'
-import { pause, systemClock, wallOf, type Clock } from '../../provider/clock.js'
-import type { DrainableProvider } from '../../provider/contract.js'
+import { isoOf, pause, systemClock } from '../../provider/clock.js'
+import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { RollReport } from '../../provider/report.js'
-import { combinedOf } from '../../core/combined.js'
 import { startTelemetry } from '../../core/telemetry.js'
 import { askedFirst } from '../../core/tickets/calls.js'
-import type { TicketHead } from '../../core/tickets/writing/writer.js'
-import { judgeOwner, ownerHere } from '../../core/tickets/owner.js'
+import { judgeOwner } from '../../core/tickets/owner.js'
 import { checkTicket, parseTicket, type RollData, type Ticket } from '../../core/tickets/ticket.js'
 import { checkProvider } from '../../core/calls/call-options.js'
+import { newHead } from '../../core/calls/drain-run.js'
 import type { ResolvedPolicy } from '../../core/calls/policy.js'
-import type { RollEvent } from './events.js'
 import { RollHandle, RollHub, toRollError, type Roll } from './handle.js'
 import { Leadership, type Term } from '../lease/leadership.js'
-import { RollLedger, thawServers } from './ledger.js'
+import { RollLedger, thawServers, type ServerState } from './ledger.js'
 import { enterRoll } from './live.js'
 import {
   parseResume,
@@ -24,10 +22,11 @@ import {
   type ResumeRollOptions,
   type ResumeSettings,
   type RollOptions,
+  type RollSettings,
 } from './options.js'
 import { checkTargets, newestRoll, refuseEarlier, refuseUnchecked } from './refuse.js'
-import { RollRun, type Prepare, type Prepared } from './run.js'
-import { findServers, type RollTarget } from './servers.js'
+import { RollRun, type Prepare, type RollSpec } from './run.js'
+import { findServers, type RollTarget, type Server } from './servers.js'
 import { Spread } from './spread.js'
 
 /**
@@ -145,30 +144,25 @@ export function resumeRoll(
     id: known.id,
     owner: owner ?? known.owner.name ?? undefined,
   }
-  const thaw = (roll: RollData): RollLedger['servers'] =>
-    thawServers(roll, clock, known.policy.timeout)
-  const servers = thaw(data)
-  const head = { ...headOf(provider, policy, known.id), startedAt: known.startedAt }
-  const spec = { provider, subject, policy, act: call.act, check: call.waitHealthy }
-  const [first] = servers.flatMap(({ refs }) => refs)
-  return open(spec, call.onEvent, async (aborted, say, waits) => {
-    const { leave, claim } = enterRoll(provider, known.id, subject)
-    let term: Term | undefined
-    try {
-      claim(servers.flatMap(({ refs, state }) => (state === 'done' ? [] : refs)))
-      term = await takeLease(call.lease, policy, { signal: aborted, waits }, subject, (text) =>
-        say(first === undefined ? [] : [{ code: 'lease', ref: first, text }]),
-      )
-      const asked = askedFirst({ clock: policy.clock, signal: aborted, waits })
-      const left =
-        term === undefined ? servers : thaw(await newestRoll(tickets, asked, known, data, subject))
+  const servers = thawServers(data)
+  return open({
+    provider,
+    subject,
+    policy,
+    act: call.act,
+    check: call.waitHealthy,
+    onEvent: call.onEvent,
+    id: known.id,
+    startedAt: known.startedAt,
+    lease: call.lease,
+    waits: true,
+    taken: servers.flatMap(({ refs, state }) => (state === 'done' ? [] : refs)),
+    find: async ({ signal: aborted, waits, term }) => {
       const { plan } = data
-      return prepared(provider, policy, { head, plan, servers: left, leave, term, waits })
-    } catch (error) {
-      await term?.release()
-      leave()
-      throw error
-    }
+      if (term === undefined) return { plan, servers }
+      const asked = askedFirst({ clock, signal: aborted, waits })
+      return { plan, servers: thawServers(await newestRoll(tickets, asked, known, data, subject)) }
+    },
   })
 }
 
@@ -180,99 +174,82 @@ function begin(
 ): { readonly handle: Roll; readonly policy: ResolvedPolicy } {
   checkProvider(provider, subject)
   const targets = checkTargets(provider, target, subject)
-  const settings = parseRoll(options, subject)
-  const { policy, act, check, lease, onEvent } = settings
+  const { grouping, planFor, ...settings } = parseRoll(options, subject)
+  const { policy } = settings
   const id = policy.id ?? randomUUID()
-  const spec = { provider, subject, policy, act, check }
-  const handle = open(spec, onEvent, async (signal, _, waits) => {
-    const { leave, claim } = enterRoll(provider, id, subject)
-    let term: Term | undefined
-    try {
-      term = await takeLease(lease, policy, { signal, waits }, subject)
+  const handle = open({
+    provider,
+    subject,
+    id,
+    ...settings,
+    find: async ({ signal, waits, take }) => {
       const call = { clock: policy.clock, signal }
       await refuseEarlier(policy, id, askedFirst({ ...call, waits }), subject)
-      const found = await findServers(provider, targets, call, settings.grouping, subject)
-      const plan = settings.planFor(found.length, subject)
+      const found = await findServers(provider, targets, call, grouping, subject)
+      const plan = planFor(found.length, subject)
       refuseUnchecked(found, plan, subject)
-      claim(found.flatMap(({ members }) => members.map(({ ref }) => ref)))
-      const servers = found.map(({ address, members }) => ({
-        address,
-        refs: members.map(({ ref }) => ref),
-        state: 'waiting' as const,
-        attempt: 0,
-        error: null,
-        drain: null,
-        leftAsFound: [],
-      }))
-      const head = headOf(provider, policy, id)
-      return prepared(provider, policy, { head, plan, servers, leave, term, waits })
+      const servers = found.map(unbegun)
+      take(servers.flatMap(({ refs }) => refs))
+      return { plan, servers }
+    },
+  })
+  return { handle, policy }
+}
+
+function unbegun({ address, members }: Server): ServerState {
+  const refs = members.map(({ ref }) => ref)
+  const nothing = { attempt: 0, error: null, drain: null, leftAsFound: [] }
+  return { address, refs, state: 'waiting', ...nothing }
+}
+
+/** What a roll is about, begun or gone on with. */
+interface Opening extends Omit<RollSpec, 'emit' | 'prepare'>, Pick<RollSettings, 'onEvent'> {
+  readonly id: string
+  /** When it began, in ISO 8601. Default: now. */
+  readonly startedAt?: string
+  readonly lease: LeaseWish | undefined
+  /** Whether it waits for the lease of a process that died. */
+  readonly waits?: true
+  /** Its members, if they are known already. */
+  readonly taken?: readonly MemberRef[]
+  readonly find: (call: Finding) => Promise<Pick<RollLedger, 'plan' | 'servers'>>
+}
+
+/** How the servers of a roll are found. */
+interface Finding {
+  readonly signal: AbortSignal
+  readonly waits: Waits
+  readonly term: Term | undefined
+  /** Takes members for this roll; see {@link LiveRoll}. */
+  readonly take: (refs: readonly MemberRef[]) => void
+}
+
+function open(opening: Opening): Roll {
+  const { onEvent, lease, startedAt, find, taken = [], ...spec } = opening
+  const { provider, subject, id } = spec
+  const hub = new RollHub(onEvent, startTelemetry(provider, 'roll'))
+  const prepare: Prepare = async (signal, say, waits) => {
+    const { leave, take } = enterRoll(provider, id, subject)
+    let term: Term | undefined
+    try {
+      take(taken)
+      const [ref] = taken
+      const wait = spec.waits && ((text: string) => say(ref ? [{ code: 'lease', ref, text }] : []))
+      term = await takeLease(lease, spec.policy, { signal, waits }, subject, wait)
+      const { plan, servers } = await find({ signal, waits, term, take })
+      const policy = { ...spec.policy, id, term }
+      const { clock, data, tickets: store, onTicket } = policy
+      const begun = startedAt === undefined ? {} : { startedAt }
+      const head = { ...newHead(policy, provider), deadline: null, ...begun }
+      const ledger = new RollLedger(head, { plan, servers }, { store, onTicket }, clock, waits)
+      return { ledger, leave, term, spread: Spread.of(provider, clock, data.keepReady, servers) }
     } catch (error) {
       await term?.release()
       leave()
       throw error
     }
-  })
-  return { handle, policy }
-}
-
-function open(
-  spec: Omit<ConstructorParameters<typeof RollRun>[0], 'emit' | 'prepare'>,
-  onEvent: ((e: RollEvent) => void) | undefined,
-  prepare: Prepare,
-): Roll {
-  const hub = new RollHub(onEvent, startTelemetry(spec.provider, 'roll'))
-  const run = new RollRun({ ...spec, prepare, emit: (event) => hub.emit(event) })
-  return new RollHandle(hub, run)
-}
-
-function prepared(
-  provider: DrainableProvider,
-  policy: ResolvedPolicy,
-  {
-    head,
-    plan,
-    servers,
-    leave,
-    term,
-    waits,
-  }: {
-    readonly head: TicketHead
-    readonly plan: RollData['plan']
-    readonly servers: RollLedger['servers']
-    readonly leave: () => void
-    readonly term: Term | undefined
-    readonly waits: Waits
-  },
-): Prepared {
-  const { clock, tickets: store, onTicket, data } = policy
-  const marked = term === undefined ? head : { ...head, lease: term.mark }
-  const ledger = new RollLedger(marked, { plan, servers }, { store, onTicket }, clock, waits)
-  return { ledger, leave, term, spread: Spread.of(provider, clock, data.keepReady, servers) }
-}
-
-function headOf(
-  provider: DrainableProvider,
-  { data, clock, owner }: ResolvedPolicy,
-  id: string,
-): TicketHead {
-  const { name, instance } = provider
-  const combined = combinedOf(provider)
-  return {
-    id,
-    instance,
-    parts:
-      combined === undefined
-        ? [{ balancer: null, name, instance }]
-        : [...combined.all].map(([balancer, part]) => ({
-            balancer,
-            name: part.name,
-            instance: part.instance,
-          })),
-    startedAt: new Date(wallOf(clock)).toISOString(),
-    deadline: null,
-    policy: data,
-    owner: ownerHere(owner ?? null),
   }
+  return new RollHandle(hub, new RollRun({ ...spec, prepare, emit: (event) => hub.emit(event) }))
 }
 
 /**
@@ -296,14 +273,9 @@ async function takeLease(
     if (!('holder' in answer)) return answer
     const refusal = leadership.refusal(answer.holder)
     if (clock.now() >= until) throw refusal
-    say?.(`${refusal.message}; the roll waits for it until ${dateOf(clock, until)}`)
+    say?.(`${refusal.message}; the roll waits for it until ${isoOf(clock, until - clock.now())}`)
     await pause(clock, leadership.retry, signal)
   }
-}
-
-/** A time of the clock, in ISO 8601. */
-function dateOf(clock: Clock, at: number): string {
-  return new Date(wallOf(clock) + at - clock.now()).toISOString()
 }
 
 function checkResume(

@@ -1,5 +1,5 @@
 import { abortable, Waits } from '../../provider/abort.js'
-import { pause, wallOf, type Clock } from '../../provider/clock.js'
+import { isoOf, pause, type Clock } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError, isDrainableError, toDrainableError } from '../../provider/error.js'
 import type { RollReport, Why } from '../../provider/report.js'
@@ -8,7 +8,7 @@ import { FIRST_ANSWER, notKept } from '../../core/tickets/calls.js'
 import type { Ticket } from '../../core/tickets/ticket.js'
 import type { ResolvedPolicy } from '../../core/calls/policy.js'
 import type { RollEvent } from './events.js'
-import type { RollLedger, ServerState } from './ledger.js'
+import type { RollLedger } from './ledger.js'
 import { holdsAnything, inOrder, isOut, noPlaceLeft } from './left.js'
 import { OneServer, type ServerEnd } from './one-server.js'
 import type { OwnHealthCheck } from '../../core/calls/run/run-spec.js'
@@ -59,13 +59,13 @@ export class RollRun {
   readonly #clock: Clock
   readonly #startedAt: number
   readonly #abort = new AbortController()
+  #all: readonly OneServer[] = []
   /** Servers that have not begun, the next one first. */
-  #queue: ServerState[] = []
+  #queue: OneServer[] = []
   /** Busy servers, for a last try. */
-  #later: ServerState[] = []
+  #later: OneServer[] = []
   #isLastTry = false
   readonly #active = new Set<OneServer>()
-  readonly #all = new Map<ServerState, OneServer>()
   #prepared: Prepared | undefined
   /** What it waits for before it begins. */
   #said: readonly Why[] = []
@@ -78,7 +78,7 @@ export class RollRun {
   /** Several that began at once left each other no place: the next one begins alone. */
   #isAlone = false
   /** Servers that were let go in their pools' turn, until they are back. */
-  readonly #taken = new Set<ServerState>()
+  readonly #taken = new Set<OneServer>()
   #asking: Promise<unknown> = Promise.resolve()
   #failures = 0
   /** Why the next server may not begin yet. */
@@ -191,9 +191,9 @@ export class RollRun {
 
   /** Begins servers as others come back, until there is none left or none may begin. */
   async #roll({ ledger }: Prepared): Promise<void> {
-    for (const server of ledger.servers)
-      this.#all.set(server, new OneServer(server, this.#contextOf(ledger)))
-    this.#queue = inOrder(ledger.servers)
+    const context = this.#contextOf(ledger)
+    this.#all = ledger.servers.map((server) => new OneServer(server, context))
+    this.#queue = inOrder(this.#all)
     await abortable(ledger.save(FIRST_ANSWER), this.#abort.signal)
     for (;;) {
       const woken = new Promise<void>((resolve) => (this.#wake = resolve))
@@ -203,7 +203,7 @@ export class RollRun {
         this.#spec.emit({ type: 'batch', at: this.#stamp(), refs })
         for (const one of begun) void this.#follow(one)
       }
-      for (const server of this.#queue) this.#all.get(server)?.hold()
+      for (const one of this.#queue) one.hold()
       if (this.#active.size > 0) await woken
       else if (this.#queue.length > 0 && !this.#isOver()) this.#stopped = noPlaceLeft(ledger)
       else if (!this.#takeLater()) return
@@ -213,8 +213,7 @@ export class RollRun {
   #beginSome(): readonly OneServer[] {
     const begun: OneServer[] = []
     while (this.#mayBegin()) {
-      const server = this.#queue.shift()
-      const one = server && this.#all.get(server)
+      const one = this.#queue.shift()
       if (one === undefined) break
       this.#active.add(one)
       begun.push(one)
@@ -230,21 +229,18 @@ export class RollRun {
     const most = missing > 0 ? Math.min(missing, maxUnavailable) : maxUnavailable
     if (this.#active.size >= (this.#isAlone ? 1 : most)) return false
     const [next] = this.#queue
-    if (next === undefined || isOut(next)) return true // it takes no place that it has not got
-    return this.#active.size + this.#outBeside(ledger) < maxUnavailable
+    if (next === undefined || isOut(next.server)) return true // it takes no place that it has not got
+    return this.#active.size + this.#outBeside() < maxUnavailable
   }
 
   /** Servers that are out and not under way: those that failed, or wait for another try. */
-  #outBeside({ servers }: RollLedger): number {
-    const active = new Set([...this.#active].map(({ server }) => server))
-    return servers.filter((server) => isOut(server) && !active.has(server)).length
+  #outBeside(): number {
+    return this.#all.filter((one) => isOut(one.server) && !this.#active.has(one)).length
   }
 
   #canariesMissing(): number {
-    const { ledger } = this.#prepared ?? {}
-    if (ledger === undefined) return 0
-    const done = ledger.servers.filter(({ state }) => state === 'done').length
-    return Math.max(0, ledger.plan.canary - done)
+    const done = this.#all.filter(({ server }) => server.state === 'done').length
+    return Math.max(0, (this.#prepared?.ledger.plan.canary ?? 0) - done)
   }
 
   #isOver(): boolean {
@@ -266,10 +262,10 @@ export class RollRun {
     this.#active.delete(one)
     this.#isBlocked = end === 'minimum' && this.#active.size > 0
     this.#isAlone = end === 'minimum' && this.#active.size === 0
-    this.#taken.delete(one.server)
-    if (end === 'minimum') this.#queue.unshift(one.server)
+    this.#taken.delete(one)
+    if (end === 'minimum') this.#queue.unshift(one)
     if (end === 'postponed') {
-      this.#later.push(one.server)
+      this.#later.push(one)
       this.#spec.emit(one.event('postponed'))
     }
     if (end === 'failed') this.#countFailure(one, wasCanary)
@@ -278,7 +274,7 @@ export class RollRun {
 
   async #runOne(one: OneServer): Promise<ServerEnd> {
     if (one.server.state === 'acted') return one.run()
-    const refused = await this.#askSpread(one.server)
+    const refused = await this.#askSpread(one)
     if (refused === undefined) return one.run()
     if (this.#abort.signal.aborted) return 'aborted'
     if (this.#active.size > 1) return 'minimum'
@@ -286,22 +282,24 @@ export class RollRun {
   }
 
   /** Whether enough servers are left, one server after another; where the policy says so, it is waited for. */
-  #askSpread(server: ServerState): Promise<DrainableError | undefined> {
-    const asked = this.#asking.then(() => this.#askNow(server))
+  #askSpread(one: OneServer): Promise<DrainableError | undefined> {
+    const asked = this.#asking.then(() => this.#askNow(one))
     this.#asking = asked
     return asked
   }
 
-  async #askNow(server: ServerState): Promise<DrainableError | undefined> {
+  async #askNow(one: OneServer): Promise<DrainableError | undefined> {
     const { spread } = this.#prepared ?? {}
+    const { server } = one
     const isOut = server.drain !== null && holdsAnything(server.drain)
     if (spread === undefined || isOut) return undefined
     const { data } = this.#spec.policy
     const until = this.#clock.now() + (data.timeout ?? Infinity)
     try {
       for (;;) {
-        const refused = await spread.ask(server, [...this.#taken], this.#abort.signal)
-        if (refused === undefined) this.#taken.add(server)
+        const others = [...this.#taken].map((other) => other.server)
+        const refused = await spread.ask(server, others, this.#abort.signal)
+        if (refused === undefined) this.#taken.add(one)
         this.#refused = refused
         const waits = data.onMinimum === 'wait' && this.#active.size === 1
         if (refused === undefined || !waits || this.#clock.now() >= until) return refused
@@ -334,7 +332,6 @@ export class RollRun {
       ledger,
       emit,
       signal: this.#abort.signal,
-      stamp: () => this.#stamp(),
       hasOthers: () => this.#active.size > 1,
       mayPostpone: () => !this.#isLastTry,
     }
@@ -342,7 +339,7 @@ export class RollRun {
 
   /** Drains that were held for the others' sake are let go; the ticket is what a resume needs. */
   async #letGo(report: RollReport): Promise<void> {
-    await Promise.all([...this.#all.values()].map((one) => one.release()))
+    await Promise.all(this.#all.map((one) => one.release()))
     if (this.#prepared === undefined) return
     const { ledger, leave, term } = this.#prepared
     const isDone = report.outcome === 'done'
@@ -365,9 +362,8 @@ export class RollRun {
   }
 
   #reportAs(outcome: RollReport['outcome']): RollReport {
-    const servers = this.#prepared?.ledger.servers ?? []
     const elapsed = this.#clock.now() - this.#startedAt
-    return reportRoll(outcome, servers, this.#all, elapsed, this.#error())
+    return reportRoll(outcome, this.#all, elapsed, this.#error())
   }
 
   #error(): DrainableError | undefined {
@@ -379,6 +375,6 @@ export class RollRun {
   }
 
   #stamp(): string {
-    return new Date(wallOf(this.#clock)).toISOString()
+    return isoOf(this.#clock)
   }
 }

@@ -1,4 +1,4 @@
-import { wallOf } from '../../provider/clock.js'
+import { isoOf } from '../../provider/clock.js'
 import type { MemberRef } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
 import type { DrainReport, Why } from '../../provider/report.js'
@@ -47,12 +47,12 @@ export class ServerCall {
     this.#isWaiting = true
     const data = { ...this.#context.policy.data, ...WAITING }
     const waiting = { ...this.#policy(drain), data, onEvent: this.#troubles }
-    this.#call = this.#resume({ ...drain, deadline: null }, waiting)
+    this.#call = this.#resume(drain, waiting)
   }
 
-  /** Takes its members down, or goes on with that: with the whole time from now, however long it has waited for its turn. */
+  /** Takes its members down, or goes on with that. */
   async begin(): Promise<Call> {
-    const { provider, subject, policy, signal } = this.#context
+    const { provider, subject, signal } = this.#context
     await this.release()
     signal.throwIfAborted()
     this.#isWaiting = false
@@ -60,10 +60,7 @@ export class ServerCall {
     const { drain, refs } = this.#server
     const knows = drain !== null && (drain.members.length > 0 || combinedOf(provider) !== undefined)
     if (knows) {
-      const { clock, data } = policy
-      const deadline =
-        data.timeout === null ? null : new Date(wallOf(clock) + data.timeout).toISOString()
-      this.#call = this.#resume({ ...drain, deadline }, this.#policy())
+      this.#call = this.#resume(drain, this.#policy())
     } else {
       this.#server.state = 'draining'
       const target = parseTarget(refs, subject)
@@ -143,9 +140,12 @@ export class ServerCall {
     if (event.type === 'fault' || event.type === 'overruled') this.#context.emit(event)
   }
 
+  /** With the whole time from now, whatever an earlier process has left of it. */
   #resume(drain: Ticket, policy: ResolvedPolicy): Call {
     const { provider, subject } = this.#context
-    return openResumed(provider, drain, policy, subject)
+    const { timeout } = policy.data
+    const deadline = timeout === null ? null : isoOf(policy.clock, timeout)
+    return openResumed(provider, { ...drain, deadline }, policy, subject)
   }
 
   /** @param kept - the ticket whose policy and deadline stay as they are */

@@ -121,6 +121,19 @@ describe('a drain over two balancers', () => {
     expect(isDrainableError(error, 'DRAIN_OVERRULED') && error.message).toMatch(/^b: /)
   })
 
+  test('rejects with the reason of the signal if the action has wrapped it', async () => {
+    const { clock, b, all } = setUp()
+    const run = drain(all, both, { clock, seal: false }, async (_, { signal }) => {
+      b.setBehind(bare, 'ready')
+      await new Promise((_, reject) => {
+        const wrapped = (): Error => new Error('gave up', { cause: signal.reason })
+        signal.addEventListener('abort', () => reject(wrapped()))
+      })
+    })
+    const error = await thrown(clock.runUntil(run))
+    expect(isDrainableError(error, 'DRAIN_OVERRULED') && error.ref).toEqual(b1)
+  })
+
   test('emits one end, as the last event', async () => {
     const { clock, all } = setUp()
     const types: string[] = []

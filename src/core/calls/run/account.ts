@@ -9,7 +9,7 @@ import type { Claims } from './claims.js'
 import type { RunSpec } from './run-spec.js'
 import type { TicketWrites } from './ticket-writes.js'
 import { namedBy } from './preparation.js'
-import { type Clock, wallOf } from '../../../provider/clock.js'
+import { type Clock, isoOf, wallOf } from '../../../provider/clock.js'
 import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { ClaimedMember } from '../../member/claimed.js'
@@ -135,7 +135,7 @@ export class RunClock {
   /** The present time for events. */
   iso(): string {
     try {
-      return new Date(wallOf(this.#clock)).toISOString()
+      return isoOf(this.#clock)
     } catch {
       return new Date().toISOString()
     }

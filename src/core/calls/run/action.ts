@@ -25,9 +25,18 @@ export class Action {
     this.#lost.abort(error)
   }
 
-  async run<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const { signal } = this.#lost
+  /** Something begins that needs the hold. @returns a signal that fires when it is lost */
+  begin(): AbortSignal {
     this.#isRunning = true
+    return this.#lost.signal
+  }
+
+  end(): void {
+    this.#isRunning = false
+  }
+
+  async run<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const signal = this.begin()
     try {
       signal.throwIfAborted() // lost between the outcome and now
       return await action(signal)
@@ -37,7 +46,7 @@ export class Action {
       const cause = error instanceof Error ? error.cause : undefined
       throw error === signal.reason || cause === signal.reason ? signal.reason : error
     } finally {
-      this.#isRunning = false
+      this.end()
     }
   }
 }

@@ -68,7 +68,7 @@ export interface RunSpec {
   readonly alreadyOut?: true
   /** When its time began, by its clock. Default: now. */
   readonly startedAt?: number
-  /** Runs on other balancers that it ends together with. */
+  /** With the runs on other balancers that it ends together with. */
   readonly group?: RunGroup
   /** For a step, which keeps nothing up after its end. */
   readonly step?: StepHooks

@@ -21,7 +21,7 @@ import type { HandleBody } from '../handle.js'
 import { Account, InForce, leaveIdle, RunClock } from './account.js'
 import { Action, askOwnCheck } from './action.js'
 import { Claims } from './claims.js'
-import type { GroupedRun } from './run-group.js'
+import { RunGroup, type GroupedRun, type Next, type Standing } from './run-group.js'
 import { Deadline } from './deadline.js'
 import { namedBy, notUndone, Preparation } from './preparation.js'
 import type { Opening, Prepared, RunSpec } from './run-spec.js'
@@ -47,11 +47,12 @@ interface Undo {
  * It decides nothing about a member: the balancer steps the records. It has the deadline, the ticket, the events and the
  * caller's functions.
  */
-export class Run implements HandleBody, Owner {
+export class Run implements HandleBody, Owner, GroupedRun {
   readonly done: Promise<DrainReport>
   /** Resolves when the preparation has ended, with or without success. */
   readonly prepared: Promise<void>
   readonly startedAt: number
+  readonly action = new Action()
   readonly #spec: RunSpec
   readonly #balancer: Balancer
   readonly #scheduler: Scheduler
@@ -61,9 +62,9 @@ export class Run implements HandleBody, Owner {
   readonly #preparation: Preparation
   readonly #deadline: Deadline
   readonly #inForce = new InForce()
-  readonly #action = new Action()
   readonly #account: Account
-  readonly #grouped: GroupedRun
+  /** The runs that it ends together with; alone, it is the only one. */
+  #group: RunGroup
   #life: 'preparing' | 'looking' | 'held' | 'released' = 'preparing'
   /** Fires when the run lets go; an undo after that has a new one. */
   #stop = new AbortController()
@@ -72,8 +73,8 @@ export class Run implements HandleBody, Owner {
   #failures = 0
   /** A first hold waits for the next look, because the last one did not show enough to the floor. */
   #isPostponed = false
-  /** Whether it ends alone: no other part waits for it, and it waits for none. */
-  #isAlone = false
+  /** Whether its ticket was written after every member had its outcome. */
+  #isClosed = false
   #isBroken = false
   #isGivenUp = false
   #undo: Undo | undefined
@@ -126,10 +127,9 @@ export class Run implements HandleBody, Owner {
       passed: () => this.changed(false),
     })
     this.done = new Promise((resolve) => (this.#finish = resolve))
-    this.#grouped = this.#asGrouped()
-    const { group } = spec
-    group?.join(this.#grouped)
-    if (group !== undefined) void this.done.then(() => group.leave(this.#grouped))
+    this.#group = spec.group ?? new RunGroup()
+    this.#group.join(this)
+    void this.done.then(() => this.#group.leave(this))
     this.prepared = this.#prepare().catch(this.broken)
     if (spec.signal?.aborted === true) this.#guard(() => this.#abort())
   }
@@ -161,10 +161,10 @@ export class Run implements HandleBody, Owner {
   }
 
   lost(error: DrainableError): void {
-    if (this.#action.isLost) return
+    if (this.action.isLost) return
     const { code, message, cause, ref } = error
     const data = { cause, report: this.report(), ...(ref === undefined ? {} : { ref }) }
-    this.#action.lose(new DrainableError(code, message, data))
+    this.action.lose(new DrainableError(code, message, data))
   }
 
   changed(soon: boolean): void {
@@ -332,7 +332,7 @@ export class Run implements HandleBody, Owner {
       now: this.#clock.now(),
       failures: this.#failures,
       held: this.#life === 'held',
-      acting: this.#action.running,
+      acting: this.action.running,
       pace: this.#spec.pace,
     })
   }
@@ -344,10 +344,8 @@ export class Run implements HandleBody, Owner {
     if (isEnding && this.#claims.claimedMembers().some(isUnseenIdle)) this.#doubt()
     if (this.#claims.claimedMembers().some(({ claim }) => claim.ending.ended === null)) return
     if (this.#undo !== undefined) this.#guard(() => this.#endUndo())
-    else if (this.#life === 'held') return
-    else if (this.#claims.takeOut()) this.#deadline.arm()
-    else if (this.#spec.group === undefined || this.#isAlone) this.#end()
-    else this.#spec.group.check()
+    else if (isEnding && this.#claims.takeOut()) this.#deadline.arm()
+    else this.#group.changed()
   }
 
   /** Only another look shows whether members that were idle before are so still. */
@@ -357,20 +355,28 @@ export class Run implements HandleBody, Owner {
     this.#subscription?.next(0)
   }
 
-  #asGrouped(): GroupedRun {
-    return {
-      hasEnded: () => {
-        if (!this.#claims.laid || this.#undo !== undefined) return false
-        if (this.#life !== 'looking') return true
-        return this.#claims.claimedMembers().every(({ claim }) => claim.ending.ended !== null)
-      },
-      idle: () => idleTime(this.#claims.claimedMembers()),
-      doubt: () => this.#guard(() => this.#doubt()),
-      hasLost: () => this.#hasLost(),
-      close: () => this.#guard(() => this.#end()),
-      settle: () => this.#guard(() => this.#stand()),
-      again: () => this.#guard(() => this.#goOn()),
-    }
+  /** How far it is, for its group. */
+  get standing(): Standing {
+    const claimedMembers = this.#claims.claimedMembers()
+    const isOpen = claimedMembers.some(({ claim }) => claim.ending.ended === null)
+    const idle = idleTime(claimedMembers)
+    if (!this.#claims.laid || this.#undo !== undefined || this.#isTakenBack)
+      return { state: 'open', idle }
+    if (this.#life === 'looking') return { state: isOpen ? 'open' : 'ended', idle }
+    if (!this.#isClosed) return { state: 'closing', idle }
+    return { state: isOpen && this.#life === 'held' ? 'lost' : 'closed', idle }
+  }
+
+  /** Does what its group says. */
+  proceed(next: Next): void {
+    if (next === 'wait') return
+    const step = {
+      look: () => this.#doubt(),
+      close: () => this.#end(),
+      stand: () => this.#stand(),
+      goOn: () => this.#goOn(),
+    }[next]
+    this.#guard(step)
   }
 
   // --- the end
@@ -388,8 +394,9 @@ export class Run implements HandleBody, Owner {
    * still be lost. A held drain is kept up until it is released.
    */
   #end(): void {
-    if (!this.#claims.laid) return
+    if (!this.#claims.laid || this.#life !== 'looking') return
     this.#life = 'held'
+    this.#isClosed = false
     this.#deadline.clear()
     const report = this.#account.report()
     this.#report = report
@@ -398,21 +405,11 @@ export class Run implements HandleBody, Owner {
     if (!goesOn) this.#claims.settle()
     this.#guard(async () => {
       await this.#account.ticket?.close(report)
-      if (this.#isOver()) return
-      if (this.#spec.group !== undefined && !this.#isAlone) this.#spec.group.closed(this.#grouped)
-      else if (this.#hasLost()) this.#goOn()
-      else this.#stand()
+      this.#isClosed = true
+      this.#group.changed()
     })
     if (goesOn) this.#sit(true)
     else this.#leave()
-  }
-
-  /** Whether any idle was lost since every member had its outcome. */
-  #hasLost(): boolean {
-    return (
-      this.#life === 'held' &&
-      this.#claims.claimedMembers().some(({ claim }) => claim.ending.ended === null)
-    )
   }
 
   /** Drops the outcome and goes on looking. */
@@ -473,9 +470,12 @@ export class Run implements HandleBody, Owner {
     this.#leave()
   }
 
+  /** No other run waits for it, and it waits for none. */
   #standAlone(): void {
-    this.#isAlone = true
-    this.#spec.group?.leave(this.#grouped)
+    const others = this.#group
+    this.#group = new RunGroup()
+    this.#group.join(this)
+    others.leave(this)
   }
 
   // --- undo and release
@@ -624,7 +624,10 @@ export class Run implements HandleBody, Owner {
       await this.prepared
     }
     if (this.#ended === undefined && !this.#isReleased()) this.#guard(() => this.#endAll('aborted'))
-    else if (this.#spec.group !== undefined) this.#stand() // it waited for the others
+    else if (this.#ended === undefined) {
+      this.#standAlone()
+      this.#group.changed()
+    }
     this.#leave()
     await Promise.all([
       this.#account.ticket?.kept === true ? this.#account.ticket.written() : undefined,
@@ -666,7 +669,7 @@ export class Run implements HandleBody, Owner {
 
   /** Runs the caller's action while the drain is held: looks often, and fires its signal when the hold is lost. */
   act<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const acting = this.#action.run(action)
+    const acting = this.action.run(action)
     this.#subscription?.next(0)
     return acting
   }

@@ -6,7 +6,7 @@ import { printable } from '../../../provider/quote.js'
 import type { DrainReport, MemberReport, Outcome, Why } from '../../../provider/report.js'
 import { mayOwe } from '../../tickets/member.js'
 import type { Ticket } from '../../tickets/ticket.js'
-import { owes } from '../record.js'
+import { owes, type Ledger } from '../record.js'
 import { ownOf, readsMember, type ClaimedMember } from '../claimed.js'
 import { explain } from './why.js'
 
@@ -52,7 +52,7 @@ export function reportMember(
     ref,
     outcome: ended?.outcome ?? (phase === 'idle' ? 'idle' : 'aborted'),
     phase,
-    wasAdmin: found === null || found.own === 'unknown' ? 'ready' : found.own,
+    wasAdmin: foundAs(found),
     held: isHeld(claimed),
     verifiedIdle: isVerified,
     sealed: proof.sealed,
@@ -78,7 +78,7 @@ function isHeld(claimed: ClaimedMember): boolean {
   if (ledger.pending !== null || ledger.late.length > 0) return true
   const own = ownOf(claimed)
   const { found } = ledger
-  const before = found === null || found.own === 'unknown' ? 'ready' : found.own
+  const before = foundAs(found)
   const isSeen =
     facts.last !== null && facts.last.askedAt > ledger.answeredAt && readsMember(claimed)
   const isBack = isSeen && own !== 'unknown' && atLeast(before, own)
@@ -96,13 +96,17 @@ export function unreached(
   return members.map((member) => ({
     ...unread(member.ref, outcome, elapsed, error),
     phase: 'draining',
-    wasAdmin: foundAs(member),
+    wasAdmin: foundAs(member.found),
     held: mayOwe(member),
   }))
 }
 
-function foundAs({ found }: Ticket['members'][number]): MemberReport['wasAdmin'] {
-  return found === null || found.own === 'unknown' ? 'ready' : found.own
+/** The state that a member was found in; `ready` if that is not known. */
+export function foundAs(
+  found: Pick<NonNullable<Ledger['found']>, 'own'> | null | undefined,
+): MemberReport['wasAdmin'] {
+  const own = found?.own ?? 'unknown'
+  return own === 'unknown' ? 'ready' : own
 }
 
 /** The report of a member whose balancer was never read: nothing was changed. */
