@@ -135,6 +135,7 @@ export class Session {
     }
     const wanted = new Map(plan.down.map((wish) => [refKey(wish.reading.ref), wish]))
     for (const [key, drain] of work.drains) {
+      if (drain.state === 'left') continue
       const wish = wanted.get(key)
       const unsaid = plan.unsaid.get(drain.ref.pool)
       const gone = wish?.remove === true ? 'absent' : 'drain'
@@ -290,15 +291,14 @@ export class Session {
   #compare(desired: readonly DesiredMember[], look: SeenLook, work: Work): WishedPlan {
     const { options, owns, subject } = this.#spec
     const { pools, keepReady, allowEmpty, gone } = options
-    const isOurs = work.ours(look)
     return planWithWishes(desired, look.snapshot, {
       pools,
-      owns: (reading) => (reading.present && isOurs(reading)) || asked(owns, reading, subject),
+      owns: (reading) => work.ours(reading) || asked(owns, reading, subject),
       ...(keepReady === undefined ? {} : { keepReady }),
       ...(gone === undefined ? {} : { gone }),
       allowEmpty,
       idle: () => true, // the drain that removes it proves it
-      capabilities: work.capabilities,
+      capabilities: work.spec.capabilities,
     })
   }
 

@@ -16,7 +16,7 @@ import { keptTicket } from '../tickets/read-tickets.js'
 import { hasRead, readingsOf, type SeenLook } from '../balancer/look/look.js'
 import type { Prepared, PreparedClaim, RunContext } from './run/run-spec.js'
 import type { TicketKeeper } from '../tickets/writing/writer.js'
-import { type PolicyData, refuseRoll } from '../tickets/ticket.js'
+import { type PolicyData, refuseRoll, type Ticket } from '../tickets/ticket.js'
 import { checkTimeout, type ResolvedPolicy, toMachinePolicy } from './policy.js'
 import { pick, refuseKey, type ResolvedTarget } from './target.js'
 import { quote } from '../../provider/quote.js'
@@ -167,9 +167,9 @@ export async function inheritTicket(
   const { tickets: store, whole, id } = resolved
   if (id === undefined) return inherited
   const asked = askedFirst({ clock: scheduler.clock, signal, limit: limit(), waits })
-  const old = await (whole === undefined
-    ? store && keptTicket(store, id, asked)
-    : whole.earlier?.(asked))
+  const kept = (): Promise<Ticket | undefined> | undefined =>
+    whole === undefined ? store && keptTicket(store, id, asked) : whole.earlier?.(asked)
+  const old = resolved.earlier === undefined ? await kept() : resolved.earlier()
   if (old === undefined) return inherited
   if (old.instance !== provider.instance) {
     throw new DrainableError(

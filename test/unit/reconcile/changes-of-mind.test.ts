@@ -66,6 +66,20 @@ describe('a wish that changes', () => {
     expect(loop.status().find(({ ref }) => ref.member === 'b')?.held).toContain('keepReady is 2')
   })
 
+  it('back to serve after a drain that was to go on could not begin opens the member', async () => {
+    const at = bench('a', 'b')
+    at.lb.occupy(web('b'))
+    await using loop = at.start({ timeout: '10m' })
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.advance(2_000)
+    loop.set(desired({ a: 'serve', b: 'drain' }), { timeout: '10ms' }) // no proof is that fast
+    await at.clock.advance(2_000)
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    await at.clock.advance(60_000)
+    expect(at.states('b')).toEqual(['ready'])
+    expect(loop.status()).toEqual([])
+  })
+
   it('from absent to drain before idle keeps the member', async () => {
     const at = bench('a', 'b')
     const end = at.lb.occupy(web('b'))
