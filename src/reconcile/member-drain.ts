@@ -322,8 +322,9 @@ export class MemberDrain {
     return this.state === 'held' && this.claimed?.claim.ending.holding !== true
   }
 
-  /** Whether something of it failed that is tried again. */
+  /** Whether something of it failed that is tried again; for a place at the floor it only waits. */
   get isTried(): boolean {
+    if (this.leftFor !== null || this.isRefused) return false
     return this.state === 'failed' || this.#isRefusedRemoval
   }
 

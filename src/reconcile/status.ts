@@ -1,4 +1,11 @@
+import { readingsOf } from '../core/balancer/look/look.js'
 import type { MemberStatus } from '../core/status.js'
+import type { MemberRef } from '../provider/contract.js'
+import type { HeldBack, PlannedChange } from '../provider/desired.js'
+import { refKey } from '../provider/member-ref.js'
+import type { MemberDrain } from './member-drain.js'
+import type { Wanted } from './wanted.js'
+import type { Work } from './work.js'
 
 /** The status of a member that is not simply as wanted. Plain JSON, for the status of a custom resource. */
 export interface ReconciledMember extends MemberStatus {
@@ -13,4 +20,101 @@ export interface ReconciledMember extends MemberStatus {
    * tried again.
    */
   readonly pastDeadline: boolean
+}
+
+/** A member that is held back, and since when for this reason. */
+export interface HeldSince extends HeldBack {
+  /** ISO 8601. */
+  readonly since: string
+}
+
+/** What is held back now: a reason that has not changed keeps its time. */
+export function heldSince(
+  all: Iterable<HeldBack>,
+  before: ReadonlyMap<string, HeldSince>,
+  now: string,
+): ReadonlyMap<string, HeldSince> {
+  const held = new Map<string, HeldSince>()
+  for (const one of all) {
+    const key = refKey(one.ref)
+    const known = before.get(key)
+    held.set(key, { ...one, since: known?.reason === one.reason ? known.since : now })
+  }
+  return held
+}
+
+/** What a status is made of. */
+interface Told {
+  readonly wanted: Wanted
+  readonly held: ReadonlyMap<string, HeldSince>
+  readonly work: Pick<Work, 'adds' | 'drains'>
+  readonly isDry: boolean
+  /** ISO 8601. */
+  readonly now: string
+}
+
+/** A row for each member that is not simply as wanted; a later source of a row overrules the one before. */
+export function rowsOf({ wanted, held, work, isDry, now }: Told): readonly ReconciledMember[] {
+  const rows = new Map<string, ReconciledMember>()
+  for (const [key, { ref, reason, since, asWished }] of held)
+    if (asWished !== true) rows.set(key, rowOf(wanted, ref, since, reason))
+  for (const [key, { ref, change, held: why, since }] of work.adds.all) {
+    const what = change.kind === 'add' ? 'add' : 'the opening of what was added'
+    rows.set(key, rowOf(wanted, ref, since, why ?? `${what} is under way`))
+  }
+  for (const [key, drain] of work.drains)
+    if (drain.state !== 'left') rows.set(key, rowOfDrain(wanted, drain, held.get(key)))
+  if (isDry)
+    for (const [key, { change, reason }] of wanted.steps)
+      rows.set(key, rowOf(wanted, change.ref, now, `dry run: would ${wordOf(change)}: ${reason}`))
+  return [...rows.values()]
+}
+
+function wordOf(change: PlannedChange['change']): string {
+  return change.kind === 'hold' ? `hold in ${change.to}` : change.kind
+}
+
+function rowOfDrain(
+  wanted: Wanted,
+  drain: MemberDrain,
+  held: HeldBack | undefined,
+): ReconciledMember {
+  const { ref, since, isPastDeadline: pastDeadline } = drain
+  const status = drain.status() ?? rowOf(wanted, ref, since, null)
+  const reason = drain.why ?? wanted.plan.unsaid.get(ref.pool) ?? held?.reason ?? null
+  const why = [...status.why, ...drain.whyTicket]
+  return { ...status, why, since, want: wantOf(wanted, ref), held: reason, pastDeadline }
+}
+
+/** A member of which no drain is under way. */
+function rowOf(
+  wanted: Wanted,
+  ref: MemberRef,
+  since: string,
+  held: string | null,
+): ReconciledMember {
+  const reading = readingsOf(wanted.look.snapshot).get(refKey(ref))
+  const scopes = reading?.scopes.filter(({ state }) => state !== 'ended') ?? []
+  const isWhole = scopes.length > 0 && scopes.every(({ state }) => state === 'read')
+  const sum = (key: 'active' | 'queued'): number | null =>
+    isWhole ? scopes.reduce((all, scope) => all + scope[key], 0) : null
+  return {
+    ref,
+    phase: 'active',
+    since,
+    deadline: null,
+    active: sum('active'),
+    queued: sum('queued'),
+    why: [],
+    want: wantOf(wanted, ref),
+    held,
+    pastDeadline: false,
+  }
+}
+
+function wantOf({ plan, down }: Wanted, ref: MemberRef): ReconciledMember['want'] {
+  if (plan.unsaid.has(ref.pool)) return 'unknown'
+  const wish = down.get(refKey(ref))
+  if (wish === undefined) return 'serve'
+  return wish.remove ? 'absent' : 'drain'
 }

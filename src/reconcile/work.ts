@@ -1,20 +1,18 @@
-import type { PlannedChange } from '../provider/desired.js'
+import { isDeepStrictEqual } from 'node:util'
+import type { HeldBack, PlannedChange } from '../provider/desired.js'
 import { readingsOf, type SeenLook } from '../core/balancer/look/look.js'
 import type { Ticket } from '../core/tickets/ticket.js'
-import type { WishedPlan } from '../endpoints/plan-changes.js'
 import type { Wish } from '../endpoints/plan.js'
 import type { PresentReading, Reading } from '../provider/contract.js'
 import { isDrainableError, wordsOf, type DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
 import type { DrainReport, MemberReport } from '../provider/report.js'
 import { Adds } from './adds.js'
-import { dueOf, isOpen } from './due.js'
 import { LATE, MemberDrain } from './member-drain.js'
 import { shapeOf, type DrainShape, type Ending } from './shape.js'
 import { Removals } from './removals.js'
 import { dropTicket } from './tickets.js'
-import { Touched } from './touched.js'
-import { saidOfTheirs, wantedOf, type Wanted } from './wanted.js'
+import type { Wanted } from './wanted.js'
 import type { WorkSpec } from './work-spec.js'
 
 /** All that is under way for members, and what is held. Carries plans out; decides nothing a plan says. */
@@ -23,9 +21,14 @@ export class Work {
   readonly drains: Map<string, MemberDrain>
   readonly adds: Adds
   readonly #removals: Removals
-  readonly #touched = new Touched()
+  /** When something of ours ended, by member: a look from before does not show it. */
+  readonly #endedAt = new Map<string, number>()
+  /** Whether the last plan has left a member to the next look. */
+  #hasSkipped = false
+  /** The plan that was carried out last. */
+  #wanted: Wanted | undefined
   /** Why a planned change is not done, by member. */
-  readonly refused = new Map<string, string>()
+  readonly refused = new Map<string, HeldBack>()
   /** What is let go, and its ticket. */
   readonly #forgetting = new Set<Promise<void>>()
   #ending: Ending
@@ -42,7 +45,7 @@ export class Work {
       }),
     )
     this.drains = new Map(left)
-    this.adds = new Adds(spec, (key) => this.#touched.note(key, this.#now()))
+    this.adds = new Adds(spec, (key) => this.#note(key))
     this.#removals = new Removals(spec, (...ended) => this.#taken(...ended))
   }
 
@@ -54,30 +57,55 @@ export class Work {
   }
 
   /** Whether nothing is under way or due for the plan that was carried out last. */
-  isDone(plan: WishedPlan): boolean {
+  get isDone(): boolean {
     const isBusy = this.adds.isBusy || [...this.drains.values()].some((drain) => drain.isBusy)
-    if (isBusy || this.#touched.hasSkipped) return false
-    return !plan.steps.some((step) => isOpen(step, this, this.#now()))
+    if (isBusy || this.#hasSkipped) return false
+    return ![...(this.#wanted?.steps ?? [])].some(([key, step]) => this.#isOpen(key, step))
+  }
+
+  /**
+   * Whether a planned change is still to be begun, or is tried again by the next look. What waits for longer, or is left
+   * alone, is as settled as it can be: it says why.
+   */
+  #isOpen(key: string, { change }: PlannedChange): boolean {
+    const adding = this.adds.all.get(key)
+    // What failed may have been of an earlier set: with another address, say.
+    if (adding !== undefined)
+      return this.#isDue(adding) || !isDeepStrictEqual(adding.change, change)
+    const drain = this.drains.get(key)
+    if (drain === undefined || drain.held === null) return !this.refused.has(key)
+    return drain.isTried && this.#isDue(drain)
+  }
+
+  #isDue({ backoff }: Pick<MemberDrain, 'backoff'>): boolean {
+    return backoff.notBefore <= this.#now()
   }
 
   /** When something that failed is due again; Infinity for nothing. */
   get dueAt(): number {
-    return dueOf([...this.drains.values(), ...this.adds.all.values()], this.#now())
+    const all = [...this.drains.values(), ...this.adds.all.values()]
+    return all.reduce(
+      (due, one) =>
+        one.held === null || this.#isDue(one) ? due : Math.min(due, one.backoff.notBefore),
+      Infinity,
+    )
   }
 
   /** Makes what a plan says happen; what is under way already goes on. */
-  carryOut(plan: WishedPlan, look: SeenLook, ending: Ending): void {
+  carryOut(wanted: Wanted, ending: Ending): void {
+    const { plan, look } = wanted
     this.#ending = ending
-    const wanted = wantedOf(plan, look)
+    this.#wanted = wanted
     this.refused.clear()
-    this.#touched.begin(look)
+    this.#hasSkipped = false
+    for (const [key, at] of this.#endedAt) if (at < look.askedAt) this.#endedAt.delete(key)
     // What an earlier controller left comes last: what the plan has a place for asks the floor first.
     const begun = [...this.drains].flatMap(([key, { state }]) => (state === 'left' ? [] : [key]))
     for (const key of new Set([...begun, ...wanted.steps.keys(), ...this.drains.keys()])) {
       const drain = this.drains.get(key)
       const step = wanted.steps.get(key)
-      if (drain !== undefined && !wanted.isSaid(drain.ref.pool)) continue
-      if (this.#touched.isStale(key, wanted)) continue
+      if (drain !== undefined && plan.unsaid.has(drain.ref.pool)) continue
+      if (this.#isStale(key, look)) continue
       if (drain !== undefined) this.#goOn(key, drain, wanted)
       else if (step !== undefined) this.#begin(key, step, wanted)
     }
@@ -90,11 +118,10 @@ export class Work {
    * a drain that could not begin would hold them with the first answer, and members for which the floor has no place any
    * more. Begins nothing else on an older look.
    */
-  takeBackUnwished(plan: WishedPlan, look: SeenLook): void {
-    const { steps, down, isSaid } = wantedOf(plan, look)
+  takeBackUnwished({ plan, look, steps, down }: Wanted): void {
     for (const [key, drain] of this.drains) {
       const isThere = drain.isOf(readingsOf(look.snapshot).get(key)) && drain.state !== 'left'
-      if (!isThere || !isSaid(drain.ref.pool)) continue
+      if (!isThere || plan.unsaid.has(drain.ref.pool)) continue
       const wish = down.get(key)
       const step = steps.get(key)
       const isMeant = wish !== undefined && (step !== undefined || !drain.isToBegin)
@@ -133,7 +160,7 @@ export class Work {
     const step = steps.get(key)
     const shape = this.#shapeOf(step, wish, drain)
     drain.wished(wish, shape)
-    if (drain.leftFor !== null || this.#now() < drain.backoff.notBefore) return
+    if (drain.leftFor !== null || !this.#isDue(drain)) return
     if (drain.isLetGo && step?.change.kind === 'hold') {
       if (drain.refusal === undefined) this.#overruled(drain)
       else this.#fail(drain, drain.refusal)
@@ -153,8 +180,7 @@ export class Work {
 
   #takeBack(key: string, drain: MemberDrain): void {
     drain.wish = undefined
-    const waits = drain.isBusy || this.#now() < drain.backoff.notBefore
-    if (drain.restoring && waits) return
+    if (drain.restoring && (drain.isBusy || !this.#isDue(drain))) return
     this.#removals.drop(drain.removal)
     void this.#restore(key, drain)
   }
@@ -162,7 +188,7 @@ export class Work {
   async #restore(key: string, drain: MemberDrain): Promise<void> {
     const undone = await drain.restore()
     if (undone === undefined || !this.#isCurrent(key, drain)) return
-    this.#touched.note(key, this.#now())
+    this.#note(key)
     if (undone.failure === null) this.#forget(key, drain, undone.isOverruled)
     else this.#fail(drain, undone.failure)
     this.spec.changed(true)
@@ -171,12 +197,15 @@ export class Work {
   // --- what is begun
 
   #begin(key: string, { change }: PlannedChange, wanted: Wanted): void {
-    if (change.kind === 'add') this.adds.add(key, change)
+    if (change.kind === 'add') this.adds.send(key, change)
     const reading = readingsOf(wanted.look.snapshot).get(key)
     if (reading?.present !== true) return
+    const { ref, own } = reading
     if (change.kind === 'restore') {
-      if (this.spec.additions.isUnopened(reading)) this.adds.open(key, change)
-      else this.refused.set(key, saidOfTheirs(reading))
+      // Nothing of ours holds it: an operator does, or a drain whose ticket is lost.
+      const reason = `it should serve and is in ${own}, but this reconciler did not drain it: the client that did, or ready(), makes it ready`
+      if (this.spec.additions.isUnopened(reading)) this.adds.send(key, change)
+      else this.refused.set(key, { ref, reason })
     }
     const wish = wanted.down.get(key)
     if (wish === undefined || (change.kind !== 'hold' && change.kind !== 'remove')) return
@@ -197,7 +226,7 @@ export class Work {
   #over(key: string, drain: MemberDrain, report: DrainReport): void {
     const [member] = report.members
     const error = report.error ?? member?.error
-    this.#touched.note(key, this.#now())
+    this.#note(key)
     switch (report.outcome) {
       case 'removed':
       case 'gone':
@@ -238,7 +267,7 @@ export class Work {
   #taken(drain: MemberDrain, member?: MemberReport, error?: DrainableError): void {
     const key = refKey(drain.ref)
     if (!this.#isCurrent(key, drain) || drain.restoring) return
-    this.#touched.note(key, this.#now())
+    this.#note(key)
     if (member?.phase === 'removed') this.#forget(key, drain, true)
     else if (member?.outcome === 'timeout' && error === undefined) drain.late()
     else if (error !== undefined && member?.outcome !== 'overruled') drain.tried(error.message)
@@ -261,7 +290,7 @@ export class Work {
   #forget(key: string, drain: MemberDrain, drop: boolean): void {
     this.#removals.drop(drain.removal)
     this.drains.delete(key)
-    this.#touched.note(key, this.#now())
+    this.#note(key)
     const forgetting = drain.release().then(async () => {
       // Nothing is left of the member that the ticket is about.
       if (drop && !this.drains.has(key)) await dropTicket(drain.ref, this.spec)
@@ -274,6 +303,17 @@ export class Work {
 
   #shapeOf(step: PlannedChange | undefined, wish: Wish, drain: MemberDrain): DrainShape {
     return shapeOf({ step, wish, drain }, this.spec, this.#ending)
+  }
+
+  #note(key: string): void {
+    this.#endedAt.set(key, this.#now())
+  }
+
+  /** Whether a look is too old for a member, which is then left to the next one. */
+  #isStale(key: string, { askedAt }: SeenLook): boolean {
+    const isStale = (this.#endedAt.get(key) ?? -Infinity) >= askedAt
+    this.#hasSkipped ||= isStale
+    return isStale
   }
 
   #isCurrent(key: string, drain: MemberDrain): boolean {
