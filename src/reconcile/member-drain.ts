@@ -2,9 +2,8 @@ import type { Run } from '../core/calls/run/run.js'
 import { openDrain, opened, type Opened } from '../core/calls/drain.js'
 import { resumedRun } from '../core/calls/drain-run.js'
 import type { DrainEvent } from '../core/events.js'
-import { statusOf, type MemberStatus } from '../core/status.js'
 import type { SeenLook } from '../core/balancer/look/look.js'
-import { loadOf, type ClaimedMember } from '../core/member/claimed.js'
+import type { ClaimedMember } from '../core/member/claimed.js'
 import type { Ticket } from '../core/tickets/ticket.js'
 import type { Wish } from '../endpoints/plan.js'
 import { wallOf } from '../provider/clock.js'
@@ -20,9 +19,6 @@ import type { WorkSpec } from './work-spec.js'
 
 /** Why a member that is to be taken out is held after its deadline. */
 export const LATE = 'its deadline passed with work left: it goes once it is idle'
-
-/** Why a member that is to be taken out at once is still there. */
-const AT_WORK = 'this balancer removes no member that has work: it goes once that has ended'
 
 /** Outcomes of an undo after which nothing of ours is left. */
 const UNDONE: ReadonlySet<MemberReport['outcome']> = new Set([
@@ -352,20 +348,10 @@ export class MemberDrain {
     return !isDone && this.wish !== undefined && wallOf(clock) >= (this.deadline ?? Infinity)
   }
 
-  /** Why it is not as wished: opened now, it would get work that a removal which is still under way cuts. */
-  get why(): string | null {
-    const late = this.claimed?.ledger.late.find(({ change }) => change.kind === 'remove')
-    if (this.held === null && this.#waitsForWork) return AT_WORK
-    if (this.wish !== undefined || late === undefined) return this.held
-    const until = new Date((late.until ?? this.#now()) + this.#wallOffset).toISOString()
-    return `it should serve, but a removal without an answer may still be carried out until ${until}: it is made ready after that`
-  }
-
-  /** Whether no drain is wanted, and it is drained all the same: the product removes no member at work. */
-  get #waitsForWork(): boolean {
-    const { removal, claimed } = this
-    if (removal === undefined || removal.isBounded || removal.ending.waits) return false
-    return claimed !== undefined && loadOf(claimed) > 0
+  /** The member as the call sees it that is to take it out. */
+  get leaving(): ClaimedMember | undefined {
+    const key = refKey(this.ref)
+    return this.removal?.run.claimedMembers.find(({ ref }) => refKey(ref) === key)
   }
 
   /** What is wrong with its ticket. */
@@ -373,23 +359,8 @@ export class MemberDrain {
     return this.#call?.run.why().filter(({ code }) => code === 'ticket') ?? []
   }
 
-  /** As it is now; undefined while it is not known yet. */
-  status(): MemberStatus | undefined {
-    const key = refKey(this.ref)
-    const leaving = this.removal?.run.claimedMembers.find(({ ref }) => refKey(ref) === key)
-    const claimed = leaving ?? this.claimed
-    if (claimed === undefined) return undefined
-    const deadline = this.deadline === null ? null : new Date(this.deadline).toISOString()
-    const { since } = this
-    return statusOf(claimed, { since, deadline, now: this.#now(), wallOffset: this.#wallOffset })
-  }
-
   #iso(): string {
     return new Date(wallOf(this.#spec.policy.clock)).toISOString()
-  }
-
-  get #wallOffset(): number {
-    return wallOf(this.#spec.policy.clock) - this.#now()
   }
 
   #now(): number {

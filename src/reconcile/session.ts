@@ -114,8 +114,8 @@ export class Session {
     const { wanted } = this.#planned ?? {}
     const work = this.#work
     if (wanted === undefined || work === undefined) return []
-    const { dryRun: isDry } = this.#spec.options
-    return rowsOf({ wanted, held: this.#held, work, isDry, now: this.#iso() })
+    const { dryRun: isDry, policy } = this.#spec.options
+    return rowsOf({ wanted, held: this.#held, work, isDry, clock: policy.clock })
   }
 
   // --- the beginning
@@ -275,11 +275,8 @@ export class Session {
       work.carryOut(wanted, this.#ending)
     }
     const held = [...wanted.plan.held, ...work.refused.values()]
-    this.#held = heldSince(held, this.#held, this.#iso())
-  }
-
-  #iso(): string {
-    return new Date(wallOf(this.#spec.options.policy.clock)).toISOString()
+    const now = new Date(wallOf(this.#spec.options.policy.clock)).toISOString()
+    this.#held = heldSince(held, this.#held, now)
   }
 
   #now(): number {

@@ -1,5 +1,7 @@
 import { readingsOf } from '../core/balancer/look/look.js'
-import type { MemberStatus } from '../core/status.js'
+import { loadOf } from '../core/member/claimed.js'
+import { statusOf, type MemberStatus } from '../core/status.js'
+import { wallOf, type Clock } from '../provider/clock.js'
 import type { MemberRef } from '../provider/contract.js'
 import type { HeldBack, PlannedChange } from '../provider/desired.js'
 import { refKey } from '../provider/member-ref.js'
@@ -49,12 +51,11 @@ interface Told {
   readonly held: ReadonlyMap<string, HeldSince>
   readonly work: Pick<Work, 'adds' | 'drains'>
   readonly isDry: boolean
-  /** ISO 8601. */
-  readonly now: string
+  readonly clock: Clock
 }
 
 /** A row for each member that is not simply as wanted; a later source of a row overrules the one before. */
-export function rowsOf({ wanted, held, work, isDry, now }: Told): readonly ReconciledMember[] {
+export function rowsOf({ wanted, held, work, isDry, clock }: Told): readonly ReconciledMember[] {
   const rows = new Map<string, ReconciledMember>()
   for (const [key, { ref, reason, since, asWished }] of held)
     if (asWished !== true) rows.set(key, rowOf(wanted, ref, since, reason))
@@ -63,7 +64,8 @@ export function rowsOf({ wanted, held, work, isDry, now }: Told): readonly Recon
     rows.set(key, rowOf(wanted, ref, since, why ?? `${what} is under way`))
   }
   for (const [key, drain] of work.drains)
-    if (drain.state !== 'left') rows.set(key, rowOfDrain(wanted, drain, held.get(key)))
+    if (drain.state !== 'left') rows.set(key, rowOfDrain(wanted, drain, held.get(key), clock))
+  const now = new Date(wallOf(clock)).toISOString()
   if (isDry)
     for (const [key, { change, reason }] of wanted.steps)
       rows.set(key, rowOf(wanted, change.ref, now, `dry run: would ${wordOf(change)}: ${reason}`))
@@ -78,12 +80,37 @@ function rowOfDrain(
   wanted: Wanted,
   drain: MemberDrain,
   held: HeldBack | undefined,
+  clock: Clock,
 ): ReconciledMember {
   const { ref, since, isPastDeadline: pastDeadline } = drain
-  const status = drain.status() ?? rowOf(wanted, ref, since, null)
-  const reason = drain.why ?? wanted.plan.unsaid.get(ref.pool) ?? held?.reason ?? null
+  const claimed = drain.leaving ?? drain.claimed
+  const now = clock.now()
+  const wallOffset = wallOf(clock) - now
+  const deadline = drain.deadline === null ? null : new Date(drain.deadline).toISOString()
+  const times = { since, deadline, now, wallOffset }
+  const status = claimed === undefined ? rowOf(wanted, ref, since, null) : statusOf(claimed, times)
+  const reason =
+    whyOf(drain, now, wallOffset) ?? wanted.plan.unsaid.get(ref.pool) ?? held?.reason ?? null
   const why = [...status.why, ...drain.whyTicket]
-  return { ...status, why, since, want: wantOf(wanted, ref), held: reason, pastDeadline }
+  return { ...status, why, want: wantOf(wanted, ref), held: reason, pastDeadline }
+}
+
+/** Why it is not as wished: opened now, it would get work that a removal which is still under way cuts. */
+function whyOf(drain: MemberDrain, now: number, wallOffset: number): string | null {
+  const late = drain.claimed?.ledger.late.find(({ change }) => change.kind === 'remove')
+  if (drain.held === null && waitsForWork(drain)) return AT_WORK
+  if (drain.wish !== undefined || late === undefined) return drain.held
+  const until = new Date((late.until ?? now) + wallOffset).toISOString()
+  return `it should serve, but a removal without an answer may still be carried out until ${until}: it is made ready after that`
+}
+
+/** Why a member that is to be taken out at once is still there. */
+const AT_WORK = 'this balancer removes no member that has work: it goes once that has ended'
+
+/** Whether no drain is wanted, and it is drained all the same: the product removes no member at work. */
+function waitsForWork({ removal, claimed }: MemberDrain): boolean {
+  if (removal === undefined || removal.isBounded || removal.ending.waits) return false
+  return claimed !== undefined && loadOf(claimed) > 0
 }
 
 /** A member of which no drain is under way. */
