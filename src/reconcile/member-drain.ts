@@ -31,7 +31,8 @@ const UNDONE: ReadonlySet<MemberReport['outcome']> = new Set([
 /** What became of an undo. */
 export interface Undone {
   /** Why something of ours is left; null: nothing is. */
-  readonly failure: DrainableError | string | null
+  readonly failure: string | null
+  readonly error?: DrainableError | undefined
   readonly isOverruled: boolean
 }
 
@@ -154,13 +155,12 @@ export class MemberDrain {
       const [member] = members
       if (member === undefined) return NOTHING
       const { outcome, error } = member
-      const failure = UNDONE.has(outcome)
-        ? null
-        : (error ?? `it could not be made ready: ${outcome}`)
-      return { failure, isOverruled: outcome === 'overruled' }
+      if (UNDONE.has(outcome)) return { failure: null, isOverruled: outcome === 'overruled' }
+      const failure = error?.message ?? `it could not be made ready: ${outcome}`
+      return { failure, error, isOverruled: false }
     } catch (thrown) {
-      const failure = toDrainableError(thrown, provider.name, subject)
-      return { failure, isOverruled: false }
+      const error = toDrainableError(thrown, provider.name, subject)
+      return { failure: error.message, error, isOverruled: false }
     }
   }
 

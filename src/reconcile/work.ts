@@ -163,7 +163,7 @@ export class Work {
     if (drain.leftFor !== null || !this.#isDue(drain)) return
     if (drain.isLetGo && step?.change.kind === 'hold') {
       if (drain.refusal === undefined) this.#overruled(drain)
-      else this.#fail(drain, drain.refusal)
+      else this.#fail(drain, drain.refusal.message, drain.refusal)
       return
     }
     const isDown = reading.own !== 'ready'
@@ -189,8 +189,9 @@ export class Work {
     const undone = await drain.restore()
     if (undone === undefined || !this.#isCurrent(key, drain)) return
     this.#note(key)
-    if (undone.failure === null) this.#forget(key, drain, undone.isOverruled)
-    else this.#fail(drain, undone.failure)
+    const { failure, error, isOverruled } = undone
+    if (failure === null) this.#forget(key, drain, isOverruled)
+    else this.#fail(drain, failure, error)
     this.spec.changed(true)
   }
 
@@ -243,7 +244,7 @@ export class Work {
         this.#overruled(drain, error)
         break
       default:
-        this.#fail(drain, error ?? `it ended as ${report.outcome}`)
+        this.#fail(drain, error?.message ?? `it ended as ${report.outcome}`, error)
     }
     this.spec.changed(!drain.isRefused)
   }
@@ -280,9 +281,8 @@ export class Work {
     drain.overruled(!reapplies)
   }
 
-  #fail(drain: MemberDrain, why: DrainableError | string, cause?: DrainableError): void {
-    const error = typeof why === 'string' ? cause : why
-    const isNews = drain.fail(typeof why === 'string' ? why : why.message, error)
+  #fail(drain: MemberDrain, why: string, error?: DrainableError): void {
+    const isNews = drain.fail(why, error)
     if (error !== undefined && isNews && !isDrainableError(error, 'DRAIN_TIMEOUT'))
       this.spec.fault(error)
   }
