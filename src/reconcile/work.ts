@@ -120,12 +120,16 @@ export class Work {
    */
   takeBackUnwished({ plan, look, steps, down }: Wanted): void {
     for (const [key, drain] of this.drains) {
-      const isThere = drain.isOf(readingsOf(look.snapshot).get(key)) && drain.state !== 'left'
-      if (!isThere || plan.unsaid.has(drain.ref.pool)) continue
+      const reading = readingsOf(look.snapshot).get(key)
+      if (!drain.isOf(reading) || drain.state === 'left') continue
+      if (plan.unsaid.has(drain.ref.pool)) continue
       const wish = down.get(key)
       const step = steps.get(key)
-      const isMeant = wish !== undefined && (step !== undefined || !drain.isToBegin)
-      if (!isMeant || drain.asksOther(this.#shapeOf(step, wish, drain))) this.#takeBack(key, drain)
+      // What is down has its place, also where its next call has not found that yet.
+      const isToAsk = drain.isToBegin && reading.own === 'ready'
+      const isOut = (asked: Wish): boolean =>
+        step === undefined || drain.asksOther(this.#shapeOf(step, asked, drain))
+      if (wish === undefined || (isToAsk && isOut(wish))) this.#takeBack(key, drain)
     }
   }
 

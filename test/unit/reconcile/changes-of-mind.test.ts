@@ -39,6 +39,29 @@ describe('a wish that changes', () => {
     },
   )
 
+  // While its next call begins, and before that has seen the member.
+  it.each([6, 9, 12])(
+    'to another deadline, %d ms before the balancer goes away, opens nothing',
+    async (before) => {
+      const at = slowBench(5, 'a', 'b')
+      at.lb.occupy(web('b'))
+      await using loop = at.start({ timeout: '10m' })
+      const set = desired({ a: 'serve', b: 'drain' })
+      loop.set(set)
+      await at.clock.advance(3_000)
+      loop.set(set, { timeout: '5m' })
+      await at.clock.advance(before)
+      at.lb.disconnect()
+      await at.clock.advance(300)
+      loop.set(set, { timeout: '5m' })
+      await at.clock.advance(2_000)
+      at.lb.connect()
+      await at.clock.advance(20_000)
+      expect(at.sent()).not.toContain('restore b ready')
+      expect(at.states('b')).toEqual(['drain'])
+    },
+  )
+
   it('for others keeps no place at the floor while the balancer is away', async () => {
     const at = slowBench(5, 'a', 'b', 'c', 'd')
     await using loop = at.start({ keepReady: 2 })
