@@ -211,7 +211,14 @@ export class MemberDrain {
 
   /** What the newest plan wishes of it. What was left alone is not, once that is another thing. */
   wished(wish: Wish, { ending, deadline }: DrainShape): void {
+    const before = this.said
     this.wish = wish
+    if (before !== this.said && this.state === 'failed' && this.#isIdle) {
+      // It was to be raised, and could not; it is held as it was.
+      this.state = 'held'
+      this.held = null
+      this.backoff.reset()
+    }
     if (this.leftFor !== null && this.leftFor !== this.said) {
       this.leftFor = null
       this.backoff.reset()
@@ -222,6 +229,11 @@ export class MemberDrain {
     if (this.state !== 'held' || this.held !== null) return
     this.shape = { ...shape, ending, deadline }
     this.deadline = deadline
+  }
+
+  get #isIdle(): boolean {
+    const claim = this.claimed?.claim
+    return claim?.phase === 'idle' && claim.ending.holding
   }
 
   get said(): string {
@@ -324,14 +336,14 @@ export class MemberDrain {
     return this.state === 'failed' || this.#isRefusedRemoval
   }
 
-  /** Why its hold could not be put back, where the balancer refused that for good; undefined otherwise. */
+  /** Why its hold could not be put back, or raised, where the balancer refused that for good; undefined otherwise. */
   get refusal(): DrainableError | undefined {
     const { claimed } = this
     const refusal = claimed?.ledger.refusal ?? null
     if (claimed === undefined || refusal === null) return undefined
     const { claim } = claimed
     const { change, error } = refusal
-    if (claim.ending.holding || claim.overruled) return undefined
+    if (claim.overruled) return undefined
     return change.kind === 'hold' && claim.held && !error.retryable ? error : undefined
   }
 

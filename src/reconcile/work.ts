@@ -165,12 +165,8 @@ export class Work {
     const shape = this.#shapeOf(step, wish, drain)
     drain.wished(wish, shape)
     if (drain.leftFor !== null || !this.#isDue(drain)) return
-    if (drain.isLetGo && step?.change.kind === 'hold') {
-      if (drain.refusal === undefined) this.#overruled(drain)
-      else this.#fail(drain, drain.refusal.message, drain.refusal)
-      return
-    }
     const isDown = reading.own !== 'ready'
+    if (step?.change.kind === 'hold' && this.#isLost(drain, isDown)) return
     // Not between a reload and the hold that is put back: let go then, it would take no place in the floor.
     const isOther = (isDown || drain.isToBegin) && drain.isOther(shape)
     // Down, and to go: by a hold without an answer, or by another client. It is held by us before it is taken out.
@@ -180,6 +176,15 @@ export class Work {
     if (isOut && drain.isToBegin) this.#takeBack(key, drain)
     else if (isOther || again || (drain.restoring && !isOut))
       void this.#open(key, drain, look, shape)
+  }
+
+  /** Whether it has its outcome, and the plan wants more than is in place: that was let go, or refused for good. */
+  #isLost(drain: MemberDrain, isDown: boolean): boolean {
+    const { state, refusal, isLetGo } = drain
+    if (state !== 'held' || !(isLetGo || isDown)) return false
+    if (refusal !== undefined) this.#fail(drain, refusal.message, refusal)
+    else if (isLetGo) this.#overruled(drain)
+    return refusal !== undefined || isLetGo
   }
 
   #takeBack(key: string, drain: MemberDrain): void {

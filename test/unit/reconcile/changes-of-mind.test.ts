@@ -103,6 +103,37 @@ describe('a wish that changes', () => {
     expect(loop.status()).toEqual([])
   })
 
+  /** `b` is held in drain, and is to be in maint: that was refused. */
+  async function unraised(times: number) {
+    const at = bench('a', 'b')
+    const loop = at.start({ timeout: '10m' })
+    at.lb.failNext('hang-after', { verb: 'apply', late: 1_000 })
+    at.lb.failNext('reject', { verb: 'apply', times })
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.advance(500)
+    loop.set(desired({ a: 'serve', b: 'absent' }))
+    const rows = await at.clock.runUntil(loop.settled(), 120_000)
+    return { ...at, loop, rows }
+  }
+
+  it('to absent, whose raise is refused above a hold without an answer, raises again', async () => {
+    const at = await unraised(1)
+    await using loop = at.loop
+    const held = expect.stringContaining('told to refuse') as string
+    expect(at.rows).toMatchObject([{ ref: web('b'), phase: 'idle', held }])
+    await at.clock.advance(10_000)
+    expect(at.states('b')).toEqual(['gone'])
+    expect(loop.status()).toEqual([])
+  })
+
+  it('back to drain after a refused raise is as wanted', async () => {
+    const at = await unraised(100)
+    await using loop = at.loop
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.runUntil(loop.settled())
+    expect(loop.status()).toMatchObject([{ ref: web('b'), phase: 'idle', held: null }])
+  })
+
   it('from absent to drain before idle keeps the member', async () => {
     const at = bench('a', 'b')
     const end = at.lb.occupy(web('b'))
