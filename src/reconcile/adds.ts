@@ -47,38 +47,26 @@ export class Adds {
       if (!busy && planned.get(key)?.change.kind !== change.kind) this.all.delete(key)
   }
 
-  add(key: string, change: Add): void {
-    this.#try(key, change, async () => {
-      const answered = await this.#spec.additions.announce(change)
-      const result = await this.#sent(change)
-      answered(result.status)
-      return result
-    })
-  }
-
-  /** Opens a member that we added and nobody has seen open. */
-  open(key: string, change: Opening): void {
-    this.#try(key, change, () => this.#sent(change))
-  }
-
-  #try(key: string, change: Add | Opening, call: () => Promise<ChangeResult>): void {
+  /** Adds a member, or opens one that we added and nobody has seen open. */
+  send(key: string, change: Add | Opening): void {
     const known = this.all.get(key)
     // What failed says nothing of another change: one with another address is sent at once.
     const isKnown = known?.busy === true || isDeepStrictEqual(known?.change, change)
-    const { ref } = change
+    const { clock } = this.#spec.policy
+    const since = new Date(wallOf(clock)).toISOString()
     const fresh = {
-      ref,
+      ref: change.ref,
       change,
       backoff: new Backoff(),
-      since: this.#iso(),
+      since,
       busy: false,
       held: null,
     }
     const adding: Adding = known !== undefined && isKnown ? known : fresh
     this.all.set(key, adding)
-    if (adding.busy || this.#now() < adding.backoff.notBefore) return
+    if (adding.busy || clock.now() < adding.backoff.notBefore) return
     adding.busy = true
-    const sending = this.#send(key, adding, call).finally(() => this.#sending.delete(sending))
+    const sending = this.#send(key, adding, change).finally(() => this.#sending.delete(sending))
     this.#sending.add(sending)
   }
 
@@ -90,24 +78,31 @@ export class Adds {
     await settledWithin(ended, policy.clock, LATER_ANSWER)
   }
 
-  async #send(key: string, adding: Adding, call: () => Promise<ChangeResult>): Promise<void> {
-    const { changed, fault } = this.#spec
-    const { ref } = adding
-    let result: ChangeResult
-    try {
-      result = await call()
-    } catch (thrown) {
-      result = { ref, status: 'rejected', error: this.#toError(thrown) }
-    }
+  async #send(key: string, adding: Adding, change: Add | Opening): Promise<void> {
+    const { changed, fault, policy } = this.#spec
+    const result = await this.#announced(change)
     adding.busy = false
     this.#ended(key)
     if (!('error' in result)) this.all.delete(key)
     else {
       adding.held = result.error.message
-      adding.backoff.fail(this.#now())
+      adding.backoff.fail(policy.clock.now())
       if (!this.#leave.signal.aborted) fault(result.error)
     }
     changed(true)
+  }
+
+  /** What is added is listed before: nothing is added that would stay for ever. */
+  async #announced(change: Add | Opening): Promise<ChangeResult> {
+    if (change.kind !== 'add') return this.#sent(change)
+    try {
+      const answered = await this.#spec.additions.announce(change)
+      const result = await this.#sent(change)
+      answered(result.status)
+      return result
+    } catch (thrown) {
+      return { ref: change.ref, status: 'rejected', error: this.#toError(thrown) }
+    }
   }
 
   /** Sends it, unless it is over by now: the store may have taken its time. */
@@ -130,14 +125,6 @@ export class Adds {
   #toError(thrown: unknown): DrainableError {
     const { provider, subject } = this.#spec
     return toDrainableError(thrown, provider.name, subject)
-  }
-
-  #iso(): string {
-    return new Date(wallOf(this.#spec.policy.clock)).toISOString()
-  }
-
-  #now(): number {
-    return this.#spec.policy.clock.now()
   }
 }
 

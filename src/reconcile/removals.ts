@@ -20,12 +20,6 @@ const AT_ONCE = 500
 /** They say how it is with the member, and are no failure. */
 const NO_FAULT: ReadonlySet<string> = new Set(['DRAIN_TIMEOUT', 'DRAIN_OVERRULED', 'MEMBER_GONE'])
 
-/** A member that is held, and is to be taken out. */
-export interface Leaving {
-  readonly drain: MemberDrain
-  readonly reading: PresentReading
-}
-
 /** How a removal ends. */
 interface Limit extends Pick<PolicyData, 'onTimeout'> {
   /** When, in epoch milliseconds; null: not before the member is idle. */
@@ -66,20 +60,20 @@ export class Removals {
   /** Begins what is due, goes on with what is under way, and drops the rest. */
   carryOut(drains: ReadonlyMap<string, MemberDrain>, wanted: Wanted, ending: Ending): void {
     const leaving = this.#leaving(drains, wanted)
-    const stays = new Map(leaving.map((one) => [one.drain, one]))
     const readings = readingsOf(wanted.look.snapshot)
     const isOut = ({ ref }: MemberDrain): boolean => readings.get(refKey(ref))?.present !== true
     for (const removal of [...this.#running.values()]) {
       // A look can show what its call has done before the answer says it, and a reload that lost the holds of the others.
       const isDone = removal.drains.some(isOut)
-      const isMeant = isDone || removal.drains.every((drain) => stays.has(drain))
+      const isMeant = isDone || removal.drains.every((drain) => leaving.has(drain))
       if (!isMeant || !isSameEnding(removal.ending, ending)) this.drop(removal)
     }
-    const due = leaving.filter(({ drain }) => drain.removal === undefined)
-    for (const [group, members] of Map.groupBy(due, (one) => this.#groupOf(one, ending))) {
+    const due = [...leaving.keys()].filter(({ removal }) => removal === undefined)
+    const groupOf = (drain: MemberDrain): string => this.#groupOf(drain, leaving.get(drain), ending)
+    for (const [group, members] of Map.groupBy(due, groupOf)) {
       const known = this.#running.get(group)
       this.drop(known)
-      const others = (known?.drains ?? []).flatMap((drain) => stays.get(drain) ?? [])
+      const others = known?.drains.filter((drain) => leaving.has(drain)) ?? []
       this.#open(group, [...others, ...members], ending)
     }
   }
@@ -105,35 +99,38 @@ export class Removals {
     return (await Promise.all(taken)).flat()
   }
 
-  /** The members that may be taken out: where each removal is a reload, once others of their address are held too. */
-  #leaving(drains: ReadonlyMap<string, MemberDrain>, wanted: Wanted): readonly Leaving[] {
+  /**
+   * The members that may be taken out, and the machine of each: where each removal is a reload, once others of their address
+   * are held too.
+   */
+  #leaving(
+    drains: ReadonlyMap<string, MemberDrain>,
+    { look, steps, down }: Wanted,
+  ): ReadonlyMap<MemberDrain, string | undefined> {
     const { capabilities, policy } = this.#spec
-    const { look, steps, down } = wanted
     const readings = readingsOf(look.snapshot)
     const all = [...drains].flatMap(([key, drain]) => {
       const reading = readings.get(key)
       const isMeant = down.get(key)?.remove === true && drain.isOf(reading)
-      return isMeant ? [{ key, drain, reading }] : []
+      return isMeant ? [{ key, drain, machine: machineOf(reading) }] : []
     })
     const reloads = capabilities.removalReloads === true
     const begins = all.filter(({ drain }) => reloads && drain.isBusy && !drain.mayGo)
-    const awaited = new Set(begins.map(({ reading }) => machineOf(reading)))
-    return all.filter(({ key, drain, reading }) => {
+    const awaited = new Set(begins.map(({ machine }) => machine))
+    const leaving = all.filter(({ key, drain, machine }) => {
       const isPlanned = steps.get(key)?.change.kind === 'remove' && drain.leftFor === null
       const isDue = drain.mayGo && policy.clock.now() >= drain.backoff.notBefore
-      const machine = machineOf(reading)
       return isPlanned && isDue && (machine === undefined || !awaited.has(machine))
     })
+    return new Map(leaving.map(({ drain, machine }) => [drain, machine]))
   }
 
-  #groupOf({ drain, reading }: Leaving, ending: Ending): string {
-    const { ref } = reading
-    const machine = machineOf(reading)
+  #groupOf(drain: MemberDrain, machine: string | undefined, ending: Ending): string {
     const { until } = this.#limitOf([drain], ending)
     // After its deadline no member waits for another one.
     const isAlone = until === null && drain.deadline !== null
     const shares = this.#spec.capabilities.removalReloads === true && !isAlone
-    return shares && machine !== undefined ? machine : refKey(ref)
+    return shares && machine !== undefined ? machine : refKey(drain.ref)
   }
 
   /** The first of their deadlines. A product that removes no member at work waits for its end where no drain is wanted. */
@@ -151,9 +148,8 @@ export class Removals {
     return { until: Math.max(until, least), onTimeout }
   }
 
-  #open(group: string, members: readonly Leaving[], ending: Ending): void {
+  #open(group: string, drains: readonly MemberDrain[], ending: Ending): void {
     const { provider, policy, subject, changed, fault } = this.#spec
-    const drains = members.map(({ drain }) => drain)
     const { until, onTimeout } = this.#limitOf(drains, ending)
     const timeout = until === null ? null : Math.max(AT_ONCE, until - wallOf(policy.clock))
     // Their drains have asked the floor, say what happens, and have the ticket that an undo needs.

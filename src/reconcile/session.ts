@@ -1,12 +1,11 @@
-import type { DesiredMember, HeldBack } from '../provider/desired.js'
+import type { DesiredMember } from '../provider/desired.js'
 import { balancerOf } from '../core/balancer/balancer.js'
 import type { Term } from '../fleet/lease/leadership.js'
-import { type Look, readingsOf, type SeenLook } from '../core/balancer/look/look.js'
+import type { Look, SeenLook } from '../core/balancer/look/look.js'
 import { schedulerOf, type Scheduler, type Subscription } from '../core/balancer/look/scheduler.js'
 import { askedFirst } from '../core/tickets/calls.js'
 import type { TicketStore } from '../core/tickets/store.js'
-import type { Ticket } from '../core/tickets/ticket.js'
-import { planWithWishes, type WishedPlan } from '../endpoints/plan-changes.js'
+import { planWithWishes } from '../endpoints/plan-changes.js'
 import { pause, wallOf } from '../provider/clock.js'
 import type { DrainableProvider, Reading } from '../provider/contract.js'
 import {
@@ -16,14 +15,14 @@ import {
   toDrainableError,
   wordsOf,
 } from '../provider/error.js'
-import { formatRef, refKey } from '../provider/member-ref.js'
+import { formatRef } from '../provider/member-ref.js'
 import { Additions } from './additions.js'
 import { Backoff } from './backoff.js'
 import { parseEnding, type ResolvedReconcile } from './options.js'
 import type { Ending } from './shape.js'
-import { Since } from './since.js'
 import { recoverTickets } from './tickets.js'
-import type { ReconciledMember } from './status.js'
+import { heldSince, rowsOf, type HeldSince, type ReconciledMember } from './status.js'
+import { wantedOf, type Wanted } from './wanted.js'
 import { Work } from './work.js'
 
 /** Shortest and longest pause between two looks at everything that nothing asked for, in milliseconds. */
@@ -65,16 +64,11 @@ export class Session {
   #desired: readonly DesiredMember[] | undefined
   #ending: Ending
   /** The newest look that was planned by, and with what. */
-  #planned:
-    | {
-        readonly look: SeenLook
-        readonly plan: WishedPlan
-        readonly desired: readonly DesiredMember[]
-      }
-    | undefined
+  #planned: { readonly wanted: Wanted; readonly desired: readonly DesiredMember[] } | undefined
+  /** What that plan holds back, or work on it did not do. */
+  #held: ReadonlyMap<string, HeldSince> = new Map()
   #work: Work | undefined
   #additions: Additions | undefined
-  readonly #since: Since
   #subscription: Subscription | undefined
   readonly #backoff = new Backoff(RETRY_FROM, RETRY_TO)
   /** No look for a new set before that moment. */
@@ -89,7 +83,6 @@ export class Session {
   constructor(spec: SessionSpec) {
     this.#spec = spec
     this.#ending = parseEnding({}, spec.options, spec.subject)
-    this.#since = new Since(spec.options.policy.clock)
     this.#scheduler = schedulerOf(spec.provider, spec.options.policy.clock)
     void this.#begin().catch((thrown: unknown) => {
       if (!this.#stop.signal.aborted) spec.failed(thrown)
@@ -107,7 +100,7 @@ export class Session {
   get isSettled(): boolean {
     const planned = this.#planned
     if (planned === undefined || planned.desired !== this.#desired) return false
-    return this.#spec.options.dryRun || this.#work?.isDone(planned.plan) === true
+    return this.#spec.options.dryRun || this.#work?.isDone === true
   }
 
   /** Ends it: nothing is changed any more, and what is held stays so. */
@@ -117,89 +110,58 @@ export class Session {
     await this.#work?.end()
   }
 
-  // eslint-disable-next-line complexity -- each source of a row overrules the one before
   status(): readonly ReconciledMember[] {
-    const { plan } = this.#planned ?? {}
+    const { wanted } = this.#planned ?? {}
     const work = this.#work
-    if (plan === undefined || work === undefined) return []
-    const rows = new Map<string, ReconciledMember>()
-    const held = new Map(plan.held.map((one) => [refKey(one.ref), one]))
-    for (const [key, one] of held) if (one.asWished !== true) rows.set(key, this.#rowOf(one))
-    for (const [key, reason] of work.refused) {
-      const ref = plan.steps.find(({ change }) => refKey(change.ref) === key)?.change.ref
-      if (ref !== undefined) rows.set(key, this.#rowOf({ ref, reason }))
-    }
-    for (const [key, { ref, change, held: why, since }] of work.adds.all) {
-      const what = change.kind === 'add' ? 'add' : 'the opening of what was added'
-      rows.set(key, { ...this.#rowOf({ ref, reason: why ?? `${what} is under way` }), since })
-    }
-    const wanted = new Map(plan.down.map((wish) => [refKey(wish.reading.ref), wish]))
-    for (const [key, drain] of work.drains) {
-      const wish = wanted.get(key)
-      const unsaid = plan.unsaid.get(drain.ref.pool)
-      const gone = wish?.remove === true ? 'absent' : 'drain'
-      const want = unsaid !== undefined ? 'unknown' : wish === undefined ? 'serve' : gone
-      const status = drain.status() ?? this.#rowOf({ ref: drain.ref, reason: '' })
-      const reason = drain.why ?? unsaid ?? held.get(key)?.reason ?? null
-      const why = [...status.why, ...drain.whyTicket]
-      const { since, isPastDeadline: pastDeadline } = drain
-      rows.set(key, { ...status, why, since, want, held: reason, pastDeadline })
-    }
-    if (this.#spec.options.dryRun) this.#addDry(rows, plan)
-    return [...rows.values()]
+    if (wanted === undefined || work === undefined) return []
+    const { dryRun: isDry, policy } = this.#spec.options
+    return rowsOf({ wanted, held: this.#held, work, isDry, clock: policy.clock })
   }
 
   // --- the beginning
 
   async #begin(): Promise<void> {
     const { signal } = this.#stop
-    const info = await this.#insist(() => this.#scheduler.describe(signal))
-    const recovered = await this.#insist(() => this.#recover())
     const { provider, options, tickets, subject, term, changed, fault } = this.#spec
-    const { policy } = options
-    const { capabilities } = info
+    const { policy, pools } = options
+    const { clock } = policy
+    const tell = (thrown: unknown): void => fault(toDrainableError(thrown, provider.name, subject))
+    const { capabilities } = await this.#insist(() => this.#scheduler.describe(signal))
+    const recovered = await this.#insist(() =>
+      recoverTickets(tickets, provider, pools, askedFirst({ clock, signal }), tell),
+    )
+    const { lateBound } = capabilities
     const additions = new Additions({
       store: tickets,
       provider,
-      clock: policy.clock,
+      clock,
       term,
-      lateBound: capabilities.lateBound,
-      fault: (thrown) => fault(toDrainableError(thrown, provider.name, subject)),
+      lateBound,
+      fault: tell,
     })
-    await this.#insist(() => additions.load(options.pools, signal))
+    await this.#insist(() => additions.load(pools, signal))
     this.#additions = additions
-    this.#work = new Work(
-      {
-        provider,
-        scheduler: this.#scheduler,
-        policy: { ...policy, tickets, term, signal: undefined },
-        tickets,
-        additions,
-        capabilities,
-        subject,
-        changed: (soon) => {
-          if (soon) this.#soon()
-          changed()
-        },
-        fault,
+    const spec = {
+      provider,
+      scheduler: this.#scheduler,
+      policy: { ...policy, tickets, term, signal: undefined },
+      tickets,
+      additions,
+      capabilities,
+      subject,
+      changed: (soon: boolean) => {
+        if (soon) this.#soon()
+        changed()
       },
-      recovered,
-      this.#ending,
-    )
+      fault,
+    }
+    this.#work = new Work(spec, recovered, this.#ending)
     const work = this.#work
     this.#subscription = this.#scheduler.join({
       refs: () => 'all',
       background: false,
       see: (look) => this.#see(look, work),
     })
-  }
-
-  #recover(): Promise<Map<string, Ticket>> {
-    const { tickets, provider, options, fault, subject } = this.#spec
-    const asked = askedFirst({ clock: options.policy.clock, signal: this.#stop.signal })
-    return recoverTickets(tickets, provider, options.pools, asked, (_, error) =>
-      fault(toDrainableError(error, provider.name, subject)),
-    )
   }
 
   /** Tries until it works: nothing is changed before it is known what is there. */
@@ -275,87 +237,46 @@ export class Session {
 
   /** While the balancer can't be read, the drains of earlier sets wait for it: those that are not wished any more end. */
   #withdraw(): void {
-    const { look, desired: before } = this.#planned ?? {}
+    const { wanted: { look } = {}, desired: before } = this.#planned ?? {}
     const desired = this.#desired
     const work = this.#work
     if (look === undefined || work === undefined || desired === undefined) return
     if (desired === before || this.#now() >= this.#retryAt || this.#stop.signal.aborted) return
     try {
-      work.takeBackUnwished(this.#compare(desired, look, work), look)
+      work.takeBackUnwished(this.#compare(desired, look, work))
     } catch (thrown) {
       this.#spec.failed(thrown)
     }
   }
 
-  #compare(desired: readonly DesiredMember[], look: SeenLook, work: Work): WishedPlan {
+  #compare(desired: readonly DesiredMember[], look: SeenLook, work: Work): Wanted {
     const { options, owns, subject } = this.#spec
     const { pools, keepReady, allowEmpty, gone } = options
-    const isOurs = work.ours(look)
-    return planWithWishes(desired, look.snapshot, {
+    const plan = planWithWishes(desired, look.snapshot, {
       pools,
-      owns: (reading) => (reading.present && isOurs(reading)) || asked(owns, reading, subject),
+      owns: (reading) => work.ours(reading) || asked(owns, reading, subject),
       ...(keepReady === undefined ? {} : { keepReady }),
       ...(gone === undefined ? {} : { gone }),
       allowEmpty,
       idle: () => true, // the drain that removes it proves it
-      capabilities: work.capabilities,
+      capabilities: work.spec.capabilities,
     })
+    return wantedOf(plan, look)
   }
 
   #plan(look: SeenLook, work: Work): void {
     const desired = this.#desired
     if (desired === undefined) return
     for (const drain of work.drains.values()) drain.saveAgain()
-    const plan = this.#compare(desired, look, work)
-    this.#planned = { look, plan, desired }
+    const wanted = this.#compare(desired, look, work)
+    this.#planned = { wanted, desired }
     if (!this.#spec.options.dryRun) {
       this.#additions?.seen(look)
-      work.carryOut(plan, look, this.#ending)
+      work.carryOut(wanted, this.#ending)
     }
-    this.#since.note(
-      (function* () {
-        for (const { ref, reason } of plan.held) yield [refKey(ref), reason] as const
-        yield* work.refused
-      })(),
-    )
-  }
-
-  // --- status
-
-  #addDry(rows: Map<string, ReconciledMember>, plan: WishedPlan): void {
-    for (const { change, reason } of plan.steps) {
-      const what = change.kind === 'hold' ? `hold in ${change.to}` : change.kind
-      rows.set(
-        refKey(change.ref),
-        this.#rowOf({ ref: change.ref, reason: `dry run: would ${what}: ${reason}` }),
-      )
-    }
-  }
-
-  /** A member of which nothing is under way. */
-  #rowOf({ ref, reason }: HeldBack): ReconciledMember {
-    const { plan, look } = this.#planned ?? {}
-    const reading = look === undefined ? undefined : readingsOf(look.snapshot).get(refKey(ref))
-    const wish = plan?.down.find((one) => refKey(one.reading.ref) === refKey(ref))
-    const unsaid = plan?.unsaid.has(ref.pool) === true
-    const { clock } = this.#spec.options.policy
-    const scopes = reading?.scopes.filter(({ state }) => state !== 'ended') ?? []
-    const whole = scopes.length > 0 && scopes.every(({ state }) => state === 'read')
-    const sum = (key: 'active' | 'queued'): number | null =>
-      whole ? scopes.reduce((all, scope) => all + scope[key], 0) : null
-    const down = wish?.remove === true ? 'absent' : 'drain'
-    return {
-      ref,
-      phase: 'active',
-      since: this.#since.of(refKey(ref)) ?? new Date(wallOf(clock)).toISOString(),
-      deadline: null,
-      active: sum('active'),
-      queued: sum('queued'),
-      why: [],
-      want: unsaid ? 'unknown' : wish === undefined ? 'serve' : down,
-      held: reason === '' ? null : reason,
-      pastDeadline: false,
-    }
+    const held = [...wanted.plan.held, ...work.refused.values()]
+    const now = new Date(wallOf(this.#spec.options.policy.clock)).toISOString()
+    this.#held = heldSince(held, this.#held, now)
   }
 
   #now(): number {

@@ -35,7 +35,7 @@ export async function recoverTickets(
   provider: DrainableProvider,
   pools: readonly string[],
   asked: Asked,
-  unreadable: (id: string, error: unknown) => void,
+  unreadable: (error: unknown) => void,
 ): Promise<Map<string, Ticket>> {
   const found = new Map<string, Ticket>()
   const named = new Set(pools)
@@ -45,7 +45,7 @@ export async function recoverTickets(
     try {
       ticket = parseTicket(value, `ticket '${id}'`)
     } catch (error) {
-      unreadable(id, error)
+      unreadable(error)
       continue
     }
     const [member, ...more] = ticket.members

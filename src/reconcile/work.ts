@@ -1,84 +1,114 @@
-import type { PlannedChange } from '../provider/desired.js'
-import type { DrainEvent } from '../core/events.js'
+import { isDeepStrictEqual } from 'node:util'
+import type { HeldBack, PlannedChange } from '../provider/desired.js'
 import { readingsOf, type SeenLook } from '../core/balancer/look/look.js'
 import type { Ticket } from '../core/tickets/ticket.js'
-import type { WishedPlan } from '../endpoints/plan-changes.js'
 import type { Wish } from '../endpoints/plan.js'
-import { wallOf } from '../provider/clock.js'
-import type { Capabilities, MemberRef, PresentReading } from '../provider/contract.js'
-import {
-  isDrainableError,
-  toDrainableError,
-  wordsOf,
-  type DrainableError,
-} from '../provider/error.js'
+import type { PresentReading, Reading } from '../provider/contract.js'
+import { isDrainableError, wordsOf, type DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
-import type { MemberReport } from '../provider/report.js'
+import type { DrainReport, MemberReport } from '../provider/report.js'
 import { Adds } from './adds.js'
-import { dueOf, isOpen } from './due.js'
-import { isUndone, LATE, MemberDrain, type DrainShape } from './member-drain.js'
-import { drainedIn, earlierOf, shapeOf, type EarlierDrain, type Ending } from './shape.js'
+import { LATE, MemberDrain } from './member-drain.js'
+import { shapeOf, type DrainShape, type Ending } from './shape.js'
 import { Removals } from './removals.js'
-import { dropTicket, ticketId } from './tickets.js'
-import { Touched } from './touched.js'
-import { saidOfTheirs, wantedOf, type Wanted } from './wanted.js'
+import { dropTicket } from './tickets.js'
+import type { Wanted } from './wanted.js'
 import type { WorkSpec } from './work-spec.js'
 
 /** All that is under way for members, and what is held. Carries plans out; decides nothing a plan says. */
 export class Work {
-  readonly #spec: WorkSpec
-  readonly drains = new Map<string, MemberDrain>()
+  readonly spec: WorkSpec
+  readonly drains: Map<string, MemberDrain>
   readonly adds: Adds
   readonly #removals: Removals
-  readonly capabilities: Capabilities
-  /** What an earlier controller has left and is not taken over yet. */
-  readonly #recovered: Map<string, Ticket>
-  readonly #touched = new Touched()
+  /** When something of ours ended, by member: a look from before does not show it. */
+  readonly #endedAt = new Map<string, number>()
+  /** Whether the last plan has left a member to the next look. */
+  #hasSkipped = false
+  /** The plan that was carried out last. */
+  #wanted: Wanted | undefined
   /** Why a planned change is not done, by member. */
-  readonly refused = new Map<string, string>()
+  readonly refused = new Map<string, HeldBack>()
   /** What is let go, and its ticket. */
   readonly #forgetting = new Set<Promise<void>>()
   #ending: Ending
   #ended = false
 
-  constructor(spec: WorkSpec, recovered: Map<string, Ticket>, ending: Ending) {
-    this.#spec = spec
-    this.capabilities = spec.capabilities
+  /** @param recovered - what an earlier controller has left, by member */
+  constructor(spec: WorkSpec, recovered: ReadonlyMap<string, Ticket>, ending: Ending) {
+    this.spec = spec
     this.#ending = ending
-    this.#recovered = recovered
-    this.adds = new Adds(spec, (key) => this.#touched.note(key, this.#now()))
+    const left = [...recovered].flatMap(([key, ticket]) =>
+      ticket.members.map(({ ref, found }): [string, MemberDrain] => {
+        const identity = found?.identity ?? null
+        return [key, new MemberDrain(spec, { ref, identity }, ticket)]
+      }),
+    )
+    this.drains = new Map(left)
+    this.adds = new Adds(spec, (key) => this.#note(key))
     this.#removals = new Removals(spec, (...ended) => this.#taken(...ended))
   }
 
   /** Says whether a member of a look was added or drained by us, in this life or by the word of a ticket. */
-  ours({ snapshot }: SeenLook): (reading: PresentReading) => boolean {
-    const drained = drainedIn(readingsOf(snapshot), this.drains, this.#recovered)
-    return (reading) => drained.has(reading) || this.#spec.additions.has(reading)
+  ours(reading: Reading): boolean {
+    if (!reading.present) return false
+    const drain = this.drains.get(refKey(reading.ref))
+    return drain?.isOf(reading) === true || this.spec.additions.has(reading)
   }
 
   /** Whether nothing is under way or due for the plan that was carried out last. */
-  isDone(plan: WishedPlan): boolean {
+  get isDone(): boolean {
     const isBusy = this.adds.isBusy || [...this.drains.values()].some((drain) => drain.isBusy)
-    if (isBusy || this.#touched.hasSkipped) return false
-    return !plan.steps.some((step) => isOpen(step, this, this.#now()))
+    if (isBusy || this.#hasSkipped) return false
+    return ![...(this.#wanted?.steps ?? [])].some(([key, step]) => this.#isOpen(key, step))
+  }
+
+  /**
+   * Whether a planned change is still to be begun, or is tried again by the next look. What waits for longer, or is left
+   * alone, is as settled as it can be: it says why.
+   */
+  #isOpen(key: string, { change }: PlannedChange): boolean {
+    const adding = this.adds.all.get(key)
+    // What failed may have been of an earlier set: with another address, say.
+    if (adding !== undefined)
+      return this.#isDue(adding) || !isDeepStrictEqual(adding.change, change)
+    const drain = this.drains.get(key)
+    if (drain === undefined || drain.held === null) return !this.refused.has(key)
+    return drain.isTried && this.#isDue(drain)
+  }
+
+  #isDue({ backoff }: Pick<MemberDrain, 'backoff'>): boolean {
+    return backoff.notBefore <= this.#now()
   }
 
   /** When something that failed is due again; Infinity for nothing. */
   get dueAt(): number {
-    return dueOf([...this.drains.values(), ...this.adds.all.values()], this.#now())
+    const all = [...this.drains.values(), ...this.adds.all.values()]
+    return all.reduce(
+      (due, one) =>
+        one.held === null || this.#isDue(one) ? due : Math.min(due, one.backoff.notBefore),
+      Infinity,
+    )
   }
 
   /** Makes what a plan says happen; what is under way already goes on. */
-  carryOut(plan: WishedPlan, look: SeenLook, ending: Ending): void {
+  carryOut(wanted: Wanted, ending: Ending): void {
+    const { plan, look } = wanted
     this.#ending = ending
-    const wanted = wantedOf(plan, look)
+    this.#wanted = wanted
     this.refused.clear()
-    this.#touched.begin(look)
-    for (const [key, drain] of [...this.drains]) this.#goOn(key, drain, wanted)
-    for (const [key, step] of wanted.steps)
-      if (!this.drains.has(key)) this.#begin(key, step, wanted)
-    // After what is begun: what the plan has a place for asks the floor first.
-    for (const [key, ticket] of [...this.#recovered]) this.#takeOver(key, ticket, wanted)
+    this.#hasSkipped = false
+    for (const [key, at] of this.#endedAt) if (at < look.askedAt) this.#endedAt.delete(key)
+    // What an earlier controller left comes last: what the plan has a place for asks the floor first.
+    const begun = [...this.drains].flatMap(([key, { state }]) => (state === 'left' ? [] : [key]))
+    for (const key of new Set([...begun, ...wanted.steps.keys(), ...this.drains.keys()])) {
+      const drain = this.drains.get(key)
+      const step = wanted.steps.get(key)
+      if (drain !== undefined && plan.unsaid.has(drain.ref.pool)) continue
+      if (this.#isStale(key, look)) continue
+      if (drain !== undefined) this.#goOn(key, drain, wanted)
+      else if (step !== undefined) this.#begin(key, step, wanted)
+    }
     this.#removals.carryOut(this.drains, wanted, ending)
     this.adds.keepOnly(wanted.steps)
   }
@@ -88,14 +118,18 @@ export class Work {
    * a drain that could not begin would hold them with the first answer, and members for which the floor has no place any
    * more. Begins nothing else on an older look.
    */
-  takeBackUnwished(plan: WishedPlan, look: SeenLook): void {
-    const { steps, down, isSaid } = wantedOf(plan, look)
+  takeBackUnwished({ plan, look, steps, down }: Wanted): void {
     for (const [key, drain] of this.drains) {
-      if (!drain.isOf(readingsOf(look.snapshot).get(key)) || !isSaid(drain.ref.pool)) continue
+      const reading = readingsOf(look.snapshot).get(key)
+      if (!drain.isOf(reading) || drain.state === 'left') continue
+      if (plan.unsaid.has(drain.ref.pool)) continue
       const wish = down.get(key)
       const step = steps.get(key)
-      const isMeant = wish !== undefined && (step !== undefined || !drain.isToBegin)
-      if (!isMeant || drain.asksOther(this.#shapeOf(step, wish, drain))) this.#takeBack(key, drain)
+      // What is down has its place, also where its next call has not found that yet.
+      const isToAsk = drain.isToBegin && reading.own === 'ready'
+      const isOut = (asked: Wish): boolean =>
+        step === undefined || drain.asksOther(this.#shapeOf(step, asked, drain))
+      if (wish === undefined || (isToAsk && isOut(wish))) this.#takeBack(key, drain)
     }
   }
 
@@ -111,195 +145,98 @@ export class Work {
   // --- drains that are there
 
   #goOn(key: string, drain: MemberDrain, wanted: Wanted): void {
-    if (!wanted.isSaid(drain.ref.pool) || this.#touched.isStale(key, wanted)) return
     const reading = readingsOf(wanted.look.snapshot).get(key)
+    const wish = wanted.down.get(key)
     if (!drain.isOf(reading)) {
       // The run sees it too, and ends as gone; one that has ended already is not needed any more.
       if (!drain.isBusy) this.#forget(key, drain, true)
-      return
-    }
-    const wish = wanted.down.get(key)
-    if (wish === undefined) this.#takeBack(key, drain)
+    } else if (wish === undefined) this.#takeBack(key, drain)
     else this.#keepDown(key, drain, wish, reading, wanted)
   }
 
-  // eslint-disable-next-line complexity -- one reason to leave the drain as it is after the other
   #keepDown(
     key: string,
     drain: MemberDrain,
     wish: Wish,
     reading: PresentReading,
-    wanted: Wanted,
+    { steps, look }: Wanted,
   ): void {
-    const step = wanted.steps.get(key)
-    drain.wished(wish)
+    const step = steps.get(key)
     const shape = this.#shapeOf(step, wish, drain)
-    const isReshaped = drain.reshape(shape)
-    if (drain.leftFor !== null || drain.replaced) return
-    if (this.#now() < drain.backoff.notBefore) return
-    const isLetGo = drain.state === 'held' && !drain.isHeld
-    if (isLetGo && step?.change.kind === 'hold') {
-      if (drain.refusal === undefined) this.#overruled(drain)
-      else this.#fail(drain, drain.refusal)
-      return
-    }
-    const isRaised = shape.hold === 'maint' && drain.shape.hold === 'drain'
-    // Not between a reload and the hold that is put back: let go then, it would take no place in the floor.
+    drain.wished(wish, shape)
+    if (drain.leftFor !== null || !this.#isDue(drain)) return
     const isDown = reading.own !== 'ready'
-    const isFree = isDown || drain.isToBegin
-    const isOther = (isRaised && isFree) || drain.asksOther(shape)
-    const changed = (isReshaped && isDown) || isOther
+    if (step?.change.kind === 'hold' && this.#isLost(drain, isDown)) return
+    // Not between a reload and the hold that is put back: let go then, it would take no place in the floor.
+    const isOther = (isDown || drain.isToBegin) && drain.isOther(shape)
     // Down, and to go: by a hold without an answer, or by another client. It is held by us before it is taken out.
-    const again = (drain.state === 'failed' || isLetGo) && step !== undefined
+    const again = (drain.state === 'failed' || drain.isLetGo) && step !== undefined
     // Ready, and the plan has no place for it: not held once more, also where an earlier set had a place.
-    const isOut = step === undefined && reading.own === 'ready'
-    const undoing = drain.restoring && !isOut
+    const isOut = step === undefined && !isDown
     if (isOut && drain.isToBegin) this.#takeBack(key, drain)
-    else if (changed || again || undoing)
-      void this.#replace(key, drain, shape, { reading, look: wanted.look })
+    else if (isOther || again || (drain.restoring && !isOut))
+      void this.#open(key, drain, look, shape)
   }
 
-  /** Another drain in place of this one: it inherits its ticket, so what an undo goes back to is kept. */
-  async #replace(
-    key: string,
-    drain: MemberDrain,
-    shape: DrainShape,
-    { reading, look }: { readonly reading: PresentReading; readonly look: SeenLook },
-  ): Promise<void> {
-    this.#removals.drop(drain.removal)
-    drain.state = 'running'
-    drain.held = null
-    drain.replaced = true
-    // One that is being taken back ends only then: the new one is the later call, and takes over.
-    // It waits for a call under way, and what is wished may be another thing by then.
-    if (!drain.restoring) await drain.release()
-    if (drain.unwished && this.#isCurrent(key, drain)) {
-      drain.replaced = false
-      this.#takeBack(key, drain)
-      return
-    }
-    await drain.handOver()
-    // What it is found in now is theirs: the new one goes back to that, and not to what was before us.
-    if (drain.foreign) await dropTicket(drain.ref, this.#spec)
-    if (!this.#isCurrent(key, drain)) return
-    this.#open(key, reading, look, shape, drain)
-    if (drain.restoring) void drain.release()
+  /** Whether it has its outcome, and the plan wants more than is in place: that was let go, or refused for good. */
+  #isLost(drain: MemberDrain, isDown: boolean): boolean {
+    const { state, refusal, isLetGo } = drain
+    if (state !== 'held' || !(isLetGo || isDown)) return false
+    if (refusal !== undefined) this.#fail(drain, refusal.message, refusal)
+    else if (isLetGo) this.#overruled(drain)
+    return refusal !== undefined || isLetGo
   }
 
   #takeBack(key: string, drain: MemberDrain): void {
-    drain.unwished = true
-    if (drain.replaced || (drain.restoring && drain.isBusy)) return
-    if (this.#now() < drain.backoff.notBefore && drain.restoring) return
+    drain.wish = undefined
+    if (drain.restoring && (drain.isBusy || !this.#isDue(drain))) return
     this.#removals.drop(drain.removal)
-    drain.held = null
-    drain.restoring = true
-    drain.leftFor = null
-    drain.state = 'running'
-    void this.#restored(key, drain)
+    void this.#restore(key, drain)
   }
 
-  async #restored(key: string, drain: MemberDrain): Promise<void> {
-    let member: MemberReport | undefined
-    let error: DrainableError | undefined
-    try {
-      member = await drain.restore()
-      error = member?.error
-    } catch (thrown) {
-      error = toDrainableError(thrown, this.#spec.provider.name, this.#spec.subject)
-    }
-    if (!this.#isCurrent(key, drain) || !drain.restoring) return
-    const over = member === undefined ? error === undefined : isUndone(member)
-    this.#touched.note(key, this.#now())
-    if (over) this.#forget(key, drain, member?.outcome === 'overruled')
-    else this.#fail(drain, error ?? `it could not be made ready: ${member?.outcome ?? 'unknown'}`)
-    this.#spec.changed(true)
+  async #restore(key: string, drain: MemberDrain): Promise<void> {
+    const undone = await drain.restore()
+    if (undone === undefined || !this.#isCurrent(key, drain)) return
+    this.#note(key)
+    const { failure, error, isOverruled } = undone
+    if (failure === null) this.#forget(key, drain, isOverruled)
+    else this.#fail(drain, failure, error)
+    this.spec.changed(true)
   }
 
   // --- what is begun
 
-  #begin(key: string, step: PlannedChange, wanted: Wanted): void {
-    const { change } = step
-    if (this.#touched.isStale(key, wanted)) return
-    if (change.kind === 'add') this.adds.add(key, change)
+  #begin(key: string, { change }: PlannedChange, wanted: Wanted): void {
+    if (change.kind === 'add') this.adds.send(key, change)
     const reading = readingsOf(wanted.look.snapshot).get(key)
     if (reading?.present !== true) return
-    if (change.kind === 'hold' || change.kind === 'remove') {
-      const wish = wanted.down.get(key)
-      if (wish !== undefined) this.#continue(key, reading, wanted, wish, this.#recovered.get(key))
-    } else if (change.kind === 'restore' && !this.#recovered.has(key)) {
-      if (this.#spec.additions.isUnopened(reading)) this.adds.open(key, change)
-      else this.refused.set(key, saidOfTheirs(reading))
-    }
-  }
-
-  /** Opens the drain of a member; one that an earlier process has begun keeps its beginning and its deadline. */
-  #continue(key: string, reading: PresentReading, wanted: Wanted, wish: Wish, of?: Ticket): void {
-    const before = earlierOf(of, reading)
-    const shape = this.#shapeOf(wanted.steps.get(key), wish, before)
-    const drain = this.#open(key, reading, wanted.look, shape)
-    drain.wished(wish)
-    if (before !== undefined) drain.since = before.since
-  }
-
-  #takeOver(key: string, ticket: Ticket, wanted: Wanted): void {
-    const [member] = ticket.members
-    if (member === undefined || !wanted.isSaid(member.ref.pool)) return
-    if (this.#touched.isStale(key, wanted)) return
-    this.#recovered.delete(key)
-    if (this.drains.has(key)) return // begun by the plan: it has inherited the ticket
-    const reading = readingsOf(wanted.look.snapshot).get(key)
-    if (reading?.present !== true || earlierOf(ticket, reading) === undefined) {
-      void dropTicket(member.ref, this.#spec)
-      return
+    const { ref, own } = reading
+    if (change.kind === 'restore') {
+      // Nothing of ours holds it: an operator does, or a drain whose ticket is lost.
+      const reason = `it should serve and is in ${own}, but this reconciler did not drain it: the client that did, or ready(), makes it ready`
+      if (this.spec.additions.isUnopened(reading)) this.adds.send(key, change)
+      else this.refused.set(key, { ref, reason })
     }
     const wish = wanted.down.get(key)
-    if (wish !== undefined) {
-      this.#continue(key, reading, wanted, wish, ticket)
-      return
-    }
-    const { identity, ref } = reading
-    const drain = MemberDrain.fromTicket({ ...this.#openSpec(ref), ref, identity }, ticket)
+    if (wish === undefined || (change.kind !== 'hold' && change.kind !== 'remove')) return
+    const drain = new MemberDrain(this.spec, reading)
     this.drains.set(key, drain)
-    drain.restoring = true
-    void this.#restored(key, drain)
-    this.#spec.changed(false)
+    this.#keepDown(key, drain, wish, reading, wanted)
   }
 
-  #openSpec(ref: MemberRef) {
-    const { provider, policy, subject, changed, fault } = this.#spec
-    const onEvent = (event: DrainEvent): void => {
-      changed(event.type === 'idle-lost')
-      // The balancer's own failures are seen by the loop's looks.
-      if (event.type === 'fault' && isDrainableError(event.error, 'TICKET_INVALID'))
-        fault(event.error)
-      policy.onEvent?.(event)
-    }
-    return { provider, subject, policy: { ...policy, id: ticketId(provider, ref), onEvent } }
-  }
-
-  #open(
-    key: string,
-    { ref, identity }: PresentReading,
-    look: SeenLook,
-    shape: DrainShape,
-    before?: MemberDrain,
-  ): MemberDrain {
-    const drain = MemberDrain.open({ ...this.#openSpec(ref), ref, identity, look }, shape, before)
-    this.drains.set(key, drain)
+  async #open(key: string, drain: MemberDrain, look: SeenLook, shape: DrainShape): Promise<void> {
+    this.#removals.drop(drain.removal)
     this.refused.delete(key)
-    void this.#over(key, drain)
-    this.#spec.changed(false)
-    return drain
+    const ended = drain.begin(look, shape)
+    this.spec.changed(false)
+    const report = await ended
+    if (report !== undefined && this.#isCurrent(key, drain)) this.#over(key, drain, report)
   }
 
-  async #over(key: string, drain: MemberDrain): Promise<void> {
-    const report = await drain.done
-    if (!this.#isCurrent(key, drain) || drain.restoring) return
-    // Released for the drain that takes its place.
-    if (drain.replaced && report.outcome === 'aborted') return
+  #over(key: string, drain: MemberDrain, report: DrainReport): void {
     const [member] = report.members
     const error = report.error ?? member?.error
-    this.#touched.note(key, this.#now())
+    this.#note(key)
     switch (report.outcome) {
       case 'removed':
       case 'gone':
@@ -316,9 +253,9 @@ export class Work {
         this.#overruled(drain, error)
         break
       default:
-        this.#fail(drain, error ?? `it ended as ${report.outcome}`)
+        this.#fail(drain, error?.message ?? `it ended as ${report.outcome}`, error)
     }
-    this.#spec.changed(!drain.isRefused)
+    this.spec.changed(!drain.isRefused)
   }
 
   /** Its time is over one way or another, and it is held. */
@@ -330,7 +267,8 @@ export class Work {
     drain.state = 'held'
     drain.backoff.reset()
     const isLeft = outcome === 'timeout' || outcome === 'proceeded'
-    const words = drain.leaves ? LATE : wordsOf(error ?? 'it was not idle at its deadline')
+    const words =
+      drain.wish?.remove === true ? LATE : wordsOf(error ?? 'it was not idle at its deadline')
     drain.held = isLeft ? words : null
   }
 
@@ -338,37 +276,33 @@ export class Work {
 
   #taken(drain: MemberDrain, member?: MemberReport, error?: DrainableError): void {
     const key = refKey(drain.ref)
-    if (!this.#isCurrent(key, drain) || drain.restoring || drain.replaced) return
-    this.#touched.note(key, this.#now())
+    if (!this.#isCurrent(key, drain) || drain.restoring) return
+    this.#note(key)
     if (member?.phase === 'removed') this.#forget(key, drain, true)
     else if (member?.outcome === 'timeout' && error === undefined) drain.late()
-    else if (error !== undefined && member?.outcome !== 'overruled')
-      drain.tried(error.message, this.#now())
+    else if (error !== undefined && member?.outcome !== 'overruled') drain.tried(error.message)
   }
 
   #overruled(drain: MemberDrain, error?: DrainableError): void {
-    const reapplies = this.#spec.policy.data.onOverrule === 'reapply'
+    const reapplies = this.spec.policy.data.onOverrule === 'reapply'
     const word = reapplies ? 'it is drained again' : 'it is left alone until its endpoint changes'
     this.#fail(drain, `another client made it ready: ${word}`, error)
-    drain.foreign = true
-    drain.since = new Date(wallOf(this.#spec.policy.clock)).toISOString()
-    if (!reapplies) drain.leftFor = drain.said
+    drain.overruled(!reapplies)
   }
 
-  #fail(drain: MemberDrain, why: DrainableError | string, cause?: DrainableError): void {
-    const error = typeof why === 'string' ? cause : why
-    const isNews = drain.fail(typeof why === 'string' ? why : why.message, error, this.#now())
+  #fail(drain: MemberDrain, why: string, error?: DrainableError): void {
+    const isNews = drain.fail(why, error)
     if (error !== undefined && isNews && !isDrainableError(error, 'DRAIN_TIMEOUT'))
-      this.#spec.fault(error)
+      this.spec.fault(error)
   }
 
   #forget(key: string, drain: MemberDrain, drop: boolean): void {
     this.#removals.drop(drain.removal)
     this.drains.delete(key)
-    this.#touched.note(key, this.#now())
+    this.#note(key)
     const forgetting = drain.release().then(async () => {
       // Nothing is left of the member that the ticket is about.
-      if (drop && !this.drains.has(key)) await dropTicket(drain.ref, this.#spec)
+      if (drop && !this.drains.has(key)) await dropTicket(drain.ref, this.spec)
       this.#forgetting.delete(forgetting)
     })
     this.#forgetting.add(forgetting)
@@ -376,9 +310,19 @@ export class Work {
 
   // --- how
 
-  #shapeOf(step: PlannedChange | undefined, wish: Wish, before?: EarlierDrain): DrainShape {
-    const { policy, capabilities } = this.#spec
-    return shapeOf({ step, wish, before }, { policy, ending: this.#ending, capabilities })
+  #shapeOf(step: PlannedChange | undefined, wish: Wish, drain: MemberDrain): DrainShape {
+    return shapeOf({ step, wish, drain }, this.spec, this.#ending)
+  }
+
+  #note(key: string): void {
+    this.#endedAt.set(key, this.#now())
+  }
+
+  /** Whether a look is too old for a member, which is then left to the next one. */
+  #isStale(key: string, { askedAt }: SeenLook): boolean {
+    const isStale = (this.#endedAt.get(key) ?? -Infinity) >= askedAt
+    this.#hasSkipped ||= isStale
+    return isStale
   }
 
   #isCurrent(key: string, drain: MemberDrain): boolean {
@@ -386,6 +330,6 @@ export class Work {
   }
 
   #now(): number {
-    return this.#spec.policy.clock.now()
+    return this.spec.policy.clock.now()
   }
 }

@@ -168,6 +168,8 @@ export interface ResolvedPolicy {
   /** In place of a store and a listener: the ticket that this drain's is a part of. */
   readonly whole?: WholeTicket | undefined
   readonly id: string | undefined
+  /** The ticket of this id as the last call knows it, where that was of this process: the store may not have it yet. */
+  readonly earlier?: (() => Ticket | undefined) | undefined
   readonly owner?: string | undefined
   /** Present if changes are made under a lease. */
   readonly term?: LeaseTerm | undefined

@@ -225,9 +225,9 @@ async function inheritTicket(
   const { tickets: store, whole, id } = resolved
   if (id === undefined) return inherited
   const asked = askedFirst({ clock: scheduler.clock, signal, limit: limit(), waits })
-  const old = await (whole === undefined
-    ? store && keptTicket(store, id, asked)
-    : whole.earlier?.(asked))
+  const kept = (): Promise<Ticket | undefined> | undefined =>
+    whole === undefined ? store && keptTicket(store, id, asked) : whole.earlier?.(asked)
+  const old = resolved.earlier === undefined ? await kept() : resolved.earlier()
   if (old === undefined) return inherited
   if (old.instance !== provider.instance) throw ofAnother(old)
   refuseRoll(old)

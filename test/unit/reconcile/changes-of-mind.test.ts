@@ -39,6 +39,29 @@ describe('a wish that changes', () => {
     },
   )
 
+  // While its next call begins, and before that has seen the member.
+  it.each([6, 9, 12])(
+    'to another deadline, %d ms before the balancer goes away, opens nothing',
+    async (before) => {
+      const at = slowBench(5, 'a', 'b')
+      at.lb.occupy(web('b'))
+      await using loop = at.start({ timeout: '10m' })
+      const set = desired({ a: 'serve', b: 'drain' })
+      loop.set(set)
+      await at.clock.advance(3_000)
+      loop.set(set, { timeout: '5m' })
+      await at.clock.advance(before)
+      at.lb.disconnect()
+      await at.clock.advance(300)
+      loop.set(set, { timeout: '5m' })
+      await at.clock.advance(2_000)
+      at.lb.connect()
+      await at.clock.advance(20_000)
+      expect(at.sent()).not.toContain('restore b ready')
+      expect(at.states('b')).toEqual(['drain'])
+    },
+  )
+
   it('for others keeps no place at the floor while the balancer is away', async () => {
     const at = slowBench(5, 'a', 'b', 'c', 'd')
     await using loop = at.start({ keepReady: 2 })
@@ -64,6 +87,51 @@ describe('a wish that changes', () => {
     await at.clock.runUntil(loop.settled(), 120_000)
     expect(at.states('a', 'b', 'c', 'd')).toEqual(['ready', 'ready', 'maint', 'maint'])
     expect(loop.status().find(({ ref }) => ref.member === 'b')?.held).toContain('keepReady is 2')
+  })
+
+  it('back to serve after a drain that was to go on could not begin opens the member', async () => {
+    const at = bench('a', 'b')
+    at.lb.occupy(web('b'))
+    await using loop = at.start({ timeout: '10m' })
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.advance(2_000)
+    loop.set(desired({ a: 'serve', b: 'drain' }), { timeout: '10ms' }) // no proof is that fast
+    await at.clock.advance(2_000)
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    await at.clock.advance(60_000)
+    expect(at.states('b')).toEqual(['ready'])
+    expect(loop.status()).toEqual([])
+  })
+
+  /** `b` is held in drain, and is to be in maint: that was refused. */
+  async function unraised(times: number) {
+    const at = bench('a', 'b')
+    const loop = at.start({ timeout: '10m' })
+    at.lb.failNext('hang-after', { verb: 'apply', late: 1_000 })
+    at.lb.failNext('reject', { verb: 'apply', times })
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.advance(500)
+    loop.set(desired({ a: 'serve', b: 'absent' }))
+    const rows = await at.clock.runUntil(loop.settled(), 120_000)
+    return { ...at, loop, rows }
+  }
+
+  it('to absent, whose raise is refused above a hold without an answer, raises again', async () => {
+    const at = await unraised(1)
+    await using loop = at.loop
+    const held = expect.stringContaining('told to refuse') as string
+    expect(at.rows).toMatchObject([{ ref: web('b'), phase: 'idle', held }])
+    await at.clock.advance(10_000)
+    expect(at.states('b')).toEqual(['gone'])
+    expect(loop.status()).toEqual([])
+  })
+
+  it('back to drain after a refused raise is as wanted', async () => {
+    const at = await unraised(100)
+    await using loop = at.loop
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.runUntil(loop.settled())
+    expect(loop.status()).toMatchObject([{ ref: web('b'), phase: 'idle', held: null }])
   })
 
   it('from absent to drain before idle keeps the member', async () => {

@@ -640,11 +640,6 @@ export class Run implements HandleBody, Owner, GroupedRun {
     if (isAnswered && this.#account.ticket?.kept === true) await this.#account.ticket.written() // with what the answers said
   }
 
-  /** Another run goes on with its ticket. */
-  async handOver(): Promise<void> {
-    await this.#account.ticket?.handOver()
-  }
-
   async #abort(): Promise<void> {
     if (this.#ended !== undefined) return
     const { side, signal } = this.#spec

@@ -192,11 +192,6 @@ export class TicketWrites {
     await settledWithin(writing, this.#of.clock, LATER_ANSWER)
   }
 
-  /** Another call goes on with it: waits for the writes of this one, and prevents later ones. */
-  async handOver(): Promise<void> {
-    await this.written(this.#keeper.handOver())
-  }
-
   /** Another call of this process writes it from now on. */
   yield(): void {
     this.#keeper.yield()

@@ -134,20 +134,6 @@ export class TicketWriter {
   }
 
   /**
-   * Another run writes this ticket from now on: once all that was asked for is written, nothing of this one is,
-   * and it is not forgotten by it either.
-   */
-  async handOver(): Promise<void> {
-    this.#handedOver = true
-    let last: Promise<void>
-    do {
-      last = this.#writing
-      await this.written()
-    } while (last !== this.#writing)
-    this.yield()
-  }
-
-  /**
    * Writes nothing any more and forgets the ticket in the store: nothing is left to undo.
    *
    * @param limit - milliseconds
