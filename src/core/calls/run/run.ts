@@ -385,8 +385,7 @@ export class Run implements HandleBody, Owner, GroupedRun {
   #endEarly(report: DrainReport): void {
     if (this.#ended !== undefined) return
     this.#leave()
-    this.#account.end(report)
-    this.#resolve(report)
+    this.#tell(report)
   }
 
   /**
@@ -434,16 +433,19 @@ export class Run implements HandleBody, Owner, GroupedRun {
   }
 
   #resolveWith(report: DrainReport): void {
-    const said = this.#account.withTicket(report)
-    this.#account.end(said)
-    this.#resolve(said)
+    this.#tell(this.#account.withTicket(report))
   }
 
-  #resolve(report: DrainReport): void {
+  /** Tells how it ended, once: what is asked of it by a listener that is told comes after the end. */
+  #tell(report: DrainReport): void {
     if (this.#ended !== undefined) return
     this.#ended = report
-    this.#inForce.over()
-    this.#finish(report)
+    try {
+      this.#account.end(report)
+    } finally {
+      this.#inForce.over()
+      this.#finish(report)
+    }
   }
 
   /** Lets go: the claims are dropped, and the holds stay. */
