@@ -469,6 +469,7 @@ export class Run implements HandleBody, Owner, GroupedRun {
     this.#standAlone()
     this.#claims.order({ type: 'end', outcome, ...(error === undefined ? {} : { error }) })
     this.changed(false)
+    this.#group.changed() // one that had let go, and waited for others
     this.#leave()
   }
 
@@ -625,11 +626,7 @@ export class Run implements HandleBody, Owner, GroupedRun {
       this.#stop.abort(new DrainableError('CONFLICT', 'the drain was released'))
       await this.prepared
     }
-    if (this.#ended === undefined && !this.#isReleased()) this.#guard(() => this.#endAll('aborted'))
-    else if (this.#ended === undefined) {
-      this.#standAlone()
-      this.#group.changed()
-    }
+    if (this.#ended === undefined) this.#guard(() => this.#endAll('aborted'))
     this.#leave()
     await Promise.all([
       this.#account.ticket?.kept === true ? this.#account.ticket.written() : undefined,
