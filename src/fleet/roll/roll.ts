@@ -233,8 +233,8 @@ function open(opening: Opening): Roll {
     let term: Term | undefined
     try {
       take(taken)
-      const [ref] = taken
-      const wait = spec.waits && ((text: string) => say(ref ? [{ code: 'lease', ref, text }] : []))
+      const [ref = { pool: '*', member: '*' }] = taken
+      const wait = spec.waits && ((text: string) => say([{ code: 'lease', ref, text }]))
       term = await takeLease(lease, spec.policy, { signal, waits }, subject, wait)
       const { plan, servers } = await find({ signal, waits, term, take })
       const policy = { ...spec.policy, id, term }

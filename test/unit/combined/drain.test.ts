@@ -176,6 +176,29 @@ describe('a drain over two balancers', () => {
     expect([a.state(bare), b.state(bare)]).toEqual(['ready', 'ready'])
   })
 
+  test('ends on an abort while a refused part waits for one that lost idle', async () => {
+    const { clock, a, b, all } = setUp()
+    a.failNext('reject', { verb: 'apply' })
+    let hasLost = false
+    const stop = new AbortController()
+    const run = startDrain(all, both, {
+      clock,
+      timeout: '60s',
+      seal: false,
+      signal: stop.signal,
+      onTicket: async ({ members }) => {
+        if (hasLost || !members.some(({ outcome }) => outcome === 'idle')) return
+        hasLost = true
+        b.occupy(bare)
+        await new Promise<void>((resolve) => void clock.setTimeout(resolve, 1_500))
+      },
+    })
+    await clock.advance(10_000)
+    expect(run.report().members.map(({ phase }) => phase)).toEqual(['active', 'draining'])
+    stop.abort(new Error('enough'))
+    expect((await clock.runUntil(run.done, 30_000)).outcome).toBe('aborted')
+  })
+
   test('is aborted when it is released before its end', async () => {
     const { clock, b, all } = setUp()
     b.occupy(bare)

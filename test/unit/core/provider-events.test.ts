@@ -1,7 +1,7 @@
 /** Events of members that other clients drain, for listeners on the provider itself. */
 import { expect, test } from 'vitest'
-import { combineProviders, drain, ready, withEvents } from 'drainable'
-import { fakeProvider } from 'drainable/testing'
+import { combineProviders, drain, ready, startDrain, withEvents } from 'drainable'
+import { fakeClock, fakeProvider } from 'drainable/testing'
 import type { Snapshot } from 'drainable/provider'
 import { web1, web2 } from './set-up.js'
 
@@ -75,5 +75,20 @@ test('a member seen open before its watch began is told as active', async () => 
   lb.setBehind(web1, 'ready')
   await expect.poll(() => phases).toEqual(['draining', 'active'])
   expect(searched).toBeGreaterThan(0)
+  await lb.close()
+})
+
+test('no second end for a drain whose listener lets go of it', async () => {
+  const clock = fakeClock()
+  const pools = { web: ['web1', 'web2'] }
+  const lb = withEvents(fakeProvider({ pools, clock, instance: 'provider-events-release' }))
+  const ends: string[] = []
+  const run = startDrain(lb, web1, { clock, timeout: '30s' })
+  lb.on('end', ({ outcome }) => {
+    ends.push(outcome)
+    void run.release()
+  })
+  await clock.runUntil(run.done)
+  expect(ends).toEqual(['idle'])
   await lb.close()
 })

@@ -39,6 +39,21 @@ describe('why() of a roll says', () => {
     expect(run.why()).toEqual([])
   })
 
+  test('who has the lease also if every server is done', async () => {
+    const { clock, lb } = setUp(3)
+    const { act } = actor(clock)
+    const kept: Ticket[] = []
+    const onTicket = (ticket: Ticket): void => void kept.push(ticket)
+    const first = startRoll(lb, web, { act, clock, waitHealthy: false, id: 'job', onTicket })
+    await clock.runUntil(first.done)
+    const lease = fakeLease({ clock })
+    lease.seize('the dead one')
+    const run = resumeRoll(lb, kept.at(-1)!, { act, clock, lease })
+    await clock.advance(3_000)
+    expect(codes(run.why())).toEqual(['lease *'])
+    await clock.runUntil(run.done)
+  })
+
   test('that the balancer can not be read yet, as an event does', async () => {
     const rig = setUp(3)
     const ticket = await killed(rig)

@@ -385,8 +385,7 @@ export class Run implements HandleBody, Owner, GroupedRun {
   #endEarly(report: DrainReport): void {
     if (this.#ended !== undefined) return
     this.#leave()
-    this.#account.end(report)
-    this.#resolve(report)
+    this.#tell(report)
   }
 
   /**
@@ -434,16 +433,19 @@ export class Run implements HandleBody, Owner, GroupedRun {
   }
 
   #resolveWith(report: DrainReport): void {
-    const said = this.#account.withTicket(report)
-    this.#account.end(said)
-    this.#resolve(said)
+    this.#tell(this.#account.withTicket(report))
   }
 
-  #resolve(report: DrainReport): void {
+  /** Tells how it ended, once: what is asked of it by a listener that is told comes after the end. */
+  #tell(report: DrainReport): void {
     if (this.#ended !== undefined) return
     this.#ended = report
-    this.#inForce.over()
-    this.#finish(report)
+    try {
+      this.#account.end(report)
+    } finally {
+      this.#inForce.over()
+      this.#finish(report)
+    }
   }
 
   /** Lets go: the claims are dropped, and the holds stay. */
@@ -467,6 +469,7 @@ export class Run implements HandleBody, Owner, GroupedRun {
     this.#standAlone()
     this.#claims.order({ type: 'end', outcome, ...(error === undefined ? {} : { error }) })
     this.changed(false)
+    this.#group.changed() // one that had let go, and waited for others
     this.#leave()
   }
 
@@ -623,11 +626,7 @@ export class Run implements HandleBody, Owner, GroupedRun {
       this.#stop.abort(new DrainableError('CONFLICT', 'the drain was released'))
       await this.prepared
     }
-    if (this.#ended === undefined && !this.#isReleased()) this.#guard(() => this.#endAll('aborted'))
-    else if (this.#ended === undefined) {
-      this.#standAlone()
-      this.#group.changed()
-    }
+    if (this.#ended === undefined) this.#guard(() => this.#endAll('aborted'))
     this.#leave()
     await Promise.all([
       this.#account.ticket?.kept === true ? this.#account.ticket.written() : undefined,
