@@ -240,12 +240,17 @@ export class MemberDrain {
     return this.wish === undefined ? '' : `${this.wish.state} ${this.wish.reason}`
   }
 
-  /** Whether what is wished now needs another call. */
-  isOther(wished: DrainShape): boolean {
-    const { shape } = this
-    if (shape === undefined || this.asksOther(wished)) return true
+  /**
+   * Whether what is wished now needs another call. Not between a reload and the hold that is put back: let go then, it would take
+   * no place in the floor. And no first hold begins anew only to end another way: sets that come faster than its ticket is written
+   * would keep it from being sent at all.
+   */
+  isOther(wished: DrainShape, isDown: boolean): boolean {
+    const { shape, isToBegin } = this
+    if (shape === undefined) return isDown || isToBegin
     const isRaised = wished.hold === 'maint' && shape.hold === 'drain'
-    return isRaised || !isSameEnding(shape.ending, wished.ending)
+    if (isToBegin && (isRaised || this.asksOther(wished))) return true
+    return isDown && (isRaised || !isSameEnding(shape.ending, wished.ending))
   }
 
   /** Whether it asks the floor to leave another number than is wished now. */

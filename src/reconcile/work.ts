@@ -167,8 +167,7 @@ export class Work {
     if (drain.leftFor !== null || !this.#isDue(drain)) return
     const isDown = reading.own !== 'ready'
     if (step?.change.kind === 'hold' && this.#isLost(drain, isDown)) return
-    // Not between a reload and the hold that is put back: let go then, it would take no place in the floor.
-    const isOther = (isDown || drain.isToBegin) && drain.isOther(shape)
+    const isOther = drain.isOther(shape, isDown)
     // Down, and to go: by a hold without an answer, or by another client. It is held by us before it is taken out.
     const again = (drain.state === 'failed' || drain.isLetGo) && step !== undefined
     // Ready, and the plan has no place for it: not held once more, also where an earlier set had a place.
