@@ -148,8 +148,12 @@ export class Work {
     const reading = readingsOf(wanted.look.snapshot).get(key)
     const wish = wanted.down.get(key)
     if (!drain.isOf(reading)) {
+      const isLeft = drain.state === 'left'
+      const step = wanted.steps.get(key)
       // The run sees it too, and ends as gone; one that has ended already is not needed any more.
       if (!drain.isBusy) this.#forget(key, drain, true)
+      // Nothing of this process was under way: this look shows the member that has the name now.
+      if (isLeft && step !== undefined) this.#begin(key, step, wanted)
     } else if (wish === undefined) this.#takeBack(key, drain)
     else this.#keepDown(key, drain, wish, reading, wanted)
   }

@@ -32,6 +32,21 @@ describe('a reconciler after a crash of an earlier one', () => {
     for (const one of deadlines) expect(one).toBeCloseTo(60_000, -2)
   })
 
+  it('drains at once a member that has the name of one that the earlier one drained', async () => {
+    const at = bench('a', 'b')
+    {
+      await using first = at.start()
+      first.set(desired({ a: 'serve', b: 'drain' }))
+      await at.clock.runUntil(first.settled())
+    }
+    at.lb.setIdentity(web('b'), 'another')
+    at.lb.setBehind(web('b'), 'ready')
+    await using second = at.start()
+    second.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.advance(100)
+    expect(at.states('b')).toEqual(['drain'])
+  })
+
   it('leaves alone what the earlier one holds while nothing is known', async () => {
     const at = bench('a', 'b')
     {
