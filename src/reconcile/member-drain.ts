@@ -335,6 +335,11 @@ export class MemberDrain {
     return this.state === 'held' && this.claimed?.claim.ending.holding !== true
   }
 
+  /** Whether another client has set the member since. One that ended before its hold was sent is let go too. */
+  get isOverruled(): boolean {
+    return this.claimed?.claim.overruled === true
+  }
+
   /** Whether something of it failed that is tried again; for a place at the floor it only waits. */
   get isTried(): boolean {
     if (this.leftFor !== null || this.isRefused) return false

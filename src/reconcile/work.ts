@@ -186,7 +186,8 @@ export class Work {
     const { state, refusal, isLetGo } = drain
     if (state !== 'held' || !(isLetGo || isDown)) return false
     if (refusal !== undefined) this.#fail(drain, refusal.message, refusal)
-    else if (isLetGo) this.#overruled(drain)
+    else if (isLetGo && drain.isOverruled) this.#overruled(drain)
+    else if (isLetGo) this.#fail(drain, drain.held ?? 'its hold was not kept up')
     return refusal !== undefined || isLetGo
   }
 

@@ -40,6 +40,21 @@ test('sets that each have another deadline do not keep a first hold from being s
   await world.clock.runUntil(loop.close())
 })
 
+test('a drain whose ticket was written too late for its deadline is tried again', async () => {
+  const world = bench('web1', 'web2')
+  const { clock, tickets } = world
+  const set = tickets.set.bind(tickets)
+  tickets.set = async (key, value) => {
+    tickets.set = set
+    await new Promise<void>((resolve) => void clock.setTimeout(resolve, 10_000))
+    await set(key, value)
+  }
+  await using loop = world.start({ timeout: '3s', onOverrule: 'fail' })
+  loop.set(desired({ web1: 'drain', web2: 'serve' }))
+  await clock.advance(60_000)
+  expect(world.states('web1')).toEqual(['maint'])
+})
+
 describe('close() while an addition is being written', () => {
   const fresh = { pool: 'web', member: 'n', address: '10.0.0.9', port: 80, state: 'serve' } as const
 
