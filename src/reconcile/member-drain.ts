@@ -202,8 +202,9 @@ export class MemberDrain {
     await this.#call?.run.saveTicket(limit)
   }
 
-  /** Lets go of the member as it is. */
+  /** Lets go of the member as it is. An undo that has not begun yet does not begin any more. */
   async release(): Promise<void> {
+    this.#turn += 1
     await Promise.all([this.#call?.handle.release(), this.#before?.handle.release()])
   }
 
