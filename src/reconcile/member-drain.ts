@@ -202,8 +202,9 @@ export class MemberDrain {
     await this.#call?.run.saveTicket(limit)
   }
 
-  /** Lets go of the member as it is. */
+  /** Lets go of the member as it is. An undo that has not begun yet does not begin any more. */
   async release(): Promise<void> {
+    this.#turn += 1
     await Promise.all([this.#call?.handle.release(), this.#before?.handle.release()])
   }
 
@@ -240,12 +241,17 @@ export class MemberDrain {
     return this.wish === undefined ? '' : `${this.wish.state} ${this.wish.reason}`
   }
 
-  /** Whether what is wished now needs another call. */
-  isOther(wished: DrainShape): boolean {
-    const { shape } = this
-    if (shape === undefined || this.asksOther(wished)) return true
+  /**
+   * Whether what is wished now needs another call. Not between a reload and the hold that is put back: let go then, it would take
+   * no place in the floor. And no first hold begins anew only to end another way: sets that come faster than its ticket is written
+   * would keep it from being sent at all.
+   */
+  isOther(wished: DrainShape, isDown: boolean): boolean {
+    const { shape, isToBegin } = this
+    if (shape === undefined) return isDown || isToBegin
     const isRaised = wished.hold === 'maint' && shape.hold === 'drain'
-    return isRaised || !isSameEnding(shape.ending, wished.ending)
+    if (isToBegin && (isRaised || this.asksOther(wished))) return true
+    return isDown && (isRaised || !isSameEnding(shape.ending, wished.ending))
   }
 
   /** Whether it asks the floor to leave another number than is wished now. */
@@ -328,6 +334,11 @@ export class MemberDrain {
   /** Whether it had its outcome, and its hold is not kept up any more. */
   get isLetGo(): boolean {
     return this.state === 'held' && this.claimed?.claim.ending.holding !== true
+  }
+
+  /** Whether another client has set the member since. One that ended before its hold was sent is let go too. */
+  get isOverruled(): boolean {
+    return this.claimed?.claim.overruled === true
   }
 
   /** Whether something of it failed that is tried again; for a place at the floor it only waits. */

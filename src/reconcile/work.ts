@@ -148,8 +148,12 @@ export class Work {
     const reading = readingsOf(wanted.look.snapshot).get(key)
     const wish = wanted.down.get(key)
     if (!drain.isOf(reading)) {
+      const isLeft = drain.state === 'left'
+      const step = wanted.steps.get(key)
       // The run sees it too, and ends as gone; one that has ended already is not needed any more.
       if (!drain.isBusy) this.#forget(key, drain, true)
+      // Nothing of this process was under way: this look shows the member that has the name now.
+      if (isLeft && step !== undefined) this.#begin(key, step, wanted)
     } else if (wish === undefined) this.#takeBack(key, drain)
     else this.#keepDown(key, drain, wish, reading, wanted)
   }
@@ -167,8 +171,7 @@ export class Work {
     if (drain.leftFor !== null || !this.#isDue(drain)) return
     const isDown = reading.own !== 'ready'
     if (step?.change.kind === 'hold' && this.#isLost(drain, isDown)) return
-    // Not between a reload and the hold that is put back: let go then, it would take no place in the floor.
-    const isOther = (isDown || drain.isToBegin) && drain.isOther(shape)
+    const isOther = drain.isOther(shape, isDown)
     // Down, and to go: by a hold without an answer, or by another client. It is held by us before it is taken out.
     const again = (drain.state === 'failed' || drain.isLetGo) && step !== undefined
     // Ready, and the plan has no place for it: not held once more, also where an earlier set had a place.
@@ -183,7 +186,8 @@ export class Work {
     const { state, refusal, isLetGo } = drain
     if (state !== 'held' || !(isLetGo || isDown)) return false
     if (refusal !== undefined) this.#fail(drain, refusal.message, refusal)
-    else if (isLetGo) this.#overruled(drain)
+    else if (isLetGo && drain.isOverruled) this.#overruled(drain)
+    else if (isLetGo) this.#fail(drain, drain.held ?? 'its hold was not kept up')
     return refusal !== undefined || isLetGo
   }
 

@@ -1,6 +1,25 @@
 /** A member whose wish changes while something is under way for it. */
 import { describe, expect, it } from 'vitest'
+import { reconcile, type DrainableProvider } from 'drainable'
+import { fakeClock, fakeProvider, type FakeClock, type FakeProvider } from 'drainable/testing'
 import { bench, desired, slowBench, web } from './set-up.js'
+
+/** Its changes take so many milliseconds, and its looks do not. */
+function slowToChange(lb: FakeProvider, clock: FakeClock, ms: number): DrainableProvider {
+  return {
+    specVersion: 1,
+    name: lb.name,
+    instance: lb.instance,
+    describe: (ctx) => lb.describe(ctx),
+    observe: (refs, ctx) => lb.observe(refs, ctx),
+    apply: async (changes, ctx) => {
+      await new Promise<void>((resolve) => void clock.setTimeout(resolve, ms))
+      return lb.apply(changes, ctx)
+    },
+    close: () => lb.close(),
+    [Symbol.asyncDispose]: () => lb.close(),
+  }
+}
 
 describe('a wish that changes', () => {
   it('back to serve during a hanging call releases the member', async () => {
@@ -132,6 +151,25 @@ describe('a wish that changes', () => {
     loop.set(desired({ a: 'serve', b: 'drain' }))
     await at.clock.runUntil(loop.settled())
     expect(loop.status()).toMatchObject([{ ref: web('b'), phase: 'idle', held: null }])
+  })
+
+  // What the next call found under way was counted as lost, also once its answer had come.
+  it('back to serve after a hold under way was taken over ends with the undo', async () => {
+    const clock = fakeClock()
+    const capabilities = { lateBound: 30_000 }
+    const lb = fakeProvider({ pools: { web: ['a', 'b'] }, clock, latency: 5, capabilities })
+    const provider = slowToChange(lb, clock, 300)
+    await using loop = reconcile(provider, { pools: ['web'], owns: () => true, clock })
+    loop.set(desired({ a: 'serve', b: 'drain' }), { timeout: '10m' })
+    while (!lb.requests.some(({ verb }) => verb === 'apply')) await clock.advance(5)
+    await clock.advance(1_050) // it is in drain, and the seal is under way
+    loop.set(desired({ a: 'serve', b: 'drain' }), { timeout: '5m' })
+    await clock.advance(60)
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    const startedAt = clock.now()
+    await clock.runUntil(loop.settled())
+    expect(lb.state(web('b'))).toBe('ready')
+    expect(clock.now() - startedAt).toBeLessThan(5_000)
   })
 
   it('from absent to drain before idle keeps the member', async () => {

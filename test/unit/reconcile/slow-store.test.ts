@@ -1,7 +1,7 @@
 /** A reconciler whose ticket store takes longer than an end waits for it, or lists nothing. */
 import { describe, expect, test } from 'vitest'
 import type { TicketStore } from 'drainable'
-import { bench, desired, slowBench, web, type Bench } from './set-up.js'
+import { bench, desired, slowBench, slowStore, web, type Bench } from './set-up.js'
 
 test('a ticket written late does not outlive its member', async () => {
   const world = bench('web1', 'web2', 'web3')
@@ -27,6 +27,32 @@ test('a ticket written late does not outlive its member', async () => {
   loop.set(desired({ web2: 'serve', web3: 'serve' }))
   await clock.advance(60_000)
   expect(kept()).toEqual([])
+})
+
+test('sets that each have another deadline do not keep a first hold from being sent', async () => {
+  const world = slowBench(5, 'web1', 'web2')
+  const loop = world.start({ tickets: slowStore(world.clock, 150) })
+  for (let left = 600_000; world.sent().length === 0 && left > 590_000; left -= 250) {
+    loop.set(desired({ web1: 'drain', web2: 'serve' }), { timeout: left })
+    await world.clock.advance(250)
+  }
+  expect(world.sent()).toEqual(['hold web1 drain'])
+  await world.clock.runUntil(loop.close())
+})
+
+test('a drain whose ticket was written too late for its deadline is tried again', async () => {
+  const world = bench('web1', 'web2')
+  const { clock, tickets } = world
+  const set = tickets.set.bind(tickets)
+  tickets.set = async (key, value) => {
+    tickets.set = set
+    await new Promise<void>((resolve) => void clock.setTimeout(resolve, 10_000))
+    await set(key, value)
+  }
+  await using loop = world.start({ timeout: '3s', onOverrule: 'fail' })
+  loop.set(desired({ web1: 'drain', web2: 'serve' }))
+  await clock.advance(60_000)
+  expect(world.states('web1')).toEqual(['maint'])
 })
 
 describe('close() while an addition is being written', () => {

@@ -82,8 +82,10 @@ function doubtRaises(draft: Draft, late: readonly LateChange[]): void {
   for (const { change } of late) if (change.kind === 'hold') doubt(draft, change.to)
 }
 
-/** Lost changes of one ledger that another one does not know of. */
-function newOf({ late }: Ledger, other: Ledger): readonly LateChange[] {
-  const known = other.late.map(({ change }) => targetOf(change))
-  return late.filter(({ change }) => !known.includes(targetOf(change)))
+/** Lost changes of one ledger that another one does not know of. What is still under way there is not lost. */
+function newOf({ late }: Ledger, { late: theirs, pending }: Ledger): readonly LateChange[] {
+  const known = theirs.map(({ change }) => targetOf(change))
+  return late.filter(
+    ({ change }) => change !== pending?.change && !known.includes(targetOf(change)),
+  )
 }
