@@ -14,6 +14,9 @@ const MOST_TRIES = 12
 /** How long after a hold was undone for the floor it is asked again, in milliseconds. */
 const ASK_AGAIN = 250
 
+/** What became of a member in a state that is not ours to undo. */
+const LEFT_ALONE = 'it was left alone, ready() opens it'
+
 /** A claim of this goal, whatever else it is. */
 export type Opening = Open & { goal: OpenGoal }
 
@@ -106,11 +109,7 @@ function advance(draft: Draft, claim: Opening, reading: PresentReading, own: Adm
   claim.goal = { ...claim.goal, wasAdmin: claim.goal.wasAdmin ?? own }
   const to = destination(draft.ledger, claim.goal)
   if (to === null) {
-    fail(
-      draft,
-      claim,
-      'its state before the drain is not known, so it was left alone; ready() opens it',
-    )
+    fail(draft, claim, `its state before the drain is not known; ${LEFT_ALONE}`)
     return
   }
   if (claim.goal.isTheirs && !owes(draft.ledger)) {
@@ -175,14 +174,14 @@ function faultOf(draft: Draft, claim: Opening, way: Way): string | null {
   const of = whose(claimed, at)
   if (of === 'ours') return null
   if (of === 'unknown')
-    return `the change to '${at}' was only intended, so it is not known whether the '${at}' found is ours; it was left alone, ready() opens it`
+    return `the change to '${at}' was only intended, so it is not known whether the '${at}' found is ours; ${LEFT_ALONE}`
   return isStored
-    ? `the configuration makes it '${at}' at the next reload, set by ${setterOf(claimed)}; it was left alone, ready() opens it`
+    ? `the configuration makes it '${at}' at the next reload, set by ${setterOf(claimed)}; ${LEFT_ALONE}`
     : theirWords(draft, claim, at)
 }
 
 function theirWords(draft: Draft, claim: Opening, own: AdminState): string {
-  return `it is '${own}', set by ${setterOf(draft.claimed(claim))}; it was left alone, ready() opens it`
+  return `it is '${own}', set by ${setterOf(draft.claimed(claim))}; ${LEFT_ALONE}`
 }
 
 function setBack(draft: Draft, claim: Opening, { at, own, to }: Way): string {

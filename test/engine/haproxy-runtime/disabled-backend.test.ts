@@ -25,7 +25,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     await using lb = it.provider()
     await expect(drain(lb, web1, { timeout: '5s' })).rejects.toMatchObject({
       code: 'NOT_FOUND',
-      message: expect.stringContaining("the keyword 'disabled'") as unknown,
+      message: expect.stringContaining('is disabled in the configuration') as unknown,
     })
   })
 

@@ -162,8 +162,7 @@ function meaning(said: string): { code: ErrorCode; hint: string; retryable?: boo
   }
   if (said.startsWith('Proxy is disabled')) {
     // So does a `listen` section after `shutdown frontend` (2.6, 3.0, 3.2 and 3.4), until the next reload.
-    const hint =
-      "a reload is replacing this process, or 'shutdown frontend' has stopped its listen section"
+    const hint = "a reload replaces this process, or 'shutdown frontend' stopped it"
     return { code: 'CONFLICT', hint }
   }
   if (/still has connections attached/.test(said)) {

@@ -111,7 +111,7 @@ export class Readings {
   absent(ref: MemberRef, seen: ShownAll): AbsentReading {
     const scopes = this.scopes(ref, seen)
     if (!seen.process.view.isDisabled(ref.pool)) return { ref, present: false, scopes }
-    const hint = `the configuration disables backend ${ref.pool} (the keyword 'disabled'): it serves nobody`
+    const hint = `backend ${ref.pool} is disabled in the configuration: it serves nobody`
     return { ref, present: false, scopes, hints: [hint] }
   }
 

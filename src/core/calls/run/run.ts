@@ -457,7 +457,7 @@ export class Run implements HandleBody, Owner, GroupedRun {
     const { provider, side } = this.#spec
     this.#life = 'released'
     this.#claims.keep()
-    this.#stop.abort(new DrainableError('CONFLICT', 'the drain was released'))
+    this.#stop.abort(conflict('released'))
     if (side === 'drain') leaveIdle(provider, this.#claims.claimedMembers())
     this.#account.ticket?.leave()
     this.#account.ticket?.letGo()
@@ -532,8 +532,7 @@ export class Run implements HandleBody, Owner, GroupedRun {
     const { resumed } = this.#spec
     if (!this.#claims.laid) {
       // Nothing was changed yet, and nothing will be; only the changes in a ticket are undone.
-      if (resumed === undefined)
-        this.#stop.abort(new DrainableError('CONFLICT', 'the drain was undone'))
+      if (resumed === undefined) this.#stop.abort(conflict('undone'))
       else if (!this.#isReleased()) this.#preparation.bound(undo.until ?? Infinity)
       await this.prepared
     }
@@ -623,7 +622,7 @@ export class Run implements HandleBody, Owner, GroupedRun {
       return
     }
     if (!this.#claims.laid) {
-      this.#stop.abort(new DrainableError('CONFLICT', 'the drain was released'))
+      this.#stop.abort(conflict('released'))
       await this.prepared
     }
     if (this.#ended === undefined) this.#guard(() => this.#endAll('aborted'))
@@ -782,6 +781,11 @@ export class Run implements HandleBody, Owner, GroupedRun {
     undo?.resolve(report)
     if (this.#ended === undefined) this.#resolveWith(report)
   }
+}
+
+/** Why nothing is sent for it any more. */
+function conflict(how: 'released' | 'undone'): DrainableError {
+  return new DrainableError('CONFLICT', `the drain was ${how}`)
 }
 
 /** Whether a look has told something of our changes that a ticket must say. */
