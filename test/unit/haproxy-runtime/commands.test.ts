@@ -88,6 +88,6 @@ describe('refusals of HAProxy', () => {
 
   it('of a disabled proxy names a listen section that was shut down', () => {
     const error = refusal(ref, 'set server be_api/s-1.x:2', 'Proxy is disabled.')
-    expect(error.message).toContain("'shutdown frontend' has stopped its listen section")
+    expect(error.message).toContain("'shutdown frontend' stopped it")
   })
 })

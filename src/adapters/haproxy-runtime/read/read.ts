@@ -37,6 +37,13 @@ interface Layout {
  */
 const DISABLED: Layout = { iid: undefined, servers: new Map(), by: 'filter' }
 
+/** How one look reads a backend: which servers, and by what. */
+interface Plan {
+  readonly names: string[]
+  readonly commands: string[]
+  readonly by: Layout['by']
+}
+
 /** The rows of one backend by name: its own, and those of the servers that were asked for. */
 type Rows = ReadonlyMap<string, StatRow>
 /** The name of a backend's own row: none, because a server may be called BACKEND as well. */
@@ -220,34 +227,37 @@ export class ProcessView {
   }
 
   /** The commands that read the wanted rows of one backend, and the backend's own. */
-  #plan(pool: string, want: ReadonlySet<string> | 'all'): { names: string[]; commands: string[] } {
+  #plan(pool: string, want: ReadonlySet<string> | 'all'): Plan {
     const layout = this.#layouts.get(pool)
-    if (layout?.iid === undefined) return { names: want === 'all' ? [] : [...want], commands: [] }
+    if (layout?.iid === undefined)
+      return { names: want === 'all' ? [] : [...want], commands: [], by: 'iid' }
+    const { by } = layout
     const names = want === 'all' ? [...layout.servers.keys()] : [...want].filter(isName)
     const known = names.filter((name) => layout.servers.has(name))
-    const proxy = layout.by === 'filter' ? '-1' : layout.by === 'name' ? pool : layout.iid
+    const proxy = by === 'filter' ? '-1' : by === 'name' ? pool : layout.iid
     const single =
-      layout.by !== 'filter' &&
+      by !== 'filter' &&
       known.length <= MAX_SINGLE_READS &&
       known.length * DUMP_SHARE <= layout.servers.size
-    if (known.length > 0 && !single) return { names, commands: [showStat(proxy, 'both')] }
-    if (known.length === 0) return { names, commands: [showStat(proxy, 'backend')] }
+    if (known.length > 0 && !single) return { names, commands: [showStat(proxy, 'both')], by }
+    if (known.length === 0) return { names, commands: [showStat(proxy, 'backend')], by }
     const commands = known.map((name, index) =>
       showStat(proxy, index === 0 ? 'both' : 'servers', layout.servers.get(name)?.sid),
     )
-    return { names, commands }
+    return { names, commands, by }
   }
 
   /** Whether the rows are the requested ones; otherwise their positions are learnt anew. */
-  #found(pool: string, rows: Rows | undefined, plan: { names: string[] } | undefined): boolean {
+  #found(pool: string, rows: Rows | undefined, plan: Plan | undefined): boolean {
     const layout = this.#layouts.get(pool)
     if (layout?.iid === undefined || plan === undefined) return true
     if (rows?.has(OWN) !== true) {
-      if (layout.by === 'filter') {
+      // Only the list of all proxies shows that it has none; another look may have gone on to that meanwhile.
+      if (plan.by === 'filter') {
         this.#layouts.set(pool, DISABLED)
         return true
       }
-      layout.by = layout.by === 'iid' ? 'name' : 'filter'
+      if (layout.by === plan.by) layout.by = plan.by === 'iid' ? 'name' : 'filter'
       return false
     }
     return plan.names.every((name) => rows.has(name) || !layout.servers.has(name))
