@@ -46,24 +46,24 @@ function readRows(
     const values = COLUMNS[version].map((name) => fields[name] ?? (zeros.has(name) ? 0 : ''))
     rows.push({ object, iid, sid, values })
   }
-  const wanted = (iid: number, type: number, sid: number): boolean =>
-    (filter.iid < 0 || filter.iid === iid) &&
-    (filter.type & type) !== 0 &&
-    (filter.sid < 0 || filter.sid === sid)
+  const wanted = (iid: number, type: number): boolean =>
+    (filter.iid < 0 || filter.iid === iid) && (filter.type & type) !== 0
   for (const frontend of worker.config.frontends) {
     const iid = worker.frontendId(frontend.name)
-    if (!wanted(iid, FRONTEND, 0)) continue
+    if (!wanted(iid, FRONTEND)) continue
     add('Frontend', iid, 0, frontendRow(worker, frontend, iid), FRONTEND_ZEROS)
   }
   for (const backend of worker.backends) {
     for (const server of backend.servers) {
-      if (!wanted(backend.id, SERVER, server.id)) continue
+      if (!wanted(backend.id, SERVER)) continue
+      // The id of a server is one of servers alone: the row of its backend comes along (2.6 to 3.4).
+      if (filter.sid >= 0 && filter.sid !== server.id) continue
       if (words.has('up') && server.operation === 0) continue
       if (words.has('no-maint') && server.inMaint) continue
       const row = serverRow(backend, server, version)
       add('Server', backend.id, server.id, row, SERVER_ZEROS)
     }
-    if (!wanted(backend.id, BACKEND, 0)) continue
+    if (!wanted(backend.id, BACKEND)) continue
     const counted = words.has('up') || words.has('no-maint')
     add('Backend', backend.id, 0, backendRow(backend, counted), BACKEND_ZEROS)
   }
