@@ -15,7 +15,7 @@ const MOST_TRIES = 12
 const ASK_AGAIN = 250
 
 /** What became of a member in a state that is not ours to undo. */
-const LEFT_ALONE = 'it was left alone, ready() opens it'
+export const LEFT_ALONE = 'it was left alone, ready() opens it'
 
 /** A claim of this goal, whatever else it is. */
 export type Opening = Open & { goal: OpenGoal }

@@ -111,7 +111,7 @@ export class Readings {
   absent(ref: MemberRef, seen: ShownAll): AbsentReading {
     const scopes = this.scopes(ref, seen)
     if (!seen.process.view.isDisabled(ref.pool)) return { ref, present: false, scopes }
-    const hint = `backend ${ref.pool} is disabled in the configuration: it serves nobody`
+    const hint = `backend ${ref.pool} is disabled in the configuration`
     return { ref, present: false, scopes, hints: [hint] }
   }
 

@@ -9,6 +9,7 @@ import type { Goal, OpenGoal } from '../../member/wanted.js'
 import type { Order } from '../../member/input.js'
 import { owes, type Claim, type Ending, type MemberRecord } from '../../member/record.js'
 import { awaitsOthers, besideOthers } from '../../member/hold.js'
+import { LEFT_ALONE } from '../../member/open.js'
 import { claimedOf, type ClaimedMember } from '../../member/claimed.js'
 import type { PreparedClaim } from './run-spec.js'
 
@@ -208,7 +209,7 @@ function letGo(claim: Claim, ended: Ending | null): Claim {
  */
 function leftToOthers(one: Mine, left: Left, at: number): Mine {
   const { ref } = one
-  const words = `${formatRef(ref)}: another call of this process has changed it since; it was left alone, ready() opens it`
+  const words = `${formatRef(ref)}: another call of this process has changed it since; ${LEFT_ALONE}`
   const error = new DrainableError('CONFLICT', words, { ref, retryable: false })
   const claim = letGo(left.claimed.claim, { outcome: 'overruled', at, error })
   return { ...one, left: { ...left, claimed: { ...left.claimed, claim } } }
