@@ -134,15 +134,9 @@ export function wallOffsetOf(clock: ResolvedPolicy['clock']): number {
 }
 
 /** Makes the keeper for the ticket of a new drain. */
-export function newKeeper(
-  resolved: ResolvedPolicy,
-  provider: DrainableProvider,
-  heldBy: HeldBy = 'process',
-  startedAt = resolved.clock.now(),
-): TicketKeeper {
-  const { clock, tickets, onTicket, whole } = resolved
-  const head = newHead(resolved, provider, heldBy, startedAt)
-  return new TicketKeeper(head, { store: tickets, onTicket, whole }, clock)
+export function newKeeper(...call: Parameters<typeof newHead>): TicketKeeper {
+  const [{ clock, tickets, onTicket, whole }] = call
+  return new TicketKeeper(newHead(...call), { store: tickets, onTicket, whole }, clock)
 }
 
 /** What the ticket of a new call says of it as a whole. */

@@ -107,12 +107,8 @@ export class Beginning {
 
   #answer(key: string, answer: Answer): void {
     this.#answers.set(key, answer)
-    if (
-      this.#isOpen ||
-      this.#failed !== undefined ||
-      [...this.#answers.values()].includes(undefined)
-    )
-      return
+    const isAwaited = [...this.#answers.values()].includes(undefined)
+    if (this.#isOpen || this.#failed !== undefined || isAwaited) return
     this.#isOpen = true
     this.end()
     this.#open()

@@ -108,7 +108,7 @@ describe('a wish that changes', () => {
     expect(loop.status().find(({ ref }) => ref.member === 'b')?.held).toContain('keepReady is 2')
   })
 
-  it('back to serve after a drain that was to go on could not begin opens the member', async () => {
+  it('back to serve opens it after a next call that could not begin', async () => {
     const at = bench('a', 'b')
     at.lb.occupy(web('b'))
     await using loop = at.start({ timeout: '10m' })
@@ -135,7 +135,7 @@ describe('a wish that changes', () => {
     return { ...at, loop, rows }
   }
 
-  it('to absent, whose raise is refused above a hold without an answer, raises again', async () => {
+  it('to absent raises again after a raise that was refused', async () => {
     const at = await unraised(1)
     await using loop = at.loop
     const held = expect.stringContaining('told to refuse') as string

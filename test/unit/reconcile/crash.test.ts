@@ -61,7 +61,7 @@ describe('a reconciler after a crash of an earlier one', () => {
     for (const one of deadlines) expect(one).toBeCloseTo(60_000, -2)
   })
 
-  it('drains at once a member that has the name of one that the earlier one drained', async () => {
+  it('drains at once a member with the name of one drained before', async () => {
     const at = bench('a', 'b')
     {
       await using first = at.start()

@@ -29,7 +29,7 @@ test('a ticket written late does not outlive its member', async () => {
   expect(kept()).toEqual([])
 })
 
-test('sets that each have another deadline do not keep a first hold from being sent', async () => {
+test('sets with ever new deadlines keep no first hold from being sent', async () => {
   const world = slowBench(5, 'web1', 'web2')
   const loop = world.start({ tickets: slowStore(world.clock, 150) })
   for (let left = 600_000; world.sent().length === 0 && left > 590_000; left -= 250) {
@@ -40,7 +40,7 @@ test('sets that each have another deadline do not keep a first hold from being s
   await world.clock.runUntil(loop.close())
 })
 
-test('a drain whose ticket was written too late for its deadline is tried again', async () => {
+test('a drain whose ticket came too late for its deadline is tried again', async () => {
   const world = bench('web1', 'web2')
   const { clock, tickets } = world
   const set = tickets.set.bind(tickets)

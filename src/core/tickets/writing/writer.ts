@@ -55,7 +55,7 @@ export class TicketWriter {
   /** A writing that has not begun yet: a call that asks meanwhile is served by it. */
   #waiting: Waiting | undefined
   #closed = false
-  #handedOver = false
+  #yielded = false
   /** Whether the listener is asked at present, and not the store. */
   #isTelling = false
   /** Why the last writing failed. */
@@ -129,7 +129,7 @@ export class TicketWriter {
 
   /** Another run of this process goes on with this ticket: what this one knows of it says nothing any more. */
   yield(): void {
-    this.#handedOver = true
+    this.#yielded = true
     this.#closed = true
   }
 
@@ -151,7 +151,7 @@ export class TicketWriter {
       this.#waiting = undefined
       if (!this.#closed) await this.#write(line, current(), waiting.limit)
       // The store is about to forget it. A listener can't, and keeps the last one it was given.
-      else if (!this.#handedOver && this.#targets.whole?.drop === undefined)
+      else if (!this.#yielded && this.#targets.whole?.drop === undefined)
         await this.#tell(line, current(), waiting.limit)
     })
     return waiting
@@ -187,7 +187,7 @@ export class TicketWriter {
 
   async #delete(line: TicketLine, limit: number): Promise<void> {
     const { store, whole } = this.#targets
-    if (this.#handedOver) return
+    if (this.#yielded) return
     const lease = this.#newest?.().lease ?? this.#lease
     this.#follow(line)
     if (whole !== undefined) await whole.drop?.(limit)
@@ -231,7 +231,7 @@ export class TicketWriter {
    * anything has begun since. That was asked for before, and may have been a drop.
    */
   #mend(again: () => void): void {
-    if (this.#handedOver) return
+    if (this.#yielded) return
     void this.#enter(async (line) => {
       const newest = this.#newest
       if (line.again !== again) return
