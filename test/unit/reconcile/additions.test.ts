@@ -96,6 +96,16 @@ describe('what a reconciler added without owns', () => {
     ])
   })
 
+  it('is left as an operator holds it, if it was seen open while its call hung', async () => {
+    const at = bench('a', 'b')
+    const { first } = await addAndDie(at)
+    await at.clock.advance(3_000)
+    at.lb.setBehind(web('n'), 'maint')
+    await at.clock.runUntil(first.close())
+    await using second = await at.settled([...others, fresh], { owns })
+    expect([at.states('n'), second.status().length]).toEqual([['maint'], 1])
+  })
+
   it('does not include what another client added first', async () => {
     const at = bench('a', 'b')
     const store = memoryStore()
