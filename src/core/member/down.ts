@@ -179,10 +179,10 @@ function overruled(draft: Draft, claim: Open, reading: PresentReading, own: Admi
   draft.finish(claim, 'overruled', error)
 }
 
-/** Raises a drain that persistent clients keep busy. */
+/** Raises a drain that persistent clients keep busy. One that is in maint already has nothing to raise, until a reload forgets that. */
 function escalate(draft: Draft, claim: Open, reading: PresentReading): void {
   const { escalateAfter } = claim.policy
-  if (escalateAfter === null || claim.escalated) return
+  if (escalateAfter === null || claim.escalated || reading.own === 'maint') return
   if (claim.ending.ended !== null || claim.phase === 'idle') return
   if (draft.now < claim.startedAt + escalateAfter || draft.now < draft.ledger.notBefore) return
   claim.escalated = true
