@@ -132,12 +132,14 @@ export class Readings {
       .reduce((sum, count) => sum + count, 0)
     const hints = toHints(shown, followers, offRow)
     const setBy = agentOf(shown)
-    const known = state.address !== '-'
+    const { address, port } = state
+    // A server without a port is reached at the port that its clients asked for; one without an address has neither.
+    const place = address === '-' ? {} : port === 0 ? { address } : { address, port }
     return {
       ref,
       present: true,
       identity: identityOf(state),
-      ...(known ? { address: state.address, port: state.port } : {}),
+      ...place,
       weight: state.weight,
       own,
       ...(inherited === undefined ? {} : { inherited }),
