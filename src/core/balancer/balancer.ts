@@ -109,7 +109,7 @@ export class Balancer {
     const isWatch = claim.goal.kind === 'watch'
     this.#owners.set(id, owner)
     this.#lateBound = Math.max(this.#lateBound, claim.policy.capabilities.lateBound)
-    if (!this.records.has(key)) this.records.set(key, newRecord(ref, claim.startedAt))
+    if (!this.records.has(key)) this.records.set(key, this.#begun(ref, claim.startedAt))
     if (!isWatch) {
       this.#touches.touch(key)
       this.leftRecords.forget(ref)
@@ -121,6 +121,13 @@ export class Balancer {
     }
     this.take(ref, { type: 'laid', claim, left, by })
     return id
+  }
+
+  /** A record that begins with a claim; the first look of its call can be older than the answer to an earlier change. */
+  #begun(ref: MemberRef, at: number): MemberRecord {
+    const record = newRecord(ref, at)
+    const answeredAt = Math.max(record.ledger.answeredAt, this.#touches.answeredAt(refKey(ref)))
+    return { ...record, ledger: { ...record.ledger, answeredAt } }
   }
 
   /** Drops a claim and undoes it. */
@@ -237,7 +244,7 @@ export class Balancer {
     this.together(() => {
       this.take(change.ref, { type: 'answer', change, result })
       const touches = this.#touches.of(key)
-      this.#touches.touch(key)
+      this.#touches.touch(key, this.#clock.now())
       owner.note(touches)
       this.#tidy(key)
     })

@@ -12,20 +12,37 @@ import { readingsOf, type SeenLook } from './look/look.js'
 /** How many members are remembered that had a claim. */
 const MOST = 10_000
 
+interface Touch {
+  readonly count: number
+  /** When a change of it was answered last, by the clock. */
+  readonly answeredAt: number
+}
+
+const UNTOUCHED: Touch = { count: 0, answeredAt: -Infinity }
+
 /** For each member a count that moves when a claim is laid on it, and when a change of it is answered. */
 export class Touches {
-  readonly #last = new Map<string, number>()
+  readonly #last = new Map<string, Touch>()
   #count = 0
-  /** The count of the newest member that is not remembered any more: the others may be as new. */
-  #forgotten = 0
+  /** That of the newest member that is not remembered any more: the others may be as new. */
+  #forgotten = UNTOUCHED
 
   of(key: string): number {
+    return this.#of(key).count
+  }
+
+  /** Its record can be gone by then: what was asked for until this moment may show the member without the change. */
+  answeredAt(key: string): number {
+    return this.#of(key).answeredAt
+  }
+
+  #of(key: string): Touch {
     return this.#last.get(key) ?? this.#forgotten
   }
 
-  touch(key: string): void {
+  touch(key: string, answeredAt = this.answeredAt(key)): void {
     this.#last.delete(key)
-    this.#last.set(key, (this.#count += 1))
+    this.#last.set(key, { count: (this.#count += 1), answeredAt })
     const [oldest] = this.#last
     if (this.#last.size <= MOST || oldest === undefined) return
     this.#forgotten = oldest[1]
