@@ -9,7 +9,13 @@ const name = once(() => text().check(z.minLength(1)))
 /** A name that ends up in messages, file names and commands. */
 const plainName = once(() => name().check(z.regex(/^\P{Cc}*$/u, 'expected no control characters')))
 const count = once(() => whole(0))
-const time = once(() => z.iso.datetime('expected a time of ISO 8601'))
+/** As `toISOString()` writes it. */
+const time = once(() =>
+  matching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/, TIME).check(
+    z.refine((text) => !Number.isNaN(Date.parse(text)), TIME),
+  ),
+)
+const TIME = 'expected a time of ISO 8601'
 const admin = once(() => z.enum(['ready', 'drain', 'maint']))
 
 /** What names a member. */

@@ -20,7 +20,7 @@ test('ready() does not go by a look from before the last hold was put back', asy
   const opened = new Promise<Promise<unknown>>((resolve) => {
     sendThrough(lb, async (changes, ctx, apply) => {
       if (changes[0]?.kind === 'hold') {
-        drained.release()
+        void drained.release()
         resolve(ready(lb, web1, { clock, waitHealthy: '20s' }))
       }
       await pause(clock, 20, ctx.signal)
@@ -28,6 +28,6 @@ test('ready() does not go by a look from before the last hold was put back', asy
     })
   })
   lb.reload()
-  await clock.runUntil(opened.then((one) => one))
+  await clock.runUntil(opened)
   expect(lb.state(web1)).toBe('ready')
 })

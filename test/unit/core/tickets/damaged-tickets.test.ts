@@ -332,6 +332,11 @@ describe('a refused ticket', () => {
     ['began at no time', (ticket) => set(ticket, ['startedAt'], 'yesterday'), /startedAt/],
     ['ends at no time', (ticket) => set(ticket, ['deadline'], '2026-13-45'), /deadline/],
     [
+      'ends in no month',
+      (ticket) => set(ticket, ['deadline'], '2026-13-05T00:00:00.000Z'),
+      /deadline/,
+    ],
+    [
       'has a policy that waits for 100 years',
       (ticket) => set(ticket, ['policy', 'settle'], 100 * 365 * 86_400_000),
       /settle/,
