@@ -98,8 +98,10 @@ export class Claims {
 
   /** The outcomes stand: what comes after is told as a loss. */
   settle(): void {
-    for (const { ref, claim } of this.claimedMembers())
-      if (!claim.ending.settled) this.#balancer.take(ref, { type: 'settle', claim: claim.id })
+    this.#balancer.together(() => {
+      for (const { ref, claim } of this.claimedMembers())
+        if (!claim.ending.settled) this.#balancer.take(ref, { type: 'settle', claim: claim.id })
+    })
   }
 
   /** Whether an answer to a change of its own is due. */

@@ -1,5 +1,7 @@
+import { startDrain } from 'drainable'
 import { fakeClock, fakeProvider } from 'drainable/testing'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { RunGroup } from '../../../../src/core/calls/run/run-group.js'
 import { Scheduler } from '../../../../src/core/balancer/look/scheduler.js'
 
 test('a place among many asks no balancer when nothing is pushed', () => {
@@ -19,4 +21,19 @@ test('a place among many asks no balancer when nothing is pushed', () => {
   )
   for (const seat of seats) seat.leave()
   expect(asked).toBe(0)
+})
+
+// Each member that was told to stand by its outcome began the end anew: 300 took 14 s of CPU, and 1,000 the whole stack.
+test('a drain of many members ends in as many steps as one of few', async () => {
+  const steps = vi.spyOn(RunGroup.prototype, 'changed')
+  const drained = async (count: number): Promise<number> => {
+    const clock = fakeClock()
+    const web = Array.from({ length: count }, (_, n) => `web${n}`)
+    const lb = fakeProvider({ pools: { web }, clock, instance: `of ${count}` })
+    const run = startDrain(lb, { pool: 'web' }, { clock, timeout: '1m', keepReady: 0 })
+    steps.mockClear()
+    expect((await clock.runUntil(run.done)).members).toHaveLength(count)
+    return steps.mock.calls.length
+  }
+  expect(await drained(60)).toBe(await drained(2))
 })
