@@ -279,8 +279,9 @@ export interface RollReport {
   readonly leftDrained: readonly MemberRef[]
   /**
    * Members of finished servers that are not the roll's to open: they were out before it drained them, another client
-   * has closed them since, or another drain of this process holds them. A `fault` or an `overruled` event tells of
-   * the last two. `ready()` opens them.
+   * has closed them since, or another drain of this process holds them. And members that the roll has put back and
+   * could not open, because it is not known who closed them. A `fault` or an `overruled` event tells of all but the
+   * first. `ready()` opens them.
    */
   readonly leftAsFound: readonly MemberRef[]
   /** Milliseconds from the start of this roll in this process to its end, or to now. */

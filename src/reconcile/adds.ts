@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { LATER_ANSWER } from '../core/tickets/calls.js'
 import { settledWithin } from '../provider/abort.js'
+import { canonicalAddress } from '../provider/address.js'
 import { wallOf } from '../provider/clock.js'
 import type { Change, ChangeResult, MemberRef } from '../provider/contract.js'
 import { DrainableError, toDrainableError } from '../provider/error.js'
@@ -49,6 +50,7 @@ export class Adds {
 
   /** Adds a member, or opens one that we added and nobody has seen open. */
   send(key: string, change: Add | Opening): void {
+    if (change.kind === 'add' && this.#isOnItsWay(key, change)) return
     const known = this.all.get(key)
     // What failed says nothing of another change: one with another address is sent at once.
     const isKnown = known?.busy === true || isDeepStrictEqual(known?.change, change)
@@ -68,6 +70,20 @@ export class Adds {
     adding.busy = true
     const sending = this.#send(key, adding, change).finally(() => this.#sending.delete(sending))
     this.#sending.add(sending)
+  }
+
+  /**
+   * Whether the same server is being added by another name: a plan gives it the plain one as soon as the member goes that had
+   * it, and with both it would be in the pool twice. Once that one is answered, a look tells whether it is there.
+   */
+  #isOnItsWay(key: string, { ref, address, port }: Add): boolean {
+    const place = canonicalAddress(address)
+    for (const [other, { busy, change }] of this.all) {
+      if (other === key || !busy || change.kind !== 'add') continue
+      if (change.ref.pool !== ref.pool || change.port !== port) continue
+      if (canonicalAddress(change.address) === place) return true
+    }
+    return false
   }
 
   /** Waits for what is being written or sent, for a moment, and for the list of what was added. */

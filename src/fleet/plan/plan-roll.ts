@@ -67,6 +67,7 @@ export async function planRoll(
     for (const reading of one.readings) found.set(refKey(reading.ref), { reading, judged: one })
   const sorted: Sorted = { steps: [], held: [] }
   const spread = Spread.of(provider, policy.clock, policy.data.keepReady, placeOf(servers))
+  const short: number[] = []
   for (const [n, server] of servers.entries()) {
     const members = server.members.flatMap(({ ref }) => found.get(refKey(ref)) ?? [])
     const [all] = refused
@@ -75,6 +76,7 @@ export async function planRoll(
       all === undefined
         ? (await shortOf(server, members, spread, signal))?.message
         : `the roll is refused with ${all.code}`
+    if (all === undefined && unbegun !== undefined) short.push(n)
     const title = `server ${n + 1} of ${servers.length}${n < data.canary ? ', canary' : ''}`
     for (const { reading, judged: one } of members)
       sort(sorted, reading, one, policy.data, { unbegun, title })
@@ -87,6 +89,7 @@ export async function planRoll(
     outlineOf(servers, batches, data, policy.data.until),
     ...notesOf(verdicts, policy.data),
     ...own.map(refusal),
+    ...(policy.data.onMinimum === 'fail' ? stopOf(short, data) : []),
     ...(refused.length > 0
       ? []
       : [`${expectation(least, most)}, without what act and health checks take`]),
@@ -137,6 +140,13 @@ async function shortOf(
     if (error !== undefined) return error
   }
   return spread.ask({ address, refs: members.map(({ ref }) => ref) }, [], signal)
+}
+
+/** Where the roll would stop, as things are now: servers that the floor holds back fail. */
+function stopOf(short: readonly number[], { canary, maxFailed }: RollData['plan']): string[] {
+  const at = short.find((n, before) => before + 1 > (n < canary ? 0 : (maxFailed ?? Infinity)))
+  if (at === undefined) return []
+  return [`as things are now the roll stops at server ${at + 1}, and no other one begins`]
 }
 
 /** The number of batches: canaries first, then as many servers at once as allowed. */

@@ -1,4 +1,5 @@
 import { DrainableError } from '../../provider/error.js'
+import type { DrainReport, MemberReport } from '../../provider/report.js'
 import { mayOwe } from '../../core/tickets/member.js'
 import type { Ticket, TicketMember } from '../../core/tickets/ticket.js'
 import type { RollLedger, ServerState } from './ledger.js'
@@ -29,6 +30,26 @@ export function noPlaceLeft({ servers, plan }: RollLedger): DrainableError {
     cause === undefined ? words : `${cause.message}; ${words}`,
     { cause: cause?.cause, ...(out[0]?.refs[0] === undefined ? {} : { ref: out[0].refs[0] }) },
   )
+}
+
+/** Whether an undo has left it down: another client closed it, or nobody knows who did. */
+export function isLeftClosed({ outcome, lastReading }: MemberReport): boolean {
+  return outcome === 'overruled' && lastReading?.present === true && lastReading.own !== 'ready'
+}
+
+/**
+ * Why a server was never taken out, where its drain went on past its deadline without that: `onTimeout: 'proceed'` is about
+ * work that is left, and a server that still gets clients is not to be acted on.
+ */
+export function stillOpen({ members }: DrainReport): DrainableError | undefined {
+  for (const { ref, outcome, held, error, why } of members) {
+    const [first] = why
+    const isOpen = first?.code === 'pool-at-minimum' || first?.code === 'refused'
+    if (outcome !== 'proceeded' || held || !isOpen) continue
+    const code = first.code === 'refused' ? 'REJECTED' : 'POOL_AT_MINIMUM'
+    return error ?? new DrainableError(code, first.text, { ref })
+  }
+  return undefined
 }
 
 /** Which comes first where a roll goes on: what is out already, or was left so. */

@@ -21,7 +21,7 @@ import type {
 import { toError } from '../../core/member/said/report.js'
 import { notKept } from '../../core/tickets/calls.js'
 import type { ServerEvent } from './events.js'
-import { holdsAnything } from './left.js'
+import { holdsAnything, isLeftClosed, stillOpen } from './left.js'
 import type { ServerState } from './ledger.js'
 import type { RollOptions } from './options.js'
 import type { RollContext } from './roll-context.js'
@@ -136,6 +136,8 @@ export class OneServer {
       signal.throwIfAborted()
       const error = toError(report)
       if (error !== undefined) return await this.#notDrained(report, error)
+      const open = stillOpen(report)
+      if (open !== undefined) return await this.#notDrained(report, open)
       const other = this.#movedTo(report)
       if (other !== undefined) return await this.#putBack(other)
       const unkept = await this.#announceAct()
@@ -247,8 +249,12 @@ export class OneServer {
   async #restored(): Promise<boolean> {
     const { members } = await this.#call.restore()
     const isBack = members.every(({ outcome }) => NOT_OURS.has(outcome))
-    if (isBack) this.#call.forget()
-    return isBack
+    if (!isBack) return false
+    this.#call.forget()
+    const closed = members.filter(isLeftClosed)
+    for (const one of closed) this.#fault(one.error ?? notOpened(one), one.ref)
+    this.server.leftAsFound = closed.map(({ ref }) => ref)
+    return true
   }
 
   /** The roll was aborted: what was acted on stays as it is; else as the policy says. */

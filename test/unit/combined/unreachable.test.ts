@@ -72,6 +72,20 @@ describe('a balancer that hangs from the start, waited for', () => {
   })
 })
 
+describe('a balancer that hangs from the start, not waited for', () => {
+  test('is never proceeded without, nor begun without, under onTimeout proceed', async () => {
+    const { clock, a, b, all } = setUp()
+    hang(b)
+    const acted: string[] = []
+    const call = drain(all, both, { clock, timeout: '8s', onTimeout: 'proceed' }, async () => {
+      acted.push('act')
+    })
+    const error = await clock.runUntil(thrown(call))
+    expect(isDrainableError(error, 'CALL_TIMEOUT') && error.message).toMatch(/^b: /)
+    expect([a.state(bare), acted]).toEqual(['ready', []])
+  })
+})
+
 describe('a balancer that refuses after the others began', () => {
   /** `b` answers after 3 s, and has no member to spare. */
   function refusesLate(): ReturnType<typeof setUp> {

@@ -49,6 +49,28 @@ describe('a pod that comes back under its name at another address', () => {
     await at.clock.runUntil(loop.close())
   })
 
+  it('is added once where its name is free before its addition is written', async () => {
+    const at = bench('web-0', 'web-1')
+    const { 'web-1': second = '' } = await addressesOf(at)
+    const set = at.tickets.set.bind(at.tickets)
+    let held = false
+    // The list of additions is written slowly, the tickets of drains are not.
+    at.tickets.set = async (key, value) => {
+      const isList = JSON.stringify(value).includes('"added"')
+      if (held && isList) await new Promise<void>((go) => void at.clock.setTimeout(go, 10_000))
+      await set(key, value)
+    }
+    const loop = at.start({ keepReady: 0 })
+    loop.set([pod('web-0', '10.9.0.1'), pod('web-1', second)])
+    held = true
+    await at.clock.advance(100)
+    at.lb.setBehind(web('web-0'), 'gone')
+    await at.clock.runUntil(loop.settled(), 60_000)
+    await at.clock.advance(30_000)
+    expect((await serving(at)).toSorted()).toEqual([second, '10.9.0.1'].toSorted())
+    await at.clock.runUntil(loop.close())
+  })
+
   it('has a name of its own each time, also while those before it work', async () => {
     const at = bench('web-0')
     at.lb.occupy(web('web-0'))

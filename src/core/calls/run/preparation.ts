@@ -153,7 +153,9 @@ export function unpreparedReport(run: Unprepared, thrown: unknown): DrainReport 
   if (isGivenUp || signal?.aborted === true) return { outcome: 'aborted', members: [], elapsed }
   const error = toDrainableError(thrown, provider.name, subject)
   if (!isUnreachable(error)) return { outcome: 'refused', members: [], elapsed, error }
-  const proceeds = isTooLate && spec.onTimeout === 'proceed' && spec.side === 'drain'
+  // One that is not waited for is refused, however long its first look took: nothing was done that could go on.
+  const isDrain = spec.side === 'drain' && spec.onTimeout === 'proceed'
+  const proceeds = isTooLate && isDrain && waitsToTheEnd(spec)
   const outcome = proceeds ? 'proceeded' : 'unreachable'
   const members = neverRead(spec, outcome, elapsed, error)
   return { outcome, members, elapsed, ...(proceeds ? {} : { error }) }

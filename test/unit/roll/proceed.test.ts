@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest'
+import { startRoll, type DrainableProvider } from 'drainable'
+import type { FakeProvider } from 'drainable/testing'
+import { DrainableError } from 'drainable'
+import { actor, seenAs, setUp, web } from './set-up.js'
+
+const WEB1 = { pool: 'web', member: 'web1' }
+const WEB2 = { pool: 'web', member: 'web2' }
+const PAST = { timeout: '5s', onTimeout: 'proceed' } as const
+
+/** The same balancer, where another client drains web2 once the roll has asked whether there is room for web1. */
+function tightened(lb: FakeProvider): DrainableProvider {
+  let looks = 0
+  return {
+    ...seenAs(lb, (reading) => reading),
+    observe: (refs, ctx) => {
+      looks += 1
+      if (looks === 3) lb.setBehind(WEB2, 'drain')
+      return lb.observe(refs, ctx)
+    },
+  }
+}
+
+/** `onTimeout: 'proceed'` is about work that is left, not about a server that was never taken out. */
+describe('a roll that proceeds at the deadline', () => {
+  test('does not act on a server that the floor kept in service', async () => {
+    const { clock, lb } = setUp(2)
+    const { act, calls } = actor(clock)
+    const options = { act, clock, onMinimum: 'wait', ...PAST } as const
+    const report = await clock.runUntil(startRoll(tightened(lb), [WEB1], options).done)
+    expect(calls).toEqual([])
+    expect(lb.state(WEB1)).toBe('ready')
+    expect(report.servers[0]).toMatchObject({
+      outcome: 'failed',
+      attempts: 0,
+      error: { code: 'POOL_AT_MINIMUM' },
+    })
+  })
+
+  test('does not act on a server whose hold the balancer refuses', async () => {
+    const { clock, lb } = setUp(3)
+    const { act, calls } = actor(clock)
+    const error = new DrainableError('CONFLICT', 'a reload is under way', { retryable: true })
+    lb.failNext('reject', { verb: 'apply', times: 1_000, error })
+    const report = await clock.runUntil(startRoll(lb, web, { act, clock, ...PAST }).done)
+    expect(calls).toEqual([])
+    expect(lb.state(WEB1)).toBe('ready')
+    expect(report.servers[0]).toMatchObject({ outcome: 'failed', error: { code: 'CONFLICT' } })
+  })
+
+  test('acts on one that was taken out and is still at work', async () => {
+    const { clock, lb } = setUp(3)
+    const { act, calls } = actor(clock)
+    const end = lb.occupy(WEB1)
+    const report = await clock.runUntil(startRoll(lb, [WEB1], { act, clock, ...PAST }).done)
+    end()
+    expect(calls).toEqual(['web1 1'])
+    expect(report.outcome).toBe('done')
+  })
+})
