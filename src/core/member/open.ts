@@ -188,7 +188,7 @@ function setBack(draft: Draft, claim: Opening, { at, own, to }: Way): string {
   const { tries } = claim.goal
   if (at !== own)
     return `the configuration makes it '${at}' at the next reload, even after it was made '${to}' ${tries} times: find out which client writes it`
-  return `it is '${at}' again after it was made '${to}': ${setterOf(draft.claimed(claim))} sets it back, find out which client it is`
+  return `it is '${at}' again after it was made '${to}': ${setterOf(draft.claimed(claim))} sets it back, or the balancer has not done what it confirmed; find out which`
 }
 
 /** A lost change that may have led to a state that is left alone stays in doubt. */
