@@ -216,7 +216,7 @@ function clusterOf(given: unknown, path: string): string {
   } catch {
     // The adapter says why it can't be read.
   }
-  const names = [...text.matchAll(/["']?cluster_name["']?\s*:\s*["']?([^"'\s,}]+)/g)]
+  const names = [...text.matchAll(/["']?cluster(?:_n|N)ame["']?\s*:\s*["']?([^"'\s,}]+)/g)]
   const [, name] = names[0] ?? []
   if (name !== undefined && names.length === 1) return name
   throw new DrainableError(

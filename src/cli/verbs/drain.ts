@@ -91,8 +91,10 @@ async function reopen(
 ): Promise<End> {
   const isOurs = ({ wasAdmin, outcome }: MemberReport): boolean =>
     wasAdmin === 'ready' && outcome !== 'removed'
-  const ours = report.members.filter(isOurs).map(({ ref }) => ref)
-  const others = report.members.filter((member) => !isOurs(member))
+  // Of a member that was never read, nothing is known and nothing was changed.
+  const read = report.members.filter(({ held, lastReading }) => held || lastReading !== undefined)
+  const ours = read.filter(isOurs).map(({ ref }) => ref)
+  const others = read.filter((member) => !isOurs(member))
   const leftAsFound = others.map(({ ref }) => lineKey(ref))
   const left = leftAsFound.length === 0 ? {} : { leftAsFound }
   try {

@@ -85,3 +85,20 @@ describe.concurrent('a ticket is kept', () => {
     expect(existsSync(join(io.home, '.local'))).toBe(false)
   })
 })
+
+// Envoy takes both spellings of a field in JSON, and protobuf's own printers write the second.
+test.each(['cluster_name', 'clusterName'])(
+  'the cluster of an endpoint file is found by %s',
+  async (name) => {
+    using io = new TestIo()
+    const address = { socket_address: { address: '10.0.0.1', port_value: 80 } }
+    const set = {
+      '@type': 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment',
+      [name]: 'web',
+      endpoints: [{ lb_endpoints: [{ endpoint: { address } }] }],
+    }
+    const file = write(io, 'web.json', JSON.stringify({ resources: [set] }))
+    const { error } = await io.document('status', `envoy+file:${file}?admin=http://127.0.0.1:1`)
+    expect(error?.code).toBe('UNREACHABLE')
+  },
+)

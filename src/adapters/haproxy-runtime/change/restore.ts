@@ -95,8 +95,9 @@ async function leaveMaint(
 }
 
 /**
- * Marks a server with `fall 1` down under drain, so that it comes up by its own passed checks: HAProxy's counters do
- * not show whether a check has passed since maintenance.
+ * Marks a server down under drain, so that it comes up by its own passed checks, where HAProxy's counters do not show
+ * whether a check has passed since maintenance: with `fall 1`, and with `init-state fully-up` (3.1 and later), which
+ * gives it the full credit as it leaves maintenance.
  */
 async function distrustHealth(
   tools: Tools,
@@ -106,7 +107,9 @@ async function distrustHealth(
 ): Promise<void> {
   if (!found.checks) return
   const seen = [...(await lookAt(tools, ref, ctx)).members.values()][0]
-  if (seen?.own !== 'drain' || seen.row.check?.fall !== 1) return
+  const check = seen?.row.check
+  if (seen?.own !== 'drain' || check === undefined) return
+  if (check.fall > 1 && check.health <= check.rise) return
   // Coming up would cut what a backup server holds, see leaveMaint().
   const all = (await lookAt(tools, ref, ctx, 'all')).members.values()
   if ([...all].some(({ row }) => row.backupServers > 0 && row.active > 0)) return

@@ -1,4 +1,5 @@
 import { DrainableError, isUnreachable } from '../../../provider/error.js'
+import type { MemberRef } from '../../../provider/contract.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import type { Outcome } from '../../../provider/report.js'
 import type { Draft, Open } from '../draft.js'
@@ -33,15 +34,23 @@ export function checkDeadline(draft: Draft, claim: Open): void {
 
 /** Ends the claim when the last look did not come in time: the outcome rests on the readings before it. */
 export function endOverdue(draft: Draft, claim: Open): void {
-  const { input, ledger } = draft
+  const { input, ledger, ref } = draft
   if (claim.goal.kind !== 'drain') return
   // It is given up with this: its answer comes when nobody listens any more.
   if (ledger.pending?.by === claim.id && input.type === 'overdue') {
-    ledger.loss = input.error
-    draft.fault(claim, input.error)
+    const isUnsent = ledger.pending.stage === 'ticket' && !input.silent
+    const error = isUnsent ? unsent(ref) : input.error
+    ledger.loss = error
+    draft.fault(claim, error)
   }
   const { terminateUntil } = claim.ending
   if (terminateUntil === null || draft.now >= terminateUntil) endAtDeadline(draft, claim)
+}
+
+/** What keeps the ticket gave no answer: the store or the caller, and not the balancer. */
+function unsent(ref: MemberRef): DrainableError {
+  const words = `a change of ${formatRef(ref)} was not sent: its ticket was not saved before the deadline`
+  return new DrainableError('TICKET_INVALID', words, { ref, retryable: true })
 }
 
 function endAtDeadline(draft: Draft, claim: Open): void {

@@ -13,6 +13,15 @@ describe('every end is told', () => {
     expect(only(report).why[0]?.code).toBe('in-flight')
   })
 
+  test('proceed says of a balancer that was too slow that nothing was drained', async () => {
+    const { clock, lb } = setUp()
+    lb.failNext('hang')
+    const run = drain(lb, web1, { clock, timeout: '2s', onTimeout: 'proceed' })
+    const report = await clock.runUntil(run)
+    expect(only(report)).toMatchObject({ ref: web1, outcome: 'proceeded', held: false })
+    expect(only(report).why[0]?.text).toContain('this drain changed nothing')
+  })
+
   test('terminate cuts what is left, under maint, and says how many', async () => {
     const { clock, lb } = setUp()
     lb.occupy(web1, 4)
