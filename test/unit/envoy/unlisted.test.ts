@@ -11,6 +11,7 @@ function stats(numbers: Numbers): Stats {
     isGone: () => false,
     versionOf: () => undefined,
     server: () => undefined,
+    workers: () => undefined,
     clusters: undefined,
   }
 }

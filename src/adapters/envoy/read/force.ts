@@ -67,6 +67,8 @@ export class Force {
       return `inside the merge window of cluster ${cluster} for ${Math.ceil(left)} ms more`
     }
     if (endpoint.status !== 'DRAINING') return undefined
+    const { still } = view.tracker
+    if (still !== undefined) return still
     return this.panic.now(view, rows, store.set(service), member)
   }
 

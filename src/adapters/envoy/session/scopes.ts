@@ -1,6 +1,7 @@
 import type { ClusterRows } from '../codec/admin.js'
 import type { ProxyReading } from './proxy.js'
 import type { EdsStatus } from '../codec/status.js'
+import { Workers } from './workers.js'
 
 /** Since when a proxy shows an endpoint as it does. */
 interface Shown {
@@ -43,6 +44,7 @@ export class ScopeTracker {
   readonly #rejected = new Map<string, { readonly count: number; readonly version: string }>()
   readonly #refusing = new Set<string>()
   readonly #panics = new Map<string, Panics>()
+  #workers = new Workers()
   #at = 0
 
   seen(reading: ProxyReading): void {
@@ -53,8 +55,10 @@ export class ScopeTracker {
       this.#rejected.clear()
       this.#refusing.clear()
       this.#panics.clear()
+      this.#workers = new Workers()
     }
     this.#at = reading.at
+    this.#workers.seen(reading.stats, reading.at)
     for (const rows of reading.clusters) {
       const { cluster } = rows
       this.#seenRows(rows, reading.at)
@@ -91,6 +95,11 @@ export class ScopeTracker {
   /** Whether it refused an update since it last took one. */
   isRefusing(cluster: string): boolean {
     return this.#refusing.has(cluster)
+  }
+
+  /** Why a worker may not have taken what the rows show. */
+  get still(): string | undefined {
+    return this.#workers.still(this.#at)
   }
 
   /** How many requests in panic mode came lately. */

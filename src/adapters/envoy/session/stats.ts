@@ -27,6 +27,8 @@ const CLUSTERS = ['cluster_added', 'cluster_modified', 'cluster_removed']
 /** It moves with every change of the runtime, which may set another panic threshold. */
 const RUNTIME = 'load_success'
 const SERVER = ['parent_connections', 'uptime']
+/** How often any worker stood still, by the times of its watchdog. */
+const WORKERS = ['watchdog_miss', 'watchdog_mega_miss']
 
 /**
  * With `deferred_stat_options` a cluster has no statistics of traffic before its first request there. This one, which is
@@ -53,6 +55,8 @@ export interface Stats {
   isGone(cluster: string): boolean
   versionOf(cluster: string): string | undefined
   server(stat: string): number | undefined
+  /** Of all its workers together. */
+  workers(stat: string): number | undefined
   /** Another text: the clusters, or the runtime, are not what they were. Undefined: the proxy does not show it. */
   readonly clusters: string | undefined
 }
@@ -69,6 +73,7 @@ export async function readStats(
     `cluster_manager\\.(?:${CLUSTERS.join('|')})`,
     `runtime\\.${RUNTIME}`,
     `server\\.(?:${SERVER.join('|')})`,
+    `workers\\.(?:${WORKERS.join('|')})`,
     ...(own.size === 0 ? [] : [`cluster\\.(?:${prefixes})\\.(?:${stats})`]),
   ].join('|')
   const path = `/stats?hidden=include&filter=${encodeURIComponent(`^(?:${filter})$`)}`
@@ -118,6 +123,7 @@ function toStats(found: ReadonlyMap<string, string>, own: ReadonlyMap<string, St
     isGone: (cluster) => LASTING.some((stat) => isLacking(cluster, stat)),
     versionOf: (cluster) => found.get(nameOf(cluster, 'version_text')),
     server: (stat) => count(`server.${stat}`),
+    workers: (stat) => count(`workers.${stat}`),
     clusters: moves.includes(undefined)
       ? undefined
       : [...moves, found.get(`runtime.${RUNTIME}`)].join('/'),

@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest'
+import type { Stats } from '../../../src/adapters/envoy/session/stats.js'
+import { Workers } from '../../../src/adapters/envoy/session/workers.js'
+
+interface Look {
+  readonly at: number
+  readonly misses?: number
+  readonly long?: number
+  readonly uptime?: number
+}
+
+/** What is said after these looks. */
+function after(...looks: readonly Look[]): string | undefined {
+  const workers = new Workers()
+  for (const { at, misses = 0, long = 0, uptime = 0 } of looks) {
+    const counts: Record<string, number> = { watchdog_miss: misses, watchdog_mega_miss: long }
+    const stats = { workers: (name) => counts[name], server: () => uptime } as Partial<Stats>
+    workers.seen(stats as Stats, at)
+  }
+  return workers.still(looks.at(-1)?.at ?? 0)
+}
+
+const STOOD = { misses: 1, long: 1 }
+
+describe('workers of which one stood still', () => {
+  test.each<[string, readonly Look[]]>([
+    ['never did', [{ at: 0 }, { at: 10 }]],
+    [
+      'for less than the longer time of the watchdog, which has passed',
+      [
+        { at: 0, misses: 1 },
+        { at: 2_000, misses: 1 },
+      ],
+    ],
+    [
+      'before two flushes',
+      [
+        { at: 0, ...STOOD },
+        { at: 1, ...STOOD, uptime: 5 },
+        { at: 2, ...STOOD, uptime: 10 },
+      ],
+    ],
+  ])('go on: it %s', (_, looks) => {
+    expect(after(...looks)).toBeUndefined()
+  })
+
+  test.each<[string, readonly Look[]]>([
+    [
+      'for less than that, a moment ago',
+      [{ at: 0 }, { at: 10, misses: 1 }, { at: 2_009, misses: 1 }],
+    ],
+    [
+      'for long, and no flush came',
+      [
+        { at: 0, ...STOOD },
+        { at: 60_000, ...STOOD },
+      ],
+    ],
+    [
+      'before the first flush, which may have begun earlier',
+      [
+        { at: 0, ...STOOD },
+        { at: 9_000, ...STOOD, uptime: 5 },
+      ],
+    ],
+    [
+      'again after two flushes',
+      [
+        { at: 0, ...STOOD },
+        { at: 1, ...STOOD, uptime: 5 },
+        { at: 2, ...STOOD, uptime: 10 },
+        { at: 3, misses: 2, long: 1, uptime: 10 },
+      ],
+    ],
+  ])('may not have taken a set: it did %s', (_, looks) => {
+    expect(after(...looks)).toMatch(/stood still/)
+  })
+})
