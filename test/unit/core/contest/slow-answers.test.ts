@@ -141,6 +141,18 @@ describe('a reload is no other client', () => {
     expect(only(await clock.runUntil(second.done)).outcome).toBe('idle')
   })
 
+  test('for a drain that found its member closed, and goes on by its ticket', async () => {
+    const { clock, lb } = rig()
+    lb.setBehind(web1, 'maint')
+    const before = startDrain(lb, web1, { clock, ...policy })
+    await clock.runUntil(before.done)
+    const ticket = await before.ticket
+    await clock.runUntil(before.release())
+    lb.reload()
+    const drained = resumeDrain(lb, ticket, { clock })
+    expect(only(await clock.runUntil(drained.done)).outcome).toBe('idle')
+  })
+
   test('for a drain that comes while a forgotten hold is put back', async () => {
     const { clock, lb } = rig()
     lb.setBehind(web1, 'drain')
