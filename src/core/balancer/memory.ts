@@ -74,7 +74,10 @@ export class Newest {
   note(key: string, spoken: Spoken): void {
     const { goal } = spoken.claim
     const side = sideOf(goal)
-    if (side !== 'none' && !isUndo(goal)) this.#claims[side].set(key, spoken)
+    if (side === 'none' || isUndo(goal)) return
+    const { seq = 0 } = this.#claims[side].get(key) ?? {}
+    // An earlier call that was prepared longer takes nothing from a later one.
+    if (spoken.seq > seq) this.#claims[side].set(key, spoken)
   }
 
   clear(): void {

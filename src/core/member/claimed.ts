@@ -44,21 +44,34 @@ export function claimedOf(
 
 const NOWHERE: readonly LoadScope[] = []
 
-/** Work and processes as its own view has read them, the state as the newest look of any view shows it. */
-function withNewest(
-  { views, ledger }: Pick<MemberRecord, 'views' | 'ledger'>,
-  facts: Facts,
-): Facts {
-  const { last } = facts
+/**
+ * Work and processes as its own view has read them; the state as the newest look of any view shows it, and the incarnations that
+ * say whose it is.
+ */
+function withNewest({ views, ledger }: Pick<MemberRecord, 'views' | 'ledger'>, own: Facts): Facts {
+  const facts = { ...own, incarnations: incarnationsOf(views) }
+  const { last } = own
   if (last?.reading.present !== true) return facts
   let newest = last
   for (const { last: other } of views.values()) {
     if (other === null || other.askedAt <= newest.askedAt || !other.reading.present) continue
-    const { own, identity } = other.reading
-    if (own !== 'unknown' && isSameIdentity(identity, ledger.found?.identity)) newest = other
+    const { own: state, identity } = other.reading
+    if (state !== 'unknown' && isSameIdentity(identity, ledger.found?.identity)) newest = other
   }
   if (newest === last || !newest.reading.present) return facts
   return { ...facts, last: { ...last, reading: { ...last.reading, own: newest.reading.own } } }
+}
+
+/** Every process that any view lists, each by the newest look with it. */
+export function incarnationsOf(views: MemberRecord['views']): Incarnations {
+  const all = new Map<string, string>()
+  for (const { incarnations } of [...views.values()].sort(byLook))
+    for (const [name, one] of incarnations) if (one !== '' || !all.has(name)) all.set(name, one)
+  return all
+}
+
+function byLook({ last: one }: Facts, { last: other }: Facts): number {
+  return (one?.askedAt ?? -Infinity) - (other?.askedAt ?? -Infinity)
 }
 
 /** The state that a process must have taken to be in force: the wanted one; for a watch, `drain`. */

@@ -130,7 +130,9 @@ function firstWish(claim: Open, reading: PresentReading): 'drain' | 'maint' {
 
 /** Handles an own state that is lower than wanted: never set, forgotten by a reload, or set by another client. */
 function putBack(draft: Draft, claim: Open, reading: PresentReading, own: AdminState): void {
-  const cause = whyLower(draft.claimed(claim), own)
+  // What a process has forgotten is kept as found while a claim was held; one that never was does not know of that.
+  const isFirst = !claim.held && draft.claims.some(({ held }) => held)
+  const cause = isFirst ? 'unset' : whyLower(draft.claimed(claim), own)
   if (cause === 'theirs') meetTheirs(draft, own)
   else lowerSeal(claim, reading)
   if (atLeast(own, claim.wish)) {

@@ -15,7 +15,7 @@ import {
   NO_FACTS,
   type ProofState,
 } from './record.js'
-import { loadOf, ownOf, claimedOf, type ClaimedMember } from './claimed.js'
+import { claimedOf, type ClaimedMember, incarnationsOf, loadOf, ownOf } from './claimed.js'
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
@@ -134,22 +134,15 @@ export class Draft {
     const before = ownOf(claimed)
     ledger.pending = { change, by: claim.id, stage: 'ticket', before, effect: 'unseen', cuts }
     // A process that begins after that is not known to have taken it.
-    ledger.told = this.incarnations
+    ledger.told = incarnationsOf(this.views)
     this.effects.push({ type: 'send', claim: claim.id, change, first })
     return true
   }
 
-  /** Every process that any view lists, each by the newest look with it. */
-  get incarnations(): Incarnations {
-    const all = new Map<string, string>()
-    for (const { incarnations } of [...this.views.values()].sort(byLook))
-      for (const [name, one] of incarnations) if (one !== '' || !all.has(name)) all.set(name, one)
-    return all
-  }
-
   /** These processes have our state now, or were seen without it: what is found in them later is no older state of ours. */
   tell(processes: Incarnations): void {
-    const { ledger, incarnations } = this
+    const { ledger, views } = this
+    const incarnations = incarnationsOf(views)
     const known = [...(ledger.told ?? [])].filter(([name]) => incarnations.has(name))
     ledger.told = new Map([...known, ...processes])
   }
@@ -166,10 +159,6 @@ export class Draft {
     if (!isSameIdentity(reading.identity, this.ledger.found?.identity)) return undefined
     return { ...reading, own: reading.own }
   }
-}
-
-function byLook({ last: one }: Facts, { last: other }: Facts): number {
-  return (one?.askedAt ?? -Infinity) - (other?.askedAt ?? -Infinity)
 }
 
 /**

@@ -13,6 +13,7 @@ import { decideOpen, forgetOurs, isOpen, openOverdue } from './open.js'
 import {
   type Claim,
   isLive,
+  type LateChange,
   maintEffect,
   type MemberRecord,
   NO_PROOF,
@@ -215,11 +216,15 @@ function forgetRefusedRemoval({ ledger }: Draft): void {
     Object.assign(ledger, { refusals: 0, refusal: null })
 }
 
-/** While nobody looked, no look could tell: the time of a lost change begins anew, unless it is over in any case. */
+/**
+ * While nobody looked, no look could tell: the time of a lost change begins anew, unless it is over in any case. The first look
+ * of a call can be from before that.
+ */
 function resumeLate({ ledger, now }: Draft): void {
-  ledger.late = ledger.late.flatMap((one) =>
-    one.until === null || one.until >= now ? [{ ...one, until: null }] : [],
-  )
+  const isOver = ({ until }: LateChange): boolean => until !== null && until < now
+  const over = ledger.late.filter(isOver).map(({ until }) => until ?? now)
+  ledger.answeredAt = Math.max(ledger.answeredAt, ...over)
+  ledger.late = ledger.late.filter((one) => !isOver(one)).map((one) => ({ ...one, until: null }))
 }
 
 /** While nobody looked, what an earlier call saw at work can have ended, and nothing by which it was seen looks again. */

@@ -40,7 +40,7 @@ export function whose(
   const { set, earlier, doubted, late } = ledger
   if (own === 'ready') return 'theirs'
   // A state between the steps of an undo is ours as well.
-  if (own === set || mayBeOurs(late, own) || (set !== null && isUndone(late, own))) return 'ours'
+  if (own === set || mayBeOurs(late, own) || (set !== null && isUndone(ledger, own))) return 'ours'
   // A state file can bring back what we had set, and nobody saw taken back, in another process.
   if (earlier.includes(own) && isAnother(facts.incarnations, ledger.told)) return 'ours'
   if (doubted.includes(own)) return 'unknown'
@@ -66,7 +66,7 @@ export function mayBeOurs(late: readonly LateChange[], own: AdminState | 'unknow
 export type Cause = 'unset' | 'raise' | 'forgotten' | 'theirs'
 
 export function whyLower({ claim, ledger, facts }: ClaimedMember, own: AdminState): Cause {
-  if (isUndone(ledger.late, own)) return atLeast(own, 'drain') ? 'raise' : 'unset'
+  if (isUndone(ledger, own)) return atLeast(own, 'drain') ? 'raise' : 'unset'
   if (mayBeOurs(ledger.late, own) && !atLeast(own, 'drain')) return 'unset'
   const isNew = isAnother(facts.incarnations, ledger.told)
   if (claim.confirmed !== 'none') {
@@ -77,9 +77,11 @@ export function whyLower({ claim, ledger, facts }: ClaimedMember, own: AdminStat
   return 'theirs'
 }
 
-/** Whether an undo of ours, whose answer was lost, leads to this state. */
-export function isUndone(late: readonly LateChange[], own: AdminState): boolean {
-  return late.some(({ change }) => change.kind === 'restore' && change.to === own)
+/** Whether an undo of ours that is under way, or whose answer was lost, leads to this state. */
+export function isUndone({ late, pending }: Ledger, own: AdminState): boolean {
+  return [...late, ...(pending === null ? [] : [pending])].some(
+    ({ change }) => change.kind === 'restore' && change.to === own,
+  )
 }
 
 /** Whether somebody has lowered it before any change of ours was carried out. */

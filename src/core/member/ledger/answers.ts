@@ -42,6 +42,10 @@ export function learnAnswer(draft: Draft, change: Change, result: ChangeResult):
   const by = draft.claims.find(({ id }) => id === pending.by)
   switch (result.status) {
     case 'applied':
+      if (isOutdone(ledger, pending)) {
+        ledger.answeredAt = draft.now
+        return
+      }
       if (change.kind === 'terminate' && by !== undefined) draft.ending(by, { hasCut: true })
       if (pending.cuts !== null)
         countCut(
@@ -66,6 +70,12 @@ export function learnAnswer(draft: Draft, change: Change, result: ChangeResult):
     default:
       result satisfies never
   }
+}
+
+/** An opening that was carried out before a lost hold of ours: that one was seen since, and is in place. */
+function isOutdone({ set }: Ledger, { change, before }: Pending): boolean {
+  if (change.kind !== 'restore' || set === null || set !== before) return false
+  return set !== change.expect && set !== change.to
 }
 
 /** The state that a hold changed. If the member was read as closed already, it was opened in between. */
@@ -163,6 +173,8 @@ export function opened(draft: Draft, to: AdminState): void {
     (one) => one !== to,
   )
   if (isUndone) ledger.doubted = []
+  // ready() leads below what was found: an undo of what comes after it goes there.
+  if (to === 'ready' && found !== null) ledger.found = { ...found, own: to }
   ledger.set = isUndone ? null : to
   ledger.late = ledger.late.map((one) => {
     if (lacksEffect(one.change, to)) return { ...one, lacked: { at: draft.now, own: to } }
@@ -171,6 +183,7 @@ export function opened(draft: Draft, to: AdminState): void {
   })
   for (const claim of draft.claims) {
     const { goal } = claim
+    claim.confirmed = 'none' // for one that came in the meantime the member must be held again, and nobody else did it
     if (goal.kind !== 'open' || to !== destination(ledger, goal)) continue
     claim.goal = { ...goal, reached: draft.view(claim.view).incarnations }
   }

@@ -4,7 +4,7 @@ import type { AdminState, Change } from '../../../provider/contract.js'
 import type { Draft, Told } from '../draft.js'
 import { isDown, isUndo, UNDO_LIMIT } from '../wanted.js'
 import { confirm, opened, shown, unique } from './answers.js'
-import type { LateChange, Pending } from '../record.js'
+import { type LateChange, owes, type Pending } from '../record.js'
 import { isAnother } from '../claimed.js'
 import { destination, isUndone, lacksEffect, targetOf } from '../whose.js'
 
@@ -49,7 +49,9 @@ function seeLacked({ ledger }: Draft, pending: Pending, { own, scopes }: Told): 
     (sum, one) => sum + (one.state === 'read' ? one.active + one.queued : 0),
     0,
   )
-  const cuts = pending.cuts === null ? null : load
+  // A cut shows in the counts alone: a look beside its answer can show what is left.
+  const most = pending.change.kind === 'terminate' ? Math.max(load, pending.cuts ?? 0) : load
+  const cuts = pending.cuts === null ? null : most
   const effect = pending.effect === 'unseen' ? 'unseen' : 'gone'
   ledger.pending = { ...pending, before: own, effect, cuts }
 }
@@ -65,10 +67,10 @@ function seeOthers(draft: Draft, { own, stored }: Told, view: number, isNew: boo
   const isStored = set !== null && stored !== undefined && atLeast(stored, set)
   const isLower = set !== null && !atLeast(own, set) && !isStored
   if (isLower && !isNew) takenBack(draft, own)
-  if (!isNew || mayShowYet(ledger)) return
+  if (!isNew || ledger.pending !== null) return
   const lowered = draft.claims.filter(({ confirmed }) => !atLeast(own, confirmed))
   if (isLower) forgotten(ledger, set, own)
-  else if (lowered.length === 0 && own !== set && own !== 'ready') return
+  else if (lowered.length === 0 && own !== set && (own !== 'ready' || !owes(ledger))) return
   draft.tell(draft.view(view).incarnations)
   for (const claim of lowered) {
     claim.confirmed = own === 'ready' ? 'none' : own
@@ -76,17 +78,12 @@ function seeOthers(draft: Draft, { own, stored }: Told, view: number, isNew: boo
   }
 }
 
-/** Whether the change under way may still take effect for the first time. */
-function mayShowYet({ pending }: Draft['ledger']): boolean {
-  return pending !== null && pending.effect !== 'gone'
-}
-
 /** The process that had taken our state shows a lower one. An undo of ours that shows before its answer, or without one, is ours. */
 function takenBack(draft: Draft, own: AdminState): void {
   const { ledger } = draft
   const change = ledger.pending?.change
   if (change?.kind === 'restore' && change.to === own) opened(draft, own)
-  else if (!isUndone(ledger.late, own)) {
+  else if (!isUndone(ledger, own)) {
     Object.assign(ledger, { set: null, earlier: [] })
     for (const claim of draft.claims)
       if (isUndo(claim.goal) && claim.goal.then === 'end')
@@ -185,8 +182,6 @@ function lateBound({ claims }: Draft): number {
 function happened(draft: Draft, { change, lacked }: LateChange): void {
   confirm(draft, change, 'applied', lacked?.own ?? 'unknown')
   for (const claim of draft.claims) {
-    // A lost undo came through during a drain: the member must be held again, and nobody else did it.
-    if (change.kind === 'restore') claim.confirmed = 'none'
     const { goal } = claim
     if (goal.kind !== 'open' || targetOf(change) === destination(draft.ledger, goal)) continue
     // Led away by a change of ours: it must be opened again, and the wait can have taken all of its time.

@@ -20,7 +20,10 @@ export function takeBack(draft: Draft, { id }: Claim, left: Left | undefined): v
   }
   if (others.length > 0 && knows(ledger)) add(draft, left.ledger)
   else if (owes(left.ledger)) believe(draft, left.ledger)
-  else ledger.found ??= left.ledger.found
+  else {
+    ledger.found ??= left.ledger.found
+    ledger.told ??= left.ledger.told
+  }
 }
 
 /** Whether two ledgers are of two members that have had one name. */
