@@ -5,7 +5,7 @@ import { EXIT } from '../../../src/cli/exit-code.js'
 import { TestIo } from '../../support/command.js'
 import { haproxyUrl } from '../../support/haproxy-url.js'
 
-const AT_ONCE = ['--timeout', '0', '--on-timeout', 'proceed']
+const AT_ONCE = ['--timeout', '0', '--on-timeout', 'proceed', '--on-unreachable', 'wait']
 const COMMAND = ['--', process.execPath, '-e', '0']
 
 test.each(['web/web1', 'web/'])(

@@ -157,20 +157,18 @@ export function unpreparedReport(run: Unprepared, thrown: unknown): DrainReport 
   const isDrain = spec.side === 'drain' && spec.onTimeout === 'proceed'
   const proceeds = isTooLate && isDrain && waitsToTheEnd(spec)
   const outcome = proceeds ? 'proceeded' : 'unreachable'
-  // Whoever goes on reads the report of what was not drained: nothing is thrown there.
-  const isSaid = proceeds || waitsToTheEnd(spec)
-  const members = isSaid ? neverRead(spec, outcome, elapsed, error) : []
+  const members = neverRead(spec, outcome, elapsed, error)
   return { outcome, members, elapsed, ...(proceeds ? {} : { error }) }
 }
 
-/** The rows of a balancer that a drain waited for, or goes on without. */
+/** The rows of a balancer that a drain waited for and that never came. */
 function neverRead(
   spec: RunSpec,
   outcome: Outcome,
   elapsed: number,
   error: DrainableError,
 ): readonly MemberReport[] {
-  if (spec.side !== 'drain') return []
+  if (spec.side !== 'drain' || !waitsToTheEnd(spec)) return []
   if (spec.resumed !== undefined)
     return unreached(spec.resumed, { outcome, members: [], elapsed, error })
   return namedBy(spec, true).map((ref) => unread(ref, outcome, elapsed, error))

@@ -67,15 +67,21 @@ function seeOthers(draft: Draft, { own, stored }: Told, view: number, isNew: boo
   const isStored = set !== null && stored !== undefined && atLeast(stored, set)
   const isLower = set !== null && !atLeast(own, set) && !isStored
   if (isLower && !isNew) takenBack(draft, own)
-  if (!isNew || ledger.pending !== null) return
+  if (!isNew || mayShowYet(ledger)) return
   const lowered = draft.claims.filter(({ confirmed }) => !atLeast(own, confirmed))
   if (isLower) forgotten(ledger, set, own)
   else if (lowered.length === 0 && own !== set && (own !== 'ready' || !owes(ledger))) return
-  draft.tell(draft.view(view).incarnations)
+  // Its answer speaks of the process that was there when it was sent.
+  if (ledger.pending === null) draft.tell(draft.view(view).incarnations)
   for (const claim of lowered) {
     claim.confirmed = own === 'ready' ? 'none' : own
     claim.overruled = false
   }
+}
+
+/** Whether the change under way may still take effect for the first time. */
+function mayShowYet({ pending }: Draft['ledger']): boolean {
+  return pending !== null && pending.effect !== 'gone'
 }
 
 /** The process that had taken our state shows a lower one. An undo of ours that shows before its answer, or without one, is ours. */

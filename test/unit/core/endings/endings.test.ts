@@ -16,8 +16,8 @@ describe('every end is told', () => {
   test('proceed says of a balancer that was too slow that nothing was drained', async () => {
     const { clock, lb } = setUp()
     lb.failNext('hang')
-    const run = drain(lb, web1, { clock, timeout: '2s', onTimeout: 'proceed' })
-    const report = await clock.runUntil(run)
+    const waiting = { timeout: '2s', onTimeout: 'proceed', onUnreachable: 'wait' } as const
+    const report = await clock.runUntil(drain(lb, web1, { clock, ...waiting }))
     expect(only(report)).toMatchObject({ ref: web1, outcome: 'proceeded', held: false })
     expect(only(report).why[0]?.text).toContain('this drain changed nothing')
   })
