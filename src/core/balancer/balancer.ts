@@ -245,8 +245,7 @@ export class Balancer {
       this.take(change.ref, { type: 'answer', change, result })
       const touches = this.#touches.of(key)
       this.#touches.touch(key, this.#clock.now())
-      // In the tickets of others that hold the member too: that of this call can go before theirs.
-      for (const one of new Set([owner, ...this.#ownersOf(change.ref)])) one.note(touches)
+      owner.note(touches)
       this.#tidy(key)
     })
   }
@@ -355,12 +354,9 @@ export class Balancer {
 
   /** A call of changes has ended: only another look shows its own claims, and others on these members, what is now. */
   ended(owner: Owner, changes: readonly Change[]): void {
-    const others = changes.flatMap(({ ref }) => this.#ownersOf(ref))
-    for (const one of new Set([owner, ...others])) tell(one, true)
-  }
-
-  #ownersOf(ref: MemberRef): readonly Owner[] {
-    return (this.record(ref)?.claims ?? []).flatMap(({ id }) => this.#owners.get(id) ?? [])
+    const others = changes.flatMap(({ ref }) => this.record(ref)?.claims ?? [])
+    const owners = others.flatMap(({ id }) => this.#owners.get(id) ?? [])
+    for (const one of new Set([owner, ...owners])) tell(one, true)
   }
 
   #viewOf(provider: DrainableProvider): View {

@@ -1,19 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { ready, restore, resumeDrain, startDrain, type Change, type Ticket } from 'drainable'
+import { ready, resumeDrain, startDrain, type Change } from 'drainable'
 import type { FakeClock, FakeProvider } from 'drainable/testing'
 import { pause } from '../../../../src/provider/clock.js'
 import { DrainableError } from '../../../../src/provider/error.js'
 import { sendThrough } from '../balancer.js'
-import {
-  anotherObject,
-  isHold,
-  isOpening,
-  isSeal,
-  loseAnswer,
-  memoryStore,
-  recordChanges,
-  rig,
-} from '../rig.js'
+import { anotherObject, isHold, isOpening, isSeal, loseAnswer, recordChanges, rig } from '../rig.js'
 import { only, web1 } from '../set-up.js'
 
 /** Such changes are carried out after `before`, and answered `after` that. */
@@ -203,21 +194,4 @@ test('ready() opens what a lost seal has closed between its opening and the answ
   await clock.runUntil(ready(lb, web1, { clock }))
   expect(lb.state(web1)).toBe('ready')
   await drained.release()
-})
-
-test('what one drain has raised is in the ticket of another one that holds the member', async () => {
-  const { clock, lb } = rig()
-  const tickets = memoryStore()
-  const first = startDrain(lb, web1, { clock, ...policy, tickets, id: 'first' })
-  await clock.runUntil(first.done)
-  const second = startDrain(lb, web1, { clock, ...policy, hold: 'maint', tickets, id: 'second' })
-  await clock.runUntil(second.done)
-  await clock.runUntil(second.restore())
-  expect([...tickets.map.keys()]).toEqual(['first'])
-  // The process is gone: another one has the ticket alone.
-  const ofAnother = { now: () => clock.now(), setTimeout: clock.setTimeout.bind(clock) }
-  const ticket = tickets.map.get('first') as Ticket
-  const undone = await clock.runUntil(restore(lb, ticket, { clock: { ...ofAnother } }))
-  expect(only(undone).outcome).toBe('restored')
-  expect(lb.state(web1)).toBe('ready')
 })
