@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Stats } from '../../../src/adapters/envoy/session/stats.js'
+import { removedScope } from '../../../src/adapters/envoy/read/removed.js'
+import type { ProxyView } from '../../../src/adapters/envoy/session/roster.js'
 import { Workers } from '../../../src/adapters/envoy/session/workers.js'
 
 interface Look {
@@ -74,5 +76,21 @@ describe('workers of which one stood still', () => {
     ],
   ])('may not have taken a set: it did %s', (_, looks) => {
     expect(after(...looks)).toMatch(/stood still/)
+  })
+})
+
+describe('an endpoint that another control plane has removed, where a worker stood still', () => {
+  const tracker = { still: 'a worker of it stood still' }
+  const reading = { incarnation: 'one', sampledAt: 0, clusters: [] }
+  const view = { scope: 'envoy', role: 'proxy', state: 'read', reading, tracker }
+  const place = { view: view as unknown as ProxyView, service: 'web', member: 'a:80', now: 0 }
+
+  test('may still get requests if it was never drained there', () => {
+    expect(removedScope(place, undefined)).toMatchObject({ state: 'unread', note: tracker.still })
+  })
+
+  test('gets none if it was drained there', () => {
+    const last = { work: 0, arrivals: 7 }
+    expect(removedScope(place, last)).toMatchObject({ state: 'read', active: 0, arrivals: 7 })
   })
 })
