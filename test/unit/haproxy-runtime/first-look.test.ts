@@ -15,7 +15,8 @@ test('without a master, a process of the first look is unread after a reload', a
   await end()
 })
 
-test('a server without a port has none: it is reached at the port that its clients asked for', async () => {
+// It is reached at the port that its clients asked for.
+test('a server without a port has none', async () => {
   await using r = await rig({ pools: { web: [{ name: 'web1', address: '192.0.2.7', port: 0 }] } })
   const { readings } = await r.lb.observe([WEB1], context())
   expect(readings[0]).toMatchObject({ address: '192.0.2.7' })

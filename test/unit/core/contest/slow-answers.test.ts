@@ -38,7 +38,7 @@ function deliveredAfter(lb: FakeProvider, clock: FakeClock, ...delays: readonly 
 
 const policy = { timeout: '1m', seal: false } as const
 
-test('of three calls the last one wins, also where the first is prepared after it', async () => {
+test('of three calls the last one wins, also if prepared first', async () => {
   const { clock, lb } = rig()
   deliveredAfter(lb, clock, 100, 150, 10, 0)
   const first = ready(lb, web1, { clock })
@@ -157,7 +157,7 @@ describe('a reload is no other client', () => {
   })
 })
 
-test('work that a lost cut has ended is lost to other drains, also where a look had shown the cut', async () => {
+test('work that a lost cut has ended is lost to other drains', async () => {
   const { clock, lb } = rig()
   lb.occupy(web1, 3)
   sendThrough(lb, async (changes, ctx, apply) => {
@@ -172,7 +172,7 @@ test('work that a lost cut has ended is lost to other drains, also where a look 
   expect(only(await clock.runUntil(second.done))).toMatchObject({ outcome: 'terminated' })
 })
 
-test('ready() does not go by a look from before a lost hold could not come any more', async () => {
+test('ready() waits for a look from after a lost hold was over', async () => {
   const { clock, lb } = rig({ capabilities: { lateBound: 300 } })
   loseAnswer(lb, clock, isHold, 250)
   const drained = startDrain(lb, web1, { clock, ...policy })
@@ -184,7 +184,7 @@ test('ready() does not go by a look from before a lost hold could not come any m
   expect(lb.state(web1)).toBe('ready')
 })
 
-test('ready() opens what a lost seal has closed between its opening and the answer to that', async () => {
+test('ready() opens what a lost seal closes before its answer', async () => {
   const { clock, lb } = rig({ capabilities: { lateBound: 1_000 } })
   loseAnswer(lb, clock, isSeal, 150)
   slow(lb, clock, isOpening, { after: 300 })
