@@ -78,6 +78,14 @@ describe('an undo with a process that has not taken it', () => {
     expect(after()).toBeLessThan(32_000)
   })
 
+  test('names a few of many, and counts the others', async () => {
+    const { clock, lb, run } = await held()
+    const many = ['one', 'two', 'three', 'four', 'five']
+    lb.setScopes(many.map((scope) => ({ scope, inForce: false })))
+    const { error } = only(await clock.runUntil(run.restore()))
+    expect(error?.message).toMatch(/: one .*; two .*; three .*; and 2 more; they may keep it/)
+  })
+
   test('is over by the same ticket in another process later', async () => {
     const { clock, lb, tickets, run } = await held()
     processes(lb, { inForce: false })
