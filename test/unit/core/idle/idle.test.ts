@@ -29,6 +29,26 @@ describe('idle is never said too early', () => {
     await run.release()
   })
 
+  test.each([
+    ['nothing', {}, 'use escalateAfter'],
+    ['an escalation to come', { escalateAfter: '5m' }, 'escalateAfter sends them elsewhere, in 4'],
+    ['one that was carried out', { escalateAfter: '20s' }, 'it was raised to maint'],
+    ['maint', { hold: 'maint' }, 'it is in maint'],
+  ] as const)(
+    'persistent clients are answered by what was asked for: %s',
+    async (_, more, hint) => {
+      const { clock, lb } = setUp()
+      const run = startDrain(lb, web1, { clock, timeout: '10m', ...more })
+      for (let i = 0; i < 60; i += 1) {
+        await clock.advance(500)
+        lb.arrive(web1)
+      }
+      const why = run.why().find(({ code }) => code === 'persistence')
+      expect(why?.hint).toContain(hint)
+      await clock.runUntil(run.restore())
+    },
+  )
+
   test('blind time is waited for, whatever settle says', async () => {
     const { clock, lb } = setUp({ capabilities: { blind: 1_100 } })
     const report = await clock.runUntil(drain(lb, web1, { clock, settle: '0ms' }))
