@@ -184,7 +184,8 @@ export class CombinedRun implements HandleBody {
   #endedEarly(beginning: Beginning, key: string, { error, members }: DrainReport): void {
     if (beginning.isSettled(key)) return
     const away = error ?? members.find((member) => member.error !== undefined)?.error
-    if (away === undefined) beginning.skip(key, new DrainableError('CONFLICT', 'it was given up'))
+    // One that was given up is not left out: nobody has read it, so it belongs to what is not idle.
+    if (away === undefined) beginning.isLate(key, new DrainableError('CONFLICT', 'it was given up'))
     else if (this.#spec.waits && isUnreachable(away)) beginning.isLate(key, away)
     else if (beginning.fail(key, away)) this.#giveUp(beginning)
   }

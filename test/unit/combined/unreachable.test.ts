@@ -24,6 +24,21 @@ describe('a balancer that hangs from the start, waited for', () => {
     await clock.runUntil(run.release())
   })
 
+  test.each(['released', 'disposed of'] as const)(
+    'is never part of an idle where the drain is %s before it has answered',
+    async (how) => {
+      const { clock, a, b, all } = setUp()
+      hang(b)
+      const run = startDrain(all, both, { clock, timeout: '60s', ...WAIT })
+      await clock.advance(20_000)
+      expect(a.state(bare)).toBe('drain')
+      await clock.runUntil(how === 'released' ? run.release() : run[Symbol.asyncDispose]())
+      const { outcome, members } = await clock.runUntil(run.done)
+      expect(outcome).toBe('aborted')
+      expect(members.map(({ ref }) => ref)).toEqual([a1])
+    },
+  )
+
   test('is never a drain that changed nothing', async () => {
     const { clock, a, b, all } = setUp()
     hang(b)
