@@ -10,7 +10,8 @@ import type {
 } from '../provider/contract.js'
 import { toDrainableError, type DrainableError } from '../provider/error.js'
 import type { Proof } from '../provider/report.js'
-import type { DrainEvent } from './events.js'
+import { guarded } from './event-hub.js'
+import type { DrainEvent, FaultEvent } from './events.js'
 import type { RollEvent } from '../fleet/roll/events.js'
 
 /** Where something happens. */
@@ -140,15 +141,34 @@ export function startTelemetry(
     published.add(event)
     const source = sourceOf(provider)
     publish(name, { run, verb, ...source, event } as DrainMessage & RollMessage)
-    if (event.type !== 'fault') return
-    const { at, ref, error } = event
-    publish('drainable:fault', { ...source, at, ref, error })
+    if (event.type === 'fault') publishFault(source, event)
   }
   say({ type: 'begin', at: new Date().toISOString(), refs })
   return { event: say }
 }
 
+function publishFault(source: TelemetrySource, { at, ref, error }: FaultEvent): void {
+  publish('drainable:fault', { ...source, at, ref, error })
+}
+
 const published = new WeakSet<object>()
+
+/**
+ * Makes what hears the events of a call without a handle (an opening, an undo, a step): its `onEvent`, and whoever
+ * listens for faults. Its beginning and end are no drain's, so they are not published.
+ */
+export function startFaults(
+  provider: DrainableProvider,
+  onEvent: ((event: DrainEvent) => void) | undefined,
+): (event: DrainEvent) => void {
+  return (event) => {
+    if (event.type === 'fault' && isHeard('drainable:fault') && !published.has(event)) {
+      published.add(event)
+      publishFault(sourceOf(provider), event)
+    }
+    if (onEvent !== undefined) guarded(() => onEvent(event))
+  }
+}
 
 /** Both copies of this module, ESM and CommonJS, count together. */
 function nextRun(): string {

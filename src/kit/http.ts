@@ -208,7 +208,10 @@ export class HttpClient implements AsyncDisposable {
     // More than that ahead was noted by another clock.
     const isForeign = this.#notBefore - begun > LONGEST_PAUSE
     if (left() <= 0 || isForeign || timeout < PATIENCE) return
-    await pause(clock, Math.min(left(), PATIENCE), signal)
+    // A timer of Node can be up to a millisecond early, and another call may have been told to wait meanwhile.
+    const end = begun + PATIENCE
+    while (left() > 0 && clock.now() < end)
+      await pause(clock, Math.min(left(), end - clock.now()), signal)
     if (left() <= 0) return
     const retryAfter = Math.ceil(this.#notBefore - clock.now())
     throw new DrainableError(

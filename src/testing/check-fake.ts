@@ -1,14 +1,26 @@
 import { unknownName } from '../provider/describe-issue.js'
 import type { AdminState, Capabilities } from '../provider/contract.js'
 import { quote, quotedList } from '../provider/quote.js'
-import { missingMethods } from '../provider/options.js'
+import { missingMethods, readGiven } from '../provider/options.js'
 import { wrongOption } from './check-options.js'
+import type { FakeLeaseOptions } from './fake-lease.js'
 import type { FakeProviderOptions } from './fake-provider.js'
 
 const KNOWN = ['pools', 'clock', 'capabilities', 'latency', 'scopes', 'instance', 'whenNone']
 
-/** A misspelt option of `fakeProvider()` would be a test of something else. */
-export function checkFakeOptions(options: FakeProviderOptions | undefined): void {
+/**
+ * Reads the options of `fakeProvider()`, where a getter can throw. A misspelt one would be a test of something else.
+ *
+ * @throws `INVALID_OPTIONS`
+ */
+export function readFakeOptions(given: FakeProviderOptions): FakeProviderOptions {
+  return readGiven('fakeProvider()', () => {
+    checkFakeOptions(given)
+    return { ...given }
+  })
+}
+
+function checkFakeOptions(options: FakeProviderOptions | undefined): void {
   const refuse = (words: string): never => {
     throw wrongOption(words, 'fakeProvider()')
   }
@@ -107,6 +119,29 @@ function checkCapability(key: string, value: unknown, refuse: (words: string) =>
 export function checkOneOf(subject: string, given: unknown, known: readonly string[]): void {
   if (known.includes(given as string)) return
   throw wrongOption(`expected one of ${quotedList(known)}, found ${shown(given)}`, subject)
+}
+
+/**
+ * Reads the options of `fakeLease()`.
+ *
+ * @throws `INVALID_OPTIONS`
+ */
+export function readLeaseOptions(given: FakeLeaseOptions): FakeLeaseOptions {
+  const subject = 'fakeLease()'
+  return readGiven(subject, () => {
+    const options = { ...given }
+    const { clock, latency } = options as Partial<FakeLeaseOptions>
+    if (!methods(clock, ['now', 'setTimeout']))
+      throw wrongOption(
+        'clock: expected a clock, such as fakeClock(): fakeLease({ clock })',
+        subject,
+      )
+    const known = ['clock', 'latency']
+    const unknown = Object.keys(options).find((key) => !known.includes(key))
+    if (unknown !== undefined) throw wrongOption(unknownName(unknown, known), subject)
+    if (latency === undefined || TIME.isIt(latency)) return options
+    throw wrongOption(`latency: expected ${TIME.words}, found ${shown(latency)}`, subject)
+  })
 }
 
 /** A number of requests. */

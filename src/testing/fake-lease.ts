@@ -2,7 +2,7 @@ import type { Lease, LeaseGrant } from '../fleet/lease/lease.js'
 import type { CallContext } from '../provider/contract.js'
 import { pause, type Clock } from '../provider/clock.js'
 import { DrainableError } from '../provider/error.js'
-import { wrongOption } from './check-options.js'
+import { readLeaseOptions } from './check-fake.js'
 
 /** Options of {@link fakeLease}. */
 export interface FakeLeaseOptions {
@@ -47,13 +47,7 @@ export interface FakeLease extends Lease {
  * ```
  */
 export function fakeLease(options: FakeLeaseOptions): FakeLease {
-  const { clock } = Object(options) as Partial<FakeLeaseOptions>
-  if (typeof clock?.now !== 'function')
-    throw wrongOption(
-      'clock: expected a clock, such as fakeClock(): fakeLease({ clock })',
-      'fakeLease()',
-    )
-  return new InMemoryLease(options)
+  return new InMemoryLease(readLeaseOptions(options))
 }
 
 class InMemoryLease implements FakeLease {

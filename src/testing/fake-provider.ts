@@ -16,7 +16,7 @@ import type {
   Snapshot,
 } from '../provider/contract.js'
 import { formatRef } from '../provider/member-ref.js'
-import { checkCount, checkFakeOptions, checkOneOf } from './check-fake.js'
+import { checkCount, checkOneOf, readFakeOptions } from './check-fake.js'
 import { FakeBalancer, type FakeScope } from './fake-balancer.js'
 
 export type { FakeScope } from './fake-balancer.js'
@@ -184,8 +184,8 @@ class InMemoryProvider implements FakeProvider {
   readonly #closing = new AbortController()
   #connected = true
 
-  constructor(options: FakeProviderOptions) {
-    checkFakeOptions(options)
+  constructor(given: FakeProviderOptions) {
+    const options = readFakeOptions(given)
     const capabilities = { ...DEFAULTS, ...options.capabilities }
     this.instance = options.instance ?? `fake-${randomUUID()}`
     this.#info = { product: 'fake', version: '1.0', capabilities }

@@ -12,7 +12,7 @@ import { balancerOf } from '../balancer/balancer.js'
 import { openGoal, type Goal } from '../member/wanted.js'
 import { LATER_ANSWER } from '../tickets/calls.js'
 import { LAST_LOOK } from '../balancer/look/call.js'
-import { guarded } from '../event-hub.js'
+import { startFaults } from '../telemetry.js'
 import { Run } from './run/run.js'
 import type { OwnHealthCheck } from './run/run-spec.js'
 import { callShape, checkProvider, type Call } from './call-options.js'
@@ -174,9 +174,7 @@ export async function openReady(
   const keeper = newKeeper(resolved, provider)
   let opening: Promise<void> | undefined
   const run = new Run({
-    ...baseSpec(provider, resolved, subject, (event) => {
-      if (resolved.onEvent !== undefined) guarded(() => resolved.onEvent?.(event))
-    }),
+    ...baseSpec(provider, resolved, subject, startFaults(provider, resolved.onEvent)),
     side: 'open',
     refs: target.kind === 'members' ? target.refs : undefined,
     keeper: () => keeper,

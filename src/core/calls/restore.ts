@@ -2,7 +2,7 @@ import { abortable } from '../../provider/abort.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError, isUnreachable, wordsOf } from '../../provider/error.js'
 import type { DrainReport } from '../../provider/report.js'
-import { guarded } from '../event-hub.js'
+import { startFaults } from '../telemetry.js'
 import { combinedOf } from '../combined.js'
 import { reportAll, unreached } from '../member/said/report.js'
 import { Run } from './run/run.js'
@@ -74,9 +74,7 @@ export async function restoreUnder(
   const living = balancerOf(provider, clock).writers.of(known.id)
   if (living instanceof Run) return living.restore()
   const run = new Run({
-    ...baseSpec(provider, resolved, subject, (event) => {
-      if (resolved.onEvent !== undefined) guarded(() => resolved.onEvent?.(event))
-    }),
+    ...baseSpec(provider, resolved, subject, startFaults(provider, resolved.onEvent)),
     side: 'open',
     refs: known.members.map(({ ref }) => ref),
     timeout: UNDO_LIMIT,

@@ -52,6 +52,17 @@ interface KeyvLike {
   iterator?(namespace?: string): AsyncIterable<unknown>
 }
 
+/** Whether it can be gone through. A text can, letter by letter, and is no list; nothing at all is no empty one. */
+function isList<T>(items: unknown): items is Iterable<T> | AsyncIterable<T> {
+  if (typeof items !== 'object' || items === null) return false
+  return Symbol.iterator in items || Symbol.asyncIterator in items
+}
+
+function kindOf(value: unknown): string {
+  if (value === undefined || value === null) return 'nothing'
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`
+}
+
 /** Whether a store lists what it holds. */
 export function canList(store: TicketStore): boolean {
   return typeof store.keys === 'function' || typeof (store as KeyvLike).iterator === 'function'
@@ -85,16 +96,18 @@ export class StoreCalls {
   /** What the store lists by itself: keys, or the entries of Keyv. `undefined` if it lists nothing. */
   list(): { keys: AsyncIterable<string> } | { entries: AsyncIterable<unknown> } | undefined {
     const store = this.#store
-    if (typeof store.keys === 'function') return { keys: this.#each(() => store.keys?.() ?? []) }
+    if (typeof store.keys === 'function') return { keys: this.#each<string>(() => store.keys?.()) }
     const keyv = store as KeyvLike
     if (!canList(store)) return undefined
-    return { entries: this.#each(() => keyv.iterator?.(keyv.namespace) ?? []) }
+    return { entries: this.#each(() => keyv.iterator?.(keyv.namespace)) }
   }
 
-  async *#each<T>(
-    open: () => Iterable<T> | AsyncIterable<T> | Promise<Iterable<T>>,
-  ): AsyncGenerator<T, void, undefined> {
-    const items = await this.#ask<Iterable<T> | AsyncIterable<T>>(open)
+  async *#each<T>(open: () => unknown): AsyncGenerator<T, void, undefined> {
+    const items = await this.#ask(open)
+    if (!isList<T>(items)) {
+      const words = `${STORE} gave ${kindOf(items)} in place of a list of its keys`
+      throw new DrainableError('TICKET_INVALID', words)
+    }
     if (Symbol.iterator in items) {
       yield* items
       return

@@ -13,7 +13,7 @@ export interface UnstorageLike {
   setItem(k: string, v: never): Promise<unknown>
   /** Deletes the key. */
   removeItem(k: string): Promise<unknown>
-  /** Lists all keys. Every `Storage` has it; without it, tickets are listed under additional keys. */
+  /** Lists all keys. Every `Storage` has it; without it, `findOrphans`, `heldMembers` and `reconcile` refuse the store. */
   getKeys?(): Promise<readonly string[]>
 }
 
@@ -52,11 +52,15 @@ export function fromUnstorage(storage: UnstorageLike): TicketStore {
       return true
     },
     delete: (key) => storage.removeItem(toItemKey(key)),
-    ...(storage.getKeys === undefined
-      ? {}
-      : { keys: async () => ((await storage.getKeys?.()) ?? []).filter(isOurs).map(toKey) }),
+    ...(storage.getKeys === undefined ? {} : { keys: () => keysOf(storage) }),
   }
   return keptIn(store, storage)
+}
+
+/** What is no list is refused by whoever asks a store. */
+async function keysOf(storage: UnstorageLike): Promise<readonly string[]> {
+  const listed: readonly string[] | undefined = await storage.getKeys?.()
+  return Array.isArray(listed) ? listed.filter(isOurs).map(toKey) : (listed as never)
 }
 
 function toItemKey(key: string): string {

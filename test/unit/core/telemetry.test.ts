@@ -3,7 +3,18 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { drain, roll, startDrain, startRoll, watch, type TelemetryChannels } from 'drainable'
+import {
+  drain,
+  ready,
+  restore,
+  roll,
+  startDrain,
+  startRoll,
+  stepDrain,
+  watch,
+  type DrainEvent,
+  type TelemetryChannels,
+} from 'drainable'
 import { fakeClock, fakeProvider } from 'drainable/testing'
 
 const web1 = { pool: 'web', member: 'web1' }
@@ -92,6 +103,38 @@ describe('the channel drainable:change', () => {
     expect(first).toMatchObject({ ref: web1, kind: 'hold', to: 'drain', status: 'applied' })
     expect(first?.took).toBeGreaterThanOrEqual(0)
   })
+})
+
+describe('the channel drainable:fault', () => {
+  it.each(['ready()', 'restore()', 'stepDrain()'])(
+    'has the fault of %s once, with and without a listener of its own',
+    async (verb) => {
+      const clock = fakeClock()
+      await using lb = fakeProvider({ pools, clock })
+      const held = startDrain(lb, web1, { clock, timeout: '1m' })
+      await clock.runUntil(held.done)
+      const ticket = await held.ticket
+      await held.release()
+      using faults = heard('drainable:fault', lb.instance)
+      const told: unknown[] = []
+      const onEvent = (event: DrainEvent): void => {
+        if (event.type === 'fault') told.push(event.error)
+      }
+      for (const options of [{ clock }, { clock, onEvent }]) {
+        lb.setBehind(web1, verb === 'stepDrain()' ? 'ready' : 'maint')
+        lb.failNext('unknown', { verb: 'apply' })
+        const from = { target: web1 }
+        if (verb === 'ready()') await clock.runUntil(ready(lb, web1, options))
+        else if (verb === 'restore()') await clock.runUntil(restore(lb, ticket, options))
+        else await clock.runUntil(stepDrain(lb, from, { ...options, onTicket: async () => {} }))
+      }
+      expect(faults.messages).toMatchObject([
+        { ref: web1, error: { code: 'CONNECTION_LOST' } },
+        { ref: web1, error: { code: 'CONNECTION_LOST' } },
+      ])
+      expect(told).toEqual([faults.messages[1]?.error])
+    },
+  )
 })
 
 describe('the channels drainable:look and drainable:fault', () => {

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
+import type { Clock } from 'drainable/provider'
 import { HttpClient } from '../../../src/kit/http.js'
 import { ioClock, type IoClock } from '../../support/io-clock.js'
 
@@ -11,7 +12,7 @@ interface Rig extends AsyncDisposable {
   readonly clock: IoClock
   /** When each request came, by the clock. */
   readonly came: readonly number[]
-  call(timeout?: number, signal?: AbortSignal, until?: number): Promise<number>
+  call(timeout?: number, signal?: AbortSignal, until?: number, by?: Clock): Promise<number>
 }
 
 /** A server that gives these answers one after the other, the last one again and again. */
@@ -30,9 +31,9 @@ async function rig(...answers: readonly Answer[]): Promise<Rig> {
   return {
     clock,
     came,
-    call: async (timeout, signal = new AbortController().signal, until?: number) => {
+    call: async (timeout, signal = new AbortController().signal, until?: number, by = clock) => {
       const limit = { ...(timeout === undefined ? {} : { timeout }), until }
-      const reply = client.call({ method: 'GET', path: '/', clock, signal, ...limit })
+      const reply = client.call({ method: 'GET', path: '/', clock: by, signal, ...limit })
       return (await clock.run(reply)).status
     },
     async [Symbol.asyncDispose]() {
@@ -56,6 +57,18 @@ test.each([
   expect(await it.call()).toBe(refusal[0])
   expect(await it.call()).toBe(200)
   expect(it.came[1]! - it.came[0]!).toBe(wait)
+})
+
+test('Retry-After is waited for to its end where a timer fires a little early', async () => {
+  await using it = await rig(after('3'), [200])
+  const { clock } = it
+  const early: Clock = {
+    now: () => clock.now(),
+    setTimeout: (fn, ms) => clock.setTimeout(fn, ms > 1 ? ms - 0.5 : ms),
+  }
+  await it.call(undefined, undefined, undefined, early)
+  expect(await it.call(undefined, undefined, undefined, early)).toBe(200)
+  expect(it.came[1]! - it.came[0]!).toBeGreaterThanOrEqual(3_000)
 })
 
 test('Retry-After with a date is waited for by the next call', async () => {

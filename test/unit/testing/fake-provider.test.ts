@@ -37,6 +37,16 @@ describe('fakeProvider', () => {
     expect(() => fakeProvider(options as never)).toThrow(`fakeProvider(): ${words}`)
   })
 
+  test('refuses a getter that throws, with its words', () => {
+    const options = {
+      get pools(): never {
+        throw new Error('no pools yet')
+      },
+    }
+    const words = "fakeProvider(): its getter threw 'no pools yet'"
+    expect(() => fakeProvider(options)).toThrow(words)
+  })
+
   test.each<[string, (lb: FakeProvider) => unknown, string]>([
     ['setBehind()', (lb) => lb.setBehind(web1, 'down' as never), "found 'down'"],
     ['setHealth()', (lb) => lb.setHealth(web1, 'ok' as never), "expected one of 'up', 'down'"],

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { fileTickets, fromUnstorage, type TicketStore } from 'drainable'
+import { fileTickets, fromUnstorage, isDrainableError, type TicketStore } from 'drainable'
 import { dropTicket, listTickets, saveTicket } from './calls.js'
 import {
   keyv5,
@@ -145,6 +145,27 @@ describe('listTickets', () => {
       keys: () => Promise.reject(new Error('no rights to list')),
     }
     await expect(listTickets(failing)).rejects.toThrow('no rights to list')
+  })
+
+  test.each<[string, () => unknown, string]>([
+    ['a number', () => 5, 'a number'],
+    ['a text', () => 'one', 'a string'],
+    ['an object', () => ({ one: 1 }), 'an object'],
+    ['nothing', () => undefined, 'nothing'],
+  ])('refuses %s in place of the keys: it would look like no ticket', async (_, list, words) => {
+    const map = new Map<string, unknown>()
+    const storage = { ...unstorage(new Map()), getKeys: async () => list() as never }
+    const stores: TicketStore[] = [
+      { ...plainStore(map), keys: () => list() as never },
+      { ...plainStore(map), keys: async () => list() as never },
+      fromUnstorage(storage),
+    ]
+    for (const store of stores) {
+      const error: unknown = await listTickets(store).catch((e: unknown) => e)
+      expect(isDrainableError(error, 'TICKET_INVALID') && error.message).toBe(
+        `the ticket store gave ${words} in place of a list of its keys`,
+      )
+    }
   })
 })
 

@@ -11,7 +11,7 @@ import type { Wanted } from '../../balancer/owner.js'
 import { pauseOf } from '../../balancer/look/cadence.js'
 import { Alarm } from '../../balancer/look/timer.js'
 import { combinedOf } from '../../combined.js'
-import { guarded } from '../../event-hub.js'
+import { startFaults } from '../../telemetry.js'
 import type { DrainEvent } from '../../events.js'
 import { NO_ENDING } from '../../member/record.js'
 import { loadOf, type ClaimedMember } from '../../member/claimed.js'
@@ -116,9 +116,10 @@ export async function stepDrain(
     if (writer.kept) await writer.save(() => ticket, FIRST_ANSWER)
     return step
   }
+  const hear = startFaults(provider, onEvent)
   const emit = (event: DrainEvent): void => {
     // The end of a step is not the end of the drain.
-    if (event.type !== 'end' && onEvent !== undefined) guarded(() => onEvent(event))
+    if (event.type !== 'end') hear(event)
   }
   const base = parsePolicy({}, subject)
   const its = { clock: call.clock ?? base.clock, signal, onEvent, pace, tickets, onTicket }
