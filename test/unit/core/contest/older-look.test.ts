@@ -3,7 +3,7 @@ import { ready, startDrain, watch, type DrainableProvider } from 'drainable'
 import type { FakeClock } from 'drainable/testing'
 import { pause } from '../../../../src/provider/clock.js'
 import { sendThrough } from '../balancer.js'
-import { web1 } from '../set-up.js'
+import { only, web1 } from '../set-up.js'
 import { rig } from '../rig.js'
 
 /** Each look is delivered so long after it was taken. */
@@ -48,4 +48,18 @@ test('ready() does not go by a look from before it was called', async () => {
   await clock.runUntil(ready(lb, web1, { clock }))
   expect(lb.state(web1)).toBe('ready')
   await watched.close()
+})
+
+test('an undo does not go back to a state that another undo has taken back', async () => {
+  const { clock, lb } = rig()
+  const first = startDrain(lb, web1, { clock, timeout: '1m', seal: false })
+  await clock.runUntil(first.done)
+  deliveredAfter(lb, clock, 20)
+  const undoing = first.restore()
+  await clock.advance(130)
+  const second = startDrain(lb, web1, { clock, timeout: '1m' }) // its first look shows the hold
+  await clock.advance(20)
+  const undone = only(await clock.runUntil(second.restore()))
+  expect([undone.outcome, undone.error, lb.state(web1)]).toEqual(['restored', undefined, 'ready'])
+  await clock.runUntil(undoing)
 })
