@@ -21,7 +21,7 @@ export function learnLook(draft: Draft, input: LookInput): void {
   facts.unread = null
   facts.processes = processesAfter(facts, input)
   facts.incarnations = incarnationsAfter(facts, reading.scopes)
-  meet(draft, reading, facts)
+  meet(draft, reading, facts, askedAt > draft.ledger.answeredAt)
   for (const claim of own) trackWork(draft, claim, input)
   learnState(draft, draft.tells(reading), askedAt, input.view)
   if (askedAt <= draft.ledger.answeredAt || draft.ledger.pending !== null) return
@@ -61,8 +61,15 @@ function incarnationsAfter(
 /**
  * Until something of ours is on the member, the state found is the newest one: another client can set another one until then. A
  * process that has forgotten another client's hold shows no state to go back to.
+ *
+ * @param isNewer - whether the look was asked for after the last answer: an older one can show what we have changed since
  */
-function meet(draft: Draft, reading: Reading, facts: ReturnType<Draft['view']>): void {
+function meet(
+  draft: Draft,
+  reading: Reading,
+  facts: ReturnType<Draft['view']>,
+  isNewer: boolean,
+): void {
   const { ledger } = draft
   const { found } = ledger
   if (!reading.present) return
@@ -73,7 +80,7 @@ function meet(draft: Draft, reading: Reading, facts: ReturnType<Draft['view']>):
   const identity = reading.identity || (found?.identity ?? '')
   const isNew = isAnother(facts.incarnations, ledger.told)
   const hasForgotten = isNew && isBelow(found, own) && draft.claims.some(({ held }) => held)
-  const isTheirs = !mayShowOurs(draft, isNew) && !hasForgotten
+  const isTheirs = isNewer && !mayShowOurs(draft, isNew) && !hasForgotten
   // Ready is never ours: what could not be read at first was so.
   const isTold = found?.own === 'unknown' && own === 'ready' && ledger.set === null
   if (found === null || (isKnown && (isTheirs || isTold)))

@@ -4,7 +4,7 @@ import { DrainableError } from '../../provider/error.js'
 import type { Draft, Open } from './draft.js'
 import { endGone, goneForCertain } from './gone.js'
 import { holderBeside, isDown, UNDO_LIMIT, type OpenGoal } from './wanted.js'
-import { owes, type LateChange } from './record.js'
+import { owes, type LateChange, type SeenReading } from './record.js'
 import { isAnother, ownOf, setterOf } from './claimed.js'
 import { awaitTaken, lateError, tooLate, untaken } from './open-waits.js'
 import { destination, isRefused, mayBeOurs, stillLate, targetOf, whose } from './whose.js'
@@ -45,8 +45,8 @@ export function decideOpen(draft: Draft, claim: Opening): void {
     if (isTakenFurther(draft, claim)) return
     if (isLeftToOthers(draft, claim)) return
   }
-  const { last, unread } = draft.claimed(claim).facts
-  if (last === null || unread !== null || last.askedAt <= ledger.answeredAt) {
+  const last = lookThatCounts(draft, claim)
+  if (last === null) {
     giveUp(draft, claim)
     return
   }
@@ -55,6 +55,14 @@ export function decideOpen(draft: Draft, claim: Opening): void {
   else if (there === 'unsure' || !last.reading.present || last.reading.own === 'unknown')
     giveUp(draft, claim)
   else advance(draft, claim, last.reading, last.reading.own)
+}
+
+/** The newest look, unless others or we may have changed the member since: it is from before the call, or before our last change. */
+function lookThatCounts(draft: Draft, claim: Opening): SeenReading | null {
+  const { last, unread } = draft.claimed(claim).facts
+  if (last === null || unread !== null) return null
+  const isNewer = last.askedAt > draft.ledger.answeredAt && last.askedAt >= claim.goal.since
+  return isNewer ? last : null
 }
 
 /** A later ready() takes it further than this undo would: the undo is over once that one is, and goes on if it fails. */

@@ -12,6 +12,7 @@ import { doubt, learnAnswer } from './ledger/answers.js'
 import { decideOpen, forgetOurs, isOpen, openOverdue } from './open.js'
 import {
   type Claim,
+  emptyLedger,
   isLive,
   type LateChange,
   maintEffect,
@@ -184,6 +185,7 @@ function lay(draft: Draft, { claim, left, by }: LaidInput): void {
     resumeLate(draft)
     forgetOtherViews(draft, claim.view)
   }
+  if (claim.goal.kind !== 'watch') forgetLeft(draft)
   const live = draft.claims.filter(isLive)
   if (live.length === 0) forgetRefusal(draft)
   else if (live.every(({ policy }) => policy.until === 'idle')) forgetRefusedRemoval(draft)
@@ -198,6 +200,16 @@ function lay(draft: Draft, { claim, left, by }: LaidInput): void {
       if (isMeant && isLive(other) && isOpposite(claim, other)) overrule(draft, other, claim.goal)
     }
   draft.claims.push(mine)
+}
+
+/**
+ * What earlier calls have left on a member is its state for the next one, and nobody's to undo but theirs. A call that only
+ * watches keeps the record, and changes nothing of that.
+ */
+function forgetLeft({ ledger, claims, now }: Draft): void {
+  const isAlone = claims.every(({ goal }) => goal.kind === 'watch')
+  if (!isAlone || ledger.pending !== null || ledger.late.length > 0) return
+  Object.assign(ledger, { ...emptyLedger(now), answeredAt: ledger.answeredAt })
 }
 
 /** What an earlier call was refused, or lost the answer to, may succeed now. */

@@ -45,12 +45,15 @@ function isEarlier({ found: theirs }: Ledger, { found }: Ledger): boolean {
 /** Adds to a record that knows what is in place. */
 function add(draft: Draft, theirs: Ledger): void {
   const { ledger } = draft
+  const { set, earlier, found } = ledger
   if (isEarlier(theirs, ledger) && owes(theirs)) ledger.found = theirs.found
   const known = newOf(theirs, ledger)
-  const { set } = ledger
   // What is known here can be from a ticket too: of two states that were set, the higher one is in place.
-  if (set !== null && theirs.set !== null && !atLeast(set, theirs.set))
-    Object.assign(ledger, { set: theirs.set, earlier: unique([...ledger.earlier, set]) })
+  const isHigher = set !== null && theirs.set !== null && !atLeast(set, theirs.set)
+  // A ticket can be older than what we have lowered since.
+  const isLowered = theirs.set === found?.own || earlier.some((one) => one === theirs.set)
+  if (isHigher && !isLowered)
+    Object.assign(ledger, { set: theirs.set, earlier: unique([...earlier, set]) })
   if (theirs.set !== ledger.set) doubtRaises(draft, known)
   for (const one of theirs.doubted) doubt(draft, one)
   ledger.late = [...ledger.late, ...known]

@@ -1,9 +1,9 @@
 /** A drain leaves its ticket. Once `ready()` has opened all its members, nothing is left to undo, and the ticket goes. */
 import { describe, expect, test } from 'vitest'
-import { drain, findOrphans, ready, resumeDrain, startDrain, type Ticket } from 'drainable'
+import { drain, findOrphans, ready, restore, resumeDrain, startDrain, type Ticket } from 'drainable'
 import { plainStore } from '../../tickets/set-up.js'
 import { anotherObject, rig } from '../rig.js'
-import { web1, web2 } from '../set-up.js'
+import { only, web1, web2 } from '../set-up.js'
 
 function stage() {
   const { clock, lb } = rig()
@@ -97,4 +97,22 @@ describe('the ticket of a drain', () => {
       expect(ids()).toEqual([])
     }
   })
+})
+
+test('a ticket is restored where ready() had opened its member half of the way', async () => {
+  const { clock, lb, map, tickets } = stage()
+  await clock.runUntil(drain(lb, web1, { clock, tickets, id: 'job' }))
+  const ticket = map.get('job') as Ticket
+  lb.setHealth(web1, 'unknown')
+  const given = new AbortController()
+  const opening = ready(lb, web1, { clock, signal: given.signal })
+  await clock.advance(100)
+  expect(lb.state(web1)).toBe('drain') // it waits for a check
+  const restoring = restore(lb, ticket, { clock, tickets })
+  await clock.advance(100)
+  given.abort(new Error('given up'))
+  await expect(opening).rejects.toThrow('given up')
+  lb.setHealth(web1, 'up')
+  expect(only(await clock.runUntil(restoring)).outcome).toBe('restored')
+  expect(lb.state(web1)).toBe('ready')
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { restore, startDrain, stepDrain, type Ticket } from 'drainable'
+import { restore, startDrain, stepDrain, watch, type Ticket } from 'drainable'
 import { only, web1 } from '../set-up.js'
 import { anotherObject, isOpening, json, loseAnswer, rig } from '../rig.js'
 
@@ -47,4 +47,17 @@ test('a drain goes on when the one whose ticket it took is undone', async () => 
   lb.setBehind(web1, 'ready')
   await clock.advance(5_000)
   expect(lb.state(web1)).toBe('drain')
+})
+
+test('a member that a drain has left drained is so after the undo of the next', async () => {
+  const { clock, lb } = rig()
+  const watched = watch(lb, web1, { clock })
+  const first = startDrain(lb, web1, { clock, seal: false })
+  await clock.runUntil(first.done)
+  await clock.runUntil(first.release())
+  const second = startDrain(lb, web1, { clock, seal: false })
+  await clock.runUntil(second.done)
+  const undone = await clock.runUntil(second.restore())
+  expect([only(undone).outcome, lb.state(web1)]).toEqual(['restored', 'drain'])
+  await watched.close()
 })
