@@ -1,8 +1,17 @@
+import type { MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { DrainReport, MemberReport } from '../../provider/report.js'
 import { mayOwe } from '../../core/tickets/member.js'
 import type { Ticket, TicketMember } from '../../core/tickets/ticket.js'
 import type { RollLedger, ServerState } from './ledger.js'
+
+/** Its members that are down by the roll, or may be, as its ticket says. */
+export function downIn({ drain }: ServerState): readonly MemberRef[] {
+  const members = drain?.members ?? []
+  return members
+    .filter((member) => mayOwe(member) && member.phase !== 'removed')
+    .map(({ ref }) => ref)
+}
 
 /** Whether it was open when its drain began. */
 function wasReady({ found }: TicketMember): boolean {

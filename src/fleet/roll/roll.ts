@@ -156,6 +156,7 @@ export function resumeRoll(
     startedAt: known.startedAt,
     lease: call.lease,
     waits: true,
+    known: servers,
     taken: servers.flatMap(({ refs, state }) => (state === 'done' ? [] : refs)),
     find: async ({ signal: aborted, waits, term }) => {
       const { plan } = data

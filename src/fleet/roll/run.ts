@@ -8,14 +8,14 @@ import { FIRST_ANSWER, notKept } from '../../core/tickets/calls.js'
 import type { Ticket } from '../../core/tickets/ticket.js'
 import type { ResolvedPolicy } from '../../core/calls/policy.js'
 import type { RollEvent } from './events.js'
-import type { RollLedger } from './ledger.js'
+import type { RollLedger, ServerState } from './ledger.js'
 import { holdsAnything, inOrder, isOut, noPlaceLeft } from './left.js'
 import { OneServer, type ServerEnd } from './one-server.js'
 import type { OwnHealthCheck } from '../../core/calls/run/run-spec.js'
 import type { RollOptions } from './options.js'
 import type { RollContext } from './roll-context.js'
 import type { Spread } from './spread.js'
-import { reportRoll } from './report.js'
+import { asInTicket, reportRoll } from './report.js'
 
 /** What a roll is made of. */
 export interface RollSpec {
@@ -25,6 +25,8 @@ export interface RollSpec {
   readonly act: RollOptions['act']
   readonly check: OwnHealthCheck | undefined
   readonly emit: (event: RollEvent) => void
+  /** The servers of the ticket that it goes on with: reported until it has begun. */
+  readonly known?: readonly ServerState[]
   /** Finds the servers and refuses what can be refused, before anything is changed. */
   readonly prepare: Prepare
 }
@@ -363,7 +365,9 @@ export class RollRun {
 
   #reportAs(outcome: RollReport['outcome']): RollReport {
     const elapsed = this.#clock.now() - this.#startedAt
-    return reportRoll(outcome, this.#all, elapsed, this.#error())
+    const { known = [] } = this.#spec
+    const servers = this.#all.length > 0 ? this.#all : known.map(asInTicket)
+    return reportRoll(outcome, servers, elapsed, this.#error())
   }
 
   #error(): DrainableError | undefined {

@@ -9,8 +9,8 @@ import { readyUnder } from '../../core/calls/ready.js'
 import { openResumed } from '../../core/calls/resume.js'
 import type { Opening } from '../../core/calls/run/run-spec.js'
 import { parseTarget } from '../../core/calls/target.js'
-import { mayOwe } from '../../core/tickets/member.js'
 import type { PolicyData, Ticket } from '../../core/tickets/ticket.js'
+import { downIn } from './left.js'
 import type { ServerState } from './ledger.js'
 import type { RollContext } from './roll-context.js'
 
@@ -130,9 +130,7 @@ export class ServerCall {
   /** Its members that are down by this roll, or may be: as its ticket says, and as no look contradicts. */
   down(): readonly MemberRef[] {
     const open = new Set(this.#call?.run.open().map(refKey))
-    const members = this.#server.drain?.members ?? []
-    const down = members.filter((member) => mayOwe(member) && member.phase !== 'removed')
-    return down.flatMap(({ ref }) => (open.has(refKey(ref)) ? [] : [ref]))
+    return downIn(this.#server).filter((ref) => !open.has(refKey(ref)))
   }
 
   /** What goes wrong is told at once: the drain itself is told in its turn, or was in an earlier process. */
