@@ -133,8 +133,8 @@ export class CombinedRun implements HandleBody {
     return withTicket({ ...joinReports(reports), elapsed }, this.#whyTicket)
   }
 
-  open(): readonly MemberRef[] {
-    return [...this.#runs].flatMap(([key, run]) => run.open().map((ref) => tagRef(ref, key)))
+  notDown(): readonly MemberRef[] {
+    return [...this.#runs].flatMap(([key, run]) => run.notDown().map((ref) => tagRef(ref, key)))
   }
 
   async release(): Promise<void> {

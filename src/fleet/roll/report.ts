@@ -1,9 +1,7 @@
-import type { MemberRef } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
 import type { MemberReport, RollReport, ServerReport } from '../../provider/report.js'
 import type { DrainableError } from '../../provider/error.js'
 import { foundAs, unread } from '../../core/member/said/report.js'
-import { mayOwe } from '../../core/tickets/member.js'
 import { downIn } from './left.js'
 import type { ServerState } from './ledger.js'
 import type { OneServer } from './one-server.js'
@@ -69,22 +67,20 @@ function outcomeOf({ state, drain }: ServerState): ServerReport['outcome'] {
 }
 
 /** What its drain said of each member; of a server that was not drained here, as much as is known. */
-function reportMembers({ server, report }: Reported): readonly MemberReport[] {
+function reportMembers(one: Reported): readonly MemberReport[] {
+  const { server, report } = one
   const { refs, state, error, drain } = server
   const said = report?.members ?? []
   const failure = error === null ? {} : { error }
   const kept = new Map((drain?.members ?? []).map((member) => [refKey(member.ref), member]))
-  const held = (ref: MemberRef): boolean => {
-    const member = kept.get(refKey(ref))
-    return member !== undefined && mayOwe(member)
-  }
+  const down = new Set(one.down().map(refKey))
   if (said.length > 0)
-    return said.map((member) => ({ ...member, held: held(member.ref), ...failure }))
+    return said.map((member) => ({ ...member, held: down.has(refKey(member.ref)), ...failure }))
   return refs.map((ref) => ({
     ...unread(ref, state === 'done' ? 'idle' : 'aborted', 0),
     phase: state === 'done' ? 'active' : 'draining',
     wasAdmin: foundAs(kept.get(refKey(ref))?.found),
-    held: held(ref),
+    held: down.has(refKey(ref)),
     ...failure,
   }))
 }

@@ -127,10 +127,10 @@ export class ServerCall {
     return this.#call?.run.why() ?? []
   }
 
-  /** Its members that are down by this roll, or may be: as its ticket says, and as no look contradicts. */
+  /** Its members that are down by this roll, or may be: as its ticket says, and where no look contradicts it. */
   down(): readonly MemberRef[] {
-    const open = new Set(this.#call?.run.open().map(refKey))
-    return downIn(this.#server).filter((ref) => !open.has(refKey(ref)))
+    const others = new Set(this.#call?.run.notDown().map(refKey))
+    return downIn(this.#server).filter((ref) => !others.has(refKey(ref)))
   }
 
   /** What goes wrong is told at once: the drain itself is told in its turn, or was in an earlier process. */

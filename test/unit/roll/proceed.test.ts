@@ -60,7 +60,9 @@ describe('a roll that proceeds at the deadline', () => {
       attempts: 0,
       error: { code: 'DRAIN_TIMEOUT' },
     })
-    expect(report.servers[0]?.error?.message).toMatch(/web\/web1 was not seen drained at the deadline/)
+    expect(report.servers[0]?.error?.message).toMatch(
+      /web\/web1 was not seen drained at the deadline/,
+    )
     expect(report.leftDrained).toEqual([])
   })
 
