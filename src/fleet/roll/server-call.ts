@@ -12,7 +12,7 @@ import { parseTarget } from '../../core/calls/target.js'
 import type { PolicyData, Ticket } from '../../core/tickets/ticket.js'
 import { downIn } from './left.js'
 import type { ServerState } from './ledger.js'
-import type { RollContext } from './roll-context.js'
+import type { RollContext } from './roll-spec.js'
 
 /** Nothing is cut and nothing ends by time: it only waits for its turn. */
 const WAITING: Partial<PolicyData> = { timeout: null, onTimeout: 'fail', escalateAfter: null }
