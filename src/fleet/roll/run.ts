@@ -349,9 +349,9 @@ export class RollRun extends HubHandle<RollEvent> implements Roll {
   }
 
   #outcome(): RollReport['outcome'] {
-    const { aborted, reason } = this.#abort.signal
-    const isLost = aborted && reason === this.#term?.signal.reason
-    if (aborted && !isLost) return 'aborted'
+    const { signal } = this.#abort
+    const isLost = signal.aborted && signal.reason === this.#term?.signal.reason
+    if (signal.aborted && !isLost) return 'aborted'
     const ledger = this.#ledger
     const isDone = ledger?.servers.every(({ state }) => state === 'done') ?? false
     return isDone ? 'done' : 'stopped'
