@@ -103,9 +103,12 @@ export function exitOfDrain(report: DrainReport): number {
   return report.outcome === 'refused' && error !== undefined ? exitOfError(error) : code
 }
 
-/** The status for the end of a roll: that of the first server that failed, or of the worst drain that went well. */
+/**
+ * The status for the end of a roll: that of what stopped it, or kept a resumed one from beginning; of the first server that
+ * failed; or of the worst drain that went well.
+ */
 export function exitOfRoll(report: RollReport): number {
-  const failed = report.servers.find((server) => server.error !== undefined)?.error ?? report.error
+  const failed = report.error ?? report.servers.find((server) => server.error !== undefined)?.error
   if (failed !== undefined) return exitOfError(failed)
   if (report.outcome === 'aborted') return EXIT.error
   const codes = report.servers.flatMap(({ drained }) =>

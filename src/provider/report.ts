@@ -274,7 +274,7 @@ export interface RollReport {
   readonly untouched: readonly MemberRef[]
   /**
    * Members that this roll left drained: it does not open members of a server that failed. One that a look since its
-   * last change has shown open is not among them.
+   * last change has shown open, or that is in no pool any more, is not among them. If a resumed roll could not begin, these are the ones of its ticket.
    */
   readonly leftDrained: readonly MemberRef[]
   /**

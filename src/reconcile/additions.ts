@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { isDeepStrictEqual } from 'node:util'
 import type { SeenLook } from '../core/balancer/look/look.js'
 import type { LeaseTerm } from '../core/balancer/owner.js'
 import { askedFirst, askStore, FIRST_ANSWER, StoreCalls } from '../core/tickets/calls.js'
+import { laterFence, setChecked } from '../core/tickets/saved.js'
 import { parseStored, type TicketStore } from '../core/tickets/store.js'
 import { canonicalAddress } from '../provider/address.js'
 import { wallOf, type Clock } from '../provider/clock.js'
@@ -285,12 +285,7 @@ export class Additions {
     }
     const mark = term === undefined ? {} : { lease: { ...term.mark } }
     const value = { v: 1, ...mark, added: [...all].map(toRow) }
-    await calls.set(key, value)
-    if (isDeepStrictEqual(parseStored(await calls.get(key)), value)) return
-    throw new DrainableError(
-      'TICKET_INVALID',
-      `the ticket store did not keep what was added to ${quote(pool.pool)}, check that it can write`,
-    )
+    await setChecked(calls, key, value, `what was added to ${quote(pool.pool)}`)
   }
 }
 
@@ -320,11 +315,13 @@ function refuseOutdated(
   lease: LeaseTerm['mark'] | undefined,
   term: LeaseTerm | undefined,
 ): void {
-  if (lease === undefined || term?.mark.name !== lease.name || lease.fence <= term.mark.fence)
-    return
+  if (term === undefined) return
+  const later = laterFence(lease, term.mark)
+  if (later === undefined) return
+  const { name, fence } = term.mark
   throw new DrainableError(
     'NOT_LEADER',
-    `what was added to ${quote(pool)} was written by a later holder of the lease ${quote(lease.name)} (${lease.fence}, we are ${term.mark.fence})`,
+    `what was added to ${quote(pool)} was written by a later holder of the lease ${quote(name)} (${later}, we are ${fence})`,
   )
 }
 

@@ -13,9 +13,7 @@ import { once, readGiven } from '../provider/options.js'
 export class DesiredSets {
   readonly #subject: string
   readonly #shape: Shape
-  #before: readonly DesiredMember[] = []
-  /** Where the members of each pool began in it. */
-  #starts = new Map<string | undefined, number>()
+  readonly #known = new WeakSet<DesiredMember>()
 
   constructor(subject: string, pools: readonly string[]) {
     this.#subject = subject
@@ -35,22 +33,10 @@ export class DesiredSets {
 
   #take(desired: readonly DesiredMember[]): readonly DesiredMember[] {
     check(this.#subject, 'desired', desired, value('a list of desired members', Array.isArray))
-    const starts = new Map<string | undefined, number>()
     const named = new Map<string, number>()
-    let pool: unknown
-    let before = 0
-    const taken = Array.from(desired, (one: DesiredMember | undefined, i) => {
-      if (one?.pool !== pool || i === 0) {
-        pool = one?.pool
-        starts.set(one?.pool, i)
-        before = this.#starts.get(one?.pool) ?? 0
-      }
-      const known = this.#before[before++]
-      return known !== undefined && one === known ? known : this.#checked(desired, i, named)
-    })
-    this.#before = taken
-    this.#starts = starts
-    return taken
+    return Array.from(desired, (one, i) =>
+      this.#known.has(one) ? one : this.#checked(desired, i, named),
+    )
   }
 
   #checked(
@@ -68,7 +54,9 @@ export class DesiredSets {
     // Products take IPv6 without its brackets.
     if (address?.startsWith('[') === true) return { ...one, address: address.slice(1, -1) }
     // By name it is compared with the others of each set.
-    return Object.isFrozen(one) && address !== undefined ? one : { ...one }
+    if (!Object.isFrozen(one) || address === undefined) return { ...one }
+    this.#known.add(one)
+    return one
   }
 }
 

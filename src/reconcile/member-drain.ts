@@ -44,8 +44,6 @@ export class MemberDrain {
   readonly backoff = new Backoff()
   /** How its call was begun. Undefined: an earlier controller has begun it, which may have had another timeout. */
   shape: DrainShape | undefined
-  /** When its time is over, in epoch milliseconds; null for never. Later tries do not move it. */
-  deadline: number | null = null
   /** ISO 8601. */
   since: string
   /**
@@ -61,8 +59,6 @@ export class MemberDrain {
   wish: Wish | undefined
   /** What was wished when it was overruled: until that changes it is left alone. */
   leftFor: string | null = null
-  /** Another hand set another state: what its ticket knows is not ours to undo any more. */
-  foreign = false
   /** It was not idle in its time. */
   isLate = false
   /** The call that takes it out. */
@@ -92,7 +88,6 @@ export class MemberDrain {
     this.since = of?.startedAt ?? this.#iso()
     if (of === undefined) return
     this.state = 'left'
-    this.deadline = of.deadline === null ? null : Date.parse(of.deadline)
   }
 
   // --- its calls
@@ -111,25 +106,23 @@ export class MemberDrain {
     this.#before = before
     this.#call = call
     this.shape = shape
-    this.deadline = shape.deadline
     this.state = 'running'
     this.held = null
-    this.restoring = this.isLate = this.foreign = this.#isRefusedRemoval = false
+    this.restoring = this.isLate = this.#isRefusedRemoval = false
     return call.handle.done.then((report) => (turn === this.#turn ? report : undefined))
   }
 
   /** A ticket that is kept for the member is inherited: its undo, and what may come late. */
   #open(look: SeenLook, shape: DrainShape, before: Run | undefined): Opened<Run> {
     const { provider, subject } = this.#spec
-    const { ref, identity, foreign } = this
+    const { ref, identity } = this
     const { hold, keepReady, timeout, ending } = shape
     const onTimeout = ending.onTimeout === 'remove' ? ('fail' as const) : ending.onTimeout
     const policy = this.#policy()
     const data = { ...policy.data, hold, until: 'idle' as const, keepReady, timeout, onTimeout }
     const planned = { look, identity: identity ?? '' }
     const target = { kind: 'members', refs: [ref], planned } as const
-    // What another client has set is what it goes back to, and not what was there before us.
-    const earlier = before && ((): Ticket | undefined => (foreign ? undefined : before.ticketNow()))
+    const earlier = before && ((): Ticket => before.ticketNow())
     return openDrain(provider, target, { ...policy, data, earlier }, subject)
   }
 
@@ -229,7 +222,13 @@ export class MemberDrain {
     this.backoff.reset()
     if (this.state !== 'held' || this.held !== null) return
     this.shape = { ...shape, ending, deadline }
-    this.deadline = deadline
+  }
+
+  /** When its time is over, in epoch milliseconds; null for never. Later tries do not move it. */
+  get deadline(): number | null {
+    if (this.shape !== undefined) return this.shape.deadline
+    const { deadline = null } = this.#ticket ?? {}
+    return deadline === null ? null : Date.parse(deadline)
   }
 
   get #isIdle(): boolean {
@@ -273,7 +272,6 @@ export class MemberDrain {
 
   /** Another client made it ready. @param isLeft - whether it is left alone until its endpoint changes */
   overruled(isLeft: boolean): void {
-    this.foreign = true
     this.since = this.#iso()
     if (isLeft) this.leftFor = this.said
   }

@@ -54,8 +54,8 @@ export interface HandleBody {
   restore(how?: Opening): Promise<DrainReport>
   /** Runs an action while its members are held; the signal fires when one of them is lost. */
   act<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T>
-  /** Its members that a look since their last change has shown open. */
-  open(): readonly MemberRef[]
+  /** Its members that a look since their last change has shown open, or that are in no pool any more. */
+  notDown(): readonly MemberRef[]
   release(): Promise<void>
   /** Resolves when no call is in progress that it still waits for. */
   called(): Promise<void>

@@ -90,6 +90,11 @@ export function isSeenOpen(claimed: Pick<ClaimedMember, 'facts' | 'ledger'>): bo
   return ownOf(claimed) === 'ready' && last !== null && last.askedAt > claimed.ledger.answeredAt
 }
 
+/** Whether it is in its pool no more: looks agree on that, and nothing has its name. */
+export function isSeenAbsent({ claim, facts }: Pick<ClaimedMember, 'claim' | 'facts'>): boolean {
+  return claim.phase === 'removed' && facts.last?.reading.present === false
+}
+
 /** Whether the newest reading shows the member itself: an absent or replaced member has no state. */
 export function readsMember({
   facts: { last },

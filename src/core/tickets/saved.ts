@@ -31,16 +31,29 @@ export async function saveTicket(store: TicketStore, ticket: Ticket, asked: Aske
   await askStore(store, asked, async (calls) => {
     if (!known.has(id)) await refuseOther(calls, id)
     if (ticket.lease !== undefined) await refuseOutdated(calls, id, ticket.lease)
-    const plain: unknown = JSON.parse(JSON.stringify(ticket))
-    await calls.set(id, plain)
-    if (!isDeepStrictEqual(parseStored(await calls.get(id)), plain)) {
-      throw new DrainableError(
-        'TICKET_INVALID',
-        `the ticket store did not keep ticket '${id}', check that it can write`,
-      )
-    }
+    await setChecked(calls, id, JSON.parse(JSON.stringify(ticket)), `ticket '${id}'`)
     known.add(id)
   })
+}
+
+/**
+ * Writes a value of plain JSON and reads it back.
+ *
+ * @param what - it is, for people
+ * @throws what the store threw, `TICKET_INVALID` where it did not keep it
+ */
+export async function setChecked(
+  calls: StoreCalls,
+  key: string,
+  value: unknown,
+  what: string,
+): Promise<void> {
+  await calls.set(key, value)
+  if (isDeepStrictEqual(parseStored(await calls.get(key)), value)) return
+  throw new DrainableError(
+    'TICKET_INVALID',
+    `the ticket store did not keep ${what}, check that it can write`,
+  )
 }
 
 /**
@@ -97,11 +110,18 @@ async function refuseOutdated(
 async function laterHolder(
   calls: StoreCalls,
   id: string,
-  { name, fence }: NonNullable<Ticket['lease']>,
+  lease: NonNullable<Ticket['lease']>,
 ): Promise<number | undefined> {
   const stored = parseStored(await calls.get(id)) as Partial<Ticket> | null | undefined
-  const other = stored?.lease
-  return other?.name === name && other.fence > fence ? other.fence : undefined
+  return laterFence(stored?.lease, lease)
+}
+
+/** The fence of what is stored, where a later holder of the same lease has written it. */
+export function laterFence(
+  stored: Ticket['lease'],
+  { name, fence }: NonNullable<Ticket['lease']>,
+): number | undefined {
+  return stored?.name === name && stored.fence > fence ? stored.fence : undefined
 }
 
 /** How many tickets are asked for at once. */

@@ -5,8 +5,9 @@ import type { DrainReport, Why } from '../../provider/report.js'
 import type { DrainEvent } from '../../core/events.js'
 import { emitOn } from '../../core/balancer/home.js'
 import type { HandleBody } from '../../core/calls/handle.js'
-import { unread, withTicket, worst } from '../../core/member/said/report.js'
+import { withTicket, worst } from '../../core/member/said/report.js'
 import { Action } from '../../core/calls/run/action.js'
+import { unpreparedReport } from '../../core/calls/run/preparation.js'
 import type { Run } from '../../core/calls/run/run.js'
 import { RunGroup } from '../../core/calls/run/run-group.js'
 import type {
@@ -133,8 +134,8 @@ export class CombinedRun implements HandleBody {
     return withTicket({ ...joinReports(reports), elapsed }, this.#whyTicket)
   }
 
-  open(): readonly MemberRef[] {
-    return [...this.#runs].flatMap(([key, run]) => run.open().map((ref) => tagRef(ref, key)))
+  notDown(): readonly MemberRef[] {
+    return [...this.#runs].flatMap(([key, run]) => run.notDown().map((ref) => tagRef(ref, key)))
   }
 
   async release(): Promise<void> {
@@ -191,17 +192,13 @@ export class CombinedRun implements HandleBody {
   }
 
   #refusal(thrown: unknown): DrainReport {
-    const { policy, provider, subject, target, waits } = this.#spec
+    const { policy, provider, subject, target, waits: patient } = this.#spec
     const { onTimeout } = policy.data
+    const said = { provider, subject, signal: policy.signal, onTimeout, patient }
+    const spec = { ...said, side: 'drain' as const, refs: namedBy(target) }
+    const isGivenUp = this.#stop.signal.aborted
     const elapsed = this.#since(this.#startedAt)
-    if (policy.signal?.aborted === true || this.#stop.signal.aborted)
-      return { outcome: 'aborted', members: [], elapsed }
-    const error = toDrainableError(thrown, provider.name, subject)
-    if (!isUnreachable(error)) return { outcome: 'refused', members: [], elapsed, error }
-    if (!waits) return { outcome: 'unreachable', members: [], elapsed, error }
-    const outcome = onTimeout === 'proceed' ? 'proceeded' : 'unreachable'
-    const members = namedBy(target).map((ref) => unread(ref, outcome, elapsed, error))
-    return { outcome, members, elapsed, ...(onTimeout === 'proceed' ? {} : { error }) }
+    return unpreparedReport({ spec, elapsed, isTooLate: patient, isGivenUp }, thrown)
   }
 
   async #prepare(

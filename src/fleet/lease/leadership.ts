@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Waits } from '../../provider/abort.js'
-import { wallOf, type Clock } from '../../provider/clock.js'
+import { isoOf, pause, wallOf, type Clock } from '../../provider/clock.js'
 import type { CallContext } from '../../provider/contract.js'
 import { DrainableError, wordsOf } from '../../provider/error.js'
 import { quote } from '../../provider/quote.js'
@@ -73,6 +73,30 @@ export class Leadership {
     return new Term(grant, sent, this.#options, (what, most, signals, call) =>
       this.#ask(what, most, signals, call),
     )
+  }
+
+  /**
+   * Asks again and again while another contender holds it.
+   *
+   * @param limit - for how long, in milliseconds; 0: it is asked once
+   * @param say - told who has it, and until when it is waited for, in ISO 8601
+   * @throws `NOT_LEADER` naming the holder; the engine's own error; `signal.reason`
+   */
+  async acquireWithin(
+    limit: number,
+    signal: AbortSignal,
+    say: (refusal: DrainableError, until: string) => void,
+  ): Promise<Term> {
+    const { clock } = this.#options
+    const until = clock.now() + limit
+    for (;;) {
+      const answer = await this.acquire(signal)
+      if (answer instanceof Term) return answer
+      const refusal = this.refusal(answer.holder)
+      if (clock.now() >= until) throw refusal
+      say(refusal, isoOf(clock, until - clock.now()))
+      await pause(clock, this.retry, signal)
+    }
   }
 
   /** The error if another contender holds the lease. */

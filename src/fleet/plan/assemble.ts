@@ -9,7 +9,10 @@ import { describeDrain } from './words.js'
 
 /** The plan of a drain or a roll: what it would do. */
 export interface DrainPlan extends Plan {
-  /** The errors that would refuse the call before anything is changed; empty if it would begin. */
+  /**
+   * The errors that would refuse the call before anything is changed; empty if it would begin. A roll that the floor lets take
+   * none of its servers is refused by it.
+   */
   readonly refused: readonly DrainableError[]
   /**
    * How long it takes to idle, in milliseconds. `least`: with no work in flight. `most`: its deadline, null for none.

@@ -67,16 +67,14 @@ export async function planRoll(
     for (const reading of one.readings) found.set(refKey(reading.ref), { reading, judged: one })
   const sorted: Sorted = { steps: [], held: [] }
   const spread = Spread.of(provider, policy.clock, policy.data.keepReady, placeOf(servers))
-  const short: number[] = []
+  const short = new Map<number, DrainableError>()
   for (const [n, server] of servers.entries()) {
     const members = server.members.flatMap(({ ref }) => found.get(refKey(ref)) ?? [])
     const [all] = refused
+    const floor = all === undefined ? await shortOf(server, members, spread, signal) : undefined
+    if (floor !== undefined) short.set(n, floor)
     // The notes say once what refuses the whole roll.
-    const unbegun =
-      all === undefined
-        ? (await shortOf(server, members, spread, signal))?.message
-        : `the roll is refused with ${all.code}`
-    if (all === undefined && unbegun !== undefined) short.push(n)
+    const unbegun = all === undefined ? floor?.message : `the roll is refused with ${all.code}`
     const title = `server ${n + 1} of ${servers.length}${n < data.canary ? ', canary' : ''}`
     for (const { reading, judged: one } of members)
       sort(sorted, reading, one, policy.data, { unbegun, title })
@@ -85,11 +83,17 @@ export async function planRoll(
   const batches = batchesOf(servers.length, data)
   const least = batches * Math.max(0, ...judged.map((one) => one.least))
   const most = timeout === null ? null : batches * timeout
+  const stop = policy.data.onMinimum === 'fail' ? stopOf([...short.keys()], data) : undefined
+  const tried = [...servers.keys()].slice(0, stop === undefined ? servers.length : stop + 1)
+  const isBegun = policy.data.onMinimum === 'wait' || tried.some((n) => !short.has(n))
+  refused.push(...(isBegun ? [] : tried.flatMap((n) => short.get(n) ?? [])))
   const notes = [
     outlineOf(servers, batches, data, policy.data.until),
     ...notesOf(verdicts, policy.data),
     ...own.map(refusal),
-    ...(policy.data.onMinimum === 'fail' ? stopOf(short, data) : []),
+    ...(stop === undefined
+      ? []
+      : [`as things are now the roll stops at server ${stop + 1}, and no other one begins`]),
     ...(refused.length > 0
       ? []
       : [`${expectation(least, most)}, without what act and health checks take`]),
@@ -142,11 +146,12 @@ async function shortOf(
   return spread.ask({ address, refs: members.map(({ ref }) => ref) }, [], signal)
 }
 
-/** Where the roll would stop, as things are now: servers that the floor holds back fail. */
-function stopOf(short: readonly number[], { canary, maxFailed }: RollData['plan']): string[] {
-  const at = short.find((n, before) => before + 1 > (n < canary ? 0 : (maxFailed ?? Infinity)))
-  if (at === undefined) return []
-  return [`as things are now the roll stops at server ${at + 1}, and no other one begins`]
+/** At which server the roll would stop, as things are now: those that the floor holds back fail. */
+function stopOf(
+  short: readonly number[],
+  { canary, maxFailed }: RollData['plan'],
+): number | undefined {
+  return short.find((n, before) => before + 1 > (n < canary ? 0 : (maxFailed ?? Infinity)))
 }
 
 /** The number of batches: canaries first, then as many servers at once as allowed. */

@@ -2,11 +2,9 @@ import { inspect, type InspectOptions } from 'node:util'
 import { formatRef } from '../../provider/member-ref.js'
 import type { RollReport, Why } from '../../provider/report.js'
 import { DrainableError } from '../../provider/error.js'
-import { Hub, HubHandle, type TypedEvents } from '../../core/event-hub.js'
-import type { RunTelemetry } from '../../core/telemetry.js'
+import type { TypedEvents } from '../../core/event-hub.js'
 import type { Ticket } from '../../core/tickets/ticket.js'
-import { ROLL_EVENTS, type RollEvent } from './events.js'
-import type { RollRun } from './run.js'
+import type { RollEvent } from './events.js'
 
 /**
  * A roll in progress: an emitter of typed events, and the same events as an async iterator, which always ends with
@@ -31,61 +29,18 @@ export interface Roll extends AsyncDisposable, AsyncIterable<RollEvent>, TypedEv
   close(): Promise<void>
 }
 
-/** The events of one roll. */
-export class RollHub extends Hub<RollEvent> {
-  constructor(onEvent: ((e: RollEvent) => void) | undefined, telemetry: RunTelemetry) {
-    super(onEvent, ROLL_EVENTS, 'roll-end', telemetry)
+/** What `console.log` shows: each server's outcome so far, and the outcome once there is one. */
+export function inspectRoll(
+  { servers, outcome }: RollReport,
+  hasEnded: boolean,
+  options: InspectOptions,
+): string {
+  const outcomes = servers.map(({ refs, outcome }) => [refs.map(formatRef).join(' '), outcome])
+  const shown = {
+    servers: Object.fromEntries(outcomes) as object,
+    outcome: hasEnded ? outcome : 'in progress',
   }
-}
-
-/** The implementation of {@link Roll}. */
-export class RollHandle extends HubHandle<RollEvent> implements Roll {
-  readonly #run: RollRun
-
-  constructor(hub: RollHub, run: RollRun) {
-    super(hub)
-    this.#run = run
-  }
-
-  get done(): Promise<RollReport> {
-    return this.#run.done
-  }
-
-  get ticket(): Promise<Ticket> {
-    return this.#run.ticket()
-  }
-
-  report(): RollReport {
-    return this.#run.report()
-  }
-
-  why(): readonly Why[] {
-    return this.#run.why()
-  }
-
-  stop(): Promise<RollReport> {
-    return this.#run.stop()
-  }
-
-  close(): Promise<void> {
-    return this.#run.close()
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close()
-  }
-
-  /** What `console.log` shows: each server's outcome so far, and the outcome once there is one. */
-  [inspect.custom](_depth: number, options: InspectOptions): string {
-    const { servers, outcome } = this.report()
-    const shown = {
-      servers: Object.fromEntries(
-        servers.map(({ refs, outcome }) => [refs.map(formatRef).join(' '), outcome]),
-      ),
-      outcome: this.hasEnded ? outcome : 'in progress',
-    }
-    return `Roll ${inspect(shown, options)}`
-  }
+  return `Roll ${inspect(shown, options)}`
 }
 
 /**

@@ -1,8 +1,18 @@
+import type { MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
+import { formatRef } from '../../provider/member-ref.js'
 import type { DrainReport, MemberReport } from '../../provider/report.js'
 import { mayOwe } from '../../core/tickets/member.js'
 import type { Ticket, TicketMember } from '../../core/tickets/ticket.js'
 import type { RollLedger, ServerState } from './ledger.js'
+
+/** Its members that are down by the roll, or may be, as its ticket says. */
+export function downIn({ drain }: ServerState): readonly MemberRef[] {
+  const members = drain?.members ?? []
+  return members
+    .filter((member) => mayOwe(member) && member.phase !== 'removed')
+    .map(({ ref }) => ref)
+}
 
 /** Whether it was open when its drain began. */
 function wasReady({ found }: TicketMember): boolean {
@@ -38,18 +48,25 @@ export function isLeftClosed({ outcome, lastReading }: MemberReport): boolean {
 }
 
 /**
- * Why a server was never taken out, where its drain went on past its deadline without that: `onTimeout: 'proceed'` is about
- * work that is left, and a server that still gets clients is not to be acted on.
+ * Why a server is not known to be out, where its drain went on past its deadline without that: `onTimeout: 'proceed'` is about
+ * work that is left, and a server that may still get clients is not to be acted on.
  */
 export function stillOpen({ members }: DrainReport): DrainableError | undefined {
-  for (const { ref, outcome, held, error, why } of members) {
-    const [first] = why
-    const isOpen = first?.code === 'pool-at-minimum' || first?.code === 'refused'
-    if (outcome !== 'proceeded' || held || !isOpen) continue
-    const code = first.code === 'refused' ? 'REJECTED' : 'POOL_AT_MINIMUM'
-    return error ?? new DrainableError(code, first.text, { ref })
-  }
-  return undefined
+  const open = members.find((member) => member.outcome === 'proceeded' && mayServe(member))
+  if (open === undefined) return undefined
+  const { ref, error, why } = open
+  const [first] = why
+  if (error !== undefined) return error
+  if (first?.code === 'refused') return new DrainableError('REJECTED', first.text, { ref })
+  if (first?.code === 'pool-at-minimum')
+    return new DrainableError('POOL_AT_MINIMUM', first.text, { ref })
+  const words = `${formatRef(ref)} was not seen drained at the deadline, so it may still get clients`
+  return new DrainableError('DRAIN_TIMEOUT', words, { ref })
+}
+
+/** Whether no look has shown its hold, or the newest one shows it open. */
+function mayServe({ phase, lastReading }: MemberReport): boolean {
+  return phase === 'active' || (lastReading?.present === true && lastReading.own === 'ready')
 }
 
 /** Which comes first where a roll goes on: what is out already, or was left so. */

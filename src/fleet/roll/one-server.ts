@@ -24,7 +24,7 @@ import type { ServerEvent } from './events.js'
 import { holdsAnything, isLeftClosed, stillOpen } from './left.js'
 import type { ServerState } from './ledger.js'
 import type { RollOptions } from './options.js'
-import type { RollContext } from './roll-context.js'
+import type { RollContext } from './roll-spec.js'
 import { ServerCall } from './server-call.js'
 
 /**
@@ -165,14 +165,6 @@ export class OneServer {
     const { server } = this
     const { signal } = this.#context
     const ref = this.#ref
-    const stop = new AbortController()
-    const listen = (source: AbortSignal): (() => void) => {
-      const fire = (): void => stop.abort(source.reason)
-      if (source.aborted) fire()
-      else source.addEventListener('abort', fire, { once: true })
-      return () => source.removeEventListener('abort', fire)
-    }
-    const leave = [listen(lost), listen(signal)]
     const { clock } = this.#context.policy
     const since = clock.now()
     this.#actingSince = since
@@ -183,7 +175,7 @@ export class OneServer {
         ...(server.address === null ? {} : { address: server.address }),
         drained,
         attempt: server.attempt,
-        signal: stop.signal,
+        signal: AbortSignal.any([lost, signal]),
       })
     } catch (thrown) {
       // The drain's own reason says more than that the caller's function gave up for it.
@@ -193,7 +185,6 @@ export class OneServer {
         cause: thrown,
       })
     } finally {
-      for (const off of leave) off()
       this.#actingSince = undefined
       this.#times = { ...this.#times, act: Math.round(clock.now() - since) }
     }

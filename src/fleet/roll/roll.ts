@@ -1,33 +1,25 @@
 import { randomUUID } from 'node:crypto'
-import type { Waits } from '../../provider/abort.js'
-import { isoOf, pause, systemClock } from '../../provider/clock.js'
-import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
+import { systemClock } from '../../provider/clock.js'
+import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { RollReport } from '../../provider/report.js'
-import { startTelemetry } from '../../core/telemetry.js'
 import { askedFirst } from '../../core/tickets/calls.js'
 import { judgeOwner } from '../../core/tickets/owner.js'
 import { checkTicket, parseTicket, type RollData, type Ticket } from '../../core/tickets/ticket.js'
 import { checkProvider } from '../../core/calls/call-options.js'
-import { newHead } from '../../core/calls/drain-run.js'
 import type { ResolvedPolicy } from '../../core/calls/policy.js'
-import { RollHandle, RollHub, toRollError, type Roll } from './handle.js'
-import { Leadership, type Term } from '../lease/leadership.js'
-import { RollLedger, thawServers, type ServerState } from './ledger.js'
-import { enterRoll } from './live.js'
+import { toRollError, type Roll } from './handle.js'
+import { thawServers, type ServerState } from './ledger.js'
 import {
   parseResume,
   parseRoll,
-  type LeaseWish,
   type ResumeRollOptions,
   type ResumeSettings,
   type RollOptions,
-  type RollSettings,
 } from './options.js'
 import { checkTargets, newestRoll, refuseEarlier, refuseUnchecked } from './refuse.js'
-import { RollRun, type Prepare, type RollSpec } from './run.js'
+import { RollRun } from './run.js'
 import { findServers, type RollTarget, type Server } from './servers.js'
-import { Spread } from './spread.js'
 
 /**
  * Rolls over servers: drains one after another, calls `act` for it, makes it ready again and checks its health.
@@ -145,7 +137,7 @@ export function resumeRoll(
     owner: owner ?? known.owner.name ?? undefined,
   }
   const servers = thawServers(data)
-  return open({
+  return new RollRun({
     provider,
     subject,
     policy,
@@ -155,8 +147,7 @@ export function resumeRoll(
     id: known.id,
     startedAt: known.startedAt,
     lease: call.lease,
-    waits: true,
-    taken: servers.flatMap(({ refs, state }) => (state === 'done' ? [] : refs)),
+    known: servers,
     find: async ({ signal: aborted, waits, term }) => {
       const { plan } = data
       if (term === undefined) return { plan, servers }
@@ -177,7 +168,7 @@ function begin(
   const { grouping, planFor, ...settings } = parseRoll(options, subject)
   const { policy } = settings
   const id = policy.id ?? randomUUID()
-  const handle = open({
+  const handle = new RollRun({
     provider,
     subject,
     id,
@@ -200,82 +191,6 @@ function unbegun({ address, members }: Server): ServerState {
   const refs = members.map(({ ref }) => ref)
   const nothing = { attempt: 0, error: null, drain: null, leftAsFound: [] }
   return { address, refs, state: 'waiting', ...nothing }
-}
-
-/** What a roll is about, begun or gone on with. */
-interface Opening extends Omit<RollSpec, 'emit' | 'prepare'>, Pick<RollSettings, 'onEvent'> {
-  readonly id: string
-  /** When it began, in ISO 8601. Default: now. */
-  readonly startedAt?: string
-  readonly lease: LeaseWish | undefined
-  /** Whether it waits for the lease of a process that died. */
-  readonly waits?: true
-  /** Its members, if they are known already. */
-  readonly taken?: readonly MemberRef[]
-  readonly find: (call: Finding) => Promise<Pick<RollLedger, 'plan' | 'servers'>>
-}
-
-/** How the servers of a roll are found. */
-interface Finding {
-  readonly signal: AbortSignal
-  readonly waits: Waits
-  readonly term: Term | undefined
-  /** Takes members for this roll; see {@link LiveRoll}. */
-  readonly take: (refs: readonly MemberRef[]) => void
-}
-
-function open(opening: Opening): Roll {
-  const { onEvent, lease, startedAt, find, taken = [], ...spec } = opening
-  const { provider, subject, id } = spec
-  const hub = new RollHub(onEvent, startTelemetry(provider, 'roll'))
-  const prepare: Prepare = async (signal, say, waits) => {
-    const { leave, take } = enterRoll(provider, id, subject)
-    let term: Term | undefined
-    try {
-      take(taken)
-      const [ref = { pool: '*', member: '*' }] = taken
-      const wait = spec.waits && ((text: string) => say([{ code: 'lease', ref, text }]))
-      term = await takeLease(lease, spec.policy, { signal, waits }, subject, wait)
-      const { plan, servers } = await find({ signal, waits, term, take })
-      const policy = { ...spec.policy, id, term }
-      const { clock, data, tickets: store, onTicket } = policy
-      const begun = startedAt === undefined ? {} : { startedAt }
-      const head = { ...newHead(policy, provider), deadline: null, ...begun }
-      const ledger = new RollLedger(head, { plan, servers }, { store, onTicket }, clock, waits)
-      return { ledger, leave, term, spread: Spread.of(provider, clock, data.keepReady, servers) }
-    } catch (error) {
-      await term?.release()
-      leave()
-      throw error
-    }
-  }
-  return new RollHandle(hub, new RollRun({ ...spec, prepare, emit: (event) => hub.emit(event) }))
-}
-
-/**
- * Takes the lease, if there is one; a resumed roll waits for the lease of a process that died.
- *
- * @throws `NOT_LEADER` naming the holder; the engine's own error
- */
-async function takeLease(
-  wish: LeaseWish | undefined,
-  { clock, owner }: ResolvedPolicy,
-  { signal, waits }: { readonly signal: AbortSignal; readonly waits: Waits },
-  subject: string,
-  say?: (text: string) => void,
-): Promise<Term | undefined> {
-  if (wish === undefined) return undefined
-  const { lease, ttl } = wish
-  const leadership = new Leadership({ lease, ttl, clock, owner, subject, waits })
-  const until = clock.now() + (say === undefined ? 0 : ttl + leadership.retry)
-  for (;;) {
-    const answer = await leadership.acquire(signal)
-    if (!('holder' in answer)) return answer
-    const refusal = leadership.refusal(answer.holder)
-    if (clock.now() >= until) throw refusal
-    say?.(`${refusal.message}; the roll waits for it until ${isoOf(clock, until - clock.now())}`)
-    await pause(clock, leadership.retry, signal)
-  }
 }
 
 function checkResume(

@@ -1,61 +1,30 @@
+import { inspect, type InspectOptions } from 'node:util'
 import { abortable, Waits } from '../../provider/abort.js'
-import { isoOf, pause, type Clock } from '../../provider/clock.js'
-import type { DrainableProvider } from '../../provider/contract.js'
+import { isoOf, type Clock } from '../../provider/clock.js'
+import type { MemberRef } from '../../provider/contract.js'
 import { DrainableError, isDrainableError, toDrainableError } from '../../provider/error.js'
 import type { RollReport, Why } from '../../provider/report.js'
-import type { Term } from '../lease/leadership.js'
+import { newHead } from '../../core/calls/drain-run.js'
+import { Hub, HubHandle } from '../../core/event-hub.js'
+import { startTelemetry } from '../../core/telemetry.js'
 import { FIRST_ANSWER, notKept } from '../../core/tickets/calls.js'
 import type { Ticket } from '../../core/tickets/ticket.js'
-import type { ResolvedPolicy } from '../../core/calls/policy.js'
-import type { RollEvent } from './events.js'
-import type { RollLedger } from './ledger.js'
+import { Leadership, type Term } from '../lease/leadership.js'
+import { ROLL_EVENTS, type RollEvent } from './events.js'
+import { inspectRoll, type Roll } from './handle.js'
 import { holdsAnything, inOrder, isOut, noPlaceLeft } from './left.js'
+import { RollLedger, type ServerState } from './ledger.js'
+import { enterRoll } from './live.js'
 import { OneServer, type ServerEnd } from './one-server.js'
-import type { OwnHealthCheck } from '../../core/calls/run/run-spec.js'
-import type { RollOptions } from './options.js'
-import type { RollContext } from './roll-context.js'
-import type { Spread } from './spread.js'
-import { reportRoll } from './report.js'
+import { asInTicket, reportRoll } from './report.js'
+import type { RollContext, RollSpec } from './roll-spec.js'
+import { Spread } from './spread.js'
 
-/** What a roll is made of. */
-export interface RollSpec {
-  readonly provider: DrainableProvider
-  readonly subject: string
-  readonly policy: ResolvedPolicy
-  readonly act: RollOptions['act']
-  readonly check: OwnHealthCheck | undefined
-  readonly emit: (event: RollEvent) => void
-  /** Finds the servers and refuses what can be refused, before anything is changed. */
-  readonly prepare: Prepare
-}
-
-/**
- * @param say - told what it waits for, and of nothing where that is over
- * @param waits - the calls of store and lease that have no answer yet
- */
-export type Prepare = (
-  signal: AbortSignal,
-  say: (why: readonly Why[]) => void,
-  waits: Waits,
-) => Promise<Prepared> | Prepared
-
-/** What is known before anything is changed. */
-export interface Prepared {
-  readonly ledger: RollLedger
-  readonly spread: Spread
-  /** The lease under which it rolls. */
-  readonly term: Term | undefined
-  /** Lets another roll of the same ticket begin. */
-  readonly leave: () => void
-}
-
-/** How often it is asked again whether a pool has enough servers, in milliseconds. */
-const MINIMUM_PAUSE = 1_000
-
-/** One roll over several servers. */
-export class RollRun {
+/** One roll over several servers, and its handle. */
+export class RollRun extends HubHandle<RollEvent> implements Roll {
   readonly done: Promise<RollReport>
   readonly #spec: RollSpec
+  readonly #hub: Hub<RollEvent>
   readonly #clock: Clock
   readonly #startedAt: number
   readonly #abort = new AbortController()
@@ -66,29 +35,33 @@ export class RollRun {
   #later: OneServer[] = []
   #isLastTry = false
   readonly #active = new Set<OneServer>()
-  #prepared: Prepared | undefined
+  /** Known once it is prepared: before that nothing is changed. */
+  #ledger: RollLedger | undefined
+  #spread: Spread | undefined
+  /** The lease under which it rolls. */
+  #term: Term | undefined
+  /** Lets another roll of the same ticket begin. */
+  #leave: () => void = () => undefined
   /** What it waits for before it begins. */
   #said: readonly Why[] = []
   readonly #waits: Waits
   readonly #ready: Promise<void>
   /** Why no other server begins. */
   #stopped: DrainableError | 'asked' | undefined
-  /** Its next server waits until another one is back. */
-  #isBlocked = false
-  /** Several that began at once left each other no place: the next one begins alone. */
-  #isAlone = false
-  /** Servers that were let go in their pools' turn, until they are back. */
-  readonly #taken = new Set<OneServer>()
-  #asking: Promise<unknown> = Promise.resolve()
+  /**
+   * How many may be under way because the last one found no place at the floor: its next try waits until another one is back.
+   * Where several that began at once left each other no place, the next one begins alone.
+   */
+  #most = Infinity
   #failures = 0
-  /** Why the next server may not begin yet. */
-  #refused: DrainableError | undefined
-  /** Its lease went to another process. */
-  #isLost = false
   #wake: () => void = () => undefined
   #ended: RollReport | undefined
 
   constructor(spec: RollSpec) {
+    const { onEvent, provider } = spec
+    const hub = new Hub(onEvent, ROLL_EVENTS, 'roll-end', startTelemetry(provider, 'roll'))
+    super(hub)
+    this.#hub = hub
     this.#spec = spec
     this.#clock = spec.policy.clock
     this.#startedAt = this.#clock.now()
@@ -110,38 +83,39 @@ export class RollRun {
   /** What the servers under way wait for, and why the next one, or all of it, does not begin. */
   why(): readonly Why[] {
     if (this.#ended !== undefined) return []
-    if (this.#prepared === undefined) return [...this.#whyUnanswered(), ...this.#said]
+    if (this.#ledger === undefined) return [...this.#whyUnanswered(), ...this.#said]
     const servers = [...this.#active].flatMap((one) => one.why())
     const said = [...this.#whyUnanswered(), ...servers]
-    const { ref, message } = this.#refused ?? {}
+    const { ref, message } = this.#spread?.refused ?? {}
     if (ref === undefined || message === undefined) return said
     return [...said, { code: 'pool-at-minimum', ref, text: message }]
   }
 
   /** What of its store or its lease does not answer. */
   #whyUnanswered(): readonly Why[] {
-    const { ledger } = this.#prepared ?? {}
+    const ledger = this.#ledger
     const why = ledger === undefined ? this.#waits.why : ledger.why
     if (why === undefined) return []
     const [server = ledger?.servers[0]] = [...this.#active].map((one) => one.server)
     return [{ ...why, ref: server?.refs[0] ?? { pool: '*', member: '*' } }]
   }
 
-  /** The ticket as of now; rejects where the roll could not begin. */
-  async ticket(): Promise<Ticket> {
+  get ticket(): Promise<Ticket> {
+    return this.#ticketNow()
+  }
+
+  async #ticketNow(): Promise<Ticket> {
     await this.#ready
-    if (this.#prepared !== undefined) return this.#prepared.ledger.ticket()
+    if (this.#ledger !== undefined) return this.#ledger.ticket()
     throw this.#error() ?? new DrainableError('CONFLICT', 'the roll was given up before it began')
   }
 
-  /** Begins no other server; those under way finish. */
   stop(): Promise<RollReport> {
     this.#stopped ??= 'asked'
     this.#wake()
     return this.done
   }
 
-  /** Gives the roll up: the callers' functions are told, drains are let go. */
   async close(): Promise<void> {
     if (this.#ended !== undefined) return
     this.#abort.abort(new DrainableError('CONFLICT', 'the roll was closed'))
@@ -149,22 +123,59 @@ export class RollRun {
     await this.done
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    return inspectRoll(this.report(), this.hasEnded, options)
+  }
+
+  /** What it takes before that is given back at its end, whatever became of it. */
   async #prepare(): Promise<void> {
     const { signal } = this.#abort
+    const { provider, subject, id, known, find, startedAt } = this.#spec
+    const waits = this.#waits
     try {
       signal.throwIfAborted()
-      this.#prepared = await this.#spec.prepare(signal, (why) => (this.#said = why), this.#waits)
+      const { leave, take } = enterRoll(provider, id, subject)
+      this.#leave = leave
+      take(known?.flatMap(openRefs) ?? [])
+      this.#term = await this.#lead(signal)
+      const { plan, servers } = await find({ signal, waits, term: this.#term, take })
+      const policy = { ...this.#spec.policy, id, term: this.#term }
+      const { clock, data, tickets: store, onTicket } = policy
+      const begun = startedAt === undefined ? {} : { startedAt }
+      const head = { ...newHead(policy, provider), deadline: null, ...begun }
+      this.#spread = Spread.of(provider, clock, data.keepReady, servers)
+      this.#ledger = new RollLedger(head, { plan, servers }, { store, onTicket }, clock, waits)
     } catch (thrown) {
       if (!signal.aborted) this.#stopped = this.#toError(thrown)
     }
   }
 
+  /** Takes the lease, if there is one; a resumed roll waits for that of a process that died. */
+  async #lead(signal: AbortSignal): Promise<Term | undefined> {
+    const { lease: wish, policy, subject, known } = this.#spec
+    if (wish === undefined) return undefined
+    const { lease, ttl } = wish
+    const { clock, owner } = policy
+    const waits = this.#waits
+    const leadership = new Leadership({ lease, ttl, clock, owner, subject, waits })
+    const [ref = { pool: '*', member: '*' }] = known?.flatMap(openRefs) ?? []
+    const limit = known === undefined ? 0 : ttl + leadership.retry
+    return leadership.acquireWithin(limit, signal, (refusal, until) => {
+      const text = `${refusal.message}; the roll waits for it until ${until}`
+      this.#said = [{ code: 'lease', ref, text }]
+    })
+  }
+
   async #main(): Promise<RollReport> {
     await this.#ready
     try {
-      if (this.#prepared !== undefined) {
-        this.#heed(this.#prepared.term?.signal)
-        await this.#roll(this.#prepared)
+      if (this.#ledger !== undefined) {
+        this.#heed(this.#term?.signal)
+        await this.#roll(this.#ledger)
       }
     } catch (thrown) {
       this.#stopped ??= this.#toError(thrown)
@@ -172,7 +183,7 @@ export class RollRun {
     const report = this.#reportAs(this.#outcome())
     this.#ended = report
     await this.#letGo(report)
-    this.#spec.emit({ type: 'roll-end', at: this.#stamp(), report })
+    this.#hub.emit({ type: 'roll-end', at: this.#stamp(), report })
     return report
   }
 
@@ -180,7 +191,6 @@ export class RollRun {
   #heed(lost: AbortSignal | undefined): void {
     const give = (): void => {
       if (this.#abort.signal.aborted || this.#ended !== undefined) return
-      this.#isLost = true
       this.#stopped = this.#toError(lost?.reason)
       this.#abort.abort(lost?.reason)
       this.#wake()
@@ -190,7 +200,7 @@ export class RollRun {
   }
 
   /** Begins servers as others come back, until there is none left or none may begin. */
-  async #roll({ ledger }: Prepared): Promise<void> {
+  async #roll(ledger: RollLedger): Promise<void> {
     const context = this.#contextOf(ledger)
     this.#all = ledger.servers.map((server) => new OneServer(server, context))
     this.#queue = inOrder(this.#all)
@@ -200,7 +210,7 @@ export class RollRun {
       const begun = this.#beginSome()
       if (begun.length > 0) {
         const refs = begun.flatMap(({ server }) => server.refs)
-        this.#spec.emit({ type: 'batch', at: this.#stamp(), refs })
+        this.#hub.emit({ type: 'batch', at: this.#stamp(), refs })
         for (const one of begun) void this.#follow(one)
       }
       for (const one of this.#queue) one.hold()
@@ -222,12 +232,12 @@ export class RollRun {
   }
 
   #mayBegin(): boolean {
-    const { ledger } = this.#prepared ?? {}
-    if (ledger === undefined || this.#isOver() || this.#isBlocked) return false
+    const ledger = this.#ledger
+    if (ledger === undefined || this.#isOver()) return false
     const { maxUnavailable } = ledger.plan
     const missing = this.#canariesMissing()
     const most = missing > 0 ? Math.min(missing, maxUnavailable) : maxUnavailable
-    if (this.#active.size >= (this.#isAlone ? 1 : most)) return false
+    if (this.#active.size >= Math.min(this.#most, most)) return false
     const [next] = this.#queue
     if (next === undefined || isOut(next.server)) return true // it takes no place that it has not got
     return this.#active.size + this.#outBeside() < maxUnavailable
@@ -240,7 +250,7 @@ export class RollRun {
 
   #canariesMissing(): number {
     const done = this.#all.filter(({ server }) => server.state === 'done').length
-    return Math.max(0, (this.#prepared?.ledger.plan.canary ?? 0) - done)
+    return Math.max(0, (this.#ledger?.plan.canary ?? 0) - done)
   }
 
   #isOver(): boolean {
@@ -260,13 +270,12 @@ export class RollRun {
     const wasCanary = this.#canariesMissing() > 0
     const end = await this.#runOne(one)
     this.#active.delete(one)
-    this.#isBlocked = end === 'minimum' && this.#active.size > 0
-    this.#isAlone = end === 'minimum' && this.#active.size === 0
-    this.#taken.delete(one)
+    this.#most = end === 'minimum' ? Math.max(1, this.#active.size) : Infinity
+    this.#spread?.back(one.server)
     if (end === 'minimum') this.#queue.unshift(one)
     if (end === 'postponed') {
       this.#later.push(one)
-      this.#spec.emit(one.event('postponed'))
+      this.#hub.emit(one.event('postponed'))
     }
     if (end === 'failed') this.#countFailure(one, wasCanary)
     this.#wake()
@@ -281,30 +290,13 @@ export class RollRun {
     return one.refuse(refused)
   }
 
-  /** Whether enough servers are left, one server after another; where the policy says so, it is waited for. */
-  #askSpread(one: OneServer): Promise<DrainableError | undefined> {
-    const asked = this.#asking.then(() => this.#askNow(one))
-    this.#asking = asked
-    return asked
-  }
-
-  async #askNow(one: OneServer): Promise<DrainableError | undefined> {
-    const { spread } = this.#prepared ?? {}
-    const { server } = one
-    const isOut = server.drain !== null && holdsAnything(server.drain)
-    if (spread === undefined || isOut) return undefined
-    const { data } = this.#spec.policy
-    const until = this.#clock.now() + (data.timeout ?? Infinity)
+  /** Whether enough servers are left; where the policy says so, it is waited for. One that is out takes no place. */
+  async #askSpread({ server }: OneServer): Promise<DrainableError | undefined> {
+    if (server.drain !== null && holdsAnything(server.drain)) return undefined
+    const { timeout, onMinimum } = this.#spec.policy.data
+    const waits = (): boolean => onMinimum === 'wait' && this.#active.size === 1
     try {
-      for (;;) {
-        const others = [...this.#taken].map((other) => other.server)
-        const refused = await spread.ask(server, others, this.#abort.signal)
-        if (refused === undefined) this.#taken.add(one)
-        this.#refused = refused
-        const waits = data.onMinimum === 'wait' && this.#active.size === 1
-        if (refused === undefined || !waits || this.#clock.now() >= until) return refused
-        await pause(this.#clock, MINIMUM_PAUSE, this.#abort.signal)
-      }
+      return await this.#spread?.take(server, waits, timeout ?? Infinity, this.#abort.signal)
     } catch (thrown) {
       return this.#toError(thrown)
     }
@@ -312,7 +304,7 @@ export class RollRun {
 
   /** A busy server has not failed: `act` was not called for it, and it serves again. */
   #countFailure({ server }: OneServer, wasCanary: boolean): void {
-    const { ledger } = this.#prepared ?? {}
+    const ledger = this.#ledger
     if (ledger === undefined || server.state === 'postponed') return
     this.#failures += 1
     const { maxFailed } = ledger.plan
@@ -321,16 +313,15 @@ export class RollRun {
   }
 
   #contextOf(ledger: RollLedger): RollContext {
-    const { provider, subject, policy, act, check, emit } = this.#spec
-    const { term } = this.#prepared ?? {}
+    const { provider, subject, policy, act, check } = this.#spec
     return {
       provider,
       subject,
-      policy: { ...policy, term },
+      policy: { ...policy, term: this.#term },
       act,
       check,
       ledger,
-      emit,
+      emit: (event) => this.#hub.emit(event),
       signal: this.#abort.signal,
       hasOthers: () => this.#active.size > 1,
       mayPostpone: () => !this.#isLastTry,
@@ -340,30 +331,37 @@ export class RollRun {
   /** Drains that were held for the others' sake are let go; the ticket is what a resume needs. */
   async #letGo(report: RollReport): Promise<void> {
     await Promise.all(this.#all.map((one) => one.release()))
-    if (this.#prepared === undefined) return
-    const { ledger, leave, term } = this.#prepared
-    const isDone = report.outcome === 'done'
-    await (isDone ? ledger.drop() : ledger.save()).catch((cause: unknown) => {
+    if (this.#ledger !== undefined) await this.#keep(this.#ledger, report.outcome === 'done')
+    await this.#term?.release()
+    this.#leave()
+  }
+
+  async #keep(ledger: RollLedger, isDone: boolean): Promise<void> {
+    try {
+      await (isDone ? ledger.drop() : ledger.save())
+    } catch (cause) {
       const [ref = { pool: '*', member: '*' }] = ledger.servers[0]?.refs ?? []
       const error = isDrainableError(cause, 'NOT_LEADER')
         ? cause
         : notKept(isDone ? 'deleted' : 'saved', cause)
-      this.#spec.emit({ type: 'fault', at: this.#stamp(), ref, error })
-    })
-    await term?.release()
-    leave()
+      this.#hub.emit({ type: 'fault', at: this.#stamp(), ref, error })
+    }
   }
 
   #outcome(): RollReport['outcome'] {
-    if (this.#abort.signal.aborted && !this.#isLost) return 'aborted'
-    const { ledger } = this.#prepared ?? {}
+    const { signal } = this.#abort
+    const isLost = signal.aborted && signal.reason === this.#term?.signal.reason
+    if (signal.aborted && !isLost) return 'aborted'
+    const ledger = this.#ledger
     const isDone = ledger?.servers.every(({ state }) => state === 'done') ?? false
     return isDone ? 'done' : 'stopped'
   }
 
   #reportAs(outcome: RollReport['outcome']): RollReport {
     const elapsed = this.#clock.now() - this.#startedAt
-    return reportRoll(outcome, this.#all, elapsed, this.#error())
+    const { known = [] } = this.#spec
+    const servers = this.#all.length > 0 ? this.#all : known.map(asInTicket)
+    return reportRoll(outcome, servers, elapsed, this.#error())
   }
 
   #error(): DrainableError | undefined {
@@ -377,4 +375,8 @@ export class RollRun {
   #stamp(): string {
     return isoOf(this.#clock)
   }
+}
+
+function openRefs({ refs, state }: ServerState): readonly MemberRef[] {
+  return state === 'done' ? [] : refs
 }

@@ -9,10 +9,10 @@ import { readyUnder } from '../../core/calls/ready.js'
 import { openResumed } from '../../core/calls/resume.js'
 import type { Opening } from '../../core/calls/run/run-spec.js'
 import { parseTarget } from '../../core/calls/target.js'
-import { mayOwe } from '../../core/tickets/member.js'
 import type { PolicyData, Ticket } from '../../core/tickets/ticket.js'
+import { downIn } from './left.js'
 import type { ServerState } from './ledger.js'
-import type { RollContext } from './roll-context.js'
+import type { RollContext } from './roll-spec.js'
 
 /** Nothing is cut and nothing ends by time: it only waits for its turn. */
 const WAITING: Partial<PolicyData> = { timeout: null, onTimeout: 'fail', escalateAfter: null }
@@ -127,12 +127,10 @@ export class ServerCall {
     return this.#call?.run.why() ?? []
   }
 
-  /** Its members that are down by this roll, or may be: as its ticket says, and as no look contradicts. */
+  /** Its members that are down by this roll, or may be: as its ticket says, and where no look contradicts it. */
   down(): readonly MemberRef[] {
-    const open = new Set(this.#call?.run.open().map(refKey))
-    const members = this.#server.drain?.members ?? []
-    const down = members.filter((member) => mayOwe(member) && member.phase !== 'removed')
-    return down.flatMap(({ ref }) => (open.has(refKey(ref)) ? [] : [ref]))
+    const others = new Set(this.#call?.run.notDown().map(refKey))
+    return downIn(this.#server).filter((ref) => !others.has(refKey(ref)))
   }
 
   /** What goes wrong is told at once: the drain itself is told in its turn, or was in an earlier process. */

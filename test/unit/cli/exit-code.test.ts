@@ -47,7 +47,7 @@ describe('the exit status', () => {
     expect(exitOfDrain(report('refused', { error }))).toBe(EXIT.rights)
   })
 
-  test('of a roll is that of the server that failed', () => {
+  test('of a roll is that of what stopped it, or of the server that failed', () => {
     const error = new DrainableError('ACTION_FAILED', 'COMMAND exited with 3')
     const roll = {
       outcome: 'stopped' as const,
@@ -59,7 +59,9 @@ describe('the exit status', () => {
       leftAsFound: [],
       elapsed: 1,
     }
+    const lease = new DrainableError('NOT_LEADER', 'another client has the lease')
     expect(exitOfRoll(roll)).toBe(EXIT.command)
+    expect(exitOfRoll({ ...roll, error: lease })).toBe(EXIT.ticket)
     expect(exitOfError(new DrainableError('ROLL_STOPPED', 'stopped', { roll }))).toBe(EXIT.command)
   })
 

@@ -37,6 +37,21 @@ describe('a reconciler beside an operator', () => {
     expect(at.states('b')).toEqual(['gone'])
   })
 
+  it('opens a member to what another client made of it', async () => {
+    const at = bench('a', 'b')
+    at.lb.setBehind(web('b'), 'drain')
+    await using loop = await at.settled(desired({ a: 'serve', b: 'dead' }))
+    expect(at.states('b')).toEqual(['maint'])
+    at.lb.setBehind(web('b'), 'ready')
+    await at.clock.advance(10_000)
+    loop.set(desired({ a: 'serve', b: 'dead' }).map((one) => ({ ...one, reason: 'anew' })))
+    await at.clock.runUntil(loop.settled())
+    expect(at.states('b')).toEqual(['maint'])
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    await at.clock.runUntil(loop.settled())
+    expect(at.states('b')).toEqual(['ready'])
+  })
+
   it('puts back what a reload forgot', async () => {
     const at = bench('a', 'b')
     await using loop = at.start()

@@ -44,6 +44,18 @@ describe('the report of a roll', () => {
     expect(report).toMatchObject({ outcome: 'stopped', leftDrained: [] })
   })
 
+  test('does not call a member drained that act has removed', async () => {
+    const { clock, lb, refs } = setUp(3)
+    const { act } = actor(clock, async ({ ref }) => {
+      lb.setBehind(ref, 'gone')
+      await new Promise<void>((resolve) => void clock.setTimeout(resolve, 10_000))
+      throw new Error('exit 1')
+    })
+    const report = await clock.runUntil(startRoll(lb, web, { act, clock }).done)
+    expect(report).toMatchObject({ outcome: 'stopped', leftDrained: [] })
+    expect(report.failed).toMatchObject([{ ref: refs[0], held: false }])
+  })
+
   test.each(['failed', 'killed'] as const)(
     'says at a resume, too, that ports of one server can be taken alone (%s)',
     async (how) => {

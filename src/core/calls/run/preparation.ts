@@ -113,7 +113,7 @@ const RETRY_FOR = 5_000
 const NOBODY_FOR = 1_000
 
 /** Whether the balancer is waited for until the deadline. */
-export function waitsToTheEnd({ resumed, patient }: RunSpec): boolean {
+export function waitsToTheEnd({ resumed, patient }: Pick<RunSpec, 'resumed' | 'patient'>): boolean {
   return resumed !== undefined || patient
 }
 
@@ -136,9 +136,15 @@ export function patienceFor(
   return Math.min(until, startedAt + (isNobodyThere(error) ? NOBODY_FOR : RETRY_FOR))
 }
 
-/** What is known of a run that could not begin. */
+/** What a call is about that could not begin. */
+type Unbegun = Pick<
+  RunSpec,
+  'provider' | 'subject' | 'signal' | 'side' | 'onTimeout' | 'patient' | 'refs' | 'resumed'
+>
+
+/** What is known of a call that could not begin. */
 export interface Unprepared {
-  readonly spec: RunSpec
+  readonly spec: Unbegun
   readonly elapsed: number
   /** Its time has passed. */
   readonly isTooLate: boolean
@@ -146,7 +152,7 @@ export interface Unprepared {
   readonly isGivenUp: boolean
 }
 
-/** The report of a run that could not start: it changed nothing. */
+/** The report of a call that could not begin: it changed nothing. */
 export function unpreparedReport(run: Unprepared, thrown: unknown): DrainReport {
   const { spec, elapsed, isTooLate, isGivenUp } = run
   const { provider, subject, signal } = spec
@@ -163,7 +169,7 @@ export function unpreparedReport(run: Unprepared, thrown: unknown): DrainReport 
 
 /** The rows of a balancer that a drain waited for and that never came. */
 function neverRead(
-  spec: RunSpec,
+  spec: Unbegun,
   outcome: Outcome,
   elapsed: number,
   error: DrainableError,
@@ -175,7 +181,10 @@ function neverRead(
 }
 
 /** The named members; further ones can still be found. `isSaid`: at least one row. */
-export function namedBy({ refs, resumed }: RunSpec, isSaid = false): readonly MemberRef[] {
+export function namedBy(
+  { refs, resumed }: Pick<RunSpec, 'refs' | 'resumed'>,
+  isSaid = false,
+): readonly MemberRef[] {
   const named = refs ?? resumed?.members.map(({ ref }) => ref) ?? []
   return named.length === 0 && isSaid ? [{ pool: '*', member: '*' }] : named
 }

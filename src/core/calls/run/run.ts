@@ -13,7 +13,7 @@ import { openGoal, UNDO_LIMIT, type OpenGoal } from '../../member/wanted.js'
 import { idleTime, isUnseenIdle } from '../../member/idle.js'
 import type { Ledger } from '../../member/record.js'
 import { asAborted, reportAll, takenBack } from '../../member/said/report.js'
-import { isSeenOpen, type ClaimedMember } from '../../member/claimed.js'
+import { isSeenAbsent, isSeenOpen, type ClaimedMember } from '../../member/claimed.js'
 import { givesUpAt } from '../../member/time/deadline.js'
 import { FIRST_ANSWER, LATER_ANSWER } from '../../tickets/calls.js'
 import type { Ticket } from '../../tickets/ticket.js'
@@ -487,10 +487,10 @@ export class Run implements HandleBody, Owner, GroupedRun {
     return this.#startUndo(null, how)
   }
 
-  open(): readonly MemberRef[] {
+  notDown(): readonly MemberRef[] {
     return this.#claims
       .claimedMembers()
-      .filter(isSeenOpen)
+      .filter((one) => isSeenOpen(one) || isSeenAbsent(one))
       .map(({ ref }) => ref)
   }
 
