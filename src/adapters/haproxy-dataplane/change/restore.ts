@@ -1,9 +1,11 @@
 import type { ChangeOf } from '../../../kit/change.js'
+import { isTakenForPassed } from '../../../kit/haproxy/checks.js'
 import type { CallContext, ChangeResult, Json, MemberRef } from '../../../provider/contract.js'
 import type { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import type { Found, RuntimeView } from '../read/read.js'
 import { readNative, weightOf } from '../read/reading.js'
+import { isLost } from '../session/session.js'
 import type { DurableMarks, Marks } from './durable.js'
 import {
   askServer,
@@ -72,11 +74,33 @@ export class Restorer {
     // one that its weight alone held goes back to that
     const wished = to === 'drain' && closed ? (native?.runs ?? to) : to
     const answer = await askServer(this.#tools.api, ref, wished, ctx)
-    const sent = { ...at, wished, exactly: true, again, ...answer }
-    if (!durable || to === 'ready' || native?.own !== to) return { later: sent }
+    const isChecked = own === 'maint' && wished === 'drain'
     // found so: the marks that came with a raise go with it
-    const after = (): Promise<unknown> => this.#clear(change, { ...at, undo: new Undo() }, ctx)
-    return { later: { ...sent, after } }
+    const isMarked = durable && to !== 'ready' && native?.own === to
+    const after = async (view: RuntimeView): Promise<void> => {
+      if (isChecked) await this.#distrustHealth(ref, view, ctx)
+      if (isMarked) await this.#clear(change, { ...at, undo: new Undo() }, ctx)
+    }
+    return { later: { ...at, wished, exactly: true, again, after, ...answer } }
+  }
+
+  /** Marks a server down under drain where its counts would show a passed check before there is one. */
+  async #distrustHealth(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
+    const { api, configuration, settings } = this.#tools
+    const members = view.pools.get(ref.pool)
+    const { row, verdict } = members?.get(ref.member) ?? {}
+    if (verdict?.own !== 'drain' || row?.check === undefined) return
+    if (row.status.startsWith('DOWN') || !isTakenForPassed(row.check)) return
+    const { maint, cutsBackups } = await configuration.of(ref, view, ctx)
+    // Going down would cut what has come since it left maint, coming up what a backup server holds by then.
+    if (row.scur > 0 && (settings.maintCuts ?? maint !== 'gentle')) return
+    const hasBackup = [...(members?.values() ?? [])].some((one) => one.row.backup)
+    if (hasBackup && cutsBackups !== false) return
+    try {
+      await putServer(api, ref, { operational_state: 'down' }, ctx)
+    } catch (error) {
+      if (isLost(known(error, ctx))) throw error
+    }
   }
 
   /** Ready at run time, and marked in the file, which this provider does not write. */

@@ -50,7 +50,7 @@ export interface Sent extends Underway {
   /** The answer was a refusal that may be none: see `askServer`. */
   readonly refused?: DrainableError
   /** What is left to be done once it is seen to be carried out. */
-  readonly after?: (() => Promise<unknown>) | undefined
+  readonly after?: ((view: RuntimeView) => Promise<unknown>) | undefined
   /** Takes its marks back once more, after a reload that failed and put them back. */
   readonly again?: (() => Promise<unknown>) | undefined
   /** How many it has cut by now. */

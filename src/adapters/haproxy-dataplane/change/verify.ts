@@ -61,7 +61,7 @@ export class Verifier {
       const result = settle(step, view)
       const undone = step.wished === 'ready' && step.refused === undefined
       if (undone && result.status === 'rejected') stuck.push([step, result])
-      else yield [step, await this.#finish(step, result, !step.undo.isEmpty, ctx)]
+      else yield [step, await this.#finish(step, result, !step.undo.isEmpty, view, ctx)]
     }
     yield* this.#again(stuck, view, ctx)
   }
@@ -99,7 +99,7 @@ export class Verifier {
         continue
       }
       lastGood.failed(step.ref, failure)
-      yield [step, await this.#finish({ ...step, after: step.again }, result, false, ctx)]
+      yield [step, await this.#finish({ ...step, after: step.again }, result, false, view, ctx)]
     }
   }
 
@@ -119,18 +119,20 @@ export class Verifier {
    * is open.
    *
    * @param moved - whether something of it may be left
+   * @param view - the look that has shown the result
    */
   async #finish(
     sent: Sent,
     result: ChangeResult,
     moved: boolean,
+    view: RuntimeView,
     ctx: CallContext,
   ): Promise<ChangeResult> {
     const { ref, wished, after } = sent
     if (result.status === 'rejected' && moved) return this.#restorer.refuse(sent, result.error, ctx)
     if (result.status !== 'applied') return result
     try {
-      await after?.()
+      await after?.(view)
       if (wished === 'ready') await this.#restorer.weightBack(ref, ctx)
       if (wished === 'ready' && !this.#needsReload([sent, result])) this.#marks.forget(ref)
       return result
@@ -152,14 +154,14 @@ export class Verifier {
         tried.push(step)
       } catch (error) {
         known(error, ctx)
-        yield [step, await this.#finish(step, result, true, ctx)]
+        yield [step, await this.#finish(step, result, true, view, ctx)]
       }
     }
     if (tried.length === 0) return
     const after = await this.#look(tried, ctx)
     for (const step of tried) {
       const again = settle({ ...step, view }, after)
-      yield [step, await this.#finish(step, again, true, ctx)]
+      yield [step, await this.#finish(step, again, true, after, ctx)]
     }
   }
 }

@@ -70,7 +70,8 @@ export function healthOfMember(found: Found, config: Configured | undefined): He
   if (inherited === 'maint' && own !== 'maint' && hidden !== true) return 'unchecked'
   const health = healthOf(found.row)
   // Under maint HAProxy does not tell whether there is a check.
-  const isTold = config?.checked !== false || found.row.check !== undefined
+  const { check = found.row.agent } = found.row
+  const isTold = config?.checked !== false || check !== undefined
   return health === 'unknown' && !isTold ? 'unchecked' : health
 }
 

@@ -1,3 +1,4 @@
+import type { CheckCounts } from '../../../kit/haproxy/checks.js'
 import { isDigits, malformed } from './replies.js'
 
 /** Decoder of `show stat` in CSV: columns by header name, 2.6 has far fewer than 3.x. */
@@ -32,7 +33,7 @@ export interface StatRow {
   readonly tracked: string
   /** `address:port`; empty at level user. */
   readonly address: string
-  readonly check: CheckColumns | undefined
+  readonly check: CheckCounts | undefined
   /** What HAProxy reports of its agent; undefined if it has none. */
   readonly agent: AgentColumns | undefined
 }
@@ -46,16 +47,6 @@ export interface AgentColumns {
    * told (2.6, 3.0, 3.2 and 3.4).
    */
   readonly setsState: boolean
-}
-
-/** The health check of a server, as far as the row shows it (not in maintenance). */
-export interface CheckColumns {
-  /** The result of the last check, such as `L7OK`; `INI` before the first one. */
-  readonly status: string
-  readonly rise: number
-  readonly fall: number
-  /** 0 to rise + fall - 1; at least rise is up. */
-  readonly health: number
 }
 
 const KINDS = ['frontend', 'backend', 'server'] as const
@@ -208,7 +199,7 @@ function toRow(cells: readonly string[], { at, width }: Header): StatRow {
     agent,
     check: checked
       ? {
-          status: text('check_status').replace(/^\* /, ''),
+          status: text('check_status'),
           rise: number('check_rise'),
           fall: number('check_fall'),
           health: number('check_health'),
