@@ -107,9 +107,9 @@ async function distrustHealth(
   const check = seen?.row.check
   if (seen?.own !== 'drain' || check === undefined) return
   if (!isTakenForPassed(check)) return
-  // Coming up would cut what a backup server holds, see leaveMaint().
+  // Coming up would cut what a backup server holds by then, see leaveMaint().
   const all = (await lookAt(tools, ref, ctx, 'all')).members.values()
-  if ([...all].some(({ row }) => row.backupServers > 0 && row.active > 0)) return
+  if ([...all].some(({ row }) => row.backupServers > 0)) return
   await tell(tools, ref, setHealthDown(ref), ctx)
 }
 
