@@ -1,5 +1,5 @@
 import { Followers, takenAlong } from '../../kit/haproxy/followers.js'
-import { OPENED, STATE_FILE_UNKNOWN } from '../../kit/haproxy/state-file.js'
+import { OpenedByReload, STATE_FILE_UNKNOWN } from '../../kit/haproxy/state-file.js'
 import type {
   CallContext,
   Capabilities,
@@ -18,18 +18,14 @@ import { Changer } from './change/change.js'
 import { ConfigWriter } from './change/config-writer.js'
 import { LastGood } from './change/durable.js'
 import { isName } from './codec/paths.js'
+import { nameOf } from './codec/replies.js'
 import type { Settings } from './options.js'
 import { configStamp, Configuration, type Configured } from './read/configured.js'
-import {
-  MovedAddresses,
-  OpenedByReload,
-  type Process,
-  ProcessMemory,
-  Retries,
-} from './read/doubts.js'
+import { MovedAddresses, type Process, ProcessMemory, Retries } from './read/doubts.js'
 import { type Found, Reader, type RuntimeView } from './read/read.js'
 import {
   everyMember,
+  everyOwn,
   healthOfMember,
   hintsOf,
   hintsOfAbsent,
@@ -136,7 +132,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const view = await this.#reader.view(named, ctx)
     const process = this.#memory.note(view, ctx.clock.now())
     this.#moved.note(view)
-    this.#opened.note(view)
+    this.#opened.note(nameOf(view.info), everyOwn(view))
     this.#retries.note(view, ctx.clock.now())
     await this.#readHardStop(view, ctx)
     const names = refs === 'all' ? [...view.pools.keys()] : refs.map(({ pool }) => pool)
@@ -201,6 +197,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
           this.#retries.why(ref, ctx.clock.now()))
         : undefined // else it says so
     const followers = this.#followers.of(ref)
+    const { advice } = this.#opened
     const left = own === 'ready' ? this.#lastGood.hint(ref, view.info) : undefined
     const unsealed = own === 'drain' ? this.#changer.unsealed(ref) : undefined
     const before = this.#eyes === undefined && own !== 'ready' ? this.#memory.hint : undefined
@@ -228,7 +225,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       ...(verdict.setBy === undefined ? {} : { setBy: verdict.setBy }),
       ...(unverified === undefined ? {} : { unverified }),
       ...(hints.length === 0 ? {} : { hints }),
-      ...(this.#opened.has && !this.#settings.durable ? { advice: OPENED } : {}),
+      ...(advice === undefined || this.#settings.durable ? {} : { advice }),
     }
   }
 

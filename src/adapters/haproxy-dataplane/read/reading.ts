@@ -11,7 +11,7 @@ import { nameOf, type ProcessInfo } from '../codec/replies.js'
 import type { Configured } from './configured.js'
 import type { Settings } from '../options.js'
 import type { Found, RuntimeView } from './read.js'
-import { healthOf, held, isUnresolved, serving, splitAddress } from './state.js'
+import { healthOf, held, isUnresolved, serving, splitAddress, type Verdict } from './state.js'
 
 /**
  * Who a member is: address and port. HAProxy's own id is left out, because ids move with a reload. The identity of a
@@ -92,6 +92,13 @@ export function toPoolReading(pool: string, view: RuntimeView): PoolReading {
 export function everyMember(view: RuntimeView): MemberRef[] {
   return [...view.pools].flatMap(([pool, members]) =>
     [...members.keys()].map((member) => ({ pool, member })),
+  )
+}
+
+/** With the state of each. */
+export function everyOwn({ pools }: RuntimeView): { ref: MemberRef; own: Verdict['own'] }[] {
+  return [...pools.values()].flatMap((members) =>
+    [...members.values()].map(({ row, verdict }) => ({ ref: row, own: verdict.own })),
   )
 }
 

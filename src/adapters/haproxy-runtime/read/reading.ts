@@ -9,7 +9,6 @@ import type {
 } from '../../../provider/contract.js'
 import { hasPassed } from '../../../kit/haproxy/checks.js'
 import { takenAlong } from '../../../kit/haproxy/followers.js'
-import { OPENED } from '../../../kit/haproxy/state-file.js'
 import { identityOf } from '../codec/state.js'
 import type { Settings } from '../options.js'
 import type { Process } from '../session/process.js'
@@ -133,6 +132,7 @@ export class Readings {
       .reduce((sum, count) => sum + count, 0)
     const hints = toHints(shown, followers, offRow)
     const setBy = agentOf(shown)
+    const { advice } = this.#point.opened
     const { address, port } = state
     // A server without a port is reached at the port that its clients asked for; one without an address has neither.
     const place = address === '-' ? {} : port === 0 ? { address } : { address, port }
@@ -158,7 +158,7 @@ export class Readings {
       ...(door === undefined ? {} : { sealed: false }),
       ...(setBy === undefined ? {} : { setBy }),
       ...(hints.length === 0 ? {} : { hints }),
-      ...(process.keptStates === false ? { advice: OPENED } : {}),
+      ...(advice === undefined ? {} : { advice }),
     }
   }
 
