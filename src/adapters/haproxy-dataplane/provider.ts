@@ -16,7 +16,7 @@ import type {
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { Changer } from './change/change.js'
 import { ConfigWriter } from './change/config-writer.js'
-import { LastGood } from './change/durable.js'
+import { DurableMarks, LastGood } from './change/durable.js'
 import { isName } from './codec/paths.js'
 import { nameOf } from './codec/replies.js'
 import type { Settings } from './options.js'
@@ -76,15 +76,18 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     this.#configuration = new Configuration(this.#api)
     this.#eyes = settings.runtime && new RuntimeEyes(settings.runtime)
     this.#lastGood = new LastGood(this.#api)
+    const configuration = this.#configuration
+    const writer = new ConfigWriter(this.#api, configuration)
     this.#changer = new Changer({
       api: this.#api,
       settings,
       reader: this.#reader,
       memory: this.#memory,
       followers: this.#followers,
-      configuration: this.#configuration,
-      writer: new ConfigWriter(this.#api, this.#configuration),
+      configuration,
+      writer,
       lastGood: this.#lastGood,
+      marks: new DurableMarks({ configuration, settings, writer }),
     })
   }
 

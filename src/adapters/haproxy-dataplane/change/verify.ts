@@ -1,7 +1,6 @@
 import type { CallContext, ChangeResult } from '../../../provider/contract.js'
 import type { DrainableError } from '../../../provider/error.js'
 import type { RuntimeView } from '../read/read.js'
-import type { DurableMarks } from './durable.js'
 import { followReload } from '../session/reload.js'
 import type { Restorer } from './restore.js'
 import { type Sent, type Tools, about, isFinal, known, settle } from './sent.js'
@@ -16,12 +15,10 @@ export type Settled = readonly [sent: Sent, result: ChangeResult]
  */
 export class Verifier {
   readonly #tools: Tools
-  readonly #marks: DurableMarks
   readonly #restorer: Restorer
 
-  constructor(tools: Tools, marks: DurableMarks, restorer: Restorer) {
+  constructor(tools: Tools, restorer: Restorer) {
     this.#tools = tools
-    this.#marks = marks
     this.#restorer = restorer
   }
 
@@ -81,7 +78,7 @@ export class Verifier {
     view: RuntimeView,
     ctx: CallContext,
   ): AsyncGenerator<Settled> {
-    const { api, writer, lastGood, settings } = this.#tools
+    const { api, writer, lastGood, settings, marks } = this.#tools
     let failure: string | undefined
     try {
       const [first] = open
@@ -94,7 +91,7 @@ export class Verifier {
     for (const [step, result] of open) {
       if (failure === undefined) {
         lastGood.forget(step.ref)
-        this.#marks.forget(step.ref)
+        marks.forget(step.ref)
         yield [step, result]
         continue
       }
@@ -134,7 +131,7 @@ export class Verifier {
     try {
       await after?.(view)
       if (wished === 'ready') await this.#restorer.weightBack(ref, ctx)
-      if (wished === 'ready' && !this.#needsReload([sent, result])) this.#marks.forget(ref)
+      if (wished === 'ready' && !this.#needsReload([sent, result])) this.#tools.marks.forget(ref)
       return result
     } catch (error) {
       return { ref, status: 'unknown', error: about(ref, known(error, ctx)) }
