@@ -1,3 +1,5 @@
+import type { Health } from '../../provider/contract.js'
+
 /** A server's health check, as its row of the statistics shows it. In maintenance none is shown. */
 export interface CheckCounts {
   /** The result of the last check, such as `L7OK`; `INI` before the first one, `* L7OK` while another one runs. */
@@ -29,4 +31,10 @@ export function hasPassed({ status, rise, fall, health }: CheckCounts): boolean 
  */
 export function isTakenForPassed({ rise, fall, health }: CheckCounts): boolean {
   return fall <= 1 || health > rise
+}
+
+/** The health of a server that tracks another one: only its text shows it, `UP 1/3` before the first passed check. */
+export function trackedHealth(status: string): Health {
+  if (/ \d+\/\d+$/.test(status)) return 'unknown'
+  return /^(UP|DRAIN)/.test(status) ? 'up' : 'unknown'
 }

@@ -183,7 +183,21 @@ describe('health', () => {
     ['MAINT', undefined, undefined, 'unknown'],
     ['no check', undefined, undefined, 'unchecked'],
   ] as const)('%s with %o and %o is %s', (text, own, ofAgent, health) => {
-    expect(healthOf({ status: text, check: own, agent: ofAgent })).toBe(health)
+    expect(healthOf({ status: text, tracked: undefined, check: own, agent: ofAgent })).toBe(health)
+  })
+
+  // HAProxy shows no counts of a server that tracks another one.
+  test.each([
+    ['UP', 'up'],
+    ['UP 1/3', 'unknown'],
+    ['DRAIN', 'up'],
+    ['DRAIN 1/3', 'unknown'],
+    ['DOWN', 'down'],
+    ['no check', 'unchecked'],
+    ['MAINT (via web/web1)', 'unknown'],
+  ] as const)('of a server that tracks another one: %s is %s', (status, health) => {
+    const cells = { status, tracked: 'web/web1', check: undefined, agent: undefined }
+    expect(healthOf(cells)).toBe(health)
   })
 
   test('is not up before a check passed, for a server that left maint', async () => {

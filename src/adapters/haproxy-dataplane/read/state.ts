@@ -26,7 +26,7 @@
 // judged by the counts at once, and nothing is sent that could lower what can't be seen. It is not
 // called sealed, and an undo waits until the own state shows.
 import { isIP } from 'node:net'
-import { hasPassed } from '../../../kit/haproxy/checks.js'
+import { hasPassed, trackedHealth } from '../../../kit/haproxy/checks.js'
 import { atLeast } from '../../../provider/member-ref.js'
 import type { AdminState, Health } from '../../../provider/contract.js'
 import type { RuntimeServer, StatsRow } from '../codec/replies.js'
@@ -142,17 +142,18 @@ export function serving(status: string): boolean {
 }
 
 /** What HAProxy's own checks say: `up` means that one has passed since the server left maintenance. */
-export function healthOf({ status, check, agent }: HealthCells): Health {
+export function healthOf({ status, tracked, check, agent }: HealthCells): Health {
   if (status.startsWith('DOWN') || status.startsWith('NOLB')) return 'down'
   if (status === 'no check') return 'unchecked'
   if (status.startsWith('MAINT')) return 'unknown'
+  if (tracked !== undefined) return trackedHealth(status)
   if (check !== undefined) return hasPassed(check) ? 'up' : 'unknown'
   if (agent === undefined) return status.startsWith('DRAIN') ? 'unchecked' : 'unknown'
   // An agent is asked in maintenance too (2.6, 3.0, 3.2 and 3.4): what it says is of now.
   return agent.health >= agent.rise && agent.status !== 'INI' ? 'up' : 'unknown'
 }
 
-type HealthCells = Pick<StatsRow, 'status' | 'check' | 'agent'>
+type HealthCells = Pick<StatsRow, 'status' | 'tracked' | 'check' | 'agent'>
 
 /** Address and port out of the statistics' `addr`, such as `127.0.0.1:80` or `[::1]:80`; undefined for anything else. */
 export function splitAddress(

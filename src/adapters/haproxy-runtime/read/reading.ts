@@ -7,7 +7,7 @@ import type {
   PresentReading,
   Snapshot,
 } from '../../../provider/contract.js'
-import { hasPassed } from '../../../kit/haproxy/checks.js'
+import { hasPassed, trackedHealth } from '../../../kit/haproxy/checks.js'
 import { takenAlong } from '../../../kit/haproxy/followers.js'
 import { identityOf } from '../codec/state.js'
 import type { Settings } from '../options.js'
@@ -306,10 +306,4 @@ export function toHealth({ row, state, own, inherited }: ShownServer): Health {
   const { check } = row
   if (check === undefined) return state.checks ? 'unknown' : 'unchecked'
   return hasPassed(check) ? 'up' : 'unknown'
-}
-
-/** A tracking server shows the health of the tracked one only as text: `UP 1/3` before the first passed check. */
-function trackedHealth(status: string): Health {
-  if (/ \d+\/\d+$/.test(status)) return 'unknown'
-  return /^(UP|DRAIN)/.test(status) ? 'up' : 'unknown'
 }
