@@ -31,6 +31,7 @@ import {
   hintsOfAbsent,
   placeOf,
   serves,
+  setterOf,
   storedHold,
   toNative,
   toPoolReading,
@@ -201,6 +202,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
         : undefined // else it says so
     const followers = this.#followers.of(ref)
     const { advice } = this.#opened
+    const setBy = setterOf(found)
     const left = own === 'ready' ? this.#lastGood.hint(ref, view.info) : undefined
     const unsealed = own === 'drain' ? this.#changer.unsealed(ref) : undefined
     const before = this.#eyes === undefined && own !== 'ready' ? this.#memory.hint : undefined
@@ -225,7 +227,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
         : { maint: config.maint }),
       native: toNative(found, config, this.#settings.durable, followers, view.info),
       ...(verdict.hidden === true ? { sealed: false } : {}),
-      ...(verdict.setBy === undefined ? {} : { setBy: verdict.setBy }),
+      ...(setBy === undefined ? {} : { setBy }),
       ...(unverified === undefined ? {} : { unverified }),
       ...(hints.length === 0 ? {} : { hints }),
       ...(advice === undefined || this.#settings.durable ? {} : { advice }),

@@ -161,7 +161,10 @@ describe('health', () => {
     rise: 2,
     fall,
   })
-  const agent = (health: number, said = 'L7OK') => ({ status: said, health, rise: 1, fall: 1 })
+  const agent = (health: number, said = 'L7OK') => ({
+    ...{ status: said, health, rise: 1, fall: 1 },
+    ...{ said: '', setsState: said === 'CHECKED' },
+  })
   test.each([
     ['UP', check(4), undefined, 'up'],
     ['UP 2/3', check(3), undefined, 'up'],

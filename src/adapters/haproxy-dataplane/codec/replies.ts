@@ -9,6 +9,7 @@
 // - Unknown keys and status texts occur: the published schema does not know "DRAIN".
 import { isIP } from 'node:net'
 import * as z from 'zod/mini'
+import { type AgentWord, toAgentWord } from '../../../kit/haproxy/agents.js'
 import type { CheckCounts } from '../../../kit/haproxy/checks.js'
 import type { Tracking } from '../../../kit/haproxy/followers.js'
 import { isAtLeast, parseVersion } from '../../../kit/version.js'
@@ -65,8 +66,8 @@ export interface StatsRow {
   /** `backend/server` whose checks and state this one follows. */
   readonly tracked: string | undefined
   readonly check: CheckCounts | undefined
-  /** Its agent's. */
-  readonly agent: CheckCounts | undefined
+  /** Its agent's, and what that said. */
+  readonly agent: (CheckCounts & AgentWord) | undefined
 }
 
 /** Statistics of HAProxy's servers. */
@@ -185,6 +186,7 @@ const rowSchema = z.looseObject({
   check_rise: z.exactOptional(count),
   check_fall: z.exactOptional(count),
   agent_status: z.exactOptional(z.string()),
+  last_agt: z.exactOptional(z.string()),
   agent_health: z.exactOptional(count),
   agent_rise: z.exactOptional(count),
   agent_fall: z.exactOptional(count),
@@ -223,6 +225,7 @@ function toRow(pool: string, member: string, stats: unknown): StatsRow {
     throw malformed('stats/native', `${field} in the row of ${pool}/${member}`, stats)
   }
   const row = parsed.data
+  const agent = toCheck(row.agent_status, row.agent_health, row.agent_rise, row.agent_fall)
   return {
     pool,
     member,
@@ -239,7 +242,7 @@ function toRow(pool: string, member: string, stats: unknown): StatsRow {
     address: row.addr,
     tracked: row.tracked === '' ? undefined : row.tracked,
     check: toCheck(row.check_status, row.check_health, row.check_rise, row.check_fall),
-    agent: toCheck(row.agent_status, row.agent_health, row.agent_rise, row.agent_fall),
+    agent: agent && { ...agent, ...toAgentWord(agent.status, row.last_agt ?? '') },
   }
 }
 

@@ -1,3 +1,4 @@
+import { hintsOfAgent, nameOfAgent } from '../../../kit/haproxy/agents.js'
 import { isObject } from '../../../kit/json.js'
 import { formatSocket } from '../../../provider/address.js'
 import type {
@@ -73,6 +74,11 @@ export function healthOfMember(found: Found, config: Configured | undefined): He
   const { check = found.row.agent } = found.row
   const isTold = config?.checked !== false || check !== undefined
   return health === 'unknown' && !isTold ? 'unchecked' : health
+}
+
+/** What sets its state beside the clients of HAProxy. */
+export function setterOf({ row: { agent }, verdict }: Found): string | undefined {
+  return verdict.setBy ?? (agent && nameOfAgent(agent))
 }
 
 /** How many of a backend would get new work. Backup servers do only when no other is left. */
@@ -182,6 +188,7 @@ export function hintsOf(
   const { own, doubt } = found.verdict
   const hints: string[] = []
   if (doubt !== undefined) hints.push(doubt)
+  if (found.row.agent !== undefined) hints.push(...hintsOfAgent(found.row.agent))
   const marks = marksOf(config)
   if (found.row.weight === 0) {
     const where = config?.weight === 0 ? ' in the configuration' : ''

@@ -1,3 +1,4 @@
+import { type AgentWord, toAgentWord } from '../../../kit/haproxy/agents.js'
 import type { CheckCounts } from '../../../kit/haproxy/checks.js'
 import { isDigits, malformed } from './replies.js'
 
@@ -35,18 +36,7 @@ export interface StatRow {
   readonly address: string
   readonly check: CheckCounts | undefined
   /** What HAProxy reports of its agent; undefined if it has none. */
-  readonly agent: AgentColumns | undefined
-}
-
-/** The agent of a server, as the row shows it. */
-export interface AgentColumns {
-  /** `via agent : up` or the like; empty if it said no word of health last. */
-  readonly said: string
-  /**
-   * Whether it was asked, and its last word was none of health: `ready`, `drain`, `maint` or a weight. Which one is not
-   * told (2.6, 3.0, 3.2 and 3.4).
-   */
-  readonly setsState: boolean
+  readonly agent: AgentWord | undefined
 }
 
 const KINDS = ['frontend', 'backend', 'server'] as const
@@ -174,9 +164,7 @@ function toRow(cells: readonly string[], { at, width }: Header): StatRow {
     return number(name)
   }
   const agent =
-    text('agent_status') === ''
-      ? undefined
-      : { said: text('last_agt'), setsState: text('agent_status') === 'CHECKED' }
+    text('agent_status') === '' ? undefined : toAgentWord(text('agent_status'), text('last_agt'))
   const checked = text('check_rise') !== '' && text('check_status') !== ''
   return {
     pool: needed('pxname'),

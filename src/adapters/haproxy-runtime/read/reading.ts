@@ -7,6 +7,7 @@ import type {
   PresentReading,
   Snapshot,
 } from '../../../provider/contract.js'
+import { hintsOfAgent, nameOfAgent } from '../../../kit/haproxy/agents.js'
 import { hasPassed, trackedHealth } from '../../../kit/haproxy/checks.js'
 import { takenAlong } from '../../../kit/haproxy/followers.js'
 import { identityOf } from '../codec/state.js'
@@ -131,7 +132,8 @@ export class Readings {
       .map((of) => of.offRow.of(ref))
       .reduce((sum, count) => sum + count, 0)
     const hints = toHints(shown, followers, offRow)
-    const setBy = agentOf(shown)
+    const { agent } = shown.row
+    const setBy = agent && nameOfAgent(agent, state.agent)
     const { advice } = this.#point.opened
     const { address, port } = state
     // A server without a port is reached at the port that its clients asked for; one without an address has neither.
@@ -253,33 +255,12 @@ export function toPools(shown: ShownProcess, balancer: string | undefined): Pool
   }))
 }
 
-/**
- * Names an agent, which sets the state itself at every check if it says ready, drain or maint. HAProxy does not
- * report that word (2.6, 3.0, 3.2: only its effect on the health).
- */
-function agentOf({ row, state }: ShownServer): string | undefined {
-  if (row.agent === undefined) return undefined
-  const at = atOf(state)
-  const { said: word } = row.agent
-  const said = word === '' ? '' : `, which said '${word.replace(/^via agent : /, '')}' last`
-  return `its agent${at} (agent-check${said})`
-}
-
-function atOf({ agent }: ShownServer['state']): string {
-  return agent === undefined ? '' : ` at ${agent}`
-}
-
 function toHints(
   { row, state, own, inherited }: ShownServer,
   followers: readonly MemberRef[],
   offRow: number,
 ): string[] {
-  const hints: string[] = []
-  if (row.agent?.setsState === true) {
-    hints.push(
-      `its agent${atOf(state)} sets its state at each check (ready, drain, maint or a weight; HAProxy does not tell which): that can undo what is set here`,
-    )
-  }
+  const hints = row.agent === undefined ? [] : [...hintsOfAgent(row.agent, state.agent)]
   if (offRow > 0) {
     hints.push(
       `${offRow} in flight to its address ${offRow === 1 ? 'belongs' : 'belong'} to a server that had this address before`,
