@@ -49,6 +49,24 @@ describe.concurrent.each(pairs())(
       expect(alive.active).toBe(0)
     })
 
+    // Persistence is forced, so that a client comes before the server is marked down for its check.
+    test('where maint cuts, the wait for a check cuts no client', async () => {
+      const cuts: typeof CONFIG = (port, dir) =>
+        checked('fall 1 on-marked-down shutdown-sessions')(port, dir).replace(
+          'balance roundrobin',
+          '$&\n  force-persist if TRUE',
+        )
+      await using rig = await front(engine, api, { oldWorkers: 'accept' }, cuts)
+      await until('it serves', async () => (await present(rig.lb, WEB1)).serves)
+      await rig.haproxy.cli('set server web/web1 state maint')
+      const { answer } = await rig.hold(WEB1)
+      const opened = await ready(rig.lb, WEB1, { waitHealthy: '20s' })
+      expect(opened.members[0]).toMatchObject({ wasAdmin: 'maint', health: 'up' })
+      expect(rig.backends['web1']!.active).toBe(1)
+      rig.backends['web1']!.release()
+      expect(await answer).toMatchObject({ status: 200, cut: false })
+    })
+
     test('are no reason to wait in an undo', async () => {
       const given = { maintCuts: false, oldWorkers: 'accept' } as const
       await using rig = await front(engine, api, given, checked('fall 1'))

@@ -107,6 +107,8 @@ async function distrustHealth(
   const check = seen?.row.check
   if (seen?.own !== 'drain' || check === undefined) return
   if (!isTakenForPassed(check)) return
+  // Going down would cut what has come since it left maintenance.
+  if (tools.settings.maintCuts && seen.row.active > 0) return
   // Coming up would cut what a backup server holds by then, see leaveMaint().
   const all = (await lookAt(tools, ref, ctx, 'all')).members.values()
   if ([...all].some(({ row }) => row.backupServers > 0)) return
