@@ -167,15 +167,16 @@ export class Http2Client implements Disposable {
 }
 
 /** A request of a client with its own connection that goes on until the test ends it. */
-export async function work({ haproxy, s1 }: Lab): Promise<{ end(): Promise<void> }> {
+export async function work({ haproxy, s1 }: Lab): Promise<{ end(): Promise<Answer> }> {
   const client = new Client(haproxy.port('web'), 's1')
   const answer = client.ask('/stream')
   await until(() => s1.active === 1, 'in flight')
   return {
     async end() {
       s1.release()
-      await answer
+      const ended = await answer
       client[Symbol.dispose]()
+      return ended
     },
   }
 }

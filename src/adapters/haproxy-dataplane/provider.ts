@@ -1,5 +1,5 @@
 import { Followers, takenAlong } from '../../kit/haproxy/followers.js'
-import { OPENED, STATE_FILE_UNKNOWN } from '../../kit/haproxy/state-file.js'
+import { OpenedByReload, STATE_FILE_UNKNOWN } from '../../kit/haproxy/state-file.js'
 import type {
   CallContext,
   Capabilities,
@@ -16,25 +16,22 @@ import type {
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { Changer } from './change/change.js'
 import { ConfigWriter } from './change/config-writer.js'
-import { LastGood } from './change/durable.js'
+import { DurableMarks, LastGood } from './change/durable.js'
 import { isName } from './codec/paths.js'
+import { nameOf } from './codec/replies.js'
 import type { Settings } from './options.js'
 import { configStamp, Configuration, type Configured } from './read/configured.js'
-import {
-  MovedAddresses,
-  OpenedByReload,
-  type Process,
-  ProcessMemory,
-  Retries,
-} from './read/doubts.js'
+import { MovedAddresses, type Process, ProcessMemory, Retries } from './read/doubts.js'
 import { type Found, Reader, type RuntimeView } from './read/read.js'
 import {
   everyMember,
+  everyOwn,
   healthOfMember,
   hintsOf,
   hintsOfAbsent,
   placeOf,
   serves,
+  setterOf,
   storedHold,
   toNative,
   toPoolReading,
@@ -80,15 +77,18 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     this.#configuration = new Configuration(this.#api)
     this.#eyes = settings.runtime && new RuntimeEyes(settings.runtime)
     this.#lastGood = new LastGood(this.#api)
+    const configuration = this.#configuration
+    const writer = new ConfigWriter(this.#api, configuration)
     this.#changer = new Changer({
       api: this.#api,
       settings,
       reader: this.#reader,
       memory: this.#memory,
       followers: this.#followers,
-      configuration: this.#configuration,
-      writer: new ConfigWriter(this.#api, this.#configuration),
+      configuration,
+      writer,
       lastGood: this.#lastGood,
+      marks: new DurableMarks({ configuration, settings, writer }),
     })
   }
 
@@ -136,7 +136,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const view = await this.#reader.view(named, ctx)
     const process = this.#memory.note(view, ctx.clock.now())
     this.#moved.note(view)
-    this.#opened.note(view)
+    this.#opened.note(nameOf(view.info), everyOwn(view))
     this.#retries.note(view, ctx.clock.now())
     await this.#readHardStop(view, ctx)
     const names = refs === 'all' ? [...view.pools.keys()] : refs.map(({ pool }) => pool)
@@ -201,6 +201,8 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
           this.#retries.why(ref, ctx.clock.now()))
         : undefined // else it says so
     const followers = this.#followers.of(ref)
+    const { advice } = this.#opened
+    const setBy = setterOf(found)
     const left = own === 'ready' ? this.#lastGood.hint(ref, view.info) : undefined
     const unsealed = own === 'drain' ? this.#changer.unsealed(ref) : undefined
     const before = this.#eyes === undefined && own !== 'ready' ? this.#memory.hint : undefined
@@ -225,10 +227,10 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
         : { maint: config.maint }),
       native: toNative(found, config, this.#settings.durable, followers, view.info),
       ...(verdict.hidden === true ? { sealed: false } : {}),
-      ...(verdict.setBy === undefined ? {} : { setBy: verdict.setBy }),
+      ...(setBy === undefined ? {} : { setBy }),
       ...(unverified === undefined ? {} : { unverified }),
       ...(hints.length === 0 ? {} : { hints }),
-      ...(this.#opened.has && !this.#settings.durable ? { advice: OPENED } : {}),
+      ...(advice === undefined || this.#settings.durable ? {} : { advice }),
     }
   }
 

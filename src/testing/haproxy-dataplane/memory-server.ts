@@ -138,7 +138,10 @@ export class MemoryServer {
       this.#changed(0)
       if (this.cutsWhenDown) this.cut()
     }
-    if (was && to !== 'maint' && (kept & IN_MAINT) === 0) this.#changed(this.rise)
+    if (was && to !== 'maint' && (kept & IN_MAINT) === 0) {
+      this.#forced = undefined
+      this.#changed(this.rise)
+    }
   }
 
   /** What it gets from the server it tracks. */

@@ -1,4 +1,4 @@
-import { startDrain } from 'drainable'
+import { ready, startDrain } from 'drainable'
 import { describe, expect, test } from 'vitest'
 import { change, present, until } from '../../support/dataplane.js'
 import { CONFIG, front, pairs } from '../../support/dataplane-front.js'
@@ -25,6 +25,13 @@ describe.concurrent.each(pairs('2.6', '3.0', '3.2'))(
       const result = await change(rig.lb, { kind: 'hold', ref: WEB1, to: 'drain' })
       expect(result).toMatchObject({ status: 'rejected', error: { code: 'POOL_AT_MINIMUM' } })
       expect(await rig.haproxy.stat('api', 'api1', 'status')).toBe('UP')
+    })
+
+    test('a tracker is healthy once the check of the server that it tracks has passed', async () => {
+      await using rig = await front(engine, api, {}, tracking('web2'))
+      await until('it serves', async () => (await present(rig.lb, API1)).serves)
+      const opened = await ready(rig.lb, API1, { waitHealthy: '10s' })
+      expect(opened.members[0]).toMatchObject({ health: 'up' })
     })
 
     test('a server and its tracker are drained and opened in one call', async () => {

@@ -40,6 +40,10 @@ ${web('backup', {
   backend: `  server b1 127.0.0.1:${port('s2')} backup`,
   s1: 'check inter 100 on-marked-up shutdown-backup-sessions',
 })}
+${web('cold', {
+  backend: `  server b1 127.0.0.1:${port('s2')} backup`,
+  s1: 'check inter 300 fall 1 rise 2 on-marked-up shutdown-backup-sessions',
+})}
 ${web('persist', { backend: '  option persist' })}
 ${web('forced', { backend: '  force-persist if TRUE' })}
 ${web('overruled')}
@@ -181,6 +185,27 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
       expect(members[0]).toMatchObject({ wasAdmin: 'maint', health: 'up' })
       expect(await haproxy.stat('backup', 's1', 'weight')).toBe('1')
       expect(await haproxy.stat('backup', 'b1', 'scur')).toBe('1')
+      all.s2.release()
+      expect(await answer).toMatchObject({ cut: false, body: 'first;done' })
+    },
+  )
+
+  it.concurrent(
+    'on-marked-up shutdown-backup-sessions: a check that passes cuts no backup session',
+    async ({ expect }) => {
+      await using lb = all.provider()
+      const ref = { pool: 'cold', member: 's1' }
+      await haproxy.cli('set server cold/s2 state maint')
+      const run = startDrain(lb, ref, { timeout: '10s', keepReady: 0 })
+      expect(member(await run.done)).toMatchObject({ outcome: 'idle', sealed: true })
+      const undone = run.restore()
+      await until(async () => (await haproxy.mask('cold', 's1')) !== 1, 'out of maint')
+      const before = all.s2.active
+      const answer = request(haproxy.port('cold'), '/stream')
+      await until(() => all.s2.active > before, 'in flight')
+      expect((await undone).outcome).toBe('restored')
+      expect(await haproxy.mask('cold', 's1')).toBe(0)
+      await until(async () => (await look(lb, 'cold')).health === 'up', 'up')
       all.s2.release()
       expect(await answer).toMatchObject({ cut: false, body: 'first;done' })
     },

@@ -1,10 +1,9 @@
 /** States that a server takes from elsewhere: one that it tracks, a name without an address, an agent. */
-import { once } from 'node:events'
-import { createServer, type Server } from 'node:net'
 import { drain, ready, startDrain } from 'drainable'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { type Haproxy, until } from '../../support/haproxy.js'
+import { Agent } from '../../support/haproxy-agent.js'
 import { lab, type Lab, look, member, site, type Site } from '../../support/haproxy-lab.js'
 
 describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
@@ -212,35 +211,3 @@ ${web('alone', { s1: `agent-check agent-port ${port('agentalone')} agent-inter 2
     },
   )
 })
-
-/** An agent that always says the same, and that HAProxy has asked once. */
-class Agent implements AsyncDisposable {
-  readonly #server: Server
-
-  private constructor(server: Server) {
-    this.#server = server
-  }
-
-  static async start(port: number, says: string): Promise<Agent> {
-    let asked = 0
-    const server = createServer((socket) => {
-      asked += 1
-      socket.on('error', () => undefined).end(`${says}\n`)
-    })
-    server.listen(port, '127.0.0.1')
-    await once(server, 'listening')
-    // HAProxy spreads the first checks of all servers over the longest interval.
-    await until(() => asked > 0, 'the agent is asked')
-    return new Agent(server)
-  }
-
-  async stop(): Promise<void> {
-    if (!this.#server.listening) return
-    this.#server.close()
-    await once(this.#server, 'close')
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop()
-  }
-}

@@ -53,6 +53,25 @@ describe.each(engines('haproxy'))('an undo on HAProxy $version', (engine) => {
     },
   )
 
+  // Persistence is forced, so that a client comes before the server is marked down for its check.
+  it.concurrent('where maint cuts, the wait for a check cuts no client', async ({ expect }) => {
+    await using it = await lab({
+      engine,
+      config: (port) =>
+        site(port, 'web', {
+          backend: '  force-persist if TRUE',
+          s1: 'check inter 100 fall 1 on-marked-down shutdown-sessions',
+        }),
+    })
+    await using lb = it.provider({ maintCuts: true })
+    await it.haproxy.cli('set server web/s1 state maint')
+    const request = await work(it)
+    const opened = await ready(lb, web1, { waitHealthy: '10s' })
+    expect(opened.members[0]).toMatchObject({ wasAdmin: 'maint', health: 'up' })
+    expect(it.s1.active).toBe(1)
+    expect(await request.end()).toMatchObject({ cut: false, body: 'first;done' })
+  })
+
   // HAProxy keeps the state of a server whose address is changed.
   it.concurrent('of a server that moved says what is left to do', async ({ expect }) => {
     await using it = await lab({ engine })

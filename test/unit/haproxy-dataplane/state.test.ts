@@ -155,22 +155,52 @@ describe('own state', () => {
 })
 
 describe('health', () => {
-  const check = (health: number, fall = 3) => ({ health, rise: 2, fall })
+  const check = (health: number, fall = 3, said = 'L7OK') => ({
+    status: said,
+    health,
+    rise: 2,
+    fall,
+  })
+  const agent = (health: number, said = 'L7OK') => ({
+    ...{ status: said, health, rise: 1, fall: 1 },
+    ...{ said: '', setsState: said === 'CHECKED' },
+  })
   test.each([
-    ['UP', check(4), 9, 'up'],
-    ['UP 2/3', check(3), 0, 'up'],
-    ['UP 1/3', check(2), 900, 'unknown'],
-    ['DRAIN 1/3', check(2), 0, 'unknown'],
-    ['DRAIN', check(4), 0, 'up'],
-    ['DRAIN', undefined, 0, 'unchecked'],
-    ['UP', check(2, 1), 19, 'unknown'],
-    ['UP', check(2, 1), 20, 'up'],
-    ['DOWN 1/2', check(1), 0, 'down'],
-    ['NOLB', check(4), 0, 'down'],
-    ['MAINT', undefined, 0, 'unknown'],
-    ['no check', undefined, 0, 'unchecked'],
-  ] as const)('%s with %o is %s', (text, state, lastChange, health) => {
-    expect(healthOf({ status: text, check: state, lastChange })).toBe(health)
+    ['UP', check(4), undefined, 'up'],
+    ['UP 2/3', check(3), undefined, 'up'],
+    ['UP 1/3', check(2), undefined, 'unknown'],
+    ['UP 1/3', check(2), agent(1), 'unknown'],
+    ['DRAIN 1/3', check(2), undefined, 'unknown'],
+    ['DRAIN', check(4), undefined, 'up'],
+    ['DRAIN', undefined, undefined, 'unchecked'],
+    ['UP', check(2, 1), undefined, 'up'],
+    ['UP', check(2, 1, '* L7OK'), undefined, 'up'],
+    ['UP', check(2, 1, 'INI'), undefined, 'unknown'],
+    ['UP', check(2, 1, 'L4CON'), undefined, 'unknown'],
+    ['DRAIN (agent)', undefined, agent(1), 'up'],
+    ['DRAIN (agent)', undefined, agent(1, 'CHECKED'), 'up'],
+    ['DRAIN (agent)', undefined, agent(1, 'INI'), 'unknown'],
+    ['DOWN (agent)', undefined, agent(0), 'down'],
+    ['DOWN 1/2', check(1), undefined, 'down'],
+    ['NOLB', check(4), undefined, 'down'],
+    ['MAINT', undefined, undefined, 'unknown'],
+    ['no check', undefined, undefined, 'unchecked'],
+  ] as const)('%s with %o and %o is %s', (text, own, ofAgent, health) => {
+    expect(healthOf({ status: text, tracked: undefined, check: own, agent: ofAgent })).toBe(health)
+  })
+
+  // HAProxy shows no counts of a server that tracks another one.
+  test.each([
+    ['UP', 'up'],
+    ['UP 1/3', 'unknown'],
+    ['DRAIN', 'up'],
+    ['DRAIN 1/3', 'unknown'],
+    ['DOWN', 'down'],
+    ['no check', 'unchecked'],
+    ['MAINT (via web/web1)', 'unknown'],
+  ] as const)('of a server that tracks another one: %s is %s', (status, health) => {
+    const cells = { status, tracked: 'web/web1', check: undefined, agent: undefined }
+    expect(healthOf(cells)).toBe(health)
   })
 
   test('is not up before a check passed, for a server that left maint', async () => {

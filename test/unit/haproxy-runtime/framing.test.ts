@@ -41,6 +41,24 @@ describe('framing of replies', () => {
     expect(() => splitReplies(text.slice(0, -1), 1)).toThrow(/after 0 of 1 replies/)
   })
 
+  // As 2.6.12 answers where a check has `on-error "body %[res.body]"`.
+  it.each(['"body a\n\n""b,"', '"\n\n\n"', '"a\n\n","!""\n\n"', '"a\n"'])(
+    'takes an empty line in a cell of show stat for a part of it: %j',
+    (cell) => {
+      const stat = `# pxname,svname,last_chk,\nweb,s1,${cell},\nweb,s2,,`
+      const text = `${stat}\n\n\n${stat}\n\n`
+      expect(splitReplies(text, 3)).toEqual([stat, '', stat])
+      const slow = new ReplySplitter()
+      expect(Array.from(text).flatMap((byte) => slow.push(byte))).toEqual([stat, '', stat])
+      for (let cut = 0; cut < stat.length + 2; cut += 1)
+        expect(() => splitReplies(text.slice(0, cut), 1)).toThrow(/after 0 of 1 replies/)
+    },
+  )
+
+  it('takes a quote in any other reply for a letter', () => {
+    expect(splitReplies('a "b\n\nc\n\n', 2)).toEqual(['a "b', 'c'])
+  })
+
   it('finds every reply in any chunks', () => {
     const reply = fc
       .array(fc.string({ minLength: 1, unit: fc.constantFrom('a', ',', ' ', '#', '1') }), {

@@ -11,16 +11,15 @@ import type { Found, RuntimeView } from '../read/read.js'
 import { identify, serves, storedHold, toPoolReading } from '../read/reading.js'
 import { held, serving } from '../read/state.js'
 import { isLost, PROVIDER } from '../session/session.js'
-import { DurableMarks } from './durable.js'
 import { Membership } from './membership.js'
 import { Restorer } from './restore.js'
 import {
   about,
   askServer,
   extended,
+  failure,
   isDone,
   known,
-  rejected,
   type Sent,
   type Step,
   thrown,
@@ -47,11 +46,10 @@ export class Changer {
   readonly #unsealed = new Map<string, string>()
 
   constructor(tools: Tools) {
-    const marks = new DurableMarks(tools)
-    const restorer = new Restorer(tools, marks)
-    const verifier = new Verifier(tools, marks, restorer)
+    const restorer = new Restorer(tools)
+    const verifier = new Verifier(tools, restorer)
     const membership = new Membership(tools)
-    this.#by = { tools, marks, restorer, verifier, membership, held: new Set() }
+    this.#by = { ...tools, restorer, verifier, membership, held: new Set() }
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
@@ -61,7 +59,7 @@ export class Changer {
   }
 
   async #inOrder(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
-    const order = orderOf(changes, this.#by.tools.followers)
+    const order = orderOf(changes, this.#by.followers)
     const all: ChangeResult[] = []
     const before = new Set(this.#by.held)
     const result = (place: number, one: ChangeResult): void => {
@@ -98,9 +96,7 @@ export class Changer {
 }
 
 /** What changes are made by. */
-interface By {
-  readonly tools: Tools
-  readonly marks: DurableMarks
+interface By extends Tools {
   readonly restorer: Restorer
   readonly verifier: Verifier
   readonly membership: Membership
@@ -110,8 +106,7 @@ interface By {
 
 /** What the API is sent for the changes of one call, by their kinds. */
 function changesBy(by: By): CarefulAdapter<Seen, Sent | 'removal'> {
-  const { tools, restorer, verifier, membership } = by
-  const { settings } = tools
+  const { settings, restorer, verifier, membership } = by
   let view: RuntimeView | undefined
   return {
     provider: PROVIDER,
@@ -126,10 +121,10 @@ function changesBy(by: By): CarefulAdapter<Seen, Sent | 'removal'> {
     // Ready at run time is not all that was asked for where the file has a mark.
     isSo: (change, { stored }, same) => same && !(stored !== undefined && takesMarksBack(change)),
     hold: (change, seen, ctx) => hold(by, change, seen, ctx),
-    restore: (change, seen, ctx) =>
-      seen.stored !== undefined && !settings.durable
-        ? restorer.keepsMarks(change.ref, seen.stored)
-        : guarded(by, change, seen, ctx, (at) => restorer.restore(change, at, ctx)),
+    restore: (change, seen, ctx) => {
+      if (seen.stored !== undefined && !settings.durable) throw keepsMarks(change.ref, seen.stored)
+      return guarded(by, change, seen, ctx, (at) => restorer.restore(change, at, ctx))
+    },
     terminate:
       settings.maintCuts === true
         ? (change, seen, ctx) => terminate(by, change, seen, ctx)
@@ -138,10 +133,10 @@ function changesBy(by: By): CarefulAdapter<Seen, Sent | 'removal'> {
       settings.membership === 'configuration'
         ? { later: 'removal' }
         : removeNow(by, change, seen, ctx),
-    add: (change, _, ctx) =>
-      isNamed(change.ref) && view !== undefined
-        ? membership.add(change, view, ctx)
-        : rejected(change.ref, 'NOT_FOUND', noSuchName(change.ref)),
+    add: (change, _, ctx) => {
+      if (isNamed(change.ref) && view !== undefined) return membership.add(change, view, ctx)
+      throw failure(change.ref, 'NOT_FOUND', noSuchName(change.ref))
+    },
     async *finish(begun, ctx) {
       const sent = new Map<Sent, (typeof begun)[number]>()
       const removals = new Map<MemberRef, (typeof begun)[number]>()
@@ -164,7 +159,7 @@ function changesBy(by: By): CarefulAdapter<Seen, Sent | 'removal'> {
 }
 
 async function look(
-  { tools: { memory, reader }, held }: By,
+  { memory, reader, held }: By,
   changes: readonly Change[],
   ctx: CallContext,
 ): Promise<RuntimeView> {
@@ -179,7 +174,7 @@ type Stored = ReadonlyMap<Change, 'drain' | 'maint' | undefined>
 
 /** What the file makes of the servers whose marks are to be taken back. */
 async function storedOf(
-  { tools: { configuration, settings } }: By,
+  { configuration, settings }: By,
   changes: readonly Change[],
   view: RuntimeView,
   ctx: CallContext,
@@ -203,12 +198,12 @@ function seenIn(view: RuntimeView, stored: Stored): (change: Change) => Seen | u
 
 async function hold(by: By, change: ChangeOf<'hold'>, seen: Seen, ctx: CallContext): Promise<Step> {
   const { ref, to } = change
-  const { tools, marks, verifier, held } = by
+  const { api, marks, verifier, held } = by
   const { found, view } = seen
   try {
     // Nothing is sent before it is known what stands against a first hold, and that is asked for again until it is.
     if (!held.has(refKey(ref))) {
-      if (found.verdict.own === 'ready') await keepFollowers(tools, ref, ctx)
+      if (found.verdict.own === 'ready') await keepFollowers(by, ref, ctx)
       await marks.assertPossible(ref, view, ctx)
     }
   } catch (error) {
@@ -217,7 +212,7 @@ async function hold(by: By, change: ChangeOf<'hold'>, seen: Seen, ctx: CallConte
   held.add(refKey(ref))
   return guarded(by, change, seen, ctx, async (at) => {
     await marks.hold(at, to, ctx)
-    const answer = await askServer(tools.api, ref, to, ctx)
+    const answer = await askServer(api, ref, to, ctx)
     const sent = { ...at, wished: to, exactly: false, ...answer }
     // Looked at now: once the server that it tracks is drained, its own drain can't be seen.
     return found.row.tracked === undefined ? { later: sent } : verifier.one(sent, ctx)
@@ -267,7 +262,7 @@ async function guarded(
  * The number is the load of the look before: an upper bound.
  */
 async function terminate(
-  { tools: { api }, restorer }: By,
+  { api, restorer }: By,
   { ref }: Change,
   seen: Seen,
   ctx: CallContext,
@@ -278,13 +273,19 @@ async function terminate(
   if (load === 0) return { ref, status: 'unchanged', terminated: 0 }
   if (own === 'maint' || own === 'unknown') {
     const words = `${formatRef(ref)} holds ${load} under '${status}': the Data Plane API can cut them only by maint; use drainable/haproxy-runtime`
-    return rejected(ref, 'UNSUPPORTED', words)
+    throw failure(ref, 'UNSUPPORTED', words)
   }
   const at = underway(ref, seen)
   const { refused } = await askServer(api, ref, 'maint', ctx)
   if (refused !== undefined) return restorer.refuse(at, about(ref, refused), ctx)
   const answer = await askServer(api, ref, own, ctx)
   return { later: { ...at, wished: own, exactly: true, terminated: load, ...answer } }
+}
+
+/** Ready at run time, and marked in the file, which this provider does not write. */
+function keepsMarks(ref: MemberRef, stored: 'drain' | 'maint'): DrainableError {
+  const words = `is ready until the next reload, which makes it '${stored}': the configuration has weight 0 for it; use a provider with durable: true, or give it a weight there`
+  return failure(ref, 'UNSUPPORTED', `${formatRef(ref)} ${words}`)
 }
 
 /** Whether a change asks for what a ready server still has in the file to be taken back. */

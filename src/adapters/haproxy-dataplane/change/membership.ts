@@ -7,7 +7,7 @@ import { saysNotFound } from '../codec/replies.js'
 import type { Found, RuntimeView } from '../read/read.js'
 import { identify } from '../read/reading.js'
 import { followReload } from '../session/reload.js'
-import { askServer, extended, failure, known, rejected, thrown, type Tools } from './sent.js'
+import { askServer, extended, failure, known, thrown, type Tools } from './sent.js'
 
 const WHERE = {
   listen: 'it is in a listen section',
@@ -56,7 +56,7 @@ export class Membership {
     const { place } = await this.#tools.configuration.of(ref, view, ctx)
     if (place !== 'listen' && place !== 'template') return 'run time'
     const words = `${formatRef(ref)} can't be removed from the configuration: ${WHERE[place]}, which this API can't write`
-    return rejected(ref, 'UNSUPPORTED', words)
+    return { ref, status: 'rejected', error: failure(ref, 'UNSUPPORTED', words) }
   }
 
   /**
@@ -87,7 +87,7 @@ export class Membership {
       return { ref, status: 'unknown', error: failure(ref, 'CONFLICT', words) }
     }
     if (!/still has connections/.test(reply.words)) throw api.toError(`DELETE ${path}`, reply)
-    return rejected(ref, 'CONFLICT', `${formatRef(ref)} can't be removed yet: '${reply.words}'`)
+    throw failure(ref, 'CONFLICT', `${formatRef(ref)} can't be removed yet: '${reply.words}'`)
   }
 
   async *#untilGone(

@@ -1,17 +1,18 @@
 import type { ChangeOf } from '../../../kit/change.js'
+import { isTakenForPassed } from '../../../kit/haproxy/checks.js'
 import type { CallContext, ChangeResult, Json, MemberRef } from '../../../provider/contract.js'
 import type { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import type { Found, RuntimeView } from '../read/read.js'
 import { readNative, weightOf } from '../read/reading.js'
-import type { DurableMarks, Marks } from './durable.js'
+import { isLost } from '../session/session.js'
+import type { Marks } from './durable.js'
 import {
   askServer,
   extended,
   failure,
   known,
   putServer,
-  rejected,
   type Sent,
   type Step,
   type Tools,
@@ -25,13 +26,11 @@ import {
  */
 export class Restorer {
   readonly #tools: Tools
-  readonly #marks: DurableMarks
   /** Weights that we set to 0 at run time, as they were. */
   readonly #weights = new Map<string, number>()
 
-  constructor(tools: Tools, marks: DurableMarks) {
+  constructor(tools: Tools) {
     this.#tools = tools
-    this.#marks = marks
   }
 
   /** Undoes, where the expected state is found. */
@@ -41,30 +40,27 @@ export class Restorer {
     const { before: found, undo } = at
     const native = readNative(change.native)
     const { own } = found.verdict
-    const { durable } = this.#tools.settings
+    const { settings, marks } = this.#tools
+    const { durable } = settings
     const marked = found.row.weight === 0
     const closed = marked && !this.#weights.has(refKey(ref))
-    if (to === 'ready' && closed && !durable) return weightless(ref)
-    const kept = await this.#keepBackupSessions(at, found, change.native, ctx)
-    if (kept !== undefined) return { ref, status: 'rejected', error: kept }
+    if (to === 'ready' && closed && !durable) throw noWeight(ref)
+    await this.#keepBackupSessions(at, found, change.native, ctx)
     // to ready too: weight and maintenance in one write could open it with its weight, and cut backups
     if (durable && own === 'maint' && (to === 'drain' || marked)) {
-      undo.note(await this.#marks.leaveMaintenance(ref, change.native, ctx))
+      undo.note(await marks.leaveMaintenance(ref, change.native, ctx))
     }
     let again: Sent['again']
     if (durable && to === 'ready') {
-      again = () => this.#marks.clear(at, change.native, ctx, true)
+      again = () => marks.clear(at, change.native, ctx, true)
       let cleared = await this.#clear(change, at, ctx)
       if (cleared === undefined && closed && (native?.weight ?? 0) > 0) {
         // The file has a weight, and the process runs with 0: a reload began with the file of before our last write.
         // The API applies what differs from the file alone, so the mark is written once more.
-        undo.note(await this.#marks.set(at, 'drain', ctx))
+        undo.note(await marks.set(at, 'drain', ctx))
         cleared = await this.#clear(change, at, ctx)
       }
-      if (closed && (cleared?.weight !== 0 || native?.configured?.weight === 0)) {
-        if (undo.isEmpty) return weightless(ref)
-        throw noWeight(ref)
-      }
+      if (closed && (cleared?.weight !== 0 || native?.configured?.weight === 0)) throw noWeight(ref)
     }
     // the ticket knows better than we do what weight it had
     if (native !== undefined && this.#weights.has(refKey(ref)))
@@ -72,17 +68,33 @@ export class Restorer {
     // one that its weight alone held goes back to that
     const wished = to === 'drain' && closed ? (native?.runs ?? to) : to
     const answer = await askServer(this.#tools.api, ref, wished, ctx)
-    const sent = { ...at, wished, exactly: true, again, ...answer }
-    if (!durable || to === 'ready' || native?.own !== to) return { later: sent }
+    const isChecked = own === 'maint' && wished === 'drain'
     // found so: the marks that came with a raise go with it
-    const after = (): Promise<unknown> => this.#clear(change, { ...at, undo: new Undo() }, ctx)
-    return { later: { ...sent, after } }
+    const isMarked = durable && to !== 'ready' && native?.own === to
+    const after = async (view: RuntimeView): Promise<void> => {
+      if (isChecked) await this.#distrustHealth(ref, view, ctx)
+      if (isMarked) await this.#clear(change, { ...at, undo: new Undo() }, ctx)
+    }
+    return { later: { ...at, wished, exactly: true, again, after, ...answer } }
   }
 
-  /** Ready at run time, and marked in the file, which this provider does not write. */
-  keepsMarks(ref: MemberRef, stored: 'drain' | 'maint'): ChangeResult {
-    const words = `is ready until the next reload, which makes it '${stored}': the configuration has weight 0 for it; use a provider with durable: true, or give it a weight there`
-    return rejected(ref, 'UNSUPPORTED', `${formatRef(ref)} ${words}`)
+  /** Marks a server down under drain where its counts would show a passed check before there is one. */
+  async #distrustHealth(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
+    const { api, configuration, settings } = this.#tools
+    const members = view.pools.get(ref.pool)
+    const { row, verdict } = members?.get(ref.member) ?? {}
+    if (verdict?.own !== 'drain' || row?.check === undefined) return
+    if (row.status.startsWith('DOWN') || !isTakenForPassed(row.check)) return
+    const { maint, cutsBackups } = await configuration.of(ref, view, ctx)
+    // Going down would cut what has come since it left maint, coming up what a backup server holds by then.
+    if (row.scur > 0 && (settings.maintCuts ?? maint !== 'gentle')) return
+    const hasBackup = [...(members?.values() ?? [])].some((one) => one.row.backup)
+    if (hasBackup && cutsBackups !== false) return
+    try {
+      await putServer(api, ref, { operational_state: 'down' }, ctx)
+    } catch (error) {
+      if (isLost(known(error, ctx))) throw error
+    }
   }
 
   /** The refusal of a change, once the member is as it was found; where it is not, it is not known. */
@@ -102,7 +114,7 @@ export class Restorer {
     if (marks !== undefined) {
       // the API applies `maintenance` at once
       if (marks.maintenance === 'enabled') await this.#assertGentle(ref, await look(), ctx)
-      await this.#marks.putBack(ref, marks, ctx)
+      await this.#tools.marks.putBack(ref, marks, ctx)
     }
     let view = await look()
     if (!isAsBefore(before, find(view, ref))) {
@@ -112,7 +124,7 @@ export class Restorer {
     const now = find(view, ref)
     if (!isAsBefore(before, now)) return `its status is '${now?.row.status ?? 'gone'}'`
     // What opens it comes last, once its state is back.
-    if (marks !== undefined) await this.#marks.weigh(at, marks, ctx)
+    if (marks !== undefined) await this.#tools.marks.weigh(at, marks, ctx)
     if (undo.isWeighed) await this.weightBack(ref, ctx)
     return undefined
   }
@@ -127,8 +139,7 @@ export class Restorer {
     if (to === 'maint') await this.#assertGentle(ref, view, ctx)
     else {
       const now = { ...at, view, undo: new Undo() }
-      const kept = await this.#keepBackupSessions(now, found, undefined, ctx)
-      if (kept !== undefined) throw kept
+      await this.#keepBackupSessions(now, found, undefined, ctx)
     }
     await putServer(this.#tools.api, ref, { admin_state: to }, ctx)
     if (to === 'ready') await this.weightBack(ref, ctx)
@@ -140,41 +151,40 @@ export class Restorer {
     ctx: CallContext,
   ): Promise<Marks | undefined> {
     const { ref, view, undo } = at
-    const marks = await this.#marks.clear(at, native, ctx)
-    if (marks === undefined) return undefined
-    undo.note(marks)
-    const writtenIn = this.#marks.writtenIn(ref, native)
-    await this.#tools.lastGood.cleared(ref, writtenIn, view.info, ctx)
-    return marks
+    const { marks, lastGood } = this.#tools
+    const cleared = await marks.clear(at, native, ctx)
+    if (cleared === undefined) return undefined
+    undo.note(cleared)
+    await lastGood.cleared(ref, marks.writtenIn(ref, native), view.info, ctx)
+    return cleared
   }
 
   /**
    * With `on-marked-up shutdown-backup-sessions`, a server that leaves maint cuts the sessions on
    * the backend's backup servers, unless its weight is 0 at that moment.
    *
-   * @returns why it must not leave maint
+   * @throws `CONFLICT` where it must not leave maint
    */
   async #keepBackupSessions(
     { ref, view, undo }: Underway,
     found: Found,
     native: Json | undefined,
     ctx: CallContext,
-  ): Promise<DrainableError | undefined> {
-    if (found.verdict.own !== 'maint' || found.row.weight === 0) return undefined
+  ): Promise<void> {
+    if (found.verdict.own !== 'maint' || found.row.weight === 0) return
     const others = [...(view.pools.get(ref.pool)?.values() ?? [])]
     const sessions = others.reduce((sum, { row }) => sum + (row.backup ? row.scur : 0), 0)
-    if (sessions === 0) return undefined
+    if (sessions === 0) return
     const { cutsBackups } = await this.#tools.configuration.of(ref, view, ctx)
-    if (cutsBackups === false) return undefined
+    if (cutsBackups === false) return
     if (!view.served.setsWeight) {
       const words = `${formatRef(ref)}: leaving maint may cut ${sessions} sessions on backup servers (on-marked-up shutdown-backup-sessions); try again when they have ended, or use durable drains or Data Plane API 3.4`
-      return failure(ref, 'CONFLICT', words)
+      throw failure(ref, 'CONFLICT', words)
     }
     this.#weights.set(refKey(ref), readNative(native)?.weight ?? weightOf(found))
     await putServer(this.#tools.api, ref, { weight: 0 }, ctx)
     undo.isWeighed = true
     await putServer(this.#tools.api, ref, { admin_state: 'ready' }, ctx)
-    return undefined
   }
 
   /** Gives back a weight that was set to 0 for the opening. */
@@ -203,10 +213,6 @@ export class Restorer {
 }
 
 /** Weight 0 keeps it out, and what would take that back is not ours to change here. */
-function weightless(ref: MemberRef): ChangeResult {
-  return { ref, status: 'rejected', error: noWeight(ref) }
-}
-
 function noWeight(ref: MemberRef): DrainableError {
   const words =
     'would get no work when it is ready: its weight is 0; give it a weight, or, if a durable drain left weight 0 behind, use a provider with durable: true'

@@ -16,7 +16,7 @@ import type { ProcessMemory } from '../read/doubts.js'
 import { type Found, type Reader, readProcess, type RuntimeView } from '../read/read.js'
 import { type DataplaneApi, isLost, PROVIDER } from '../session/session.js'
 import type { ConfigWriter } from './config-writer.js'
-import type { LastGood, Marks } from './durable.js'
+import type { DurableMarks, LastGood, Marks } from './durable.js'
 
 /** What changes are made with. */
 export interface Tools {
@@ -28,6 +28,7 @@ export interface Tools {
   readonly configuration: Configuration
   readonly writer: ConfigWriter
   readonly lastGood: LastGood
+  readonly marks: DurableMarks
 }
 
 /** A change of one server that is under way. */
@@ -50,7 +51,7 @@ export interface Sent extends Underway {
   /** The answer was a refusal that may be none: see `askServer`. */
   readonly refused?: DrainableError
   /** What is left to be done once it is seen to be carried out. */
-  readonly after?: (() => Promise<unknown>) | undefined
+  readonly after?: ((view: RuntimeView) => Promise<unknown>) | undefined
   /** Takes its marks back once more, after a reload that failed and put them back. */
   readonly again?: (() => Promise<unknown>) | undefined
   /** How many it has cut by now. */
@@ -68,16 +69,6 @@ export function failure(
   retryable?: boolean,
 ): DrainableError {
   return refusal(code, message, { provider: PROVIDER, ref }, retryable)
-}
-
-/** A refusal. */
-export function rejected(
-  ref: MemberRef,
-  code: ErrorCode,
-  message: string,
-  retryable?: boolean,
-): ChangeResult {
-  return { ref, status: 'rejected', error: failure(ref, code, message, retryable) }
 }
 
 /** An error about a server that says more than the one before it. */

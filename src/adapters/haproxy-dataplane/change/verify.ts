@@ -1,7 +1,6 @@
 import type { CallContext, ChangeResult } from '../../../provider/contract.js'
 import type { DrainableError } from '../../../provider/error.js'
 import type { RuntimeView } from '../read/read.js'
-import type { DurableMarks } from './durable.js'
 import { followReload } from '../session/reload.js'
 import type { Restorer } from './restore.js'
 import { type Sent, type Tools, about, isFinal, known, settle } from './sent.js'
@@ -16,12 +15,10 @@ export type Settled = readonly [sent: Sent, result: ChangeResult]
  */
 export class Verifier {
   readonly #tools: Tools
-  readonly #marks: DurableMarks
   readonly #restorer: Restorer
 
-  constructor(tools: Tools, marks: DurableMarks, restorer: Restorer) {
+  constructor(tools: Tools, restorer: Restorer) {
     this.#tools = tools
-    this.#marks = marks
     this.#restorer = restorer
   }
 
@@ -61,7 +58,7 @@ export class Verifier {
       const result = settle(step, view)
       const undone = step.wished === 'ready' && step.refused === undefined
       if (undone && result.status === 'rejected') stuck.push([step, result])
-      else yield [step, await this.#finish(step, result, !step.undo.isEmpty, ctx)]
+      else yield [step, await this.#finish(step, result, !step.undo.isEmpty, view, ctx)]
     }
     yield* this.#again(stuck, view, ctx)
   }
@@ -81,7 +78,7 @@ export class Verifier {
     view: RuntimeView,
     ctx: CallContext,
   ): AsyncGenerator<Settled> {
-    const { api, writer, lastGood, settings } = this.#tools
+    const { api, writer, lastGood, settings, marks } = this.#tools
     let failure: string | undefined
     try {
       const [first] = open
@@ -94,12 +91,12 @@ export class Verifier {
     for (const [step, result] of open) {
       if (failure === undefined) {
         lastGood.forget(step.ref)
-        this.#marks.forget(step.ref)
+        marks.forget(step.ref)
         yield [step, result]
         continue
       }
       lastGood.failed(step.ref, failure)
-      yield [step, await this.#finish({ ...step, after: step.again }, result, false, ctx)]
+      yield [step, await this.#finish({ ...step, after: step.again }, result, false, view, ctx)]
     }
   }
 
@@ -119,20 +116,22 @@ export class Verifier {
    * is open.
    *
    * @param moved - whether something of it may be left
+   * @param view - the look that has shown the result
    */
   async #finish(
     sent: Sent,
     result: ChangeResult,
     moved: boolean,
+    view: RuntimeView,
     ctx: CallContext,
   ): Promise<ChangeResult> {
     const { ref, wished, after } = sent
     if (result.status === 'rejected' && moved) return this.#restorer.refuse(sent, result.error, ctx)
     if (result.status !== 'applied') return result
     try {
-      await after?.()
+      await after?.(view)
       if (wished === 'ready') await this.#restorer.weightBack(ref, ctx)
-      if (wished === 'ready' && !this.#needsReload([sent, result])) this.#marks.forget(ref)
+      if (wished === 'ready' && !this.#needsReload([sent, result])) this.#tools.marks.forget(ref)
       return result
     } catch (error) {
       return { ref, status: 'unknown', error: about(ref, known(error, ctx)) }
@@ -152,14 +151,14 @@ export class Verifier {
         tried.push(step)
       } catch (error) {
         known(error, ctx)
-        yield [step, await this.#finish(step, result, true, ctx)]
+        yield [step, await this.#finish(step, result, true, view, ctx)]
       }
     }
     if (tried.length === 0) return
     const after = await this.#look(tried, ctx)
     for (const step of tried) {
       const again = settle({ ...step, view }, after)
-      yield [step, await this.#finish(step, again, true, ctx)]
+      yield [step, await this.#finish(step, again, true, after, ctx)]
     }
   }
 }

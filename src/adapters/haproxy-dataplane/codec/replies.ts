@@ -9,6 +9,8 @@
 // - Unknown keys and status texts occur: the published schema does not know "DRAIN".
 import { isIP } from 'node:net'
 import * as z from 'zod/mini'
+import { type AgentWord, toAgentWord } from '../../../kit/haproxy/agents.js'
+import type { CheckCounts } from '../../../kit/haproxy/checks.js'
 import type { Tracking } from '../../../kit/haproxy/followers.js'
 import { isAtLeast, parseVersion } from '../../../kit/version.js'
 import { nonEmpty, whole } from '../../../provider/option-schemas.js'
@@ -63,16 +65,9 @@ export interface StatsRow {
   readonly address: string | undefined
   /** `backend/server` whose checks and state this one follows. */
   readonly tracked: string | undefined
-  readonly check: Check | undefined
-  /** Seconds since it last went up or down. */
-  readonly lastChange: number | undefined
-}
-
-/** Where a server's health check stands; its agent check, where it has no other. */
-export interface Check {
-  readonly health: number
-  readonly rise: number
-  readonly fall: number
+  readonly check: CheckCounts | undefined
+  /** Its agent's, and what that said. */
+  readonly agent: (CheckCounts & AgentWord) | undefined
 }
 
 /** Statistics of HAProxy's servers. */
@@ -186,10 +181,12 @@ const rowSchema = z.looseObject({
   bck: z.exactOptional(count),
   addr: z.exactOptional(z.string()),
   tracked: z.exactOptional(z.string()),
-  lastchg: z.exactOptional(count),
+  check_status: z.exactOptional(z.string()),
   check_health: z.exactOptional(count),
   check_rise: z.exactOptional(count),
   check_fall: z.exactOptional(count),
+  agent_status: z.exactOptional(z.string()),
+  last_agt: z.exactOptional(z.string()),
   agent_health: z.exactOptional(count),
   agent_rise: z.exactOptional(count),
   agent_fall: z.exactOptional(count),
@@ -228,6 +225,7 @@ function toRow(pool: string, member: string, stats: unknown): StatsRow {
     throw malformed('stats/native', `${field} in the row of ${pool}/${member}`, stats)
   }
   const row = parsed.data
+  const agent = toCheck(row.agent_status, row.agent_health, row.agent_rise, row.agent_fall)
   return {
     pool,
     member,
@@ -243,20 +241,19 @@ function toRow(pool: string, member: string, stats: unknown): StatsRow {
     backup: row.bck === 1,
     address: row.addr,
     tracked: row.tracked === '' ? undefined : row.tracked,
-    check:
-      toCheck(row.check_health, row.check_rise, row.check_fall) ??
-      toCheck(row.agent_health, row.agent_rise, row.agent_fall),
-    lastChange: row.lastchg,
+    check: toCheck(row.check_status, row.check_health, row.check_rise, row.check_fall),
+    agent: agent && { ...agent, ...toAgentWord(agent.status, row.last_agt ?? '') },
   }
 }
 
 function toCheck(
+  status: string | undefined,
   health: number | undefined,
   rise: number | undefined,
   fall: number | undefined,
-): Check | undefined {
+): CheckCounts | undefined {
   if (health === undefined || rise === undefined || fall === undefined) return undefined
-  return { health, rise, fall }
+  return { status: status ?? '', health, rise, fall }
 }
 
 /** As HAProxy prints it: an IP address, the path of a socket, or nothing where a name does not resolve. */

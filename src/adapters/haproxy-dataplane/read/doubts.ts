@@ -55,33 +55,6 @@ export class MovedAddresses {
   }
 }
 
-/** Whether the last reload has opened what was drained: then no state file is in force. */
-export class OpenedByReload {
-  /** The process in which each server was drained, by its key. */
-  readonly #drainedIn = new Map<string, string>()
-  #process = ''
-  #has = false
-
-  get has(): boolean {
-    return this.#has
-  }
-
-  /** Takes in a look at whole backends. */
-  note({ pools, info }: RuntimeView): void {
-    const process = nameOf(info)
-    if (process !== this.#process) this.#has = false
-    this.#process = process
-    for (const [pool, members] of pools)
-      for (const [member, { verdict }] of members) {
-        const key = refKey({ pool, member })
-        const before = this.#drainedIn.get(key) ?? process
-        this.#has ||= before !== process && verdict.own === 'ready'
-        if (verdict.own === 'drain' || verdict.own === 'maint') this.#drainedIn.set(key, process)
-        else this.#drainedIn.delete(key)
-      }
-  }
-}
-
 /** Whether a server's connections to its address of before stay in use (measured on 2.6, not on 3.0 to 3.4). */
 function isReusing(text: string): boolean {
   const version = parseVersion(text)

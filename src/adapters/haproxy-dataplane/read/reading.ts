@@ -1,3 +1,4 @@
+import { hintsOfAgent, nameOfAgent } from '../../../kit/haproxy/agents.js'
 import { isObject } from '../../../kit/json.js'
 import { formatSocket } from '../../../provider/address.js'
 import type {
@@ -11,7 +12,7 @@ import { nameOf, type ProcessInfo } from '../codec/replies.js'
 import type { Configured } from './configured.js'
 import type { Settings } from '../options.js'
 import type { Found, RuntimeView } from './read.js'
-import { healthOf, held, isUnresolved, serving, splitAddress } from './state.js'
+import { healthOf, held, isUnresolved, serving, splitAddress, type Verdict } from './state.js'
 
 /**
  * Who a member is: address and port. HAProxy's own id is left out, because ids move with a reload. The identity of a
@@ -70,8 +71,14 @@ export function healthOfMember(found: Found, config: Configured | undefined): He
   if (inherited === 'maint' && own !== 'maint' && hidden !== true) return 'unchecked'
   const health = healthOf(found.row)
   // Under maint HAProxy does not tell whether there is a check.
-  const isTold = config?.checked !== false || found.row.check !== undefined
+  const { check = found.row.agent } = found.row
+  const isTold = config?.checked !== false || check !== undefined
   return health === 'unknown' && !isTold ? 'unchecked' : health
+}
+
+/** What sets its state beside the clients of HAProxy. */
+export function setterOf({ row: { agent }, verdict }: Found): string | undefined {
+  return verdict.setBy ?? (agent && nameOfAgent(agent))
 }
 
 /** How many of a backend would get new work. Backup servers do only when no other is left. */
@@ -91,6 +98,13 @@ export function toPoolReading(pool: string, view: RuntimeView): PoolReading {
 export function everyMember(view: RuntimeView): MemberRef[] {
   return [...view.pools].flatMap(([pool, members]) =>
     [...members.keys()].map((member) => ({ pool, member })),
+  )
+}
+
+/** With the state of each. */
+export function everyOwn({ pools }: RuntimeView): { ref: MemberRef; own: Verdict['own'] }[] {
+  return [...pools.values()].flatMap((members) =>
+    [...members.values()].map(({ row, verdict }) => ({ ref: row, own: verdict.own })),
   )
 }
 
@@ -174,6 +188,7 @@ export function hintsOf(
   const { own, doubt } = found.verdict
   const hints: string[] = []
   if (doubt !== undefined) hints.push(doubt)
+  if (found.row.agent !== undefined) hints.push(...hintsOfAgent(found.row.agent))
   const marks = marksOf(config)
   if (found.row.weight === 0) {
     const where = config?.weight === 0 ? ' in the configuration' : ''

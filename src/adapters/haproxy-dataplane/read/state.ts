@@ -26,6 +26,7 @@
 // judged by the counts at once, and nothing is sent that could lower what can't be seen. It is not
 // called sealed, and an undo waits until the own state shows.
 import { isIP } from 'node:net'
+import { hasPassed, trackedHealth } from '../../../kit/haproxy/checks.js'
 import { atLeast } from '../../../provider/member-ref.js'
 import type { AdminState, Health } from '../../../provider/contract.js'
 import type { RuntimeServer, StatsRow } from '../codec/replies.js'
@@ -140,27 +141,19 @@ export function serving(status: string): boolean {
   return status === 'no check' || /^UP\b/.test(status)
 }
 
-/**
- * For how long a server with `fall 1` must have been up, in seconds: ten intervals of a check as it is by default. An undo
- * waits 30 s for its check, so it must be over before that, with the looks that it takes.
- */
-const UP_FOR = 20
-
-/**
- * What HAProxy's own checks say. `up` means that a check has passed since the server was last
- * stopped: HAProxy calls a server UP the moment it leaves maintenance, with `rise` passed checks to
- * its credit, and a check that passes raises that. With `fall 1` the credit is full at once; there
- * the server must have been up for {@link UP_FOR} without being taken down.
- */
-export function healthOf(row: Pick<StatsRow, 'status' | 'check' | 'lastChange'>): Health {
-  const { status, check } = row
+/** What HAProxy's own checks say: `up` means that one has passed since the server left maintenance. */
+export function healthOf({ status, tracked, check, agent }: HealthCells): Health {
   if (status.startsWith('DOWN') || status.startsWith('NOLB')) return 'down'
   if (status === 'no check') return 'unchecked'
   if (status.startsWith('MAINT')) return 'unknown'
-  if (check === undefined) return status.startsWith('DRAIN') ? 'unchecked' : 'unknown'
-  if (check.health > check.rise) return 'up'
-  return check.fall === 1 && (row.lastChange ?? 0) >= UP_FOR ? 'up' : 'unknown'
+  if (tracked !== undefined) return trackedHealth(status)
+  if (check !== undefined) return hasPassed(check) ? 'up' : 'unknown'
+  if (agent === undefined) return status.startsWith('DRAIN') ? 'unchecked' : 'unknown'
+  // An agent is asked in maintenance too (2.6, 3.0, 3.2 and 3.4): what it says is of now.
+  return agent.health >= agent.rise && agent.status !== 'INI' ? 'up' : 'unknown'
 }
+
+type HealthCells = Pick<StatsRow, 'status' | 'tracked' | 'check' | 'agent'>
 
 /** Address and port out of the statistics' `addr`, such as `127.0.0.1:80` or `[::1]:80`; undefined for anything else. */
 export function splitAddress(

@@ -1,3 +1,4 @@
+import { isTakenForPassed } from '../../../kit/haproxy/checks.js'
 import type { AdminState, CallContext, MemberRef } from '../../../provider/contract.js'
 import { type DrainableError, isDrainableError } from '../../../provider/error.js'
 import { isSameIdentity } from '../../../provider/member-ref.js'
@@ -94,11 +95,7 @@ async function leaveMaint(
   return [...steps, setWeight(ref, weight)].join(';')
 }
 
-/**
- * Marks a server down under drain, so that it comes up by its own passed checks, where HAProxy's counters do not show
- * whether a check has passed since maintenance: with `fall 1`, and with `init-state fully-up` (3.1 and later), which
- * gives it the full credit as it leaves maintenance.
- */
+/** Marks a server down under drain where its counts would show a passed check before there is one. */
 async function distrustHealth(
   tools: Tools,
   ref: MemberRef,
@@ -109,10 +106,12 @@ async function distrustHealth(
   const seen = [...(await lookAt(tools, ref, ctx)).members.values()][0]
   const check = seen?.row.check
   if (seen?.own !== 'drain' || check === undefined) return
-  if (check.fall > 1 && check.health <= check.rise) return
-  // Coming up would cut what a backup server holds, see leaveMaint().
+  if (!isTakenForPassed(check)) return
+  // Going down would cut what has come since it left maintenance.
+  if (tools.settings.maintCuts && seen.row.active > 0) return
+  // Coming up would cut what a backup server holds by then, see leaveMaint().
   const all = (await lookAt(tools, ref, ctx, 'all')).members.values()
-  if ([...all].some(({ row }) => row.backupServers > 0 && row.active > 0)) return
+  if ([...all].some(({ row }) => row.backupServers > 0)) return
   await tell(tools, ref, setHealthDown(ref), ctx)
 }
 

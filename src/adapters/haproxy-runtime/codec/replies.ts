@@ -6,7 +6,7 @@ import { quote } from '../../../provider/quote.js'
  *
  * - One line goes in, the commands in it are separated by `;` and answered in order; an error of one
  *   does not stop the rest. The server then closes (stats socket), or waits for more (master socket).
- * - A reply ends with an empty line; a silent success is a single `\n`.
+ * - A reply ends with an empty line, and a quoted cell of `show stat` can have one on 2.6; a silent success is a single `\n`.
  * - HAProxy 2.6 ends every reply of `del server`, some of `add server` and weight errors with one `
  * ` and no empty line: these commands are sent alone on a connection that is read to its close, never in a batch.
  * - An empty reply never means zero: a `show stat` whose filter matches nothing answers only the header.
@@ -51,7 +51,7 @@ export class ReplySplitter {
         at += 1
         continue
       }
-      const end = this.#rest.indexOf('\n\n', Math.max(at, this.#seen - 1))
+      const end = this.#endOf(at)
       if (end === -1) break
       replies.push(this.#rest.slice(at, end))
       at = end + 2
@@ -65,6 +65,24 @@ export class ReplySplitter {
   get rest(): string {
     return this.#rest
   }
+
+  /** Where the reply that begins there ends; -1 where it is not complete. */
+  #endOf(at: number): number {
+    let end = this.#rest.indexOf('\n\n', Math.max(at, this.#seen - 1))
+    while (end !== -1 && isInCell(this.#rest.slice(at, end)))
+      end = this.#rest.indexOf('\n\n', end + 1)
+    return end
+  }
+}
+
+const STAT_HEAD = '# pxname,'
+
+/**
+ * Whether a text ends in a quoted cell of the CSV of `show stat`. The words of a health check (`on-error`, with what the
+ * server said) can have an empty line on 2.6; 3.0 and later write blanks in its place.
+ */
+function isInCell(text: string): boolean {
+  return text.startsWith(STAT_HEAD) && text.split('"').length % 2 === 0
 }
 
 /**

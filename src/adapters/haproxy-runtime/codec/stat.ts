@@ -1,3 +1,5 @@
+import { type AgentWord, toAgentWord } from '../../../kit/haproxy/agents.js'
+import type { CheckCounts } from '../../../kit/haproxy/checks.js'
 import { isDigits, malformed } from './replies.js'
 
 /** Decoder of `show stat` in CSV: columns by header name, 2.6 has far fewer than 3.x. */
@@ -32,30 +34,9 @@ export interface StatRow {
   readonly tracked: string
   /** `address:port`; empty at level user. */
   readonly address: string
-  readonly check: CheckColumns | undefined
+  readonly check: CheckCounts | undefined
   /** What HAProxy reports of its agent; undefined if it has none. */
-  readonly agent: AgentColumns | undefined
-}
-
-/** The agent of a server, as the row shows it. */
-export interface AgentColumns {
-  /** `via agent : up` or the like; empty if it said no word of health last. */
-  readonly said: string
-  /**
-   * Whether it was asked, and its last word was none of health: `ready`, `drain`, `maint` or a weight. Which one is not
-   * told (2.6, 3.0, 3.2 and 3.4).
-   */
-  readonly setsState: boolean
-}
-
-/** The health check of a server, as far as the row shows it (not in maintenance). */
-export interface CheckColumns {
-  /** The result of the last check, such as `L7OK`; `INI` before the first one. */
-  readonly status: string
-  readonly rise: number
-  readonly fall: number
-  /** 0 to rise + fall - 1; at least rise is up. */
-  readonly health: number
+  readonly agent: AgentWord | undefined
 }
 
 const KINDS = ['frontend', 'backend', 'server'] as const
@@ -183,9 +164,7 @@ function toRow(cells: readonly string[], { at, width }: Header): StatRow {
     return number(name)
   }
   const agent =
-    text('agent_status') === ''
-      ? undefined
-      : { said: text('last_agt'), setsState: text('agent_status') === 'CHECKED' }
+    text('agent_status') === '' ? undefined : toAgentWord(text('agent_status'), text('last_agt'))
   const checked = text('check_rise') !== '' && text('check_status') !== ''
   return {
     pool: needed('pxname'),
@@ -208,7 +187,7 @@ function toRow(cells: readonly string[], { at, width }: Header): StatRow {
     agent,
     check: checked
       ? {
-          status: text('check_status').replace(/^\* /, ''),
+          status: text('check_status'),
           rise: number('check_rise'),
           fall: number('check_fall'),
           health: number('check_health'),

@@ -7,8 +7,9 @@ import type {
   PresentReading,
   Snapshot,
 } from '../../../provider/contract.js'
+import { hintsOfAgent, nameOfAgent } from '../../../kit/haproxy/agents.js'
+import { hasPassed, trackedHealth } from '../../../kit/haproxy/checks.js'
 import { takenAlong } from '../../../kit/haproxy/followers.js'
-import { OPENED } from '../../../kit/haproxy/state-file.js'
 import { identityOf } from '../codec/state.js'
 import type { Settings } from '../options.js'
 import type { Process } from '../session/process.js'
@@ -131,7 +132,9 @@ export class Readings {
       .map((of) => of.offRow.of(ref))
       .reduce((sum, count) => sum + count, 0)
     const hints = toHints(shown, followers, offRow)
-    const setBy = agentOf(shown)
+    const { agent } = shown.row
+    const setBy = agent && nameOfAgent(agent, state.agent)
+    const { advice } = this.#point.opened
     const { address, port } = state
     // A server without a port is reached at the port that its clients asked for; one without an address has neither.
     const place = address === '-' ? {} : port === 0 ? { address } : { address, port }
@@ -157,7 +160,7 @@ export class Readings {
       ...(door === undefined ? {} : { sealed: false }),
       ...(setBy === undefined ? {} : { setBy }),
       ...(hints.length === 0 ? {} : { hints }),
-      ...(process.keptStates === false ? { advice: OPENED } : {}),
+      ...(advice === undefined ? {} : { advice }),
     }
   }
 
@@ -252,33 +255,12 @@ export function toPools(shown: ShownProcess, balancer: string | undefined): Pool
   }))
 }
 
-/**
- * Names an agent, which sets the state itself at every check if it says ready, drain or maint. HAProxy does not
- * report that word (2.6, 3.0, 3.2: only its effect on the health).
- */
-function agentOf({ row, state }: ShownServer): string | undefined {
-  if (row.agent === undefined) return undefined
-  const at = atOf(state)
-  const { said: word } = row.agent
-  const said = word === '' ? '' : `, which said '${word.replace(/^via agent : /, '')}' last`
-  return `its agent${at} (agent-check${said})`
-}
-
-function atOf({ agent }: ShownServer['state']): string {
-  return agent === undefined ? '' : ` at ${agent}`
-}
-
 function toHints(
   { row, state, own, inherited }: ShownServer,
   followers: readonly MemberRef[],
   offRow: number,
 ): string[] {
-  const hints: string[] = []
-  if (row.agent?.setsState === true) {
-    hints.push(
-      `its agent${atOf(state)} sets its state at each check (ready, drain, maint or a weight; HAProxy does not tell which): that can undo what is set here`,
-    )
-  }
+  const hints = row.agent === undefined ? [] : [...hintsOfAgent(row.agent, state.agent)]
   if (offRow > 0) {
     hints.push(
       `${offRow} in flight to its address ${offRow === 1 ? 'belongs' : 'belong'} to a server that had this address before`,
@@ -293,17 +275,7 @@ function toHints(
   return hints
 }
 
-/** A last check that passed. */
-const PASSED = /^(L4OK|L6OK|L7OK|L7OKC|PROCOK)$/
-
-/**
- * The health by HAProxy's checks; `up` means that one has passed since the server left maintenance.
- *
- * HAProxy calls a server UP the moment it leaves maintenance and counts its health from `rise`; the first passed
- * check raises that to rise + fall - 1. So with `fall` above 1 the number shows it. With `fall 1` both are the same:
- * then the adapter also sends `health down` when a server leaves maintenance (see `restore.ts`), and the status shows
- * it.
- */
+/** The health by HAProxy's checks; `up` means that one has passed since the server left maintenance. */
 export function toHealth({ row, state, own, inherited }: ShownServer): Health {
   // No check runs, and none can run before the inherited state changes: the name, or the server it tracks.
   if (inherited === 'maint' && own !== 'maint') return 'unchecked'
@@ -314,12 +286,5 @@ export function toHealth({ row, state, own, inherited }: ShownServer): Health {
   if (row.tracked !== '') return trackedHealth(row.status)
   const { check } = row
   if (check === undefined) return state.checks ? 'unknown' : 'unchecked'
-  if (check.fall > 1) return check.health > check.rise ? 'up' : 'unknown'
-  return check.health >= check.rise && PASSED.test(check.status) ? 'up' : 'unknown'
-}
-
-/** A tracking server shows the health of the tracked one only as text: `UP 1/3` before the first passed check. */
-function trackedHealth(status: string): Health {
-  if (/ \d+\/\d+$/.test(status)) return 'unknown'
-  return /^(UP|DRAIN)/.test(status) ? 'up' : 'unknown'
+  return hasPassed(check) ? 'up' : 'unknown'
 }

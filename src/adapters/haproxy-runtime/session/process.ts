@@ -1,7 +1,6 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { SHOW_STREAMS } from '../codec/commands.js'
 import { incarnationOf, parseInfo, type ProcessInfo } from '../codec/replies.js'
-import { ownState } from '../codec/state.js'
 import { countTunnels } from '../codec/streams.js'
 import { ProcessView } from '../read/read.js'
 import type { ShownProcess } from '../read/shown.js'
@@ -27,8 +26,6 @@ export interface Process {
   isQuiet: boolean
   /** When it was seen to be replaced, by the time for which HAProxy ran; undefined while it serves. */
   replacedAt: number | undefined
-  /** Whether it took over the states of the one before, as by a state file; undefined if that was not seen. */
-  keptStates: boolean | undefined
   /** Whether clients can still come through it once it was replaced. */
   readonly door: Door
   /** What the lines of its streams tell: requests that are in no count, and ages. */
@@ -48,7 +45,6 @@ export function toProcess(pid: number, info?: ProcessInfo): Process {
     stay: undefined,
     isQuiet: false,
     replacedAt: undefined,
-    keptStates: undefined,
     door: new Door(),
     lines: new StreamLines(),
     offRow: new OffRowWork(),
@@ -58,15 +54,6 @@ export function toProcess(pid: number, info?: ProcessInfo): Process {
 /** The scope of the process that said this. */
 export function scopeOf({ pid, start }: ProcessInfo): string {
   return `process ${pid}@${start}`
-}
-
-/** Notes whether a process has the states that were set in the one that it replaced. */
-export function noteStates(process: Process, before: Process, { members }: ShownProcess): void {
-  for (const { ref, own } of members.values()) {
-    const was = before.view.known(ref)
-    if (was === undefined || ownState(was.admin) === 'ready') continue
-    process.keptStates = (process.keptStates ?? true) && own !== 'ready'
-  }
 }
 
 /** The shortest time between two lists of streams, ms, and the part of the time that lists can take. */

@@ -1,4 +1,5 @@
 import { Followers } from '../../../kit/haproxy/followers.js'
+import { OpenedByReload } from '../../../kit/haproxy/state-file.js'
 import { pause } from '../../../provider/clock.js'
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
@@ -19,7 +20,7 @@ import {
   readFacts,
   whatIsIt,
 } from './master.js'
-import { noteStates, type Process, scopeOf, Stay, toProcess } from './process.js'
+import { type Process, scopeOf, Stay, toProcess } from './process.js'
 import {
   type OldProcess,
   OtherProcesses,
@@ -63,6 +64,7 @@ export class ControlPoint {
   readonly others: OtherProcesses
   readonly unseen: Unseen
   readonly followers = new Followers()
+  readonly opened = new OpenedByReload()
   readonly #settings: Settings
   readonly #socket: RuntimeSocket
   readonly #stats: StatsChannel
@@ -117,10 +119,10 @@ export class ControlPoint {
     for (;;) {
       const before = this.#current
       const { process, shown } = await this.#readCurrent(wanted, ctx)
+      this.opened.note(process.scope, shown.members.values())
       if (wanted !== 'all') {
         // A drain lost in a reload must be put back at once: the next look can read the rest.
         if (before !== undefined && before !== process) {
-          noteStates(process, before, shown)
           const others = this.others.unasked(JUST_REPLACED)
           return { process, shown, others, replaced: true }
         }
