@@ -97,12 +97,16 @@ export class F5BigipProvider implements DrainableProvider {
   async observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
     ctx.signal.throwIfAborted()
     if (refs.length === 0) return { readings: [], pools: [] }
-    return this.#steady.look(refs, ctx, () => this.#observe(refs, ctx))
+    return this.#steady.look(refs, ctx, (brief) => this.#observe(refs, brief, ctx))
   }
 
-  async #observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
+  async #observe(
+    refs: readonly MemberRef[] | 'all',
+    brief: boolean,
+    ctx: CallContext,
+  ): Promise<Snapshot> {
     const given = refs === 'all' ? undefined : refs.map((ref) => this.#resolver.target(ref))
-    const views = await this.#look(given, ctx)
+    const views = await this.#look(given, brief, ctx)
     const active = assertActive(views)
     const targets = given ?? this.#everything(active)
     const { fault } = this.#afterChange
@@ -195,12 +199,17 @@ export class F5BigipProvider implements DrainableProvider {
   }
 
   /** Reads every unit, as far as it can hold work. */
-  #look(targets: readonly Target[] | undefined, ctx: CallContext): Promise<readonly UnitView[]> {
+  #look(
+    targets: readonly Target[] | undefined,
+    brief: boolean,
+    ctx: CallContext,
+  ): Promise<readonly UnitView[]> {
     const nodes = (targets ?? []).flatMap((target) => (target.kind === 'node' ? target.node : []))
     const wanted = {
       pools: this.#resolver.poolsOf(targets ?? []),
       all: targets === undefined,
       nodes: new Set(nodes.filter(isPossible)),
+      brief,
     }
     return this.#units.look((device, each) => readUnit(device, wanted, each), ctx)
   }
