@@ -1,6 +1,7 @@
 import { SharedTrials } from '../../kit/login.js'
 import { Steady } from '../../kit/look-cost.js'
 import { instanceOf } from '../../kit/options.js'
+import { firstAnswer } from '../../kit/retry.js'
 import type {
   AddressTarget,
   CallContext,
@@ -27,7 +28,7 @@ import { Vanished } from './read/vanished.js'
 import { isReadUnit, readUnit, roleOnly, type ReadUnit, type UnitView } from './read/unit.js'
 import { Device } from './session/device.js'
 import { PROVIDER, Session } from './session/session.js'
-import { Units } from './session/units.js'
+import { PEER_LIMIT, Units } from './session/units.js'
 
 /** For how long a request that was given up can still be carried out, in milliseconds. */
 const LATE_BOUND = 30_000
@@ -175,27 +176,15 @@ export class F5BigipProvider implements DrainableProvider {
   }
 
   /** The first unit that answers tells for all: a group runs one release but for the time of an upgrade. */
-  async #readVersion(
-    ctx: CallContext,
-  ): Promise<{ readonly device: Device; readonly version: string }> {
-    const stop = new AbortController()
-    const each = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) }
-    const asked = this.#devices.map(async (device) => {
+  #readVersion(ctx: CallContext): Promise<{ readonly device: Device; readonly version: string }> {
+    const read = async (device: Device, one: CallContext) => {
       const { session } = device
-      const found = await session.get('/mgmt/tm/sys/version', each)
+      const found = await session.get('/mgmt/tm/sys/version', one)
       if (found !== undefined) return { device, version: readVersion(found) }
       const words = `${session.host}: there is no /mgmt/tm/sys/version`
       throw new DrainableError('NOT_FOUND', words, { provider: PROVIDER })
-    })
-    try {
-      return await Promise.any(asked)
-    } catch (thrown) {
-      ctx.signal.throwIfAborted()
-      throw (thrown as AggregateError).errors[0]
-    } finally {
-      stop.abort(new Error('another unit has answered'))
-      await Promise.allSettled(asked)
     }
+    return firstAnswer(this.#devices, { headStart: PEER_LIMIT }, read, ctx)
   }
 
   /** Reads every unit, as far as it can hold work. */

@@ -1,6 +1,6 @@
 import { caught } from '../../../kit/errors.js'
 import { SharedTrials } from '../../../kit/login.js'
-import { briefly } from '../../../kit/retry.js'
+import { briefly, firstAnswer } from '../../../kit/retry.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import {
@@ -9,7 +9,6 @@ import {
   type InCharge,
   isInCharge,
   notInCharge,
-  type Standing,
   Standings,
 } from './standing.js'
 import type { Settings } from '../options.js'
@@ -61,13 +60,21 @@ export class Pair {
     const order = [...this.#addresses].sort(
       (a, b) => Number(b === this.#last) - Number(a === this.#last),
     )
-    const [address, standing] = await firstInCharge(order, ctx)
+    const isFinal = (error: unknown): boolean => !isNetworkError(error)
+    const ask = async (asked: Address, one: CallContext): Promise<InCharge> => {
+      const told = await asked.standings.read(one)
+      if (isInCharge(told.role)) return { ...asked, standing: told }
+      throw notInCharge(asked.session.url)
+    }
+    const charge = await firstAnswer(order, { headStart: HEAD_START, isFinal }, ask, ctx)
+    const { session, standing } = charge
+    const address = order.find((one) => one.session === session)
     // Behind the address of last time (a SNIP) is always the same pair.
-    if (address !== this.#last) this.#refuseStranger(address, standing.nodes)
+    if (address !== this.#last) this.#refuseStranger(charge, standing.nodes)
     if (standing.nodes.length > 0) this.#nodes = new Set(standing.nodes)
     this.#last = address
-    this.#active = { ...address, standing }
-    return this.#active
+    this.#active = charge
+    return charge
   }
 
   /** What was in charge is not to be relied on any more. */
@@ -150,44 +157,4 @@ export class Pair {
       { provider: 'citrix-adc' },
     )
   }
-}
-
-/** @throws where none is: what the first address said, or the first error that is none of the network */
-function firstInCharge(
-  order: readonly Address[],
-  ctx: CallContext,
-): Promise<readonly [Address, Standing]> {
-  const stop = new AbortController()
-  const one = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) }
-  const failures: unknown[] = []
-  let started = 0
-  let ended = 0
-  let cancel = (): void => undefined
-  const asked = new Promise<readonly [Address, Standing]>((resolve, reject) => {
-    const next = (): void => {
-      cancel()
-      const index = started
-      const address = order[index]
-      if (address === undefined) return
-      started += 1
-      if (started < order.length) cancel = ctx.clock.setTimeout(next, HEAD_START)
-      const failed = (error: unknown): void => {
-        if (stop.signal.aborted) return
-        failures[index] = error
-        ended += 1
-        if (ctx.signal.aborted || !isNetworkError(error)) reject(error)
-        else if (ended === order.length) reject(failures[0])
-        else next()
-      }
-      address.standings.read(one).then((standing) => {
-        if (isInCharge(standing.role)) resolve([address, standing])
-        else failed(notInCharge(address.session.url))
-      }, failed)
-    }
-    next()
-  })
-  return asked.finally(() => {
-    cancel()
-    stop.abort()
-  })
 }
