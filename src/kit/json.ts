@@ -217,12 +217,12 @@ export class JsonValue {
 
   /**
    * Returns a cumulative counter, a number or a text of digits: its last digits, because it may exceed what a number can
-   * hold, and all that is asked of it is whether it moved.
+   * hold, and all that is asked of it is whether it moved. Two of them can be added.
    */
-  counter(): bigint | undefined {
+  counter(): number | undefined {
     const text = this.word()?.trim()
     if (text === undefined || text === '') return undefined
-    if (/^\d{1,40}(\.0{1,16})?$/.test(text)) return BigInt(text.split('.')[0] ?? '')
+    if (/^\d{1,40}(\.0{1,16})?$/.test(text)) return Number(text.split('.')[0]?.slice(-15))
     throw this.wrong(COUNT)
   }
 

@@ -104,8 +104,13 @@ export class ListCost {
 const LOOKS = 5
 /** A watcher that is faster than that wants to see each look, in milliseconds. */
 const SLOW = 1_000
-/** A change by another client is shown after that many milliseconds at the latest. */
-const SHOWN_AFTER = 8_500
+/**
+ * A change by another client is told after that many milliseconds at the latest. That a member was removed needs one look
+ * more, a pause after the one that shows it first; both take their time.
+ */
+const TOLD_AFTER = 9_500
+/** One in so many looks is a whole one; the others need not ask for what no client changes on a member. */
+const WHOLE = 3
 /** For how long each look is taken after something was asked for or changed, in milliseconds. */
 const AWAKE = 60_000
 
@@ -116,14 +121,16 @@ interface Last {
   readonly signature: string | undefined
   /** When it was asked for. */
   readonly at: number
+  /** How many looks in a row have shown the same. */
   readonly times: number
 }
 
 /**
  * Leaves looks out where nothing happens: while the same members are looked at again and again, and all of them have been
  * in service without a change for a while. Then the last look is given once more, with the times of its numbers, and a
- * new one is taken often enough that a change by another client is shown within ten seconds. Any other call ends that: a
- * drain that begins, or a change, goes by new looks.
+ * new one is taken often enough that a change by another client is told within ten seconds. Two in three of these may be brief:
+ * whatever they show that is new is looked at again, by a whole one. Any other call ends that: a drain that begins, or a
+ * change, goes by new looks.
  */
 export class Steady {
   readonly #pause: number
@@ -147,16 +154,24 @@ export class Steady {
     this.#awakeUntil = clock.now() + AWAKE
   }
 
-  /** One look: a new one by `observe`, or the last one where nothing happens. */
+  /**
+   * One look: a new one by `observe`, or the last one where nothing happens.
+   *
+   * @param observe - `brief`: it is enough to see whether another client has changed a member
+   */
   async look(
     refs: readonly MemberRef[] | 'all',
     { clock }: { readonly clock: Clock },
-    observe: () => Promise<Snapshot>,
+    observe: (brief: boolean) => Promise<Snapshot>,
   ): Promise<Snapshot> {
     const known = this.#reuse(refs, clock)
     if (known !== undefined) return known
     const at = clock.now()
-    const snapshot = await observe()
+    const { signature, times = 0 } = this.#last ?? {}
+    const isBrief = this.isSteady && times % WHOLE !== 0
+    const first = await observe(isBrief)
+    const isNew = isBrief && signatureOf(first) !== signature
+    const snapshot = isNew ? await observe(false) : first
     this.#note(refs, clock, at, snapshot)
     return snapshot
   }
@@ -175,7 +190,8 @@ export class Steady {
     const pause = this.#pause
     const isPaced = pause >= SLOW && since >= pause && since <= pause * 1.5
     if (!isPaced) this.#last = { ...last, times: 0 }
-    const isFresh = now + since - last.at <= SHOWN_AFTER
+    // Left out, the next chance is a pause later, and the look that confirms it one more.
+    const isFresh = now + 2 * since - last.at <= TOLD_AFTER
     const isAwake = now < this.#awakeUntil && this.#awakeUntil <= now + AWAKE
     return isPaced && isFresh && !isAwake && this.isSteady ? last.snapshot : undefined
   }

@@ -62,6 +62,56 @@ export function doubling(first: number, count: number, most = Infinity): number[
   return Array.from({ length: count }, (_, i) => Math.min(most, first * 2 ** i))
 }
 
+/** How {@link firstAnswer} goes from one to the next. */
+interface Race {
+  /** How long one is waited for before the next one is asked beside it, in milliseconds. */
+  readonly headStart: number
+  /** Whether an error is the answer of all. @default never */
+  readonly isFinal?: (error: unknown) => boolean
+}
+
+/**
+ * Asks several for the same. One that hangs keeps no caller waiting: after a moment, or once it has failed, the next one is
+ * asked beside it, and the first answer is taken.
+ *
+ * @throws what the first one said where none has an answer, or the first error that is final
+ */
+export function firstAnswer<U, T>(
+  units: readonly U[],
+  { headStart, isFinal = () => false }: Race,
+  ask: (unit: U, ctx: CallContext) => Promise<T>,
+  ctx: CallContext,
+): Promise<T> {
+  const stop = new AbortController()
+  const one = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) }
+  const failures: unknown[] = []
+  let started = 0
+  let ended = 0
+  let cancel = (): void => undefined
+  const asked = new Promise<T>((resolve, reject) => {
+    const next = (): void => {
+      cancel()
+      const index = started
+      if (index === units.length) return
+      started += 1
+      if (started < units.length) cancel = ctx.clock.setTimeout(next, headStart)
+      ask(units[index] as U, one).then(resolve, (error: unknown) => {
+        if (stop.signal.aborted) return
+        failures[index] = error
+        ended += 1
+        if (ctx.signal.aborted || isFinal(error)) reject(error)
+        else if (ended === units.length) reject(failures[0])
+        else next()
+      })
+    }
+    next()
+  })
+  return asked.finally(() => {
+    cancel()
+    stop.abort()
+  })
+}
+
 /** The pause before one that does not answer is asked again, in milliseconds, doubled each time. */
 const FIRST = 2_000
 const MOST = 60_000

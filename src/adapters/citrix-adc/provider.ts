@@ -7,7 +7,6 @@ import type {
   Change,
   ChangeResult,
   DrainableProvider,
-  LoadScope,
   MemberRef,
   PoolReading,
   ProviderInfo,
@@ -22,7 +21,6 @@ import { Memory } from './read/memory.js'
 import type { Settings } from './options.js'
 import type { InCharge } from './session/standing.js'
 import { Pair } from './session/pair.js'
-import type { Rival } from './session/rivals.js'
 import { Looks, type Seen } from './read/looks.js'
 import { Index, wishesOf } from './read/match.js'
 import type { Found, PoolState } from './read/pool.js'
@@ -92,7 +90,7 @@ export class CitrixAdcProvider implements DrainableProvider {
         const { pools, counted } = await this.#read(refs, charge, ctx)
         // The standing is read after the counts and was read before them: they are of one incarnation.
         if (await this.#pair.stillInCharge(charge, ctx, counted)) {
-          const rivals = (await this.#pair.rivals(charge, ctx, counted)).map(toUnread)
+          const rivals = await this.#pair.rivals(charge, ctx, counted)
           const readings = assign(refs, pools).map((one) => {
             const reading = this.#toReading(one, charge, stamp)
             return { ...reading, scopes: [...reading.scopes, ...rivals] }
@@ -209,12 +207,6 @@ function assign(refs: readonly MemberRef[] | 'all', pools: readonly PoolState[])
   }
   const byName = new Map(pools.map((pool) => [pool.name, new Index(pool)]))
   return refs.map((ref) => ({ ref, found: byName.get(ref.pool)?.pick(ref.member) }))
-}
-
-/** A node that may hold work, and that is not counted. */
-function toUnread({ scope, note }: Rival): LoadScope {
-  const zeros = { sampledAt: 0, active: 0, queued: 0, inForce: false }
-  return { scope, incarnation: 'beside the node in charge', ...zeros, state: 'unread', note }
 }
 
 function toPoolReading({ name, serving, total, whenNone, odd: [odd] }: PoolState): PoolReading {

@@ -1,6 +1,7 @@
 import { SharedTrials } from '../../kit/login.js'
 import { Steady } from '../../kit/look-cost.js'
 import { instanceOf } from '../../kit/options.js'
+import { firstAnswer } from '../../kit/retry.js'
 import type {
   AddressTarget,
   CallContext,
@@ -27,7 +28,7 @@ import { Vanished } from './read/vanished.js'
 import { isReadUnit, readUnit, roleOnly, type ReadUnit, type UnitView } from './read/unit.js'
 import { Device } from './session/device.js'
 import { PROVIDER, Session } from './session/session.js'
-import { Units } from './session/units.js'
+import { PEER_LIMIT, Units } from './session/units.js'
 
 /** For how long a request that was given up can still be carried out, in milliseconds. */
 const LATE_BOUND = 30_000
@@ -97,12 +98,16 @@ export class F5BigipProvider implements DrainableProvider {
   async observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
     ctx.signal.throwIfAborted()
     if (refs.length === 0) return { readings: [], pools: [] }
-    return this.#steady.look(refs, ctx, () => this.#observe(refs, ctx))
+    return this.#steady.look(refs, ctx, (brief) => this.#observe(refs, brief, ctx))
   }
 
-  async #observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
+  async #observe(
+    refs: readonly MemberRef[] | 'all',
+    brief: boolean,
+    ctx: CallContext,
+  ): Promise<Snapshot> {
     const given = refs === 'all' ? undefined : refs.map((ref) => this.#resolver.target(ref))
-    const views = await this.#look(given, ctx)
+    const views = await this.#look(given, brief, ctx)
     const active = assertActive(views)
     const targets = given ?? this.#everything(active)
     const { fault } = this.#afterChange
@@ -171,36 +176,29 @@ export class F5BigipProvider implements DrainableProvider {
   }
 
   /** The first unit that answers tells for all: a group runs one release but for the time of an upgrade. */
-  async #readVersion(
-    ctx: CallContext,
-  ): Promise<{ readonly device: Device; readonly version: string }> {
-    const stop = new AbortController()
-    const each = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) }
-    const asked = this.#devices.map(async (device) => {
+  #readVersion(ctx: CallContext): Promise<{ readonly device: Device; readonly version: string }> {
+    const read = async (device: Device, one: CallContext) => {
       const { session } = device
-      const found = await session.get('/mgmt/tm/sys/version', each)
+      const found = await session.get('/mgmt/tm/sys/version', one)
       if (found !== undefined) return { device, version: readVersion(found) }
       const words = `${session.host}: there is no /mgmt/tm/sys/version`
       throw new DrainableError('NOT_FOUND', words, { provider: PROVIDER })
-    })
-    try {
-      return await Promise.any(asked)
-    } catch (thrown) {
-      ctx.signal.throwIfAborted()
-      throw (thrown as AggregateError).errors[0]
-    } finally {
-      stop.abort(new Error('another unit has answered'))
-      await Promise.allSettled(asked)
     }
+    return firstAnswer(this.#devices, { headStart: PEER_LIMIT }, read, ctx)
   }
 
   /** Reads every unit, as far as it can hold work. */
-  #look(targets: readonly Target[] | undefined, ctx: CallContext): Promise<readonly UnitView[]> {
+  #look(
+    targets: readonly Target[] | undefined,
+    brief: boolean,
+    ctx: CallContext,
+  ): Promise<readonly UnitView[]> {
     const nodes = (targets ?? []).flatMap((target) => (target.kind === 'node' ? target.node : []))
     const wanted = {
       pools: this.#resolver.poolsOf(targets ?? []),
       all: targets === undefined,
       nodes: new Set(nodes.filter(isPossible)),
+      brief,
     }
     return this.#units.look((device, each) => readUnit(device, wanted, each), ctx)
   }

@@ -56,8 +56,6 @@ const SHOWN: Readonly<Record<Task['way'], (phase: SvrPhase) => boolean>> = {
 /** Changes that one look let through, carried out together. */
 export class Batch {
   readonly context: BatchContext
-  /** What was remembered of a member before it was changed here. */
-  readonly #before = new Map<Task, ReturnType<Memory['of']>>()
 
   constructor(context: BatchContext) {
     this.context = context
@@ -166,8 +164,7 @@ export class Batch {
         yield [task, { status: one.status, error: one.error }]
         continue
       }
-      this.#enter(task)
-      if (one === 'done' && task.way !== 'close') yield [task, { status: 'applied' }]
+      if (one === 'done' && task.way !== 'close') yield this.#entered(task, { status: 'applied' })
       else open.set(task, one)
     }
     if (open.size > 0) yield* this.#verify(open)
@@ -179,11 +176,10 @@ export class Batch {
    */
   async *#sendApart(tasks: readonly Task[]): AsyncGenerator<Ended> {
     const { look, sender, ctx } = this.context
-    for (const task of tasks) this.#enter(task)
     const read = (): Promise<void> => look.at(tasks.map(({ change }) => change.ref))
     const error = await caught(ctx, read, (thrown) => thrown)
     if (error !== undefined) {
-      for (const task of tasks) yield [task, { status: 'unknown', error }]
+      for (const task of tasks) yield this.#entered(task, { status: 'unknown', error })
       return
     }
     const shown = ({ change, found, way }: Task): boolean => {
@@ -193,21 +189,19 @@ export class Batch {
     const rest = tasks.filter((task) => !shown(task))
     if (sender.lists === 'untried') sender.lists = rest.length === 0 ? 'proved' : 'none'
     for (const task of tasks) {
-      if (rest.includes(task)) {
-        this.context.memory.put(task.found.entry.subject, this.#before.get(task))
-        yield* this.#send([task])
-      } else yield [task, applied(task)]
+      if (rest.includes(task)) yield* this.#send([task])
+      else yield this.#entered(task, applied(task))
     }
   }
 
-  /** Remembers what was done. */
-  #enter(task: Task): void {
+  /** Remembers what was done, or may have been. */
+  #entered(task: Task, outcome: ChangeOutcome): Ended {
     const { memory } = this.context
     const { found, way, as } = task
     const { entry } = found
-    this.#before.set(task, memory.of(entry.subject))
     if (way === 'open') memory.forget(entry.subject)
     else memory.did(entry.subject, as, way === 'drain' && entry.phase === 'in')
+    return [task, outcome]
   }
 
   /** Looks at what became of changes whose answer was lost, and at those that take effect at once. */
@@ -226,7 +220,7 @@ export class Batch {
       })
     if ((await caught(ctx, watch, () => 'unread')) === 'unread') {
       for (const [task, written] of open) {
-        yield [task, written === 'done' ? applied(task) : written]
+        yield this.#entered(task, written === 'done' ? applied(task) : written)
       }
       return
     }
@@ -234,23 +228,21 @@ export class Batch {
     const { charge, pair } = this.context
     const ours = lost.some(shown) && (await pair.holds(charge, ctx))
     for (const [task, written] of open) {
-      if (written === 'done') yield [task, shown(task) ? applied(task) : this.#notClosed(task)]
-      else yield [task, ours && shown(task) ? applied(task) : written]
+      const isShown = shown(task) && (written === 'done' || ours)
+      if (isShown) yield this.#entered(task, applied(task))
+      else yield written === 'done' ? this.#notClosed(task) : this.#entered(task, written)
     }
   }
 
   /** The appliance said Done to a disable without grace, and it does not show. */
-  #notClosed(task: Task): ChangeOutcome {
-    const { look, memory } = this.context
+  #notClosed(task: Task): Ended {
     const { change, found } = task
-    const left = look.of(change.ref)?.entry
+    const left = this.context.look.of(change.ref)?.entry
     const why = `${formatRef(change.ref)}: the appliance said Done to a disable without grace and left it '${left?.svrstate ?? 'gone'}'`
-    if (left?.phase !== found.entry.phase) {
-      return { status: 'unknown', error: refuse('CONFLICT', why, change.ref) }
-    }
     // In TROFS some build may take a second disable for nothing: then nothing was cut or closed.
-    memory.put(found.entry.subject, this.#before.get(task))
-    return { status: 'rejected', error: refuse('REJECTED', why, change.ref, false) }
+    if (left?.phase === found.entry.phase)
+      return [task, { status: 'rejected', error: refuse('REJECTED', why, change.ref, false) }]
+    return this.#entered(task, { status: 'unknown', error: refuse('CONFLICT', why, change.ref) })
   }
 }
 

@@ -147,12 +147,6 @@ export function toCount(value: JsonValue): number | undefined {
   throw value.wrong('a whole number from 0 up')
 }
 
-/** A cumulative counter: its last digits, as it may exceed what a number can hold. */
-export function toCounter(value: JsonValue): number | undefined {
-  const counter = value.counter()
-  return counter === undefined ? undefined : Number(counter % 10n ** 15n)
-}
-
 /** `server:port` in its parts: the last colon counts, brackets batch an address are dropped. */
 export function parseMember(member: string): { server: string; port: number | undefined } {
   if (isIP(member) !== 0) return { server: member, port: undefined }

@@ -5,7 +5,7 @@
 import { isIP } from 'node:net'
 import { type DrainableError, isDrainableError } from '../../../provider/error.js'
 import { quote } from '../../../provider/quote.js'
-import { formatMember, type Row, type Subject, toCount, toCounter } from './nitro.js'
+import { formatMember, type Row, type Subject, toCount } from './nitro.js'
 
 /** A state of the appliance, by what it means for new and for established work. */
 export type SvrPhase =
@@ -268,7 +268,7 @@ export function toCounts(row: Row, servicetype: string): Counts | undefined {
     active,
     queued,
     pooled,
-    arrivals: transactional ? toCounter(row.at('totalrequests')) : undefined,
+    arrivals: transactional ? row.at('totalrequests').counter() : undefined,
     surplus: transactions === undefined ? 0 : Math.max(0, busy - active),
     clients,
   }

@@ -1,17 +1,13 @@
 import type { CallContext } from '../../../provider/contract.js'
-import { isDrainableError } from '../../../provider/error.js'
+import { DrainableError, isDrainableError, type ErrorCode } from '../../../provider/error.js'
 import { ListCost, tooDear } from '../../../kit/look-cost.js'
 import { argsOf, pathOf, type Row, rowsOf } from '../codec/nitro.js'
 import { assertNamed, type Entry } from '../codec/rows.js'
 import type { NitroSession } from '../session/session.js'
 
-/** What an appliance was found to do, and what its lists cost. */
+/** What the lists of an appliance cost, and what it was found not to do. */
 export class Abilities {
   readonly #costs = new Map<NitroSession, Map<string, ListCost>>()
-  /** `?bulkbindings=yes`, since 11.1. */
-  bulk = true
-  /** Members below each group in the list of `stat/servicegroup`: not documented. */
-  nested = true
   /** `totalrequests` in the single form of a member's statistics, where the nested form lacks it. */
   totals = true
 
@@ -49,10 +45,6 @@ export class Lists {
     )
   }
 
-  #pays(tree: 'config' | 'stat', type: string, count: number): boolean {
-    return this.#can.cost(this.#session, tree, type).pays(count)
-  }
-
   /** All of a type, or one of it. */
   async rows(
     tree: 'config' | 'stat',
@@ -63,110 +55,85 @@ export class Lists {
     return rowsOf(await this.#session.get(pathOf(tree, type, name, query), this.#ctx), type)
   }
 
+  /** What is wanted of a type, by name: of its list where that costs less, and what that leaves out one by one. */
+  async #wanted<T>(
+    tree: 'config' | 'stat',
+    type: string,
+    names: readonly string[],
+    { query = '', toMap, one, isWhole = () => true }: Ways<T>,
+  ): Promise<Map<string, T>> {
+    const cost = this.#can.cost(this.#session, tree, type)
+    const list = async (): Promise<ReadonlyMap<string, T>> => {
+      const listed = toMap(await this.rows(tree, type, undefined, query))
+      if (query === '' || names.some((name) => listed.has(name))) return listed
+      // A build that does not know the query: what is wanted is asked for one by one for a long while.
+      throw new DrainableError('REJECTED', `the list of ${type} has nothing of what is wanted`)
+    }
+    const listed = cost.pays(names.length)
+      ? await cost.of(list, ({ size }) => size).catch(notListed)
+      : undefined
+    const found = await Promise.all(
+      names.map(async (name): Promise<readonly (readonly [string, T])[]> => {
+        const known = listed?.get(name)
+        const told = known !== undefined && isWhole(name, known) ? known : await one(name)
+        return told === undefined ? [] : [[name, told]]
+      }),
+    )
+    return new Map(found.flat())
+  }
+
   /** Objects by their names, which stand under `key`. One that is not there is left out. */
-  async objects(
+  objects(
     tree: 'config' | 'stat',
     type: string,
     key: string,
     names: readonly string[],
   ): Promise<ReadonlyMap<string, Row>> {
-    const found = new Map<string, Row>()
-    if (this.#pays(tree, type, names.length)) {
-      const wanted = new Set(names)
-      for (const row of (await this.all(tree, type).catch(tooDear)) ?? []) {
-        const name = row.at(key).neededText()
-        if (wanted.has(name)) found.set(name, row)
-      }
-    }
-    const left = names.filter((name) => !found.has(name))
-    const alone = await Promise.all(left.map((name) => this.rows(tree, type, name)))
-    for (const [i, [row]] of alone.entries()) {
-      const name = left[i]
-      if (row === undefined || name === undefined) continue
-      assertNamed(row, key, name)
-      found.set(name, row)
-    }
-    return found
+    return this.#wanted(tree, type, names, {
+      toMap: (rows) => new Map(rows.map((row) => [row.at(key).neededText(), row])),
+      one: async (name) => {
+        const [row] = await this.rows(tree, type, name)
+        if (row !== undefined) assertNamed(row, key, name)
+        return row
+      },
+    })
   }
 
   /**
-   * Bindings by the name of what they are bound to, which stands under `key`.
+   * Bindings by the name of what they are bound to, which stands under `key`; in one list since 11.1.
    *
-   * @param whole - whether nothing that is looked for is missing: else its own answer is asked for
+   * @param isWhole - whether nothing that is looked for is missing: else its own answer is asked for
    */
-  async bindings(
+  bindings(
     type: string,
     key: string,
     names: readonly string[],
-    whole: (name: string, rows: readonly Row[]) => boolean = (_, rows) => rows.length > 0,
+    isWhole: (name: string, rows: readonly Row[]) => boolean,
   ): Promise<ReadonlyMap<string, readonly Row[]>> {
-    const bulk = this.#pays('config', type, names.length) ? await this.#bulk(type, key) : undefined
-    const found = new Map<string, readonly Row[]>()
-    await Promise.all(
-      names.map(async (name) => {
-        const listed = bulk?.get(name)
-        const rows = listed !== undefined && whole(name, listed) ? listed : undefined
-        found.set(name, rows ?? (await this.rows('config', type, name)))
-      }),
-    )
-    if (bulk !== undefined && names.every((name) => !bulk.has(name))) this.#can.bulk = false
-    return found
+    return this.#wanted('config', type, names, {
+      query: 'bulkbindings=yes',
+      toMap: (rows) => Map.groupBy(rows, (row) => row.at(key).neededText()),
+      one: (name) => this.rows('config', type, name),
+      isWhole,
+    })
   }
 
-  async #bulk(type: string, key: string): Promise<ReadonlyMap<string, readonly Row[]> | undefined> {
-    if (!this.#can.bulk) return undefined
-    try {
-      const read = async (): Promise<ReadonlyMap<string, readonly Row[]>> => {
-        const rows = await this.rows('config', type, undefined, 'bulkbindings=yes')
-        return Map.groupBy(rows, (row) => row.at(key).neededText())
-      }
-      return await this.#can.cost(this.#session, 'config', type).of(read, ({ size }) => size)
-    } catch (error) {
-      // One that takes too long over all of them is asked for each.
-      if (isDrainableError(error, 'REJECTED')) this.#can.bulk = false
-      else tooDear(error)
-      return undefined
-    }
-  }
-
-  /** The members' rows of `stat` by group, as far as the nested form has them. */
-  async groupStats(names: readonly string[]): Promise<ReadonlyMap<string, readonly Row[]>> {
-    const pays = this.#can.nested && this.#pays('stat', 'servicegroup', names.length)
-    const nested = pays ? await this.#nested() : undefined
-    if (nested !== undefined && names.every((name) => !nested.has(name))) this.#can.nested = false
-    const found = new Map<string, readonly Row[]>()
-    await Promise.all(
-      names.map(async (name) => {
-        found.set(name, nested?.get(name) ?? (await this.#groupStat(name)))
-      }),
-    )
-    return found
-  }
-
-  async #nested(): Promise<ReadonlyMap<string, readonly Row[]> | undefined> {
-    try {
-      const rows = await this.all('stat', 'servicegroup', 'statbindings=yes')
-      const pairs = rows.map((row) => [row, rowsOf({ body: row }, 'servicegroupmember')] as const)
-      return new Map(
-        pairs.flatMap(([row, members]) =>
-          members.length === 0 ? [] : [[row.at('servicegroupname').neededText(), members]],
-        ),
-      )
-    } catch (error) {
-      if (!isDrainableError(error, 'REJECTED')) tooDear(error)
-      return undefined
-    }
-  }
-
-  async #groupStat(name: string): Promise<readonly Row[]> {
-    try {
-      const rows = await this.rows('stat', 'servicegroup', name, 'statbindings=yes')
-      return rows.flatMap((row) => rowsOf({ body: row }, 'servicegroupmember'))
-    } catch (error) {
-      // A build that does not know the nested form is asked for each member.
-      if (isDrainableError(error, 'REJECTED')) return []
-      throw error
-    }
+  /** The members' rows of `stat` by group. That the list has them below each group is not documented. */
+  groupStats(names: readonly string[]): Promise<ReadonlyMap<string, readonly Row[]>> {
+    const membersOf = (row: Row): readonly Row[] => rowsOf({ body: row }, 'servicegroupmember')
+    return this.#wanted('stat', 'servicegroup', names, {
+      query: 'statbindings=yes',
+      toMap: (rows) => {
+        const pairs = rows.map((row) => [row, membersOf(row)] as const)
+        const told = pairs.filter(([, members]) => members.length > 0)
+        return new Map(told.map(([row, of]) => [row.at('servicegroupname').neededText(), of]))
+      },
+      one: async (name) => {
+        const rows = this.rows('stat', 'servicegroup', name, 'statbindings=yes')
+        // A build that does not know the nested form is asked for each member.
+        return (await rows.catch(refused([], 'REJECTED'))).flatMap(membersOf)
+      },
+    })
   }
 
   /** A member's single form for its `totalrequests`, which the nested form can lack. */
@@ -189,44 +156,51 @@ export class Lists {
       ...(shared && address !== undefined ? { ip: address } : { servername: server }),
       port: String(port),
     })
-    try {
-      return (await this.rows('stat', 'servicegroupmember', undefined, args))[0]
-    } catch (error) {
-      if (isDrainableError(error, 'REJECTED', 'FORBIDDEN')) return undefined
-      throw error
-    }
+    const rows = this.rows('stat', 'servicegroupmember', undefined, args)
+    return (await rows.catch(refused([], 'REJECTED', 'FORBIDDEN')))[0]
   }
 
   /** Names of those server objects that are disabled. */
   async disabledServers(names: readonly string[]): Promise<ReadonlySet<string>> {
-    const unique = [...new Set(names)]
-    if (unique.length === 0) return new Set()
-    try {
-      const rows = this.#pays('config', 'server', unique.length)
-        ? await this.all('config', 'server')
-        : (await Promise.all(unique.map((name) => this.rows('config', 'server', name)))).flat()
-      const disabled = rows.filter((row) => row.at('state').text()?.toUpperCase() === 'DISABLED')
-      return new Set(disabled.map((row) => row.at('name').neededText()))
-    } catch (error) {
-      // Not every user may look at servers; the member's own state says that it is out all the same.
-      if (isDrainableError(error, 'FORBIDDEN', 'REJECTED')) return new Set()
-      throw error
-    }
+    const found = this.objects('config', 'server', 'name', [...new Set(names)])
+    // Not every user may look at servers; the member's own state says that it is out all the same.
+    const servers = await found.catch(refused(new Map<string, Row>(), 'REJECTED', 'FORBIDDEN'))
+    const isOff = (row: Row): boolean => row.at('state').text()?.toUpperCase() === 'DISABLED'
+    return new Set([...servers].flatMap(([name, row]) => (isOff(row) ? name : [])))
   }
 
   /** The virtual servers that each group is bound to; undefined where this user may not know. */
   async boundGroups(): Promise<ReadonlyMap<string, readonly string[]> | undefined> {
-    if (!this.#can.bulk) return undefined
     const type = 'lbvserver_servicegroup_binding'
-    try {
-      const rows = await this.rows('config', type, undefined, 'bulkbindings=yes')
-      const groups = Map.groupBy(rows, (row) => row.at('servicegroupname').word() ?? '')
-      return new Map(
-        [...groups].map(([group, of]) => [group, of.map((row) => row.at('name').neededText())]),
-      )
-    } catch (error) {
-      if (isDrainableError(error, 'REJECTED', 'FORBIDDEN')) return undefined
-      throw error
-    }
+    const asked = this.rows('config', type, undefined, 'bulkbindings=yes')
+    const rows = await asked.catch(refused(undefined, 'REJECTED', 'FORBIDDEN'))
+    if (rows === undefined) return undefined
+    const groups = Map.groupBy(rows, (row) => row.at('servicegroupname').word() ?? '')
+    return new Map(
+      [...groups].map(([group, of]) => [group, of.map((row) => row.at('name').neededText())]),
+    )
+  }
+}
+
+/** How a type is asked for. */
+interface Ways<T> {
+  /** Of its list. */
+  readonly query?: string
+  readonly toMap: (rows: readonly Row[]) => ReadonlyMap<string, T>
+  readonly one: (name: string) => Promise<T | undefined>
+  /** Whether the list tells enough of one: else it is asked for alone. */
+  readonly isWhole?: (name: string, found: T) => boolean
+}
+
+/** A list that is refused, or too dear. */
+function notListed(error: unknown): undefined {
+  if (!isDrainableError(error, 'REJECTED')) tooDear(error)
+}
+
+/** In place of what the appliance, or the user's rights, refuse. */
+function refused<T>(instead: T, ...codes: readonly ErrorCode[]): (error: unknown) => T {
+  return (error) => {
+    if (isDrainableError(error, ...codes)) return instead
+    throw error
   }
 }

@@ -58,16 +58,6 @@ export class Memory {
     })
   }
 
-  /** What is remembered of it, to be put back where a change turned out to be none. */
-  of(subject: Subject): OwnDisable | undefined {
-    return this.#disables.get(keyOf(subject))
-  }
-
-  put(subject: Subject, ours: OwnDisable | undefined): void {
-    if (ours === undefined) this.forget(subject)
-    else this.#disables.set(keyOf(subject), ours)
-  }
-
   forget(subject: Subject): void {
     this.#disables.delete(keyOf(subject))
   }

@@ -1,8 +1,9 @@
 import { caught } from '../../../kit/errors.js'
 import { SharedTrials } from '../../../kit/login.js'
-import { briefly } from '../../../kit/retry.js'
-import type { CallContext } from '../../../provider/contract.js'
+import { briefly, firstAnswer, Silent } from '../../../kit/retry.js'
+import type { CallContext, LoadScope } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
+import { quote } from '../../../provider/quote.js'
 import {
   type Address,
   HEAD_START,
@@ -13,7 +14,6 @@ import {
   Standings,
 } from './standing.js'
 import type { Settings } from '../options.js'
-import { type Rival, Rivals } from './rivals.js'
 import { isNetworkError, NitroSession } from './session.js'
 
 /** All addresses of one appliance, pair or cluster; finds the one to talk to. */
@@ -24,8 +24,8 @@ export class Pair {
   #last: Address | undefined
   /** The nodes of the pair, as far as they were told. */
   #nodes: ReadonlySet<string> = new Set()
-  readonly #others = new Rivals()
-  #rivals: readonly Rival[] = []
+  readonly #away = new Silent<Address>()
+  #rivals: readonly LoadScope[] = []
 
   constructor(options: Settings) {
     const trials = options.urls.length > 1 ? new SharedTrials() : undefined
@@ -61,13 +61,21 @@ export class Pair {
     const order = [...this.#addresses].sort(
       (a, b) => Number(b === this.#last) - Number(a === this.#last),
     )
-    const [address, standing] = await firstInCharge(order, ctx)
+    const isFinal = (error: unknown): boolean => !isNetworkError(error)
+    const ask = async (asked: Address, one: CallContext): Promise<InCharge> => {
+      const told = await asked.standings.read(one)
+      if (isInCharge(told.role)) return { ...asked, standing: told }
+      throw notInCharge(asked.session.url)
+    }
+    const charge = await firstAnswer(order, { headStart: HEAD_START, isFinal }, ask, ctx)
+    const { session, standing } = charge
+    const address = order.find((one) => one.session === session)
     // Behind the address of last time (a SNIP) is always the same pair.
-    if (address !== this.#last) this.#refuseStranger(address, standing.nodes)
+    if (address !== this.#last) this.#refuseStranger(charge, standing.nodes)
     if (standing.nodes.length > 0) this.#nodes = new Set(standing.nodes)
     this.#last = address
-    this.#active = { ...address, standing }
-    return this.#active
+    this.#active = charge
+    return charge
   }
 
   /** What was in charge is not to be relied on any more. */
@@ -110,34 +118,74 @@ export class Pair {
    * @throws `INVALID_OPTIONS`
    */
   async refuseStrangers(ctx: CallContext): Promise<void> {
-    const { session: charge } = await this.inCharge(ctx)
-    const others = this.#addresses.filter(({ session }) => session !== charge)
+    const others = this.#besides(await this.inCharge(ctx))
     await Promise.all(
       others.map(async (address) => {
         const told = await briefly(ctx, HEAD_START, (one) => address.standings.nodes(one))
-        if (told === undefined) this.#others.noteSilent(address, ctx)
+        if (told === undefined) this.#away.note(address, SILENT, ctx)
         else this.#refuseStranger(address, told.nodes)
       }),
     )
   }
 
   /**
-   * Nodes that may hold traffic beside the one in charge.
+   * Nodes that may hold traffic beside the one in charge, as processes that are not counted. Where the nodes of a pair have
+   * lost each other, both say that they are primary and both pass traffic, and a node that does not answer may do so
+   * too. It holds nothing only if it says that it is secondary, or if the node in charge says so.
    *
    * @param counted - whether counts were read: the others are asked as often as counts are, and at each
    * look while there is one
+   * @throws `INVALID_OPTIONS` where one is of another pair
    */
-  async rivals(charge: InCharge, ctx: CallContext, counted: boolean): Promise<readonly Rival[]> {
+  async rivals(
+    charge: InCharge,
+    ctx: CallContext,
+    counted: boolean,
+  ): Promise<readonly LoadScope[]> {
+    // A cluster has one address, and its nodes are no pair.
+    if (charge.standing.role === 'cluster') return []
     if (!counted && this.#rivals.length === 0) return []
-    const others = this.#addresses.filter(({ session }) => session !== charge.session)
-    const refuse = (address: Address, nodes: readonly string[]): void =>
-      this.#refuseStranger(address, nodes)
-    this.#rivals = others.length === 0 ? [] : await this.#others.look(charge, others, refuse, ctx)
+    const others = this.#besides(charge)
+    const answers = await Promise.all(others.map((address) => this.#ask(address, charge, ctx)))
+    const [silent] = others.filter((_, i) => answers[i] === 'silent')
+    const unseen = silent === undefined ? [] : await notStandby(charge, silent, ctx)
+    this.#rivals = [...answers.filter((answer) => typeof answer === 'object'), ...unseen]
     return this.#rivals
   }
 
   async close(): Promise<void> {
     await Promise.all(this.#addresses.map(({ session }) => session.close()))
+  }
+
+  #besides(charge: InCharge): readonly Address[] {
+    return this.#addresses.filter(({ session }) => session !== charge.session)
+  }
+
+  /** What an address that is not in charge says of itself. `idle`: nothing of it is beside the node in charge. */
+  async #ask(
+    address: Address,
+    charge: InCharge,
+    ctx: CallContext,
+  ): Promise<'idle' | 'silent' | LoadScope> {
+    if (this.#away.isLeft(address, ctx)) return 'silent'
+    const told = await briefly(ctx, HEAD_START, async (one) => {
+      const role = await address.standings.role(one)
+      if (role === 'secondary' || role === 'unknown') return { role, standing: undefined }
+      return { role, standing: await address.standings.read(one) }
+    })
+    if (told === undefined) {
+      this.#away.note(address, SILENT, ctx)
+      return 'silent'
+    }
+    this.#away.end(address)
+    const { role, standing } = told
+    if (role === 'secondary') return 'idle'
+    if (standing === undefined) return 'silent'
+    if (isSame(standing, charge.standing)) return 'idle'
+    const { node, nodes } = standing
+    this.#refuseStranger(address, nodes)
+    const note = `${charge.standing.node} and ${node} both say that they are primary: the nodes no longer see each other, and both pass traffic; resolve that ('show ha node') before a member can be reported idle`
+    return toUnread(node, note)
   }
 
   #refuseStranger({ session }: Address, nodes: readonly string[]): void {
@@ -152,42 +200,37 @@ export class Pair {
   }
 }
 
-/** @throws where none is: what the first address said, or the first error that is none of the network */
-function firstInCharge(
-  order: readonly Address[],
+const SILENT = 'it does not answer'
+
+/** Nodes that the one in charge does not call secondary. */
+async function notStandby(
+  { session, standing, standings }: InCharge,
+  silent: Address,
   ctx: CallContext,
-): Promise<readonly [Address, Standing]> {
-  const stop = new AbortController()
-  const one = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) }
-  const failures: unknown[] = []
-  let started = 0
-  let ended = 0
-  let cancel = (): void => undefined
-  const asked = new Promise<readonly [Address, Standing]>((resolve, reject) => {
-    const next = (): void => {
-      cancel()
-      const index = started
-      const address = order[index]
-      if (address === undefined) return
-      started += 1
-      if (started < order.length) cancel = ctx.clock.setTimeout(next, HEAD_START)
-      const failed = (error: unknown): void => {
-        if (stop.signal.aborted) return
-        failures[index] = error
-        ended += 1
-        if (ctx.signal.aborted || !isNetworkError(error)) reject(error)
-        else if (ended === order.length) reject(failures[0])
-        else next()
-      }
-      address.standings.read(one).then((standing) => {
-        if (isInCharge(standing.role)) resolve([address, standing])
-        else failed(notInCharge(address.session.url))
-      }, failed)
-    }
-    next()
-  })
-  return asked.finally(() => {
-    cancel()
-    stop.abort()
-  })
+): Promise<readonly LoadScope[]> {
+  if (standing.role !== 'primary') return []
+  const peers = await standings.peers(ctx)
+  const { host } = new URL(silent.session.url)
+  const why = (said: string): string =>
+    `${host} does not answer, and ${new URL(session.url).host} ${said}: it may pass traffic; where it is switched off for good, leave its address out of url`
+  if (peers.length === 0) return [toUnread(host, why('does not say what it is'))]
+  return peers
+    .filter(({ state }) => !/secondary/i.test(state))
+    .map(({ node, state }) =>
+      toUnread(node === '' ? host : node, why(`calls it '${quote(state, 40)}' and not secondary`)),
+    )
+}
+
+/** @param scope - its NSIP where that is known, else the host of its address */
+function toUnread(scope: string, note: string): LoadScope {
+  const zeros = { sampledAt: 0, active: 0, queued: 0, inForce: false }
+  return { scope, incarnation: 'beside the node in charge', ...zeros, state: 'unread', note }
+}
+
+/** One node by two addresses; where its NSIP may not be known, it is known by the moment of its boot. */
+function isSame(one: Standing, other: Standing): boolean {
+  if (one.node === other.node) return true
+  if (one.nodes.length > 0 || other.nodes.length > 0) return false
+  const since = ({ node, incarnation }: Standing): string => incarnation.slice(node.length)
+  return /up since/.test(one.incarnation) && since(one) === since(other)
 }

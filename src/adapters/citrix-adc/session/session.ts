@@ -1,15 +1,11 @@
 import { systemClock, type Clock } from '../../../provider/clock.js'
-import { closedError, DrainableError, isDrainableError } from '../../../provider/error.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import type { CallContext } from '../../../provider/contract.js'
-import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
+import { ApplianceClient, type CallLimits, type Request } from '../../../kit/appliance-client.js'
+import type { HttpReply } from '../../../kit/http.js'
 import { cutShort } from '../../../kit/json.js'
-import { Spending } from '../../../kit/look-cost.js'
-import {
-  Credentials,
-  SharedLogin,
-  type LoginContext,
-  type SharedTrials,
-} from '../../../kit/login.js'
+import type { Spending } from '../../../kit/look-cost.js'
+import { SharedLogin, type LoginContext, type SharedTrials } from '../../../kit/login.js'
 import { askedAgain, doubling } from '../../../kit/retry.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { type Command, type NitroReply, parseReply, pathOf } from '../codec/nitro.js'
@@ -20,9 +16,6 @@ import { whyNoHeader, type Settings } from '../options.js'
 export const BUSY = doubling(250, 3)
 /** What a logout may take, in milliseconds. */
 const LOGOUT_LIMIT = 2_000
-
-type Call = Omit<HttpCall, 'signal' | 'clock'>
-type Within = Pick<CallContext, 'clock' | 'signal' | 'until'>
 
 /**
  * One address of an appliance, and the one session we have there.
@@ -35,35 +28,23 @@ type Within = Pick<CallContext, 'clock' | 'signal' | 'until'>
 export class NitroSession {
   readonly url: string
   readonly #options: Settings
-  readonly #http: HttpClient
+  readonly #client: ApplianceClient
   readonly #gate = new Turnstile(2)
-  readonly #closing = new AbortController()
-  readonly #credentials: Credentials
   readonly #login = new SharedLogin<string>((ctx) => this.#logIn(ctx))
   #logins = 0
-  /** What its requests take. */
-  readonly spending = new Spending()
 
   /** @param trials - what the other addresses say of the password */
   constructor(url: string, options: Settings, trials?: SharedTrials) {
     this.#options = options
-    this.#http = new HttpClient({
-      provider: 'citrix-adc',
-      url,
-      tls: options.tls,
-      dispatcher: options.dispatcher,
-      connections: 2,
-      callTimeout: options.callTimeout,
-      allowPlaintext: options.allowPlaintext,
-    })
-    this.url = this.#http.origin
-    this.#credentials = new Credentials({
-      provider: 'citrix-adc',
-      subject: this.url,
-      username: options.username,
-      password: options.password,
-      ...(trials === undefined ? {} : { trials }),
-    })
+    this.url = new URL(url).origin
+    const subject = this.url
+    const settings = options
+    this.#client = new ApplianceClient({ provider: 'citrix-adc', url, subject, settings, trials })
+  }
+
+  /** What its requests take. */
+  get spending(): Spending {
+    return this.#client.spending
   }
 
   /**
@@ -97,33 +78,29 @@ export class NitroSession {
     return toError(`${this.url}: ${what.split('?')[0] ?? ''}`, this.#clean(reply), kind)
   }
 
-  async send(call: Call, ctx: CallContext): Promise<NitroReply> {
-    const signal = AbortSignal.any([ctx.signal, this.#closing.signal])
-    const within = { ...ctx, signal }
-    return this.#gate.run(signal, async () => {
-      if (this.#options.auth === 'headers') return this.#callWithPassword(call, within)
-      const token = await this.#login.get(within)
-      const reply = await this.#call(call, withToken(token), within)
+  async send(call: Request, ctx: CallContext): Promise<NitroReply> {
+    return this.#gate.run(ctx.signal, async () => {
+      this.#client.assertOpen()
+      if (this.#options.auth === 'headers') return this.#callWithPassword(call, ctx)
+      const token = await this.#login.get(ctx)
+      const reply = await this.#call(call, withToken(token), ctx)
       if (classify(reply) !== 'relogin') return reply
       this.#login.forget(token)
-      return this.#call(call, withToken(await this.#login.get(within)), within)
+      return this.#call(call, withToken(await this.#login.get(ctx)), ctx)
     })
   }
 
   /** Logs out and closes every socket. */
   async close(): Promise<void> {
-    if (this.#closing.signal.aborted) return
-    this.#closing.abort(closedError('citrix-adc', this.url))
-    const token = await this.#login.end()
-    if (token !== undefined) {
-      await this.#logOut(token, systemClock)
-    }
-    await this.#http.close()
+    await this.#client.close(async () => {
+      const token = await this.#login.end()
+      if (token !== undefined) await this.#logOut(token, systemClock)
+    })
   }
 
   /** A request with the credentials in its headers: no session, and no login to repeat. */
-  async #callWithPassword(call: Call, ctx: Within): Promise<NitroReply> {
-    const reply = await this.#credentials.use(
+  async #callWithPassword(call: Request, ctx: CallLimits): Promise<NitroReply> {
+    const reply = await this.#client.credentials.use(
       ctx,
       (password) => {
         const wrong = whyNoHeader(password)
@@ -141,27 +118,22 @@ export class NitroSession {
   }
 
   async #call(
-    call: Call,
+    call: Request,
     headers: Readonly<Record<string, string>>,
-    { clock, signal, until }: Within,
+    ctx: CallLimits,
   ): Promise<NitroReply> {
-    const before = clock.now()
-    const reply = await this.#http.call({
-      ...call,
-      headers: { ...call.headers, ...headers },
-      clock,
-      signal,
-      until,
-    })
-    this.spending.note(clock.now() - before, reply.text.length)
+    const reply = await this.#client.timed(
+      { ...call, headers: { ...call.headers, ...headers } },
+      ctx,
+    )
     const warning = [reply.headers['x-nitro-warning'] ?? []].flat()[0]
     return this.#parse(call, reply, warning)
   }
 
   /** @throws `CONNECTION_LOST` where an answer that is a success ends in its middle */
-  #parse({ method, path }: Call, { status, text }: HttpReply, warning?: string): NitroReply {
+  #parse({ method, path }: Request, { status, text }: HttpReply, warning?: string): NitroReply {
     const what = `${this.url}: ${method} ${path.split('?')[0] ?? ''}`
-    const clean = (words: string): string => this.#credentials.clean(words)
+    const clean = (words: string): string => this.#client.credentials.clean(words)
     const source = { provider: 'citrix-adc', what, clean }
     const reply = parseReply(status, text, warning, source)
     if (reply.cut && status < 300) throw cutShort(source, text)
@@ -170,7 +142,7 @@ export class NitroSession {
 
   async #logIn(ctx: LoginContext): Promise<string> {
     const seconds = Math.round(this.#options.sessionTimeout / 1_000)
-    const answer = await this.#credentials.use(
+    const answer = await this.#client.credentials.use(
       ctx,
       async (password) => {
         const first = await this.#postLogin(password, seconds, ctx)
@@ -195,8 +167,8 @@ export class NitroSession {
       throw toError(what, shown, refused)
     }
     this.#logins += 1
-    this.#credentials.hide(token)
-    this.#credentials.hide(decoded(token))
+    this.#client.credentials.hide(token)
+    this.#client.credentials.hide(decoded(token))
     // Whoever finds a token uses it, and would be in the default partition before.
     await this.#switchPartition(token, ctx)
     return token
@@ -205,13 +177,13 @@ export class NitroSession {
   async #postLogin(
     password: string,
     timeout: number | undefined,
-    { clock, signal, until, late }: LoginContext,
+    ctx: LoginContext,
   ): Promise<{ reply: NitroReply; errorcode: number; token: string | undefined }> {
     const { username } = this.#options
     const login = { username, password, ...(timeout === undefined ? {} : { timeout }) }
     const path = pathOf('config', 'login')
     const call = { method: 'POST', path, body: { login } } as const
-    const answer = await this.#http.call({ ...call, clock, signal, until, late })
+    const answer = await this.#client.call(call, ctx)
     const reply = this.#parse(call, answer)
     const token =
       classify(reply) === 'ok'
@@ -220,7 +192,7 @@ export class NitroSession {
     return { reply, errorcode: reply.errorcode, token }
   }
 
-  async #switchPartition(token: string, ctx: Within): Promise<void> {
+  async #switchPartition(token: string, ctx: CallLimits): Promise<void> {
     const { partition } = this.#options
     if (partition === undefined) return
     const path = pathOf('config', 'nspartition', undefined, 'action=Switch')
@@ -247,7 +219,7 @@ export class NitroSession {
   }
 
   #clean(reply: NitroReply): NitroReply {
-    return { ...reply, message: this.#credentials.clean(reply.message) }
+    return { ...reply, message: this.#client.credentials.clean(reply.message) }
   }
 }
 

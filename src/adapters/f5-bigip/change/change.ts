@@ -10,12 +10,12 @@ import type {
 import { caught, refusal } from '../../../kit/errors.js'
 import type { AdminState, CallContext, Change, ChangeResult } from '../../../provider/contract.js'
 import { isDrainableError, type DrainableError } from '../../../provider/error.js'
-import { formatRef } from '../../../provider/member-ref.js'
+import { atLeast, formatRef } from '../../../provider/member-ref.js'
 import { quote } from '../../../provider/quote.js'
 import { isObject } from '../../../kit/json.js'
 import type { Settings } from '../options.js'
 import type { Hints } from '../read/hints.js'
-import { isAtLeast, lowest } from '../read/reading.js'
+import { lowest } from '../read/reading.js'
 import type { Resolver, Target } from '../read/target.js'
 import type { Device } from '../session/device.js'
 import { PROVIDER } from '../session/session.js'
@@ -165,7 +165,7 @@ class Work implements CarefulAdapter<Found, Half> {
     const { to } = change
     const places = placesOf(change, found)
     if (to === 'maint') await this.#forget(change, places, ctx)
-    return this.#begin(new Half({ places, to, needed: (own) => !isAtLeast(own, to) }))
+    return this.#begin(new Half({ places, to, needed: (own) => !atLeast(own, to) }))
   }
 
   restore(change: ChangeOf<'restore'>, found: Found): Later<Half> {

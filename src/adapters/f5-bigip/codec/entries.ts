@@ -22,7 +22,7 @@ export function count(row: JsonValue, name: string): number | undefined {
 }
 
 /** A cumulative counter; undefined where the device has none. */
-export function counter(row: JsonValue, name: string): bigint | undefined {
+export function counter(row: JsonValue, name: string): number | undefined {
   return row.at(name).at('value').counter()
 }
 

@@ -110,9 +110,6 @@ export function parseNodeStats(value: JsonValue, node: string): NodeStats | unde
   return { active, arrivals, enabled }
 }
 
-/** Counters can exceed what a number can hold: their last digits tell whether they moved. */
-const DIGITS = 10n ** 15n
-
 function toStats(row: JsonValue): MemberStats {
   const connections = counter(row, 'serverside.totConns')
   const requests = counter(row, 'totRequests')
@@ -121,9 +118,7 @@ function toStats(row: JsonValue): MemberStats {
     active: count(row, 'serverside.curConns'),
     queued: count(row, 'connq.depth'),
     arrivals:
-      connections === undefined || requests === undefined
-        ? undefined
-        : Number((connections + requests) % DIGITS),
+      connections === undefined || requests === undefined ? undefined : connections + requests,
     sessions: count(row, 'curSessions'),
     byParent: state === 'disabled-by-parent',
     enabled:

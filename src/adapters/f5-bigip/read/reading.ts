@@ -6,6 +6,7 @@ import type {
   Reading,
 } from '../../../provider/contract.js'
 import { isObject } from '../../../kit/json.js'
+import { atLeast } from '../../../provider/member-ref.js'
 import type { MemberRow, NodeRow } from '../codec/members.js'
 import { lastPart } from '../codec/names.js'
 import { statsOf } from '../codec/stats.js'
@@ -22,27 +23,20 @@ export interface Composer {
   readonly unverified: string | undefined
 }
 
-const RANK = { ready: 0, drain: 1, maint: 2 } as const
-
 type State = AdminState | 'unknown'
 
 /** The lowest of several states: what is not raised everywhere is not raised. */
 export function lowest(states: readonly State[]): State {
-  let low: AdminState = 'maint'
+  let low: AdminState | undefined
   for (const state of states) {
     if (state === 'unknown') return 'unknown'
-    if (RANK[state] < RANK[low]) low = state
+    if (low === undefined || !atLeast(state, low)) low = state
   }
-  return states.length === 0 ? 'unknown' : low
+  return low ?? 'unknown'
 }
 
 function highest(a: State, b: AdminState | undefined): State {
-  if (a === 'unknown' || b === undefined) return a
-  return RANK[a] >= RANK[b] ? a : b
-}
-
-export function isAtLeast(state: State, to: AdminState): boolean {
-  return state !== 'unknown' && RANK[state] >= RANK[to]
+  return a === 'unknown' || b === undefined || atLeast(a, b) ? a : b
 }
 
 /** A member or node on one unit. */

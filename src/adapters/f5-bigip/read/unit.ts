@@ -58,6 +58,8 @@ export interface Wanted {
   readonly all: boolean
   /** Nodes by full path: their members' pools are found in the list of all. */
   readonly nodes: ReadonlySet<string>
+  /** The role is that of an earlier look, and so are the properties of pools: no client changes them on a member. */
+  readonly brief: boolean
 }
 
 /** A pool and its members, as lists have them. */
@@ -92,7 +94,8 @@ export async function readUnit(
 
 async function readOnce(device: Device, wanted: Wanted, ctx: CallContext): Promise<ReadUnit> {
   const askedAt = ctx.clock.now()
-  const role = device.role.steady ?? (await device.role.read(ctx))
+  const said = wanted.brief ? device.role.said : undefined
+  const role = said ?? device.role.steady ?? (await device.role.read(ctx))
   const unit = roleOnly(device, role, askedAt)
   if (!unit.active && !device.role.everActive) return unit
   const held = await readNodes(device, wanted.nodes, ctx)
@@ -106,7 +109,7 @@ async function readOnce(device: Device, wanted: Wanted, ctx: CallContext): Promi
     const why = stats === undefined ? { uncounted: counts.uncounted } : {}
     pools.set(pool, { attributes, members, stats, askedAt: at, ...why })
   }
-  await device.role.confirm(role, ctx)
+  if (said === undefined) await device.role.confirm(role, ctx)
   return { ...unit, pools, nodes, loads: counts.loads }
 }
 
@@ -130,7 +133,7 @@ async function readLists(
   }
   const known = byList ? listed : undefined
   for (const [name, { members, pool }] of await readPools(device, wanted.pools, ctx, known)) {
-    lists.set(name, { members, pool: pool ?? (await device.readPool(name, ctx)) })
+    lists.set(name, { members, pool: pool ?? (await device.readPool(name, ctx, wanted.brief)) })
   }
   return lists
 }

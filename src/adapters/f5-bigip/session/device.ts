@@ -197,9 +197,11 @@ export class Device {
     return table
   }
 
-  async readPool(pool: string, ctx: CallContext): Promise<PoolAttributes> {
+  /** @param old - properties of any age do */
+  async readPool(pool: string, ctx: CallContext, old = false): Promise<PoolAttributes> {
     const known = this.#attributes.get(pool)
-    if (known !== undefined && ctx.clock.now() < known.at + ATTRIBUTES_FOR) return known.value
+    const age = old ? Infinity : ATTRIBUTES_FOR
+    if (known !== undefined && ctx.clock.now() < known.at + age) return known.value
     const json = await this.session.get(`${poolPath(pool)}?$select=${POOL_SELECT}`, ctx)
     const value = json === undefined ? unknownPool(pool) : parsePool(json)
     if (json !== undefined) assertSame(json, value.fullPath, pool)

@@ -28,6 +28,8 @@ export class UnitRole {
   /** Bounds of the moment the role began, by `performance.now()`. */
   #since: { readonly from: number; readonly to: number } | undefined
   #resets = 0
+  /** The role that the unit has said last. */
+  #said: RoleReading | undefined
   /** The role that the last look ended with, where the unit tells how long it has had it. */
   #steady: RoleReading | undefined
   #steadyAt = -Infinity
@@ -47,7 +49,13 @@ export class UnitRole {
   /** Role and groups, as the unit says now. */
   async read(ctx: CallContext): Promise<RoleReading> {
     const found = await this.#session.get('/mgmt/tm/cm/failover-status', ctx, 'forbidden')
-    return found === undefined ? UNTOLD : parseFailoverStatus(found)
+    this.#said = found === undefined ? UNTOLD : parseFailoverStatus(found)
+    return this.#said
+  }
+
+  /** The role that a look goes by which does not ask for it; undefined where it must. */
+  get said(): RoleReading | undefined {
+    return this.#said
   }
 
   /**
@@ -73,6 +81,7 @@ export class UnitRole {
   /** The unit did not answer as it did before: its role is asked first the next time. */
   doubt(): void {
     this.#steady = undefined
+    this.#said = undefined
   }
 
   /** Whether a unit of that role passes traffic; a device that doesn't tell is taken for one of its own. */

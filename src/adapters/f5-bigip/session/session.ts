@@ -1,16 +1,12 @@
 import { pause, systemClock } from '../../../provider/clock.js'
 import { settledWithin } from '../../../provider/abort.js'
-import { closedError, DrainableError, isDrainableError } from '../../../provider/error.js'
+import { DrainableError } from '../../../provider/error.js'
 import type { CallContext } from '../../../provider/contract.js'
-import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
+import { ApplianceClient, type CallLimits, type Request } from '../../../kit/appliance-client.js'
+import type { HttpReply } from '../../../kit/http.js'
 import { JsonValue, type Source } from '../../../kit/json.js'
-import {
-  Credentials,
-  SharedLogin,
-  type LoginContext,
-  type SharedTrials,
-} from '../../../kit/login.js'
-import { Spending } from '../../../kit/look-cost.js'
+import { SharedLogin, type LoginContext, type SharedTrials } from '../../../kit/login.js'
+import type { Spending } from '../../../kit/look-cost.js'
 import { askedAgain } from '../../../kit/retry.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { parseLogin } from '../codec/device.js'
@@ -31,10 +27,7 @@ const WINDOW = 1_000
 const LETS_IN_AFTER = 2_000
 /** Waits before what came with credentials that a device did not see is sent again, in milliseconds. */
 const UNSEEN = [0, 250, 500]
-export interface Ask {
-  readonly method: HttpCall['method']
-  readonly path: string
-  readonly body?: unknown
+export interface Ask extends Pick<Request, 'method' | 'path' | 'body'> {
   /** Transaction the request belongs to. */
   readonly transaction?: string
   /** Repeat while the device is busy; only for what changes nothing. Default: for GET. */
@@ -48,8 +41,6 @@ export function mayBeDone(error: DrainableError): DrainableError {
     cause: error,
   })
 }
-
-type Within = Pick<CallContext, 'clock' | 'signal' | 'until'>
 
 /** What a login gave. */
 interface Token {
@@ -66,37 +57,25 @@ interface Token {
 export class Session {
   /** Host and port, for messages and as the name of the scope. */
   readonly host: string
-  /** What its requests take. */
-  readonly spending = new Spending()
   readonly #settings: Settings
-  readonly #http: HttpClient
+  readonly #client: ApplianceClient
   /** One request at a time: the REST services are slow, and run out of memory under load. */
   readonly #turn = new Turnstile()
   /** When the last changes were sent, by the call's clock. */
   readonly #changes: number[] = []
-  readonly #credentials: Credentials
   readonly #login = new SharedLogin<Token>((ctx) => this.#logIn(ctx))
-  #closed = false
 
   /** @param trials - what the other units of the group say of the password */
   constructor(url: string, settings: Settings, trials?: SharedTrials) {
     this.host = new URL(url).host
     this.#settings = settings
-    this.#http = new HttpClient({
-      provider: PROVIDER,
-      url,
-      tls: settings.tls,
-      dispatcher: settings.dispatcher,
-      connections: 2, // a change without an answer, and a look beside it
-      callTimeout: settings.callTimeout,
-    })
-    this.#credentials = new Credentials({
-      provider: PROVIDER,
-      subject: this.host,
-      username: settings.username,
-      password: settings.password,
-      ...(trials === undefined ? {} : { trials }),
-    })
+    const subject = this.host
+    this.#client = new ApplianceClient({ provider: PROVIDER, url, subject, settings, trials })
+  }
+
+  /** What its requests take. */
+  get spending(): Spending {
+    return this.#client.spending
   }
 
   /** Sends a request in its turn; every answer but a busy or unauthenticated one is a value. */
@@ -152,17 +131,16 @@ export class Session {
 
   /** Words of the device without secrets. */
   clean(text: string): string {
-    return this.#credentials.clean(text)
+    return this.#client.credentials.clean(text)
   }
 
   /** Logs out, as tokens are counted, and closes the socket. */
   async close(): Promise<void> {
-    if (this.#closed) return
-    this.#closed = true
-    const token = await this.#login.end()
     const ctx = { clock: systemClock, signal: new AbortController().signal }
-    if (token !== undefined) await this.#drop(token, token, ctx)
-    await this.#http.close()
+    await this.#client.close(async () => {
+      const token = await this.#login.end()
+      if (token !== undefined) await this.#drop(token, token, ctx)
+    })
   }
 
   /** A change that gets no answer lets looks in after a while: they show what happens meanwhile. */
@@ -177,7 +155,7 @@ export class Session {
   }
 
   async #once(ask: Ask, ctx: CallContext): Promise<Meaning> {
-    if (this.#closed) throw closedError(PROVIDER, this.host)
+    this.#client.assertOpen()
     if (ask.method !== 'GET' && ask.transaction === undefined) {
       await this.#pace(ctx)
     }
@@ -222,9 +200,7 @@ export class Session {
 
   async #sendWith(token: string | undefined, ask: Ask, ctx: CallContext): Promise<Meaning> {
     const send = async (headers: Readonly<Record<string, string>>): Promise<Meaning> => {
-      const before = ctx.clock.now()
       const reply = await this.#send(ask, headers, ctx)
-      this.spending.note(ctx.clock.now() - before, reply.text.length)
       const meaning = classify(reply.status, reply.text, ask.method !== 'GET')
       // As lost as one whose connection broke: whoever sent a change must not take it for an answer.
       if (meaning.kind === 'cut') throw this.toError(meaning, `${ask.method} ${pathOf(ask)}`)
@@ -232,7 +208,7 @@ export class Session {
     }
     if (token !== undefined) return send({ 'x-f5-auth-token': token })
     // Basic credentials that are refused count as failed logins
-    return this.#credentials.use(ctx, (password) => send(this.#basic(password)), refusalOf)
+    return this.#client.credentials.use(ctx, (password) => send(this.#basic(password)), refusalOf)
   }
 
   #source(what: string): Source {
@@ -240,31 +216,13 @@ export class Session {
     return { provider: PROVIDER, what: `${what} at ${this.host}`, clean }
   }
 
-  async #send(
-    ask: Ask,
+  #send(
+    { method, path, body, transaction }: Ask,
     headers: Readonly<Record<string, string>>,
-    { clock, signal, until, late }: Within & Partial<LoginContext>,
+    ctx: CallContext,
   ): Promise<HttpReply> {
-    try {
-      return await this.#http.call({
-        method: ask.method,
-        path: ask.path,
-        ...(ask.body === undefined ? {} : { body: ask.body }),
-        headers: {
-          ...headers,
-          ...(ask.transaction === undefined
-            ? {}
-            : { 'x-f5-rest-coordination-id': ask.transaction }),
-        },
-        clock,
-        signal,
-        until,
-        ...(late === undefined ? {} : { late }),
-      })
-    } catch (error) {
-      if (this.#closed && isDrainableError(error)) throw closedError(PROVIDER, this.host, error)
-      throw error
-    }
+    const part = transaction === undefined ? {} : { 'x-f5-rest-coordination-id': transaction }
+    return this.#client.timed({ method, path, body, headers: { ...headers, ...part } }, ctx)
   }
 
   /** The token, renewed before it runs out; the old one is dropped then, as tokens are counted. */
@@ -280,7 +238,7 @@ export class Session {
 
   async #logIn(ctx: LoginContext): Promise<Token> {
     const at = ctx.clock.now()
-    const meaning = await this.#credentials.use(
+    const meaning = await this.#client.credentials.use(
       ctx,
       (password) => this.#postLogin(password, ctx),
       refusalOf,
@@ -290,7 +248,7 @@ export class Session {
       const hidden = (): string => '(not shown)' // whatever stands where a token should may be one
       const source = { ...this.#source('login'), clean: hidden }
       const { token, lifetime } = parseLogin(new JsonValue(meaning.json, source))
-      this.#credentials.hide(token)
+      this.#client.credentials.hide(token)
       return { name: token, renewAt: at + lifetime - Math.min(60_000, lifetime / 5) }
     }
     if (meaning.kind === 'too-many-tokens')
@@ -302,14 +260,15 @@ export class Session {
   async #postLogin(password: string, ctx: LoginContext): Promise<Meaning> {
     const { username, loginProvider } = this.#settings
     const body = { username, password, loginProviderName: loginProvider }
-    const ask: Ask = { method: 'POST', path: '/mgmt/shared/authn/login', body }
+    const headers = this.#basic(password)
+    const request = { method: 'POST', path: '/mgmt/shared/authn/login', body, headers } as const
     // 12.0 wanted both, and F5's own clients send both.
     return askedAgain(
       ctx,
       UNSEEN,
       ({ kind }) => kind === 'unseen',
       async () => {
-        const reply = await this.#send(ask, this.#basic(password), ctx)
+        const reply = await this.#client.call(request, ctx)
         return classify(reply.status, reply.text)
       },
     )
@@ -317,25 +276,17 @@ export class Session {
 
   #basic(password: string): Readonly<Record<string, string>> {
     const value = Buffer.from(`${this.#settings.username}:${password}`).toString('base64')
-    this.#credentials.hide(value)
+    this.#client.credentials.hide(value)
     return { authorization: `Basic ${value}` }
   }
 
   /** Best effort: an old token runs out by itself, and counts among those of its user until then. */
-  async #drop({ name }: Token, by: Token, ctx: Within): Promise<void> {
+  async #drop({ name }: Token, by: Token, ctx: CallLimits): Promise<void> {
     if (name === undefined || by.name === undefined) return
-    try {
-      await this.#http.call({
-        method: 'DELETE',
-        path: `/mgmt/shared/authz/tokens/${encodeURIComponent(name)}`,
-        headers: { 'x-f5-auth-token': by.name },
-        clock: ctx.clock,
-        signal: ctx.signal,
-        timeout: LOGOUT_TIMEOUT,
-      })
-    } catch {
-      // counted until it runs out
-    }
+    const path = `/mgmt/shared/authz/tokens/${encodeURIComponent(name)}`
+    const headers = { 'x-f5-auth-token': by.name }
+    const request = { method: 'DELETE', path, headers, timeout: LOGOUT_TIMEOUT } as const
+    await this.#client.call(request, ctx).catch(() => undefined) // counted until it runs out
   }
 }
 

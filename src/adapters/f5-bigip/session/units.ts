@@ -8,8 +8,8 @@ import { isSameMachine, type PeerRow } from '../codec/device.js'
 import type { Device } from './device.js'
 import { PROVIDER } from './session.js'
 
-/** How long a unit that is no scope is waited for in one look, in milliseconds. */
-const PEER_LIMIT = 1_000
+/** How long a unit is waited for that another one can answer for, in milliseconds. */
+export const PEER_LIMIT = 1_000
 
 /** A unit that could not be read, and that may hold work. */
 export interface Failed {
