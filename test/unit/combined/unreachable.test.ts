@@ -13,6 +13,10 @@ function hang(lb: FakeProvider): void {
   lb.failNext('hang', { verb: 'observe', times: 10_000 })
 }
 
+async function dispose(run: AsyncDisposable): Promise<void> {
+  await run[Symbol.asyncDispose]()
+}
+
 describe('a balancer that hangs from the start, waited for', () => {
   test('holds the others up for about a second', async () => {
     const { clock, a, b, all } = setUp()
@@ -32,7 +36,7 @@ describe('a balancer that hangs from the start, waited for', () => {
       const run = startDrain(all, both, { clock, timeout: '60s', ...WAIT })
       await clock.advance(20_000)
       expect(a.state(bare)).toBe('drain')
-      await clock.runUntil(how === 'released' ? run.release() : run[Symbol.asyncDispose]())
+      await clock.runUntil(how === 'released' ? run.release() : dispose(run))
       const { outcome, members } = await clock.runUntil(run.done)
       expect(outcome).toBe('aborted')
       expect(members.map(({ ref }) => ref)).toEqual([a1])
