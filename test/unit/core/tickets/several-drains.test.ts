@@ -1,8 +1,14 @@
-/** Several drains of one process under one ticket, each of other members too: what is kept of it when one of them is undone. */
+/** Several drains of one member: what is kept in their tickets, and what a process does that has more than one of them. */
 import { expect, test } from 'vitest'
-import { restore, startDrain, type Ticket } from 'drainable'
+import { restore, startDrain, type Clock, type Ticket } from 'drainable'
+import type { FakeClock } from 'drainable/testing'
 import { anotherObject, json, memoryStore, rig } from '../rig.js'
-import { web1, web2 } from '../set-up.js'
+import { only, web1, web2 } from '../set-up.js'
+
+/** The clock of another process: by it nothing is known of what this one has done. */
+function ofAnother(clock: FakeClock): Clock {
+  return { now: () => clock.now(), setTimeout: clock.setTimeout.bind(clock) }
+}
 
 /** A drain of one member, and a later one of two under the same id, both held. */
 async function twoDrains() {
@@ -62,4 +68,20 @@ test('a ticket that nothing was changed under can be resumed', async () => {
   expect(both.report().members.map(({ outcome }) => outcome)).toEqual(['aborted', 'aborted'])
   await clock.runUntil(both.release())
   expect([lb.state(web1), lb.state(web2), map.has('job')]).toEqual(['ready', 'ready', true])
+})
+
+test('what one drain has raised is in the ticket of another one before its own goes', async () => {
+  const { clock, lb } = rig()
+  const { map, ...tickets } = memoryStore()
+  const options = { clock, seal: false, tickets } as const
+  const first = startDrain(lb, web1, { ...options, id: 'first' })
+  await clock.runUntil(first.done)
+  const second = startDrain(lb, web1, { ...options, hold: 'maint', id: 'second' })
+  await clock.runUntil(second.done)
+  await clock.runUntil(second.restore())
+  expect([[...map.keys()], lb.state(web1)]).toEqual([['first'], 'maint'])
+  // The process is gone: another one has the ticket alone.
+  const left = map.get('first') as Ticket
+  const undone = await clock.runUntil(restore(lb, left, { clock: ofAnother(clock) }))
+  expect([only(undone).outcome, lb.state(web1)]).toEqual(['restored', 'ready'])
 })
