@@ -1,6 +1,6 @@
 /** Several drains of one member: what is kept in their tickets, and what a process does that has more than one of them. */
-import { expect, test } from 'vitest'
-import { restore, startDrain, type Clock, type Ticket } from 'drainable'
+import { describe, expect, test } from 'vitest'
+import { restore, startDrain, stepDrain, type Clock, type Ticket } from 'drainable'
 import type { FakeClock } from 'drainable/testing'
 import { anotherObject, json, memoryStore, rig } from '../rig.js'
 import { only, web1, web2 } from '../set-up.js'
@@ -85,3 +85,44 @@ test('what one drain has raised is in the ticket of another one before its own g
   const undone = await clock.runUntil(restore(lb, left, { clock: ofAnother(clock) }))
   expect([only(undone).outcome, lb.state(web1)]).toEqual(['restored', 'ready'])
 })
+
+describe.each(['older first', 'newer first'])(
+  'a process with two tickets of a member: %s',
+  (order) => {
+    /** Undoes both in a process that has seen nothing yet. */
+    async function restoreBoth(
+      { clock, lb }: ReturnType<typeof rig>,
+      tickets: readonly Ticket[],
+    ): Promise<readonly unknown[]> {
+      const own = ofAnother(clock)
+      const given = order === 'older first' ? tickets : tickets.toReversed()
+      const both = Promise.all(given.map((ticket) => restore(lb, json(ticket), { clock: own })))
+      const reports = await clock.runUntil(both)
+      return [lb.state(web1), ...reports.map((report) => only(report).outcome)]
+    }
+
+    test('opens it though another client has lowered it to what the older one had set', async () => {
+      const both = rig()
+      const { clock, lb } = both
+      const first = startDrain(lb, web1, { clock, seal: false })
+      await clock.runUntil(first.done)
+      const second = startDrain(lb, web1, { clock: ofAnother(clock), hold: 'maint' })
+      await clock.runUntil(second.done)
+      const tickets = [json(await first.ticket), json(await second.ticket)]
+      await Promise.all([first.release(), second.release()])
+      lb.setBehind(web1, 'drain')
+      expect(await restoreBoth(both, tickets)).toEqual(['ready', 'restored', 'restored'])
+    })
+
+    test('does not go back to what the older one may have set', async () => {
+      const both = rig()
+      const { clock, lb } = both
+      const start = { target: web1, policy: { timeout: '10m' } } as const
+      const first = await clock.runUntil(stepDrain(lb, start, { clock: ofAnother(clock) }))
+      lb.setBehind(web1, 'drain') // its hold, sent before its process ended
+      const second = await clock.runUntil(stepDrain(lb, start, { clock: ofAnother(clock) }))
+      const undone = await restoreBoth(both, [first.ticket, second.ticket])
+      expect(undone).toEqual(['drain', 'overruled', 'overruled'])
+    })
+  },
+)
