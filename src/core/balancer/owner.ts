@@ -16,6 +16,8 @@ export interface Owner {
   keep(changes: readonly Wanted[]): Promise<void>
   /** Writes its ticket after an answer. @param touches - the count of the member before it ({@link Balancer.touches}) */
   note(touches: number): void
+  /** Writes its ticket: that of another call, which has left a member to it, is about to go. */
+  inherit(): Promise<void>
   emit(event: DrainEvent): void
   /** Asks the caller's own health check. */
   check(ref: MemberRef): void

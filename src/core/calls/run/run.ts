@@ -209,6 +209,8 @@ export class Run implements HandleBody, Owner, GroupedRun {
     if (this.#isReleased()) this.#account.ticket?.letGo()
   }
 
+  readonly inherit = async (): Promise<void> => this.#account.ticket?.inherit()
+
   postponed(): void {
     this.#isPostponed = true
   }

@@ -7,6 +7,7 @@ import type { DrainReport, Why } from '../../../provider/report.js'
 import type { Balancer } from '../../balancer/balancer.js'
 import type { Owner } from '../../balancer/owner.js'
 import { owes } from '../../member/record.js'
+import { isDown } from '../../member/wanted.js'
 import { ownOf, type ClaimedMember } from '../../member/claimed.js'
 import { stillLate } from '../../member/whose.js'
 import { LATER_ANSWER, notKept } from '../../tickets/calls.js'
@@ -76,6 +77,11 @@ export class TicketWrites {
       this.#tell(error)
       throw error
     }
+  }
+
+  /** Writes it before the ticket of another call goes that has left a member to this one. */
+  async inherit(): Promise<void> {
+    if (this.kept) await this.before(LATER_ANSWER)
   }
 
   write(limit: number): Promise<void> {
@@ -174,11 +180,27 @@ export class TicketWrites {
     const writer = balancer.writers.of(this.id)
     if (writer !== undefined && writer !== owner) return
     try {
+      const heirs = this.#heirs()
+      if (heirs.size > 0) await Promise.all([...heirs].map((heir) => heir.inherit()))
       await this.#keeper.drop(LATER_ANSWER)
     } catch (cause) {
       this.#tell(notKept('deleted', cause))
     }
     balancer.writers.end(this.id, owner)
+  }
+
+  /** Those that hold its members on: what it has changed is in their tickets before this one goes. */
+  #heirs(): ReadonlySet<Owner> {
+    const { balancer, claims, owner } = this.#of
+    const heirs = new Set<Owner>()
+    for (const { ref, claim } of claims.claimedMembers()) {
+      if (claim.heldBy === null) continue
+      for (const { ticket } of balancer.record(ref)?.claims.filter(isDown) ?? []) {
+        const heir = ticket === null ? undefined : balancer.writers.of(ticket)
+        if (heir !== undefined && heir !== owner) heirs.add(heir)
+      }
+    }
+    return heirs
   }
 
   /** Once its call has let go and no answer is due, another one may begin with it as with that of a process that is gone. */

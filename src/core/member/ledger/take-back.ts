@@ -1,7 +1,7 @@
 import { atLeast, isSameIdentity } from '../../../provider/member-ref.js'
 import type { Draft } from '../draft.js'
 import type { Left } from '../input.js'
-import { doubt, unique } from './answers.js'
+import { doubt } from './answers.js'
 import { emptyLedger, isLive, owes, type Claim, type LateChange, type Ledger } from '../record.js'
 import { targetOf } from '../whose.js'
 
@@ -45,18 +45,31 @@ function isEarlier({ found: theirs }: Ledger, { found }: Ledger): boolean {
 /** Adds to a record that knows what is in place. */
 function add(draft: Draft, theirs: Ledger): void {
   const { ledger } = draft
-  const { set, earlier, found } = ledger
   if (isEarlier(theirs, ledger) && owes(theirs)) ledger.found = theirs.found
   const known = newOf(theirs, ledger)
-  // What is known here can be from a ticket too: of two states that were set, the higher one is in place.
-  const isHigher = set !== null && theirs.set !== null && !atLeast(set, theirs.set)
-  // A ticket can be older than what we have lowered since.
-  const isLowered = theirs.set === found?.own || earlier.some((one) => one === theirs.set)
-  if (isHigher && !isLowered)
-    Object.assign(ledger, { set: theirs.set, earlier: unique([...earlier, set]) })
+  addSet(draft, theirs)
   if (theirs.set !== ledger.set) doubtRaises(draft, known)
   for (const one of theirs.doubted) doubt(draft, one)
   ledger.late = [...ledger.late, ...known]
+}
+
+/** Of two states that were set, the higher one is a raise of the lower: the next look shows whether it is in place. */
+function addSet({ ledger, views, ref, now }: Draft, theirs: Ledger): void {
+  const { set } = ledger
+  if (set === null || theirs.set === null || set === theirs.set) return
+  const isHigher = atLeast(theirs.set, set)
+  const isSeen = [...views.values()].some(({ last }) => last !== null)
+  if (!isHigher && isSeen) return // ours was seen in place since
+  const to = isHigher ? theirs.set : set
+  if (to === 'ready') return
+  const raise = {
+    change: { kind: 'hold', ref, to },
+    lostAt: now - 1,
+    until: now,
+    lacked: null,
+  } as const
+  ledger.set = isHigher ? set : theirs.set
+  ledger.late = [...ledger.late, raise]
 }
 
 /** Takes over what they know, beside what is known here. */
@@ -71,7 +84,7 @@ function believe(draft: Draft, theirs: Ledger): void {
     lostAt: Math.min(one.lostAt, now),
   }))
   Object.assign(ledger, {
-    found: knows(ledger) && !isEarlier(theirs, ledger) ? ledger.found : theirs.found,
+    found: owes(ledger) && !isEarlier(theirs, ledger) ? ledger.found : theirs.found,
     set,
     earlier: [...new Set(before.filter((one) => one !== null))],
     told: ledger.told ?? theirs.told,
