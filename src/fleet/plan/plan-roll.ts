@@ -84,7 +84,10 @@ export async function planRoll(
   const least = batches * Math.max(0, ...judged.map((one) => one.least))
   const most = timeout === null ? null : batches * timeout
   const stop = policy.data.onMinimum === 'fail' ? stopOf([...short.keys()], data) : undefined
-  const tried = [...servers.keys()].slice(0, stop === undefined ? servers.length : stop + 1)
+  const tried = [...servers.keys()].slice(
+    0,
+    stop === undefined ? servers.length : begunBy(stop, data),
+  )
   const isBegun = policy.data.onMinimum === 'wait' || tried.some((n) => !short.has(n))
   refused.push(...(isBegun ? [] : tried.flatMap((n) => short.get(n) ?? [])))
   const notes = [
@@ -152,6 +155,12 @@ function stopOf(
   { canary, maxFailed }: RollData['plan'],
 ): number | undefined {
   return short.find((n, before) => before + 1 > (n < canary ? 0 : (maxFailed ?? Infinity)))
+}
+
+/** How many servers may have begun when the roll stops at one: those that go beside it, canaries among themselves. */
+function begunBy(stop: number, { canary, maxUnavailable }: RollData['plan']): number {
+  const beside = stop + maxUnavailable
+  return stop < canary ? Math.min(canary, beside) : beside
 }
 
 /** The number of batches: canaries first, then as many servers at once as allowed. */

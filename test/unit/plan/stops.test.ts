@@ -26,6 +26,7 @@ test.each<[string, Omit<RollOptions, 'act'>, string[], string[], string[]]>([
   ['at the first that the floor holds back', {}, ['1'], FLOOR, []],
   ['at one more than may fail', { onFailure: { maxFailed: 1 } }, ['3'], [], ['web2 1']],
   ['nowhere if it continues', { onFailure: 'continue' }, [], [], ['web2 1']],
+  ['and what has begun beside it', { maxUnavailable: 2 }, ['1'], [], ['web2 1']],
   ['at a canary in any case', { onFailure: 'continue', canary: 1 }, ['1'], FLOOR, []],
 ])('a plan of a roll says that it stops %s', async (_, options, stops, refused, acted) => {
   expect(await played(options)).toEqual([stops, refused, acted])

@@ -1,11 +1,11 @@
 import { DrainableError, isUnreachable } from '../../../provider/error.js'
 import type { MemberRef } from '../../../provider/contract.js'
-import { formatRef } from '../../../provider/member-ref.js'
+import { atLeast, formatRef } from '../../../provider/member-ref.js'
 import type { Outcome } from '../../../provider/report.js'
 import type { Draft, Open } from '../draft.js'
 import { raise, remove } from '../hold.js'
 import { loseIdle } from '../idle.js'
-import { loadOf, readsMember, type ClaimedMember } from '../claimed.js'
+import { loadOf, ownOf, readsMember, type ClaimedMember } from '../claimed.js'
 import { idleRule } from '../proof/prove.js'
 import type { Claim, Facts } from '../record.js'
 import { absenceGap, judgeScope } from '../proof/scopes.js'
@@ -135,11 +135,14 @@ function terminate(draft: Draft, claim: Open): void {
   else cutAgain(draft, claim)
 }
 
-/** Ends the claim when the time for a cut to show is over: either no process has work left, or the cut did not help. */
+/**
+ * Ends the claim when the time for a cut to show is over: either no process has work left, or the cut did not help. In a member
+ * that a reload has opened new work comes next, whatever was cut.
+ */
 function endAfterCut(draft: Draft, claim: Open): void {
   const isUnread = [...claim.proof.scopes.values()].some(({ last }) => last.state === 'unread')
-  const isPresent = draft.claimed(claim).facts.last?.reading.present === true
-  const isDone = !mayBeLeft(claim) && !isUnread && isPresent
+  const isClosed = atLeast(ownOf(draft.claimed(claim)), 'drain')
+  const isDone = !mayBeLeft(claim) && !isUnread && isClosed
   if (isDone && claim.policy.onTimeout === 'terminate') draft.end(claim, 'terminated')
   else draft.end(claim, 'timeout', draft.ledger.refusal?.error ?? null)
 }

@@ -35,6 +35,20 @@ describe('every end is told', () => {
     expect(seen.of('terminated')).toEqual([expect.objectContaining({ count: 4 })])
   })
 
+  test('a member that a reload has opened is not terminated', async () => {
+    const { clock, lb } = setUp({ capabilities: { survivesReload: false } })
+    const end = lb.occupy(web1)
+    const run = startDrain(lb, web1, { clock, timeout: '5s', onTimeout: 'terminate' })
+    await clock.advance(2_000)
+    lb.failNext('throw', { verb: 'apply', times: 1_000 })
+    end()
+    lb.reload()
+    const report = await clock.runUntil(run.done)
+    expect(lb.state(web1)).toBe('ready')
+    expect(only(report)).toMatchObject({ outcome: 'timeout', verifiedIdle: false })
+    await run.release()
+  })
+
   test('a drain idle before its deadline cuts nothing', async () => {
     const { clock, lb } = setUp()
     const report = await clock.runUntil(
