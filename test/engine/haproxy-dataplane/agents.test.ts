@@ -20,9 +20,10 @@ describe.concurrent.each(pairs())(
   { timeout: 60_000 },
   ({ engine, api }) => {
     test('that opens the server again is named', async () => {
-      await using rig = await front(engine, api, { oldWorkers: 'accept' }, withAgent('200ms'))
+      await using rig = await front(engine, api, { oldWorkers: 'accept' }, withAgent('2s'))
       await using agent = await Agent.start(rig.haproxy.port('agent'), 'up ready')
-      const error: unknown = await drain(rig.lb, WEB1, { timeout: '20s' }).catch(
+      // It is asked seldom, so that its word comes after the drain was seen to be in force.
+      const error: unknown = await drain(rig.lb, WEB1, { timeout: '20s', settle: '5s' }).catch(
         (cause: unknown) => cause,
       )
       await agent.stop()

@@ -95,6 +95,42 @@ describe.concurrent('a mark of a durable drain', () => {
     await expectOpen(fake, 7)
   })
 
+  test('is undone without a ticket if only the process still runs with weight 0', async () => {
+    await using fake = await startFake({ pools: POOLS })
+    await using lb = connect(fake, DURABLE)
+    let ticket: Ticket | undefined
+    const onTicket = (next: Ticket | null): void => void (ticket = next ?? ticket)
+    const run = startDrain(lb, WEB1, { timeout: '60s', onTicket })
+    expect((await run.done).outcome).toBe('idle')
+    await run.release()
+    {
+      await using other = connect(fake, DURABLE)
+      await restore(other, ticket!)
+    }
+    expect(lineOf(fake)).toContain('weight 7')
+    // as a process that a reload has started with the file of before that
+    await fake.run('set server web/web1 weight 0')
+    await fake.run('set server web/web1 state maint')
+    await ready(lb, WEB1, { timeout: '20s' })
+    await expectOpen(fake, 7)
+  })
+
+  test('that a reload has from the file of before the undo is taken back', async () => {
+    await using fake = await startFake({ pools: POOLS })
+    await using lb = connect(fake, { ...DURABLE, oldWorkers: 'accept' })
+    const run = startDrain(lb, WEB1, { timeout: '60s' })
+    expect((await run.done).outcome).toBe('idle')
+    expect((await run.restore()).outcome).toBe('restored')
+    // set by another client in the process in which it was undone: not ours to take back
+    await fake.run('set server web/web1 weight 0')
+    await expect(ready(lb, WEB1, { timeout: '10s' })).rejects.toThrow('weight')
+    await fake.reload()
+    await fake.run('set server web/web1 weight 0')
+    await fake.run('set server web/web1 state maint')
+    await ready(lb, WEB1, { timeout: '20s' })
+    await expectOpen(fake, 7)
+  })
+
   test('of another client is left to it by the ticket, with the reason', async () => {
     await using fake = await startFake({ pools: POOLS })
     let ticket: Ticket | undefined

@@ -15,6 +15,11 @@ export interface Marks {
   readonly maintenance: string | null
 }
 
+/** A server before the first mark, and in which process the drain was undone. */
+interface Before extends Native {
+  readonly undoneIn?: string
+}
+
 /**
  * The durable form of a drain: `weight 0` in the server's configured line, and `maintenance` for
  * the seal. The API applies both at run time without a reload; after a reload they still hold.
@@ -22,7 +27,7 @@ export interface Marks {
 export class DurableMarks {
   readonly #tools: Pick<Tools, 'configuration' | 'settings' | 'writer'>
   /** As the lines were before our first mark, for a restore that comes without a ticket. */
-  readonly #before = new Map<string, Native>()
+  readonly #before = new Map<string, Before>()
 
   constructor(tools: Pick<Tools, 'configuration' | 'settings' | 'writer'>) {
     this.#tools = tools
@@ -76,7 +81,9 @@ export class DurableMarks {
     )
     const before = line && marksOf(line)
     if (before !== undefined && before.weight !== 0) {
-      const process = this.#before.get(refKey(ref))?.process ?? nameOf(view.info)
+      const known = this.#before.get(refKey(ref))
+      const since = known?.undoneIn === undefined ? known?.process : undefined
+      const process = since ?? nameOf(view.info)
       this.#before.set(refKey(ref), { weight: weightOf(found), configured: before, process })
     }
     return before
@@ -87,14 +94,14 @@ export class DurableMarks {
    * closed as a drain. Returns the marks before, where something was written.
    */
   async leaveMaintenance(
-    ref: MemberRef,
+    at: Underway,
     native: Json | undefined,
     ctx: CallContext,
   ): Promise<Marks | undefined> {
-    const before = readNative(native) ?? this.#before.get(refKey(ref))
+    const before = this.known(at, native)
     if (before?.configured?.maintenance === 'enabled') return undefined // it was not ours
     const line = await this.#tools.writer.edit(
-      ref,
+      at.ref,
       (old) =>
         old['maintenance'] === 'enabled'
           ? { ...old, weight: 0, maintenance: 'disabled' }
@@ -119,7 +126,7 @@ export class DurableMarks {
     ctx: CallContext,
     anew = false,
   ): Promise<Marks | undefined> {
-    const before = readNative(native) ?? this.#before.get(refKey(at.ref))
+    const before = this.known(at, native)
     const line = await this.#tools.writer.edit(
       at.ref,
       (old) => cleared(at, old, before) ?? (anew ? { ...old } : undefined),
@@ -128,12 +135,27 @@ export class DurableMarks {
     return line && marksOf(line)
   }
 
+  /**
+   * A server as it was before the drain: by what the drain found, else by what was written here first. A reload may
+   * have begun with the file of before the undo: then its process has the marks, and nobody else has set them.
+   */
+  known({ ref, view }: Underway, native: Json | undefined): Native | undefined {
+    const before = this.#before.get(refKey(ref))
+    return readNative(native) ?? (before?.undoneIn === nameOf(view.info) ? undefined : before)
+  }
+
   /** The process in which its marks were first written; undefined where that is not known. */
   writtenIn(ref: MemberRef, native: Json | undefined): string | undefined {
     return this.#before.get(refKey(ref))?.process ?? readNative(native)?.process
   }
 
-  /** The drain is undone: what was before it is of no more use. */
+  /** The drain is undone in that process: what was before it is of no more use there. */
+  undone(ref: MemberRef, info: ProcessInfo): void {
+    const before = this.#before.get(refKey(ref))
+    if (before !== undefined) this.#before.set(refKey(ref), { ...before, undoneIn: nameOf(info) })
+  }
+
+  /** The drain is undone, and a reload has begun with the file of after that. */
   forget(ref: MemberRef): void {
     this.#before.delete(refKey(ref))
   }
@@ -157,7 +179,7 @@ export class DurableMarks {
   }
 
   /** Gives back the weight that a mark took, as the last step of a change that was refused. */
-  async weigh({ ref, before }: Underway, marks: Marks, ctx: CallContext): Promise<void> {
+  async weigh({ ref, before, view }: Underway, marks: Marks, ctx: CallContext): Promise<void> {
     if (marks.weight === 0) return
     const weight = marks.weight ?? weightOf(before)
     await this.#tools.writer.edit(
@@ -165,7 +187,7 @@ export class DurableMarks {
       (line) => (line['weight'] === 0 ? { ...line, weight } : undefined),
       ctx,
     )
-    this.forget(ref)
+    this.undone(ref, view.info)
   }
 }
 

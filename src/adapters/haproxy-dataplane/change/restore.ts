@@ -48,19 +48,20 @@ export class Restorer {
     await this.#keepBackupSessions(at, found, change.native, ctx)
     // to ready too: weight and maintenance in one write could open it with its weight, and cut backups
     if (durable && own === 'maint' && (to === 'drain' || marked)) {
-      undo.note(await marks.leaveMaintenance(ref, change.native, ctx))
+      undo.note(await marks.leaveMaintenance(at, change.native, ctx))
     }
     let again: Sent['again']
     if (durable && to === 'ready') {
       again = () => marks.clear(at, change.native, ctx, true)
+      const known = marks.known(at, change.native)
       let cleared = await this.#clear(change, at, ctx)
-      if (cleared === undefined && closed && (native?.weight ?? 0) > 0) {
+      if (cleared === undefined && closed && (known?.weight ?? 0) > 0) {
         // The file has a weight, and the process runs with 0: a reload began with the file of before our last write.
         // The API applies what differs from the file alone, so the mark is written once more.
         undo.note(await marks.set(at, 'drain', ctx))
         cleared = await this.#clear(change, at, ctx)
       }
-      if (closed && (cleared?.weight !== 0 || native?.configured?.weight === 0)) throw noWeight(ref)
+      if (closed && (cleared?.weight !== 0 || known?.configured?.weight === 0)) throw noWeight(ref)
     }
     // the ticket knows better than we do what weight it had
     if (native !== undefined && this.#weights.has(refKey(ref)))

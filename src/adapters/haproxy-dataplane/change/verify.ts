@@ -131,7 +131,8 @@ export class Verifier {
     try {
       await after?.(view)
       if (wished === 'ready') await this.#restorer.weightBack(ref, ctx)
-      if (wished === 'ready' && !this.#needsReload([sent, result])) this.#tools.marks.forget(ref)
+      if (wished === 'ready' && !this.#needsReload([sent, result]))
+        this.#tools.marks.undone(ref, view.info)
       return result
     } catch (error) {
       return { ref, status: 'unknown', error: about(ref, known(error, ctx)) }
