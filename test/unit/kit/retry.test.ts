@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from 'drainable/testing'
-import { doubling, retried } from '../../../src/kit/retry.js'
+import { doubling, firstAnswer, retried } from '../../../src/kit/retry.js'
 import { until } from '../../../src/kit/until.js'
 
 class Busy extends Error {}
@@ -82,5 +82,57 @@ describe('a wait for a result', () => {
     stop.abort('enough')
     await ended
     expect(clock.pending).toBe(0)
+  })
+})
+
+describe('the first answer of several units', () => {
+  const race = { headStart: 1_000 }
+
+  test('is that of the first one while it is quick', async () => {
+    const { clock, ctx } = setUp()
+    const asked: string[] = []
+    const ask = (unit: string): Promise<string> => {
+      asked.push(unit)
+      return Promise.resolve(unit)
+    }
+    expect(await clock.runUntil(firstAnswer(['a', 'b'], race, ask, ctx))).toBe('a')
+    expect(asked).toEqual(['a'])
+    expect(clock.pending).toBe(0)
+  })
+
+  test('is not waited for where one hangs, and that one is given up', async () => {
+    const { clock, ctx } = setUp()
+    const given: AbortSignal[] = []
+    const ask = (unit: string, { signal }: { signal: AbortSignal }): Promise<string> => {
+      given.push(signal)
+      return unit === 'a' ? new Promise(() => undefined) : Promise.resolve(unit)
+    }
+    const begun = clock.now()
+    expect(await clock.runUntil(firstAnswer(['a', 'b'], race, ask, ctx))).toBe('b')
+    expect(clock.now() - begun).toBe(1_000)
+    expect(given[0]?.aborted).toBe(true)
+  })
+
+  test('is the next one at once where one fails, and the first error where all do', async () => {
+    const { clock, ctx } = setUp()
+    const ask = (unit: string): Promise<string> =>
+      unit === 'c' ? Promise.resolve(unit) : Promise.reject(new Busy(unit))
+    const begun = clock.now()
+    expect(await clock.runUntil(firstAnswer(['a', 'b', 'c'], race, ask, ctx))).toBe('c')
+    expect(clock.now()).toBe(begun)
+    await expect(clock.runUntil(firstAnswer(['a', 'b'], race, ask, ctx))).rejects.toThrow('a')
+  })
+
+  test('is not looked for after an error that is final', async () => {
+    const { clock, ctx } = setUp()
+    const asked: string[] = []
+    const ask = (unit: string): Promise<string> => {
+      asked.push(unit)
+      return Promise.reject(new Busy(unit))
+    }
+    const isFinal = (): boolean => true
+    const run = firstAnswer(['a', 'b'], { ...race, isFinal }, ask, ctx)
+    await expect(clock.runUntil(run)).rejects.toThrow('a')
+    expect(asked).toEqual(['a'])
   })
 })

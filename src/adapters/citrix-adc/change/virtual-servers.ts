@@ -1,5 +1,4 @@
 import type { CallContext } from '../../../provider/contract.js'
-import { isDrainableError } from '../../../provider/error.js'
 import { argsOf, pathOf, rowsOf, type Subject } from '../codec/nitro.js'
 import type { Entry } from '../codec/rows.js'
 import type { NitroSession } from '../session/session.js'
@@ -35,17 +34,6 @@ async function boundTo(
 ): Promise<readonly string[]> {
   const [type, key, name] = ownerOf(subject)
   const query = argsOf('args', { [key]: name })
-  try {
-    const rows = rowsOf(await session.get(pathOf('config', type, undefined, query), ctx), type)
-    return rows.map((row) => row.at('vservername').word() ?? '').filter((one) => one !== '')
-  } catch (error) {
-    if (!isDrainableError(error, 'REJECTED')) throw error
-  }
-  const bulk =
-    subject.kind === 'service' ? 'lbvserver_service_binding' : 'lbvserver_servicegroup_binding'
-  const all = rowsOf(
-    await session.get(pathOf('config', bulk, undefined, 'bulkbindings=yes'), ctx),
-    bulk,
-  )
-  return all.filter((row) => row.at(key).word() === name).map((row) => row.at('name').neededText())
+  const rows = rowsOf(await session.get(pathOf('config', type, undefined, query), ctx), type)
+  return rows.map((row) => row.at('vservername').word() ?? '').filter((one) => one !== '')
 }

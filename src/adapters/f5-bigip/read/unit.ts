@@ -119,7 +119,7 @@ async function readLists(
   nodes: Map<string, NodeRow>,
   ctx: CallContext,
 ): Promise<Lists> {
-  const byList = device.listPays(wanted.pools.size)
+  const byList = device.poolList.pays(wanted.pools.size)
   const lists: Lists = new Map()
   let listed: readonly ListedPool[] | undefined
   if (wanted.all || nodes.size > 0) {
@@ -175,11 +175,8 @@ export async function readNodes(
   const nodes = new Map<string, NodeRow>()
   for (const name of names) {
     if (!isPossible(name)) continue
-    let node = await device.readNode(name, ctx)
-    if (node === undefined) {
-      await device.confirmReady(ctx)
-      node = await device.readNode(name, ctx)
-    }
+    const read = (): Promise<NodeRow | undefined> => device.readNode(name, ctx)
+    const node = await device.sure(read, (found) => found !== undefined, ctx)
     if (node !== undefined) nodes.set(name, node)
   }
   return nodes
@@ -198,7 +195,7 @@ export async function readPools(
   ctx: CallContext,
   known?: readonly ListedPool[],
 ): Promise<ReadonlyMap<string, Pick<ListedPool, 'members'> & Partial<ListedPool>>> {
-  const pays = known === undefined && device.listPays(wanted.size)
+  const pays = known === undefined && device.poolList.pays(wanted.size)
   const listed = pays ? await device.listPools(ctx).catch(tooDear) : known
   const byPath = new Map(listed?.map((one) => [one.pool.fullPath, one]))
   const found = new Map<string, Pick<ListedPool, 'members'> & Partial<ListedPool>>()
@@ -209,11 +206,9 @@ export async function readPools(
       found.set(pool, one)
       continue
     }
-    let members = await device.listMembers(pool, ctx)
-    if (members === undefined || !complete(members.rows)) {
-      await device.confirmReady(ctx)
-      members = await device.listMembers(pool, ctx)
-    }
+    const read = (): Promise<Members | undefined> => device.listMembers(pool, ctx)
+    const isWhole = (rows?: Members): boolean => rows !== undefined && complete(rows.rows)
+    const members = await device.sure(read, isWhole, ctx)
     if (members !== undefined) found.set(pool, { members })
   }
   return found

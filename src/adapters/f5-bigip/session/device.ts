@@ -64,18 +64,20 @@ export class Device {
   readonly role: UnitRole
   /** When the pools of a node are read beside its own counters. */
   readonly evidence: Evidence
+  /** What the list of all pools costs. */
+  readonly poolList: ListCost
+  /** What the answer costs that counts every pool of `/Common`. */
+  readonly statsList: ListCost
   readonly #attributes = new Map<string, Aged<PoolAttributes>>()
   readonly #totals = new Map<string, number>()
-  readonly #poolList: ListCost
-  readonly #statsList: ListCost
   #overview: Aged<Overview> | undefined
 
   constructor(session: Session, settings: Settings) {
     this.session = session
     this.role = new UnitRole(session, settings.trafficGroup)
     this.evidence = new Evidence(settings.freshness)
-    this.#poolList = new ListCost(session.spending)
-    this.#statsList = new ListCost(session.spending)
+    this.poolList = new ListCost(session.spending)
+    this.statsList = new ListCost(session.spending)
   }
 
   get host(): string {
@@ -88,25 +90,16 @@ export class Device {
     return list === undefined ? undefined : parsePeers(list)
   }
 
-  /** Whether so many pools are cheaper to read in the list of all pools. */
-  listPays(pools: number): boolean {
-    return this.#poolList.pays(pools)
-  }
-
-  /** Whether so many pools of `/Common` are cheaper to count in the answer that has all of them. */
-  statsPay(pools: number): boolean {
-    return this.#statsList.pays(pools)
-  }
-
   /** Pools of the device, each with its members in the same answer. */
   async listPools(ctx: CallContext): Promise<readonly ListedPool[]> {
-    const read = async (): Promise<readonly ListedPool[]> => {
-      const pools = await this.#readPools(ctx)
-      if (pools.length > 0) return pools
-      await this.confirmReady(ctx) // while it loads, the list is empty
-      return this.#readPools(ctx)
-    }
-    return this.#poolList.of(read, ({ length }) => length)
+    // While it loads, the list is empty.
+    const read = (): Promise<readonly ListedPool[]> =>
+      this.sure(
+        () => this.#readPools(ctx),
+        ({ length }) => length > 0,
+        ctx,
+      )
+    return this.poolList.of(read, ({ length }) => length)
   }
 
   async #readPools(ctx: CallContext): Promise<readonly ListedPool[]> {
@@ -185,7 +178,7 @@ export class Device {
       const words = `${this.host}: there are no rows in ${path}`
       throw new DrainableError('MALFORMED_REPLY', words, { provider: PROVIDER })
     }
-    const tables = await this.#statsList.of(read, ({ size }) => size)
+    const tables = await this.statsList.of(read, ({ size }) => size)
     for (const [pool, table] of tables) this.#noteTotals(pool, table)
     return tables
   }
@@ -231,6 +224,18 @@ export class Device {
       const words = `${this.host} is not ready: its configuration is still loading`
       throw new DrainableError('CONFLICT', words, { provider: PROVIDER })
     }
+  }
+
+  /** What is not there is believed once the device has said that it is ready, and says it again. */
+  async sure<T>(
+    read: () => Promise<T>,
+    isThere: (found: T) => boolean,
+    ctx: CallContext,
+  ): Promise<T> {
+    const found = await read()
+    if (isThere(found)) return found
+    await this.confirmReady(ctx)
+    return read()
   }
 
   /** A list over all its pages. Of `nextLink` only the query is used: links never lead elsewhere. */
