@@ -50,8 +50,10 @@ export async function planRoll(
   const signal = policy.signal ?? new AbortController().signal
   signal.throwIfAborted()
   const targets = checkTargets(provider, target, subject)
-  const call = { clock: policy.clock, signal }
-  const servers = await findServers(provider, targets, call, settings.grouping, subject)
+  const { clock } = policy
+  const { grouping } = settings
+  const search = { clock, signal, grouping, subject, patience: 0, say: () => undefined }
+  const servers = await findServers(provider, targets, search)
   const data = settings.planFor(servers.length, subject)
   const own = await refusalsOf(servers, settings, data, subject)
   const places = placesOf(servers)

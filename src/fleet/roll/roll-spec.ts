@@ -1,5 +1,6 @@
 import type { Waits } from '../../provider/abort.js'
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
+import type { Why } from '../../provider/report.js'
 import type { ResolvedPolicy } from '../../core/calls/policy.js'
 import type { OwnHealthCheck } from '../../core/calls/run/run-spec.js'
 import type { Term } from '../lease/leadership.js'
@@ -34,6 +35,8 @@ interface Finding {
   readonly term: Term | undefined
   /** Takes members for this roll; see {@link LiveRoll}. */
   readonly take: (refs: readonly MemberRef[]) => void
+  /** Told what it waits for. */
+  readonly say: (why: readonly Why[]) => void
 }
 
 /** What one server of a roll needs of the roll. */

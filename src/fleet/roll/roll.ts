@@ -173,10 +173,12 @@ function begin(
     subject,
     id,
     ...settings,
-    find: async ({ signal, waits, take }) => {
-      const call = { clock: policy.clock, signal }
-      await refuseEarlier(policy, id, askedFirst({ ...call, waits }), subject)
-      const found = await findServers(provider, targets, call, grouping, subject)
+    find: async ({ signal, waits, take, say }) => {
+      const { clock, data } = policy
+      await refuseEarlier(policy, id, askedFirst({ clock, signal, waits }), subject)
+      const patience = data.onUnreachable === 'wait' ? (data.timeout ?? Infinity) : 0
+      const search = { clock, signal, grouping, subject, patience, say }
+      const found = await findServers(provider, targets, search)
       const plan = planFor(found.length, subject)
       refuseUnchecked(found, plan, subject)
       const servers = found.map(unbegun)

@@ -142,7 +142,8 @@ export class RollRun extends HubHandle<RollEvent> implements Roll {
       this.#leave = leave
       take(known?.flatMap(openRefs) ?? [])
       this.#term = await this.#lead(signal)
-      const { plan, servers } = await find({ signal, waits, term: this.#term, take })
+      const say = (why: readonly Why[]): void => void (this.#said = why)
+      const { plan, servers } = await find({ signal, waits, term: this.#term, take, say })
       const policy = { ...this.#spec.policy, id, term: this.#term }
       const { clock, data, tickets: store, onTicket } = policy
       const begun = startedAt === undefined ? {} : { startedAt }

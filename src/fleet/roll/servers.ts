@@ -1,5 +1,5 @@
 import { canonicalAddress } from '../../provider/address.js'
-import type { Clock } from '../../provider/clock.js'
+import { pause, type Clock } from '../../provider/clock.js'
 import type {
   AddressTarget,
   DrainableProvider,
@@ -7,9 +7,11 @@ import type {
   PresentReading,
   Reading,
 } from '../../provider/contract.js'
-import { DrainableError, wordsOf } from '../../provider/error.js'
+import { DrainableError, toDrainableError, wordsOf } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
+import type { Why } from '../../provider/report.js'
+import { canPass } from '../../core/calls/run/preparation.js'
 import type { Target } from '../../core/calls/target.js'
 import { select } from '../../core/calls/watch.js'
 import type { RollSettings } from './options.js'
@@ -42,6 +44,22 @@ export function splitTarget(target: RollTarget, subject: string): readonly Targe
   return [...(refs.length === 0 ? [] : [refs]), ...rest]
 }
 
+/** How the servers of a roll are looked for. */
+export interface Search {
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  readonly grouping: RollSettings['grouping']
+  readonly subject: string
+  /** For how long a balancer that can't be read is asked again, in milliseconds. */
+  readonly patience: number
+  /** Told what it waits for. */
+  readonly say: (why: readonly Why[]) => void
+}
+
+/** How long after a look that failed the next one is taken, in milliseconds. */
+const AGAIN = 1_000
+const NO_ANSWER = 'its servers are looked for, and the balancer has not answered yet'
+
 /**
  * Finds the servers of a roll, in the order of the readings.
  *
@@ -50,15 +68,28 @@ export function splitTarget(target: RollTarget, subject: string): readonly Targe
 export async function findServers(
   provider: DrainableProvider,
   targets: readonly Target[],
-  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal | undefined },
-  grouping: RollSettings['grouping'],
-  subject: string,
+  { clock, signal, grouping, subject, patience, say }: Search,
 ): Promise<readonly Server[]> {
-  const found = await Promise.all(
-    targets.map((target) => select(provider, target, { clock, signal })),
-  )
-  const unique = new Map(found.flat().map((reading) => [refKey(reading.ref), reading]))
-  return groupServers([...unique.values()], grouping, subject)
+  const until = clock.now() + patience
+  const unread = (text: string): void => {
+    const hint = 'nothing was changed yet'
+    say([{ code: 'unreadable', ref: { pool: '*', member: '*' }, text, hint }])
+  }
+  unread(NO_ANSWER)
+  for (;;) {
+    try {
+      const looks = targets.map((target) => select(provider, target, { clock, signal }))
+      const found = (await Promise.all(looks)).flat()
+      const unique = new Map(found.map((reading) => [refKey(reading.ref), reading]))
+      return groupServers([...unique.values()], grouping, subject)
+    } catch (thrown) {
+      signal.throwIfAborted()
+      const error = toDrainableError(thrown, provider.name, subject)
+      if (!canPass(error) || clock.now() + AGAIN > until) throw thrown
+      unread(`its servers are looked for, and the balancer can't be read: ${error.message}`)
+      await pause(clock, AGAIN, signal)
+    }
+  }
 }
 
 /** Groups members into servers. */
