@@ -308,8 +308,11 @@ function isTakenBack({ ledger }: Draft, { confirmed }: Claim): boolean {
 function settle(draft: Draft, claim: Open): void {
   const outcome = claim.ending.ended?.outcome
   if (outcome === 'restored') {
-    const isAlone = !draft.claims.some((other) => other !== claim && isDown(other))
-    if (isAlone && claim.heldBy === null) forgetOurs(draft)
+    // Another undo that was laid meanwhile may have brought changes of its own.
+    const isLast = draft.claims.every(
+      ({ goal, ending }) => goal.kind === 'watch' || ending.ended?.outcome === 'restored',
+    )
+    if (isLast && claim.heldBy === null) forgetOurs(draft)
     draft.ending(claim, { holding: false })
   }
   const isQuiet = outcome === 'idle' || outcome === 'terminated'

@@ -1,9 +1,11 @@
 import type { AdminState } from 'drainable/provider'
 import { describe, expect, test } from 'vitest'
 import type { FoundMember, LateChange, Ledger } from '../../../../src/core/member/record.js'
+import { openGoal } from '../../../../src/core/member/wanted.js'
 import { held, started, type MemberRun } from './member-run.js'
 
 const DRAIN = { kind: 'drain' } as const
+const UNDO = openGoal({ of: 'ours', since: 0, until: null, lateUntil: null })
 
 function found(own: AdminState | 'unknown', identity = '10.0.0.1:80'): FoundMember {
   return { identity, own, serves: own === 'ready', native: null }
@@ -54,6 +56,14 @@ describe('a drain from a ticket', () => {
     const run = held().lay(DRAIN, undefined, { found: found('ready', '10.9.9.9:80'), set: 'maint' })
     expect(undoAll(run)).toBe('restore drain to ready')
   })
+})
+
+test('an undo that is over leaves what a later one has brought', () => {
+  const run = started({ goal: { kind: 'watch' }, own: 'drain' })
+  run.lay(UNDO, undefined, { found: found('drain') })
+  run.lay(UNDO, undefined, { found: found('ready'), doubted: ['drain'] })
+  run.put({ type: 'settle', claim: 2 })
+  expect(run.ledger.doubted).toEqual(['drain'])
 })
 
 /** What an undo of both sends. */
