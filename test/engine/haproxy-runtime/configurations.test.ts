@@ -195,18 +195,19 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
     async ({ expect }) => {
       await using lb = all.provider()
       const ref = { pool: 'cold', member: 's1' }
-      await haproxy.cli('set server cold/s2 state maint')
-      const run = startDrain(lb, ref, { timeout: '10s', keepReady: 0 })
-      expect(member(await run.done)).toMatchObject({ outcome: 'idle', sealed: true })
-      const undone = run.restore()
-      await until(async () => (await haproxy.mask('cold', 's1')) !== 1, 'out of maint')
-      const before = all.s2.active
-      const answer = request(haproxy.port('cold'), '/stream')
-      await until(() => all.s2.active > before, 'in flight')
-      expect((await undone).outcome).toBe('restored')
-      expect(await haproxy.mask('cold', 's1')).toBe(0)
+      const port = await freePort()
+      await using own = await Backend.start(port, 'b1')
+      await moveServer(haproxy, 'cold', port, 'b1')
       await until(async () => (await look(lb, 'cold')).health === 'up', 'up')
-      all.s2.release()
+      for (const name of ['s1', 's2']) await haproxy.cli(`set server cold/${name} state maint`)
+      const undo = { kind: 'restore', ref, expect: 'maint', to: 'drain' } as const
+      expect(await lb.apply([undo], callContext())).toEqual([{ ref, status: 'applied' }])
+      const answer = request(haproxy.port('cold'), '/stream')
+      await until(() => own.active === 1, 'in flight on the backup')
+      const status = (): Promise<string> => haproxy.stat('cold', 's1', 'status')
+      await until(async () => (await status()).startsWith('DRAIN'), 'up under drain')
+      expect(await haproxy.stat('cold', 'b1', 'scur')).toBe('1')
+      own.release()
       expect(await answer).toMatchObject({ cut: false, body: 'first;done' })
     },
   )
