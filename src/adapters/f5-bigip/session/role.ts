@@ -53,9 +53,9 @@ export class UnitRole {
     return this.#said
   }
 
-  /** The role that a look goes by which does not ask for it; undefined where it must. */
+  /** The role that a look goes by which does not ask for it; undefined where it must: a standby can become active. */
   get said(): RoleReading | undefined {
-    return this.#said
+    return this.#said !== undefined && this.isActive(this.#said) ? this.#said : undefined
   }
 
   /**
