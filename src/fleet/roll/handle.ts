@@ -2,9 +2,10 @@ import { inspect, type InspectOptions } from 'node:util'
 import { formatRef } from '../../provider/member-ref.js'
 import type { RollReport, Why } from '../../provider/report.js'
 import { DrainableError } from '../../provider/error.js'
-import type { TypedEvents } from '../../core/event-hub.js'
+import { HubHandle, type Hub, type TypedEvents } from '../../core/event-hub.js'
 import type { Ticket } from '../../core/tickets/ticket.js'
 import type { RollEvent } from './events.js'
+import type { RollRun } from './run.js'
 
 /**
  * A roll in progress: an emitter of typed events, and the same events as an async iterator, which always ends with
@@ -29,18 +30,56 @@ export interface Roll extends AsyncDisposable, AsyncIterable<RollEvent>, TypedEv
   close(): Promise<void>
 }
 
-/** What `console.log` shows: each server's outcome so far, and the outcome once there is one. */
-export function inspectRoll(
-  { servers, outcome }: RollReport,
-  hasEnded: boolean,
-  options: InspectOptions,
-): string {
-  const outcomes = servers.map(({ refs, outcome }) => [refs.map(formatRef).join(' '), outcome])
-  const shown = {
-    servers: Object.fromEntries(outcomes) as object,
-    outcome: hasEnded ? outcome : 'in progress',
+/**
+ * The implementation of {@link Roll}. It knows a run by its type alone: a class that extends another one stays in every bundle,
+ * with all that it imports.
+ */
+export class RollHandle extends HubHandle<RollEvent> implements Roll {
+  readonly #run: RollRun
+
+  constructor(hub: Hub<RollEvent>, run: RollRun) {
+    super(hub)
+    this.#run = run
   }
-  return `Roll ${inspect(shown, options)}`
+
+  get done(): Promise<RollReport> {
+    return this.#run.done
+  }
+
+  get ticket(): Promise<Ticket> {
+    return this.#run.ticket()
+  }
+
+  report(): RollReport {
+    return this.#run.report()
+  }
+
+  why(): readonly Why[] {
+    return this.#run.why()
+  }
+
+  stop(): Promise<RollReport> {
+    return this.#run.stop()
+  }
+
+  close(): Promise<void> {
+    return this.#run.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  /** What `console.log` shows: each server's outcome so far, and the outcome once there is one. */
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    const { servers, outcome } = this.report()
+    const outcomes = servers.map(({ refs, outcome }) => [refs.map(formatRef).join(' '), outcome])
+    const shown = {
+      servers: Object.fromEntries(outcomes) as object,
+      outcome: this.hasEnded ? outcome : 'in progress',
+    }
+    return `Roll ${inspect(shown, options)}`
+  }
 }
 
 /**

@@ -3,12 +3,15 @@ import { systemClock } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { RollReport } from '../../provider/report.js'
+import { Hub } from '../../core/event-hub.js'
+import { startTelemetry } from '../../core/telemetry.js'
 import { askedFirst } from '../../core/tickets/calls.js'
 import { judgeOwner } from '../../core/tickets/owner.js'
 import { checkTicket, parseTicket, type RollData, type Ticket } from '../../core/tickets/ticket.js'
 import { checkProvider } from '../../core/calls/call-options.js'
 import type { ResolvedPolicy } from '../../core/calls/policy.js'
-import { toRollError, type Roll } from './handle.js'
+import { ROLL_EVENTS } from './events.js'
+import { RollHandle, toRollError, type Roll } from './handle.js'
 import { thawServers, type ServerState } from './ledger.js'
 import {
   parseResume,
@@ -18,6 +21,7 @@ import {
   type RollOptions,
 } from './options.js'
 import { checkTargets, newestRoll, refuseEarlier, refuseUnchecked } from './refuse.js'
+import type { RollSpec } from './roll-spec.js'
 import { RollRun } from './run.js'
 import { findServers, type RollTarget, type Server } from './servers.js'
 
@@ -137,7 +141,7 @@ export function resumeRoll(
     owner: owner ?? known.owner.name ?? undefined,
   }
   const servers = thawServers(data)
-  return new RollRun({
+  return open({
     provider,
     subject,
     policy,
@@ -168,7 +172,7 @@ function begin(
   const { grouping, planFor, ...settings } = parseRoll(options, subject)
   const { policy } = settings
   const id = policy.id ?? randomUUID()
-  const handle = new RollRun({
+  const handle = open({
     provider,
     subject,
     id,
@@ -187,6 +191,12 @@ function begin(
     },
   })
   return { handle, policy }
+}
+
+function open(spec: RollSpec): Roll {
+  const { onEvent, provider } = spec
+  const hub = new Hub(onEvent, ROLL_EVENTS, 'roll-end', startTelemetry(provider, 'roll'))
+  return new RollHandle(hub, new RollRun(spec, hub))
 }
 
 function unbegun({ address, members }: Server): ServerState {

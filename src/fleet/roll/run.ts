@@ -1,17 +1,14 @@
-import { inspect, type InspectOptions } from 'node:util'
 import { abortable, Waits } from '../../provider/abort.js'
 import { isoOf, type Clock } from '../../provider/clock.js'
 import type { MemberRef } from '../../provider/contract.js'
 import { DrainableError, isDrainableError, toDrainableError } from '../../provider/error.js'
 import type { RollReport, Why } from '../../provider/report.js'
 import { newHead } from '../../core/calls/drain-run.js'
-import { Hub, HubHandle } from '../../core/event-hub.js'
-import { startTelemetry } from '../../core/telemetry.js'
+import type { Hub } from '../../core/event-hub.js'
 import { FIRST_ANSWER, notKept } from '../../core/tickets/calls.js'
 import type { Ticket } from '../../core/tickets/ticket.js'
 import { Leadership, type Term } from '../lease/leadership.js'
-import { ROLL_EVENTS, type RollEvent } from './events.js'
-import { inspectRoll, type Roll } from './handle.js'
+import type { RollEvent } from './events.js'
 import { holdsAnything, inOrder, isOut, noPlaceLeft } from './left.js'
 import { RollLedger, type ServerState } from './ledger.js'
 import { enterRoll } from './live.js'
@@ -20,8 +17,8 @@ import { asInTicket, reportRoll } from './report.js'
 import type { RollContext, RollSpec } from './roll-spec.js'
 import { Spread } from './spread.js'
 
-/** One roll over several servers, and its handle. */
-export class RollRun extends HubHandle<RollEvent> implements Roll {
+/** One roll over several servers. */
+export class RollRun {
   readonly done: Promise<RollReport>
   readonly #spec: RollSpec
   readonly #hub: Hub<RollEvent>
@@ -57,10 +54,7 @@ export class RollRun extends HubHandle<RollEvent> implements Roll {
   #wake: () => void = () => undefined
   #ended: RollReport | undefined
 
-  constructor(spec: RollSpec) {
-    const { onEvent, provider } = spec
-    const hub = new Hub(onEvent, ROLL_EVENTS, 'roll-end', startTelemetry(provider, 'roll'))
-    super(hub)
+  constructor(spec: RollSpec, hub: Hub<RollEvent>) {
     this.#hub = hub
     this.#spec = spec
     this.#clock = spec.policy.clock
@@ -100,35 +94,26 @@ export class RollRun extends HubHandle<RollEvent> implements Roll {
     return [{ ...why, ref: server?.refs[0] ?? { pool: '*', member: '*' } }]
   }
 
-  get ticket(): Promise<Ticket> {
-    return this.#ticketNow()
-  }
-
-  async #ticketNow(): Promise<Ticket> {
+  /** The ticket as of now; rejects where the roll could not begin. */
+  async ticket(): Promise<Ticket> {
     await this.#ready
     if (this.#ledger !== undefined) return this.#ledger.ticket()
     throw this.#error() ?? new DrainableError('CONFLICT', 'the roll was given up before it began')
   }
 
+  /** Begins no other server; those under way finish. */
   stop(): Promise<RollReport> {
     this.#stopped ??= 'asked'
     this.#wake()
     return this.done
   }
 
+  /** Gives the roll up: the callers' functions are told, drains are let go. */
   async close(): Promise<void> {
     if (this.#ended !== undefined) return
     this.#abort.abort(new DrainableError('CONFLICT', 'the roll was closed'))
     this.#wake()
     await this.done
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close()
-  }
-
-  [inspect.custom](_depth: number, options: InspectOptions): string {
-    return inspectRoll(this.report(), this.hasEnded, options)
   }
 
   /** What it takes before that is given back at its end, whatever became of it. */
