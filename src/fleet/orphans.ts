@@ -60,7 +60,7 @@ export interface FindOrphansOptions extends Pick<Call, 'signal' | 'clock'> {
   readonly onUnreadable?: ((id: string, error: DrainableError) => void) | undefined
 }
 
-const optionsSchema = once(() =>
+const optionsSchema = /* @__PURE__ */ once(() =>
   z.strictObject({
     signal: callShape().signal,
     clock: callShape().clock,

@@ -166,7 +166,7 @@ export function homePath(path: string): string | undefined {
 
 /**
  * Makes a value at its first use, and keeps it. Used for schemas: building all of them takes longer than the rest of
- * an import of the package, and a script needs few.
+ * an import of the package, and a script needs few. Where a call of it is marked `@__PURE__`, bundlers leave a schema out that no verb of a program asks for.
  */
 export function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined

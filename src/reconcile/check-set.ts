@@ -71,7 +71,7 @@ const FIELDS: Readonly<Record<keyof DesiredMember, true>> = {
   serving: true,
   ifAbsent: true,
 }
-const names = once(() => Object.keys(FIELDS))
+const names = /* @__PURE__ */ once(() => Object.keys(FIELDS))
 
 /** A typo must not mean the default. */
 function checkFields(subject: string, one: DesiredMember, i: number): void {

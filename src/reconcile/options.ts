@@ -70,7 +70,7 @@ export interface ReconcileOptions extends Omit<Policy, 'until' | 'id' | 'onTicke
 /** How the drains of one set end. What is left out is as `reconcile()` was given. */
 export type SetOptions = Pick<ReconcileOptions, 'drain' | 'timeout' | 'onTimeout'>
 
-const ownShape = once(() => ({
+const ownShape = /* @__PURE__ */ once(() => ({
   pools: z.array(nonEmpty()).check(z.minLength(1, 'expected the names of one pool or more')),
   owns: z.exactOptional(fn<NonNullable<ReconcileOptions['owns']>>()),
   drain: z._default(z.boolean(), true),
@@ -80,7 +80,7 @@ const ownShape = once(() => ({
   lease: z.exactOptional(leaseSchema()),
   leaseTtl: leaseTtlOption(),
 }))
-const ownSchema = once(() => z.strictObject(ownShape()))
+const ownSchema = /* @__PURE__ */ once(() => z.strictObject(ownShape()))
 
 /** The checked options with their defaults. */
 export interface ResolvedReconcile extends Omit<z.infer<ReturnType<typeof ownSchema>>, 'pools'> {
@@ -92,14 +92,14 @@ export interface ResolvedReconcile extends Omit<z.infer<ReturnType<typeof ownSch
 /** Options that the reconciler itself sets for each member. */
 const OWN_BUSINESS = ['until', 'id', 'onTicket']
 
-const ownNames = once(() => Object.keys(ownShape()))
-const names = once(() => [
+const ownNames = /* @__PURE__ */ once(() => Object.keys(ownShape()))
+const names = /* @__PURE__ */ once(() => [
   ...ownNames(),
   ...policyNames().filter((name) => !OWN_BUSINESS.includes(name)),
 ])
 
 /** Whether it is an object with options at all; which ones is looked at afterwards. */
-const anyOptions = once(() => z.looseObject({}))
+const anyOptions = /* @__PURE__ */ once(() => z.looseObject({}))
 
 /**
  * Checks options.
@@ -124,7 +124,7 @@ export function parseReconcile(given: ReconcileOptions, subject: string): Resolv
   return { ...parsed, pools: [...new Set(pools)], policy, keepReady: given.keepReady }
 }
 
-const setSchema = once(() => {
+const setSchema = /* @__PURE__ */ once(() => {
   const { timeout, onTimeout } = endingShape()
   return z.strictObject({
     drain: z.exactOptional(z.boolean()),

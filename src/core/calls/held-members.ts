@@ -22,7 +22,7 @@ export interface HeldMembersOptions extends Pick<Call, 'signal'> {
   readonly onUnreadable?: ((id: string, error: DrainableError) => void) | undefined
 }
 
-const schema = once(() =>
+const schema = /* @__PURE__ */ once(() =>
   z.strictObject({
     signal: callShape().signal,
     instance: z.exactOptional(nonEmpty()),

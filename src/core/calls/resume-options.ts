@@ -9,7 +9,7 @@ import { everyShape, paceShape, ticketShape, type Policy, type ResolvedPolicy } 
 /** Options of a resume or a restore; the policy itself is in the ticket. */
 export type ResumeOptions = Call & Pick<Policy, 'tickets' | 'onTicket' | 'every' | 'pace'>
 
-const resumeSchema = once(() =>
+const resumeSchema = /* @__PURE__ */ once(() =>
   z.strictObject({
     ...callShape(),
     ...ticketShape(),

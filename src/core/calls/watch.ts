@@ -25,7 +25,7 @@ export type WatchOptions = Pick<
   'signal' | 'clock' | 'onEvent' | 'every' | 'pace' | 'settle' | 'onUnreachable'
 >
 
-const watchSchema = once(() =>
+const watchSchema = /* @__PURE__ */ once(() =>
   z.strictObject({
     ...callShape(),
     ...everyShape(),

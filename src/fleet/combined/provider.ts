@@ -34,7 +34,7 @@ export interface CombineOptions {
 
 const KEY = /^[\p{L}\p{N}_][\p{L}\p{N}_.-]{0,99}$/u
 
-const optionsSchema = once(() =>
+const optionsSchema = /* @__PURE__ */ once(() =>
   z.strictObject({
     onMissing: z._default(z.enum(['skip', 'fail']), 'skip'),
   }),

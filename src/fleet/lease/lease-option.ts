@@ -5,7 +5,7 @@ import type { Lease } from './lease.js'
 import { missingMethods, once } from '../../provider/options.js'
 
 /** The schema of a lease option. */
-export const leaseSchema = once(() =>
+export const leaseSchema = /* @__PURE__ */ once(() =>
   z.custom<Lease>(
     (value) => missingMethods(value, ['acquire', 'renew', 'release']).length === 0,
     'expected a lease with acquire, renew and release, such as redisLease() gives',
@@ -13,7 +13,7 @@ export const leaseSchema = once(() =>
 )
 
 /** The schema of `leaseTtl`, in milliseconds. */
-export const leaseTtlOption = once(() =>
+export const leaseTtlOption = /* @__PURE__ */ once(() =>
   z._default(
     durationOption({ bareSeconds: 'refuse' }).check(
       z.refine((ms) => ms >= 1_000, 'expected at least 1s'),

@@ -102,7 +102,7 @@ function pairOf(reply: unknown, key: string): readonly unknown[] {
 const KEY =
   "expected 1 to 200 letters, digits or _ . / : = { } -, such as { key: 'drainable/edge' }"
 
-const keySchema = once(() =>
+const keySchema = /* @__PURE__ */ once(() =>
   z.strictObject({ key: z.string(KEY).check(z.regex(/^[\w./:={}-]{1,200}$/, KEY)) }),
 )
 

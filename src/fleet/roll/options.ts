@@ -142,7 +142,7 @@ const PERCENT = /^\d{1,3}(?:\.\d{1,6})?%$/
 
 const SERVERS = 'expected a whole number of servers from 0, such as 1'
 
-const rollSchema = once(() =>
+const rollSchema = /* @__PURE__ */ once(() =>
   z.strictObject({
     act: fn(),
     onEvent: z.exactOptional(fn<NonNullable<RollOptions['onEvent']>>()),
@@ -175,7 +175,7 @@ const rollSchema = once(() =>
   }),
 )
 
-const resumeSchema = once(() =>
+const resumeSchema = /* @__PURE__ */ once(() =>
   z.strictObject({
     act: fn(),
     ...callShape(),
@@ -189,10 +189,10 @@ const resumeSchema = once(() =>
 )
 
 /** What is given at all: a promise, or a text, has no options. */
-const anyOptions = once(() => z.looseObject({}))
+const anyOptions = /* @__PURE__ */ once(() => z.looseObject({}))
 
 /** Every option of a roll. */
-export const rollNames = once(() => [
+export const rollNames = /* @__PURE__ */ once(() => [
   ...new Set([...Object.keys(rollSchema().shape), ...policyNames()]),
 ])
 

@@ -212,7 +212,7 @@ async function add({ scheduler, policy }: Carrier, change: Change): Promise<void
   if (result !== undefined && 'error' in result) throw result.error
 }
 
-const stepSchema = once(() =>
+const stepSchema = /* @__PURE__ */ once(() =>
   z.looseObject({
     change: z.looseObject({
       kind: z.enum(['hold', 'restore', 'remove', 'add', 'terminate']),

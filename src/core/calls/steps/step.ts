@@ -49,7 +49,7 @@ import { stepLimit } from './step-limit.js'
 import { leastAdvanced, type DrainStep, type StepOptions, type StepStart } from './step-types.js'
 import { parseTarget } from '../target.js'
 
-const stepSchema = once(() =>
+const stepSchema = /* @__PURE__ */ once(() =>
   z.strictObject({
     ...callShape(),
     ...paceShape(),
