@@ -66,6 +66,9 @@ function seeOthers(draft: Draft, { own, stored }: Told, view: number, isNew: boo
   // What a stored configuration has is ours still, and the next reload brings it.
   const isStored = set !== null && stored !== undefined && atLeast(stored, set)
   const isLower = set !== null && !atLeast(own, set) && !isStored
+  // Where it is lower now, nothing of ours is left to doubt.
+  if (!isNew && stored === undefined)
+    ledger.doubted = ledger.doubted.filter((one) => atLeast(own, one))
   if (isLower && !isNew) takenBack(draft, own)
   if (!isNew || mayShowYet(ledger)) return
   const lowered = draft.claims.filter(({ confirmed }) => !atLeast(own, confirmed))

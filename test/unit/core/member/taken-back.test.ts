@@ -66,6 +66,13 @@ test('an undo that is over leaves what a later one has brought', () => {
   expect(run.ledger.doubted).toEqual(['drain'])
 })
 
+test('what our changes may have led to is over once a look shows less', () => {
+  const run = started({ goal: { kind: 'watch' }, own: 'ready' })
+  run.lay(UNDO, undefined, { found: found('drain'), doubted: ['maint'] }).look()
+  expect(run.ledger.doubted).toEqual([])
+  expect(run.claim.ending.ended?.outcome).toBe('restored')
+})
+
 /** What an undo of both sends. */
 function undoAll(run: MemberRun): string | null {
   run.put({ type: 'end', claim: 1, outcome: 'aborted' }).put({ type: 'release', claim: 1 })
