@@ -14,6 +14,7 @@ import type { Why } from '../../provider/report.js'
 import { canPass } from '../../core/calls/run/preparation.js'
 import type { Target } from '../../core/calls/target.js'
 import { select } from '../../core/calls/watch.js'
+import { ASK_AGAIN } from '../combined/divide.js'
 import type { RollSettings } from './options.js'
 
 /** The target of a roll: a target of a drain, or several of them. */
@@ -56,8 +57,6 @@ export interface Search {
   readonly say: (why: readonly Why[]) => void
 }
 
-/** How long after a look that failed the next one is taken, in milliseconds. */
-const AGAIN = 1_000
 const NO_ANSWER = 'its servers are looked for, and the balancer has not answered yet'
 
 /**
@@ -85,9 +84,9 @@ export async function findServers(
     } catch (thrown) {
       signal.throwIfAborted()
       const error = toDrainableError(thrown, provider.name, subject)
-      if (!canPass(error) || clock.now() + AGAIN > until) throw thrown
+      if (!canPass(error) || clock.now() + ASK_AGAIN > until) throw thrown
       unread(`its servers are looked for, and the balancer can't be read: ${error.message}`)
-      await pause(clock, AGAIN, signal)
+      await pause(clock, ASK_AGAIN, signal)
     }
   }
 }
