@@ -1,7 +1,9 @@
+import { startDrain, type Ticket } from 'drainable'
 import { haproxyDataplane, type HaproxyDataplaneOptions } from 'drainable/haproxy-dataplane'
 import type { CallContext, Change, ChangeResult, MemberRef, Reading } from 'drainable/provider'
 import type { DrainableProvider } from 'drainable/provider'
 import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
+import { expect } from 'vitest'
 
 /** What one test works with: a fake and a provider on it. */
 export interface Rig extends AsyncDisposable {
@@ -94,4 +96,14 @@ export async function until<T>(
 export async function warm(fake: Pick<DataplaneFake, 'url'>): Promise<void> {
   await using lb = connect(fake)
   await lb.describe(context())
+}
+
+/** A drain of web1 that is idle and held, and its ticket: as a process leaves them that dies then. */
+export async function leaveDrained(lb: DrainableProvider): Promise<Ticket> {
+  let ticket: Ticket | undefined
+  const onTicket = (next: Ticket | null): void => void (ticket = next ?? ticket)
+  const run = startDrain(lb, { pool: 'web', member: 'web1' }, { timeout: '60s', onTicket })
+  expect((await run.done).outcome).toBe('idle')
+  await run.release()
+  return ticket!
 }

@@ -1,6 +1,6 @@
-import { ready, restore, startDrain, type Ticket } from 'drainable'
+import { ready, restore, type Ticket } from 'drainable'
 import { describe, expect, test } from 'vitest'
-import { connect, present } from '../../support/dataplane.js'
+import { connect, leaveDrained, present } from '../../support/dataplane.js'
 import { CONFIG, front, pairs, type Front } from '../../support/dataplane-front.js'
 import { request } from '../../support/haproxy-traffic.js'
 
@@ -13,15 +13,11 @@ const WEIGHED: typeof CONFIG = (port) =>
 /** A durable drain by a process that then dies; its server is opened by hand, at run time only. */
 async function openedByHand({ fake, haproxy }: Front): Promise<Ticket> {
   await using lb = connect(fake, DURABLE)
-  let ticket: Ticket | undefined
-  const onTicket = (next: Ticket | null): void => void (ticket = next ?? ticket)
-  const run = startDrain(lb, WEB1, { timeout: '60s', onTicket })
-  expect((await run.done).outcome).toBe('idle')
-  await run.release()
+  const ticket = await leaveDrained(lb)
   expect(fake.config).toMatch(/server web1 .*disabled.*weight 0|server web1 .*weight 0.*disabled/)
   await haproxy.cli('set server web/web1 weight 7')
   await haproxy.cli('set server web/web1 state ready')
-  return ticket!
+  return ticket
 }
 
 async function expectOpenAfterReload({ fake, haproxy, lb }: Front): Promise<void> {

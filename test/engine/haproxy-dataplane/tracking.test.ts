@@ -27,7 +27,7 @@ describe.concurrent.each(pairs('2.6', '3.0', '3.2'))(
       expect(await rig.haproxy.stat('api', 'api1', 'status')).toBe('UP')
     })
 
-    test('a tracker is healthy once the check of the server that it tracks has passed', async () => {
+    test('a tracker is healthy once its leader has passed a check', async () => {
       await using rig = await front(engine, api, {}, tracking('web2'))
       await until('it serves', async () => (await present(rig.lb, API1)).serves)
       const opened = await ready(rig.lb, API1, { waitHealthy: '10s' })

@@ -2,7 +2,7 @@ import { ready, restore, startDrain, type Ticket } from 'drainable'
 import { haproxyDataplane, type HaproxyDataplaneOptions } from 'drainable/haproxy-dataplane'
 import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
 import { describe, expect, test } from 'vitest'
-import { connect, present, until } from '../../support/dataplane.js'
+import { connect, leaveDrained, present, until } from '../../support/dataplane.js'
 import { addBackend } from '../../support/dataplane-writer.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
@@ -24,13 +24,9 @@ async function reloaded(fake: DataplaneFake, name: string, complaint?: string): 
 /** A durable drain that is held; with a reload of others in it, unless told otherwise. */
 async function drained(fake: DataplaneFake, isReloaded = true): Promise<Ticket> {
   await using lb = connect(fake, DURABLE)
-  let ticket: Ticket | undefined
-  const onTicket = (next: Ticket | null): void => void (ticket = next ?? ticket)
-  const run = startDrain(lb, WEB1, { timeout: '60s', onTicket })
-  expect((await run.done).outcome).toBe('idle')
-  await run.release()
+  const ticket = await leaveDrained(lb)
   if (isReloaded) await reloaded(fake, 'others')
-  return ticket!
+  return ticket
 }
 
 /** A reload of ours is waited for. */

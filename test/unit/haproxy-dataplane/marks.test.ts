@@ -1,7 +1,8 @@
 import { ready, restore, startDrain, type Ticket } from 'drainable'
+import type { DrainableProvider } from 'drainable/provider'
 import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
 import { describe, expect, test } from 'vitest'
-import { change, connect, present } from '../../support/dataplane.js'
+import { change, connect, leaveDrained, present } from '../../support/dataplane.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
 const DURABLE = { durable: true, maintCuts: false } as const
@@ -18,22 +19,21 @@ const lineOf = ({ config }: DataplaneFake): string => /server web1 .*/.exec(conf
 /** A drain by a process that then dies. */
 async function diesDraining(fake: DataplaneFake, options = {}): Promise<Ticket> {
   await using lb = connect(fake, { ...DURABLE, ...options })
-  let ticket: Ticket | undefined
-  const run = startDrain(lb, WEB1, {
-    timeout: '60s',
-    onTicket: (next) => {
-      ticket = next
-    },
-  })
-  expect((await run.done).outcome).toBe('idle')
-  await run.release()
-  return ticket!
+  return await leaveDrained(lb)
 }
 
 /** Open at run time, while the file keeps `disabled weight 0`. */
 async function openByHand(fake: DataplaneFake): Promise<void> {
   await fake.run('set server web/web1 weight 7')
   await fake.run('set server web/web1 state ready')
+}
+
+/** In a process that runs with the marks of a file of before, ready() opens it for good. */
+async function opensMarked(fake: DataplaneFake, lb: DrainableProvider): Promise<void> {
+  await fake.run('set server web/web1 weight 0')
+  await fake.run('set server web/web1 state maint')
+  await ready(lb, WEB1, { timeout: '20s' })
+  await expectOpen(fake, 7)
 }
 
 /** Whether it serves, now and after a reload by any client. */
@@ -98,21 +98,14 @@ describe.concurrent('a mark of a durable drain', () => {
   test('is undone without a ticket if only the process still runs with weight 0', async () => {
     await using fake = await startFake({ pools: POOLS })
     await using lb = connect(fake, DURABLE)
-    let ticket: Ticket | undefined
-    const onTicket = (next: Ticket | null): void => void (ticket = next ?? ticket)
-    const run = startDrain(lb, WEB1, { timeout: '60s', onTicket })
-    expect((await run.done).outcome).toBe('idle')
-    await run.release()
+    const ticket = await leaveDrained(lb)
     {
       await using other = connect(fake, DURABLE)
-      await restore(other, ticket!)
+      await restore(other, ticket)
     }
     expect(lineOf(fake)).toContain('weight 7')
     // as a process that a reload has started with the file of before that
-    await fake.run('set server web/web1 weight 0')
-    await fake.run('set server web/web1 state maint')
-    await ready(lb, WEB1, { timeout: '20s' })
-    await expectOpen(fake, 7)
+    await opensMarked(fake, lb)
   })
 
   test('that a reload has from the file of before the undo is taken back', async () => {
@@ -125,10 +118,7 @@ describe.concurrent('a mark of a durable drain', () => {
     await fake.run('set server web/web1 weight 0')
     await expect(ready(lb, WEB1, { timeout: '10s' })).rejects.toThrow('weight')
     await fake.reload()
-    await fake.run('set server web/web1 weight 0')
-    await fake.run('set server web/web1 state maint')
-    await ready(lb, WEB1, { timeout: '20s' })
-    await expectOpen(fake, 7)
+    await opensMarked(fake, lb)
   })
 
   test('of another client is left to it by the ticket, with the reason', async () => {

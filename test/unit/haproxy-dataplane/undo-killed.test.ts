@@ -1,7 +1,7 @@
-import { ready, restore, startDrain, type Ticket } from 'drainable'
+import { ready, restore, type Ticket } from 'drainable'
 import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { connect, present, until, warm } from '../../support/dataplane.js'
+import { connect, leaveDrained, present, until, warm } from '../../support/dataplane.js'
 import { ioClock } from '../../support/io-clock.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
@@ -11,12 +11,8 @@ const DURABLE = { durable: true, maintCuts: false } as const
 /** The ticket of a durable drain that is held. */
 async function drained(fake: DataplaneFake): Promise<Ticket> {
   await using lb = connect(fake, DURABLE)
-  let ticket: Ticket | undefined
-  const onTicket = (next: Ticket | null): void => void (ticket = next ?? ticket)
-  const run = startDrain(lb, WEB1, { timeout: '60s', onTicket })
-  expect((await run.done).outcome).toBe('idle')
-  await run.release()
-  return ticket!
+  const ticket = await leaveDrained(lb)
+  return ticket
 }
 
 /** An undo whose process ends once it has sent its write of that number. */

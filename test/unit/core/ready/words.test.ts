@@ -51,7 +51,7 @@ describe('a later call that wants the opposite', () => {
   })
 })
 
-test('a look that failed is told to the calls that look through the same object', async () => {
+test('a failed look is told to all calls through its object', async () => {
   const { clock, lb } = rig()
   lb.occupy(web1)
   let fails = false

@@ -70,7 +70,7 @@ test('a ticket that nothing was changed under can be resumed', async () => {
   expect([lb.state(web1), lb.state(web2), map.has('job')]).toEqual(['ready', 'ready', true])
 })
 
-test('what one drain has raised is in the ticket of another one before its own goes', async () => {
+test('a raise is in the other ticket before its own goes', async () => {
   const { clock, lb } = rig()
   const { map, ...tickets } = memoryStore()
   const options = { clock, seal: false, tickets } as const
@@ -101,7 +101,7 @@ describe.each(['older first', 'newer first'])(
       return [lb.state(web1), ...reports.map((report) => only(report).outcome)]
     }
 
-    test('opens it though another client has lowered it to what the older one had set', async () => {
+    test('opens what another client has lowered to the older state', async () => {
       const both = rig()
       const { clock, lb } = both
       const first = startDrain(lb, web1, { clock, seal: false })
