@@ -40,8 +40,8 @@ backend unresolved
   server s1 nosuch.invalid:80 check resolvers nowhere init-addr none
   server s2 127.0.0.1:${port('s2')}
 ${web('agent', { s1: `agent-check agent-port ${port('agentcheck')} agent-inter 200` })}
-${web('drained', { s1: `agent-check agent-port ${port('agentdrains')} agent-inter 200` })}
-${web('again', { s1: `agent-check agent-port ${port('agentagain')} agent-inter 200` })}
+${web('drained', { s1: `agent-check agent-port ${port('agentdrains')} agent-inter 2s` })}
+${web('again', { s1: `agent-check agent-port ${port('agentagain')} agent-inter 2s` })}
 ${web('alone', { s1: `agent-check agent-port ${port('agentalone')} agent-inter 200` })}`
       },
     })
