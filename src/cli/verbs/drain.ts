@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Policy } from '../../index.js'
+import type { Policy, ReadyReport, Ticket } from '../../index.js'
 import type { DrainReport, MemberReport } from '../../provider/report.js'
 import { endedWell, type Ended } from '../child.js'
 import { EXIT, exitOfDrain } from '../exit-code.js'
@@ -20,6 +20,7 @@ export interface DrainFlags extends PolicyFlags {
 /** What a drain has come to so far. */
 interface Seen {
   report: DrainReport | undefined
+  ticket: Ticket | undefined
   command: Ended | undefined
 }
 
@@ -33,7 +34,7 @@ export async function drainVerb(
   flags: DrainFlags,
 ): Promise<DrainResult> {
   const { id = `drain-${randomUUID()}` } = flags
-  const seen: Seen = { report: undefined, command: undefined }
+  const seen: Seen = { report: undefined, ticket: undefined, command: undefined }
   const end = await drainAndRun(session, targets, command, { ...flags, id }, seen).catch(failed)
   return {
     verb: 'drain',
@@ -60,6 +61,9 @@ async function drainAndRun(
     ...toPolicy({ timeout: '2m', ...flags }),
     signal,
     ...(tickets === undefined ? {} : { tickets }),
+    onTicket: (ticket) => {
+      seen.ticket = ticket
+    },
     onEvent: (event) => {
       if (event.type === 'end') seen.report = event.report
       printer.event(event)
@@ -78,36 +82,53 @@ async function drainAndRun(
   })
   if (seen.command !== undefined && !endedWell(seen.command))
     return { exitCode: EXIT.command, error: commandFailed(seen.command) }
-  if (leave === true) return { exitCode: exitOfDrain(report) }
-  return reopen(session, report, health, flags.id)
+  const { ticket } = seen
+  if (leave === true || ticket === undefined) return { exitCode: exitOfDrain(report) }
+  return reopen(session, { report, ticket }, health)
 }
 
-/** Opens what this drain took; what was out before stays out, and is said. */
+/** Undoes what this drain changed; what was out before, or was taken further out meanwhile, stays out, and is said. */
 async function reopen(
   { provider, signal, printer, tickets }: Session,
-  report: DrainReport,
+  { report, ticket }: { readonly report: DrainReport; readonly ticket: Ticket },
   health: ReturnType<typeof toHealth>,
-  id: string,
 ): Promise<End> {
+  const onEvent = printer.event.bind(printer)
   const isOurs = ({ wasAdmin, outcome }: MemberReport): boolean =>
     wasAdmin === 'ready' && outcome !== 'removed'
   // Of a member that was never read, nothing is known and nothing was changed.
   const read = report.members.filter(({ held, lastReading }) => held || lastReading !== undefined)
-  const ours = read.filter(isOurs).map(({ ref }) => ref)
-  const others = read.filter((member) => !isOurs(member))
-  const leftAsFound = others.map(({ ref }) => lineKey(ref))
+  const leftAsFound = read.filter((one) => !isOurs(one)).map(({ ref }) => lineKey(ref))
   const left = leftAsFound.length === 0 ? {} : { leftAsFound }
   try {
-    if (ours.length === 0) return { exitCode: exitOfDrain(report), ...left }
-    const { ready } = await import('../../index.js')
-    const onEvent = printer.event.bind(printer)
-    const opened = await ready(provider, ours, { signal, onEvent, ...health })
-    // Nothing is owed any more, but a ticket that names members that were left stays by itself.
-    await tickets?.delete(id)
-    return { exitCode: exitOfDrain(report), ready: opened, ...left }
+    if (!read.some(({ held }) => held)) return { exitCode: exitOfDrain(report), ...left }
+    const { ready, restore } = await import('../../index.js')
+    const undone = await restore(provider, ticket, { tickets, signal, onEvent })
+    const names = new Set(read.filter(isOurs).map(({ ref }) => lineKey(ref)))
+    const ours = undone.members.filter(({ ref }) => names.has(lineKey(ref)))
+    const lost = ours.find(({ outcome }) => outcome !== 'restored')
+    if (lost !== undefined) throw lost.error ?? undone.error
+    const refs = ours.map(({ ref }) => ref)
+    const isAwaited = health.waitHealthy !== undefined && refs.length > 0
+    const opened = isAwaited
+      ? await ready(provider, refs, { signal, onEvent, ...health })
+      : { members: ours.map((one) => asReady(one, report)) }
+    const said = refs.length === 0 ? {} : { ready: opened }
+    return { exitCode: exitOfDrain(report), ...said, ...left }
   } catch (error) {
     return { ...failed(error), ...left }
   }
+}
+
+/** A member that was put back, as `ready()` reports it. @param drained - from before that */
+function asReady(
+  { ref, wasAdmin, lastReading }: MemberReport,
+  drained: DrainReport,
+): ReadyReport['members'][number] {
+  const before = drained.members.find((one) => lineKey(one.ref) === lineKey(ref))?.lastReading
+  const own = before?.present === true ? before.own : 'unknown'
+  const health = lastReading?.present === true ? lastReading.health : 'unknown'
+  return { ref, wasAdmin: own === 'unknown' ? wasAdmin : own, health }
 }
 
 /** Whether a member is, or was, in another state than before by this drain. */

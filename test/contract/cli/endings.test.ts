@@ -1,4 +1,5 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { startFake as startBigip } from 'drainable/testing/f5-bigip'
@@ -203,6 +204,34 @@ describe.concurrent('COMMAND', () => {
     expect(ended.ticket).toBeUndefined()
     expect(fake.adminMask(web1)).toBe(0)
     expect(fake.adminMask({ pool: 'web', member: 'web2' })).not.toBe(0)
+  })
+
+  test('does not open what an operator closed while COMMAND ran, and says so', async () => {
+    await using fake = await fakeHaproxy()
+    using io = new TestIo()
+    const [begun, go] = [join(io.home, 'begun'), join(io.home, 'go')]
+    const code = `
+      const { existsSync, writeFileSync } = require('node:fs')
+      writeFileSync(${JSON.stringify(begun)}, '')
+      setInterval(() => existsSync(${JSON.stringify(go)}) && process.exit(0), 20)`
+    const flags = [...SOON, '--no-seal', ...script(code)]
+    const ended = io.document('drain', haproxyUrl(fake), 'web/web1', ...flags)
+    await until(() => existsSync(begun), 'COMMAND')
+    await fake.setBehind(web1, 'maint')
+    const closed = fake.adminMask(web1)
+    writeFileSync(go, '')
+    const { exitCode, error } = await ended
+    expect(fake.adminMask(web1)).toBe(closed)
+    expect([exitCode, error?.code]).toEqual([EXIT.refused, 'CONFLICT'])
+    expect(error?.message).toContain("it is 'maint', set by another client; it was left alone")
+  })
+
+  test('leaves an Envoy endpoint in the health status that it had', async () => {
+    await using lb = await openEnvoy('DEGRADED')
+    using io = new TestIo()
+    const { exitCode } = await io.document('drain', lb.url, lb.a, ...SOON, ...script(''))
+    expect(exitCode).toBe(EXIT.ok)
+    expect(await readFile(lb.file, 'utf8')).toContain('DEGRADED')
   })
 
   test('with --leave is not followed by an opening', async () => {

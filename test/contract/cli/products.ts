@@ -90,11 +90,13 @@ async function openCitrix(): Promise<Product> {
   return await secured('citrix', stack, fake, members, '?freshness=50ms')
 }
 
-export async function openEnvoy(): Promise<Product> {
+/** @param status - of the first endpoint in its set */
+export async function openEnvoy(status = 'HEALTHY'): Promise<Product & { readonly file: string }> {
   await using stack = new AsyncDisposableStack()
   const file = join(await folder(stack), 'web.json')
   const hosts = ['10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.4']
-  const lb_endpoints = hosts.map((address) => ({
+  const lb_endpoints = hosts.map((address, n) => ({
+    health_status: n === 0 ? status : 'HEALTHY',
     endpoint: { address: { socket_address: { address, port_value: 80 } } },
   }))
   const set = {
@@ -106,6 +108,7 @@ export async function openEnvoy(): Promise<Product> {
   const fake = stack.use(await startEnvoy({ eds: { file }, mergeWindow: 10 }))
   const moved = stack.move()
   return {
+    file,
     url: `envoy+file:${file}?admin=${fake.url}`,
     a: 'web/10.0.0.1:80',
     b: 'web/10.0.0.2:80',
@@ -122,5 +125,5 @@ export const products: Readonly<Record<string, () => Promise<Product>>> = {
   dataplane: openDataplane,
   bigip: openBigip,
   citrix: openCitrix,
-  envoy: openEnvoy,
+  envoy: () => openEnvoy(),
 }
