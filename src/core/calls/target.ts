@@ -167,7 +167,8 @@ function meantBy(target: unknown): string | undefined {
   if (target === 'all') return `'all' is a target of select() alone; ${SHAPES}`
   if (typeof target === 'string') {
     const [, pool, member] = /^([^/]+)\/([^/]+)$/.exec(target) ?? []
-    if (pool === undefined || member === undefined) return undefined
+    if (pool === undefined || member === undefined)
+      return `is a text; ${SHAPES}; 'all' is every member, in select() alone`
     return `is a text; write { pool: '${quote(pool)}', member: '${quote(member)}' }`
   }
   const keys = Object.keys(Object(target) as object)

@@ -54,7 +54,8 @@ describe('a target that matches nothing', () => {
 describe('a malformed target', () => {
   test.each<[unknown, string]>([
     ['web/web1', "write { pool: 'web', member: 'web1' }"],
-    ['web1', 'expected { pool, member }, a list of those'],
+    ['web1', 'is a text; expected { pool, member }, a list of those'],
+    ['everything', "'all' is every member, in select() alone"],
     [{ backend: 'web', server: 'web1' }, "'backend' is called 'pool' here, 'server' is called"],
     [{ ip: '10.0.0.1' }, "'ip' is called 'address' here"],
     [
