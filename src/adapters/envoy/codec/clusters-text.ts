@@ -55,17 +55,23 @@ export class ClustersTextDecoder {
   }
 
   push(chunk: string): void {
-    const text = this.#rest + chunk
-    const whole = text.lastIndexOf('\n') + 1
-    let start = 0
-    for (let at = this.#find(text, 0); at !== -1 && at < whole; at = this.#find(text, at + 1)) {
-      const block = this.#plainHost(text, start, at)
+    const first = chunk.indexOf('\n') + 1
+    if (first === 0) {
+      this.#rest += chunk
+      return
+    }
+    // What is left of the piece before is joined with its line alone: a copy of every piece costs as much as the search.
+    this.#lines(this.#rest + chunk.slice(0, first))
+    const whole = chunk.lastIndexOf('\n') + 1
+    this.#rest = chunk.slice(whole)
+    let start = first
+    for (let at = this.#find(chunk, start); at !== -1; at = this.#find(chunk, at + 1)) {
+      const block = this.#plainHost(chunk, start, at)
       if (block === undefined) continue
-      this.#lines(text, start, block.start)
+      this.#lines(chunk, start, block.start)
       start = block.end
     }
-    this.#lines(text, start, whole)
-    this.#rest = text.slice(whole)
+    this.#lines(chunk, start, whole)
   }
 
   #find(text: string, from: number): number {
@@ -89,10 +95,12 @@ export class ClustersTextDecoder {
     const start = text.startsWith(head, from) ? from : text.indexOf(head, from)
     const connections = numberAfter(text, 'cx_active::', start)
     const active = numberAfter(text, 'rq_active::', start)
+    const priorityAt = text.indexOf('priority::', at)
     const priority = numberAfter(text, 'priority::', at)
     if (active === -1 || connections === -1 || priority === -1) return undefined
+    if (!text.startsWith(head, priorityAt - head.length)) return undefined
     this.#count(cluster, { active, connections, priority })
-    let end = at + HEALTHY.length
+    let end = text.indexOf('\n', priorityAt) + 1
     while (text.startsWith(head, end)) {
       const next = text.indexOf('\n', end) + 1
       if (next === 0) break
@@ -112,7 +120,7 @@ export class ClustersTextDecoder {
     sums.connections += host.connections
   }
 
-  #lines(text: string, from: number, to: number): void {
+  #lines(text: string, from = 0, to = text.length): void {
     for (let start = from; start < to;) {
       const end = text.indexOf('\n', start)
       this.#line(text, start, end)
