@@ -20,7 +20,7 @@ export function listKeys(keys: Iterable<string>): string {
   return [...keys].map((key) => `'${quote(key)}'`).join(', ')
 }
 
-export function tagReading(reading: Reading, key: string): Reading {
+export function tagReading<R extends Reading>(reading: R, key: string): R {
   return { ...reading, ref: tagRef(reading.ref, key) }
 }
 
