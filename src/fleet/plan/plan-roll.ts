@@ -73,7 +73,7 @@ export async function planRoll(
   const byServer = Map.groupBy(judged.members, ({ reading }) => placeOf(reading.ref))
   const refused = [...own, ...judged.refused]
   const [all] = refused
-  const spread = Spread.of(provider, clock, policy.data.keepReady, servers.map(toPlace))
+  const spread = new Spread(provider, clock, policy.data.keepReady, servers.map(toPlace))
   const planned: Planned[] = []
   const short = new Map<number, DrainableError>()
   for (const [n, server] of servers.entries()) {

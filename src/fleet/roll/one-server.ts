@@ -208,24 +208,20 @@ export class OneServer {
 
   async #notDrained(report: DrainReport, error: DrainableError): Promise<ServerEnd> {
     const { server } = this
-    const { mayPostpone, ledger, hasOthers } = this.#context
+    const { ledger, hasOthers } = this.#context
     const atMinimum = isDrainableError(error, 'POOL_AT_MINIMUM')
-    if (report.outcome === 'timeout' && ledger.plan.postpone) {
-      if (!(await this.#restored()) || !mayPostpone()) {
-        server.error = error
-        if (server.drain !== null) return this.#failed(error)
-        server.state = 'postponed'
-        await this.#save()
-        return 'failed'
-      }
+    const isBusy = report.outcome === 'timeout'
+    // Where the policy says so, a busy server is left drained; any other was not acted on, so it goes back.
+    if (isBusy && !ledger.plan.postpone) return this.#failed(error)
+    const isBack = await this.#restored()
+    if (isBusy) {
+      if (!isBack && server.drain !== null) return this.#failed(error)
       server.state = 'postponed'
       server.error = error
       await this.#save()
       return 'postponed'
     }
-    // Where the policy says so, a busy server is left drained; any other was not acted on, so it goes back.
-    if (report.outcome === 'timeout') return this.#failed(error)
-    if (!(await this.#restored()) || !atMinimum || !hasOthers()) return this.#failed(error)
+    if (!isBack || !atMinimum || !hasOthers()) return this.#failed(error)
     server.state = 'waiting'
     await this.#save()
     return 'minimum'
