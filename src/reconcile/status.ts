@@ -6,7 +6,7 @@ import type { MemberRef } from '../provider/contract.js'
 import type { HeldBack, PlannedChange } from '../provider/desired.js'
 import { refKey } from '../provider/member-ref.js'
 import type { MemberDrain } from './member-drain.js'
-import type { Wanted } from './wanted.js'
+import type { Wanted } from './work-spec.js'
 import type { Work } from './work.js'
 
 /** The status of a member that is not simply as wanted. Plain JSON, for the status of a custom resource. */
