@@ -72,12 +72,6 @@ export class OneServer {
     return isUnderWay ? [...this.#call.why(), ...this.#whyActing()] : []
   }
 
-  /** Keeps out until its turn what an earlier process left drained. One that was acted on is to be opened anyway. */
-  hold(): void {
-    const { drain, state } = this.server
-    if (drain !== null && state !== 'acted' && holdsAnything(drain)) this.#call.hold()
-  }
-
   /** Lets go of a drain that is held: the server stays as it is. */
   async release(): Promise<void> {
     await this.#call.release()
@@ -252,7 +246,7 @@ export class OneServer {
       const may = putBack && this.#context.policy.term?.permit() === undefined
       const isBack = may && (await this.#restored())
       await this.release()
-      if (isBack || server.drain === null || !holdsAnything(server.drain)) server.state = 'waiting'
+      if (isBack || !holdsAnything(server)) server.state = 'waiting'
     })()
     return this.#givenUp
   }

@@ -200,7 +200,6 @@ export class RollRun {
         this.#hub.emit({ type: 'batch', at: this.#stamp(), refs })
         for (const one of begun) void this.#follow(one)
       }
-      for (const one of this.#queue) one.hold()
       if (this.#active.size > 0) await woken
       else if (this.#queue.length > 0 && !this.#isOver()) this.#stopped = noPlaceLeft(ledger)
       else if (!this.#takeLater()) return
@@ -221,12 +220,13 @@ export class RollRun {
   #mayBegin(): boolean {
     const ledger = this.#ledger
     if (ledger === undefined || this.#isOver()) return false
+    const [next] = this.#queue
+    // What an earlier process has left out takes no place that it has not got, and is held by nothing before it begins.
+    if (next !== undefined && isOut(next.server)) return true
     const { maxUnavailable } = ledger.plan
     const missing = this.#canariesMissing()
     const most = missing > 0 ? Math.min(missing, maxUnavailable) : maxUnavailable
     if (this.#active.size >= Math.min(this.#most, most)) return false
-    const [next] = this.#queue
-    if (next === undefined || isOut(next.server)) return true // it takes no place that it has not got
     return this.#active.size + this.#outBeside() < maxUnavailable
   }
 
@@ -282,8 +282,7 @@ export class RollRun {
    * that is out takes no place.
    */
   async #askSpread(one: OneServer): Promise<DrainableError | undefined> {
-    const { drain } = one.server
-    if (drain !== null && holdsAnything(drain)) return undefined
+    if (holdsAnything(one.server)) return undefined
     const { clock, data } = this.#spec.policy
     const signal = this.#signal
     const until = clock.now() + (data.timeout ?? Infinity)
