@@ -40,7 +40,6 @@ export class OneServer {
   readonly #call: ServerCall
   #report: DrainReport | undefined
   #times: ServerReport['times'] = {}
-  #givenUp: Promise<void> | undefined
   /** Since when `act` runs. */
   #actingSince: number | undefined
 
@@ -82,7 +81,6 @@ export class OneServer {
     const { server } = this
     const { signal, provider, subject } = this.#context
     server.error = null
-    this.#givenUp = undefined
     try {
       if (server.state !== 'acted') {
         const early = await this.#drainAndAct()
@@ -120,14 +118,9 @@ export class OneServer {
     const { server } = this
     const { signal, emit, act, policy } = this.#context
     const { handle, run } = await this.#call.begin()
-    const putBack = policy.data.onAbort === 'restore'
-    const stop = (): void => void this.#giveUp(putBack)
-    signal.addEventListener('abort', stop, { once: true })
     try {
-      const report = await handle.done
-      this.#report = report
-      this.#times = { drain: report.elapsed }
-      signal.throwIfAborted()
+      const report = await abortable(handle.done, signal)
+      this.#note(report)
       const error = toError(report)
       if (error !== undefined) return await this.#notDrained(report, error)
       const open = stillOpen(report)
@@ -148,11 +141,18 @@ export class OneServer {
       await this.#save()
       return undefined
     } catch (thrown) {
-      if (signal.aborted) await this.#giveUp(putBack)
+      if (signal.aborted) {
+        await this.#giveUp()
+        const ended = await handle.done
+        if (ended !== this.#report) this.#note(ended)
+      }
       throw thrown
-    } finally {
-      signal.removeEventListener('abort', stop)
     }
+  }
+
+  #note(report: DrainReport): void {
+    this.#report = report
+    this.#times = { drain: report.elapsed }
   }
 
   async #act(act: RollOptions['act'], drained: DrainReport, lost: AbortSignal): Promise<void> {
@@ -239,16 +239,14 @@ export class OneServer {
   }
 
   /** The roll was aborted: what was acted on stays as it is; else as the policy says. */
-  #giveUp(putBack: boolean): Promise<void> {
-    this.#givenUp ??= (async () => {
-      const { server } = this
-      if (server.state !== 'draining') return
-      const may = putBack && this.#context.policy.term?.permit() === undefined
-      const isBack = may && (await this.#restored())
-      await this.release()
-      if (isBack || !holdsAnything(server)) server.state = 'waiting'
-    })()
-    return this.#givenUp
+  async #giveUp(): Promise<void> {
+    const { server } = this
+    const { data, term } = this.#context.policy
+    const isActedOn = server.state !== 'draining'
+    const may = !isActedOn && data.onAbort === 'restore' && term?.permit() === undefined
+    const isBack = may && (await this.#restored())
+    await this.release()
+    if (!isActedOn && (isBack || !holdsAnything(server))) server.state = 'waiting'
   }
 
   async #failed(error: DrainableError): Promise<ServerEnd> {

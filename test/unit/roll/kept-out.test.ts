@@ -63,4 +63,17 @@ describe('a resumed roll keeps out servers that failed before', () => {
     await clock.advance(60_000)
     expect(lb.requests).toHaveLength(before)
   })
+
+  test('and gives their drains up at once when it is closed', async () => {
+    const { clock, lb, refs, tickets, ticket } = await threeFailed()
+    const { act, calls } = actor(clock)
+    for (const ref of refs.slice(0, 3)) lb.occupy(ref)
+    const resumed = resumeRoll(lb, ticket, { act, clock, tickets })
+    await clock.advance(1_000)
+    const before = clock.now()
+    await clock.runUntil(resumed.close())
+    expect(clock.now() - before).toBeLessThan(5_000)
+    expect(calls).toEqual([])
+    expect(resumed.report()).toMatchObject({ outcome: 'aborted', leftDrained: refs.slice(0, 3) })
+  })
 })
