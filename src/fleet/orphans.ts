@@ -5,6 +5,7 @@ import { fn } from '../provider/option-schemas.js'
 import { DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
 import { once, parseOptions } from '../provider/options.js'
+import { quote } from '../provider/quote.js'
 import { combinedOf } from '../core/combined.js'
 import { bareRef, tagWhy } from './combined/tag.js'
 import { CALL_LIMIT } from '../core/balancer/look/call.js'
@@ -18,7 +19,7 @@ import { judgeOwner } from '../core/tickets/owner.js'
 import { checkStore, type TicketStore } from '../core/tickets/store.js'
 import type { Lease } from './lease/lease.js'
 import { leaseSchema } from './lease/lease-option.js'
-import { LeaseJudge } from './lease/judge-owner.js'
+import { Leadership, Term } from './lease/leadership.js'
 import { fromTicketMember, isSame, owedOf } from '../core/tickets/member.js'
 import { askedFirst } from '../core/tickets/calls.js'
 import { readTickets, type OnUnreadable } from '../core/tickets/read-tickets.js'
@@ -112,11 +113,11 @@ export async function findOrphans(
   const signal = given.signal ?? new AbortController().signal
   signal.throwIfAborted()
   const tickets = await readTickets(store, askedFirst({ clock, signal }), subject, onUnreadable)
-  const judge = new LeaseJudge(given.lease, clock, subject, signal)
+  const judge = ownerJudge(given.lease, clock, subject, signal)
   const left: Pick<Orphan, 'ticket' | 'owner'>[] = []
   for (const ticket of tickets) {
     if (!belongsTo(ticket, provider)) continue
-    const { state, text } = await judge.judge(ticket, judgeOwner(ticket.owner))
+    const { state, text } = await judge(ticket)
     if (state !== 'lives') left.push({ ticket, owner: { state, text } })
   }
   const seen = await Promise.all(
@@ -141,6 +142,50 @@ export async function findOrphans(
       }),
     ),
   }))
+}
+
+/** How long the lease is taken just to see whether it is free, in milliseconds. */
+const ASKED_FOR = 2_000
+
+/**
+ * Judges the owners of tickets: those on other machines by the lease under which their tickets were written, because its holder
+ * continues them. The lease is asked once, and only if it decides.
+ *
+ * @throws (the judge) the error of the lease's engine; `signal.reason`
+ */
+function ownerJudge(
+  lease: Lease | undefined,
+  clock: Clock,
+  subject: string,
+  signal: AbortSignal,
+): (ticket: Ticket) => Promise<ReturnType<typeof judgeOwner>> {
+  let asked: ReturnType<typeof judgeHolder> | undefined
+  return async ({ owner, lease: mark }) => {
+    const judged = judgeOwner(owner)
+    if (judged.state !== 'unknown' || lease === undefined || mark?.name !== lease.name)
+      return judged
+    asked ??= judgeHolder(lease, clock, subject, signal)
+    const { state, text } = await asked
+    return { state, text: `${judged.text}; ${text}` }
+  }
+}
+
+/** Takes the lease for a moment, where it is free. */
+async function judgeHolder(
+  lease: Lease,
+  clock: Clock,
+  subject: string,
+  signal: AbortSignal,
+): Promise<{ readonly state: 'lives' | 'gone'; readonly text: string }> {
+  const leadership = new Leadership({ lease, ttl: ASKED_FOR, clock, owner: subject, subject })
+  const answer = await leadership.acquire(signal)
+  const name = `the lease ${quote(lease.name)}`
+  if (!(answer instanceof Term)) {
+    const holder = answer.holder === null ? 'a process' : quote(answer.holder)
+    return { state: 'lives', text: `${holder} has ${name}` }
+  }
+  await answer.release()
+  return { state: 'gone', text: `no process has ${name}` }
 }
 
 /** The members of one balancer, as read now. */

@@ -19,6 +19,11 @@ export function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined):
   })
 }
 
+/** Resolves once a signal has fired. */
+export async function aborted(signal: AbortSignal): Promise<void> {
+  await abortable(new Promise<never>(() => undefined), signal).catch(() => undefined)
+}
+
 /** How long a call of somebody else's function is waited for. */
 export interface Bound {
   readonly clock: Clock

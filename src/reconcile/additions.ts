@@ -58,7 +58,9 @@ interface PoolAdditions {
   /** When one was last sent or answered, by the clock: a look from before does not show it. */
   readonly touched: Map<string, number>
   isDirty: boolean
+  /** The last writing that was asked for. */
   writing: Promise<void>
+  /** That one, while it has not begun: what is asked for meanwhile is served by it. */
   waiting: Promise<void> | undefined
 }
 
@@ -171,28 +173,25 @@ export class Additions {
   /** What a look shows: one that is not there any more is not ours when it comes again. */
   seen({ snapshot, askedAt }: SeenLook): void {
     const { clock } = this.#spec
-    const pools = [...this.#pools.values()].filter(({ added }) => added.size > 0)
-    if (pools.length > 0) {
-      const there = placesOf(snapshot.readings, new Set(pools.map(({ pool }) => pool)))
-      const listed = new Set(snapshot.pools.map(({ pool }) => pool))
-      for (const pool of pools) {
-        if (!listed.has(pool.pool)) continue
-        for (const [place, one] of pool.added) {
-          const { until } = one
-          const isSeen = (pool.touched.get(place) ?? -Infinity) < askedAt
-          const mayCome = until !== null && wallOf(clock) <= until
-          const reading = there.get(`${pool.pool}\0${place}`)
-          if (reading?.own === 'ready' && until !== null) {
-            // Whoever holds it from now on is not its addition.
-            pool.added.set(place, { ...one, until: null })
-            pool.isDirty = true
-          }
-          if (reading !== undefined || !isSeen || mayCome) continue
-          pool.added.delete(place)
-          pool.touched.delete(place)
-          pool.dropped.set(place, 'gone')
+    const listed = new Set(snapshot.pools.map(({ pool }) => pool))
+    for (const pool of this.#pools.values()) {
+      if (pool.added.size === 0 || !listed.has(pool.pool)) continue
+      const there = placesIn(pool.pool, snapshot.readings)
+      for (const [place, one] of pool.added) {
+        const { until } = one
+        const isSeen = (pool.touched.get(place) ?? -Infinity) < askedAt
+        const mayCome = until !== null && wallOf(clock) <= until
+        const reading = there.get(place)
+        if (reading?.own === 'ready' && until !== null) {
+          // Whoever holds it from now on is not its addition.
+          pool.added.set(place, { ...one, until: null })
           pool.isDirty = true
         }
+        if (reading !== undefined || !isSeen || mayCome) continue
+        pool.added.delete(place)
+        pool.touched.delete(place)
+        pool.dropped.set(place, 'gone')
+        pool.isDirty = true
       }
     }
     this.#saveAll()
@@ -232,38 +231,34 @@ export class Additions {
   /** Writes what is known when the writing begins; many that are announced at once make one writing. */
   #save(pool: PoolAdditions): Promise<void> {
     if (pool.waiting !== undefined) return pool.waiting
-    const before = pool.writing
-    const write = (async () => {
-      await before.catch(() => undefined)
-      pool.waiting = undefined
-      await this.#write(pool)
-    })()
-    pool.waiting = write
-    pool.writing = write
-    return write
-  }
-
-  async #write(pool: PoolAdditions): Promise<void> {
-    const { store, term, clock } = this.#spec
-    const key = additionsKey(this.#spec.provider, pool.pool)
+    const { store, provider, fault } = this.#spec
+    const key = additionsKey(provider, pool.pool)
     const line = lineOf(store, key)
-    await line.enter(async () => {
+    pool.writing = line.enter(async () => {
+      pool.waiting = undefined
       // What was given up may be carried out over this: then it is written once more.
       line.begin(() => {
         pool.isDirty = true
-        void this.#save(pool).catch((thrown: unknown) => this.#spec.fault(thrown))
+        void this.#save(pool).catch(fault)
       })
-      await askStore(store, { clock, limit: FIRST_ANSWER }, async (calls) => {
-        const stored = await storedIn(calls, key)
-        refuseOutdated(pool.pool, stored.lease, term)
-        pool.isDirty = false
-        try {
-          await this.#keep(calls, key, pool, stored)
-        } catch (error) {
-          pool.isDirty = true
-          throw error
-        }
-      })
+      await this.#write(pool, key)
+    })
+    pool.waiting = pool.writing
+    return pool.writing
+  }
+
+  async #write(pool: PoolAdditions, key: string): Promise<void> {
+    const { store, term, clock } = this.#spec
+    await askStore(store, { clock, limit: FIRST_ANSWER }, async (calls) => {
+      const stored = await storedIn(calls, key)
+      refuseOutdated(pool.pool, stored.lease, term)
+      pool.isDirty = false
+      try {
+        await this.#keep(calls, key, pool, stored)
+      } catch (error) {
+        pool.isDirty = true
+        throw error
+      }
     })
   }
 
@@ -334,14 +329,14 @@ function toRow([place, { identity, until, by }]: readonly [string, Added]): Row 
   return [address, port === '' ? null : Number(port), identity, until, by]
 }
 
-function placesOf(
+/** What a look shows of a pool, by its place. */
+function placesIn(
+  pool: string,
   readings: SeenLook['snapshot']['readings'],
-  pools: ReadonlySet<string>,
 ): ReadonlyMap<string, PresentReading> {
   const places = new Map<string, PresentReading>()
-  for (const one of readings) {
-    if (!one.present || one.address === undefined || !pools.has(one.ref.pool)) continue
-    places.set(`${one.ref.pool}\0${placeOf(one.address, one.port)}`, one)
-  }
+  for (const one of readings)
+    if (one.present && one.address !== undefined && one.ref.pool === pool)
+      places.set(placeOf(one.address, one.port), one)
   return places
 }

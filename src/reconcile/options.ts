@@ -9,6 +9,7 @@ import {
   type Policy,
   type ResolvedPolicy,
 } from '../core/calls/policy.js'
+import { splitOptions } from '../core/calls/call-options.js'
 import type { Reading } from '../provider/contract.js'
 import { checkLists } from '../core/tickets/saved.js'
 import type { Duration } from '../provider/duration.js'
@@ -98,26 +99,20 @@ const names = /* @__PURE__ */ once(() => [
   ...policyNames().filter((name) => !OWN_BUSINESS.includes(name)),
 ])
 
-/** Whether it is an object with options at all; which ones is looked at afterwards. */
-const anyOptions = /* @__PURE__ */ once(() => z.looseObject({}))
-
 /**
  * Checks options.
  *
  * @throws `INVALID_OPTIONS` naming every wrong field, `UNSUPPORTED` for a store that can't list its tickets
  */
 export function parseReconcile(given: ReconcileOptions, subject: string): ResolvedReconcile {
-  const all = Object.entries(parseOptions(anyOptions(), given, subject, names()))
-  const reserved = all.map(([name]) => name).filter((name) => OWN_BUSINESS.includes(name))
+  const { own, rest } = splitOptions(given, ownNames(), names(), subject)
+  const reserved = Object.keys(rest).filter((name) => OWN_BUSINESS.includes(name))
   if (reserved.length > 0) {
     const words = `${reserved.join(', ')}: the reconciler sets it for each member, leave it out`
     throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words}`)
   }
-  const [own, rest] = [true, false].map((mine) =>
-    Object.fromEntries(all.filter(([name]) => ownNames().includes(name) === mine)),
-  )
   // Which members go is the set's to say.
-  const isRemoved = rest?.['onTimeout'] === 'remove' ? { until: 'removed' as const } : {}
+  const isRemoved = rest['onTimeout'] === 'remove' ? { until: 'removed' as const } : {}
   const policy = parsePolicy({ ...rest, ...isRemoved }, subject, names())
   if (policy.tickets !== undefined) checkLists(policy.tickets, subject)
   const { pools, ...parsed } = parseOptions(ownSchema(), own, subject, names())

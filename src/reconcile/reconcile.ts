@@ -7,7 +7,7 @@ import { guarded } from '../core/event-hub.js'
 import { Leadership, Term } from '../fleet/lease/leadership.js'
 import { callShape, checkProvider, type Call } from '../core/calls/call-options.js'
 import type { TicketStore } from '../core/tickets/store.js'
-import { abortable, settledWithin } from '../provider/abort.js'
+import { abortable, aborted, settledWithin } from '../provider/abort.js'
 import { pause } from '../provider/clock.js'
 import type { DrainableProvider } from '../provider/contract.js'
 import { DrainableError, toDrainableError } from '../provider/error.js'
@@ -123,6 +123,8 @@ class Loop implements Reconciler {
   readonly #tickets: TicketStore
   readonly #emitter = new EventEmitter()
   readonly #stop = new AbortController()
+  /** Fires when it is closed, or the caller's signal does. */
+  readonly #over: AbortSignal
   readonly #waiting = new Set<() => void>()
   readonly #sets: DesiredSets
   #sessions: readonly { readonly key: string | undefined; readonly session: Session }[] = []
@@ -137,11 +139,9 @@ class Loop implements Reconciler {
     this.#sets = new DesiredSets(SET, options.pools)
     this.#tickets = options.policy.tickets ?? memoryTickets()
     const { signal } = options.policy
-    const abort = (): void => this.#stop.abort()
-    if (signal?.aborted === true) abort()
-    else signal?.addEventListener('abort', abort, { once: true })
+    const closing = this.#stop.signal
+    this.#over = signal === undefined ? closing : AbortSignal.any([closing, signal])
     this.done = this.#run().finally(() => {
-      signal?.removeEventListener('abort', abort)
       if (this.#cancelTelling !== undefined) this.#tellStatus()
       this.#wake()
     })
@@ -181,7 +181,7 @@ class Loop implements Reconciler {
     signal?.throwIfAborted()
     while (!this.#isSettled()) {
       if (this.#failure !== undefined) throw this.#failure.error
-      if (this.#stop.signal.aborted) throw closed()
+      if (this.#over.aborted) throw closed()
       await abortable(new Promise<void>((resolve) => void this.#waiting.add(resolve)), signal)
     }
     return this.status()
@@ -219,7 +219,7 @@ class Loop implements Reconciler {
         return
       }
       const leadership = new Leadership({ lease, ttl, clock, owner, subject: SUBJECT })
-      while (!this.#stop.signal.aborted) {
+      while (!this.#over.aborted) {
         const term = await this.#win(leadership)
         if (term === undefined) continue
         try {
@@ -229,13 +229,13 @@ class Loop implements Reconciler {
         }
       }
     } catch (thrown) {
-      if (!this.#stop.signal.aborted || this.#failure !== undefined) throw thrown
+      if (!this.#over.aborted || this.#failure !== undefined) throw thrown
     }
   }
 
   /** Tries once to get the lease, and waits after a failure. */
   async #win(leadership: Leadership): Promise<Term | undefined> {
-    const { signal } = this.#stop
+    const signal = this.#over
     try {
       const got = await leadership.acquire(signal)
       if (got instanceof Term) return got
@@ -249,25 +249,17 @@ class Loop implements Reconciler {
 
   /** Changes the balancer until the reconciler is closed, or the term is over. */
   async #lead(term: Term | undefined): Promise<void> {
-    const over = new AbortController()
-    const stop = (): void => over.abort()
-    this.#stop.signal.addEventListener('abort', stop, { once: true })
-    term?.signal.addEventListener('abort', stop, { once: true })
-    if (this.#stop.signal.aborted || term?.signal.aborted === true) stop()
-    const failed = (error: unknown): void => {
+    const failed = new AbortController()
+    const own = [this.#over, failed.signal]
+    this.#begin(term, (error) => {
       this.#failure ??= { error }
       this.#fault(toDrainableError(error, this.#provider.name, SUBJECT))
-      stop()
-    }
-    this.#begin(term, failed)
-    this.#tell(true)
-    await new Promise<void>((resolve) => {
-      if (over.signal.aborted) resolve()
-      else over.signal.addEventListener('abort', () => resolve(), { once: true })
+      failed.abort()
     })
+    this.#tell(true)
+    await aborted(AbortSignal.any(term === undefined ? own : [...own, term.signal]))
     const lost = term !== undefined && term.signal.aborted
     if (lost) this.#fault(term.signal.reason as DrainableError)
-    this.#stop.signal.removeEventListener('abort', stop)
     await this.#endSessions(lost)
     this.#tell(false)
     if (this.#failure !== undefined) throw this.#failure.error

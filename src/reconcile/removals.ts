@@ -11,8 +11,7 @@ import { refKey } from '../provider/member-ref.js'
 import type { MemberReport } from '../provider/report.js'
 import type { MemberDrain } from './member-drain.js'
 import { isSameEnding, leastTime, type Ending } from './shape.js'
-import type { Wanted } from './wanted.js'
-import type { WorkSpec } from './work-spec.js'
+import type { Wanted, WorkSpec } from './work-spec.js'
 
 /** A removal that is not waited for: the time of its call, in milliseconds. */
 const AT_ONCE = 500

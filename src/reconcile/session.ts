@@ -22,7 +22,7 @@ import { parseEnding, type ResolvedReconcile } from './options.js'
 import type { Ending } from './shape.js'
 import { recoverTickets } from './tickets.js'
 import { heldSince, rowsOf, type HeldSince, type ReconciledMember } from './status.js'
-import { wantedOf, type Wanted } from './wanted.js'
+import { wantedOf, type Wanted } from './work-spec.js'
 import { Work } from './work.js'
 
 /** Shortest and longest pause between two looks at everything that nothing asked for, in milliseconds. */

@@ -6,7 +6,7 @@ import type { MemberRef } from '../provider/contract.js'
 import type { HeldBack, PlannedChange } from '../provider/desired.js'
 import { refKey } from '../provider/member-ref.js'
 import type { MemberDrain } from './member-drain.js'
-import type { Wanted } from './wanted.js'
+import type { Wanted } from './work-spec.js'
 import type { Work } from './work.js'
 
 /** The status of a member that is not simply as wanted. Plain JSON, for the status of a custom resource. */
@@ -89,19 +89,10 @@ function rowOfDrain(
   const deadline = drain.deadline === null ? null : new Date(drain.deadline).toISOString()
   const times = { since, deadline, now, wallOffset }
   const status = claimed === undefined ? rowOf(wanted, ref, since, null) : statusOf(claimed, times)
-  const reason =
-    whyOf(drain, now, wallOffset) ?? wanted.plan.unsaid.get(ref.pool) ?? held?.reason ?? null
+  const own = drain.held ?? (waitsForWork(drain) ? AT_WORK : null)
+  const reason = own ?? wanted.plan.unsaid.get(ref.pool) ?? held?.reason ?? null
   const why = [...status.why, ...drain.whyTicket]
   return { ...status, why, want: wantOf(wanted, ref), held: reason, pastDeadline }
-}
-
-/** Why it is not as wished: opened now, it would get work that a removal which is still under way cuts. */
-function whyOf(drain: MemberDrain, now: number, wallOffset: number): string | null {
-  const late = drain.claimed?.ledger.late.find(({ change }) => change.kind === 'remove')
-  if (drain.held === null && waitsForWork(drain)) return AT_WORK
-  if (drain.wish !== undefined || late === undefined) return drain.held
-  const until = new Date((late.until ?? now) + wallOffset).toISOString()
-  return `it should serve, but a removal without an answer may still be carried out until ${until}: it is made ready after that`
 }
 
 /** Why a member that is to be taken out at once is still there. */

@@ -12,8 +12,7 @@ import { LATE, MemberDrain } from './member-drain.js'
 import { shapeOf, type DrainShape, type Ending } from './shape.js'
 import { Removals } from './removals.js'
 import { dropTicket } from './tickets.js'
-import type { Wanted } from './wanted.js'
-import type { WorkSpec } from './work-spec.js'
+import type { Wanted, WorkSpec } from './work-spec.js'
 
 /** All that is under way for members, and what is held. Carries plans out; decides nothing a plan says. */
 export class Work {

@@ -4,7 +4,7 @@ import type { Clock } from '../../provider/clock.js'
 import { clockOption, fn, signalOption } from '../../provider/option-schemas.js'
 import { DrainableError } from '../../provider/error.js'
 import type { DrainEvent } from '../events.js'
-import { isPromise, missingMethods, once, readGiven } from '../../provider/options.js'
+import { isPromise, missingMethods, once, parseOptions, readGiven } from '../../provider/options.js'
 
 /** The options that every verb takes. */
 export interface Call {
@@ -27,6 +27,32 @@ export const callShape = once(() => ({
 
 /** The schema of {@link Call}. */
 export const callSchema = once(() => z.strictObject(callShape()))
+
+/** What is given at all: a promise, or a text, has no options. */
+const anyOptions = /* @__PURE__ */ once(() => z.looseObject({}))
+
+type Given = Readonly<Record<string, unknown>>
+
+/**
+ * The options of a call in two parts, each of which has a schema of its own: those of the call itself, and the rest, which are a
+ * drain's.
+ *
+ * @param own - the names of the call's own options
+ * @param names - every option that the caller can give
+ * @throws `INVALID_OPTIONS` where something other than options was given
+ */
+export function splitOptions(
+  given: unknown,
+  own: readonly string[],
+  names: readonly string[],
+  subject: string,
+): { readonly own: Given; readonly rest: Given } {
+  const all = Object.entries(parseOptions(anyOptions(), given, subject, names))
+  return {
+    own: Object.fromEntries(all.filter(([name]) => own.includes(name))),
+    rest: Object.fromEntries(all.filter(([name]) => !own.includes(name))),
+  }
+}
 
 /** The same as `engines` of package.json, which npm only warns about. */
 const OLDEST = [22, 19] as const

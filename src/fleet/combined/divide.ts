@@ -60,9 +60,10 @@ export async function divide(
   }
   if ('address' in bare) return new Map([...parts.all.keys()].map((key) => [key, bare]))
   const { pool } = bare
-  const hits = await onAll(parts, subject, options, 'all', (snapshot) =>
-    snapshot.readings.some((reading) => reading.present && reading.ref.pool === pool),
-  )
+  const snapshots = await lookAtAll(parts, subject, options, 'all')
+  const has = ({ readings }: Snapshot): boolean =>
+    readings.some((reading) => reading.present && reading.ref.pool === pool)
+  const hits = [...snapshots].flatMap(([key, snapshot]) => (has(snapshot) ? [key] : []))
   return new Map([[theOnly(hits, `pool ${quote(pool)}`, parts, subject), bare]])
 }
 
@@ -232,17 +233,6 @@ function theOnly(
     `${subject}: target: ${what} is on several balancers: ${listKeys(hits)}; ${remedy}`,
     data,
   )
-}
-
-async function onAll(
-  parts: Parts,
-  subject: string,
-  options: FindOptions,
-  refs: readonly MemberRef[] | 'all',
-  hit: (snapshot: Snapshot) => boolean,
-): Promise<readonly string[]> {
-  const snapshots = await lookAtAll(parts, subject, options, refs)
-  return [...snapshots].flatMap(([key, snapshot]) => (hit(snapshot) ? [key] : []))
 }
 
 /** One that can't be read could have it too: then it can't be told whose a name is. */

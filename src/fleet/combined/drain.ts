@@ -16,7 +16,7 @@ import { checkKeys, divide, type Divided } from './divide.js'
 import type { Parts } from '../../core/combined.js'
 import { CombinedRun } from './run.js'
 import { bareRef } from './tag.js'
-import { SharedTicket, sliceTicket } from './ticket.js'
+import { SharedTicket, sliceTicket, unreadIn } from './ticket.js'
 
 /** Begins a drain over several balancers. */
 export function drainCombined(
@@ -74,16 +74,10 @@ export function resumeCombined(
 ): CombinedRun {
   const { clock, tickets: store, onTicket, whole } = policy
   const { id } = ticket
+  const unread = unreadIn(ticket)
   const targets = new Map(
-    ticket.parts.flatMap(({ balancer, target }): [string, Target][] =>
-      balancer === null
-        ? []
-        : [[balancer, (target as Target | undefined) ?? refsOf(ticket, balancer)]],
-    ),
-  )
-  const unread = new Set(
-    ticket.parts.flatMap(({ balancer, target }) =>
-      balancer === null || target === undefined ? [] : [balancer],
+    ticket.parts.flatMap(({ balancer: key }): [string, Target][] =>
+      key === null ? [] : [[key, unread.get(key) ?? refsOf(ticket, key)]],
     ),
   )
   const shared = new SharedTicket({ id, provider, parts, store, onTicket, whole, clock })

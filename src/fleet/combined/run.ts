@@ -23,7 +23,7 @@ import type { Target } from '../../core/calls/target.js'
 import { isLeftOut, whyUnread, type Divided, type FindOptions } from './divide.js'
 import { Beginning } from './beginning.js'
 import type { Parts } from '../../core/combined.js'
-import { joinMissing, tagError, tagEvent, tagRef, tagReport, tagWhy } from './tag.js'
+import { checkAs, joinMissing, tagError, tagEvent, tagRef, tagReport, tagWhy } from './tag.js'
 import type { SharedTicket } from './ticket.js'
 
 /** What a verb wants run over several balancers. */
@@ -126,7 +126,7 @@ export class CombinedRun implements HandleBody {
     const from = this.#clock.now()
     const reports = await Promise.all(
       [...this.#runs].map(async ([key, run]) =>
-        tagReport(await run.restore(openingOn(key, how)), key),
+        tagReport(await run.restore(how && { ...how, check: checkAs(how.check, key) }), key),
       ),
     )
     const elapsed = this.#since(from)
@@ -304,13 +304,6 @@ export class CombinedRun implements HandleBody {
   #since(moment: number): number {
     return Math.round(this.#clock.now() - moment)
   }
-}
-
-/** The caller's own check knows a member by its balancer. */
-function openingOn(key: string, how: Opening | undefined): Opening | undefined {
-  if (how?.check === undefined) return how
-  const { check } = how
-  return { ...how, check: (ref, signal) => check(tagRef(ref, key), signal) }
 }
 
 function joinReports(reports: readonly DrainReport[]): Omit<DrainReport, 'elapsed'> {

@@ -1,7 +1,7 @@
 import { systemClock, wallOf } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError, isUnreachable } from '../../provider/error.js'
-import type { Outcome, Why } from '../../provider/report.js'
+import type { Outcome } from '../../provider/report.js'
 import { CALL_LIMIT } from '../../core/balancer/look/call.js'
 import { worst } from '../../core/member/said/report.js'
 import { toGiven } from '../../core/tickets/options-table.js'
@@ -12,102 +12,115 @@ import type { Target } from '../../core/calls/target.js'
 import { ASK_AGAIN, divide, isLeftOut, onParts, whyUnread } from './divide.js'
 import type { Combined, Parts } from '../../core/combined.js'
 import { hearAs, tagWhy } from './tag.js'
-import { joinTickets, sliceTicket } from './ticket.js'
+import { joinTickets, sliceTicket, unreadIn } from './ticket.js'
 
 /** One step on one balancer. */
 type StepOne = Parameters<Combined['step']>[2]
 
-/** The first step of a drain over several balancers: changes are only announced, so one that refuses ends it. */
-export async function beginCombined(
-  provider: DrainableProvider,
-  parts: Parts,
-  { target, policy }: StepStart,
-  call: Call,
-  step: StepOne,
-): Promise<DrainStep> {
-  const { clock = systemClock, signal = new AbortController().signal } = call
-  const found = { clock, signal, limit: CALL_LIMIT }
-  const divided = await divide(target, parts, 'stepDrain()', found)
-  const own = policy === undefined ? {} : { policy }
-  const froms = new Map([...divided].map(([key, part]) => [key, { target: part, ...own }]))
-  const waits = policy?.onUnreachable === 'wait'
-  const stepped = await stepEach({ parts, froms, targets: divided, waits }, call, step)
-  return joinSteps({ instance: provider.instance }, stepped, new Map(), parts)
-}
-
-/** One more step. What one balancer could not do stays as it is in the ticket; the others go on. */
-export async function stepCombined(
-  provider: DrainableProvider,
-  parts: Parts,
-  ticket: Ticket,
-  call: Call,
-  step: StepOne,
-): Promise<DrainStep> {
-  const waiting = new Map(
-    ticket.parts.flatMap(({ balancer, target }): [string, Target][] =>
-      balancer === null || target === undefined ? [] : [[balancer, target]],
-    ),
-  )
-  checkTicket(ticket, provider, 'stepDrain()', waiting.size === 0)
-  const slices = new Map(
-    [...parts.all].flatMap(([key, part]): [string, Ticket][] => {
-      const own = sliceTicket(ticket, key, part)
-      return own.members.length === 0 ? [] : [[key, own]]
-    }),
-  )
-  const froms = new Map<string, Ticket | StepStart>(slices)
-  for (const [key, target] of waiting) {
-    froms.set(key, { target, policy: { ...toGiven(ticket.policy), id: ticket.id } })
-  }
-  if (froms.size === 0) {
-    throw new DrainableError(
-      'TICKET_INVALID',
-      `stepDrain(): members: ticket '${ticket.id}' has no members: its drain did not begin, start it again`,
-    )
-  }
-  const stepped = await stepEach({ parts, froms, targets: waiting, waits: true }, call, step)
-  const { id, startedAt, deadline, policy } = ticket
-  const head = { id, instance: provider.instance, startedAt, deadline, policy }
-  return joinSteps(head, stepped, slices, parts, endOfUnread(ticket, call))
-}
-
-/** What one step was on each balancer. */
-interface Stepped {
-  readonly done: ReadonlyMap<string, DrainStep>
+/** What one step on several balancers goes on from. */
+interface Begun {
+  /** Where each of them goes on from. */
+  readonly froms: ReadonlyMap<string, Ticket | StepStart>
   /** What those that were not read yet are pointed at. */
-  readonly waiting: ReadonlyMap<string, Target>
-  /** Why those that failed can't be read. */
-  readonly unread: readonly Why[]
+  readonly targets: ReadonlyMap<string, Target>
+  /** Whether one that can't be read is waited for. */
+  readonly waits: boolean
+  /** What the ticket has of each. */
+  readonly before: ReadonlyMap<string, Ticket>
+  /** What the ticket says of the whole. */
+  readonly head: Partial<Ticket>
+  /** What those that can't be read have ended with; undefined before the deadline. */
+  readonly unreadAs?: Outcome | undefined
 }
 
 /**
- * @param asked - where each goes on from, what those that were not read yet are pointed at, and whether one that can't be read
- *   is waited for
+ * One step of a drain over several balancers: a step on each, as one. What one of them could not do stays as it is in the
+ * ticket, and the others go on.
+ *
  * @throws what the first failed with that is not waited for
  */
-async function stepEach(
-  asked: {
-    readonly parts: Parts
-    readonly froms: ReadonlyMap<string, Ticket | StepStart>
-    readonly targets: ReadonlyMap<string, Target>
-    readonly waits: boolean
-  },
-  { signal, onEvent }: Call,
+export async function stepCombined(
+  provider: DrainableProvider,
+  parts: Parts,
+  from: Ticket | StepStart,
+  call: Call,
   step: StepOne,
-): Promise<Stepped> {
-  const { parts, froms, targets, waits } = asked
-  const { done, failed } = await onParts(froms, parts, signal, (part, from, key) =>
-    step(part, from, hearAs(onEvent, key)),
+): Promise<DrainStep> {
+  const begun =
+    'target' in from
+      ? await firstOf(provider, parts, from, call)
+      : nextOf(provider, parts, from, call)
+  const { froms, targets, waits, before, head, unreadAs } = begun
+  const { done, failed } = await onParts(froms, parts, call.signal, (part, own, key) =>
+    step(part, own, hearAs(call.onEvent, key)),
   )
   const left = failed.filter(({ key, error }) => !isLeftOut(targets.get(key), parts, error))
   const bad = left.find(({ error }) => !waits || !isUnreachable(error))
   if (bad !== undefined || done.size === 0) throw (bad ?? failed[0])?.error
   const keys = new Set(left.map(({ key }) => key))
+  const waiting = new Map([...targets].filter(([key]) => keys.has(key)))
+  const tickets = new Map(before)
+  for (const [key, { ticket }] of done) tickets.set(key, ticket)
+  const isOpen = left.length > 0 && unreadAs === undefined
+  const all = [...done.values()]
+  const ended = all.flatMap(({ outcome }) => outcome ?? [])
+  const outcomes = left.length > 0 && unreadAs !== undefined ? [...ended, unreadAs] : ended
+  const pauses = all.filter(({ outcome }) => outcome === undefined).map(({ againIn }) => againIn)
+  const soonest = Math.min(...pauses, ...(left.length > 0 ? [ASK_AGAIN] : []))
   return {
-    done,
-    waiting: new Map([...targets].filter(([key]) => keys.has(key))),
-    unread: left.map(({ key, error }) => whyUnread(key, targets.get(key), error)),
+    ticket: joinTickets(head, tickets, waiting, parts),
+    phase: left.length > 0 ? 'active' : leastAdvanced(all.map(({ phase }) => phase)),
+    ...(!isOpen && ended.length === done.size ? { outcome: worst(outcomes) } : {}),
+    why: [
+      ...left.map(({ key, error }) => whyUnread(key, targets.get(key), error)),
+      ...[...done].flatMap(([key, { why }]) => why.map((each) => tagWhy(each, key))),
+    ],
+    againIn: Number.isFinite(soonest) ? soonest : Math.min(...all.map(({ againIn }) => againIn)),
   }
+}
+
+/** Changes are only announced by a first step, so one that refuses ends it. */
+async function firstOf(
+  { instance }: DrainableProvider,
+  parts: Parts,
+  { target, policy }: StepStart,
+  { clock = systemClock, signal = new AbortController().signal }: Call,
+): Promise<Begun> {
+  const found = { clock, signal, limit: CALL_LIMIT }
+  const targets = await divide(target, parts, 'stepDrain()', found)
+  const own = policy === undefined ? {} : { policy }
+  return {
+    froms: new Map([...targets].map(([key, part]) => [key, { target: part, ...own }])),
+    targets,
+    waits: policy?.onUnreachable === 'wait',
+    before: new Map(),
+    head: { instance },
+  }
+}
+
+function nextOf(provider: DrainableProvider, parts: Parts, ticket: Ticket, call: Call): Begun {
+  const targets = unreadIn(ticket)
+  checkTicket(ticket, provider, 'stepDrain()', targets.size === 0)
+  const before = new Map(
+    [...parts.all].flatMap(([key, part]): [string, Ticket][] => {
+      const own = sliceTicket(ticket, key, part)
+      return own.members.length === 0 ? [] : [[key, own]]
+    }),
+  )
+  const { id, startedAt, deadline, policy } = ticket
+  const fresh = [...targets].map(([key, target]): [string, StepStart] => [
+    key,
+    { target, policy: { ...toGiven(policy), id } },
+  ])
+  const froms = new Map<string, Ticket | StepStart>([...before, ...fresh])
+  if (froms.size === 0) {
+    throw new DrainableError(
+      'TICKET_INVALID',
+      `stepDrain(): members: ticket '${id}' has no members: its drain did not begin, start it again`,
+    )
+  }
+  const head = { id, instance: provider.instance, startedAt, deadline, policy }
+  return { froms, targets, waits: true, before, head, unreadAs: endOfUnread(ticket, call) }
 }
 
 /** What those that can't be read have ended with: the deadline is for them too. Undefined before it. */
@@ -117,32 +130,4 @@ function endOfUnread(
 ): Outcome | undefined {
   if (deadline === null || wallOf(clock) < Date.parse(deadline)) return undefined
   return policy.onTimeout === 'proceed' ? 'proceeded' : 'unreachable'
-}
-
-function joinSteps(
-  head: Partial<Ticket>,
-  { done: steps, waiting, unread }: Stepped,
-  before: ReadonlyMap<string, Ticket>,
-  parts: Parts,
-  unreadAs?: Outcome,
-): DrainStep {
-  const tickets = new Map(before)
-  for (const [key, { ticket }] of steps) tickets.set(key, ticket)
-  const all = [...steps.values()]
-  const ended = all.flatMap(({ outcome }) => (outcome === undefined ? [] : [outcome]))
-  const waits = unread.length > 0 || waiting.size > 0
-  const outcomes = waits && unreadAs !== undefined ? [...ended, unreadAs] : ended
-  const done = (!waits || unreadAs !== undefined) && ended.length === steps.size
-  const pauses = all.filter(({ outcome }) => outcome === undefined).map(({ againIn }) => againIn)
-  const soonest = Math.min(...pauses, ...(unread.length > 0 ? [ASK_AGAIN] : []))
-  return {
-    ticket: joinTickets(head, tickets, waiting, parts),
-    phase: unread.length > 0 ? 'active' : leastAdvanced(all.map(({ phase }) => phase)),
-    ...(done ? { outcome: worst(outcomes) } : {}),
-    why: [
-      ...unread,
-      ...[...steps].flatMap(([key, { why }]) => why.map((each) => tagWhy(each, key))),
-    ],
-    againIn: Number.isFinite(soonest) ? soonest : Math.min(...all.map(({ againIn }) => againIn)),
-  }
 }

@@ -2,6 +2,7 @@ import type { MemberRef, Reading, Snapshot } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { printable, quote } from '../../provider/quote.js'
 import type { DrainReport, MemberReport, Proof, Why } from '../../provider/report.js'
+import type { OwnHealthCheck } from '../../core/calls/run/run-spec.js'
 import type { DrainEvent } from '../../core/events.js'
 
 /** What one balancer says, as it reads behind a combined provider: with the key of that balancer. */
@@ -20,7 +21,7 @@ export function listKeys(keys: Iterable<string>): string {
   return [...keys].map((key) => `'${quote(key)}'`).join(', ')
 }
 
-export function tagReading(reading: Reading, key: string): Reading {
+export function tagReading<R extends Reading>(reading: R, key: string): R {
   return { ...reading, ref: tagRef(reading.ref, key) }
 }
 
@@ -97,6 +98,14 @@ export function tagEvent(event: DrainEvent, key: string): DrainEvent {
   if (tagged.type === 'idle') return { ...tagged, proof: tagProof(tagged.proof, key) }
   if (tagged.type === 'fault') return { ...tagged, error: tagError(tagged.error, key) }
   return tagged
+}
+
+/** A caller's own health check that knows members by their balancers, for those of one of them. */
+export function checkAs(
+  check: OwnHealthCheck | undefined,
+  key: string,
+): OwnHealthCheck | undefined {
+  return check && ((ref, signal) => check(tagRef(ref, key), signal))
 }
 
 /** A listener that knows members by their balancers, for the events of one of them. */

@@ -31,6 +31,15 @@ export function sliceTicket(ticket: Ticket, key: string, provider: DrainableProv
   }
 }
 
+/** What each balancer is pointed at that was not read yet. */
+export function unreadIn({ parts }: Ticket): ReadonlyMap<string, Target> {
+  return new Map(
+    parts.flatMap(({ balancer, target }): [string, Target][] =>
+      balancer === null || target === undefined ? [] : [[balancer, target]],
+    ),
+  )
+}
+
 /** What each balancer's own ticket says, as one; those that were not read yet have a target in their place. */
 export function joinTickets(
   head: Partial<Ticket>,

@@ -1,12 +1,11 @@
 import { abortable } from '../../provider/abort.js'
-import type { DrainableProvider, MemberRef, Reading } from '../../provider/contract.js'
+import type { DrainableProvider, Reading } from '../../provider/contract.js'
 import type { PlannedChange } from '../../provider/desired.js'
 import { DrainableError, toDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import type { DrainReport } from '../../provider/report.js'
 import { CALL_LIMIT } from '../../core/balancer/look/call.js'
 import type { ReadyOptions } from '../../core/calls/ready.js'
-import type { OwnHealthCheck } from '../../core/calls/run/run-spec.js'
 import type { CarriedOut, CarryOutReport } from '../../core/calls/steps/carry-out.js'
 import { newKeeper } from '../../core/calls/drain-run.js'
 import type { Combined, Parts } from '../../core/combined.js'
@@ -16,9 +15,10 @@ import { TicketWriter } from '../../core/tickets/writing/writer.js'
 import { drainCombined, resumeCombined } from './drain.js'
 import { callEach, checkKeys, divide, onEach, onParts } from './divide.js'
 import { CombinedRun } from './run.js'
-import { beginCombined, stepCombined } from './step.js'
+import { stepCombined } from './step.js'
 import {
   bareRef,
+  checkAs,
   hearAs,
   listKeys,
   tagError,
@@ -39,10 +39,7 @@ export function verbsOf(provider: DrainableProvider, parts: Parts): Combined {
     watch: watchOn(provider, parts),
     select: selectOn(parts),
     ready: readyOn(parts),
-    step: (from, ...call) =>
-      'target' in from
-        ? beginCombined(provider, parts, from, ...call)
-        : stepCombined(provider, parts, from, ...call),
+    step: (...call) => stepCombined(provider, parts, ...call),
     carryOut: carryOutOn(parts),
   }
 }
@@ -118,23 +115,18 @@ function selectOn(parts: Parts): Combined['select'] {
 /** Throws the error of one of them once all have ended. */
 function readyOn(parts: Parts): Combined['ready'] {
   return async (target, options, subject, one) => {
-    const reports = await onEach(target, parts, subject, options, (part, own, key) =>
-      one(part, own, readyOptions(options, key), (why) => why.map((each) => tagWhy(each, key))),
-    )
+    const { onEvent, waitHealthy } = options
+    const healthyAs = (key: string): ReadyOptions['waitHealthy'] =>
+      typeof waitHealthy === 'function' ? checkAs(waitHealthy, key) : waitHealthy
+    const reports = await onEach(target, parts, subject, options, (part, own, key) => {
+      const its = { ...options, onEvent: hearAs(onEvent, key), waitHealthy: healthyAs(key) }
+      return one(part, own, its, (why) => why.map((each) => tagWhy(each, key)))
+    })
     const members = reports.flatMap(([key, report]) =>
       report.members.map((member) => ({ ...member, ref: tagRef(member.ref, key) })),
     )
     return { members }
   }
-}
-
-/** The caller's own check and listener know a member by its balancer. */
-function readyOptions({ onEvent, waitHealthy, ...rest }: ReadyOptions, key: string): ReadyOptions {
-  const check: OwnHealthCheck | undefined =
-    typeof waitHealthy === 'function'
-      ? (ref: MemberRef, signal: AbortSignal) => waitHealthy(tagRef(ref, key), signal)
-      : undefined
-  return { ...rest, onEvent: hearAs(onEvent, key), waitHealthy: check ?? waitHealthy }
 }
 
 /** Each gets the steps that name it. If one can't be read, its own steps fail and those of the others go on. */

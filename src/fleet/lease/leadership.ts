@@ -64,15 +64,12 @@ export class Leadership {
     const { lease, ttl, clock } = this.#options
     const limit = ttl * RENEW_DEADLINE
     const sent = momentOf(clock)
-    const answer = await this.#ask('acquire', limit, [signal], (context) =>
+    const answer = await ask(this.#options, 'acquire', limit, [signal], (context) =>
       lease.acquire(this.holder, ttl, context),
     )
     const granted = checkAnswer(answer, lease.name)
     if (!granted.granted) return { holder: granted.holder }
-    const grant = { holder: this.holder, fence: granted.fence }
-    return new Term(grant, sent, this.#options, (what, most, signals, call) =>
-      this.#ask(what, most, signals, call),
-    )
+    return new Term({ holder: this.holder, fence: granted.fence }, sent, this.#options)
   }
 
   /**
@@ -108,21 +105,20 @@ export class Leadership {
       `${subject}: the lease ${quote(lease.name)} is held by ${by}: nothing was changed`,
     )
   }
-
-  #ask: Ask = (what, limit, signals, call) => {
-    const { lease, clock, waits } = this.#options
-    const peer = `the lease ${quote(lease.name)}`
-    const waiting = waits && (() => waits.begin('lease', () => peer))
-    return bounded({ provider: lease.name, peer, what, clock, signals, limit, waiting }, call)
-  }
 }
 
-type Ask = <T>(
+/** A call of the engine. @param limit - milliseconds @throws the engine's own error; a signal's reason */
+function ask<T>(
+  { lease, clock, waits }: LeadershipOptions,
   what: string,
   limit: number,
   signals: readonly AbortSignal[],
   call: (context: CallContext) => Promise<T>,
-) => Promise<T>
+): Promise<T> {
+  const peer = `the lease ${quote(lease.name)}`
+  const waiting = waits && (() => waits.begin('lease', () => peer))
+  return bounded({ provider: lease.name, peer, what, clock, signals, limit, waiting }, call)
+}
 
 /** A moment on both clocks: a machine's monotonic clock stops while the machine sleeps. */
 interface Moment {
@@ -142,7 +138,6 @@ function momentOf(clock: Clock): Moment {
 export class Term implements LeaseTerm {
   readonly grant: LeaseGrant
   readonly #options: LeadershipOptions
-  readonly #ask: Ask
   readonly #lost = new AbortController()
   /** When the last answered renewal was sent. */
   #renewed: Moment
@@ -150,11 +145,10 @@ export class Term implements LeaseTerm {
   #cancel: (() => void) | undefined
   #over = false
 
-  constructor(grant: LeaseGrant, sent: Moment, options: LeadershipOptions, ask: Ask) {
+  constructor(grant: LeaseGrant, sent: Moment, options: LeadershipOptions) {
     this.grant = grant
     this.#renewed = sent
     this.#options = options
-    this.#ask = ask
     this.#schedule()
   }
 
@@ -184,7 +178,9 @@ export class Term implements LeaseTerm {
     const { lease } = this.#options
     const grant = this.grant
     try {
-      await this.#ask('release', RELEASE_LIMIT, [], (context) => lease.release(grant, context))
+      await ask(this.#options, 'release', RELEASE_LIMIT, [], (context) =>
+        lease.release(grant, context),
+      )
     } catch {
       // the lease ends by itself
     }
@@ -213,7 +209,7 @@ export class Term implements LeaseTerm {
     const left = ttl * RENEW_DEADLINE - (sent.now - this.#renewed.now)
     const limit = Math.min(left, ttl * RENEW_LIMIT)
     try {
-      const kept = await this.#ask('renew', limit, [this.#lost.signal], (context) =>
+      const kept = await ask(this.#options, 'renew', limit, [this.#lost.signal], (context) =>
         lease.renew(this.grant, ttl, context),
       )
       if (!kept) {

@@ -1,4 +1,4 @@
-import type { DrainableProvider, MemberRef, PresentReading } from '../../provider/contract.js'
+import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { toDrainableError, type DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import { parseRoll, type RollOptions, type RollSettings } from '../roll/options.js'
@@ -8,10 +8,16 @@ import { Spread, type ServerPlace } from '../roll/spread.js'
 import { askedFirst } from '../../core/tickets/calls.js'
 import type { PolicyData, RollData } from '../../core/tickets/ticket.js'
 import type { Policy } from '../../core/calls/policy.js'
-import { expectation, sort, toPlan, type DrainPlan, type Sorted } from './assemble.js'
-import type { Judged } from './judge.js'
-import { judgeAll } from './judge-all.js'
-import { notesOf, refusal } from './words.js'
+import {
+  expectation,
+  notesOf,
+  planMember,
+  refusal,
+  toPlan,
+  type DrainPlan,
+  type Planned,
+} from './assemble.js'
+import { judge, type JudgedMember } from './judge.js'
 
 const ONLY_OF_A_ROLL = [
   'act',
@@ -56,45 +62,41 @@ export async function planRoll(
   const servers = await findServers(provider, targets, search)
   const data = settings.planFor(servers.length, subject)
   const own = await refusalsOf(servers, settings, data, subject)
-  const places = placesOf(servers)
+  const places = new Map(
+    servers.flatMap(({ members }, n) => members.map(({ ref }) => [refKey(ref), n] as const)),
+  )
+  const placeOf = (ref: MemberRef): string => String(places.get(refKey(ref)))
   const refs = servers.flatMap(({ members }) => members.map(({ ref }) => ref))
-  const groupOf = (ref: MemberRef): string => String(places.get(refKey(ref)))
   // The ticket of this id is the roll's, checked above.
   const drains = { ...policy, tickets: undefined }
-  const verdicts = await judgeAll(provider, refs, drains, groupOf, subject)
-  const { judged } = verdicts
-  const refused = [...own, ...judged.flatMap((one) => one.refused)]
-  const found = new Map<string, { readonly reading: PresentReading; readonly judged: Judged }>()
-  for (const one of judged)
-    for (const reading of one.readings) found.set(refKey(reading.ref), { reading, judged: one })
-  const sorted: Sorted = { steps: [], held: [] }
-  const spread = Spread.of(provider, policy.clock, policy.data.keepReady, placeOf(servers))
+  const judged = await judge(provider, refs, drains, placeOf, subject)
+  const byServer = Map.groupBy(judged.members, ({ reading }) => placeOf(reading.ref))
+  const refused = [...own, ...judged.refused]
+  const [all] = refused
+  const spread = new Spread(provider, clock, policy.data.keepReady, servers.map(toPlace))
+  const planned: Planned[] = []
   const short = new Map<number, DrainableError>()
   for (const [n, server] of servers.entries()) {
-    const members = server.members.flatMap(({ ref }) => found.get(refKey(ref)) ?? [])
-    const [all] = refused
+    const members = byServer.get(String(n)) ?? []
     const floor = all === undefined ? await shortOf(server, members, spread, signal) : undefined
     if (floor !== undefined) short.set(n, floor)
     // The notes say once what refuses the whole roll.
     const unbegun = all === undefined ? floor?.message : `the roll is refused with ${all.code}`
     const title = `server ${n + 1} of ${servers.length}${n < data.canary ? ', canary' : ''}`
-    for (const { reading, judged: one } of members)
-      sort(sorted, reading, one, policy.data, { unbegun, title })
+    for (const member of members) planned.push(planMember(member, policy.data, unbegun, title))
   }
-  const { timeout } = policy.data
+  const { timeout, onMinimum, until } = policy.data
   const batches = batchesOf(servers.length, data)
-  const least = batches * Math.max(0, ...judged.map((one) => one.least))
+  const least = batches * Math.max(0, ...judged.members.map((one) => one.least))
   const most = timeout === null ? null : batches * timeout
-  const stop = policy.data.onMinimum === 'fail' ? stopOf([...short.keys()], data) : undefined
-  const tried = [...servers.keys()].slice(
-    0,
-    stop === undefined ? servers.length : begunBy(stop, data),
-  )
-  const isBegun = policy.data.onMinimum === 'wait' || tried.some((n) => !short.has(n))
-  refused.push(...(isBegun ? [] : tried.flatMap((n) => short.get(n) ?? [])))
+  const stop = onMinimum === 'fail' ? stopOf([...short.keys()], data) : undefined
+  const last = stop === undefined ? servers.length : begunBy(stop, data)
+  const tried = [...servers.keys()].slice(0, last)
+  const isBegun = onMinimum === 'wait' || tried.some((n) => !short.has(n))
+  if (!isBegun) refused.push(...tried.flatMap((n) => short.get(n) ?? []))
   const notes = [
-    outlineOf(servers, batches, data, policy.data.until),
-    ...notesOf(verdicts, policy.data),
+    outlineOf(servers, batches, data, until),
+    ...notesOf(judged, policy.data),
     ...own.map(refusal),
     ...(stop === undefined
       ? []
@@ -103,7 +105,7 @@ export async function planRoll(
       ? []
       : [`${expectation(least, most)}, without what act and health checks take`]),
   ]
-  return toPlan('roll', sorted, { refused, expected: { least, most }, notes })
+  return toPlan('roll', planned, { refused, expected: { least, most }, notes })
 }
 
 /** The errors that would refuse the roll before its first server. */
@@ -127,28 +129,19 @@ async function refusalsOf(
   return refused
 }
 
-function placesOf(servers: readonly Server[]): ReadonlyMap<string, number> {
-  return new Map(
-    servers.flatMap(({ members }, n) => members.map(({ ref }) => [refKey(ref), n] as const)),
-  )
-}
-
-function placeOf(servers: readonly Server[]): readonly ServerPlace[] {
-  return servers.map(({ address, members }) => ({ address, refs: members.map(({ ref }) => ref) }))
+function toPlace({ address, members }: Server): ServerPlace {
+  return { address, refs: members.map(({ ref }) => ref) }
 }
 
 /** A server is drained as a whole: if the floor holds back one of its members, none is drained. */
 async function shortOf(
-  { address, members }: Server,
-  own: readonly { readonly reading: PresentReading; readonly judged: Judged }[],
+  server: Server,
+  members: readonly JudgedMember[],
   spread: Spread,
   signal: AbortSignal,
 ): Promise<DrainableError | undefined> {
-  for (const { reading, judged } of own) {
-    const error = judged.short.get(refKey(reading.ref))
-    if (error !== undefined) return error
-  }
-  return spread.ask({ address, refs: members.map(({ ref }) => ref) }, [], signal)
+  const member = members.find(({ short }) => short !== undefined)
+  return member?.short ?? spread.ask(toPlace(server), [], signal)
 }
 
 /** At which server the roll would stop, as things are now: those that the floor holds back fail. */

@@ -1,19 +1,12 @@
 import type { DrainableProvider } from '../../provider/contract.js'
-import type { DrainableError } from '../../provider/error.js'
 import { rollNames, type RollOptions } from '../roll/options.js'
 import type { RollTarget } from '../roll/servers.js'
 import { checkProvider } from '../../core/calls/call-options.js'
-import {
-  parsePolicy,
-  policyNames,
-  type Policy,
-  type ResolvedPolicy,
-} from '../../core/calls/policy.js'
+import { parsePolicy, policyNames, type Policy } from '../../core/calls/policy.js'
 import { parseTarget, type Target } from '../../core/calls/target.js'
-import { expectation, sort, toPlan, type DrainPlan, type Sorted } from './assemble.js'
-import { judgeAll, type Verdicts } from './judge-all.js'
+import { expectation, notesOf, planMember, toPlan, type DrainPlan } from './assemble.js'
+import { judge } from './judge.js'
 import { isRoll, planRoll } from './plan-roll.js'
-import { notesOf } from './words.js'
 
 /** Options of {@link plan}: those of the drain, or those of the roll without `act`. */
 export type PlanPolicy = Policy | Omit<RollOptions, 'act'>
@@ -52,33 +45,21 @@ export async function plan(
   const names = [...new Set([...policyNames(), ...rollNames()])]
   const resolved = parsePolicy(options, SUBJECT, names)
   resolved.signal?.throwIfAborted()
-  const verdicts = await judgeAll(provider, own, resolved, () => 'all', SUBJECT)
-  const { judged } = verdicts
-  const { refused, waits } = refusalsOf(verdicts, resolved)
-  const found: Sorted = { steps: [], held: [] }
-  for (const one of judged)
-    for (const reading of one.readings)
-      sort(found, reading, one, resolved.data, { unbegun: refused[0]?.message })
-  const least = Math.max(0, ...judged.map((one) => one.least))
-  const most = resolved.data.timeout
+  const judged = await judge(provider, own, resolved, () => 'all', SUBJECT)
+  const { data } = resolved
+  const short = judged.members.flatMap((member) => member.short ?? [])
+  // If one member is refused, a drain of several does not begin; if one waits for others, the rest goes on.
+  const refused = data.onMinimum === 'fail' ? [...judged.refused, ...short] : judged.refused
+  const waits = data.onMinimum === 'fail' ? [] : short
+  const planned = judged.members.map((member) => planMember(member, data, refused[0]?.message))
+  const least = Math.max(0, ...judged.members.map((member) => member.least))
+  const most = data.timeout
   const notes = [
-    ...notesOf(verdicts, resolved.data),
-    ...waits,
+    ...notesOf(judged, data),
+    ...waits.map(({ message }) => `waits until enough others serve: ${message}`),
     ...(refused.length > 0 ? [] : [expectation(least, most)]),
   ]
-  return toPlan('drain', found, { refused, expected: { least, most }, notes })
+  return toPlan('drain', planned, { refused, expected: { least, most }, notes })
 }
 
 const SUBJECT = 'plan()'
-
-/** If one member is refused, a drain of several does not begin; if one waits for others, the rest goes on. */
-function refusalsOf(
-  { judged, refused: together }: Verdicts,
-  { data }: ResolvedPolicy,
-): { readonly refused: readonly DrainableError[]; readonly waits: readonly string[] } {
-  const refused = [...together, ...judged.flatMap((one) => one.refused)]
-  const short = judged.flatMap((one) => [...one.short.values()])
-  if (data.onMinimum === 'fail') return { refused: [...refused, ...short], waits: [] }
-  const waits = short.map(({ message }) => `waits until enough others serve: ${message}`)
-  return { refused, waits }
-}

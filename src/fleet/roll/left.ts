@@ -3,7 +3,7 @@ import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import type { DrainReport, MemberReport } from '../../provider/report.js'
 import { mayOwe } from '../../core/tickets/member.js'
-import type { Ticket, TicketMember } from '../../core/tickets/ticket.js'
+import type { TicketMember } from '../../core/tickets/ticket.js'
 import type { RollLedger, ServerState } from './ledger.js'
 
 /** Its members that are down by the roll, or may be, as its ticket says. */
@@ -19,9 +19,9 @@ function wasReady({ found }: TicketMember): boolean {
   return found?.own === 'ready'
 }
 
-/** Whether something of ours may be left on what a drain was about. */
-export function holdsAnything({ members }: Ticket): boolean {
-  return members.some(mayOwe)
+/** Whether something of ours may be left on a server. */
+export function holdsAnything({ drain }: ServerState): boolean {
+  return drain?.members.some(mayOwe) ?? false
 }
 
 /** Whether a server is out by the roll: one of its members served before, and may not since. */
@@ -74,9 +74,11 @@ const FIRST: readonly ServerState['state'][] = ['acted', 'acting', 'draining', '
 
 /** The servers that are not done, in the order in which a roll takes them. */
 export function inOrder<S extends { readonly server: ServerState }>(servers: readonly S[]): S[] {
-  const rank = ({ state, drain }: ServerState): number => {
-    const at = FIRST.indexOf(state)
-    return at < 0 || (state === 'failed' && drain === null) ? FIRST.length : at
+  const rank = (server: ServerState): number => {
+    const at = FIRST.indexOf(server.state)
+    if (isOut(server)) return at
+    const isBegun = at >= 0 && (server.state !== 'failed' || server.drain !== null)
+    return FIRST.length + (isBegun ? at : FIRST.length)
   }
   return servers
     .filter(({ server }) => server.state !== 'done')

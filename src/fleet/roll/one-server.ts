@@ -40,7 +40,6 @@ export class OneServer {
   readonly #call: ServerCall
   #report: DrainReport | undefined
   #times: ServerReport['times'] = {}
-  #givenUp: Promise<void> | undefined
   /** Since when `act` runs. */
   #actingSince: number | undefined
 
@@ -72,12 +71,6 @@ export class OneServer {
     return isUnderWay ? [...this.#call.why(), ...this.#whyActing()] : []
   }
 
-  /** Keeps out until its turn what an earlier process left drained. One that was acted on is to be opened anyway. */
-  hold(): void {
-    const { drain, state } = this.server
-    if (drain !== null && state !== 'acted' && holdsAnything(drain)) this.#call.hold()
-  }
-
   /** Lets go of a drain that is held: the server stays as it is. */
   async release(): Promise<void> {
     await this.#call.release()
@@ -88,7 +81,6 @@ export class OneServer {
     const { server } = this
     const { signal, provider, subject } = this.#context
     server.error = null
-    this.#givenUp = undefined
     try {
       if (server.state !== 'acted') {
         const early = await this.#drainAndAct()
@@ -126,14 +118,9 @@ export class OneServer {
     const { server } = this
     const { signal, emit, act, policy } = this.#context
     const { handle, run } = await this.#call.begin()
-    const putBack = policy.data.onAbort === 'restore'
-    const stop = (): void => void this.#giveUp(putBack)
-    signal.addEventListener('abort', stop, { once: true })
     try {
-      const report = await handle.done
-      this.#report = report
-      this.#times = { drain: report.elapsed }
-      signal.throwIfAborted()
+      const report = await abortable(handle.done, signal)
+      this.#note(report)
       const error = toError(report)
       if (error !== undefined) return await this.#notDrained(report, error)
       const open = stillOpen(report)
@@ -154,11 +141,18 @@ export class OneServer {
       await this.#save()
       return undefined
     } catch (thrown) {
-      if (signal.aborted) await this.#giveUp(putBack)
+      if (signal.aborted) {
+        await this.#giveUp()
+        const ended = await handle.done
+        if (ended !== this.#report) this.#note(ended)
+      }
       throw thrown
-    } finally {
-      signal.removeEventListener('abort', stop)
     }
+  }
+
+  #note(report: DrainReport): void {
+    this.#report = report
+    this.#times = { drain: report.elapsed }
   }
 
   async #act(act: RollOptions['act'], drained: DrainReport, lost: AbortSignal): Promise<void> {
@@ -208,24 +202,20 @@ export class OneServer {
 
   async #notDrained(report: DrainReport, error: DrainableError): Promise<ServerEnd> {
     const { server } = this
-    const { mayPostpone, ledger, hasOthers } = this.#context
+    const { ledger, hasOthers } = this.#context
     const atMinimum = isDrainableError(error, 'POOL_AT_MINIMUM')
-    if (report.outcome === 'timeout' && ledger.plan.postpone) {
-      if (!(await this.#restored()) || !mayPostpone()) {
-        server.error = error
-        if (server.drain !== null) return this.#failed(error)
-        server.state = 'postponed'
-        await this.#save()
-        return 'failed'
-      }
+    const isBusy = report.outcome === 'timeout'
+    // Where the policy says so, a busy server is left drained; any other was not acted on, so it goes back.
+    if (isBusy && !ledger.plan.postpone) return this.#failed(error)
+    const isBack = await this.#restored()
+    if (isBusy) {
+      if (!isBack && server.drain !== null) return this.#failed(error)
       server.state = 'postponed'
       server.error = error
       await this.#save()
       return 'postponed'
     }
-    // Where the policy says so, a busy server is left drained; any other was not acted on, so it goes back.
-    if (report.outcome === 'timeout') return this.#failed(error)
-    if (!(await this.#restored()) || !atMinimum || !hasOthers()) return this.#failed(error)
+    if (!isBack || !atMinimum || !hasOthers()) return this.#failed(error)
     server.state = 'waiting'
     await this.#save()
     return 'minimum'
@@ -249,16 +239,14 @@ export class OneServer {
   }
 
   /** The roll was aborted: what was acted on stays as it is; else as the policy says. */
-  #giveUp(putBack: boolean): Promise<void> {
-    this.#givenUp ??= (async () => {
-      const { server } = this
-      if (server.state !== 'draining') return
-      const may = putBack && this.#context.policy.term?.permit() === undefined
-      const isBack = may && (await this.#restored())
-      await this.release()
-      if (isBack || server.drain === null || !holdsAnything(server.drain)) server.state = 'waiting'
-    })()
-    return this.#givenUp
+  async #giveUp(): Promise<void> {
+    const { server } = this
+    const { data, term } = this.#context.policy
+    const isActedOn = server.state !== 'draining'
+    const may = !isActedOn && data.onAbort === 'restore' && term?.permit() === undefined
+    const isBack = may && (await this.#restored())
+    await this.release()
+    if (!isActedOn && (isBack || !holdsAnything(server))) server.state = 'waiting'
   }
 
   async #failed(error: DrainableError): Promise<ServerEnd> {

@@ -9,7 +9,7 @@ import type { Lease } from '../lease/lease.js'
 import { leaseSchema, leaseTtlOption } from '../lease/lease-option.js'
 import type { OwnHealthCheck } from '../../core/calls/run/run-spec.js'
 import type { RollData } from '../../core/tickets/ticket.js'
-import { callShape } from '../../core/calls/call-options.js'
+import { callShape, splitOptions } from '../../core/calls/call-options.js'
 import {
   parsePolicy,
   policyNames,
@@ -188,9 +188,6 @@ const resumeSchema = /* @__PURE__ */ once(() =>
   }),
 )
 
-/** What is given at all: a promise, or a text, has no options. */
-const anyOptions = /* @__PURE__ */ once(() => z.looseObject({}))
-
 /** Every option of a roll. */
 export const rollNames = /* @__PURE__ */ once(() => [
   ...new Set([...Object.keys(rollSchema().shape), ...policyNames()]),
@@ -208,12 +205,11 @@ function isShare(value: unknown): boolean {
  * @throws `INVALID_OPTIONS` naming every wrong field
  */
 export function parseRoll(o: RollOptions, subject: string): RollSettings {
-  const given = parseOptions(anyOptions(), o, subject, rollNames()) as unknown as RollOptions
+  const { own, rest } = splitOptions(o, Object.keys(rollSchema().shape), rollNames(), subject)
+  const given = { ...own, ...rest } as unknown as RollOptions
   const { act, waitHealthy } = given
   const isRemoved = given.until === 'removed'
   if (isRemoved) refuseNotRemoved(given, subject)
-  const ofRoll = Object.keys(rollSchema().shape)
-  const [own, policy] = divide(given, ([name]) => ofRoll.includes(name))
   const read = parseOptions(rollSchema(), own, subject)
   const health = toHealth(isRemoved ? false : waitHealthy, subject)
   const late = read.onTimeout
@@ -221,7 +217,7 @@ export function parseRoll(o: RollOptions, subject: string): RollSettings {
   return {
     act,
     policy: parsePolicy(
-      { ...policy, onTimeout: late === 'postpone' ? 'fail' : late },
+      { ...rest, onTimeout: late === 'postpone' ? 'fail' : late },
       subject,
       rollNames(),
     ),
@@ -237,15 +233,6 @@ export function parseRoll(o: RollOptions, subject: string): RollSettings {
       health,
     }),
   }
-}
-
-function divide(
-  options: object,
-  is: (entry: [string, unknown]) => boolean,
-): readonly [Record<string, unknown>, Record<string, unknown>] {
-  const entries = Object.entries(options)
-  const others = entries.filter((entry) => !is(entry))
-  return [Object.fromEntries(entries.filter(is)), Object.fromEntries(others)]
 }
 
 /** What has no meaning beside a removal, or would leave a server drained for good, and call it done. */

@@ -50,6 +50,4 @@ export interface RollContext extends Pick<
   readonly emit: (event: RollEvent) => void
   /** Whether other servers are out, which will come back. */
   readonly hasOthers: () => boolean
-  /** Whether a busy server is put back and tried once more later. */
-  readonly mayPostpone: () => boolean
 }

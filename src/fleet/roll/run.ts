@@ -1,5 +1,5 @@
 import { abortable, Waits } from '../../provider/abort.js'
-import { isoOf, type Clock } from '../../provider/clock.js'
+import { isoOf, pause, type Clock } from '../../provider/clock.js'
 import type { MemberRef } from '../../provider/contract.js'
 import { DrainableError, isDrainableError, toDrainableError } from '../../provider/error.js'
 import type { RollReport, Why } from '../../provider/report.js'
@@ -17,6 +17,9 @@ import { asInTicket, reportRoll } from './report.js'
 import type { RollContext, RollSpec } from './roll-spec.js'
 import { Spread } from './spread.js'
 
+/** How often it is asked again whether a pool has enough servers, in milliseconds. */
+const MINIMUM_PAUSE = 1_000
+
 /** One roll over several servers. */
 export class RollRun {
   readonly done: Promise<RollReport>
@@ -24,7 +27,9 @@ export class RollRun {
   readonly #hub: Hub<RollEvent>
   readonly #clock: Clock
   readonly #startedAt: number
-  readonly #abort = new AbortController()
+  readonly #giveUp = new AbortController()
+  /** Fires when it is given up, or the caller's signal does. */
+  readonly #signal: AbortSignal
   #all: readonly OneServer[] = []
   /** Servers that have not begun, the next one first. */
   #queue: OneServer[] = []
@@ -39,7 +44,7 @@ export class RollRun {
   #term: Term | undefined
   /** Lets another roll of the same ticket begin. */
   #leave: () => void = () => undefined
-  /** What it waits for before it begins. */
+  /** What it waits for before it begins, or before its next server does. */
   #said: readonly Why[] = []
   readonly #waits: Waits
   readonly #ready: Promise<void>
@@ -61,11 +66,10 @@ export class RollRun {
     this.#startedAt = this.#clock.now()
     this.#waits = new Waits(this.#clock)
     const { signal } = spec.policy
-    const onAbort = (): void => this.#abort.abort(signal?.reason)
-    if (signal?.aborted === true) onAbort()
-    else signal?.addEventListener('abort', onAbort, { once: true })
+    const given = signal === undefined ? [] : [signal]
+    this.#signal = AbortSignal.any([this.#giveUp.signal, ...given])
     this.#ready = this.#prepare()
-    this.done = this.#main().finally(() => signal?.removeEventListener('abort', onAbort))
+    this.done = this.#main()
   }
 
   /** How it goes at the moment. */
@@ -77,12 +81,8 @@ export class RollRun {
   /** What the servers under way wait for, and why the next one, or all of it, does not begin. */
   why(): readonly Why[] {
     if (this.#ended !== undefined) return []
-    if (this.#ledger === undefined) return [...this.#whyUnanswered(), ...this.#said]
     const servers = [...this.#active].flatMap((one) => one.why())
-    const said = [...this.#whyUnanswered(), ...servers]
-    const { ref, message } = this.#spread?.refused ?? {}
-    if (ref === undefined || message === undefined) return said
-    return [...said, { code: 'pool-at-minimum', ref, text: message }]
+    return [...this.#whyUnanswered(), ...servers, ...this.#said]
   }
 
   /** What of its store or its lease does not answer. */
@@ -111,14 +111,14 @@ export class RollRun {
   /** Gives the roll up: the callers' functions are told, drains are let go. */
   async close(): Promise<void> {
     if (this.#ended !== undefined) return
-    this.#abort.abort(new DrainableError('CONFLICT', 'the roll was closed'))
+    this.#giveUp.abort(new DrainableError('CONFLICT', 'the roll was closed'))
     this.#wake()
     await this.done
   }
 
   /** What it takes before that is given back at its end, whatever became of it. */
   async #prepare(): Promise<void> {
-    const { signal } = this.#abort
+    const signal = this.#signal
     const { provider, subject, id, known, find, startedAt } = this.#spec
     const waits = this.#waits
     try {
@@ -130,10 +130,11 @@ export class RollRun {
       const say = (why: readonly Why[]): void => void (this.#said = why)
       const { plan, servers } = await find({ signal, waits, term: this.#term, take, say })
       const policy = { ...this.#spec.policy, id, term: this.#term }
+      say([])
       const { clock, data, tickets: store, onTicket } = policy
       const begun = startedAt === undefined ? {} : { startedAt }
       const head = { ...newHead(policy, provider), deadline: null, ...begun }
-      this.#spread = Spread.of(provider, clock, data.keepReady, servers)
+      this.#spread = new Spread(provider, clock, data.keepReady, servers)
       this.#ledger = new RollLedger(head, { plan, servers }, { store, onTicket }, clock, waits)
     } catch (thrown) {
       if (!signal.aborted) this.#stopped = this.#toError(thrown)
@@ -176,9 +177,9 @@ export class RollRun {
   /** A lease that is lost ends it as an abort does, and is said. */
   #heed(lost: AbortSignal | undefined): void {
     const give = (): void => {
-      if (this.#abort.signal.aborted || this.#ended !== undefined) return
+      if (this.#signal.aborted || this.#ended !== undefined) return
       this.#stopped = this.#toError(lost?.reason)
-      this.#abort.abort(lost?.reason)
+      this.#giveUp.abort(lost?.reason)
       this.#wake()
     }
     if (lost?.aborted === true) give()
@@ -190,7 +191,7 @@ export class RollRun {
     const context = this.#contextOf(ledger)
     this.#all = ledger.servers.map((server) => new OneServer(server, context))
     this.#queue = inOrder(this.#all)
-    await abortable(ledger.save(FIRST_ANSWER), this.#abort.signal)
+    await abortable(ledger.save(FIRST_ANSWER), this.#signal)
     for (;;) {
       const woken = new Promise<void>((resolve) => (this.#wake = resolve))
       const begun = this.#beginSome()
@@ -199,7 +200,6 @@ export class RollRun {
         this.#hub.emit({ type: 'batch', at: this.#stamp(), refs })
         for (const one of begun) void this.#follow(one)
       }
-      for (const one of this.#queue) one.hold()
       if (this.#active.size > 0) await woken
       else if (this.#queue.length > 0 && !this.#isOver()) this.#stopped = noPlaceLeft(ledger)
       else if (!this.#takeLater()) return
@@ -220,12 +220,13 @@ export class RollRun {
   #mayBegin(): boolean {
     const ledger = this.#ledger
     if (ledger === undefined || this.#isOver()) return false
+    const [next] = this.#queue
+    // What an earlier process has left out takes no place that it has not got, and is held by nothing before it begins.
+    if (next !== undefined && isOut(next.server)) return true
     const { maxUnavailable } = ledger.plan
     const missing = this.#canariesMissing()
     const most = missing > 0 ? Math.min(missing, maxUnavailable) : maxUnavailable
     if (this.#active.size >= Math.min(this.#most, most)) return false
-    const [next] = this.#queue
-    if (next === undefined || isOut(next.server)) return true // it takes no place that it has not got
     return this.#active.size + this.#outBeside() < maxUnavailable
   }
 
@@ -240,7 +241,7 @@ export class RollRun {
   }
 
   #isOver(): boolean {
-    return this.#stopped !== undefined || this.#abort.signal.aborted
+    return this.#stopped !== undefined || this.#signal.aborted
   }
 
   /** All others are through: those that were busy have their last try. */
@@ -257,9 +258,9 @@ export class RollRun {
     const end = await this.#runOne(one)
     this.#active.delete(one)
     this.#most = end === 'minimum' ? Math.max(1, this.#active.size) : Infinity
-    this.#spread?.back(one.server)
     if (end === 'minimum') this.#queue.unshift(one)
-    if (end === 'postponed') {
+    // It has not failed: `act` was not called for it, and it serves again.
+    if (end === 'postponed' && !this.#isLastTry) {
       this.#later.push(one)
       this.#hub.emit(one.event('postponed'))
     }
@@ -271,27 +272,39 @@ export class RollRun {
     if (one.server.state === 'acted') return one.run()
     const refused = await this.#askSpread(one)
     if (refused === undefined) return one.run()
-    if (this.#abort.signal.aborted) return 'aborted'
+    if (this.#signal.aborted) return 'aborted'
     if (this.#active.size > 1) return 'minimum'
     return one.refuse(refused)
   }
 
-  /** Whether enough servers are left; where the policy says so, it is waited for. One that is out takes no place. */
-  async #askSpread({ server }: OneServer): Promise<DrainableError | undefined> {
-    if (server.drain !== null && holdsAnything(server.drain)) return undefined
-    const { timeout, onMinimum } = this.#spec.policy.data
-    const waits = (): boolean => onMinimum === 'wait' && this.#active.size === 1
+  /**
+   * Whether enough servers are left without it and those that began before it; where the policy says so, it is waited for. One
+   * that is out takes no place.
+   */
+  async #askSpread(one: OneServer): Promise<DrainableError | undefined> {
+    if (holdsAnything(one.server)) return undefined
+    const { clock, data } = this.#spec.policy
+    const signal = this.#signal
+    const until = clock.now() + (data.timeout ?? Infinity)
     try {
-      return await this.#spread?.take(server, waits, timeout ?? Infinity, this.#abort.signal)
+      for (;;) {
+        const begun = [...this.#active].map(({ server }) => server)
+        const before = begun.slice(0, begun.indexOf(one.server))
+        const refused = await this.#spread?.ask(one.server, before, signal)
+        const { ref, message: text = '' } = refused ?? {}
+        this.#said = ref === undefined ? [] : [{ code: 'pool-at-minimum', ref, text }]
+        const waits = data.onMinimum === 'wait' && this.#active.size === 1 && clock.now() < until
+        if (refused === undefined || !waits) return refused
+        await pause(clock, MINIMUM_PAUSE, signal)
+      }
     } catch (thrown) {
       return this.#toError(thrown)
     }
   }
 
-  /** A busy server has not failed: `act` was not called for it, and it serves again. */
   #countFailure({ server }: OneServer, wasCanary: boolean): void {
     const ledger = this.#ledger
-    if (ledger === undefined || server.state === 'postponed') return
+    if (ledger === undefined) return
     this.#failures += 1
     const { maxFailed } = ledger.plan
     const most = wasCanary ? 0 : (maxFailed ?? Infinity)
@@ -308,9 +321,8 @@ export class RollRun {
       check,
       ledger,
       emit: (event) => this.#hub.emit(event),
-      signal: this.#abort.signal,
+      signal: this.#signal,
       hasOthers: () => this.#active.size > 1,
-      mayPostpone: () => !this.#isLastTry,
     }
   }
 
@@ -335,7 +347,7 @@ export class RollRun {
   }
 
   #outcome(): RollReport['outcome'] {
-    const { signal } = this.#abort
+    const signal = this.#signal
     const isLost = signal.aborted && signal.reason === this.#term?.signal.reason
     if (signal.aborted && !isLost) return 'aborted'
     const ledger = this.#ledger

@@ -9,13 +9,11 @@ import { readyUnder } from '../../core/calls/ready.js'
 import { openResumed } from '../../core/calls/resume.js'
 import type { Opening } from '../../core/calls/run/run-spec.js'
 import { parseTarget } from '../../core/calls/target.js'
-import type { PolicyData, Ticket } from '../../core/tickets/ticket.js'
+import type { DrainEvent } from '../../core/events.js'
+import type { Ticket } from '../../core/tickets/ticket.js'
 import { downIn } from './left.js'
 import type { ServerState } from './ledger.js'
 import type { RollContext } from './roll-spec.js'
-
-/** Nothing is cut and nothing ends by time: it only waits for its turn. */
-const WAITING: Partial<PolicyData> = { timeout: null, onTimeout: 'fail', escalateAfter: null }
 
 /** The shortest time that `ready()` takes without doubt that it is meant, in milliseconds. */
 const SHORTEST_OPENING = 1_000
@@ -30,8 +28,6 @@ export class ServerCall {
   readonly #server: ServerState
   readonly #context: RollContext
   #call: Call | undefined
-  /** Its turn has not come: it is only held. */
-  #isWaiting = false
   /** What its call says is not written any more: nothing of ours is left. */
   #isOver = false
 
@@ -40,22 +36,11 @@ export class ServerCall {
     this.#context = context
   }
 
-  /** Holds what an earlier process left drained until its turn: a reload would open what is perhaps half installed. */
-  hold(): void {
-    const { drain } = this.#server
-    if (drain === null || this.#call !== undefined) return
-    this.#isWaiting = true
-    const data = { ...this.#context.policy.data, ...WAITING }
-    const waiting = { ...this.#policy(drain), data, onEvent: this.#troubles }
-    this.#call = this.#resume(drain, waiting)
-  }
-
   /** Takes its members down, or goes on with that. */
   async begin(): Promise<Call> {
     const { provider, subject, signal } = this.#context
     await this.release()
     signal.throwIfAborted()
-    this.#isWaiting = false
     this.#isOver = false
     const { drain, refs } = this.#server
     const knows = drain !== null && (drain.members.length > 0 || combinedOf(provider) !== undefined)
@@ -74,11 +59,16 @@ export class ServerCall {
    * name: `act` was told, has ended well, and may have replaced the machine.
    */
   async open(): Promise<DrainReport> {
-    const { ledger, check, signal } = this.#context
+    const { ledger, check, signal, emit } = this.#context
     const { by, limit } = ledger.plan.health
     const { drain } = this.#server
-    if (this.#call === undefined && drain !== null)
-      this.#call = this.#resume(drain, { ...this.#policy(), onEvent: this.#troubles })
+    if (this.#call === undefined && drain !== null) {
+      // Its drain was told in an earlier process.
+      const onEvent = (event: DrainEvent): void => {
+        if (event.type === 'fault' || event.type === 'overruled') emit(event)
+      }
+      this.#call = this.#resume(drain, { ...this.#policy(), onEvent })
+    }
     if (this.#call === undefined) return { outcome: 'restored', members: [], elapsed: 0 }
     const { run } = this.#call
     const went = run.report().members.filter(({ phase }) => phase === 'removed')
@@ -133,11 +123,6 @@ export class ServerCall {
     return downIn(this.#server).filter((ref) => !others.has(refKey(ref)))
   }
 
-  /** What goes wrong is told at once: the drain itself is told in its turn, or was in an earlier process. */
-  readonly #troubles: ResolvedPolicy['onEvent'] = (event) => {
-    if (event.type === 'fault' || event.type === 'overruled') this.#context.emit(event)
-  }
-
   /** With the whole time from now, whatever an earlier process has left of it. */
   #resume(drain: Ticket, policy: ResolvedPolicy): Call {
     const { provider, subject } = this.#context
@@ -146,8 +131,7 @@ export class ServerCall {
     return openResumed(provider, { ...drain, deadline }, policy, subject)
   }
 
-  /** @param kept - the ticket whose policy and deadline stay as they are */
-  #policy(kept?: Ticket): ResolvedPolicy {
+  #policy(): ResolvedPolicy {
     const { policy, emit, ledger } = this.#context
     return {
       ...policy,
@@ -158,9 +142,8 @@ export class ServerCall {
       id: ledger.idOf(this.#server),
       // The first change of a drain waits until the roll's ticket has it.
       whole: ledger.part(async (ticket, limit) => {
-        if (this.#isOver || (kept !== undefined && !this.#isWaiting)) return
-        const own = kept === undefined ? {} : { policy: kept.policy, deadline: kept.deadline }
-        this.#server.drain = { ...ticket, ...own }
+        if (this.#isOver) return
+        this.#server.drain = ticket
         await ledger.save(limit)
       }),
     }

@@ -1,5 +1,5 @@
 import { canonicalAddress } from '../../provider/address.js'
-import { pause, type Clock } from '../../provider/clock.js'
+import type { Clock } from '../../provider/clock.js'
 import type { DrainableProvider, MemberRef, PresentReading } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, poolKey } from '../../provider/member-ref.js'
@@ -10,9 +10,6 @@ import type { ServerState } from './ledger.js'
 /** The address and the members of a server. */
 export type ServerPlace = Pick<ServerState, 'address' | 'refs'>
 
-/** How often it is asked again whether a pool has enough servers, in milliseconds. */
-const MINIMUM_PAUSE = 1_000
-
 /**
  * Counts how many *servers* a pool has left. The floor of each drain counts members, which is the same unless a pool
  * has one server several times (one member per port): this class checks such pools before a server begins.
@@ -21,78 +18,23 @@ export class Spread {
   readonly #provider: DrainableProvider
   readonly #clock: Clock
   readonly #keepReady: number
-  readonly #pools: ReadonlyMap<string, MemberRef>
-  /** Those that were let go in their pools' turn, until they are back. */
-  readonly #taken = new Set<ServerPlace>()
-  #asking: Promise<unknown> = Promise.resolve()
-  #refused: DrainableError | undefined
+  /** The pools of the roll that have one server several times. */
+  readonly #pools: ReadonlySet<string>
 
-  private constructor(
-    provider: DrainableProvider,
-    clock: Clock,
-    keepReady: number,
-    pools: ReadonlyMap<string, MemberRef>,
-  ) {
-    this.#provider = provider
-    this.#clock = clock
-    this.#keepReady = keepReady
-    this.#pools = pools
-  }
-
-  /** Finds the pools of the roll that have one server several times. */
-  static of(
+  constructor(
     provider: DrainableProvider,
     clock: Clock,
     keepReady: number,
     servers: readonly ServerPlace[],
-  ): Spread {
-    const pools = new Map<string, MemberRef>()
-    for (const { address, refs } of servers) {
-      const seen = new Set<string>()
-      for (const ref of refs) {
-        const key = poolKey(ref)
-        if (address !== null && seen.has(key)) pools.set(key, ref)
-        seen.add(key)
-      }
-    }
-    return new Spread(provider, clock, keepReady, pools)
-  }
-
-  /** Why the next server may not begin yet. */
-  get refused(): DrainableError | undefined {
-    return this.#refused
-  }
-
-  /**
-   * Takes one server after another.
-   *
-   * @param waits - whether one that has no place waits for it
-   * @param limit - for how long, in milliseconds
-   * @returns why it can't be taken
-   */
-  take(
-    server: ServerPlace,
-    waits: () => boolean,
-    limit: number,
-    signal: AbortSignal,
-  ): Promise<DrainableError | undefined> {
-    const asked = this.#asking.then(async () => {
-      const until = this.#clock.now() + limit
-      for (;;) {
-        const refused = await this.ask(server, [...this.#taken], signal)
-        if (refused === undefined) this.#taken.add(server)
-        this.#refused = refused
-        if (refused === undefined || !waits() || this.#clock.now() >= until) return refused
-        await pause(this.#clock, MINIMUM_PAUSE, signal)
-      }
+  ) {
+    this.#provider = provider
+    this.#clock = clock
+    this.#keepReady = keepReady
+    const pools = servers.flatMap(({ address, refs }) => {
+      const own = address === null ? [] : refs.map(poolKey)
+      return own.filter((key, n) => own.indexOf(key) < n)
     })
-    this.#asking = asked.catch(() => undefined)
-    return asked
-  }
-
-  /** It takes no place any more. */
-  back(server: ServerPlace): void {
-    this.#taken.delete(server)
+    this.#pools = new Set(pools)
   }
 
   /** Returns why a server can't be taken; undefined if enough others serve in each of its pools. */

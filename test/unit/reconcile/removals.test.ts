@@ -30,9 +30,15 @@ describe('an unanswered removal without a drain', () => {
       {
         ref: web('b'),
         want: 'serve',
-        held: expect.stringMatching(
-          /removal without an answer may still be carried out/,
-        ) as unknown,
+        why: [
+          {
+            code: 'not-in-force',
+            text: expect.stringMatching(
+              /answer to 'remove' was lost; the balancer may still carry it out until/,
+            ) as unknown,
+          },
+          { code: 'settling' },
+        ],
       },
     ])
     while (lb.state(web('b')) !== 'ready' && clock.now() < 120_000) await clock.advance(100)

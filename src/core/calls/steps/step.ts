@@ -1,4 +1,5 @@
 import * as z from 'zod/mini'
+import { aborted } from '../../../provider/abort.js'
 import { systemClock } from '../../../provider/clock.js'
 import type { DrainableProvider } from '../../../provider/contract.js'
 import { durationOption } from '../../../provider/option-schemas.js'
@@ -325,10 +326,7 @@ class Step {
     if (changes.every(isKnown)) return
     this.#isIntending = true
     this.#end()
-    await new Promise<void>((resolve) => {
-      if (stop.aborted) resolve()
-      else stop.addEventListener('abort', () => resolve(), { once: true })
-    })
+    await aborted(stop)
   }
 
   /** Ends the step where waiting longer tells nothing: there is work, no place, or no answer. */
