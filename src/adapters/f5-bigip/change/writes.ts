@@ -1,19 +1,13 @@
 import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { caught } from '../../../kit/errors.js'
-import { DrainableError, isDrainableError } from '../../../provider/error.js'
-import { isObject, type JsonValue } from '../../../kit/json.js'
+import { DrainableError } from '../../../provider/error.js'
+import type { JsonValue } from '../../../kit/json.js'
 import { stateOf, toAdmin, type Words } from '../codec/members.js'
-import { memberPath } from '../codec/names.js'
-import type { Device } from '../session/device.js'
 import { LEFT_OPEN, type Meaning } from '../codec/errors.js'
 import { PROVIDER } from '../session/session.js'
 import type { Place } from './places.js'
 
-/** From so many writes on, a transaction makes them one change of the configuration. */
-const WORTH_A_TRANSACTION = 3
-/** The device gives a transaction 30 s or more; so many requests fit in. */
-const TRANSACTION_SIZE = 50
 /** Wait before a write that may not have happened is sent again. */
 const AGAIN = 1_000
 /** Wait before refused writes are read back once more: a device can carry out what it has answered with an error. */
@@ -24,7 +18,7 @@ export interface Write {
   readonly place: Place
   readonly path: string
   readonly words: Words
-  /** Told before it is sent; a transaction is sent with its end. */
+  /** Told before it is sent. */
   readonly onSend?: () => void
 }
 
@@ -41,15 +35,16 @@ export type Written =
 const APPLIED: Written = { status: 'applied' }
 
 /**
- * Sends writes, several of one unit as one transaction; tells the outcome of each as it comes. Refused ones come
- * last: they are read back once more before that.
+ * Sends writes one after the other, and tells the outcome of each as it comes. Refused ones come last: they are read
+ * back once more before that.
  */
 export async function* writeAll(
   writes: readonly Write[],
   ctx: CallContext,
 ): AsyncGenerator<readonly [Write, Written]> {
   const refused = new Map<Write, Written>()
-  for await (const [write, written] of sendAll(writes, ctx)) {
+  for (const write of writes) {
+    const written = await writeOne(write, ctx)
     if (written.status === 'rejected' && written.mayStillCome === true) refused.set(write, written)
     else yield [write, written]
   }
@@ -58,109 +53,6 @@ export async function* writeAll(
   for (const [write, written] of refused) {
     yield [write, (await readBack(write, ctx)) === 'shown' ? APPLIED : written]
   }
-}
-
-async function* sendAll(
-  writes: readonly Write[],
-  ctx: CallContext,
-): AsyncGenerator<readonly [Write, Written]> {
-  for (const [device, own] of Map.groupBy(writes, ({ place }) => place.device)) {
-    for (let i = 0; i < own.length; i += TRANSACTION_SIZE) {
-      const some = own.slice(i, i + TRANSACTION_SIZE)
-      const worth = some.length >= WORTH_A_TRANSACTION
-      const together = worth ? await writeTogether(device, some, ctx) : 'refused'
-      const open = typeof together === 'string' ? undefined : together
-      const shown = open === undefined ? new Set<Write>() : await shownInLists(device, some, ctx)
-      for (const write of some) {
-        if (together === 'done' || shown.has(write)) yield [write, APPLIED]
-        else if (open !== undefined) yield [write, { status: 'unknown', error: open }]
-        else yield [write, await writeOne(write, ctx)]
-      }
-    }
-  }
-}
-
-/**
- * One change of the configuration for all of them.
- *
- * @returns `refused` where nothing was changed: each is to be tried by itself, so that one refusal does not stop the others. An
- * error where it may have been carried out, or may still be
- */
-async function writeTogether(
-  device: Device,
-  writes: readonly Write[],
-  ctx: CallContext,
-): Promise<'done' | 'refused' | DrainableError> {
-  const { session } = device
-  let path: string | undefined
-  let isCommitted = false
-  let how: 'done' | 'refused' | DrainableError = 'refused'
-  try {
-    const open = { method: 'POST', path: '/mgmt/tm/transaction', body: {} } as const
-    const opened = await session.ask(open, ctx)
-    const what = 'POST /mgmt/tm/transaction'
-    const id = opened.kind === 'ok' ? session.value(opened, what).at('transId').word() : undefined
-    if (id === undefined) return how
-    path = `/mgmt/tm/transaction/${encodeURIComponent(id)}`
-    for (const { path: member, words } of writes) {
-      const write = { method: 'PATCH', path: member, body: words, transaction: id } as const
-      if (!isTaken(await session.ask(write, ctx))) return how
-    }
-    isCommitted = true
-    for (const { onSend } of writes) onSend?.()
-    const done = await session.ask({ method: 'PATCH', path, body: { state: 'VALIDATING' } }, ctx)
-    if (done.kind === 'ok') {
-      const state = session.value(done, `PATCH ${path}`).at('state')
-      how = state.word() === 'COMPLETED' ? 'done' : state.wrong("'COMPLETED'")
-    } else if (LEFT_OPEN.has(done.kind)) how = session.toError(done, `PATCH ${path}`)
-  } catch (error) {
-    if (ctx.signal.aborted || !isDrainableError(error)) throw error
-    if (isCommitted && isLost(error)) how = error
-  } finally {
-    // One that failed stays until its time is over, and a device has few of them.
-    if (path !== undefined && how === 'refused' && !ctx.signal.aborted) {
-      const end = { method: 'DELETE', path } as const
-      await caught(
-        ctx,
-        () => session.ask(end, ctx),
-        () => undefined,
-      )
-    }
-  }
-  return how
-}
-
-/**
- * Whether a write is in the transaction: the end of it says nothing of one that is not. A success without a
- * word of it is what something in front of the device answered.
- */
-function isTaken(meaning: Meaning): boolean {
-  return meaning.kind === 'ok' && isObject(meaning.json) && Object.keys(meaning.json).length > 0
-}
-
-/** Those of the writes that show in the lists of their pools: a look at each pool in place of one at each member. */
-async function shownInLists(
-  device: Device,
-  writes: readonly Write[],
-  ctx: CallContext,
-): Promise<ReadonlySet<Write>> {
-  const shown = new Set<Write>()
-  const look = async (): Promise<void> => {
-    for (const pool of new Set(writes.flatMap(({ place }) => place.pool ?? []))) {
-      const rows = (await device.listMembers(pool, ctx))?.rows ?? []
-      const own = new Map(rows.map((row) => [memberPath(pool, row.fullPath), row.own]))
-      for (const write of writes) {
-        const { session, state } = write.words
-        if (own.get(write.path) === toAdmin(session, state)) shown.add(write)
-      }
-    }
-  }
-  await caught(ctx, look, () => undefined)
-  // No list has a node.
-  for (const write of writes) {
-    if (write.place.pool === undefined && (await readBack(write, ctx)) === 'shown') shown.add(write)
-  }
-  return shown
 }
 
 /** Whether what was sent may still be carried out. */
