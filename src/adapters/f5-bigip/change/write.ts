@@ -6,7 +6,7 @@ import type { JsonValue } from '../../../kit/json.js'
 import { stateOf, toAdmin, type Words } from '../codec/members.js'
 import { LEFT_OPEN, type Meaning } from '../codec/errors.js'
 import { PROVIDER } from '../session/session.js'
-import type { Place } from './places.js'
+import type { Device } from '../session/device.js'
 
 /** Wait before a write that may not have happened is sent again. */
 const AGAIN = 1_000
@@ -15,44 +15,45 @@ const AFTER_ALL = 2_000
 
 /** One PATCH of a member or node. */
 export interface Write {
-  readonly place: Place
+  readonly device: Device
   readonly path: string
   readonly words: Words
   /** Told before it is sent. */
-  readonly onSend?: () => void
+  readonly onSend?: (() => void) | undefined
 }
 
-/** How a write went. */
-export type Written =
-  | { readonly status: 'applied' }
-  | {
-      readonly status: 'rejected' | 'unknown'
-      readonly error: DrainableError
-      /** `rejected` in words that can be those of a layer that did not wait for the end. */
-      readonly mayStillCome?: true
-    }
+/** A write that was refused, or of which it is not known whether it was carried out. */
+export interface Failed {
+  readonly status: 'rejected' | 'unknown'
+  readonly error: DrainableError
+}
+
+type Written = { readonly status: 'applied' } | Failed
+
+/** What a write was answered with. */
+type Answered = Written & {
+  /** `rejected` in words that can be those of a layer that did not wait for the end. */
+  readonly mayStillCome?: true
+}
 
 const APPLIED: Written = { status: 'applied' }
 
 /**
- * Sends writes one after the other, and tells the outcome of each as it comes. Refused ones come last: they are read
- * back once more before that.
+ * One write; what may or may not have happened is read back. Where it shows no effect, it is sent once more if the device
+ * answered that it was busy, and never if the answer was lost: it may come late.
  */
-export async function* writeAll(
-  writes: readonly Write[],
-  ctx: CallContext,
-): AsyncGenerator<readonly [Write, Written]> {
-  const refused = new Map<Write, Written>()
-  for (const write of writes) {
-    const written = await writeOne(write, ctx)
-    if (written.status === 'rejected' && written.mayStillCome === true) refused.set(write, written)
-    else yield [write, written]
+export async function writeOne(write: Write, ctx: CallContext): Promise<Written> {
+  const first = await send(write, ctx)
+  if (first.status === 'applied') return first
+  if (first.status === 'rejected') {
+    if (first.mayStillCome !== true) return first
+    await pause(ctx.clock, AFTER_ALL, ctx.signal)
+    return (await readBack(write, ctx)) === 'shown' ? APPLIED : first
   }
-  if (refused.size === 0) return
-  await pause(ctx.clock, AFTER_ALL, ctx.signal)
-  for (const [write, written] of refused) {
-    yield [write, (await readBack(write, ctx)) === 'shown' ? APPLIED : written]
-  }
+  await pause(ctx.clock, AGAIN, ctx.signal)
+  const after = await readBack(write, ctx)
+  if (after === 'shown') return APPLIED
+  return after === 'unread' || isLost(first.error) ? first : send(write, ctx)
 }
 
 /** Whether what was sent may still be carried out. */
@@ -73,33 +74,19 @@ const COMES_TO: Readonly<
   absent: { lacking: 'unknown', absent: 'rejected', unread: 'unknown' },
 }
 
-/**
- * One write; what may or may not have happened is read back. Where it shows no effect, it is sent once
- * more if the device answered that it was busy, and never if the answer was lost: it may come late.
- */
-export async function writeOne(write: Write, ctx: CallContext): Promise<Written> {
-  const first = await sendOne(write, ctx)
-  if (first.status !== 'unknown') return first
-  await pause(ctx.clock, AGAIN, ctx.signal)
-  const after = await readBack(write, ctx)
-  if (after === 'shown') return APPLIED
-  return after === 'unread' || isLost(first.error) ? first : sendOne(write, ctx)
-}
-
-async function sendOne(write: Write, ctx: CallContext): Promise<Written> {
-  const { place, path, words, onSend } = write
-  const { session } = place.device
+async function send(write: Write, ctx: CallContext): Promise<Answered> {
+  const { device, path, words, onSend } = write
+  const { session } = device
   const what = `PATCH ${path}`
-  const send = async (): Promise<Written> => {
-    onSend?.()
-    const meaning = await session.ask({ method: 'PATCH', path, body: words }, ctx)
+  const work = async (): Promise<Answered> => {
+    const meaning = await session.ask({ method: 'PATCH', path, body: words, onSend }, ctx)
     const { kind } = meaning
     if (kind === 'ok' && shows(session.value(meaning, what), words)) return APPLIED
     const error = kind === 'ok' ? withoutEffect(what, session.host) : session.toError(meaning, what)
     if (LEFT_OPEN.has(kind)) return { status: 'unknown', error }
     const table = COMES_TO[kind]
     if (table === undefined) return { status: 'rejected', error }
-    if (kind === 'absent') await place.device.confirmReady(ctx)
+    if (kind === 'absent') await device.confirmReady(ctx)
     const shown = await readBack(write, ctx)
     if (shown === 'shown') return APPLIED
     // Done as far as it is known: sent again it would undo what another client does meanwhile.
@@ -108,7 +95,7 @@ async function sendOne(write: Write, ctx: CallContext): Promise<Written> {
     const mayStillCome = kind === 'refused' ? ({ mayStillCome: true } as const) : {}
     return { status: table[shown], error, ...mayStillCome }
   }
-  return caught(ctx, send, (error): Written => ({ status: 'unknown', error }))
+  return caught(ctx, work, (error): Failed => ({ status: 'unknown', error }))
 }
 
 function notRead(what: string, host: string): DrainableError {
@@ -122,9 +109,9 @@ function withoutEffect(what: string, host: string): DrainableError {
 }
 
 /** What a template made goes along with it on some releases, whatever the answer to its own change was. */
-async function readBack({ place, path, words }: Write, ctx: CallContext): Promise<Shown> {
+async function readBack({ device, path, words }: Write, ctx: CallContext): Promise<Shown> {
   const read = async (): Promise<Shown> => {
-    const item = await place.device.session.get(path, ctx)
+    const item = await device.session.get(path, ctx)
     if (item === undefined) return 'absent'
     return shows(item, words) ? 'shown' : 'lacking'
   }
