@@ -3,7 +3,7 @@ import type { DrainableError, DrainReport } from 'drainable'
 import { expect, test } from 'vitest'
 import { connectionPath } from '../../../src/adapters/f5-bigip/change/connections.js'
 import { ioClock } from '../../support/io-clock.js'
-import { connect, ctx, lines, present, read, rig, WEB1, WEB2 } from './rig.js'
+import { connect, ctx, lines, present, read, rig, until, WEB1, WEB2 } from './rig.js'
 
 const hold = (ref: { pool: string; member: string }, to: 'drain' | 'maint' = 'drain') =>
   ({ kind: 'hold', ref, to }) as const
@@ -21,6 +21,20 @@ test('the drain of several members is one request for each', async () => {
   // role, list, login; five changes; whether it is in sync
   expect(it.fake.requests).toHaveLength(3 + 5 + 1)
   expect(it.fake.peak).toBe(1)
+})
+
+test('a look comes in between the changes of many members', async () => {
+  const names = Array.from({ length: 20 }, (_, i) => `10.0.0.${i + 1}:80`)
+  await using it = await rig({ pools: { web: names }, latency: 10 }, { callTimeout: '1m' })
+  const sent = () => lines(it.fake).filter((line) => line.startsWith('PATCH')).length
+  const ended = it.lb.apply(
+    names.map((member) => hold({ pool: 'web', member })),
+    ctx(),
+  )
+  await until('the first is sent', () => sent() > 0)
+  await it.lb.observe([WEB1], ctx())
+  expect(sent()).toBeLessThan(names.length)
+  await ended
 })
 
 test('a refusal stops only the member it is about', async () => {

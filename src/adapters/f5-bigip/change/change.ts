@@ -13,6 +13,7 @@ import { isDrainableError, type DrainableError } from '../../../provider/error.j
 import { atLeast, formatRef } from '../../../provider/member-ref.js'
 import { quote } from '../../../provider/quote.js'
 import { isObject } from '../../../kit/json.js'
+import { Turnstile } from '../../../kit/turnstile.js'
 import type { Settings } from '../options.js'
 import type { Hints } from '../read/hints.js'
 import { lowest } from '../read/reading.js'
@@ -89,6 +90,7 @@ class Work implements CarefulAdapter<Found, StateChange> {
   readonly #options: WriterOptions
   readonly #recent: boolean
   readonly #begun: StateChange[] = []
+  readonly #turn = new Turnstile()
   #isSent = false
   #isTouched = false
 
@@ -186,7 +188,7 @@ class Work implements CarefulAdapter<Found, StateChange> {
   }
 
   #begin(wish: Wish): Later<StateChange> {
-    const later = new StateChange(wish)
+    const later = new StateChange(wish, this.#turn)
     this.#begun.push(later)
     return { later, sent: () => later.isSent }
   }

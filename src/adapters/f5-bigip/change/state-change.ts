@@ -1,5 +1,6 @@
 import { caught, leftBehind } from '../../../kit/errors.js'
 import type { ChangeOutcome } from '../../../kit/change.js'
+import type { Turnstile } from '../../../kit/turnstile.js'
 import type { AdminState, CallContext, Json } from '../../../provider/contract.js'
 import { stateOf, toAdmin, toWords } from '../codec/members.js'
 import { memberPath } from '../codec/names.js'
@@ -27,10 +28,13 @@ export class StateChange {
   /** Whether anything of it was sent. */
   isSent = false
   readonly #wish: Wish
+  readonly #turn: Turnstile
   readonly #done = new Set<Place>()
 
-  constructor(wish: Wish) {
+  /** @param turn - of all writes of the call */
+  constructor(wish: Wish, turn: Turnstile) {
     this.#wish = wish
+    this.#turn = turn
   }
 
   /** Whether the configuration of a unit was changed, be it put back again. */
@@ -68,7 +72,13 @@ export class StateChange {
     const failed: Failed[] = []
     for (const [place, parts] of objects) {
       for (const { path } of parts.filter(({ own }) => needed(own))) {
-        const write = { device: place.device, path, words: toWords(to, native), onSend }
+        const write = {
+          device: place.device,
+          path,
+          words: toWords(to, native),
+          onSend,
+          turn: this.#turn,
+        }
         const written = await writeOne(write, ctx)
         if (written.status === 'applied') this.#done.add(place)
         else failed.push(written)
@@ -128,7 +138,8 @@ export class StateChange {
       if (now === own || !ours.has(now)) continue
       if (own === 'maint') return 'maint may cut what has come since'
       ours.add(own)
-      const written = await writeOne({ device, path, words: toWords(own, native) }, ctx)
+      const write = { device, path, words: toWords(own, native), turn: this.#turn }
+      const written = await writeOne(write, ctx)
       if (written.status !== 'applied') return written.error.message
     }
     return undefined

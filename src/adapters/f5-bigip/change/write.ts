@@ -1,6 +1,7 @@
 import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { caught } from '../../../kit/errors.js'
+import type { Turnstile } from '../../../kit/turnstile.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { JsonValue } from '../../../kit/json.js'
 import { stateOf, toAdmin, type Words } from '../codec/members.js'
@@ -20,6 +21,8 @@ export interface Write {
   readonly words: Words
   /** Told before it is sent. */
   readonly onSend?: (() => void) | undefined
+  /** Of all writes of a call: looks come in between, and one that waits to be read back keeps none waiting. */
+  readonly turn: Turnstile
 }
 
 /** A write that was refused, or of which it is not known whether it was carried out. */
@@ -43,7 +46,8 @@ const APPLIED: Written = { status: 'applied' }
  * answered that it was busy, and never if the answer was lost: it may come late.
  */
 export async function writeOne(write: Write, ctx: CallContext): Promise<Written> {
-  const first = await send(write, ctx)
+  const once = (): Promise<Answered> => write.turn.run(ctx.signal, () => send(write, ctx))
+  const first = await once()
   if (first.status === 'applied') return first
   if (first.status === 'rejected') {
     if (first.mayStillCome !== true) return first
@@ -53,7 +57,7 @@ export async function writeOne(write: Write, ctx: CallContext): Promise<Written>
   await pause(ctx.clock, AGAIN, ctx.signal)
   const after = await readBack(write, ctx)
   if (after === 'shown') return APPLIED
-  return after === 'unread' || isLost(first.error) ? first : send(write, ctx)
+  return after === 'unread' || isLost(first.error) ? first : once()
 }
 
 /** Whether what was sent may still be carried out. */
@@ -79,7 +83,8 @@ async function send(write: Write, ctx: CallContext): Promise<Answered> {
   const { session } = device
   const what = `PATCH ${path}`
   const work = async (): Promise<Answered> => {
-    const meaning = await session.ask({ method: 'PATCH', path, body: words, onSend }, ctx)
+    onSend?.()
+    const meaning = await session.ask({ method: 'PATCH', path, body: words }, ctx)
     const { kind } = meaning
     if (kind === 'ok' && shows(session.value(meaning, what), words)) return APPLIED
     const error = kind === 'ok' ? withoutEffect(what, session.host) : session.toError(meaning, what)

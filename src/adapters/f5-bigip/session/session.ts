@@ -26,8 +26,6 @@ const UNSEEN = [0, 250, 500]
 export interface Ask extends Pick<Request, 'method' | 'path' | 'body'> {
   /** Repeat while the device is busy; only for what changes nothing. Default: for GET. */
   readonly patient?: boolean
-  /** Told when its turn has come. */
-  readonly onSend?: (() => void) | undefined
 }
 
 /** The error of an answer that says nothing of what became of a change that must not be repeated. */
@@ -151,7 +149,6 @@ export class Session {
   /** An answer to good credentials, as far as another try or another token makes them good. */
   async #answered(ask: Ask, ctx: CallContext): Promise<Meaning> {
     this.#client.assertOpen()
-    ask.onSend?.()
     let unseen = 0
     let renewed = false
     for (;;) {
