@@ -52,9 +52,8 @@ const disabled = (it: Rig, of: readonly MemberRef[]): readonly MemberRef[] =>
 test.each([
   ['the first of two changes is on its way', two, /^PATCH .*10\.0\.0\.1/, 0, 1],
   ['the second of two changes is on its way', two, /^PATCH .*10\.0\.0\.2/, 1, 1],
-  ['a transaction is filled', refs, /^PATCH .*10\.0\.0\.4/, 0, 0],
-  ['a transaction is ended', refs, /^PATCH .*transaction/, 0, 6],
-  ['a transaction was answered', refs, /^PATCH .*transaction/, 6, 0],
+  ['the fourth of six changes is on its way', refs, /^PATCH .*10\.0\.0\.4/, 3, 1],
+  ['the last of six changes was answered', refs, /^PATCH .*10\.0\.0\.6/, 6, 0],
 ])(
   'a drain killed while %s is undone by another process',
   async (_what, target, at, answered, most) => {

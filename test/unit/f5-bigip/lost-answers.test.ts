@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import { ctx, lines, present, read, rig, until, WEB1 } from './rig.js'
 
 const MEMBER = 'PATCH /mgmt/tm/ltm/pool/~Common~web/members/~Common~10.0.0.1:80'
-const COMMIT = /^PATCH .*transaction/
 const hold = (ref: { pool: string; member: string }, to: 'drain' | 'maint' = 'drain') =>
   ({ kind: 'hold', ref, to }) as const
 const MISSING = {
@@ -113,22 +112,6 @@ describe('after a lost answer nothing more is sent', () => {
     if (how === 'silent') within.end()
     const [result] = await applied
     expect(result).toMatchObject({ status: 'unknown' })
-    expect(lines(it.fake).filter((line) => line === MEMBER)).toHaveLength(1)
-  })
-
-  test('the commit of a transaction', async () => {
-    const names = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80']
-    await using it = await rig({ pools: { web: names } })
-    it.fake.fail({ match: COMMIT, how: 'silent', times: 1 })
-    const within = impatient()
-    const applied = it.lb.apply(
-      names.map((member) => hold({ pool: 'web', member })),
-      within.ctx,
-    )
-    await until('it is sent', () => lines(it.fake).some((line) => COMMIT.test(line)))
-    within.end()
-    const results = await applied
-    expect(results.map(({ status }) => status)).toEqual(['unknown', 'unknown', 'unknown'])
     expect(lines(it.fake).filter((line) => line === MEMBER)).toHaveLength(1)
   })
 })

@@ -151,6 +151,7 @@ describe('a machine in many pools', () => {
     test('is opened in all 40 pools if the time is too short', async () => {
       using clock = ioClock()
       await using it = await slow(clock)
+      it.fake.setLoad({ ...FIRST, pool: '/Common/pool39' }, { curConns: 1 })
       const run = startDrain(it.lb, target, { clock, timeout: '20s' })
       expect((await clock.run(run.done)).outcome).toBe('timeout')
       expect((await clock.run(run.restore())).outcome).toBe('restored')

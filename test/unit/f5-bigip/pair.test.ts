@@ -1,4 +1,4 @@
-import { ready, startDrain } from 'drainable'
+import { drain, ready, startDrain } from 'drainable'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { connect, ctx, present, read, rig, until, WEB1, WEB2, type Rig } from './rig.js'
 
@@ -53,13 +53,24 @@ test('a failover there and back is a new incarnation', async () => {
   expect(after?.incarnation).not.toBe(before?.incarnation)
 })
 
-test('lower counters are a new incarnation too', async () => {
+test('a member whose counters begin anew restarts nothing of another one', async () => {
   await using it = await rig()
   it.fake.setLoad(WEB2, { totConns: 50 })
   const [before] = (await present(it.lb, WEB1)).scopes
-  it.fake.setLoad(WEB2, { totConns: 2 })
+  it.fake.setLoad(WEB2, { totConns: 2 }) // as where a controller removes it and adds it again
   const [after] = (await present(it.lb, WEB1)).scopes
-  expect(after?.incarnation).not.toBe(before?.incarnation)
+  expect(after?.incarnation).toBe(before?.incarnation)
+})
+
+test('counters that a client has cleared after idle are work that can not be ruled out', async () => {
+  await using it = await rig()
+  it.fake.setLoad(WEB1, { totConns: 50, totRequests: 50 })
+  const done = drain(it.lb, WEB1, { ...FAST, seal: false }, async (_report, { signal }) => {
+    it.fake.setLoad(WEB1, { totConns: 0, totRequests: 0 })
+    await until('it is told', () => signal.aborted)
+    throw signal.reason
+  })
+  await expect(done).rejects.toThrow(/began anew/)
 })
 
 test('two providers on one unit name its incarnation alike', async () => {

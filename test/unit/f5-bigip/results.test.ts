@@ -50,7 +50,7 @@ test('a removal is handed up before the writes of others are sent', async () => 
   expect(handed).toEqual(first)
 })
 
-test('a transaction is handed up whole, and its push is given up', async () => {
+test('changes are handed up as they end, and their push is given up', async () => {
   const names = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80']
   await using it = await rig(
     { pair: true, pools: { web: names } },
@@ -90,7 +90,7 @@ test('a batch given up before it was sent leaves nothing to push', async () => {
   expect((await present(it.lb, WEB1)).unverified).toBeUndefined()
 })
 
-test('a transaction given up before its end leaves nothing open', async () => {
+test('a batch given up in its middle says which changes were made', async () => {
   const names = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80']
   await using it = await rig({ pools: { web: names } })
   it.fake.fail({ match: /^PATCH .*10\.0\.0\.2/, how: 'silent' })
@@ -102,11 +102,11 @@ test('a transaction given up before its end leaves nothing open', async () => {
     context,
   )
   const ended = expect(call).rejects.toBe('enough')
-  await until('it is filled', () =>
+  await until('the second is sent', () =>
     it.fake.requests.some(({ line }) => /^PATCH .*10\.0\.0\.2/.test(line)),
   )
   controller.abort('enough')
   await ended
-  expect(handed.map(([, { status }]) => status)).toEqual(['rejected', 'rejected', 'rejected'])
-  expect(refs.map((ref) => it.fake.state(ref))).toEqual(['ready', 'ready', 'ready'])
+  expect(handed.map(([, { status }]) => status)).toEqual(['applied', 'rejected'])
+  expect(refs.map((ref) => it.fake.state(ref))).toEqual(['drain', 'ready', 'ready'])
 })

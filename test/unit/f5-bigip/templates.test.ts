@@ -1,6 +1,4 @@
-import { startDrain } from 'drainable'
 import { describe, expect, test } from 'vitest'
-import { ioClock } from '../../support/io-clock.js'
 import { ctx, lines, rig } from './rig.js'
 
 const SITE = { name: 'site:80', fqdn: 'www.example.com' }
@@ -55,55 +53,5 @@ describe('an FQDN template', () => {
     const back = { kind: 'restore', ref: site, expect: 'drain', to: 'ready' } as const
     expect(await it.lb.apply([back], ctx())).toMatchObject([{ status: 'applied' }])
     expect([site, ...made].map((ref) => it.fake.state(ref))).toEqual(['ready', 'ready', 'ready'])
-  })
-})
-
-describe('a transaction', () => {
-  const names = [1, 2, 3].map((n) => `10.0.0.${n}:80`)
-  const holds = names.map((member) => ({ ...hold, ref: { pool: 'web', member } }))
-
-  test.each([
-    ['a change of it', /^PATCH .*10\.0\.0\.2/],
-    ['its end', /^PATCH .*transaction/],
-  ])('is deleted where %s is refused', async (_what, match) => {
-    await using it = await rig({ pools: { web: names } })
-    it.fake.fail({
-      match,
-      how: 'status',
-      status: 400,
-      body: { code: 400, message: 'no' },
-      times: 1,
-    })
-    const results = await it.lb.apply(holds, ctx())
-    expect(results.map(({ status }) => status)).toEqual(['applied', 'applied', 'applied'])
-    expect(it.fake.transactions).toBe(0)
-  })
-
-  test('whose end was answered with busy is unknown, and sent once', async () => {
-    await using it = await rig({ pools: { web: names } })
-    it.fake.fail({ match: /^PATCH .*transaction/, how: 'status', status: 503, times: 1 })
-    const results = await it.lb.apply(holds, ctx())
-    expect(results.map(({ status }) => status)).toEqual(['unknown', 'unknown', 'unknown'])
-    expect(lines(it.fake).filter(isPatch)).toHaveLength(names.length + 1)
-  })
-
-  test('whose end was answered with busy is made again by a drain', async () => {
-    using clock = ioClock()
-    const pools = { web: names }
-    await using it = await rig({ pools, clock, tls: false }, { freshness: 100 })
-    it.fake.fail({ match: /^PATCH .*transaction/, how: 'status', status: 503, times: 1 })
-    const refs = holds.map(({ ref }) => ref)
-    await using run = startDrain(it.lb, refs, { timeout: '1m', seal: false, keepReady: 0, clock })
-    expect((await clock.run(run.done)).outcome).toBe('idle')
-    expect(refs.map((ref) => it.fake.state(ref))).toEqual(['drain', 'drain', 'drain'])
-  })
-
-  test('that was answered but is incomplete is read back', async () => {
-    await using it = await rig({ pools: { web: names } })
-    const body = { transId: 1, state: 'VALIDATING' }
-    const match = /^PATCH .*transaction/
-    it.fake.fail({ match, how: 'status', status: 200, body, times: 1, execute: true })
-    const results = await it.lb.apply(holds, ctx())
-    expect(results.map(({ status }) => status)).toEqual(['applied', 'applied', 'applied'])
   })
 })

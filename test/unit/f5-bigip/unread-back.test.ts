@@ -1,4 +1,3 @@
-import type { Change } from 'drainable/provider'
 import { expect, test } from 'vitest'
 import { eventually } from '../../support/eventually.js'
 import { ctx, rig, WEB1 } from './rig.js'
@@ -16,20 +15,6 @@ test('a restore that was answered is not sent over what an operator did since', 
   await it.fake.setBehind(WEB1, 'maint')
   await ended
   expect(it.fake.state(WEB1)).toBe('maint')
-})
-
-test('nodes of a transaction whose end does not say COMPLETED are read back', async () => {
-  const names = ['10.0.0.1', '10.0.0.2', '10.0.0.3']
-  const pools = { web: names.map((name) => `${name}:80`) }
-  await using it = await rig({ pools }, { callTimeout: '1m', save: true })
-  const body = { state: 'VALIDATING' }
-  const answer = { status: 200, body, execute: true, times: 1 } as const
-  it.fake.fail({ match: /^PATCH .*transaction\//, how: 'status', ...answer })
-  const changes = names.map((name): Change => {
-    return { kind: 'hold', ref: { pool: '@nodes', member: `/Common/${name}` }, to: 'drain' }
-  })
-  const results = await it.lb.apply(changes, ctx())
-  expect(results.map(({ status }) => status)).toEqual(['applied', 'applied', 'applied'])
 })
 
 test('a copy that DNS took away keeps no other one from being put back', async () => {

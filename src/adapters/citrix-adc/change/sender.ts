@@ -12,7 +12,7 @@ import {
 import { classify, isBusy, isWarning } from '../codec/errors.js'
 import { type InCharge, isInCharge } from '../session/standing.js'
 import type { Pair } from '../session/pair.js'
-import { about, isRefusal, leftBehind } from '../../../kit/errors.js'
+import { about, caught, isRefusal, leftBehind } from '../../../kit/errors.js'
 import { askedAgain } from '../../../kit/retry.js'
 import { BUSY } from '../session/session.js'
 
@@ -23,10 +23,8 @@ const ROLE_HOLDS = 1_000
 export interface Order {
   readonly change: Change
   readonly command: Command
-  /** The same for a build that does not know that method: only of an order that is sent alone. */
-  readonly otherwise?: Command
   /** What takes it back from a node that took it without being in charge; none where that could cut. */
-  readonly undo: Command | undefined
+  readonly undo?: Command | undefined
 }
 
 /** How one write ended. */
@@ -73,11 +71,7 @@ export class Sender {
     ctx: CallContext,
   ): Promise<readonly Written[] | 'apart'> {
     const all = (written: Written): readonly Written[] => orders.map(() => written)
-    let answer = await this.#ask(inOne(orders.map(({ command }) => command)), charge, ctx)
-    const [{ otherwise } = {}] = orders
-    if (otherwise !== undefined && !('error' in answer) && isNoMethod(answer)) {
-      answer = await this.#ask(otherwise, charge, ctx)
-    }
+    const answer = await this.#ask(inOne(orders.map(({ command }) => command)), charge, ctx)
     if ('error' in answer) return all(answer)
     const parts = partsOf(answer, orders.length)
     const kind = classify(answer)
@@ -86,13 +80,13 @@ export class Sender {
     }
     const written = orders.map((order, i) => this.#judge(order, parts?.[i] ?? answer, charge))
     const astray = orders.filter((_, i) => written[i] === 'astray')
-    const end = await this.#takeBack(astray, charge, ctx)
-    return orders.map((order, i) => {
+    const why = await this.#takeBack(astray, charge, ctx)
+    return orders.map((order, i): Written => {
       const one = written[i]
       if (one !== undefined && one !== 'astray') return one
-      const { ref, kind: what } = order.change
-      const error = charge.session.error(`${what} ${formatRef(ref)}`, answer)
-      return end(about(error, { provider: 'citrix-adc', ref }))
+      const error = refusalOf(order, answer, charge)
+      const reason = order.undo === undefined ? 'that may cut' : why
+      return reason === undefined ? { status: 'rejected', error } : left(error, reason)
     })
   }
 
@@ -119,40 +113,31 @@ export class Sender {
     }
   }
 
-  #judge({ change, undo }: Order, reply: NitroReply, { session }: InCharge): Written | 'astray' {
-    const what = `${change.kind} ${formatRef(change.ref)}`
-    const subject = { provider: 'citrix-adc', ref: change.ref }
+  #judge(order: Order, reply: NitroReply, charge: InCharge): Written | 'astray' {
+    const error = refusalOf(order, reply, charge)
     const kind = classify(reply)
-    const rejected = (): Written => ({
-      status: 'rejected',
-      error: about(session.error(what, reply), subject),
-    })
     switch (kind) {
       case 'ok':
         this.#unheard = undefined
         return 'done'
       case 'applied-here':
-        this.#unheard = `the other node of the pair did not hear of a change, and after a failover it is as it was: ${session.error(what, reply).message}; look at 'show ha node' and synchronize ('force ha sync')`
+        this.#unheard = `the other node of the pair did not hear of a change, and after a failover it is as it was: ${error.message}; look at 'show ha node' and synchronize ('force ha sync')`
         return 'done'
       case 'open':
       case 'unreadable':
-        return { status: 'unknown', error: session.error(what, reply) }
+        return { status: 'unknown', error }
       case 'wrong-node':
         this.#pair.forget()
-        if (!isWarning(reply)) return rejected()
-        if (undo !== undefined) return 'astray'
-        return left(about(session.error(what, reply), subject), 'that may cut')
+        return isWarning(reply) ? 'astray' : { status: 'rejected', error }
       case 'busy':
         // What a stranger calls busy may have been passed on.
-        return reply.readable
-          ? rejected()
-          : { status: 'unknown', error: session.error(what, reply) }
+        return { status: reply.readable ? 'rejected' : 'unknown', error }
       case 'relogin':
       case 'credentials':
       case 'rights':
       case 'absent':
       case 'refused':
-        return rejected()
+        return { status: 'rejected', error }
       default:
         return kind satisfies never
     }
@@ -161,25 +146,21 @@ export class Sender {
   /**
    * A secondary says with a warning that it took changes; the primary knows nothing of them.
    *
-   * @returns what became of each, by its refusal
+   * @returns why they could not be taken back there; undefined where they were
    */
   async #takeBack(
     orders: readonly Order[],
     { session }: InCharge,
     ctx: CallContext,
-  ): Promise<(error: DrainableError) => Written> {
+  ): Promise<string | undefined> {
     const undos = orders.flatMap(({ undo }) => undo ?? [])
-    if (undos.length === 0) return (error) => ({ status: 'rejected', error })
-    try {
+    if (undos.length === 0) return undefined
+    const takeBack = async (): Promise<string | undefined> => {
       const reply = await session.post(inOne(undos), ctx)
-      if (classify(reply) === 'ok' || isWarning(reply)) {
-        return (error) => ({ status: 'rejected', error })
-      }
-      return (error) => left(error, session.error('enable', reply).message)
-    } catch (failure) {
-      if (ctx.signal.aborted || !isDrainableError(failure)) throw failure
-      return (error) => left(error, failure.message)
+      const isDone = classify(reply) === 'ok' || isWarning(reply)
+      return isDone ? undefined : session.error('enable', reply).message
     }
+    return caught(ctx, takeBack, ({ message }) => message)
   }
 
   /**
@@ -225,9 +206,14 @@ export class Sender {
   }
 }
 
-/** Refused for its method alone. */
-function isNoMethod(reply: NitroReply): boolean {
-  return classify(reply) === 'refused' && (reply.status === 405 || reply.errorcode === 1240)
+/** The error of a reply to a change, for where it is no success. */
+function refusalOf(
+  { change: { kind, ref } }: Order,
+  reply: NitroReply,
+  { session }: InCharge,
+): DrainableError {
+  const error = session.error(`${kind} ${formatRef(ref)}`, reply)
+  return about(error, { provider: 'citrix-adc', ref })
 }
 
 function left(error: DrainableError, why: string): Written {

@@ -13,6 +13,7 @@ import { isDrainableError, type DrainableError } from '../../../provider/error.j
 import { atLeast, formatRef } from '../../../provider/member-ref.js'
 import { quote } from '../../../provider/quote.js'
 import { isObject } from '../../../kit/json.js'
+import { Turnstile } from '../../../kit/turnstile.js'
 import type { Settings } from '../options.js'
 import type { Hints } from '../read/hints.js'
 import { lowest } from '../read/reading.js'
@@ -20,12 +21,11 @@ import type { Resolver, Target } from '../read/target.js'
 import type { Device } from '../session/device.js'
 import { PROVIDER } from '../session/session.js'
 import { terminate } from './connections.js'
-import { Half } from './half.js'
 import { add, remove } from './membership.js'
 import { forgetRecords } from './persistence.js'
 import { findPlaces, readLists, type Lists, type Place } from './places.js'
+import { StateChange, type Wish } from './state-change.js'
 import type { AfterChange } from './sync.js'
-import { writeAll, type Write } from './writes.js'
 
 /** A member or node on every active unit, as the rules of a change see it. */
 interface Found extends SeenMember {
@@ -66,7 +66,7 @@ export async function applyChanges(
     // Members come or go: what was listed is old.
     if (changes.some(({ kind }) => kind === 'add' || kind === 'remove'))
       for (const device of work.devices) device.forget()
-    if (work.touched) {
+    if (work.isTouched) {
       for (const device of work.devices) await afterChange.after(device, ctx)
       hints.general = afterChange.pending
     }
@@ -80,19 +80,19 @@ export async function applyChanges(
   }
 }
 
-type One = Begun<Found, Half>
+type One = Begun<Found, StateChange>
 
 /** What BIG-IP is sent for the changes of one call. */
-class Work implements CarefulAdapter<Found, Half> {
+class Work implements CarefulAdapter<Found, StateChange> {
   readonly provider = PROVIDER
   /** The units that the changes go to. */
   devices: readonly Device[] = []
-  /** Whether the configuration of a unit was changed, be it put back again. */
-  touched = false
   readonly #options: WriterOptions
   readonly #recent: boolean
-  readonly #halves: Half[] = []
+  readonly #begun: StateChange[] = []
+  readonly #turn = new Turnstile()
   #isSent = false
+  #isTouched = false
 
   constructor(options: WriterOptions, recent: boolean) {
     this.#options = options
@@ -101,7 +101,12 @@ class Work implements CarefulAdapter<Found, Half> {
 
   /** Whether a change of the configuration may have been made. */
   get isSent(): boolean {
-    return this.#isSent || this.#halves.some(({ isSent }) => isSent)
+    return this.#isSent || this.#begun.some(({ isSent }) => isSent)
+  }
+
+  /** Whether the configuration of a unit was changed, be it put back again. */
+  get isTouched(): boolean {
+    return this.#isTouched || this.#begun.some(({ isTouched }) => isTouched)
   }
 
   absent({ ref }: Change): string {
@@ -161,25 +166,30 @@ class Work implements CarefulAdapter<Found, Half> {
   readonly isSo = (change: Change, { passed = [] }: Found, same: boolean): boolean =>
     same && !(change.kind === 'restore' && passed.length > 0)
 
-  async hold(change: ChangeOf<'hold'>, found: Found, ctx: CallContext): Promise<Later<Half>> {
+  async hold(
+    change: ChangeOf<'hold'>,
+    found: Found,
+    ctx: CallContext,
+  ): Promise<Later<StateChange>> {
     const { to } = change
     const places = placesOf(change, found)
     if (to === 'maint') await this.#forget(change, places, ctx)
-    return this.#begin(new Half({ places, to, needed: (own) => !atLeast(own, to) }))
+    return this.#begin({ places, to, needed: (own) => !atLeast(own, to) })
   }
 
-  restore(change: ChangeOf<'restore'>, found: Found): Later<Half> {
+  restore(change: ChangeOf<'restore'>, found: Found): Later<StateChange> {
     const { to, native, expect } = change
     const places = placesOf(change, found)
     // What an earlier one got done is left as it is.
     const half = expect !== to && lowest(places.map(({ own }) => own)) === to
     const needed = (own: Place['own']): boolean => (half ? own === expect : own !== to)
     const all = [...places, ...(found.passed ?? [])]
-    return this.#begin(new Half({ places: all, to, native, needed }))
+    return this.#begin({ places: all, to, native, needed })
   }
 
-  #begin(later: Half): Later<Half> {
-    this.#halves.push(later)
+  #begin(wish: Wish): Later<StateChange> {
+    const later = new StateChange(wish, this.#turn)
+    this.#begun.push(later)
     return { later, sent: () => later.isSent }
   }
 
@@ -216,36 +226,26 @@ class Work implements CarefulAdapter<Found, Half> {
   ): Promise<ChangeOutcome> =>
     this.#alone(() => add(this.devices, this.#options.resolver.target(change.ref), change, ctx))
 
-  /** Templates and plain members first; what a template made only where reading back shows that it is needed. */
+  /** All of them at once: which waits to be read back keeps the others waiting for nothing. */
   async *finish(
     begun: readonly One[],
     ctx: CallContext,
   ): AsyncGenerator<readonly [One, ChangeOutcome]> {
-    const open = new Set(begun)
-    const end = async (one: One): Promise<readonly [One, ChangeOutcome]> => {
-      open.delete(one)
-      return [one, await this.#outcome(one, ctx)]
-    }
+    const open = new Map(begun.map((one) => [one, this.#outcome(one, ctx)]))
+    for (const each of open.values()) each.catch(() => undefined) // where one fails, none is waited for
     while (open.size > 0) {
-      const owners = new Map<Write, One>()
-      for (const one of open) for (const write of await one.later.next(ctx)) owners.set(write, one)
-      for await (const [write, written] of writeAll([...owners.keys()], ctx)) {
-        const one = owners.get(write)
-        if (one === undefined) continue
-        one.later.note(write, written)
-        if (written.status === 'applied') this.touched = true
-        if (one.later.isOver) yield await end(one)
-      }
-      // Nothing had to be sent for these.
-      for (const one of open) if (one.later.isOver) yield await end(one)
+      const ended = await Promise.race(open.values())
+      open.delete(ended[0])
+      yield ended
     }
   }
 
-  async #outcome({ change, later }: One, ctx: CallContext): Promise<ChangeOutcome> {
-    const outcome = await later.outcome(ctx)
+  async #outcome(one: One, ctx: CallContext): Promise<readonly [One, ChangeOutcome]> {
+    const { change, later } = one
+    const outcome = await later.make(ctx)
     const isUndone = change.kind === 'restore' && outcome.status === 'applied'
     if (isUndone) this.#options.hints.forget(change.ref)
-    return outcome
+    return [one, outcome]
   }
 
   /** Deletes persistence records, where the caller wants that. */
@@ -259,7 +259,7 @@ class Work implements CarefulAdapter<Found, Half> {
   async #alone(send: () => Promise<ChangeOutcome>): Promise<ChangeOutcome> {
     this.#isSent = true
     const outcome = await send()
-    if (outcome.status === 'applied') this.touched = true
+    if (outcome.status === 'applied') this.#isTouched = true
     return outcome
   }
 }

@@ -9,7 +9,7 @@ import type { Found } from './target.js'
 import type { Rights } from './rights.js'
 import type { PoolView } from './unit.js'
 
-/** Looks at a held member with open connections after which the virtual servers are asked why. */
+/** So many looks in a row at held members with open connections, and the virtual servers are asked why. */
 const STUCK_LOOKS = 5
 /** How long the answer is kept, in milliseconds. */
 const KEEP = 600_000
@@ -22,9 +22,10 @@ type ByPool = ReadonlyMap<string, readonly string[]>
 
 /** What a person who asks why a member is not idle wants to know of this product. */
 export class Hints {
-  readonly #looks = new Map<string, number>()
   readonly #notes = new Map<string, Map<string, string>>()
   readonly #rights: Rights
+  /** How many looks in a row have shown a held member with open connections. */
+  #busyLooks = 0
   #clients: { readonly at: number; readonly byPool: ByPool } | undefined
   #plans: ByPool = new Map()
   /** What is so of every member, such as a group that is not in sync. */
@@ -46,7 +47,6 @@ export class Hints {
   }
 
   forget(ref: MemberRef): void {
-    this.#looks.delete(refKey(ref))
     this.#notes.delete(refKey(ref))
   }
 
@@ -90,19 +90,12 @@ export class Hints {
     return hints
   }
 
-  /** Counts the looks at members that are held and still busy, and asks once why when they get many. */
+  /** Asks once why a member that is held stays busy, where one has been so for some looks. */
   async look(device: Device, readings: readonly Reading[], ctx: CallContext): Promise<void> {
-    let stuck = false
-    for (const reading of readings) {
-      if (!reading.present || reading.own === 'ready') continue
-      const { ref, scopes } = reading
-      const busy = scopes.some((scope) => scope.active > 0)
-      const looks = busy ? (this.#looks.get(refKey(ref)) ?? 0) + 1 : 0
-      this.#looks.set(refKey(ref), looks)
-      if (looks >= STUCK_LOOKS) stuck = true
-    }
+    this.#busyLooks = readings.some(isHeldAndBusy) ? this.#busyLooks + 1 : 0
     const at = ctx.clock.now()
-    if (!stuck || (this.#clients !== undefined && at < this.#clients.at + KEEP)) return
+    const isKnown = this.#clients !== undefined && at < this.#clients.at + KEEP
+    if (this.#busyLooks < STUCK_LOOKS || isKnown) return
     this.#clients = { at, byPool: new Map() }
     // No right to read virtual servers is no reason to fail.
     const byPool = await caught(
@@ -112,6 +105,11 @@ export class Hints {
     )
     if (byPool !== undefined) this.#clients = { at, byPool }
   }
+}
+
+function isHeldAndBusy(reading: Reading): boolean {
+  const isHeld = reading.present && reading.own !== 'ready'
+  return isHeld && reading.scopes.some(({ active }) => active > 0)
 }
 
 /** The virtual servers by their default pool; content rules can send to others. */

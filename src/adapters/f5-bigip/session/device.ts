@@ -24,7 +24,6 @@ import {
   parseAllStats,
   parseNodeStats,
   parseStats,
-  type MemberStats,
   type NodeStats,
   type StatsTable,
 } from '../codec/stats.js'
@@ -69,7 +68,6 @@ export class Device {
   /** What the answer costs that counts every pool of `/Common`. */
   readonly statsList: ListCost
   readonly #attributes = new Map<string, Aged<PoolAttributes>>()
-  readonly #totals = new Map<string, number>()
   #overview: Aged<Overview> | undefined
 
   constructor(session: Session, settings: Settings) {
@@ -159,9 +157,7 @@ export class Device {
   async readNodeStats(node: string, ctx: CallContext): Promise<NodeStats | undefined> {
     const path = `${nodePath(node)}/stats`
     const json = await this.session.get(path, ctx, 'refused', 'unregistered')
-    const stats = json === undefined ? undefined : parseNodeStats(json, node)
-    if (stats !== undefined) this.#noteTotals('', new Map([[node, stats]]))
-    return stats
+    return json === undefined ? undefined : parseNodeStats(json, node)
   }
 
   /**
@@ -178,16 +174,12 @@ export class Device {
       const words = `${this.host}: there are no rows in ${path}`
       throw new DrainableError('MALFORMED_REPLY', words, { provider: PROVIDER })
     }
-    const tables = await this.statsList.of(read, ({ size }) => size)
-    for (const [pool, table] of tables) this.#noteTotals(pool, table)
-    return tables
+    return this.statsList.of(read, ({ size }) => size)
   }
 
   async readStats(pool: string, ctx: CallContext): Promise<StatsTable> {
     const json = await this.session.get(`${membersPath(pool)}/stats`, ctx)
-    const table = json === undefined ? new Map<string, MemberStats>() : parseStats(json, pool)
-    this.#noteTotals(pool, table)
-    return table
+    return json === undefined ? new Map() : parseStats(json, pool)
   }
 
   /** @param old - properties of any age do */
@@ -264,18 +256,6 @@ export class Device {
     const { count } = found
     if (count < (total?.count() ?? 0)) throw total?.wrong(`as many as were listed: ${count}`)
     return found.all
-  }
-
-  /** A cumulative counter that fell: the traffic processes began anew, or a client reset statistics. */
-  #noteTotals(pool: string, table: ReadonlyMap<string, Pick<MemberStats, 'arrivals'>>): void {
-    let fell = false
-    for (const [key, { arrivals }] of table) {
-      if (arrivals === undefined) continue
-      const name = `${pool}\0${key}`
-      if (arrivals < (this.#totals.get(name) ?? 0)) fell = true
-      this.#totals.set(name, arrivals)
-    }
-    if (fell) this.role.noteReset()
   }
 }
 

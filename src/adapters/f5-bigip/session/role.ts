@@ -22,12 +22,11 @@ export class UnitRole {
   lives = 0
   readonly #session: Session
   readonly #group: string | undefined
-  /** What tells one life of it from the next: its role, how long it has had it, and counters that began anew. */
+  /** What tells one life of it from the next: its role, and how long it has had it. */
   #role: Role = 'unknown'
   #life = ''
   /** Bounds of the moment the role began, by `performance.now()`. */
   #since: { readonly from: number; readonly to: number } | undefined
-  #resets = 0
   /** The role that the unit has said last. */
   #said: RoleReading | undefined
   /** The role that the last look ended with, where the unit tells how long it has had it. */
@@ -42,8 +41,7 @@ export class UnitRole {
 
   /** Changes when counters may have been lost, or connections with the role. */
   get incarnation(): string {
-    const resets = this.#resets === 0 ? '' : `, counters reset ${this.#resets} times`
-    return `${this.#role} ${this.#life}${resets}`
+    return `${this.#role} ${this.#life}`
   }
 
   /** Role and groups, as the unit says now. */
@@ -114,11 +112,6 @@ export class UnitRole {
     this.#noteLife(before.role, told?.seconds, asked)
     if (told?.role === 'active') this.noteActive(before, ctx)
     if (this.isActive(before)) this.everActive = true
-  }
-
-  /** A cumulative counter fell: the traffic processes began anew, or a client reset statistics. */
-  noteReset(): void {
-    this.#resets += 1
   }
 
   /**

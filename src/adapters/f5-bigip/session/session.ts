@@ -3,7 +3,6 @@ import { settledWithin } from '../../../provider/abort.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { ApplianceClient, type CallLimits, type Request } from '../../../kit/appliance-client.js'
-import type { HttpReply } from '../../../kit/http.js'
 import { JsonValue, type Source } from '../../../kit/json.js'
 import { SharedLogin, type LoginContext, type SharedTrials } from '../../../kit/login.js'
 import type { Spending } from '../../../kit/look-cost.js'
@@ -20,16 +19,11 @@ const BACKOFF = [250]
 /** How long the password is sent with each request once the device had no token left. */
 const BASIC_FOR = 300_000
 const LOGOUT_TIMEOUT = 2_000
-/** As many changing calls may fall into one window, in milliseconds. */
-const CHANGES = 4
-const WINDOW = 1_000
 /** For how long a change without an answer keeps other requests waiting, in milliseconds. */
 const LETS_IN_AFTER = 2_000
 /** Waits before what came with credentials that a device did not see is sent again, in milliseconds. */
 const UNSEEN = [0, 250, 500]
 export interface Ask extends Pick<Request, 'method' | 'path' | 'body'> {
-  /** Transaction the request belongs to. */
-  readonly transaction?: string
   /** Repeat while the device is busy; only for what changes nothing. Default: for GET. */
   readonly patient?: boolean
 }
@@ -61,8 +55,6 @@ export class Session {
   readonly #client: ApplianceClient
   /** One request at a time: the REST services are slow, and run out of memory under load. */
   readonly #turn = new Turnstile()
-  /** When the last changes were sent, by the call's clock. */
-  readonly #changes: number[] = []
   readonly #login = new SharedLogin<Token>((ctx) => this.#logIn(ctx))
 
   /** @param trials - what the other units of the group say of the password */
@@ -145,37 +137,18 @@ export class Session {
 
   /** A change that gets no answer lets looks in after a while: they show what happens meanwhile. */
   async #inTurn(ask: Ask, ctx: CallContext): Promise<Meaning> {
-    if (ask.method === 'GET') return this.#turn.run(ctx.signal, () => this.#once(ask, ctx))
+    if (ask.method === 'GET') return this.#turn.run(ctx.signal, () => this.#answered(ask, ctx))
     const { answer } = await this.#turn.run(ctx.signal, async () => {
-      const answer = this.#once(ask, ctx)
+      const answer = this.#answered(ask, ctx)
       await settledWithin(answer, ctx.clock, LETS_IN_AFTER)
       return { answer } // in an object, so that the turn ends without it
     })
     return answer
   }
 
-  async #once(ask: Ask, ctx: CallContext): Promise<Meaning> {
-    this.#client.assertOpen()
-    if (ask.method !== 'GET' && ask.transaction === undefined) {
-      await this.#pace(ctx)
-    }
-    return this.#answered(ask, ctx)
-  }
-
-  /** Waits until one more change may be sent: no more than four a second. */
-  async #pace({ clock, signal }: CallContext): Promise<void> {
-    const [oldest] = this.#changes
-    if (oldest !== undefined && this.#changes.length >= CHANGES) {
-      const wait = oldest + WINDOW - clock.now()
-      // More than a window ahead was noted by another clock
-      if (wait > 0 && wait <= WINDOW) await pause(clock, wait, signal)
-      this.#changes.shift()
-    }
-    this.#changes.push(clock.now())
-  }
-
   /** An answer to good credentials, as far as another try or another token makes them good. */
   async #answered(ask: Ask, ctx: CallContext): Promise<Meaning> {
+    this.#client.assertOpen()
     let unseen = 0
     let renewed = false
     for (;;) {
@@ -199,8 +172,9 @@ export class Session {
   }
 
   async #sendWith(token: string | undefined, ask: Ask, ctx: CallContext): Promise<Meaning> {
+    const { method, path, body } = ask
     const send = async (headers: Readonly<Record<string, string>>): Promise<Meaning> => {
-      const reply = await this.#send(ask, headers, ctx)
+      const reply = await this.#client.timed({ method, path, body, headers }, ctx)
       const meaning = classify(reply.status, reply.text, ask.method !== 'GET')
       // As lost as one whose connection broke: whoever sent a change must not take it for an answer.
       if (meaning.kind === 'cut') throw this.toError(meaning, `${ask.method} ${pathOf(ask)}`)
@@ -214,15 +188,6 @@ export class Session {
   #source(what: string): Source {
     const clean = (text: string): string => this.clean(text)
     return { provider: PROVIDER, what: `${what} at ${this.host}`, clean }
-  }
-
-  #send(
-    { method, path, body, transaction }: Ask,
-    headers: Readonly<Record<string, string>>,
-    ctx: CallContext,
-  ): Promise<HttpReply> {
-    const part = transaction === undefined ? {} : { 'x-f5-rest-coordination-id': transaction }
-    return this.#client.timed({ method, path, body, headers: { ...headers, ...part } }, ctx)
   }
 
   /** The token, renewed before it runs out; the old one is dropped then, as tokens are counted. */
