@@ -70,7 +70,7 @@ describe('a member of a group', { concurrent: true }, () => {
     expect(await change(at.adc, add(NEW, { weight: 7 }))).toMatchObject({ status: 'applied' })
     expect(await present(at, NEW)).toMatchObject({ own: 'ready', weight: 7, address: '10.0.0.3' })
     expect(await change(at.adc, add(NEW))).toMatchObject({ status: 'unchanged' })
-    expect(writes(at)).toEqual(['POST servicegroup_servicegroupmember_binding?warning=yes'])
+    expect(writes(at)).toEqual(['PUT servicegroup_servicegroupmember_binding?warning=yes'])
   })
 
   test('is added by the name of a server, which is created if missing', async () => {
@@ -81,9 +81,16 @@ describe('a member of a group', { concurrent: true }, () => {
     expect(await change(at.adc, add(other, { port: 81 }))).toMatchObject({ status: 'applied' })
     expect(writes(at).map((line) => line.split('?')[0])).toEqual([
       'POST server',
-      'POST servicegroup_servicegroupmember_binding',
-      'POST servicegroup_servicegroupmember_binding',
+      'PUT servicegroup_servicegroupmember_binding',
+      'PUT servicegroup_servicegroupmember_binding',
     ])
+  })
+
+  test('is added with POST to a build that binds with POST', async () => {
+    await using at = await rig({ tls: false })
+    at.fake.fail({ match: /^PUT/, how: 'status', status: 405, errorcode: 1240 })
+    expect(await change(at.adc, add(NEW))).toMatchObject({ status: 'applied' })
+    expect(writes(at).map((line) => line.split(' ')[0])).toEqual(['PUT', 'POST'])
   })
 
   test('is added by another name where a server of its name is elsewhere', async () => {
@@ -106,7 +113,7 @@ describe('a member of a group', { concurrent: true }, () => {
 
   test('leaves no server behind when it can not be bound', async () => {
     await using at = await rig({ tls: false })
-    at.fake.fail({ match: /^POST .*_binding/, how: 'status', status: 599, errorcode: 257 })
+    at.fake.fail({ match: /^PUT/, how: 'status', status: 599, errorcode: 257 })
     expect(await change(at.adc, add(NAMED))).toMatchObject({
       status: 'rejected',
       error: { code: 'REJECTED' },
@@ -156,12 +163,7 @@ describe('a service of a virtual server', { concurrent: true }, () => {
 })
 
 describe('an answer that is lost', { concurrent: true }, () => {
-  const lost: FakeFailure = {
-    match: /^(POST .*_binding|DELETE)/,
-    how: 'reset',
-    execute: true,
-    times: 1,
-  }
+  const lost: FakeFailure = { match: /^(PUT|DELETE)/, how: 'reset', execute: true, times: 1 }
 
   test.each([
     ['to a removal', remove(WEB1)],

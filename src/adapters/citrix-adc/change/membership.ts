@@ -11,6 +11,7 @@ import {
   bindMember,
   bindService,
   takeBack,
+  type CommandVariants,
   unbindMember,
   unbindService,
 } from '../codec/membership.js'
@@ -28,12 +29,6 @@ import type { Standpoint } from './look.js'
 import { assertNoDesiredState, assertOurs, refuse } from './ours.js'
 import type { BatchContext } from './batch.js'
 import type { Order, Written } from './sender.js'
-
-/** A command, and what takes it back. */
-interface Undoable {
-  readonly command: Command
-  readonly undo: Command
-}
 
 /** Unbinds a member from its group, or a service from its virtual server. */
 export async function remove(
@@ -53,7 +48,7 @@ export async function remove(
     subject.kind === 'service'
       ? unbindService(ref.pool, subject.name)
       : unbindMember(subject.group, subject.server, subject.port)
-  const written = await send({ change, command }, context)
+  const written = await send({ change, command, undo: undefined }, context)
   const outcome = await confirm(change, written, context)
   // A service that is bound elsewhere is held there still.
   if (outcome.status === 'applied' && subject.kind === 'member') context.memory.forget(subject)
@@ -115,9 +110,12 @@ async function addNamed(
   return make(named, made, bound, context)
 }
 
-function boundBy({ ref, port, weight }: ChangeOf<'add'>, server: string): Undoable {
+function boundBy(
+  { ref, port, weight }: ChangeOf<'add'>,
+  server: string,
+): CommandVariants & { readonly undo: Command } {
   const undo = unbindMember(ref.pool, server, port)
-  return { command: bindMember(ref.pool, server, port, weight), undo }
+  return { ...bindMember(ref.pool, server, port, weight), undo }
 }
 
 function isAt(found: string | undefined, address: string): boolean {
@@ -135,7 +133,7 @@ async function addBoundService(
     throw refuse('INVALID_OPTIONS', words, ref)
   }
   const undo = unbindService(ref.pool, name)
-  const bound = { command: bindService(ref.pool, name, weight), undo }
+  const bound = { ...bindService(ref.pool, name, weight), undo }
   const known = await rowOf('service', name, context)
   if (known !== undefined) {
     const at = known.at('ipaddress').word() ?? known.at('ip').word()
@@ -169,15 +167,15 @@ function assertAt(
 /** Makes what is to be bound, and takes it away again where it can't be bound. */
 async function make(
   change: ChangeOf<'add'>,
-  made: Undoable,
-  bound: Undoable,
+  made: { readonly command: Command; readonly undo: Command },
+  bound: CommandVariants & { readonly undo: Command },
   context: BatchContext,
 ): Promise<ChangeOutcome> {
   const first = await send({ change, ...made }, context)
   if (first !== 'done') return first
   const outcome = await bind(change, bound, context)
   if (outcome.status !== 'rejected') return outcome
-  const back = await send({ change, command: made.undo }, context)
+  const back = await send({ change, command: made.undo, undo: undefined }, context)
   if (back === 'done') return outcome
   const words = `what was made for it could not be taken away: ${back.error.message}`
   return { status: 'unknown', error: leftBehind(outcome.error, words) }
@@ -185,7 +183,7 @@ async function make(
 
 async function bind(
   change: ChangeOf<'add'>,
-  bound: Undoable,
+  bound: CommandVariants & { readonly undo: Command },
   context: BatchContext,
 ): Promise<ChangeOutcome> {
   return confirm(change, await send({ change, ...bound }, context), context)

@@ -23,8 +23,10 @@ const ROLE_HOLDS = 1_000
 export interface Order {
   readonly change: Change
   readonly command: Command
+  /** The same for a build that does not know that method: only of an order that is sent alone. */
+  readonly otherwise?: Command
   /** What takes it back from a node that took it without being in charge; none where that could cut. */
-  readonly undo?: Command | undefined
+  readonly undo: Command | undefined
 }
 
 /** How one write ended. */
@@ -71,7 +73,11 @@ export class Sender {
     ctx: CallContext,
   ): Promise<readonly Written[] | 'apart'> {
     const all = (written: Written): readonly Written[] => orders.map(() => written)
-    const answer = await this.#ask(inOne(orders.map(({ command }) => command)), charge, ctx)
+    let answer = await this.#ask(inOne(orders.map(({ command }) => command)), charge, ctx)
+    const [{ otherwise } = {}] = orders
+    if (otherwise !== undefined && !('error' in answer) && isNoMethod(answer)) {
+      answer = await this.#ask(otherwise, charge, ctx)
+    }
     if ('error' in answer) return all(answer)
     const parts = partsOf(answer, orders.length)
     const kind = classify(answer)
@@ -214,6 +220,11 @@ function refusalOf(
 ): DrainableError {
   const error = session.error(`${kind} ${formatRef(ref)}`, reply)
   return about(error, { provider: 'citrix-adc', ref })
+}
+
+/** Refused for its method alone. */
+function isNoMethod(reply: NitroReply): boolean {
+  return classify(reply) === 'refused' && (reply.status === 405 || reply.errorcode === 1240)
 }
 
 function left(error: DrainableError, why: string): Written {

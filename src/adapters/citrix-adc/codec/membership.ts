@@ -1,4 +1,7 @@
-/** Binding and unbinding. The documentation binds with PUT, the vendor's own Go client with POST, as here. */
+/**
+ * Binding and unbinding. The documentation binds with PUT, the official Go client with POST: each command
+ * that binds has the other way beside it, for a build that does not know the first.
+ */
 import { isIP } from 'node:net'
 import { DrainableError } from '../../../provider/error.js'
 import { argsOf, type Command, pathOf } from './nitro.js'
@@ -6,16 +9,22 @@ import { argsOf, type Command, pathOf } from './nitro.js'
 const MEMBERS = 'servicegroup_servicegroupmember_binding'
 const SERVICES = 'lbvserver_service_binding'
 
+/** A command, and an alternative form that another NITRO client uses. */
+export interface CommandVariants {
+  readonly command: Command
+  readonly otherwise: Command
+}
+
 /** Binds a server to a group: by its name, or by its address where that is its name. */
 export function bindMember(
   group: string,
   server: string,
   port: number,
   weight: number | undefined,
-): Command {
+): CommandVariants {
   const who = isIP(server) === 0 ? { servername: server } : { ip: server }
   const row = { servicegroupname: needed(group), ...who, port: neededPort(port) }
-  return add(MEMBERS, { ...row, ...(weight === undefined ? {} : { weight }) })
+  return bind(MEMBERS, { ...row, ...(weight === undefined ? {} : { weight }) })
 }
 
 /** Unbinds one member. Without server and port it is not known what would go. */
@@ -25,9 +34,13 @@ export function unbindMember(group: string, server: string, port: number): Comma
 }
 
 /** Binds a service to a virtual server. */
-export function bindService(vserver: string, service: string, weight: number | undefined): Command {
+export function bindService(
+  vserver: string,
+  service: string,
+  weight: number | undefined,
+): CommandVariants {
   const row = { name: needed(vserver), servicename: needed(service) }
-  return add(SERVICES, { ...row, ...(weight === undefined ? {} : { weight }) })
+  return bind(SERVICES, { ...row, ...(weight === undefined ? {} : { weight }) })
 }
 
 /** Unbinds a service from one virtual server; the service itself stays. */
@@ -54,6 +67,12 @@ export function addService(
 /** Takes away what was just made. */
 export function takeBack(type: 'server' | 'service', name: string): Command {
   return { method: 'DELETE', path: pathOf('config', type, needed(name), 'warning=yes') }
+}
+
+function bind(type: string, row: Readonly<Record<string, string | number>>): CommandVariants {
+  const path = pathOf('config', type, undefined, 'warning=yes')
+  const body = { [type]: row }
+  return { command: { method: 'PUT', path, body }, otherwise: { method: 'POST', path, body } }
 }
 
 function unbind(type: string, name: string, args: Readonly<Record<string, string>>): Command {

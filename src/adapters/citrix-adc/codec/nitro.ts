@@ -182,7 +182,7 @@ export type Subject =
 /** One changing request: what goes where. */
 export interface Command {
   /** @default 'POST' */
-  readonly method?: 'POST' | 'DELETE'
+  readonly method?: 'POST' | 'PUT' | 'DELETE'
   readonly path: string
   readonly body?: Readonly<Record<string, JsonObject | readonly JsonObject[]>>
   readonly headers?: Readonly<Record<string, string>>
