@@ -1,7 +1,7 @@
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, isSameIdentity } from '../../provider/member-ref.js'
 import type { Draft, Open } from './draft.js'
-import { isReportedIdle } from './idle.js'
+import { dropIdle } from './idle.js'
 import { confirm } from './ledger/answers.js'
 import { absenceGap, endAll } from './proof/scopes.js'
 
@@ -53,11 +53,9 @@ export function endGone(draft: Draft, claim: Open, what: 'absent' | 'replaced'):
     what === 'absent'
       ? `${name} is not in the pool any more: another client removed it, or a reload did not keep it`
       : `${name} is another member now (another address or id), it was left alone${heldAs(draft, claim)}`
-  const wasIdle = isReportedIdle(claim)
+  dropIdle(draft, claim)
   draft.phase(claim, 'removed')
   draft.emit(claim, { type: 'removed', ...draft.stamp })
-  // An idle that is not yet the outcome of the whole call is dropped; an outcome at the deadline stands.
-  if (!claim.ending.settled && wasIdle) draft.ending(claim, { ended: null })
   draft.finish(claim, 'gone', new DrainableError('MEMBER_GONE', message, { ref }))
 }
 

@@ -6,7 +6,7 @@ import { Draft, type Open } from './draft.js'
 import { learnFailure, learnLook } from './facts.js'
 import { type Goal, isDown, isOpposite, isUndo, type OpenGoal } from './wanted.js'
 import { awaitsOthers, lowerWish, mayCut } from './hold.js'
-import { isReportedIdle, loseIdle } from './idle.js'
+import { dropIdle, isReportedIdle, loseIdle } from './idle.js'
 import type { Input, LaidInput, Left, LookInput, Order, RecalledInput, Step } from './input.js'
 import { doubt, learnAnswer } from './ledger/answers.js'
 import { decideOpen, forgetOurs, isOpen, openOverdue } from './open.js'
@@ -102,7 +102,7 @@ function obey(draft: Draft, claim: Open, order: Order): void {
       settle(draft, claim)
       return
     case 'doubt':
-      if (isReportedIdle(claim) && !claim.ending.settled) draft.ending(claim, { ended: null })
+      dropIdle(draft, claim)
       return
     case 'out':
       if (awaitsOthers(claim)) goOut(draft, claim)

@@ -6,6 +6,7 @@ import type { Draft, Open } from '../draft.js'
 import { isLive, type Ledger, type Pending } from '../record.js'
 import { saidUnproved } from '../hold.js'
 import { destination, isBelow, lacksEffect, targetOf } from '../whose.js'
+import { dropIdle } from '../idle.js'
 import { isDown } from '../wanted.js'
 import { forgetSamples } from '../proof/scopes.js'
 
@@ -191,6 +192,7 @@ export function opened(draft: Draft, to: AdminState): void {
 
 function removed(draft: Draft): void {
   for (const claim of draft.claims) {
+    dropIdle(draft, claim)
     const { policy, goal, ending, proof } = claim
     draft.phase(claim, 'removed')
     draft.emit(claim, { type: 'removed', ...draft.stamp })
