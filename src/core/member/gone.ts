@@ -48,15 +48,28 @@ export function endGone(draft: Draft, claim: Open, what: 'absent' | 'replaced'):
     confirm(draft, ours.change, 'applied', 'unknown')
     return
   }
-  const name = formatRef(ref)
   const message =
     what === 'absent'
-      ? `${name} is not in the pool any more: another client removed it, or a reload did not keep it`
-      : `${name} is another member now (another address or id), it was left alone${heldAs(draft, claim)}`
+      ? `${formatRef(ref)} is not in the pool any more: another client removed it, or a reload did not keep it`
+      : saidReplaced(draft, claim)
   dropIdle(draft, claim)
   draft.phase(claim, 'removed')
   draft.emit(claim, { type: 'removed', ...draft.stamp })
   draft.finish(claim, 'gone', new DrainableError('MEMBER_GONE', message, { ref }))
+}
+
+/** Why the undo of a claim whose member is gone opens nothing. */
+export function nothingToOpen(draft: Draft, claim: Open): DrainableError {
+  const { ref, ledger } = draft
+  const reading = draft.view(claim.view).last?.reading
+  const isAnother =
+    reading?.present === true && !isSameIdentity(ledger.found?.identity, reading.identity)
+  const words = `${formatRef(ref)} is not in the pool any more, there is nothing to open`
+  return new DrainableError('MEMBER_GONE', isAnother ? saidReplaced(draft, claim) : words, { ref })
+}
+
+function saidReplaced(draft: Draft, claim: Open): string {
+  return `${formatRef(draft.ref)} is another member now (another address or id), it was left alone${heldAs(draft, claim)}`
 }
 
 /** A product can keep the state over the change (HAProxy 2.6 to 3.4: `set server addr`): then our hold is on the other member. */

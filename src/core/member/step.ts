@@ -4,6 +4,7 @@ import { endOverdue, goOut } from './time/deadline.js'
 import { decideDown } from './down.js'
 import { Draft, type Open } from './draft.js'
 import { learnFailure, learnLook } from './facts.js'
+import { nothingToOpen } from './gone.js'
 import { type Goal, isDown, isOpposite, isUndo, type OpenGoal } from './wanted.js'
 import { awaitsOthers, lowerWish, mayCut } from './hold.js'
 import { dropIdle, isReportedIdle, loseIdle } from './idle.js'
@@ -284,9 +285,7 @@ function undo(draft: Draft, claim: Open, goal: OpenGoal, left?: Left): void {
     terminateUntil: null,
   })
   if (claim.phase === 'removed') {
-    const { ref } = draft
-    const words = `${formatRef(ref)} is not in the pool any more, there is nothing to open`
-    draft.finish(claim, 'gone', new DrainableError('MEMBER_GONE', words, { ref }))
+    draft.finish(claim, 'gone', nothingToOpen(draft, claim))
     return
   }
   if (draft.claims.some((other) => other !== claim && isDown(other))) return

@@ -24,3 +24,22 @@ describe('a removal that waits for a lost change', () => {
     expect(run.look().phase).toBe('draining')
   })
 })
+
+describe('an undo of a member that is gone', () => {
+  const late = (): MemberRun =>
+    started({ scopes: { w1: { active: 1 } }, timeout: 1_000 })
+      .hold()
+      .looks(1_500)
+
+  test('says that another one has its name, in the state of our hold', () => {
+    const run = late().set({ identity: '10.9.9.9:80' }).look().look({ after: 20 }).open()
+    expect(run.outcome).toBe('gone')
+    expect(run.error?.message).toContain('is another member now')
+    expect(run.error?.message).toContain('in drain: open it with ready()')
+  })
+
+  test('says that there is nothing to open where nothing has its name', () => {
+    const run = late().scope('w1', { active: 0 }).vanish().looks(2_500).open()
+    expect(run.error?.message).toContain('there is nothing to open')
+  })
+})
