@@ -3,6 +3,7 @@ import { formatRef, isSameIdentity } from '../../provider/member-ref.js'
 import type { Draft, Open } from './draft.js'
 import { dropIdle } from './idle.js'
 import { confirm } from './ledger/answers.js'
+import type { EndingState } from './record.js'
 import { absenceGap, endAll } from './proof/scopes.js'
 
 /**
@@ -58,13 +59,22 @@ export function endGone(draft: Draft, claim: Open, what: 'absent' | 'replaced'):
   draft.finish(claim, 'gone', new DrainableError('MEMBER_GONE', message, { ref }))
 }
 
-/** Why the undo of a claim whose member is gone opens nothing. */
-export function nothingToOpen(draft: Draft, claim: Open): DrainableError {
+/**
+ * Why the undo of a claim whose member is gone opens nothing.
+ *
+ * @param ended - how it had ended by then: where it ended as gone, nobody has looked since
+ */
+export function nothingToOpen(
+  draft: Draft,
+  claim: Open,
+  ended: EndingState['ended'],
+): DrainableError {
+  if (ended?.outcome === 'gone' && ended.error !== null) return ended.error
   const { ref, ledger } = draft
   const reading = draft.view(claim.view).last?.reading
   const isAnother =
     reading?.present === true && !isSameIdentity(ledger.found?.identity, reading.identity)
-  const words = `${formatRef(ref)} is not in the pool any more, there is nothing to open`
+  const words = `${formatRef(ref)} was taken out of its pool, there is nothing to open: a server that has its name by now is a new one`
   return new DrainableError('MEMBER_GONE', isAnother ? saidReplaced(draft, claim) : words, { ref })
 }
 

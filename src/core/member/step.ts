@@ -267,7 +267,8 @@ function overrule(draft: Draft, claim: Open, by: Goal): void {
 function undo(draft: Draft, claim: Open, goal: OpenGoal, left?: Left): void {
   takeBack(draft, claim, left)
   if (claim.phase === 'idle') draft.phase(claim, 'draining') // the proof is dropped
-  const isTheirs = claim.ending.ended?.outcome === 'overruled' || isTakenBack(draft, claim)
+  const before = claim.ending.ended
+  const isTheirs = before?.outcome === 'overruled' || isTakenBack(draft, claim)
   Object.assign(claim, {
     goal: { ...goal, isTheirs },
     wish: 'none',
@@ -285,7 +286,7 @@ function undo(draft: Draft, claim: Open, goal: OpenGoal, left?: Left): void {
     terminateUntil: null,
   })
   if (claim.phase === 'removed') {
-    draft.finish(claim, 'gone', nothingToOpen(draft, claim))
+    draft.finish(claim, 'gone', nothingToOpen(draft, claim, before))
     return
   }
   if (draft.claims.some((other) => other !== claim && isDown(other))) return
