@@ -101,10 +101,12 @@ function present(draft: Draft, claim: Open, reading: PresentReading): void {
   escalate(draft, claim, reading)
   if (claim.phase === 'idle' && (!staysIdle(draft, claim) || isUnsealed(claim, reading)))
     loseIdle(draft, claim)
-  if (claim.phase !== 'idle') {
-    if (judge(draft, claim, reading)) finishIdle(draft, claim)
-  } else if (mayOpenLate(draft.ledger) && !claim.ending.settled) hesitate(draft, claim)
-  else finishIdle(draft, claim)
+  // By a look of another object: what this one has counted is older than that, and its own next look decides.
+  const isOthers = draft.input.type === 'look' && draft.ownLook(claim) === undefined
+  if (claim.phase === 'idle' && mayOpenLate(draft.ledger) && !claim.ending.settled)
+    hesitate(draft, claim)
+  else if (isOthers) return
+  else if (claim.phase === 'idle' || judge(draft, claim, reading)) finishIdle(draft, claim)
 }
 
 /** Handles an idle member that a lost undo may still open: idle is not the outcome before that is known. */

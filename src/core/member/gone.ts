@@ -1,8 +1,9 @@
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, isSameIdentity } from '../../provider/member-ref.js'
 import type { Draft, Open } from './draft.js'
-import { isReportedIdle } from './idle.js'
+import { dropIdle } from './idle.js'
 import { confirm } from './ledger/answers.js'
+import type { EndingState } from './record.js'
 import { absenceGap, endAll } from './proof/scopes.js'
 
 /**
@@ -48,17 +49,37 @@ export function endGone(draft: Draft, claim: Open, what: 'absent' | 'replaced'):
     confirm(draft, ours.change, 'applied', 'unknown')
     return
   }
-  const name = formatRef(ref)
   const message =
     what === 'absent'
-      ? `${name} is not in the pool any more: another client removed it, or a reload did not keep it`
-      : `${name} is another member now (another address or id), it was left alone${heldAs(draft, claim)}`
-  const wasIdle = isReportedIdle(claim)
+      ? `${formatRef(ref)} is not in the pool any more: another client removed it, or a reload did not keep it`
+      : saidReplaced(draft, claim)
+  dropIdle(draft, claim)
   draft.phase(claim, 'removed')
   draft.emit(claim, { type: 'removed', ...draft.stamp })
-  // An idle that is not yet the outcome of the whole call is dropped; an outcome at the deadline stands.
-  if (!claim.ending.settled && wasIdle) draft.ending(claim, { ended: null })
   draft.finish(claim, 'gone', new DrainableError('MEMBER_GONE', message, { ref }))
+}
+
+/**
+ * Why the undo of a claim whose member is gone opens nothing.
+ *
+ * @param ended - how it had ended by then: where it ended as gone, nobody has looked since
+ */
+export function nothingToOpen(
+  draft: Draft,
+  claim: Open,
+  ended: EndingState['ended'],
+): DrainableError {
+  if (ended?.outcome === 'gone' && ended.error !== null) return ended.error
+  const { ref, ledger } = draft
+  const reading = draft.view(claim.view).last?.reading
+  const isAnother =
+    reading?.present === true && !isSameIdentity(ledger.found?.identity, reading.identity)
+  const words = `${formatRef(ref)} was taken out of its pool, there is nothing to open: a server that has its name by now is a new one`
+  return new DrainableError('MEMBER_GONE', isAnother ? saidReplaced(draft, claim) : words, { ref })
+}
+
+function saidReplaced(draft: Draft, claim: Open): string {
+  return `${formatRef(draft.ref)} is another member now (another address or id), it was left alone${heldAs(draft, claim)}`
 }
 
 /** A product can keep the state over the change (HAProxy 2.6 to 3.4: `set server addr`): then our hold is on the other member. */

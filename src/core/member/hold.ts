@@ -96,3 +96,10 @@ export function saidUnproved(claim: Claim): string {
     return `${words}: ${terminatedAtMost ? 'up to ' : ''}${terminated} in flight cut`
   return left === 0 ? words : `${words}: ${left} in flight left to end by themselves`
 }
+
+/** Why a removal that is not this claim's own word is not verified: by another drain, or by a process that has died. */
+export function saidTakenOut(claim: Claim): string {
+  const load = loadOf({ claim })
+  const words = 'it was taken out before this drain had proved it idle'
+  return load === 0 ? words : `${words}: ${load} in flight when it was last read`
+}

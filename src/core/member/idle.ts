@@ -130,6 +130,11 @@ export function isReportedIdle(claim: Pick<Claim, 'ending' | 'phase'>): boolean 
   return claim.phase === 'idle' && restsOnIdle(claim)
 }
 
+/** Drops an idle that is not yet the outcome of the whole call. An outcome at the deadline stands. */
+export function dropIdle(draft: Draft, claim: Open): void {
+  if (isReportedIdle(claim) && !claim.ending.settled) draft.ending(claim, { ended: null })
+}
+
 /**
  * Whether a reported idle still stands. While other members go on, every process must be as it was then; once the call
  * has its outcome and only holds, only visible work contradicts it.

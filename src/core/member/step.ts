@@ -4,9 +4,10 @@ import { endOverdue, goOut } from './time/deadline.js'
 import { decideDown } from './down.js'
 import { Draft, type Open } from './draft.js'
 import { learnFailure, learnLook } from './facts.js'
+import { nothingToOpen } from './gone.js'
 import { type Goal, isDown, isOpposite, isUndo, type OpenGoal } from './wanted.js'
 import { awaitsOthers, lowerWish, mayCut } from './hold.js'
-import { isReportedIdle, loseIdle } from './idle.js'
+import { dropIdle, isReportedIdle, loseIdle } from './idle.js'
 import type { Input, LaidInput, Left, LookInput, Order, RecalledInput, Step } from './input.js'
 import { doubt, learnAnswer } from './ledger/answers.js'
 import { decideOpen, forgetOurs, isOpen, openOverdue } from './open.js'
@@ -102,7 +103,7 @@ function obey(draft: Draft, claim: Open, order: Order): void {
       settle(draft, claim)
       return
     case 'doubt':
-      if (isReportedIdle(claim) && !claim.ending.settled) draft.ending(claim, { ended: null })
+      dropIdle(draft, claim)
       return
     case 'out':
       if (awaitsOthers(claim)) goOut(draft, claim)
@@ -266,7 +267,8 @@ function overrule(draft: Draft, claim: Open, by: Goal): void {
 function undo(draft: Draft, claim: Open, goal: OpenGoal, left?: Left): void {
   takeBack(draft, claim, left)
   if (claim.phase === 'idle') draft.phase(claim, 'draining') // the proof is dropped
-  const isTheirs = claim.ending.ended?.outcome === 'overruled' || isTakenBack(draft, claim)
+  const before = claim.ending.ended
+  const isTheirs = before?.outcome === 'overruled' || isTakenBack(draft, claim)
   Object.assign(claim, {
     goal: { ...goal, isTheirs },
     wish: 'none',
@@ -284,9 +286,7 @@ function undo(draft: Draft, claim: Open, goal: OpenGoal, left?: Left): void {
     terminateUntil: null,
   })
   if (claim.phase === 'removed') {
-    const { ref } = draft
-    const words = `${formatRef(ref)} is not in the pool any more, there is nothing to open`
-    draft.finish(claim, 'gone', new DrainableError('MEMBER_GONE', words, { ref }))
+    draft.finish(claim, 'gone', nothingToOpen(draft, claim, before))
     return
   }
   if (draft.claims.some((other) => other !== claim && isDown(other))) return

@@ -346,10 +346,13 @@ class Step {
     const report = this.#run.report()
     const isDone = claimedMembers.every(({ claim }) => claim.ending.ended !== null)
     const scheduler = this.#run.scheduler
+    const now = this.#spec.clock.now()
+    // Where one waits, the next step would end at once too: what is due for the proof of another member begins anew in it.
+    const waiting = claimedMembers.filter((claimed) => isWaiting(claimed, now))
     const wait = pauseOf({
-      claimedMembers,
+      claimedMembers: waiting.length > 0 ? waiting : claimedMembers,
       scheduler,
-      now: this.#spec.clock.now(),
+      now,
       failures: claimedMembers.some(({ facts }) => facts.unread !== null) ? 1 : 0,
       held: false,
       acting: false,

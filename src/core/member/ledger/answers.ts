@@ -4,8 +4,9 @@ import type { AdminState, Change, ChangeResult } from '../../../provider/contrac
 import { DrainableError } from '../../../provider/error.js'
 import type { Draft, Open } from '../draft.js'
 import { isLive, type Ledger, type Pending } from '../record.js'
-import { saidUnproved } from '../hold.js'
+import { saidTakenOut, saidUnproved } from '../hold.js'
 import { destination, isBelow, lacksEffect, targetOf } from '../whose.js'
+import { dropIdle } from '../idle.js'
 import { isDown } from '../wanted.js'
 import { forgetSamples } from '../proof/scopes.js'
 
@@ -191,6 +192,7 @@ export function opened(draft: Draft, to: AdminState): void {
 
 function removed(draft: Draft): void {
   for (const claim of draft.claims) {
+    dropIdle(draft, claim)
     const { policy, goal, ending, proof } = claim
     draft.phase(claim, 'removed')
     draft.emit(claim, { type: 'removed', ...draft.stamp })
@@ -200,6 +202,7 @@ function removed(draft: Draft): void {
       const isLate = policy.onTimeout === 'remove' && ending.terminateUntil !== null
       if (isLate && (proof.proof === null || ending.terminated > 0))
         draft.proof(claim, { unverified: saidUnproved(claim) })
+      else if (proof.proof === null) draft.proof(claim, { unverified: saidTakenOut(claim) })
       draft.finish(claim, ending.terminated > 0 ? 'terminated' : 'removed')
     }
   }

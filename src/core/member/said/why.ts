@@ -4,7 +4,7 @@ import { printable } from '../../../provider/quote.js'
 import type { Outcome, Why } from '../../../provider/report.js'
 import { idleRule, inWishedState } from '../proof/prove.js'
 import type { Claim } from '../record.js'
-import { ownOf, setterOf, type ClaimedMember } from '../claimed.js'
+import { loadOf, ownOf, setterOf, type ClaimedMember } from '../claimed.js'
 import { absenceGap, judgeScope, type IdleRule } from '../proof/scopes.js'
 import { awaitsOthers } from '../hold.js'
 import { targetOf } from '../whose.js'
@@ -287,7 +287,8 @@ function unverified({ ref, claim, facts }: ClaimedMember): readonly Why[] {
     claim.proof.unverified ?? (reading?.present === true ? reading.unverified : undefined)
   // Nothing that can't be read: it was removed without a proof.
   const isLate = claim.policy.onTimeout === 'remove' && claim.ending.terminateUntil !== null
-  const code = isLate && claim.phase === 'removed' ? 'in-flight' : 'unreadable'
+  const isUnproved = isLate || (claim.proof.proof === null && loadOf({ claim }) > 0)
+  const code = isUnproved && claim.phase === 'removed' ? 'in-flight' : 'unreadable'
   if (unseen !== undefined) list.push({ code, ref, text: unseen })
   return list
 }

@@ -86,6 +86,8 @@ interface LookOptions {
   readonly took?: number
   /** When it was asked for, where that was before now. */
   readonly asked?: number
+  /** The provider object that looks. Default: that of the claims. */
+  readonly view?: number
   /** How old its numbers are when it is asked for. */
   readonly stale?: number
   readonly ended?: LookInput['ended']
@@ -219,14 +221,15 @@ export class MemberRun {
 
   /** One look, ten milliseconds from now. */
   look(options: LookOptions = {}): this {
-    const { after = 10, took = 0, asked, stale = 0, ended, floor, random = 0 } = options
+    const { after = 10, took = 0, asked, view = VIEW, stale = 0 } = options
+    const { ended, floor, random = 0 } = options
     this.now += after
     const askedAt = asked ?? this.now
     const reading = this.reading(this.now - stale)
     this.now += took
     return this.put({
       type: 'look',
-      view: VIEW,
+      view,
       reading,
       askedAt,
       took,

@@ -98,6 +98,20 @@ describe('stepDrain', () => {
     expect(undone || only(report).error?.code === 'CONFLICT').toBe(true)
   })
 
+  test('does not come back for the proof of one member while another has work', async () => {
+    const { clock, lb } = setUp()
+    wall.clock = clock
+    lb.occupy(web2)
+    const policy = { timeout: '1m', settle: '0ms' } as const
+    let step = await stepped(lb, { target: [web1, web2], policy }, { clock })
+    for (let i = 0; i < 4; i += 1) {
+      await clock.advance(Math.max(1, step.againIn))
+      step = await stepped(lb, json(step.ticket), { clock })
+      expect(step.why.map(({ code }) => code)).toContain('in-flight')
+      expect(step.againIn).toBe(500)
+    }
+  })
+
   test('leaves an overruled member alone while others go on', async () => {
     const { clock, lb } = setUp()
     wall.clock = clock
