@@ -191,21 +191,34 @@ export function opened(draft: Draft, to: AdminState): void {
 }
 
 function removed(draft: Draft): void {
+  const cutShort = draft.claims.filter(isUnproved)
   for (const claim of draft.claims) {
     dropIdle(draft, claim)
     const { policy, goal, ending, proof } = claim
     draft.phase(claim, 'removed')
     draft.emit(claim, { type: 'removed', ...draft.stamp })
     const isTheirs = goal.kind !== 'drain' || policy.until === 'idle'
+    // Work that another drain was allowed to leave is none that this one was.
+    const isLost = proof.proof === null && cutShort.length > 0 && !cutShort.includes(claim)
     if (isTheirs) draft.finish(claim, 'gone', removedError(draft))
+    else if (isLost) draft.finish(claim, 'gone', takenOutError(draft, claim))
     else {
-      const isLate = policy.onTimeout === 'remove' && ending.terminateUntil !== null
-      if (isLate && (proof.proof === null || ending.terminated > 0))
-        draft.proof(claim, { unverified: saidUnproved(claim) })
+      if (cutShort.includes(claim)) draft.proof(claim, { unverified: saidUnproved(claim) })
       else if (proof.proof === null) draft.proof(claim, { unverified: saidTakenOut(claim) })
       draft.finish(claim, ending.terminated > 0 ? 'terminated' : 'removed')
     }
   }
+}
+
+/** Whether it was to be taken out at its deadline, with what was left. */
+function isUnproved({ policy, ending, proof }: Open): boolean {
+  const isLate = policy.onTimeout === 'remove' && ending.terminateUntil !== null
+  return isLate && (proof.proof === null || ending.terminated > 0)
+}
+
+function takenOutError({ ref }: Draft, claim: Open): DrainableError {
+  const words = `${formatRef(ref)}: ${saidTakenOut(claim)}; another drain of this process took it out at its own deadline`
+  return new DrainableError('MEMBER_GONE', words, { ref })
 }
 
 function removedError({ ref }: Draft): DrainableError {
