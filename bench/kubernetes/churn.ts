@@ -89,6 +89,7 @@ console.table({
   'change to hold, median ms': Math.round(at(0.5)),
   'change to hold, 99 % ms': Math.round(at(0.99)),
   'heap, MB': Math.round(process.memoryUsage().heapUsed / 2 ** 20),
+  'resident, MB': Math.round(process.memoryUsage().rss / 2 ** 20),
 })
 process.exitCode = at(0.5) < 1_000 ? 0 : 1
 cluster.disconnect()

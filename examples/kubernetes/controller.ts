@@ -24,12 +24,13 @@ async function run(env: NodeJS.ProcessEnv): Promise<void> {
   config.loadFromDefault()
   const signal = untilAsked()
 
+  await using tickets = kubernetesTickets(config, { namespace: own })
   await using lb = balancerOf(env)
   await using loop = reconcile(lb, {
     pools: services.map(({ pool }) => pool),
     owns: ({ ref }) => ref.member.startsWith('pod-'),
     lease: kubernetesLease(config, { namespace: own, name: 'drainable-controller' }),
-    tickets: kubernetesTickets(config, { namespace: own }),
+    tickets,
     timeout: '2m',
     signal,
   })

@@ -39,6 +39,7 @@ async function run(env: NodeJS.ProcessEnv): Promise<void> {
   const core = config.makeApiClient(CoreV1Api)
   const signal = untilAsked()
 
+  await using tickets = kubernetesTickets(config, { namespace })
   await using opened = new AsyncDisposableStack()
   const hasLooked = new Set<Reconciler>()
   const loops = balancersOf(env).map(([balancer, lb]) => {
@@ -47,7 +48,7 @@ async function run(env: NodeJS.ProcessEnv): Promise<void> {
       reconcile(lb, {
         pools: [pool],
         owns: ({ ref }) => ref.member.startsWith('node-'),
-        tickets: kubernetesTickets(config, { namespace }),
+        tickets,
         timeout: '10m',
         signal,
       }),

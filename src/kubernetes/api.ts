@@ -76,14 +76,20 @@ const nodeHttps = () => process.getBuiltinModule('node:https')
 export class KubeApi {
   readonly #config: KubeConfigLike
   readonly #clock: Clock
+  readonly #limit: number
   readonly #kept: Agent | undefined
 
   /**
+   * @param limit - the longest time from a request to the end of its answer, in milliseconds
    * @param kept - whether connections are kept for the next call: for many short ones. A list or a watch takes a new
    *   one, because after an outage a kept one may be dead without a word
    * @throws `INVALID_OPTIONS` if it is no kubeconfig
    */
-  constructor(config: KubeConfigLike, subject: string, { clock = systemClock, kept = false } = {}) {
+  constructor(
+    config: KubeConfigLike,
+    subject: string,
+    { clock = systemClock, limit = CALL_LIMIT, kept = false } = {},
+  ) {
     const missing = missingMethods(config, ['getCurrentCluster', 'applyToHTTPSOptions'])
     if (missing.length > 0) {
       const words = `${subject}: config: expected a KubeConfig of @kubernetes/client-node, with ${missing.join(', ')}`
@@ -91,6 +97,7 @@ export class KubeApi {
     }
     this.#config = config
     this.#clock = clock
+    this.#limit = limit
     this.#kept = kept ? new (nodeHttps().Agent)({ keepAlive: true, timeout: KEPT }) : undefined
   }
 
@@ -98,7 +105,7 @@ export class KubeApi {
    * Sends a request and reads the answer.
    *
    * @param also - statuses that are answers, beside 2xx
-   * @throws `UNREACHABLE`, `CONNECTION_LOST`, `CALL_TIMEOUT` after 30 s, `MALFORMED_REPLY`; `signal.reason`; the error of
+   * @throws `UNREACHABLE`, `CONNECTION_LOST`, `CALL_TIMEOUT` after the limit, `MALFORMED_REPLY`; `signal.reason`; the error of
    *   {@link refused} for any other status
    */
   async call(
@@ -168,7 +175,7 @@ export class KubeApi {
   ): Promise<T> {
     const bound = {
       clock: this.#clock,
-      limit: CALL_LIMIT,
+      limit: this.#limit,
       signals: [signal],
       peer: () => 'the Kubernetes API',
       late: (words: string) => new DrainableError('CALL_TIMEOUT', `${what}: ${words}`),

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import * as z from 'zod/mini'
 import type { TicketStore } from '../core/tickets/store.js'
+import { systemClock, type Clock } from '../provider/clock.js'
 import { DrainableError } from '../provider/error.js'
+import { clockOption } from '../provider/option-schemas.js'
 import { once, parseOptions } from '../provider/options.js'
 import { quote } from '../provider/quote.js'
 import { KubeApi, type KubeConfigLike, type KubeObject } from './api.js'
@@ -11,15 +13,27 @@ import { kubeName } from './follow-options.js'
 export interface KubernetesTicketsOptions {
   /** The namespace of the ConfigMaps: best one of its own, because a right is for all ConfigMaps of a namespace. */
   readonly namespace: string
+  /** The clock of the limit. @defaultValue the system's */
+  readonly clock?: Clock | undefined
 }
 
 /** A store for tickets that lists its keys. */
-export interface KubernetesTickets extends TicketStore {
+export interface KubernetesTickets extends TicketStore, AsyncDisposable {
   /** Lists every stored key, from any process. */
   keys(): Promise<readonly string[]>
+  /**
+   * Ends it: every call that waits for the API ends at once, so it does not keep a process alive that wants to end. Close
+   * it after what uses it.
+   */
+  close(): Promise<void>
 }
 
-const schema = once(() => z.strictObject({ namespace: kubeName() }))
+const schema = once(() =>
+  z.strictObject({
+    namespace: kubeName(),
+    clock: z._default(clockOption(), () => systemClock),
+  }),
+)
 
 /** Marks a ticket; lists go by it. */
 const LABEL = 'drainable/ticket'
@@ -28,6 +42,8 @@ const ANNOTATION = 'drainable/key'
 const FIELD = 'ticket.json'
 /** How many texts without an answer are kept of a key: while the API is away, each try is one more. */
 const MOST_UNANSWERED = 10
+/** How long a call may wait for its turn, and then for each answer, in milliseconds: whoever asked has long given up then. */
+const LIMIT = 10_000
 /** Only names and annotations of what is listed: a ticket has several kilobytes. */
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'
 
@@ -37,6 +53,8 @@ const METADATA_ONLY = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.
  * A ticket that this store has read or written is written again only if nobody else did meanwhile (`resourceVersion`);
  * otherwise `set` and `delete` reject with `CONFLICT` once, and the next call goes by what is there then. A change whose
  * answer was lost is recognised by its content.
+ *
+ * A call ends after 10 s without an answer, and all of them end at once when the store is closed.
  *
  * The account needs `get`, `list`, `create`, `update` and `delete` of `configmaps` in the namespace. A ticket holds no
  * secret; a ConfigMap takes about 1 MiB.
@@ -59,8 +77,9 @@ export function kubernetesTickets(
   options: KubernetesTicketsOptions,
 ): KubernetesTickets {
   const subject = 'kubernetesTickets()'
-  const api = new KubeApi(config, subject, { kept: true })
-  return new ConfigMapTickets(api, parseOptions(schema(), options, subject).namespace)
+  const { namespace, clock } = parseOptions(schema(), options, subject)
+  const api = new KubeApi(config, subject, { clock, limit: LIMIT, kept: true })
+  return new ConfigMapTickets(api, namespace, clock)
 }
 
 /** What this store knows of one key. */
@@ -74,16 +93,18 @@ interface Known {
 class ConfigMapTickets implements KubernetesTickets {
   readonly #api: KubeApi
   readonly #namespace: string
+  readonly #clock: Clock
   readonly #path: string
   readonly #known = new Map<string, Known>()
   /** The last change of each key: changes of one key go one after another. */
   readonly #turns = new Map<string, Promise<unknown>>()
-  /** No call of a store takes a signal: each ends by its limit. */
-  readonly #never = new AbortController().signal
+  /** No call of a store takes a signal: each ends by its limit, or with the store. */
+  readonly #stop = new AbortController()
 
-  constructor(api: KubeApi, namespace: string) {
+  constructor(api: KubeApi, namespace: string, clock: Clock) {
     this.#api = api
     this.#namespace = namespace
+    this.#clock = clock
     this.#path = `/api/v1/namespaces/${namespace}/configmaps`
   }
 
@@ -113,13 +134,28 @@ class ConfigMapTickets implements KubernetesTickets {
     const query = { labelSelector: LABEL }
     const call = { what, path: this.#path, query, accept: METADATA_ONLY }
     const keep = ({ metadata }: KubeObject) => metadata?.annotations?.[ANNOTATION]
-    const { kept } = await this.#api.list(call, this.#never, keep)
+    const { kept } = await this.#api.list(call, this.#stop.signal, keep)
     return kept.filter((key) => key !== undefined)
+  }
+
+  close(): Promise<void> {
+    this.#stop.abort(new DrainableError('CONFLICT', 'the store was closed'))
+    return Promise.resolve()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
   }
 
   async #inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.#turns.get(key) ?? Promise.resolve()
-    const turn = before.then(work, work)
+    const due = this.#clock.now() + LIMIT
+    const begin = (): Promise<T> => {
+      if (this.#clock.now() < due) return work()
+      const words = `${this.#what('reach', key)}: the calls before it had no answer for 10 s`
+      throw new DrainableError('CALL_TIMEOUT', words)
+    }
+    const turn = before.then(begin, begin)
     const settled = turn.catch(() => undefined)
     this.#turns.set(key, settled)
     try {
@@ -164,7 +200,7 @@ class ConfigMapTickets implements KubernetesTickets {
     // Whatever becomes of the call, this text may be there from now on.
     this.#note(key, { version, unanswered: [...unanswered, text].slice(-MOST_UNANSWERED) })
     const conflicts = version === undefined ? [409] : [404, 409]
-    const { status, object } = await this.#api.call(call, this.#never, conflicts)
+    const { status, object } = await this.#api.call(call, this.#stop.signal, conflicts)
     const isWritten = !conflicts.includes(status)
     this.#note(
       key,
@@ -195,7 +231,7 @@ class ConfigMapTickets implements KubernetesTickets {
       path: `${this.#path}/${nameOf(key)}`,
       body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions },
     }
-    const { status } = await this.#api.call(call, this.#never, [404, 409])
+    const { status } = await this.#api.call(call, this.#stop.signal, [404, 409])
     if (status === 409) return false
     this.#known.delete(key)
     return true
@@ -210,7 +246,7 @@ class ConfigMapTickets implements KubernetesTickets {
   ): Promise<{ readonly version: string | undefined; readonly text: string } | undefined> {
     const what = this.#what('read', key)
     const call = { what, path: `${this.#path}/${nameOf(key)}` }
-    const { status, object } = await this.#api.call(call, this.#never, [404])
+    const { status, object } = await this.#api.call(call, this.#stop.signal, [404])
     if (status === 404) return undefined
     const { metadata, data } = object
     const text = (data as Readonly<Record<string, unknown>> | undefined)?.[FIELD]

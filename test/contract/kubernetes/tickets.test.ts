@@ -1,7 +1,7 @@
 /** Tickets in ConfigMaps, against an API that refuses what the real one refuses. */
 import { findOrphans, restore, startDrain, type Ticket } from 'drainable'
 import { kubernetesTickets } from 'drainable/kubernetes'
-import { fakeProvider } from 'drainable/testing'
+import { fakeClock, fakeProvider } from 'drainable/testing'
 import { describe, expect, it } from 'vitest'
 import { FakeKube } from '../../support/kube-api/server.js'
 
@@ -160,6 +160,36 @@ describe('tickets of Kubernetes', () => {
     const store = storeOn(kube)
     await Promise.all(Array.from({ length: 20 }, (_, i) => store.set('t', i)))
     expect(await store.get('t')).toBe(19)
+  })
+
+  it('whose writing hangs end at once when the store is closed', async () => {
+    await using kube = await FakeKube.start()
+    const store = storeOn(kube)
+    kube.trouble = () => 'hang'
+    const ends = [store.set('t', 1), store.set('t', 2), store.get('u'), store.keys()]
+    const refusals = ends.map((one) => expect(one).rejects.toThrow('the store was closed'))
+    await expect.poll(() => kube.asked.length).toBe(3)
+    await store.close()
+    await Promise.all(refusals)
+    await expect.poll(() => kube.connections).toBe(0)
+    await expect(store.get('t')).rejects.toThrow('the store was closed')
+    expect(kube.asked).toHaveLength(3)
+  })
+
+  it('wait for one that hangs no longer than for their own answer', async () => {
+    await using kube = await FakeKube.start()
+    const clock = fakeClock()
+    const store = kubernetesTickets(kube.config, { namespace: 'edge', clock })
+    kube.trouble = () => 'hang'
+    const ends = [1, 2, 3].map((n) => store.set('t', n))
+    const refusals = ends.map((one) => expect(one).rejects.toMatchObject({ code: 'CALL_TIMEOUT' }))
+    await expect.poll(() => kube.asked.length).toBe(1)
+    await clock.advance(10_000)
+    await Promise.all(refusals)
+    kube.trouble = () => undefined
+    await store.set('t', 4)
+    expect(await store.get('t')).toBe(4)
+    expect(kube.asked).toHaveLength(4) // of the three that were given up, two were never sent
   })
 
   it('that are too long are refused in the words of the API', async () => {

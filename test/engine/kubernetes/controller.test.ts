@@ -1,7 +1,9 @@
 /** The controller of the examples, as a program, between a real API server and a real HAProxy. */
+import { symlinkSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { eventually } from '../../support/eventually.js'
+import { Haproxy } from '../../support/haproxy.js'
 import { request } from '../../support/haproxy-traffic.js'
 import { traffic } from '../../support/kube-stage/load.js'
 import { KubernetesStage } from '../../support/kube-stage/stage.js'
@@ -151,5 +153,32 @@ describe.each(pairs)('a controller of Kubernetes $kube.version', (pair) => {
     expect(await stage.haproxy.stat('web', 'pod-web-2', 'scur')).toBe('1')
     expect(await long.release()).toEqual([200, 200, 200])
     await eventually(async () => expect(await stage.statusOf('web-2')).toBe(''))
+  })
+  test('goes on with one HAProxy while another one is away', async () => {
+    await using stage = await KubernetesStage.open(pair, 2)
+    const { cluster } = stage
+    await using other = await Haproxy.start({
+      engine: pair.haproxy,
+      config: () => 'backend web\n  balance roundrobin',
+    })
+    const away = { socket: `${other.socket}.later`, master: `${other.master}.later` }
+    const { HAPROXY, HAPROXY_MASTER } = stage.front.env
+    const controller = await stage.startController({
+      HAPROXY: [HAPROXY, away.socket].join(','),
+      HAPROXY_MASTER: [HAPROXY_MASTER, away.master].join(','),
+    })
+    await told(stage, 2)
+    await stage.addPod('web-3', 9)
+    await eventually(async () => expect(await stage.statusOf('web-3')).toBe('no check'))
+    await cluster.deletePod('web-1')
+    await eventually(async () => expect(await stage.statusOf('web-1')).toMatch(/DRAIN|MAINT/))
+    await cluster.podEnded('web-1')
+    expect(controller.last('fault')?.['message']).toContain('no such socket')
+    symlinkSync(other.socket, away.socket)
+    symlinkSync(other.master, away.master)
+    for (const pod of ['pod-web-2', 'pod-web-3'])
+      await eventually(async () => expect(await other.stat('web', pod, 'status')).toBe('no check'))
+    expect(await other.stat('web', 'pod-web-1', 'status')).toBe('')
+    await eventually(async () => expect(await stage.statusOf('web-1')).toBe(''))
   })
 })

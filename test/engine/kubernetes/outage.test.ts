@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { eventually } from '../../support/eventually.js'
+import { request } from '../../support/haproxy-traffic.js'
 import { traffic } from '../../support/kube-stage/load.js'
 import { KubernetesStage } from '../../support/kube-stage/stage.js'
 
@@ -37,5 +38,25 @@ describe.each(pairs)('while the API server of $kube.version', (pair) => {
     const began = performance.now()
     expect(await controller.stop()).toBe(0)
     expect(performance.now() - began).toBeLessThan(5_000)
+  })
+
+  test('stops answering, SIGTERM ends a leader with a drain under way', async () => {
+    await using stage = await KubernetesStage.open(pair, 2)
+    const controller = await stage.startController()
+    await eventually(async () => expect(await stage.statusOf('web-1')).toBe('no check'))
+    await eventually(() => expect(controller.last('leading')).toMatchObject({ leading: true }))
+    const answers = stage.pods.map(() => request(stage.haproxy.port('web'), '/hold'))
+    await eventually(() => expect(stage.pods.map(({ held }) => held)).toEqual([1, 1]))
+    await stage.cluster.deletePod('web-1')
+    await eventually(async () => expect(await stage.statusOf('web-1')).toMatch(/DRAIN|MAINT/))
+    stage.freeze()
+    stage.breakConnections()
+    await eventually(() => expect(controller.last('fault')?.['message']).toMatch(/ticket/))
+    const began = performance.now()
+    expect(await controller.stop()).toBe(0)
+    expect(performance.now() - began).toBeLessThan(5_000)
+    expect(await stage.statusOf('web-1')).toMatch(/DRAIN|MAINT/)
+    for (const pod of stage.pods) pod.release()
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200])
   })
 })

@@ -19,12 +19,13 @@ config.loadFromDefault()
 const signal = untilAsked()
 
 const files = pools.map((cluster) => ({ cluster, path: join(folder, `${cluster}.json`) }))
+await using tickets = kubernetesTickets(config, { namespace: 'drainable' })
 await using lb = envoy({ endpoints: fileEndpoints(files), admin: [admin] })
 await using loop = reconcile(lb, {
   pools,
   owns: () => true, // whoever owns the set owns each endpoint in it
   lease: kubernetesLease(config, { namespace: 'drainable', name: 'drainable-controller' }),
-  tickets: kubernetesTickets(config, { namespace: 'drainable' }),
+  tickets,
   timeout: '2m',
   signal,
 })
