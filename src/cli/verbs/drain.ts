@@ -104,10 +104,13 @@ async function reopen(
     if (!read.some(({ held }) => held)) return { exitCode: exitOfDrain(report), ...left }
     const { ready, restore } = await import('../../index.js')
     const undone = await restore(provider, ticket, { tickets, signal, onEvent })
-    const names = new Set(read.filter(isOurs).map(({ ref }) => lineKey(ref)))
-    const ours = undone.members.filter(({ ref }) => names.has(lineKey(ref)))
-    const lost = ours.find(({ outcome }) => outcome !== 'restored')
+    const names = new Set(
+      read.filter(({ outcome }) => outcome !== 'removed').map(({ ref }) => lineKey(ref)),
+    )
+    const members = undone.members.filter(({ ref }) => names.has(lineKey(ref)))
+    const lost = members.find(({ outcome }) => outcome !== 'restored')
     if (lost !== undefined) throw lost.error ?? undone.error
+    const ours = members.filter(isOurs)
     const refs = ours.map(({ ref }) => ref)
     const isAwaited = health.waitHealthy !== undefined && refs.length > 0
     const opened = isAwaited

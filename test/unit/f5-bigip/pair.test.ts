@@ -62,7 +62,7 @@ test('a member whose counters begin anew restarts nothing of another one', async
   expect(after?.incarnation).toBe(before?.incarnation)
 })
 
-test('counters that a client has cleared after idle are work that can not be ruled out', async () => {
+test('counters cleared after idle may hide work', async () => {
   await using it = await rig()
   it.fake.setLoad(WEB1, { totConns: 50, totRequests: 50 })
   const done = drain(it.lb, WEB1, { ...FAST, seal: false }, async (_report, { signal }) => {
