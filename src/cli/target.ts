@@ -1,4 +1,4 @@
-import { isIP } from 'node:net'
+import { isIP } from '../provider/builtins.js'
 import type { MemberRef } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 import { quote } from '../provider/quote.js'

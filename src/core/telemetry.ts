@@ -1,5 +1,5 @@
 import { channel } from 'node:diagnostics_channel'
-import { debuglog, type DebugLogger } from 'node:util'
+import type { DebugLogger } from 'node:util'
 import type {
   AdminState,
   Change,
@@ -8,6 +8,7 @@ import type {
   MemberRef,
   Snapshot,
 } from '../provider/contract.js'
+import { nodeUtil } from '../provider/builtins.js'
 import { toDrainableError, type DrainableError } from '../provider/error.js'
 import type { Proof } from '../provider/report.js'
 import { guarded } from './event-hub.js'
@@ -101,7 +102,7 @@ function isHeard(name: Name): boolean {
 let logger: DebugLogger | undefined
 
 function debug(): DebugLogger {
-  return (logger ??= debuglog('drainable'))
+  return (logger ??= nodeUtil().debuglog('drainable'))
 }
 
 /** A subscriber that throws is Node's to report: it ends nothing here. */

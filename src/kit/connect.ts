@@ -1,7 +1,7 @@
 import type * as Undici from 'undici'
-import { isIP } from 'node:net'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { isIP } from '../provider/builtins.js'
 import { systemClock, type Clock } from '../provider/clock.js'
 import type { Tls } from '../provider/option-schemas.js'
 import { checkPinned, glanceAtCertificate, type TlsConnect } from './tls.js'

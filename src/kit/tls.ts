@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import type { ConnectionOptions, PeerCertificate } from 'node:tls'
 import * as z from 'zod/mini'
+import { nodeFs } from '../provider/builtins.js'
 import type { CallContext } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 import { matching, nonEmpty, type Tls } from '../provider/option-schemas.js'
@@ -130,7 +130,7 @@ export function readPem(value: string, field: string): string {
   const isPath = PATH.test(value) && !/key$/i.test(field)
   let text: string
   try {
-    text = readFileSync(value, 'utf8')
+    text = nodeFs().readFileSync(value, 'utf8')
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? 'an error'
     const what = isPath ? `could not read '${value}'` : 'what was given could not be read'

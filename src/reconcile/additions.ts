@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { SeenLook } from '../core/balancer/look/look.js'
 import type { LeaseTerm } from '../core/balancer/owner.js'
 import { askedFirst, askStore, FIRST_ANSWER, StoreCalls } from '../core/tickets/calls.js'
@@ -72,7 +71,7 @@ interface PoolAdditions {
 export class Additions {
   readonly #spec: AdditionsSpec
   readonly #pools = new Map<string, PoolAdditions>()
-  readonly #by = randomUUID()
+  readonly #by = crypto.randomUUID()
 
   constructor(spec: AdditionsSpec) {
     this.#spec = spec

@@ -1,5 +1,5 @@
-import { isDeepStrictEqual } from 'node:util'
 import { LATER_ANSWER } from '../core/tickets/calls.js'
+import { nodeUtil } from '../provider/builtins.js'
 import { settledWithin } from '../provider/abort.js'
 import { canonicalAddress } from '../provider/address.js'
 import { wallOf } from '../provider/clock.js'
@@ -53,7 +53,7 @@ export class Adds {
     if (change.kind === 'add' && this.#isOnItsWay(key, change)) return
     const known = this.all.get(key)
     // What failed says nothing of another change: one with another address is sent at once.
-    const isKnown = known?.busy === true || isDeepStrictEqual(known?.change, change)
+    const isKnown = known?.busy === true || nodeUtil().isDeepStrictEqual(known?.change, change)
     const { clock } = this.#spec.policy
     const since = new Date(wallOf(clock)).toISOString()
     const fresh = {

@@ -1,6 +1,6 @@
-import { isIP } from 'node:net'
 import { memberShape } from '../endpoints/to-desired.js'
 import { check, refuse, value, type Shape } from '../endpoints/shape.js'
+import { isIP } from '../provider/builtins.js'
 import type { DesiredMember } from '../provider/desired.js'
 import { DrainableError } from '../provider/error.js'
 import { nearest, quote, quotedList } from '../provider/quote.js'

@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto'
 import { LATER_ANSWER, type Asked } from '../core/tickets/calls.js'
 import { storedTickets } from '../core/tickets/saved.js'
 import type { TicketStore } from '../core/tickets/store.js'
 import { belongsTo, parseTicket, type Ticket } from '../core/tickets/ticket.js'
 import { TicketWriter } from '../core/tickets/writing/writer.js'
+import { nodeCrypto } from '../provider/builtins.js'
 import type { DrainableProvider, MemberRef } from '../provider/contract.js'
 import { toDrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
@@ -15,13 +15,17 @@ export const TICKET_PREFIX = 'reconcile:'
 /** One ticket for each member, whichever process writes it: the next controller finds what the last one held. */
 export function ticketId({ name, instance }: DrainableProvider, ref: MemberRef): string {
   const text = JSON.stringify([name, instance, ref.pool, ref.member])
-  return `${TICKET_PREFIX}${createHash('sha256').update(text).digest('hex').slice(0, 32)}`
+  return `${TICKET_PREFIX}${digest(text)}`
 }
 
 /** Where the members are listed that we have added to a pool. No ticket's id holds a `=`. */
 export function additionsKey({ name, instance }: DrainableProvider, pool: string): string {
   const text = JSON.stringify([name, instance, pool])
-  return `drainable=added=${createHash('sha256').update(text).digest('hex').slice(0, 32)}`
+  return `drainable=added=${digest(text)}`
+}
+
+function digest(text: string): string {
+  return nodeCrypto().createHash('sha256').update(text).digest('hex').slice(0, 32)
 }
 
 /**

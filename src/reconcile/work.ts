@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from 'node:util'
+import { nodeUtil } from '../provider/builtins.js'
 import type { HeldBack, PlannedChange } from '../provider/desired.js'
 import { readingsOf, type SeenLook } from '../core/balancer/look/look.js'
 import type { Ticket } from '../core/tickets/ticket.js'
@@ -70,7 +70,7 @@ export class Work {
     const adding = this.adds.all.get(key)
     // What failed may have been of an earlier set: with another address, say.
     if (adding !== undefined)
-      return this.#isDue(adding) || !isDeepStrictEqual(adding.change, change)
+      return this.#isDue(adding) || !nodeUtil().isDeepStrictEqual(adding.change, change)
     const drain = this.drains.get(key)
     if (drain === undefined || drain.held === null) return !this.refused.has(key)
     return drain.isTried && this.#isDue(drain)

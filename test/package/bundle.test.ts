@@ -8,6 +8,16 @@ import { loadedByBuilt } from './built-graph.js'
 
 const named = entries.map((item) => [specifier(item), item] as const)
 const esmOnly = ['p-retry', 'is-network-error']
+/** The others read files, or are for tests. */
+const loadsLittle = [
+  '',
+  'haproxy-runtime',
+  'haproxy-dataplane',
+  'f5-bigip',
+  'citrix-adc',
+  'endpoints',
+  'provider',
+]
 const bundled = [
   'zod',
   '@bufbuild/protobuf',
@@ -36,6 +46,15 @@ describe.each(named)('%s as built', (_, item) => {
       expect([...builtin].filter((name) => /^http/.test(name))).toEqual([])
     }
   })
+
+  // The same: each of them loads with all of its names what no program needs before its first drain.
+  it.skipIf(!loadsLittle.includes(item.name))(
+    'loads what is large of Node when it is first used',
+    () => {
+      for (const name of ['crypto', 'fs', 'fs/promises', 'net', 'tls', 'util'])
+        expect([...esm.builtin]).not.toContain(name)
+    },
+  )
 
   it(`is within its budget of ${item.kilobytes} kB`, () => {
     expect(esm.bytes / 1000).toBeLessThan(item.kilobytes)

@@ -9,7 +9,6 @@ import type { PolicyData, Ticket } from '../tickets/ticket.js'
 import { type ResolvedPolicy, toMachinePolicy, toResumedPolicy } from './policy.js'
 import { prepareDrain } from './prepare-drain.js'
 import type { ResolvedTarget } from './target.js'
-import { randomUUID } from 'node:crypto'
 import { isoOf, wallOf } from '../../provider/clock.js'
 import { combinedOf } from '../combined.js'
 import { TicketKeeper, type TicketHead } from '../tickets/writing/writer.js'
@@ -152,7 +151,7 @@ export function newHead(
   const own = new Map([[null, provider]])
   const parts = [...(combinedOf(provider)?.all ?? own)]
   return {
-    id: id ?? randomUUID(),
+    id: id ?? crypto.randomUUID(),
     instance: provider.instance,
     parts: parts.map(([balancer, { name, instance }]) => ({ balancer, name, instance })),
     startedAt: isoOf(clock, before),

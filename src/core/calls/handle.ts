@@ -1,4 +1,4 @@
-import { inspect, type InspectOptions } from 'node:util'
+import type { inspect as Inspect, InspectOptions } from 'node:util'
 import { Hub, HubHandle, type TypedEvents } from '../event-hub.js'
 import { DRAIN_EVENTS, type DrainEvent, type LoadEvent } from '../events.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
@@ -147,7 +147,11 @@ export class DrainHandle extends HubHandle<DrainEvent> implements Drain {
   }
 
   /** What `console.log` shows: the target, each member's phase, and the outcome once there is one. */
-  [inspect.custom](_depth: number, options: InspectOptions): string {
+  [Symbol.for('nodejs.util.inspect.custom')](
+    _depth: number,
+    options: InspectOptions,
+    inspect: typeof Inspect,
+  ): string {
     const { members, outcome } = this.report()
     const shown = {
       target: this.#target,

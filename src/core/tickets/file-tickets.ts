@@ -1,6 +1,5 @@
-import { createHash, randomBytes } from 'node:crypto'
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { nodeCrypto, nodeFs } from '../../provider/builtins.js'
 import { DrainableError } from '../../provider/error.js'
 import { homePath } from '../../provider/options.js'
 import { printable, quote } from '../../provider/quote.js'
@@ -58,7 +57,7 @@ export function fileTickets(path: string): TicketStore {
       const name = file(key)
       let text: string
       try {
-        text = await readFile(name, 'utf8')
+        text = await nodeFs().promises.readFile(name, 'utf8')
       } catch (cause) {
         if (isMissing(cause)) return undefined
         throw cause
@@ -76,28 +75,31 @@ export function fileTickets(path: string): TicketStore {
     },
     async set(key, value) {
       const name = file(key)
-      await mkdir(path, { recursive: true, mode: 0o700 })
+      await nodeFs().promises.mkdir(path, { recursive: true, mode: 0o700 })
       if (!swept) {
         swept = true
         await removeAbandoned(path)
       }
       const temporary = `${name}.${writerHere()}.tmp`
       try {
-        await writeFile(temporary, JSON.stringify(value), { mode: 0o600, flush: true })
-        await rename(temporary, name)
+        await nodeFs().promises.writeFile(temporary, JSON.stringify(value), {
+          mode: 0o600,
+          flush: true,
+        })
+        await nodeFs().promises.rename(temporary, name)
       } catch (error) {
-        await rm(temporary, { force: true })
+        await nodeFs().promises.rm(temporary, { force: true })
         throw error
       }
       return true
     },
     async delete(key) {
-      await rm(file(key), { force: true })
+      await nodeFs().promises.rm(file(key), { force: true })
       return true
     },
     async keys() {
       try {
-        const entries = await readdir(path, { withFileTypes: true })
+        const entries = await nodeFs().promises.readdir(path, { withFileTypes: true })
         return entries
           .filter((entry) => entry.isFile() && entry.name.endsWith('.json'))
           .map((entry) => entry.name.slice(0, -'.json'.length))
@@ -118,13 +120,14 @@ function isMissing(error: unknown): boolean {
 /** Names this process in a temporary file: short enough that the longest id of a ticket still makes a file's name. */
 function writerHere(): string {
   const { started } = ownerHere(null)
-  return `${process.pid}-${started ?? 0}-${placeHere()}-${randomBytes(6).toString('hex')}`
+  return `${process.pid}-${started ?? 0}-${placeHere()}-${nodeCrypto().randomBytes(6).toString('hex')}`
 }
 
 /** This boot of this machine, and the space that its pids are of: only there a pid says who lives. */
 function placeHere(): string {
   const { host, boot, space } = ownerHere(null)
-  return createHash('sha256')
+  return nodeCrypto()
+    .createHash('sha256')
     .update(JSON.stringify([host, boot, space]))
     .digest('hex')
     .slice(0, 8)
@@ -136,12 +139,12 @@ function placeHere(): string {
  */
 async function removeAbandoned(path: string): Promise<void> {
   try {
-    for (const name of await readdir(path)) {
+    for (const name of await nodeFs().promises.readdir(path)) {
       const [, pid, started, place] = TEMPORARY.exec(name) ?? []
       if (pid === undefined) continue
       const temporary = join(path, name)
       if (place === placeHere() ? !isAlive(pid, started) : await isOld(temporary))
-        await rm(temporary, { force: true })
+        await nodeFs().promises.rm(temporary, { force: true })
     }
   } catch {
     // another process removes them too, or this one has no permission
@@ -155,6 +158,6 @@ function isAlive(pid: string, started: string | undefined): boolean {
 }
 
 async function isOld(temporary: string): Promise<boolean> {
-  const { mtimeMs } = await stat(temporary)
+  const { mtimeMs } = await nodeFs().promises.stat(temporary)
   return Date.now() - mtimeMs > ABANDONED
 }

@@ -1,5 +1,4 @@
-import { readFileSync, readlinkSync } from 'node:fs'
-import { hostname, uptime } from 'node:os'
+import { nodeFs, nodeOs } from '../../provider/builtins.js'
 import type { TicketOwner } from './ticket.js'
 
 /** Field 22 of `/proc/<pid>/stat`, counted behind the name in brackets, which may hold anything. */
@@ -16,7 +15,7 @@ export type HeldBy = 'process' | 'nobody'
 /** This process, as the owner of a ticket. */
 export function ownerHere(name: string | null, heldBy: HeldBy = 'process'): TicketOwner {
   self ??= {
-    host: hostname(),
+    host: nodeOs().hostname(),
     pid: process.pid,
     boot: host.boot(),
     started: startOf('self') ?? null,
@@ -71,7 +70,7 @@ function exists(pid: number): boolean {
 
 function startOf(pid: number | 'self'): string | undefined {
   try {
-    const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const text = nodeFs().readFileSync(`/proc/${pid}/stat`, 'utf8')
     return text.slice(text.lastIndexOf(')') + 2).split(' ')[START_FIELD]
   } catch {
     return undefined
@@ -80,7 +79,7 @@ function startOf(pid: number | 'self'): string | undefined {
 
 function pidSpace(): string | null {
   try {
-    return readlinkSync('/proc/self/ns/pid')
+    return nodeFs().readlinkSync('/proc/self/ns/pid')
   } catch {
     return null
   }
@@ -95,8 +94,8 @@ export const host = {
   boot: (): string => {
     bootId ??= readBootId()
     if (bootId !== '') return bootId
-    const started = Date.now() - uptime() * 1_000
-    return `${hostname()}@${Math.round(started / BOOT_GRAIN)}`
+    const started = Date.now() - nodeOs().uptime() * 1_000
+    return `${nodeOs().hostname()}@${Math.round(started / BOOT_GRAIN)}`
   },
 }
 
@@ -105,7 +104,7 @@ let bootId: string | undefined
 
 function readBootId(): string {
   try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+    return nodeFs().readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   } catch {
     return ''
   }

@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from 'node:util'
+import { nodeUtil } from '../../provider/builtins.js'
 import { DrainableError } from '../../provider/error.js'
 import { quote } from '../../provider/quote.js'
 import { type Asked, askStore, canList, isDamaged, StoreCalls } from './calls.js'
@@ -49,7 +49,7 @@ export async function setChecked(
   what: string,
 ): Promise<void> {
   await calls.set(key, value)
-  if (isDeepStrictEqual(parseStored(await calls.get(key)), value)) return
+  if (nodeUtil().isDeepStrictEqual(parseStored(await calls.get(key)), value)) return
   throw new DrainableError(
     'TICKET_INVALID',
     `the ticket store did not keep ${what}, check that it can write`,

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { Waits } from '../../provider/abort.js'
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { mayOwe } from '../../core/tickets/member.js'
@@ -29,7 +28,7 @@ export function drainCombined(
 ): CombinedRun {
   checkKeys(target, parts, subject)
   const { clock, data, tickets: store, onTicket, whole } = policy
-  const id = policy.id ?? randomUUID()
+  const id = policy.id ?? crypto.randomUUID()
   const startedAt = clock.now()
   const waits = data.onUnreachable === 'wait'
   const limit = Math.min(CALL_LIMIT, data.timeout ?? CALL_LIMIT)

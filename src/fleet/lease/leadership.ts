@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto'
-import { hostname } from 'node:os'
+import { nodeOs } from '../../provider/builtins.js'
 import type { Waits } from '../../provider/abort.js'
 import { isoOf, pause, wallOf, type Clock } from '../../provider/clock.js'
 import type { CallContext } from '../../provider/contract.js'
@@ -46,7 +45,7 @@ export class Leadership {
   constructor(options: LeadershipOptions) {
     this.#options = options
     const named = options.owner === undefined ? '' : `${options.owner} on `
-    this.holder = `${named}${hostname()} pid ${process.pid} ${randomUUID().slice(0, 8)}`
+    this.holder = `${named}${nodeOs().hostname()} pid ${process.pid} ${crypto.randomUUID().slice(0, 8)}`
   }
 
   /** How long to wait before the next try, in milliseconds. */

@@ -1,4 +1,4 @@
-import { inspect, type InspectOptions } from 'node:util'
+import type { inspect as Inspect, InspectOptions } from 'node:util'
 import { formatRef } from '../../provider/member-ref.js'
 import type { RollReport, Why } from '../../provider/report.js'
 import { DrainableError } from '../../provider/error.js'
@@ -71,7 +71,11 @@ export class RollHandle extends HubHandle<RollEvent> implements Roll {
   }
 
   /** What `console.log` shows: each server's outcome so far, and the outcome once there is one. */
-  [inspect.custom](_depth: number, options: InspectOptions): string {
+  [Symbol.for('nodejs.util.inspect.custom')](
+    _depth: number,
+    options: InspectOptions,
+    inspect: typeof Inspect,
+  ): string {
     const { servers, outcome } = this.report()
     const outcomes = servers.map(({ refs, outcome }) => [refs.map(formatRef).join(' '), outcome])
     const shown = {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { systemClock } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
@@ -171,7 +170,7 @@ function begin(
   const targets = checkTargets(provider, target, subject)
   const { grouping, planFor, ...settings } = parseRoll(options, subject)
   const { policy } = settings
-  const id = policy.id ?? randomUUID()
+  const id = policy.id ?? crypto.randomUUID()
   const handle = open({
     provider,
     subject,

@@ -1,7 +1,7 @@
-import { isIP } from 'node:net'
 import type { ChangeOf, ChangeOutcome } from '../../../kit/change.js'
 import { caught, leftBehind } from '../../../kit/errors.js'
 import { isObject } from '../../../kit/json.js'
+import { isIP } from '../../../provider/builtins.js'
 import { canonicalAddress } from '../../../provider/address.js'
 import type { Change } from '../../../provider/contract.js'
 import { formatRef, freeName } from '../../../provider/member-ref.js'

@@ -2,7 +2,7 @@
  * Binding and unbinding. The documentation binds with PUT, the official Go client with POST: each command
  * that binds has the other way beside it, for a build that does not know the first.
  */
-import { isIP } from 'node:net'
+import { isIP } from '../../../provider/builtins.js'
 import { DrainableError } from '../../../provider/error.js'
 import { argsOf, type Command, pathOf } from './nitro.js'
 

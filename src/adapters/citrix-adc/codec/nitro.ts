@@ -10,7 +10,6 @@
  * Names in a path are decoded twice by the appliance and therefore encoded twice here; values of
  * `args` and `filter` are decoded once, with `:` and `,` as separators. Port `*` is 65535.
  */
-import { isIP } from 'node:net'
 import {
   isCut,
   isObject,
@@ -19,6 +18,7 @@ import {
   type JsonObject,
   type Source,
 } from '../../../kit/json.js'
+import { isIP } from '../../../provider/builtins.js'
 import { DrainableError } from '../../../provider/error.js'
 import { printable, quote } from '../../../provider/quote.js'
 

@@ -2,7 +2,7 @@
  * Rows of NITRO as values: what the configuration says of a member or a service, and what `stat`
  * counts for it.
  */
-import { isIP } from 'node:net'
+import { isIP } from '../../../provider/builtins.js'
 import { type DrainableError, isDrainableError } from '../../../provider/error.js'
 import { quote } from '../../../provider/quote.js'
 import { formatMember, type Row, type Subject, toCount } from './nitro.js'

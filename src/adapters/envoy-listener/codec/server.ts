@@ -1,4 +1,3 @@
-import { isIP } from 'node:net'
 import {
   parseAnswer,
   parseBootStamp,
@@ -13,6 +12,7 @@ import {
   type JsonValue,
   type Source,
 } from '../../../kit/json.js'
+import { isIP } from '../../../provider/builtins.js'
 import { formatSocket } from '../../../provider/address.js'
 import { quote } from '../../../provider/quote.js'
 import { INNER, type Inner } from './inner.js'

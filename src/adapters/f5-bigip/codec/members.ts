@@ -6,7 +6,7 @@
  * that is a monitor's verdict (`up`, `down`, `checking`, `unchecked`, `fqdn-*`): `user-up` never comes
  * back. So states are read by rule, and no write is checked by comparing strings.
  */
-import { isIP } from 'node:net'
+import { isIP } from '../../../provider/builtins.js'
 import type { AdminState, Health, Json } from '../../../provider/contract.js'
 import { isObject, type JsonValue } from '../../../kit/json.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'

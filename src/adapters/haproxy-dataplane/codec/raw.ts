@@ -1,7 +1,7 @@
 // `configuration/raw`: HAProxy's configuration as text. It alone has `listen` sections and the slots of a
 // `server-template`: the API has no other path for them, and can't write their lines. The text holds
 // passwords of others: nothing of it goes into a message.
-import { isIP } from 'node:net'
+import { isIP } from '../../../provider/builtins.js'
 import { isObject } from '../../../kit/json.js'
 
 /** Where a server stands that the API's own configuration does not list. */

@@ -7,12 +7,12 @@
 // - An unreachable HAProxy is a 200 with {"error"} from runtime/info, a 404 from runtime/..., an
 //   empty list in v2, and a 500 with another body shape from stats: only runtime/info tells.
 // - Unknown keys and status texts occur: the published schema does not know "DRAIN".
-import { isIP } from 'node:net'
 import * as z from 'zod/mini'
 import { type AgentWord, toAgentWord } from '../../../kit/haproxy/agents.js'
 import type { CheckCounts } from '../../../kit/haproxy/checks.js'
 import type { Tracking } from '../../../kit/haproxy/followers.js'
 import { isAtLeast, parseVersion } from '../../../kit/version.js'
+import { isIP } from '../../../provider/builtins.js'
 import { nonEmpty, whole } from '../../../provider/option-schemas.js'
 import { quote } from '../../../provider/quote.js'
 import { DrainableError } from '../../../provider/error.js'

@@ -25,8 +25,8 @@
 // A state that is hidden is taken for the one that hides it: nothing but that is in force, so a drain is
 // judged by the counts at once, and nothing is sent that could lower what can't be seen. It is not
 // called sealed, and an undo waits until the own state shows.
-import { isIP } from 'node:net'
 import { hasPassed, trackedHealth } from '../../../kit/haproxy/checks.js'
+import { isIP } from '../../../provider/builtins.js'
 import { atLeast } from '../../../provider/member-ref.js'
 import type { AdminState, Health } from '../../../provider/contract.js'
 import type { RuntimeServer, StatsRow } from '../codec/replies.js'

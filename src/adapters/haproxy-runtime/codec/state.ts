@@ -1,7 +1,7 @@
+import { isIP } from '../../../provider/builtins.js'
 import { formatSocket } from '../../../provider/address.js'
 import type { AdminState } from '../../../provider/contract.js'
 import { isDigits, malformed } from './replies.js'
-import { isIP } from 'node:net'
 
 /**
  * Decoder of `show servers state`, and of its admin mask.

@@ -1,6 +1,6 @@
-import { createConnection, isIP, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
-import { connect as connectTls, type ConnectionOptions, TLSSocket } from 'node:tls'
+import type { ConnectionOptions } from 'node:tls'
 import { checkPinned, glanceAtCertificate, toTlsConnect } from '../../../kit/tls.js'
 import {
   isDistrust,
@@ -11,6 +11,7 @@ import {
   withAdvice,
 } from '../../../kit/tls-words.js'
 import { Turnstile } from '../../../kit/turnstile.js'
+import { isIP } from '../../../provider/builtins.js'
 import { closedError, DrainableError, type ErrorCode } from '../../../provider/error.js'
 import type { Tls } from '../../../provider/option-schemas.js'
 import type { CallContext } from '../../../provider/contract.js'
@@ -234,7 +235,9 @@ export class RuntimeSocket {
 
   #dial(): Socket {
     const { to } = this.#address
-    return this.#tls === undefined ? createConnection(to) : connectTls(this.#secure(this.#tls))
+    return this.#tls === undefined
+      ? process.getBuiltinModule('net').createConnection(to)
+      : process.getBuiltinModule('tls').connect(this.#secure(this.#tls))
   }
 
   #secure(tls: Tls): ConnectionOptions {
@@ -252,7 +255,7 @@ export class RuntimeSocket {
 
   /** The error for a certificate that is not the pinned one. */
   #unpinned(socket: Socket): Error | undefined {
-    return socket instanceof TLSSocket
+    return this.#tls !== undefined && socket instanceof process.getBuiltinModule('tls').TLSSocket
       ? checkPinned(this.#tls, socket.getPeerCertificate())
       : undefined
   }

@@ -1,4 +1,4 @@
-import { isIP } from 'node:net'
+import { isIP } from '../../../provider/builtins.js'
 import { canonicalAddress } from '../../../provider/address.js'
 import type {
   AddressTarget,
