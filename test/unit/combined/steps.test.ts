@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { fakeProvider } from 'drainable/testing'
 import { combineProviders, stepDrain, type DrainableProvider, type DrainStep } from 'drainable'
-import { a1, b1, setUp } from './set-up.js'
+import { a1, b1, bare, setUp } from './set-up.js'
 
 /** Another object for the balancer, as each process of a cron job has one. */
 function another(lb: DrainableProvider): DrainableProvider {
@@ -60,4 +60,34 @@ test('a step with the ticket of other balancers under the same keys is refused',
     clock.runUntil(stepDrain(combineProviders({ a, b: c }), ticket, { clock })),
   ).rejects.toMatchObject({ code: 'TICKET_INVALID', message: /parts: ticket .* belongs to/ })
   expect(c.state({ pool: 'web', member: 'web1' })).toBe('ready')
+})
+
+describe('where one balancer is idle seconds before the other', () => {
+  /** The first step announces the holds, the second one sends them. */
+  async function secondStep(
+    how: { readonly workAfter?: number; readonly limit?: '15s' } = {},
+  ): Promise<{ readonly outcome: DrainStep['outcome']; readonly load: number }> {
+    const { clock, a, all } = setUp({}, { b: { capabilities: { blind: 10_000 } } })
+    const { workAfter, limit } = how
+    const options = { clock, ...(limit === undefined ? {} : { limit }) }
+    const policy = { timeout: '1m', settle: '100ms', seal: false } as const
+    const { ticket } = await clock.runUntil(stepDrain(all, { target: [a1, b1], policy }, options))
+    if (workAfter !== undefined) clock.setTimeout(() => a.occupy(bare), workAfter)
+    const { outcome } = await clock.runUntil(stepDrain(all, ticket, options))
+    return { outcome, load: a.load(bare) }
+  }
+
+  test('a step says idle once both are', async () => {
+    expect(await secondStep()).toEqual({ outcome: 'idle', load: 0 })
+    expect(await secondStep({ limit: '15s' })).toEqual({ outcome: 'idle', load: 0 })
+  })
+
+  test.each([500, 5_000, 9_990])(
+    'a step does not say idle for work that came on the first one %d ms on',
+    async (workAfter) => {
+      expect(await secondStep({ workAfter })).toEqual({ outcome: undefined, load: 1 })
+      const outcome = await secondStep({ workAfter, limit: '15s' })
+      expect(outcome).toEqual({ outcome: undefined, load: 1 })
+    },
+  )
 })

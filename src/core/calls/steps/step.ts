@@ -4,9 +4,8 @@ import { systemClock } from '../../../provider/clock.js'
 import type { DrainableProvider } from '../../../provider/contract.js'
 import { durationOption } from '../../../provider/option-schemas.js'
 import { DrainableError } from '../../../provider/error.js'
-import { formatRef, refKey } from '../../../provider/member-ref.js'
-import { isPromise, once, parseOptions, readGiven } from '../../../provider/options.js'
-import { quote } from '../../../provider/quote.js'
+import { refKey } from '../../../provider/member-ref.js'
+import { once, parseOptions, readGiven } from '../../../provider/options.js'
 import type { DrainReport } from '../../../provider/report.js'
 import type { Wanted } from '../../balancer/owner.js'
 import { pauseOf } from '../../balancer/look/cadence.js'
@@ -14,41 +13,20 @@ import { Alarm } from '../../balancer/look/timer.js'
 import { combinedOf } from '../../combined.js'
 import { startFaults } from '../../telemetry.js'
 import type { DrainEvent } from '../../events.js'
-import { NO_ENDING } from '../../member/record.js'
 import { loadOf, type ClaimedMember } from '../../member/claimed.js'
 import { sameChange } from '../../member/whose.js'
 import { FIRST_ANSWER } from '../../tickets/calls.js'
-import { isOver } from '../../tickets/member.js'
-import {
-  checkTicket,
-  isJsonText,
-  parseTicket,
-  type Ticket,
-  type TicketMember,
-} from '../../tickets/ticket.js'
+import type { Ticket, TicketMember } from '../../tickets/ticket.js'
 import { TicketWriter } from '../../tickets/writing/writer.js'
 import { callShape, checkProvider } from '../call-options.js'
-import {
-  baseSpec,
-  claimsOf,
-  deadlineOf,
-  newKeeper,
-  sameKeeper,
-  wallOffsetOf,
-} from '../drain-run.js'
-import {
-  paceShape,
-  parsePolicy,
-  ticketShape,
-  toResumedPolicy,
-  type ResolvedPolicy,
-} from '../policy.js'
-import { prepareDrain } from '../prepare-drain.js'
-import type { Prepared, PreparedClaim, RunContext, RunSpec } from '../run/run-spec.js'
+import { baseSpec, newKeeper, sameKeeper } from '../drain-run.js'
+import { paceShape, parsePolicy, ticketShape } from '../policy.js'
+import type { RunSpec } from '../run/run-spec.js'
 import { Run } from '../run/run.js'
+import { RunGroup } from '../run/run-group.js'
+import { parseFrom, startOf, ticketOf, type StepFrom } from './step-from.js'
 import { stepLimit } from './step-limit.js'
 import { leastAdvanced, type DrainStep, type StepOptions, type StepStart } from './step-types.js'
-import { parseTarget } from '../target.js'
 
 const stepSchema = /* @__PURE__ */ once(() =>
   z.strictObject({
@@ -103,12 +81,13 @@ export async function stepDrain(
   checkProvider(provider, subject)
   const begun = readGiven(`${subject}: from`, () => parseFrom(from, subject))
   const { pace, limit, tickets, onTicket, ...call } = parseOptions(stepSchema(), options, subject)
-  const { onEvent, signal } = call
-  signal?.throwIfAborted()
+  call.signal?.throwIfAborted()
   const combined = combinedOf(provider)
   if (combined !== undefined) {
+    // What is idle on one of them first is so still when the last one is.
+    const group = new RunGroup()
     const step = await combined.step(begun, call, (part, own, hear) =>
-      stepDrain(part, own, { ...call, pace, limit, onEvent: hear }),
+      stepOn(part, own, { ...call, pace, limit, onEvent: hear }, group),
     )
     // A part sends what it has announced in the step before: by then the whole ticket is kept.
     const { ticket } = step
@@ -117,130 +96,35 @@ export async function stepDrain(
     if (writer.kept) await writer.save(() => ticket, FIRST_ANSWER)
     return step
   }
+  return stepOn(provider, begun, { ...call, pace, limit, tickets, onTicket })
+}
+
+/** What a step on one balancer is given: of several, all but the ticket's own. */
+type StepCall = Omit<StepOptions, 'pace' | 'limit'> & {
+  readonly pace: number | undefined
+  readonly limit: number | undefined
+}
+
+/** One step on one balancer; with those of a group, whose outcomes stand together. */
+async function stepOn(
+  provider: DrainableProvider,
+  begun: Ticket | StepStart,
+  { clock, signal, onEvent, pace, limit, tickets, onTicket }: StepCall,
+  group?: RunGroup,
+): Promise<DrainStep> {
+  const subject = 'stepDrain()'
   const hear = startFaults(provider, onEvent)
   const emit = (event: DrainEvent): void => {
     // The end of a step is not the end of the drain.
     if (event.type !== 'end') hear(event)
   }
   const base = parsePolicy({}, subject)
-  const its = { clock: call.clock ?? base.clock, signal, onEvent, pace, tickets, onTicket }
+  const its = { clock: clock ?? base.clock, signal, onEvent, pace, tickets, onTicket }
   const step = readGiven(`${subject}: from`, () =>
     'target' in begun ? startOf(begun, subject) : ticketOf(begun, provider, subject),
   )
-  return new Step(provider, { ...step, resolved: { ...step.resolved, ...its } }, limit, emit).go()
-}
-
-function parseFrom(from: unknown, subject: string): Ticket | StepStart {
-  if (isJsonText(from) || isPromise(from)) return parseTicket(from, subject)
-  if (typeof from !== 'object' || from === null || Array.isArray(from)) {
-    throw new DrainableError(
-      'INVALID_OPTIONS',
-      `${subject}: from: expected a ticket or { target, policy? }, found ${Array.isArray(from) ? 'a list' : quote(String(from), 40)}`,
-    )
-  }
-  if (!('target' in from) && ('pool' in from || 'address' in from)) {
-    throw new DrainableError(
-      'INVALID_OPTIONS',
-      `${subject}: from: expected a ticket or { target, policy? }, found a target alone: write { target: ... }`,
-    )
-  }
-  const isStart = 'policy' in from && !('v' in from) && !('members' in from)
-  if (!('target' in from) && isStart) {
-    throw new DrainableError(
-      'INVALID_OPTIONS',
-      `${subject}: from: target is missing: write { target: { pool, member }, policy }`,
-    )
-  }
-  if (!('target' in from)) return parseTicket(from, subject)
-  const unknown = Object.keys(from).filter((key) => key !== 'target' && key !== 'policy')
-  if (unknown.length === 0) {
-    refuseOfCall((from as Partial<StepStart>).policy, subject)
-    return from as StepStart
-  }
-  throw new DrainableError(
-    'INVALID_OPTIONS',
-    `${subject}: unknown option ${unknown.map((key) => `'${key}'`).join(', ')} beside target, expected { target, policy? }`,
-  )
-}
-
-/** What is a step's own, and would be given to no step but the first by a policy: said, and never ignored. */
-function refuseOfCall(policy: unknown, subject: string): void {
-  const given = Object(policy) as Partial<Record<string, unknown>>
-  const own = ['signal', 'clock', 'onEvent', 'pace', 'tickets', 'onTicket']
-  const words = own
-    .filter((key) => given[key] !== undefined)
-    .map((key) => `policy.${key}: give it to each step: stepDrain(lb, from, { ${key} })`)
-  if (words.length > 0)
-    throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words.join('; ')}`)
-}
-
-/** What a step begins with: a target, or a ticket. */
-interface From {
-  readonly resolved: ResolvedPolicy
-  readonly ticket: Ticket | undefined
-  readonly prepare: (
-    context: RunContext,
-    resolved: ResolvedPolicy,
-    keeper: ReturnType<RunSpec['keeper']>,
-  ) => Promise<Prepared>
-}
-
-function startOf(start: StepStart, subject: string): From {
-  const target = parseTarget(start.target, subject)
-  const resolved = parsePolicy(start.policy === undefined ? {} : start.policy, subject)
-  return {
-    resolved,
-    ticket: undefined,
-    prepare: (context, its, keeper) => prepareDrain(context, its, target, subject, keeper),
-  }
-}
-
-function ticketOf(ticket: Ticket, provider: DrainableProvider, subject: string): From {
-  checkTicket(ticket, provider, subject, true)
-  return {
-    resolved: { ...parsePolicy({}, subject), data: ticket.policy, id: ticket.id },
-    ticket,
-    prepare: async ({ scheduler, signal, limit }, resolved, keeper) => {
-      const { capabilities } = await scheduler.describe(signal, limit())
-      const policy = toResumedPolicy(ticket.policy, capabilities, subject)
-      const { clock } = resolved
-      const isKept = resolved.tickets !== undefined || resolved.onTicket !== undefined
-      const known = isKept ? ticket : { ...ticket, members: ticket.members.map(asIntended) }
-      const times = {
-        now: clock.now(),
-        wallOffset: wallOffsetOf(clock),
-        deadline: deadlineOf(ticket, resolved),
-      }
-      const claims = claimsOf(known, policy, { ...times, goal: { kind: 'drain' } })
-      return {
-        claims: claims.map((claim, i) => asEnded(claim, ticket.members[i], times.now)),
-        keeper,
-      }
-    },
-  }
-}
-
-/** What the last step only intended may have been sent by one that crashed. Of a hold that is known; others show what they did. */
-function asIntended(member: TicketMember): TicketMember {
-  return member.intended === null || member.intended.kind === 'hold'
-    ? member
-    : { ...member, intended: null }
-}
-
-/** What the steps before have let go of stays so. */
-function asEnded(
-  claim: PreparedClaim,
-  member: TicketMember | undefined,
-  at: number,
-): PreparedClaim {
-  if (member?.outcome == null || !isOver(member)) return claim
-  const { outcome, ref } = member
-  const words = `${formatRef(ref)}: an earlier step was overruled; it was left alone`
-  const error =
-    outcome === 'overruled' ? new DrainableError('DRAIN_OVERRULED', words, { ref }) : null
-  const ended = { outcome, at, error }
-  const ending = { ...NO_ENDING, ended, holding: false }
-  return { ...claim, start: { ...claim.start, overruled: outcome === 'overruled', ending } }
+  const from = { ...step, resolved: { ...step.resolved, ...its } }
+  return new Step(provider, from, limit, emit, group).go()
 }
 
 /** One step in progress: a short drain that lets go again. */
@@ -258,9 +142,10 @@ class Step {
 
   constructor(
     provider: DrainableProvider,
-    { resolved, ticket, prepare }: From,
+    { resolved, ticket, prepare }: StepFrom,
     limit: number | undefined,
     emit: (event: DrainEvent) => void,
+    group: RunGroup | undefined,
   ) {
     const subject = 'stepDrain()'
     const { clock, data, tickets, onTicket, pace } = resolved
@@ -285,6 +170,7 @@ class Step {
         changed: () => this.#check(),
       },
       keeper: () => keeper,
+      ...(group === undefined ? {} : { group }),
       prepare: async (context) => {
         const { capabilities } = await context.scheduler.describe(context.signal, context.limit())
         this.#limit = clock.now() + stepLimit(resolved, capabilities, limit, subject)
@@ -301,7 +187,7 @@ class Step {
     try {
       await run.prepared
       if (run.claimedMembers.length === 0) throw this.#failure(await run.done)
-      alarm.set(this.#limit, () => this.#end())
+      alarm.set(this.#limit, () => this.#check())
       this.#check()
       await Promise.race([this.#over, run.done])
       signal?.throwIfAborted()
@@ -329,10 +215,16 @@ class Step {
     await aborted(stop)
   }
 
-  /** Ends the step where waiting longer tells nothing: there is work, no place, or no answer. */
+  /** Ends the step where waiting longer tells nothing: its time is over, or there is work, no place, or no answer. */
   #check(): void {
     const now = this.#spec.clock.now()
-    if (this.#run.claimedMembers.some((claimed) => isWaiting(claimed, now))) this.#end()
+    const isLate = now >= this.#limit && !this.#awaitsOthers
+    if (isLate || this.#run.claimedMembers.some((claimed) => isWaiting(claimed, now))) this.#end()
+  }
+
+  /** Whether it has its outcome, which stands once those on the other balancers have theirs: their time bounds that. */
+  get #awaitsOthers(): boolean {
+    return this.#run.standing.state === 'ended'
   }
 
   #failure(report: DrainReport): unknown {
@@ -344,7 +236,8 @@ class Step {
   #describe(): DrainStep {
     const { claimedMembers } = this.#run
     const report = this.#run.report()
-    const isDone = claimedMembers.every(({ claim }) => claim.ending.ended !== null)
+    const hasEnded = claimedMembers.every(({ claim }) => claim.ending.ended !== null)
+    const isDone = hasEnded && !this.#awaitsOthers
     const scheduler = this.#run.scheduler
     const now = this.#spec.clock.now()
     // Where one waits, the next step would end at once too: what is due for the proof of another member begins anew in it.
