@@ -11,12 +11,12 @@ export function countDrains(): () => string {
     values.set(key, set ? by : (values.get(key) ?? 0) + by)
   }
   subscribe('drainable:drain', (message) => {
-    const { provider, instance, event } = message as DrainMessage
+    const { provider, instance, verb, event } = message as DrainMessage
     if (event.type === 'load') {
       const { pool, member } = event.ref
       add('in_flight', { provider, instance, pool, member }, event.active + event.queued, true)
     }
-    if (event.type === 'end') {
+    if (event.type === 'end' && verb === 'drain') {
       const labels = { provider, instance, outcome: event.outcome }
       add('drains_total', labels, 1)
       add('drain_seconds_sum', labels, event.report.elapsed / 1000)

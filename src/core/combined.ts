@@ -9,7 +9,7 @@ import type { ReadyOptions, ReadyReport } from './calls/ready.js'
 import type { PartHooks } from './calls/run/run-spec.js'
 import type { Run } from './calls/run/run.js'
 import type { CarryOutReport } from './calls/steps/carry-out.js'
-import type { DrainStep, StepStart } from './calls/steps/step-types.js'
+import type { StepDone, StepStart } from './calls/steps/step-types.js'
 import type { Target } from './calls/target.js'
 import type { DrainEvent } from './events.js'
 import type { Ticket } from './tickets/ticket.js'
@@ -80,8 +80,8 @@ export interface Combined extends Parts {
   readonly step: (
     from: Ticket | StepStart,
     call: Call,
-    one: (part: DrainableProvider, own: Ticket | StepStart, onEvent: Hear) => Promise<DrainStep>,
-  ) => Promise<DrainStep>
+    one: (part: DrainableProvider, own: Ticket | StepStart, onEvent: Hear) => Promise<StepDone>,
+  ) => Promise<StepDone>
   readonly carryOut: (
     steps: readonly PlannedChange[],
     call: Pick<Call, 'signal' | 'onEvent'>,

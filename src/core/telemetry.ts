@@ -34,7 +34,10 @@ export interface BeginEvent {
 
 /** A message of the channel `drainable:drain`: each event of a drain or a watch, from `begin` to `end`. */
 export interface DrainMessage extends TelemetrySource {
-  /** The number of the call: the same in all of its messages, and no other call of this process has it. */
+  /**
+   * The number of the call: the same in all of its messages, and no other call of this process has it. A drain that is
+   * made of steps (`stepDrain`) has `ticket:` and the id of its ticket, in each of its steps and in each process.
+   */
   readonly run: string
   readonly verb: 'drain' | 'watch'
   /** An event as its handle emits it. */
@@ -124,7 +127,7 @@ function sourceOf({ name, instance }: DrainableProvider): TelemetrySource {
 
 /** What publishes the events of one call. */
 export interface RunTelemetry {
-  event(event: DrainEvent | RollEvent): void
+  event(event: BeginEvent | DrainEvent | RollEvent): void
 }
 
 /** Begins to publish the events of one call, for whoever listens now or later. */
@@ -133,7 +136,32 @@ export function startTelemetry(
   verb: 'drain' | 'watch' | 'roll',
   refs: readonly MemberRef[] = [],
 ): RunTelemetry {
-  const run = nextRun()
+  const telemetry = runTelemetry(provider, verb, nextRun())
+  telemetry.event({ type: 'begin', at: new Date().toISOString(), refs })
+  return telemetry
+}
+
+/**
+ * Publishes the events of one step of a drain: all steps of a drain are one run, in each process that makes them.
+ *
+ * @param id - the id of its ticket
+ * @param refs - the members that the drain names, if this is its first step
+ */
+export function stepTelemetry(
+  provider: DrainableProvider,
+  id: string,
+  refs: readonly MemberRef[] | undefined,
+): RunTelemetry {
+  const telemetry = runTelemetry(provider, 'drain', `ticket:${id}`)
+  if (refs !== undefined) telemetry.event({ type: 'begin', at: new Date().toISOString(), refs })
+  return telemetry
+}
+
+function runTelemetry(
+  provider: DrainableProvider,
+  verb: 'drain' | 'watch' | 'roll',
+  run: string,
+): RunTelemetry {
   const name = verb === 'roll' ? 'drainable:roll' : 'drainable:drain'
   const say = (event: BeginEvent | DrainEvent | RollEvent): void => {
     if (!isHeard(name) && !isHeard('drainable:fault')) return
@@ -144,7 +172,6 @@ export function startTelemetry(
     publish(name, { run, verb, ...source, event } as DrainMessage & RollMessage)
     if (event.type === 'fault') publishFault(source, event)
   }
-  say({ type: 'begin', at: new Date().toISOString(), refs })
   return { event: say }
 }
 
@@ -155,7 +182,7 @@ function publishFault(source: TelemetrySource, { at, ref, error }: FaultEvent): 
 const published = new WeakSet<object>()
 
 /**
- * Makes what hears the events of a call without a handle (an opening, an undo, a step): its `onEvent`, and whoever
+ * Makes what hears the events of a call without a handle (an opening, an undo): its `onEvent`, and whoever
  * listens for faults. Its beginning and end are no drain's, so they are not published.
  */
 export function startFaults(

@@ -174,5 +174,9 @@ export class Waits {
 export function callContext(
   o: { readonly signal?: AbortSignal | undefined; readonly clock?: Clock | undefined } = {},
 ): CallContext {
+  if (Object(o) !== o) {
+    const words = 'callContext(): expected { signal, clock }, each of which can be left out'
+    throw new DrainableError('INVALID_OPTIONS', words)
+  }
   return { signal: o.signal ?? new AbortController().signal, clock: o.clock ?? systemClock }
 }

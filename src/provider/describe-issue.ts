@@ -120,6 +120,7 @@ const KINDS: Readonly<Record<string, string>> = {
   number: 'a number',
   boolean: 'true or false',
   object: 'an object',
+  nonoptional: 'a value',
 }
 
 /**

@@ -1,4 +1,5 @@
 import { DrainableError } from './error.js'
+import { quote } from './quote.js'
 
 /** A duration: milliseconds, or a text with its unit: `250`, `'250ms'`, `'30s'`, `'2m'`, `'1h'`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h'}`
@@ -94,7 +95,7 @@ export function toDuration(value: unknown, name = 'the duration'): Duration {
 }
 
 function show(value: unknown): string {
-  if (typeof value === 'string') return `'${value}'`
+  if (typeof value === 'string') return `'${quote(value, 40)}'`
   if (typeof value === 'bigint') return `${value}n`
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }

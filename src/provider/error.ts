@@ -263,8 +263,17 @@ export function isDrainableError<C extends ErrorCode = ErrorCode>(
   error: unknown,
   ...codes: C[]
 ): error is DrainableError<C> {
-  if (typeof error !== 'object' || error === null || !(BRAND in error)) return false
+  if (typeof error !== 'object' || error === null || !isBranded(error)) return false
   return codes.length === 0 || codes.includes((error as unknown as DrainableError<C>).code)
+}
+
+/** A proxy that throws is none of ours: this is asked where an error is caught, and must not throw another one. */
+function isBranded(error: object): boolean {
+  try {
+    return BRAND in error
+  } catch {
+    return false
+  }
 }
 
 /** Codes for a failure of the network, or of the path to the balancer. */

@@ -113,7 +113,12 @@ const schema = z
     loads: z.exactOptional(
       z.custom<LoadReportSource>(isSource, "expected loadReports() of 'drainable/envoy/grpc'"),
     ),
-    expect: z.exactOptional(z.union([whole(1), z.array(nonEmpty()).check(z.minLength(1))])),
+    expect: z.exactOptional(
+      z.union(
+        [whole(1), z.array(nonEmpty()).check(z.minLength(1))],
+        'expected how many Envoys there are, such as 3, or a list of their node ids',
+      ),
+    ),
     onProxyGone: z._default(
       z.union(
         [

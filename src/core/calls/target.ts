@@ -4,7 +4,7 @@ import { canonicalAddress } from '../../provider/address.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { isPromise, once, readGiven, type SchemaIssue } from '../../provider/options.js'
-import { formatPath, issueWords } from '../../provider/describe-issue.js'
+import { formatPath, optionWords } from '../../provider/describe-issue.js'
 import { whole } from '../../provider/option-schemas.js'
 import { quote } from '../../provider/quote.js'
 import { readingsOf, type SeenLook } from '../balancer/look/look.js'
@@ -17,7 +17,7 @@ export type Target =
   | AddressTarget
   | { readonly pool: string; readonly balancer?: string }
 
-const WORDS = { error: issueWords }
+const WORDS = { error: optionWords([]) }
 const PORT = 'expected a number from 1 to 65535, such as 8080'
 
 /** The schemas of each shape of a target. */

@@ -3,15 +3,15 @@ import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError, isUnreachable } from '../../provider/error.js'
 import type { Outcome } from '../../provider/report.js'
 import { CALL_LIMIT } from '../../core/balancer/look/call.js'
-import { worst } from '../../core/member/said/report.js'
+import { reportAll, worst } from '../../core/member/said/report.js'
 import { toGiven } from '../../core/tickets/options-table.js'
 import { checkTicket, type Ticket } from '../../core/tickets/ticket.js'
 import type { Call } from '../../core/calls/call-options.js'
-import { leastAdvanced, type DrainStep, type StepStart } from '../../core/calls/steps/step-types.js'
+import { leastAdvanced, type StepDone, type StepStart } from '../../core/calls/steps/step-types.js'
 import type { Target } from '../../core/calls/target.js'
 import { ASK_AGAIN, divide, isLeftOut, onParts, whyUnread } from './divide.js'
 import type { Combined, Parts } from '../../core/combined.js'
-import { hearAs, tagWhy } from './tag.js'
+import { hearAs, tagReport, tagWhy } from './tag.js'
 import { joinTickets, sliceTicket, unreadIn } from './ticket.js'
 
 /** One step on one balancer. */
@@ -44,15 +44,15 @@ export async function stepCombined(
   parts: Parts,
   from: Ticket | StepStart,
   call: Call,
-  step: StepOne,
-): Promise<DrainStep> {
+  one: StepOne,
+): Promise<StepDone> {
   const begun =
     'target' in from
       ? await firstOf(provider, parts, from, call)
       : nextOf(provider, parts, from, call)
   const { froms, targets, waits, before, head, unreadAs } = begun
   const { done, failed } = await onParts(froms, parts, call.signal, (part, own, key) =>
-    step(part, own, hearAs(call.onEvent, key)),
+    one(part, own, hearAs(call.onEvent, key)),
   )
   const left = failed.filter(({ key, error }) => !isLeftOut(targets.get(key), parts, error))
   const bad = left.find(({ error }) => !waits || !isUnreachable(error))
@@ -60,23 +60,29 @@ export async function stepCombined(
   const keys = new Set(left.map(({ key }) => key))
   const waiting = new Map([...targets].filter(([key]) => keys.has(key)))
   const tickets = new Map(before)
-  for (const [key, { ticket }] of done) tickets.set(key, ticket)
+  for (const [key, { step }] of done) tickets.set(key, step.ticket)
   const isOpen = left.length > 0 && unreadAs === undefined
-  const all = [...done.values()]
+  const all = [...done.values()].map(({ step }) => step)
   const ended = all.flatMap(({ outcome }) => outcome ?? [])
   const outcomes = left.length > 0 && unreadAs !== undefined ? [...ended, unreadAs] : ended
   const pauses = all.filter(({ outcome }) => outcome === undefined).map(({ againIn }) => againIn)
   const soonest = Math.min(...pauses, ...(left.length > 0 ? [ASK_AGAIN] : []))
-  return {
+  const reports = [...done].map(([key, { report }]) => tagReport(report, key))
+  const members = reports.flatMap((report) => report.members)
+  const elapsed = Math.max(...reports.map((report) => report.elapsed))
+  const outcome = !isOpen && ended.length === done.size ? worst(outcomes) : undefined
+  const step = {
     ticket: joinTickets(head, tickets, waiting, parts),
     phase: left.length > 0 ? 'active' : leastAdvanced(all.map(({ phase }) => phase)),
-    ...(!isOpen && ended.length === done.size ? { outcome: worst(outcomes) } : {}),
+    ...(outcome === undefined ? {} : { outcome }),
     why: [
       ...left.map(({ key, error }) => whyUnread(key, targets.get(key), error)),
-      ...[...done].flatMap(([key, { why }]) => why.map((each) => tagWhy(each, key))),
+      ...[...done].flatMap(([key, { step }]) => step.why.map((each) => tagWhy(each, key))),
     ],
     againIn: Number.isFinite(soonest) ? soonest : Math.min(...all.map(({ againIn }) => againIn)),
   }
+  const joined = reportAll(members, elapsed)
+  return { step, report: { ...joined, outcome: outcome ?? joined.outcome } }
 }
 
 /** Changes are only announced by a first step, so one that refuses ends it. */

@@ -1,6 +1,7 @@
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { toDrainableError, type DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
+import { readGiven } from '../../provider/options.js'
 import { parseRoll, type RollOptions, type RollSettings } from '../roll/options.js'
 import { checkTargets, refuseEarlier, refuseUnchecked } from '../roll/refuse.js'
 import { findServers, type RollTarget, type Server } from '../roll/servers.js'
@@ -33,7 +34,15 @@ const ONLY_OF_A_ROLL = [
 type Given = Policy | Omit<RollOptions, 'act'>
 
 /** Whether only a roll can take these arguments. */
-export function isRoll(target: RollTarget, o: Given): o is Omit<RollOptions, 'act'> {
+export function isRoll(
+  target: RollTarget,
+  o: Given,
+  subject: string,
+): o is Omit<RollOptions, 'act'> {
+  return readGiven(`${subject}: the options`, () => hasOptionOfRoll(target, o))
+}
+
+function hasOptionOfRoll(target: RollTarget, o: Given): boolean {
   const given = Object(o) as Partial<Record<string, unknown>>
   const mixed =
     Array.isArray(target) && target.some((one: unknown) => !('member' in (Object(one) as object)))

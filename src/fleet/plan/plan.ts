@@ -39,7 +39,7 @@ export async function plan(
   options: PlanPolicy = {},
 ): Promise<DrainPlan> {
   checkProvider(provider, SUBJECT)
-  if (isRoll(target, options)) return planRoll(provider, target, options, SUBJECT)
+  if (isRoll(target, options, SUBJECT)) return planRoll(provider, target, options, SUBJECT)
   const own = target as Target
   parseTarget(own, SUBJECT)
   const names = [...new Set([...policyNames(), ...rollNames()])]

@@ -1,3 +1,4 @@
+import { DrainableError } from '../../provider/error.js'
 import { Bench, Skipped } from './bench.js'
 import { changes } from './changes.js'
 import { clocks } from './clocks.js'
@@ -49,6 +50,11 @@ const TIMEOUT = 60_000
  * ```
  */
 export function providerContract(open: () => Promise<ContractHarness>): readonly ContractCase[] {
+  if (typeof open !== 'function') {
+    const words =
+      'providerContract(): open: expected a function that opens a balancer and gives its harness'
+    throw new DrainableError('INVALID_OPTIONS', words)
+  }
   return Object.entries({
     ...reads,
     ...changes,

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import {
+  combineProviders,
   drain,
   ready,
   restore,
@@ -12,10 +13,17 @@ import {
   startRoll,
   stepDrain,
   watch,
+  withEvents,
+  type DrainableProvider,
   type DrainEvent,
+  type DrainStep,
+  type StepOptions,
+  type StepStart,
   type TelemetryChannels,
+  type Ticket,
 } from 'drainable'
-import { fakeClock, fakeProvider } from 'drainable/testing'
+import { fakeClock, fakeProvider, type FakeClock } from 'drainable/testing'
+import { stepped } from './stepped.js'
 
 const web1 = { pool: 'web', member: 'web1' }
 const pools = { web: ['web1', 'web2', 'web3'] }
@@ -73,6 +81,103 @@ describe('the channel drainable:drain', () => {
     await clock.runUntil(run.done)
     expect(seen.messages.map(({ event }) => event.type)).toContain('end')
     await run.release()
+  })
+})
+
+/** Makes steps until the drain has its outcome, and two more. */
+async function allSteps(
+  lb: DrainableProvider,
+  clock: FakeClock,
+  start: StepStart,
+  options: StepOptions = {},
+): Promise<Ticket> {
+  let from: Ticket | StepStart = start
+  for (let after = 0; after < 2;) {
+    const step: DrainStep = await stepped(lb, from, { ...options, clock })
+    from = JSON.parse(JSON.stringify(step.ticket)) as Ticket
+    if (step.outcome !== undefined) after += 1
+    await clock.advance(step.againIn)
+  }
+  return from as Ticket
+}
+
+describe('a drain that is made of steps', () => {
+  const ends = (messages: readonly TelemetryChannels['drainable:drain'][]) =>
+    messages.flatMap(({ event }) => (event.type === 'end' ? [event] : []))
+
+  it('is one run with one begin and one end, which has the time of all its steps', async () => {
+    const clock = fakeClock()
+    await using lb = fakeProvider({ pools, clock })
+    using seen = heard('drainable:drain', lb.instance)
+    const free = lb.occupy(web1)
+    clock.setTimeout(free, 20_000)
+    const ticket = await allSteps(lb, clock, { target: web1, policy: { timeout: '1m' } })
+    expect(new Set(seen.messages.map(({ run }) => run))).toEqual(new Set([`ticket:${ticket.id}`]))
+    expect(seen.messages[0]).toMatchObject({
+      verb: 'drain',
+      event: { type: 'begin', refs: [web1] },
+    })
+    expect(seen.messages.filter(({ event }) => event.type === 'begin')).toHaveLength(1)
+    const [end, ...more] = ends(seen.messages)
+    expect(more).toEqual([])
+    expect(end).toMatchObject({ outcome: 'idle', report: { members: [{ ref: web1 }] } })
+    expect(end?.report.elapsed).toBeGreaterThan(20_000)
+  })
+
+  it('over several balancers is one run of them together', async () => {
+    const clock = fakeClock()
+    await using a = fakeProvider({ pools, clock })
+    await using b = fakeProvider({ pools, clock })
+    const lb = combineProviders({ a, b })
+    using seen = heard('drainable:drain', lb.instance)
+    using ofA = heard('drainable:drain', a.instance)
+    const free = b.occupy(web1)
+    clock.setTimeout(free, 10_000)
+    const target = ['a', 'b'].map((balancer) => ({ balancer, ...web1 }))
+    await allSteps(lb, clock, { target, policy: { timeout: '1m' } })
+    expect(new Set(seen.messages.map(({ run }) => run)).size).toBe(1)
+    expect(ends(seen.messages)).toMatchObject([
+      { outcome: 'idle', report: { members: target.map((ref) => ({ ref })) } },
+    ])
+    expect(ofA.messages).toEqual([])
+  })
+
+  it.each(['gone', 'aborted'] as const)('that %s at its first step has ended', async (how) => {
+    const clock = fakeClock()
+    await using lb = fakeProvider({ pools, clock })
+    using seen = heard('drainable:drain', lb.instance)
+    const stop = new AbortController()
+    const target = how === 'gone' ? { pool: 'web', member: 'web9' } : web1
+    const step = stepDrain(lb, { target }, { clock, signal: stop.signal })
+    if (how === 'aborted') stop.abort(new Error('not now'))
+    await expect(clock.runUntil(step)).rejects.toThrow()
+    const outcome = how === 'gone' ? 'refused' : 'aborted'
+    expect(seen.messages.map(({ event }) => event.type)).toEqual(['begin', 'end'])
+    expect(ends(seen.messages)).toMatchObject([{ outcome }])
+  })
+
+  it('has not ended by a later step that fails', async () => {
+    const clock = fakeClock()
+    await using lb = fakeProvider({ pools, clock })
+    const { ticket } = await stepped(lb, { target: web1 }, { clock })
+    using seen = heard('drainable:drain', lb.instance)
+    const stop = new AbortController()
+    const step = stepDrain(lb, ticket, { clock, signal: stop.signal })
+    stop.abort(new Error('not now'))
+    await expect(clock.runUntil(step)).rejects.toThrow('not now')
+    expect(ends(seen.messages)).toEqual([])
+  })
+
+  it('tells a listener of the provider its end once, and no end of a step', async () => {
+    const clock = fakeClock()
+    await using fake = fakeProvider({ pools, clock })
+    const lb = withEvents(fake)
+    const told: DrainEvent[] = []
+    lb.on('end', (event) => told.push(event))
+    const free = fake.occupy(web1)
+    clock.setTimeout(free, 10_000)
+    await allSteps(lb, clock, { target: web1, policy: { timeout: '1m' } })
+    expect(told).toMatchObject([{ outcome: 'idle' }])
   })
 })
 

@@ -4,7 +4,7 @@
  */
 import { canonicalAddress, formatSocket } from '../../../provider/address.js'
 import { homePath } from '../../../provider/options.js'
-import { printable } from '../../../provider/quote.js'
+import { printable, quote } from '../../../provider/quote.js'
 
 /** The address of a socket for `node:net`, and its label. */
 export interface Address {
@@ -31,7 +31,7 @@ export function parseAddress(text: string): Address | string {
   if (/[\0\n]/.test(text) || text === '') return EXPECTED
   const scheme = /^([a-z][a-z0-9+]*):(?:\/\/|(?=\/))/i.exec(text)?.[0]
   if (scheme !== undefined) {
-    const rest = printable(text.slice(scheme.length))
+    const rest = quote(text.slice(scheme.length))
     return `'${printable(scheme)}' is not how HAProxy writes an address: write ${rest}; ${EXPECTED}`
   }
   const at = /^([a-z][a-z0-9+]*)@(.*)$/s.exec(text)
@@ -77,14 +77,13 @@ function abstract(name: string): Address | string {
 function tcp(text: string, bare = false): Address | string {
   const colon = text.lastIndexOf(':')
   if (colon === -1)
-    return `'${printable(text)}' could be a file or a host: write ./${printable(text)}, or a host with its port`
+    return `'${quote(text)}' could be a file or a host: write ./${quote(text)}, or a host with its port`
   const host = text.slice(0, colon).replace(/^\[(.*)\]$/, '$1')
   const port = Number(text.slice(colon + 1))
   if (!/^\d{1,5}$/.test(text.slice(colon + 1)) || port < 1 || port > 65_535) return EXPECTED
-  if (host === '' || host === '*')
-    return `'${printable(text)}' has no host to connect to, ${EXPECTED}`
+  if (host === '' || host === '*') return `'${quote(text)}' has no host to connect to, ${EXPECTED}`
   if (host.includes(':') && !bare && !text.startsWith('['))
-    return `'${printable(text)}' could be an address alone: write [${printable(host)}]:${port}`
+    return `'${quote(text)}' could be an address alone: write [${printable(host)}]:${port}`
   if (!/^[A-Za-z0-9_.:%-]+$/.test(host)) return EXPECTED
   return tcpAddress(host, port)
 }

@@ -44,8 +44,10 @@ export class Account {
 
   /** The last event of a call. */
   end(report: DrainReport): void {
-    if (this.#spec.background === true) return
-    this.hand({ type: 'end', at: this.#clock.iso(), outcome: report.outcome, report })
+    const { background, step } = this.#spec
+    const last = step === undefined ? report : step.last(report)
+    if (background === true || last === undefined) return
+    this.hand({ type: 'end', at: this.#clock.iso(), outcome: last.outcome, report: last })
   }
 
   /** Each member as it is now. */

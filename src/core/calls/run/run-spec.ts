@@ -4,6 +4,7 @@ import type { Balancer } from '../../balancer/balancer.js'
 import type { Permit, Wanted } from '../../balancer/owner.js'
 import type { SeenLook } from '../../balancer/look/look.js'
 import type { Scheduler } from '../../balancer/look/scheduler.js'
+import type { DrainReport } from '../../../provider/report.js'
 import type { DrainEvent } from '../../events.js'
 import type { Left } from '../../member/input.js'
 import type { ClaimStart } from '../../member/record.js'
@@ -80,6 +81,8 @@ export interface StepHooks {
   intend(changes: readonly Wanted[], stop: AbortSignal): Promise<void>
   /** Called after every look and answer. */
   changed(): void
+  /** What is told as the end of the drain when the step is over; undefined while the drain goes on. */
+  last(report: DrainReport): DrainReport | undefined
 }
 
 /** The context of a preparation. */

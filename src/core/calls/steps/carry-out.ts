@@ -2,7 +2,7 @@ import * as z from 'zod/mini'
 import type { Change, ChangeResult, DrainableProvider } from '../../../provider/contract.js'
 import { DrainableError, toDrainableError } from '../../../provider/error.js'
 import { nonEmpty, whole } from '../../../provider/option-schemas.js'
-import { once, parseOptions } from '../../../provider/options.js'
+import { once, parseOptions, readGiven } from '../../../provider/options.js'
 import type { DrainReport } from '../../../provider/report.js'
 import { combinedOf } from '../../combined.js'
 import type { Plan, PlannedChange } from '../../../provider/desired.js'
@@ -224,7 +224,8 @@ const stepSchema = /* @__PURE__ */ once(() =>
 )
 
 function checkPlan(plan: Pick<Plan, 'steps'>): readonly PlannedChange[] {
-  if ((Object(plan) as { kind?: unknown }).kind === 'roll') {
+  const kind = readGiven(`${SUBJECT}: plan`, () => (Object(plan) as { kind?: unknown }).kind)
+  if (kind === 'roll') {
     throw new DrainableError(
       'INVALID_OPTIONS',
       `${SUBJECT}: plan: expected changes that may be made at the same time, found the plan of a roll; roll() carries it out, with the same target and options`,
@@ -238,7 +239,9 @@ function checkPlan(plan: Pick<Plan, 'steps'>): readonly PlannedChange[] {
 const OF_THE_PLAN = ['hold', 'until', 'keepReady', 'tickets', 'onTicket', 'id', 'owner'] as const
 
 function checkOptions(options: CarryOutOptions): ResolvedPolicy {
-  const given = OF_THE_PLAN.filter((name) => (options as Policy)[name] !== undefined)
+  const given = readGiven(`${SUBJECT}: the options`, () =>
+    OF_THE_PLAN.filter((name) => (Object(options) as Policy)[name] !== undefined),
+  )
   if (given.length === 0) return parsePolicy(options, SUBJECT)
   throw new DrainableError(
     'INVALID_OPTIONS',

@@ -77,12 +77,15 @@ export interface StepFrom {
 
 export function startOf(start: StepStart, subject: string): StepFrom {
   const target = parseTarget(start.target, subject)
-  const resolved = parsePolicy(start.policy === undefined ? {} : start.policy, subject)
   return {
-    resolved,
+    resolved: policyOf(start, subject),
     ticket: undefined,
     prepare: (context, its, keeper) => prepareDrain(context, its, target, subject, keeper),
   }
+}
+
+export function policyOf({ policy }: StepStart, subject: string): ResolvedPolicy {
+  return parsePolicy(policy === undefined ? {} : policy, subject)
 }
 
 export function ticketOf(ticket: Ticket, provider: DrainableProvider, subject: string): StepFrom {

@@ -1,4 +1,4 @@
-import type { Outcome, Phase, Why } from '../../../provider/report.js'
+import type { DrainReport, Outcome, Phase, Why } from '../../../provider/report.js'
 import type { Ticket } from '../../tickets/ticket.js'
 import type { Duration } from '../../../provider/duration.js'
 import type { Call } from '../call-options.js'
@@ -38,6 +38,12 @@ export interface DrainStep {
   readonly why: readonly Why[]
   /** Milliseconds until the next step is useful. 0: at once, to send an intended change. */
   readonly againIn: number
+}
+
+/** One step as it was made, with what the drain has come to as a whole. */
+export interface StepDone {
+  readonly step: DrainStep
+  readonly report: DrainReport
 }
 
 const ORDER: readonly Phase[] = ['active', 'draining', 'idle', 'removed']

@@ -69,7 +69,7 @@ describe('a malformed target', () => {
     [{ address: '10.0.0.1', port: '80' }, 'port: expected a number from 1 to 65535'],
     [['web/web1'], "[0] is a text; write { pool: 'web', member: 'web1' }"],
     [[{ pool: 'web' }], '[0] is no member; a list has { pool, member } only'],
-    [[{ pool: 'web', member: 5 }], '[0].member: expected string'],
+    [[{ pool: 'web', member: 5 }], '[0].member: expected a text, found a number'],
     [Promise.resolve({ pool: 'web' }), 'is a promise; await it first'],
     [{ pool: 'web', member: '' }, 'member: is empty'],
     [[], 'is empty; expected { pool, member }'],
