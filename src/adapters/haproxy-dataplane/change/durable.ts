@@ -1,19 +1,14 @@
 import type { CallContext, Json, MemberRef } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
-import type { ConfigServer } from '../codec/configuration.js'
+import { type ConfigServer, marksOf } from '../codec/configuration.js'
+import type { Marks } from '../codec/raw.js'
 import { nameOf, type ProcessInfo } from '../codec/replies.js'
 import type { RuntimeView } from '../read/read.js'
 import { type Native, NOT_DURABLE, readNative, weightOf } from '../read/reading.js'
 import { readReloads } from '../session/reload.js'
 import type { DataplaneApi } from '../session/session.js'
 import { extended, failure, type Tools, type Underway } from './sent.js'
-
-/** What of a server's configured line is ours to change, as it was before a change. */
-export interface Marks {
-  readonly weight: number | null
-  readonly maintenance: string | null
-}
 
 /** A server before the first mark, and in which process the drain was undone. */
 interface Before extends Native {
@@ -35,10 +30,12 @@ export class DurableMarks {
 
   /** @throws `UNSUPPORTED` where a durable drain could not be one: nothing was sent */
   async assertPossible(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
-    const { settings, configuration } = this.#tools
+    const { settings, configuration, writer } = this.#tools
     if (!settings.durable) return
     const { place } = await configuration.of(ref, view, ctx)
     if (place === 'line' || place === 'run time') return
+    // kept from this user: the line itself need not be
+    if (place === 'unknown' && (await writer.line(ref, ctx)) !== undefined) return
     const words = `${formatRef(ref)} can't be drained durably: ${NOT_DURABLE[place] ?? ''}`
     if (place === 'unread') throw failure(ref, 'CONFLICT', words, true)
     throw failure(ref, 'UNSUPPORTED', `${words}; use durable: false for it`)
@@ -199,14 +196,6 @@ function unsealable(ref: MemberRef, error: unknown): unknown {
   if (!isDrainableError(error, 'CONFLICT') || !error.retryable) return error
   const words = `${error.message}; it stays drained, and is not raised to maint`
   return extended(ref, error, words, false)
-}
-
-function marksOf(line: ConfigServer): Marks {
-  const { weight, maintenance } = line
-  return {
-    weight: typeof weight === 'number' ? weight : null,
-    maintenance: typeof maintenance === 'string' ? maintenance : null,
-  }
 }
 
 /** The line without our marks; undefined where it has none. */

@@ -6,7 +6,7 @@ import { formatRef, refKey } from '../../../provider/member-ref.js'
 import type { Found, RuntimeView } from '../read/read.js'
 import { readNative, weightOf } from '../read/reading.js'
 import { isLost } from '../session/session.js'
-import type { Marks } from './durable.js'
+import type { Marks } from '../codec/raw.js'
 import {
   askServer,
   extended,
@@ -33,9 +33,18 @@ export class Restorer {
     this.#tools = tools
   }
 
-  /** Undoes, where the expected state is found. */
+  /**
+   * Undoes, where the expected state is found.
+   *
+   * @param stored - whether the file was found to have marks: what the API tells of them may be its memory alone
+   */
   // eslint-disable-next-line complexity -- the steps of an undo, each with its own way back
-  async restore(change: ChangeOf<'restore'>, at: Underway, ctx: CallContext): Promise<Step> {
+  async restore(
+    change: ChangeOf<'restore'>,
+    at: Underway,
+    stored: boolean,
+    ctx: CallContext,
+  ): Promise<Step> {
     const { ref, to } = change
     const { before: found, undo } = at
     const native = readNative(change.native)
@@ -54,7 +63,7 @@ export class Restorer {
     if (durable && to === 'ready') {
       again = () => marks.clear(at, change.native, ctx, true)
       const known = marks.known(at, change.native)
-      let cleared = await this.#clear(change, at, ctx)
+      let cleared = await this.#clear(change, at, ctx, stored)
       if (cleared === undefined && closed && (known?.weight ?? 0) > 0) {
         // The file has a weight, and the process runs with 0: a reload began with the file of before our last write.
         // The API applies what differs from the file alone, so the mark is written once more.
@@ -150,10 +159,11 @@ export class Restorer {
     { native }: ChangeOf<'restore'>,
     at: Underway,
     ctx: CallContext,
+    anew = false,
   ): Promise<Marks | undefined> {
     const { ref, view, undo } = at
     const { marks, lastGood } = this.#tools
-    const cleared = await marks.clear(at, native, ctx)
+    const cleared = await marks.clear(at, native, ctx, anew)
     if (cleared === undefined) return undefined
     undo.note(cleared)
     await lastGood.cleared(ref, marks.writtenIn(ref, native), view.info, ctx)
