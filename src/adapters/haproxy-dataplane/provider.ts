@@ -16,7 +16,7 @@ import type {
 import { DrainableError } from '../../provider/error.js'
 import { Changer } from './change/change.js'
 import { ConfigWriter } from './change/config-writer.js'
-import { DurableMarks, LastGood } from './change/durable.js'
+import { DurableMarks } from './change/durable.js'
 import { isName } from './codec/paths.js'
 import { nameOf } from './codec/replies.js'
 import type { Settings } from './options.js'
@@ -61,7 +61,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly #opened = new OpenedByReload()
   readonly #retries = new Retries()
   readonly #configuration: Configuration
-  readonly #lastGood: LastGood
+  readonly #marks: DurableMarks
   readonly #changer: Changer
   readonly #eyes: RuntimeEyes | undefined
 
@@ -73,19 +73,19 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     this.#memory = new ProcessMemory(settings.oldWorkers)
     this.#configuration = new Configuration(this.#api)
     this.#eyes = settings.runtime && new RuntimeEyes(settings.runtime)
-    this.#lastGood = new LastGood(this.#api)
     const configuration = this.#configuration
     const writer = new ConfigWriter(this.#api, configuration)
+    const api = this.#api
+    this.#marks = new DurableMarks({ api, configuration, settings, writer })
     this.#changer = new Changer({
-      api: this.#api,
+      api,
       settings,
       reader: this.#reader,
       memory: this.#memory,
       followers: this.#followers,
       configuration,
       writer,
-      lastGood: this.#lastGood,
-      marks: new DurableMarks({ configuration, settings, writer }),
+      marks: this.#marks,
     })
   }
 
@@ -200,7 +200,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const followers = this.#followers.of(ref)
     const { advice } = this.#opened
     const setBy = setterOf(found)
-    const left = own === 'ready' ? this.#lastGood.hint(ref, view.info) : undefined
+    const left = own === 'ready' ? this.#marks.hint(ref, view.info) : undefined
     const unsealed = own === 'drain' ? this.#changer.unsealed(ref) : undefined
     const before = this.#eyes === undefined && own !== 'ready' ? this.#memory.hint : undefined
     const hints = [

@@ -7,6 +7,7 @@ import type { Found, RuntimeView } from '../read/read.js'
 import { readNative, weightOf } from '../read/reading.js'
 import { isLost } from '../session/session.js'
 import type { Marks } from '../codec/raw.js'
+import { nameOf } from '../codec/replies.js'
 import {
   askServer,
   extended,
@@ -124,7 +125,7 @@ export class Restorer {
     if (marks !== undefined) {
       // the API applies `maintenance` at once
       if (marks.maintenance === 'enabled') await this.#assertGentle(ref, await look(), ctx)
-      await this.#tools.marks.putBack(ref, marks, ctx)
+      await this.#remark(at, marks, ctx)
     }
     let view = await look()
     if (!isAsBefore(before, find(view, ref))) {
@@ -134,7 +135,10 @@ export class Restorer {
     const now = find(view, ref)
     if (!isAsBefore(before, now)) return `its status is '${now?.row.status ?? 'gone'}'`
     // What opens it comes last, once its state is back.
-    if (marks !== undefined) await this.#tools.marks.weigh(at, marks, ctx)
+    if (marks !== undefined && marks.weight !== 0) {
+      await this.#tools.marks.clear(at, toNativeOf(at, marks), ctx)
+      this.#tools.marks.undone(ref, view.info)
+    }
     if (undo.isWeighed) await this.weightBack(ref, ctx)
     return undefined
   }
@@ -161,13 +165,19 @@ export class Restorer {
     ctx: CallContext,
     anew = false,
   ): Promise<Marks | undefined> {
-    const { ref, view, undo } = at
-    const { marks, lastGood } = this.#tools
-    const cleared = await marks.clear(at, native, ctx, anew)
-    if (cleared === undefined) return undefined
-    undo.note(cleared)
-    await lastGood.cleared(ref, marks.writtenIn(ref, native), view.info, ctx)
+    const cleared = await this.#tools.marks.clear(at, native, ctx, anew)
+    at.undo.note(cleared)
     return cleared
+  }
+
+  /** Writes the marks of before, but no weight above 0: the API applies a maintenance that is taken back as "ready". */
+  async #remark(at: Underway, { weight, maintenance }: Marks, ctx: CallContext): Promise<void> {
+    const { marks } = this.#tools
+    if (maintenance === 'enabled') await marks.set(at, 'maint', ctx)
+    else {
+      await marks.leaveMaintenance(at, toNativeOf(at, { weight, maintenance }), ctx)
+      if (weight === 0) await marks.set(at, 'drain', ctx)
+    }
   }
 
   /**
@@ -228,6 +238,12 @@ function noWeight(ref: MemberRef): DrainableError {
   const words =
     'would get no work when it is ready: its weight is 0; give it a weight, or, if a durable drain left weight 0 behind, use a provider with durable: true'
   return failure(ref, 'UNSUPPORTED', `${formatRef(ref)} ${words}`)
+}
+
+/** The server as a restore to the marks of before needs it. */
+function toNativeOf({ before, view }: Underway, { weight, maintenance }: Marks): Json {
+  const configured = { weight, maintenance }
+  return { weight: weightOf(before), configured, process: nameOf(view.info) }
 }
 
 function find(view: RuntimeView, ref: MemberRef): Found | undefined {
