@@ -13,14 +13,14 @@ import type {
   Reading,
   Snapshot,
 } from '../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { DrainableError } from '../../provider/error.js'
 import { Changer } from './change/change.js'
 import { ConfigWriter } from './change/config-writer.js'
-import { DurableMarks, LastGood } from './change/durable.js'
+import { DurableMarks } from './change/durable.js'
 import { isName } from './codec/paths.js'
 import { nameOf } from './codec/replies.js'
 import type { Settings } from './options.js'
-import { configStamp, Configuration, type Configured } from './read/configured.js'
+import { Configuration, type Configured } from './read/configured.js'
 import { MovedAddresses, type Process, ProcessMemory, Retries } from './read/doubts.js'
 import { type Found, Reader, type RuntimeView } from './read/read.js'
 import {
@@ -47,9 +47,6 @@ import { DataplaneApi, PROVIDER } from './session/session.js'
  */
 const BLIND = 1_350
 
-/** Up to so many backends the configuration of each is asked for what maint does there, and for marks. */
-const ASK_CONFIGURATION = 16
-
 /** A provider over one Data Plane API: see `index.ts` for the options. */
 export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly specVersion = 1
@@ -64,7 +61,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly #opened = new OpenedByReload()
   readonly #retries = new Retries()
   readonly #configuration: Configuration
-  readonly #lastGood: LastGood
+  readonly #marks: DurableMarks
   readonly #changer: Changer
   readonly #eyes: RuntimeEyes | undefined
 
@@ -76,19 +73,19 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     this.#memory = new ProcessMemory(settings.oldWorkers)
     this.#configuration = new Configuration(this.#api)
     this.#eyes = settings.runtime && new RuntimeEyes(settings.runtime)
-    this.#lastGood = new LastGood(this.#api)
     const configuration = this.#configuration
     const writer = new ConfigWriter(this.#api, configuration)
+    const api = this.#api
+    this.#marks = new DurableMarks({ api, configuration, settings, writer })
     this.#changer = new Changer({
-      api: this.#api,
+      api,
       settings,
       reader: this.#reader,
       memory: this.#memory,
       followers: this.#followers,
       configuration,
       writer,
-      lastGood: this.#lastGood,
-      marks: new DurableMarks({ configuration, settings, writer }),
+      marks: this.#marks,
     })
   }
 
@@ -138,13 +135,13 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     this.#moved.note(view)
     this.#opened.note(nameOf(view.info), everyOwn(view))
     this.#retries.note(view, ctx.clock.now())
-    await this.#readHardStop(view, ctx)
+    const configured = await this.#configuration.at(view, ctx)
+    this.#memory.hardStop(configured.hardStop)
     const names = refs === 'all' ? [...view.pools.keys()] : refs.map(({ pool }) => pool)
-    const configured = await this.#configured([...new Set(names)], view, ctx)
     const readings: Reading[] = []
     for (const ref of refs === 'all' ? everyMember(view) : refs) {
       const found = view.pools.get(ref.pool)?.get(ref.member)
-      const config = configured.get(ref.pool)?.(ref.member)
+      const config = configured.of(ref)
       if (found === undefined) {
         const scopes = this.#memory.scopes(process, undefined, true, ctx.clock.now())
         const hints = hintsOfAbsent(config)
@@ -174,7 +171,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   #toReading(
     ref: MemberRef,
     found: Found,
-    config: Configured | undefined,
+    config: Configured,
     view: RuntimeView,
     process: Process,
     ctx: CallContext,
@@ -203,7 +200,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const followers = this.#followers.of(ref)
     const { advice } = this.#opened
     const setBy = setterOf(found)
-    const left = own === 'ready' ? this.#lastGood.hint(ref, view.info) : undefined
+    const left = own === 'ready' ? this.#marks.hint(ref, view.info) : undefined
     const unsealed = own === 'drain' ? this.#changer.unsealed(ref) : undefined
     const before = this.#eyes === undefined && own !== 'ready' ? this.#memory.hint : undefined
     const hints = [
@@ -222,9 +219,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       serves: serves(found, view.pools.get(ref.pool)),
       health: healthOfMember(found, config),
       scopes,
-      ...(config === undefined || this.#settings.maintCuts !== undefined
-        ? {}
-        : { maint: config.maint }),
+      ...(this.#settings.maintCuts === undefined ? { maint: config.maint } : {}),
       native: toNative(found, config, this.#settings.durable, followers, view.info),
       ...(verdict.hidden === true ? { sealed: false } : {}),
       ...(setBy === undefined ? {} : { setBy }),
@@ -237,47 +232,12 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   #unverified(
     ref: MemberRef,
     { row }: Found,
-    config: Configured | undefined,
+    config: Configured,
     view: RuntimeView,
     process: Process,
   ): string | undefined {
     if (row.mode === 'syslog')
       return 'HAProxy does not count the messages that it sends to the servers of a backend in mode log'
     return this.#memory.unverified(process) ?? this.#moved.why(ref, config, view)
-  }
-
-  async #readHardStop(view: RuntimeView, ctx: CallContext): Promise<void> {
-    const stamp = configStamp(view)
-    try {
-      const told = await this.#configuration.hardStop(stamp, ctx)
-      if (told !== undefined) this.#memory.hardStop(told)
-    } catch (error) {
-      if (!isDrainableError(error, 'MALFORMED_REPLY', 'REJECTED', 'FORBIDDEN')) throw error
-      this.#memory.hardStop('unread')
-    }
-  }
-
-  /** What the configuration says, where that is of interest: a configuration that can't be read is "unknown", not an error. */
-  async #configured(
-    pools: readonly string[],
-    view: RuntimeView,
-    ctx: CallContext,
-  ): Promise<ReadonlyMap<string, (member: string) => Configured>> {
-    const result = new Map<string, (member: string) => Configured>()
-    if (pools.length > ASK_CONFIGURATION) return result
-    const onlyMarks = this.#settings.maintCuts !== undefined && !this.#settings.durable
-    const stamp = configStamp(view)
-    for (const pool of pools.filter((name) => isName(name))) {
-      try {
-        const members = view.pools.get(pool)?.keys() ?? []
-        result.set(pool, await this.#configuration.servers(pool, members, stamp, ctx))
-      } catch (error) {
-        ctx.signal.throwIfAborted()
-        // asked for marks alone, which are no part of a verdict: the next look asks again
-        if (onlyMarks && isDrainableError(error)) return result
-        if (!isDrainableError(error, 'MALFORMED_REPLY', 'REJECTED', 'FORBIDDEN')) throw error
-      }
-    }
-    return result
   }
 }

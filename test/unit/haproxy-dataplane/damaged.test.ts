@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseConfigServers } from '../../../src/adapters/haproxy-dataplane/codec/configuration.js'
 import {
   parseProcessInfo,
   parseRuntimeServers,
@@ -64,7 +63,7 @@ describe.each(['v2', 'v3'] as const)('a damaged reply of %s', (tree) => {
   })
 
   test('makes no server ready or absent', () => {
-    holds(longest(tree, /\/servers$/), toStates(tree), (before, after) => {
+    holds(longest(tree, LIST), parseRuntimeServers, (before, after) => {
       expect(new Set(after.map(({ name }) => name))).toEqual(
         new Set(before.map(({ name }) => name)),
       )
@@ -87,6 +86,9 @@ describe.each(['v2', 'v3'] as const)('a damaged reply of %s', (tree) => {
   })
 })
 
+/** Servers of the runtime. */
+const LIST = /\/runtime\/(.*\/)?servers$/
+
 /** A reply without any process reads as "can't be reached", and one of several is refused. */
 function ofOneProcess<T>(parse: () => T): T | undefined {
   try {
@@ -95,18 +97,4 @@ function ofOneProcess<T>(parse: () => T): T | undefined {
     if (isDrainableError(error, 'UNREACHABLE', 'UNSUPPORTED')) return undefined
     throw error
   }
-}
-
-/** Servers of either list: of the runtime, or of the configuration. */
-function toStates(tree: 'v2' | 'v3') {
-  const listed = longest(tree, /\/servers$/)
-  const configured = !/"admin_state"/.test(listed)
-  return (text: string) =>
-    configured
-      ? parseConfigServers(tree, text, '1').data.map(({ name }) => ({
-          name,
-          admin: undefined,
-          address: '',
-        }))
-      : parseRuntimeServers(text)
 }

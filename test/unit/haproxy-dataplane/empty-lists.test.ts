@@ -1,9 +1,5 @@
 import { drain } from 'drainable'
 import { describe, expect, test } from 'vitest'
-import {
-  parseConfigServers,
-  parseSections,
-} from '../../../src/adapters/haproxy-dataplane/codec/configuration.js'
 import { parseReloads } from '../../../src/adapters/haproxy-dataplane/codec/replies.js'
 import { change, look, present, rig } from '../../support/dataplane.js'
 
@@ -21,10 +17,7 @@ const SLOT = { pool: 'slots', member: 'slot1' }
 const VERSIONS = ['2.9', '3.2', '3.4'] as const
 const NULL = { how: 'status', status: 200, body: null } as const
 
-test('null is an empty list of the configuration', () => {
-  expect(parseConfigServers('v3', 'null', '7')).toEqual({ version: 7, data: [] })
-  expect(() => parseConfigServers('v2', '{"_version":7,"data":null}', '')).toThrow('usable data')
-  expect(parseSections('v3', 'null')).toEqual([])
+test('null is an empty list of reloads', () => {
   expect(parseReloads('null')).toMatchObject({ pending: [], failed: [] })
 })
 
@@ -55,12 +48,12 @@ describe.concurrent.each(VERSIONS)('a backend without lines of servers on %s', (
   })
 })
 
-describe.concurrent('a list that lacks a server that the file has', () => {
-  const list = /GET .*configuration.*\/servers$/
+describe.concurrent('a configuration that is null', () => {
+  const text = /GET .*configuration.raw$/
 
-  test('leaves it unread until it is listed again', async () => {
+  test('leaves it unread until it can be read', async () => {
     await using r = await rig({ version: '3.4', config: CONFIG })
-    const lift = r.fake.fail({ match: list, ...NULL })
+    const lift = r.fake.fail({ match: text, ...NULL })
     await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })
     const unread = await present(r.lb, WEB1)
     expect(unread.maint).toBe('unknown')
@@ -71,7 +64,7 @@ describe.concurrent('a list that lacks a server that the file has', () => {
 
   test('is no reason to call it added at run time', async () => {
     await using r = await rig({ version: '3.4', config: CONFIG }, { durable: true })
-    const lift = r.fake.fail({ match: list, ...NULL })
+    const lift = r.fake.fail({ match: text, ...NULL })
     const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const
     for (let tries = 0; tries < 2; tries++) {
       const held = await change(r.lb, hold)

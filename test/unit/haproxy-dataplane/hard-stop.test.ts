@@ -66,7 +66,7 @@ describe.concurrent('idle is verified only if no old process can be left', () =>
     ['an answer that is none', { how: 'garbage' }],
   ] as const)('not before the section was read: %s', async (_, failure) => {
     await using fake = await startFake({ config: config('hard-stop-after 300s'), uptime: 1_000 })
-    const mend = fake.fail({ match: /configuration\/global/, ...failure })
+    const mend = fake.fail({ match: /GET .*configuration\/raw/, ...failure })
     await using lb = connect(fake, { oldWorkers: { within: '3s' } })
     expect((await present(lb, WEB1)).unverified).toContain('could not be read yet')
     await mend()
@@ -75,7 +75,7 @@ describe.concurrent('idle is verified only if no old process can be left', () =>
 
   test('by the word of the operator if the section may not be read', async () => {
     await using fake = await startFake({ config: config('hard-stop-after 300s'), uptime: 100 })
-    fake.fail({ match: /configuration\/global/, how: 'status', status: 403 })
+    fake.fail({ match: /GET .*configuration\/raw/, how: 'status', status: 403 })
     await using told = connect(fake, { oldWorkers: { within: '60s' } })
     expect((await present(told, WEB1)).unverified).toBeUndefined()
   })

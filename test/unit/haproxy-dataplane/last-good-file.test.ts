@@ -79,6 +79,21 @@ describe.concurrent.each(VERSIONS)('marks in the last good file of %s', (version
     expect((await present(lb, WEB1)).hints?.join()).toContain(HINT)
   })
 
+  // what the API tells of the line then is its memory, without the marks
+  test.runIf(version !== '2.9')('that came back are read and taken back by ready()', async () => {
+    await using fake = await start(version)
+    const ticket = await drained(fake)
+    {
+      await using lb = connect(fake, DURABLE)
+      await restore(lb, ticket)
+    }
+    await reloaded(fake, 'broken', 'cannot bind socket')
+    await using next = connect(fake, DURABLE)
+    expect((await present(next, WEB1)).stored).toBeDefined()
+    await ready(next, WEB1, { timeout: '10s' })
+    expect(lineOf(fake)).toContain('weight 7')
+  })
+
   test("are taken out by confirm: 'reload'", async () => {
     await using fake = await start(version)
     const ticket = await drained(fake)

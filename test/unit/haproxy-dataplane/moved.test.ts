@@ -41,8 +41,9 @@ describe('work at the address of a server', () => {
 
   test('may stand in another row if it is not known where its address comes from', () => {
     const moved = new MovedAddresses()
-    expect(moved.why(WEB1, undefined, busy)).toContain("configuration can't be read")
-    expect(moved.why(WEB1, { named: 'unknown' } as never, busy)).toContain('may come from DNS')
+    const why = moved.why(WEB1, { named: 'unknown' }, busy)
+    expect(why).toContain("configuration can't be read")
+    expect(why).toContain('may come from DNS')
   })
 
   test('stands in no other row if no other server is at work', () => {
@@ -77,11 +78,14 @@ describe('work at the address of a server', () => {
 })
 
 describe('an address in the configuration', () => {
-  test.each(['web.test', 'ipv4@web.test', 'localhost', 'ipv6@web.test'])('%s is a name', (text) => {
-    expect(isNamed(text)).toBe(true)
-  })
+  test.each(['web.test', 'ipv4@web.test', 'localhost', 'ipv6@web.test', 'web.test:80'])(
+    '%s is a name',
+    (text) => {
+      expect(isNamed(text)).toBe(true)
+    },
+  )
 
-  test.each(['10.0.0.1', '::1', '[::1]', 'ipv6@[::1]', 'unix@/run/web.sock', '/run/web', '', null])(
+  test.each(['10.0.0.1', '::1', '[::1]', 'ipv6@[::1]', 'unix@/run/web.sock', '/run/web', ''])(
     '%s is none',
     (text) => {
       expect(isNamed(text)).toBe(false)
@@ -89,7 +93,7 @@ describe('an address in the configuration', () => {
   )
 
   test('is found in the text of a template and of a listen section', () => {
-    const servers = parseRaw(`
+    const file = parseRaw(`
 listen web
   server web1 web.test:80
   server web2 [::1]:80
@@ -97,10 +101,10 @@ backend slots
   server-template slot 3 web.test:80
   server-template dry 3 10.0.0.1:80
 `)!
-    expect(servers('web', 'web1')?.named).toBe(true)
-    expect(servers('web', 'web2')?.named).toBe(false)
-    expect(servers('slots', 'slot1')?.named).toBe(true)
-    expect(servers('slots', 'dry1')?.named).toBe(false)
+    expect(file.server('web', 'web1')?.named).toBe(true)
+    expect(file.server('web', 'web2')?.named).toBe(false)
+    expect(file.server('slots', 'slot1')?.named).toBe(true)
+    expect(file.server('slots', 'dry1')?.named).toBe(false)
   })
 })
 

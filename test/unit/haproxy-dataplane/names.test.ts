@@ -17,7 +17,7 @@ describe('names that a URL would fold', () => {
       for (const make of [
         () => paths.server('be', name),
         () => paths.configServer('be', name, { version: 1 }),
-        () => paths.configBackend(name),
+        () => paths.transaction(name),
         () => paths.reload(name),
       ]) {
         expect(make).toThrow(expect.objectContaining({ code: 'INVALID_OPTIONS' }))

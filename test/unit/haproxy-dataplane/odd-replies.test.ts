@@ -56,7 +56,6 @@ const GOOD: readonly HttpHandler[] = [
     HttpResponse.json({ runtimeAPI: 'x@1', stats: [row(ROW)] }),
   ),
   http.get(`${API}/runtime/backends/web/servers`, () => HttpResponse.json([server('ready')])),
-  http.get(`${API}/configuration/global`, () => HttpResponse.json({ daemon: true })),
   http.get(`${API}/configuration/*`, () => HttpResponse.json({}, { status: 403 })),
 ]
 
@@ -354,11 +353,9 @@ test('a version that a proxy drops is asked for before the line', async () => {
       asked.push('version')
       return HttpResponse.json(41)
     }),
-    http.get(`${API}/configuration/backends/web/servers`, () =>
-      HttpResponse.json([{ name: 'web1', address: '10.0.0.1', port: 80 }]),
+    http.get(`${API}/configuration/raw`, () =>
+      HttpResponse.text('backend web\n  server web1 10.0.0.1:80 cookie a\n'),
     ),
-    http.get(`${API}/configuration/backends/web`, () => HttpResponse.json({ name: 'web' })),
-    http.get(`${API}/configuration/defaults`, () => HttpResponse.json([])),
     http.get(`${API}/configuration/backends/web/servers/web1`, () => {
       asked.push('line')
       return HttpResponse.json({ name: 'web1', address: '10.0.0.1', port: 80, cookie: 'a' })

@@ -26,17 +26,47 @@ describe('the text of the configuration', () => {
     ['as JSON', JSON.stringify(CONFIG)],
     ['wrapped', JSON.stringify({ _version: 1, data: CONFIG })],
   ])('%s has what the API leaves out', (_how, text) => {
-    const servers = parseRaw(text)!
-    expect(servers('web', 'web1')).toMatchObject({ place: 'listen', cuts: false })
-    expect(servers('web', 'web2')).toMatchObject({ place: 'listen', cuts: true })
-    expect(servers('slots', 'slot3')).toMatchObject({ place: 'template', cuts: false })
-    expect(servers('cut', 'slot2')).toMatchObject({ place: 'template', cuts: true })
-    expect(servers('slots', 'slot4')).toBeUndefined()
-    expect(servers('cut', 'slot1')).toBeUndefined()
+    const file = parseRaw(text)!
+    expect(file.server('web', 'web1')).toMatchObject({ place: 'listen', maint: 'gentle' })
+    expect(file.server('web', 'web2')).toMatchObject({ place: 'listen', maint: 'cuts' })
+    expect(file.server('slots', 'slot3')).toMatchObject({ place: 'template', maint: 'gentle' })
+    expect(file.server('cut', 'slot2')).toMatchObject({ place: 'template', maint: 'cuts' })
+    expect(file.server('slots', 'slot4')).toBeUndefined()
+    expect(file.server('cut', 'slot1')).toBeUndefined()
+  })
+
+  test('has the checks, marks and hard-stop-after of its lines', () => {
+    const file = parseRaw(`
+global
+  hard-stop-after 5m
+defaults
+  default-server check weight 3
+backend web
+  server web1 127.0.0.1:8001 weight 0 disabled
+  server web2 [::1]:8002 no-check weight 7
+  server web3 127.0.0.1:8003 enabled
+`)!
+    expect(file.hardStop).toBe(300_000)
+    const marked = { checked: true, weight: 0, maintenance: 'enabled' }
+    expect(file.server('web', 'web1')).toMatchObject(marked)
+    expect(file.server('web', 'web2')).toMatchObject({ checked: false, weight: 7 })
+    expect(file.server('web', 'web3')).toMatchObject({ weight: null, maintenance: 'disabled' })
+  })
+
+  test.each([
+    ['daemon', 'unset'],
+    ['hard-stop-after 1500', 1_500],
+    ['hard-stop-after "$STOP"', 'unknown'],
+  ])('with %s says of hard-stop-after: %s', (line, value) => {
+    expect(parseRaw(`global\n  ${line}\n`)?.hardStop).toBe(value)
+  })
+
+  test.each(['', 'null', '<html>502</html>', '{"_version":1}'])('is not %j', (text) => {
+    expect(parseRaw(text)).toBeUndefined()
   })
 
   test('has no servers in quotes, comments and odd lines', () => {
-    const servers = parseRaw(`
+    const file = parseRaw(`
 listen "a b"
   # server s1 1.1.1.1:1
 listen web # server s1 1.1.1.1:1
@@ -45,9 +75,9 @@ listen web # server s1 1.1.1.1:1
 backend web2
   server s1 1.1.1.1:1
 `)!
-    expect(servers('web', 's1')).toBeUndefined()
-    expect(servers('web', 's2')).toMatchObject({ cuts: false })
-    expect(servers('web2', 's1')).toMatchObject({ place: 'line' }) // the API lists it
+    expect(file.server('web', 's1')).toBeUndefined()
+    expect(file.server('web', 's2')).toMatchObject({ maint: 'gentle' })
+    expect(file.server('web2', 's1')).toMatchObject({ place: 'line' }) // the API lists it
   })
 })
 
@@ -84,6 +114,17 @@ describe.concurrent('a server that the API does not list in its configuration', 
     r.fake.fail({ match: /configuration.raw/, how: 'status', status: 403 })
     const result = await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })
     expect(result).toHaveProperty('error.message', expect.stringContaining('configuration/raw'))
+  })
+
+  test('is drained durably by its line if the text is kept from the user', async () => {
+    await using r = await rig({}, { durable: true, maintCuts: false })
+    r.fake.fail({ match: /configuration.raw/, how: 'status', status: 403 })
+    const ref = { pool: 'web', member: 'web1' }
+    expect((await change(r.lb, { kind: 'hold', ref, to: 'drain' })).status).toBe('applied')
+    expect(r.fake.config).toMatch(/server web1 .*weight 0/)
+    const undo = { kind: 'restore', ref, expect: 'drain', to: 'ready' } as const
+    expect((await change(r.lb, undo)).status).toBe('applied')
+    expect(r.fake.config).not.toMatch(/server web1 .*weight 0/)
   })
 
   test('is drained durably if it was added at run time', async () => {

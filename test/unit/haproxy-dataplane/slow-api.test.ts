@@ -51,7 +51,7 @@ describe('an API that answers after two seconds', () => {
     await using lb = connect(fake)
     for (let i = 0; i < 3; i++)
       await clock.run(lb.observe([WEB1], { ...context(), clock: moving(clock) }))
-    const asked = fake.requests.filter(({ path }) => /reloads$|global$/.test(path))
+    const asked = fake.requests.filter(({ path }) => /reloads$|raw$/.test(path))
     expect(asked).toHaveLength(1)
   })
 })

@@ -123,7 +123,8 @@ function changesBy(by: By): CarefulAdapter<Seen, Sent | 'removal'> {
     hold: (change, seen, ctx) => hold(by, change, seen, ctx),
     restore: (change, seen, ctx) => {
       if (seen.stored !== undefined && !settings.durable) throw keepsMarks(change.ref, seen.stored)
-      return guarded(by, change, seen, ctx, (at) => restorer.restore(change, at, ctx))
+      const hasMarks = seen.stored !== undefined
+      return guarded(by, change, seen, ctx, (at) => restorer.restore(change, at, hasMarks, ctx))
     },
     terminate:
       settings.maintCuts === true

@@ -4,12 +4,10 @@ import { isDrainableError, type DrainableError } from '../../../provider/error.j
 import { formatRef } from '../../../provider/member-ref.js'
 import {
   parseConfigServer,
-  parseConfigServers,
   parseConfigVersion,
   type ConfigServer,
   type Versioned,
 } from '../codec/configuration.js'
-import { parseRaw } from '../codec/raw.js'
 import { parseTransaction } from '../codec/replies.js'
 import type { Under } from '../codec/paths.js'
 import type { Configuration } from '../read/configured.js'
@@ -55,7 +53,7 @@ export class ConfigWriter {
     change: (line: ConfigServer) => Record<string, unknown> | undefined,
     ctx: CallContext,
   ): Promise<ConfigServer | undefined> {
-    this.#configuration.forget(ref.pool)
+    this.#configuration.forget()
     let lost: ConfigServer | undefined
     return this.#retried(ref, ctx, async () => {
       const line = await this.line(ref, ctx)
@@ -136,9 +134,9 @@ export class ConfigWriter {
     line: Record<string, unknown>,
     ctx: CallContext,
   ): Promise<{ readonly reloadId: string | undefined } | 'there'> {
-    this.#configuration.forget(ref.pool)
+    this.#configuration.forget()
     return this.#retried(ref, ctx, async () => {
-      const version = await this.#version(ref.pool, ctx)
+      const version = await this.#askVersion(ctx)
       const found = await this.line(ref, ctx)
       if (found !== undefined) {
         const same =
@@ -170,7 +168,7 @@ export class ConfigWriter {
     refs: readonly MemberRef[],
     ctx: CallContext,
   ): Promise<ReadonlyMap<MemberRef, Removed>> {
-    for (const { pool } of refs) this.#configuration.forget(pool)
+    this.#configuration.forget()
     const [first, ...more] = refs
     try {
       if (first !== undefined && more.length > 0) return await this.#removeAll(first, refs, ctx)
@@ -294,26 +292,14 @@ export class ConfigWriter {
     return this.#api.parse(await this.#api.read(paths.configVersion, ctx), parseConfigVersion)
   }
 
-  async #version(pool: string, ctx: CallContext): Promise<number> {
-    const { paths, tree } = await this.#api.served(ctx)
-    const reply = await this.#api.read(paths.configServers(pool), ctx)
-    const { version } = this.#api.parse(reply, (text) =>
-      parseConfigServers(tree, text, reply.configVersion),
-    )
-    return version ?? this.#askVersion(ctx)
-  }
-
   /**
-   * Whether the file has a server's line. Right after a failed reload the API's own configuration is not the
-   * file: it rolls the file back, and goes on telling what it had in memory (2.9.25, 3.0.21, 3.2.13). Where
-   * the text is kept from this user, that is all there is.
+   * Whether the file has a server's line. Where the text is kept from this user, what the API has in memory is all
+   * there is.
    */
   async isInFile(ref: MemberRef, ctx: CallContext): Promise<boolean> {
-    const { paths } = await this.#api.served(ctx)
-    const reply = await this.#api.get(paths.configRaw, ctx)
-    const servers = reply.status === 200 ? parseRaw(reply.text) : undefined
-    if (servers === undefined) return (await this.line(ref, ctx)) !== undefined
-    return servers(ref.pool, ref.member)?.place === 'line'
+    const file = await this.#configuration.file(ctx)
+    if (typeof file === 'string') return (await this.line(ref, ctx)) !== undefined
+    return file.server(ref.pool, ref.member)?.place === 'line'
   }
 }
 

@@ -1,44 +1,50 @@
 import type { CallContext, Json, MemberRef } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
-import type { ConfigServer } from '../codec/configuration.js'
+import { type ConfigServer, marksOf } from '../codec/configuration.js'
+import type { Marks } from '../codec/raw.js'
 import { nameOf, type ProcessInfo } from '../codec/replies.js'
 import type { RuntimeView } from '../read/read.js'
 import { type Native, NOT_DURABLE, readNative, weightOf } from '../read/reading.js'
 import { readReloads } from '../session/reload.js'
-import type { DataplaneApi } from '../session/session.js'
 import { extended, failure, type Tools, type Underway } from './sent.js'
 
-/** What of a server's configured line is ours to change, as it was before a change. */
-export interface Marks {
-  readonly weight: number | null
-  readonly maintenance: string | null
-}
-
-/** A server before the first mark, and in which process the drain was undone. */
-interface Before extends Native {
+/** What is known of the marks of a server. */
+interface Known {
+  /** The server before our first mark, for a restore that comes without a ticket. */
+  readonly before?: Native
+  /** In which process the drain was undone. */
   readonly undoneIn?: string
+  /** In which process marks were taken back that the last good file may have: the reload after that replaces both. */
+  readonly leftIn?: string
+  /** Why a reload of our own has not ended that. */
+  readonly failure?: string
 }
 
 /**
  * The durable form of a drain: `weight 0` in the server's configured line, and `maintenance` for
  * the seal. The API applies both at run time without a reload; after a reload they still hold.
+ *
+ * The API's last good file is replaced by a reload that succeeds and by nothing else, and put back whole by one that
+ * fails (Data Plane API 2.9, 3.2 and 3.4). So marks that were in it come back then although they were taken back, and the
+ * next reload after that takes the server out.
  */
 export class DurableMarks {
-  readonly #tools: Pick<Tools, 'configuration' | 'settings' | 'writer'>
-  /** As the lines were before our first mark, for a restore that comes without a ticket. */
-  readonly #before = new Map<string, Before>()
+  readonly #tools: Pick<Tools, 'api' | 'configuration' | 'settings' | 'writer'>
+  readonly #known = new Map<string, Known>()
 
-  constructor(tools: Pick<Tools, 'configuration' | 'settings' | 'writer'>) {
+  constructor(tools: Pick<Tools, 'api' | 'configuration' | 'settings' | 'writer'>) {
     this.#tools = tools
   }
 
   /** @throws `UNSUPPORTED` where a durable drain could not be one: nothing was sent */
   async assertPossible(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
-    const { settings, configuration } = this.#tools
+    const { settings, configuration, writer } = this.#tools
     if (!settings.durable) return
     const { place } = await configuration.of(ref, view, ctx)
     if (place === 'line' || place === 'run time') return
+    // kept from this user: the line itself need not be
+    if (place === 'unknown' && (await writer.line(ref, ctx)) !== undefined) return
     const words = `${formatRef(ref)} can't be drained durably: ${NOT_DURABLE[place] ?? ''}`
     if (place === 'unread') throw failure(ref, 'CONFLICT', words, true)
     throw failure(ref, 'UNSUPPORTED', `${words}; use durable: false for it`)
@@ -81,10 +87,15 @@ export class DurableMarks {
     )
     const before = line && marksOf(line)
     if (before !== undefined && before.weight !== 0) {
-      const known = this.#before.get(refKey(ref))
-      const since = known?.undoneIn === undefined ? known?.process : undefined
+      const known = this.#of(ref)
+      const since = known.undoneIn === undefined ? known.before?.process : undefined
       const process = since ?? nameOf(view.info)
-      this.#before.set(refKey(ref), { weight: weightOf(found), configured: before, process })
+      const { leftIn, failure } = known
+      this.#known.set(refKey(ref), {
+        before: { weight: weightOf(found), configured: before, process },
+        ...(leftIn === undefined ? {} : { leftIn }),
+        ...(failure === undefined ? {} : { failure }),
+      })
     }
     return before
   }
@@ -132,7 +143,27 @@ export class DurableMarks {
       (old) => cleared(at, old, before) ?? (anew ? { ...old } : undefined),
       ctx,
     )
+    if (line !== undefined) await this.#cleared(at, native, ctx)
     return line && marksOf(line)
+  }
+
+  /** Marks are taken back: whether the last good file has them, too. */
+  async #cleared(
+    { ref, view }: Underway,
+    native: Json | undefined,
+    ctx: CallContext,
+  ): Promise<void> {
+    const process = nameOf(view.info)
+    const known = this.#of(ref)
+    const since = known.before?.process ?? readNative(native)?.process
+    const isIn = since === undefined ? await this.#hasReloaded(ctx) : since !== process
+    if (isIn) this.#known.set(refKey(ref), { ...known, leftIn: process })
+  }
+
+  /** Whether the API tells of a reload that succeeded, at whatever time; true where it does not say. */
+  async #hasReloaded(ctx: CallContext): Promise<boolean> {
+    const told = await readReloads(this.#tools.api, ctx)
+    return told === undefined || told.succeeded.length > 0
   }
 
   /**
@@ -140,54 +171,41 @@ export class DurableMarks {
    * have begun with the file of before the undo: then its process has the marks, and nobody else has set them.
    */
   known({ ref, view }: Underway, native: Json | undefined): Native | undefined {
-    const before = this.#before.get(refKey(ref))
-    return readNative(native) ?? (before?.undoneIn === nameOf(view.info) ? undefined : before)
-  }
-
-  /** The process in which its marks were first written; undefined where that is not known. */
-  writtenIn(ref: MemberRef, native: Json | undefined): string | undefined {
-    return this.#before.get(refKey(ref))?.process ?? readNative(native)?.process
+    const { before, undoneIn } = this.#of(ref)
+    return readNative(native) ?? (undoneIn === nameOf(view.info) ? undefined : before)
   }
 
   /** The drain is undone in that process: what was before it is of no more use there. */
   undone(ref: MemberRef, info: ProcessInfo): void {
-    const before = this.#before.get(refKey(ref))
-    if (before !== undefined) this.#before.set(refKey(ref), { ...before, undoneIn: nameOf(info) })
+    const known = this.#of(ref)
+    if (known.before !== undefined)
+      this.#known.set(refKey(ref), { ...known, undoneIn: nameOf(info) })
   }
 
-  /** The drain is undone, and a reload has begun with the file of after that. */
-  forget(ref: MemberRef): void {
-    this.#before.delete(refKey(ref))
+  /** Whether the last good file may have marks that were taken back. */
+  isLeft(ref: MemberRef): boolean {
+    return this.#of(ref).leftIn !== undefined
   }
 
-  /**
-   * Puts marks back after a change that was refused in the middle, but no weight above 0: the API
-   * applies a maintenance that is taken back as "ready". See {@link DurableMarks.weigh}.
-   */
-  async putBack(ref: MemberRef, marks: Marks, ctx: CallContext): Promise<void> {
-    await this.#tools.writer.edit(
-      ref,
-      (line) => {
-        const now = marksOf(line)
-        const maintenance = marks.maintenance ?? 'disabled'
-        const moves = (now.maintenance ?? 'disabled') !== maintenance
-        if (!moves && (marks.weight !== 0 || now.weight === 0)) return undefined
-        return { ...line, weight: 0, ...(moves ? { maintenance } : {}) }
-      },
-      ctx,
-    )
+  /** A reload that was asked for to end that has ended. @param failure - why it has not succeeded */
+  renewed(ref: MemberRef, failure: string | undefined): void {
+    if (failure === undefined) this.#known.delete(refKey(ref))
+    else this.#known.set(refKey(ref), { ...this.#of(ref), failure })
   }
 
-  /** Gives back the weight that a mark took, as the last step of a change that was refused. */
-  async weigh({ ref, before, view }: Underway, marks: Marks, ctx: CallContext): Promise<void> {
-    if (marks.weight === 0) return
-    const weight = marks.weight ?? weightOf(before)
-    await this.#tools.writer.edit(
-      ref,
-      (line) => (line['weight'] === 0 ? { ...line, weight } : undefined),
-      ctx,
-    )
-    this.undone(ref, view.info)
+  /** What a person should know of a server that was opened. */
+  hint(ref: MemberRef, info: ProcessInfo): string | undefined {
+    const { leftIn, failure } = this.#of(ref)
+    if (leftIn !== nameOf(info)) return undefined
+    const help =
+      failure === undefined
+        ? "the option confirm: 'reload' ends that"
+        : `the reload of the option confirm has not ended that: ${failure}`
+    return `HAProxy was reloaded while the marks of its durable drain were in the file: until the next reload that succeeds, one that fails brings them back, and the reload after that takes it out; ${help}`
+  }
+
+  #of(ref: MemberRef): Known {
+    return this.#known.get(refKey(ref)) ?? {}
   }
 }
 
@@ -199,14 +217,6 @@ function unsealable(ref: MemberRef, error: unknown): unknown {
   if (!isDrainableError(error, 'CONFLICT') || !error.retryable) return error
   const words = `${error.message}; it stays drained, and is not raised to maint`
   return extended(ref, error, words, false)
-}
-
-function marksOf(line: ConfigServer): Marks {
-  const { weight, maintenance } = line
-  return {
-    weight: typeof weight === 'number' ? weight : null,
-    maintenance: typeof maintenance === 'string' ? maintenance : null,
-  }
 }
 
 /** The line without our marks; undefined where it has none. */
@@ -242,78 +252,4 @@ function weightFor({ ref, before: found, view }: Underway, before: Native | unde
   if (only !== undefined && weights.size === 1) return only
   const words = `${formatRef(ref)} has weight 0 in the configuration, and its weight before a durable drain is not known here: restore with the drain's ticket, or set the weight`
   throw failure(ref, 'CONFLICT', words, false)
-}
-
-/** Marks that were taken back, and that the last good file may have. */
-interface Left {
-  /** In which process they were taken back: the reload after that replaces both. */
-  readonly process: string
-  /** Why a reload of our own has not ended it. */
-  readonly failure?: string
-}
-
-/**
- * Knows where the API's last good file has marks that were taken back. That file is replaced by a reload that
- * succeeds and by nothing else, and put back whole by one that fails (Data Plane API 2.9, 3.2 and 3.4): a mark that
- * was in it comes back then, and the next reload after that takes the server out.
- */
-export class LastGood {
-  readonly #api: DataplaneApi
-  readonly #left = new Map<string, Left>()
-
-  constructor(api: DataplaneApi) {
-    this.#api = api
-  }
-
-  /**
-   * Marks are taken back.
-   *
-   * @param since - the process in which they were written; undefined where that is not known
-   */
-  async cleared(
-    ref: MemberRef,
-    since: string | undefined,
-    info: ProcessInfo,
-    ctx: CallContext,
-  ): Promise<void> {
-    const process = nameOf(info)
-    const isIn = since === undefined ? await this.#hasReloaded(ctx) : since !== process
-    if (isIn) this.#left.set(refKey(ref), { process })
-  }
-
-  /** Whether the last good file may have marks of a server. */
-  has(ref: MemberRef): boolean {
-    return this.#left.has(refKey(ref))
-  }
-
-  /** A reload that was to end it has not. */
-  failed(ref: MemberRef, failure: string): void {
-    const left = this.#left.get(refKey(ref))
-    if (left !== undefined) this.#left.set(refKey(ref), { ...left, failure })
-  }
-
-  forget(ref: MemberRef): void {
-    this.#left.delete(refKey(ref))
-  }
-
-  /** What a person should know of a server that was opened. */
-  hint(ref: MemberRef, info: ProcessInfo): string | undefined {
-    const left = this.#left.get(refKey(ref))
-    if (left === undefined) return undefined
-    if (left.process !== nameOf(info)) {
-      this.forget(ref)
-      return undefined
-    }
-    const help =
-      left.failure === undefined
-        ? "the option confirm: 'reload' ends that"
-        : `the reload of the option confirm has not ended that: ${left.failure}`
-    return `HAProxy was reloaded while the marks of its durable drain were in the file: until the next reload that succeeds, one that fails brings them back, and the reload after that takes it out; ${help}`
-  }
-
-  /** Whether the API tells of a reload that succeeded, at whatever time; true where it does not say. */
-  async #hasReloaded(ctx: CallContext): Promise<boolean> {
-    const told = await readReloads(this.#api, ctx)
-    return told === undefined || told.succeeded.length > 0
-  }
 }

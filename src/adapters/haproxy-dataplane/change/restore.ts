@@ -6,7 +6,8 @@ import { formatRef, refKey } from '../../../provider/member-ref.js'
 import type { Found, RuntimeView } from '../read/read.js'
 import { readNative, weightOf } from '../read/reading.js'
 import { isLost } from '../session/session.js'
-import type { Marks } from './durable.js'
+import type { Marks } from '../codec/raw.js'
+import { nameOf } from '../codec/replies.js'
 import {
   askServer,
   extended,
@@ -33,9 +34,18 @@ export class Restorer {
     this.#tools = tools
   }
 
-  /** Undoes, where the expected state is found. */
+  /**
+   * Undoes, where the expected state is found.
+   *
+   * @param stored - whether the file was found to have marks: what the API tells of them may be its memory alone
+   */
   // eslint-disable-next-line complexity -- the steps of an undo, each with its own way back
-  async restore(change: ChangeOf<'restore'>, at: Underway, ctx: CallContext): Promise<Step> {
+  async restore(
+    change: ChangeOf<'restore'>,
+    at: Underway,
+    stored: boolean,
+    ctx: CallContext,
+  ): Promise<Step> {
     const { ref, to } = change
     const { before: found, undo } = at
     const native = readNative(change.native)
@@ -54,7 +64,7 @@ export class Restorer {
     if (durable && to === 'ready') {
       again = () => marks.clear(at, change.native, ctx, true)
       const known = marks.known(at, change.native)
-      let cleared = await this.#clear(change, at, ctx)
+      let cleared = await this.#clear(change, at, ctx, stored)
       if (cleared === undefined && closed && (known?.weight ?? 0) > 0) {
         // The file has a weight, and the process runs with 0: a reload began with the file of before our last write.
         // The API applies what differs from the file alone, so the mark is written once more.
@@ -115,7 +125,7 @@ export class Restorer {
     if (marks !== undefined) {
       // the API applies `maintenance` at once
       if (marks.maintenance === 'enabled') await this.#assertGentle(ref, await look(), ctx)
-      await this.#tools.marks.putBack(ref, marks, ctx)
+      await this.#remark(at, marks, ctx)
     }
     let view = await look()
     if (!isAsBefore(before, find(view, ref))) {
@@ -125,7 +135,10 @@ export class Restorer {
     const now = find(view, ref)
     if (!isAsBefore(before, now)) return `its status is '${now?.row.status ?? 'gone'}'`
     // What opens it comes last, once its state is back.
-    if (marks !== undefined) await this.#tools.marks.weigh(at, marks, ctx)
+    if (marks !== undefined && marks.weight !== 0) {
+      await this.#tools.marks.clear(at, toNativeOf(at, marks), ctx)
+      this.#tools.marks.undone(ref, view.info)
+    }
     if (undo.isWeighed) await this.weightBack(ref, ctx)
     return undefined
   }
@@ -150,14 +163,21 @@ export class Restorer {
     { native }: ChangeOf<'restore'>,
     at: Underway,
     ctx: CallContext,
+    anew = false,
   ): Promise<Marks | undefined> {
-    const { ref, view, undo } = at
-    const { marks, lastGood } = this.#tools
-    const cleared = await marks.clear(at, native, ctx)
-    if (cleared === undefined) return undefined
-    undo.note(cleared)
-    await lastGood.cleared(ref, marks.writtenIn(ref, native), view.info, ctx)
+    const cleared = await this.#tools.marks.clear(at, native, ctx, anew)
+    at.undo.note(cleared)
     return cleared
+  }
+
+  /** Writes the marks of before, but no weight above 0: the API applies a maintenance that is taken back as "ready". */
+  async #remark(at: Underway, { weight, maintenance }: Marks, ctx: CallContext): Promise<void> {
+    const { marks } = this.#tools
+    if (maintenance === 'enabled') await marks.set(at, 'maint', ctx)
+    else {
+      await marks.leaveMaintenance(at, toNativeOf(at, { weight, maintenance }), ctx)
+      if (weight === 0) await marks.set(at, 'drain', ctx)
+    }
   }
 
   /**
@@ -218,6 +238,12 @@ function noWeight(ref: MemberRef): DrainableError {
   const words =
     'would get no work when it is ready: its weight is 0; give it a weight, or, if a durable drain left weight 0 behind, use a provider with durable: true'
   return failure(ref, 'UNSUPPORTED', `${formatRef(ref)} ${words}`)
+}
+
+/** The server as a restore to the marks of before needs it. */
+function toNativeOf({ before, view }: Underway, { weight, maintenance }: Marks): Json {
+  const configured = { weight, maintenance }
+  return { weight: weightOf(before), configured, process: nameOf(view.info) }
 }
 
 function find(view: RuntimeView, ref: MemberRef): Found | undefined {

@@ -9,6 +9,7 @@ import type {
   MemberRef,
 } from '../../../provider/contract.js'
 import { DrainableError, type ErrorCode, isDrainableError } from '../../../provider/error.js'
+import type { Marks } from '../codec/raw.js'
 import { nameOf, parseRuntimeServer, saysNotFound } from '../codec/replies.js'
 import type { Settings } from '../options.js'
 import type { Configuration } from '../read/configured.js'
@@ -16,7 +17,7 @@ import type { ProcessMemory } from '../read/doubts.js'
 import { type Found, type Reader, readProcess, type RuntimeView } from '../read/read.js'
 import { type DataplaneApi, isLost, PROVIDER } from '../session/session.js'
 import type { ConfigWriter } from './config-writer.js'
-import type { DurableMarks, LastGood, Marks } from './durable.js'
+import type { DurableMarks } from './durable.js'
 
 /** What changes are made with. */
 export interface Tools {
@@ -27,7 +28,6 @@ export interface Tools {
   readonly followers: Followers
   readonly configuration: Configuration
   readonly writer: ConfigWriter
-  readonly lastGood: LastGood
   readonly marks: DurableMarks
 }
 

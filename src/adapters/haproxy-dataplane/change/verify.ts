@@ -64,9 +64,9 @@ export class Verifier {
   }
 
   #needsReload([{ ref, wished }, { status }]: Settled): boolean {
-    const { settings, lastGood } = this.#tools
+    const { settings, marks } = this.#tools
     const isOpen = wished === 'ready' && status === 'applied'
-    return settings.confirm === 'reload' && isOpen && lastGood.has(ref)
+    return settings.confirm === 'reload' && isOpen && marks.isLeft(ref)
   }
 
   /**
@@ -78,7 +78,7 @@ export class Verifier {
     view: RuntimeView,
     ctx: CallContext,
   ): AsyncGenerator<Settled> {
-    const { api, writer, lastGood, settings, marks } = this.#tools
+    const { api, writer, settings, marks } = this.#tools
     let failure: string | undefined
     try {
       const [first] = open
@@ -89,14 +89,10 @@ export class Verifier {
       failure = known(error, ctx).message
     }
     for (const [step, result] of open) {
-      if (failure === undefined) {
-        lastGood.forget(step.ref)
-        marks.forget(step.ref)
-        yield [step, result]
-        continue
-      }
-      lastGood.failed(step.ref, failure)
-      yield [step, await this.#finish({ ...step, after: step.again }, result, false, view, ctx)]
+      marks.renewed(step.ref, failure)
+      if (failure === undefined) yield [step, result]
+      else
+        yield [step, await this.#finish({ ...step, after: step.again }, result, false, view, ctx)]
     }
   }
 

@@ -1,9 +1,10 @@
-// Replies of `configuration/...`. v2 wraps them in {"_version", "data"}; v3 answers the bare value, and the
-// version comes in the header Configuration-Version.
+// What is written in HAProxy's configuration: a server's line, under a version. v2 wraps a value in {"_version",
+// "data"}; v3 answers the bare value, and the version comes in the header Configuration-Version.
 import * as z from 'zod/mini'
 import { nonEmpty } from '../../../provider/option-schemas.js'
-import { count, decode, oneOrMany } from './decode.js'
+import { decode } from './decode.js'
 import type { Tree } from './paths.js'
+import type { Marks } from './raw.js'
 
 /** A configuration value with the version it was read at. */
 export interface Versioned<T> {
@@ -14,7 +15,8 @@ export interface Versioned<T> {
 /** A server line as the API prints it: written back whole, so every key is kept. */
 export type ConfigServer = Readonly<Record<string, unknown>> & { readonly name: string }
 
-const configServerSchema = z.looseObject({ name: nonEmpty() })
+const serverSchema = z.looseObject({ name: nonEmpty() })
+const wrappedSchema = z.looseObject({ _version: z.exactOptional(z.int()), data: serverSchema })
 
 /** The reply of `configuration/...servers/S`. */
 export function parseConfigServer(
@@ -22,18 +24,14 @@ export function parseConfigServer(
   text: string,
   header: string | undefined,
 ): Versioned<ConfigServer> {
-  return versioned(tree, configServerSchema, text, header, 'configuration server')
-}
-
-/** The reply of `configuration/...servers`. An empty backend is `null` in 3.4.2: Go's list of nothing. */
-export function parseConfigServers(
-  tree: Tree,
-  text: string,
-  header: string | undefined,
-): Versioned<readonly ConfigServer[]> {
-  const schema = orNull(tree, z.array(configServerSchema))
-  const { version, data } = versioned(tree, schema, text, header, 'configuration servers')
-  return { version, data: data ?? [] }
+  const what = 'configuration server'
+  if (tree === 'v2') {
+    const { _version: version, data } = decode(wrappedSchema, text, what)
+    return { version, data }
+  }
+  const version = Number.parseInt(header ?? '', 10)
+  const data = decode(serverSchema, text, what)
+  return { version: Number.isNaN(version) ? undefined : version, data }
 }
 
 /** The reply of `configuration/version`. */
@@ -41,59 +39,10 @@ export function parseConfigVersion(text: string): number {
   return decode(z.int(), text, 'configuration version')
 }
 
-const sectionSchema = z.looseObject({
-  name: z.exactOptional(z.string()),
-  from: z.exactOptional(z.nullable(z.string())),
-  default_server: z.exactOptional(z.nullable(z.looseObject({}))),
-})
-
-/** What a backend, or a defaults section, sets for servers. */
-export interface Section {
-  readonly name: string | undefined
-  /** The defaults section that applies to it. */
-  readonly from: string | undefined
-  readonly defaultServer: Readonly<Record<string, unknown>>
-}
-
-/** A reply about a backend or about defaults sections. */
-export function parseSections(tree: Tree, text: string): readonly Section[] {
-  const schema = orNull(tree, oneOrMany(sectionSchema))
-  const { data } = versioned(tree, schema, text, undefined, 'configuration section')
-  return (data ?? []).map(({ name, from, default_server: settings }) => ({
-    name,
-    from: from ?? undefined,
-    defaultServer: settings ?? {},
-  }))
-}
-
-const globalSchema = z.looseObject({ hard_stop_after: z.exactOptional(z.nullable(count)) })
-
-/** `hard-stop-after` in the reply of `configuration/global`, in milliseconds; undefined where it is not set. */
-export function parseHardStopAfter(tree: Tree, text: string): number | undefined {
-  const { data } = versioned(tree, globalSchema, text, undefined, 'configuration global')
-  return data.hard_stop_after ?? undefined
-}
-
-/** An empty list is null in v3 alone: a wrapped one without its data is damaged. */
-function orNull<T>(tree: Tree, schema: z.ZodMiniType<T>): z.ZodMiniType<T | null> {
-  return tree === 'v3' ? z.nullable(schema) : schema
-}
-
-function versioned<T>(
-  tree: Tree,
-  schema: z.ZodMiniType<T>,
-  text: string,
-  header: string | undefined,
-  what: string,
-): Versioned<T> {
-  if (tree === 'v2') {
-    const wrapped = decode(
-      z.looseObject({ _version: z.exactOptional(z.int()), data: schema }),
-      text,
-      what,
-    )
-    return { version: wrapped._version, data: wrapped.data }
+/** What of a line is ours to change; of whatever has that, such as a ticket, too. */
+export function marksOf({ weight, maintenance }: Readonly<Record<string, unknown>>): Marks {
+  return {
+    weight: typeof weight === 'number' ? weight : null,
+    maintenance: typeof maintenance === 'string' ? maintenance : null,
   }
-  const version = Number.parseInt(header ?? '', 10)
-  return { version: Number.isNaN(version) ? undefined : version, data: decode(schema, text, what) }
 }

@@ -27,22 +27,17 @@ export type Under = { readonly version: number | undefined } | { readonly transa
 /** Path and query of each thing, for one tree. */
 export interface Paths {
   readonly processInfo: string
-  /** The `global` section, where hard-stop-after is. */
-  readonly configGlobal: string
-  /** The configuration as text: what has no path of its own. */
+  /** The configuration as text. */
   readonly configRaw: string
-  /** The configuration's version, for where a proxy in front drops the header that says it. */
+  /** The configuration's version, for where no reply has said it. */
   readonly configVersion: string
   /** Rows of servers: of one backend, or of all. */
   stats(pool?: string): string
   servers(pool: string): string
   server(pool: string, member: string): string
   /** To write: under a version, or in a transaction. */
-  configServers(pool: string, under?: Under): string
+  configServers(pool: string, under: Under): string
   configServer(pool: string, member: string, under?: Under): string
-  configBackend(pool: string): string
-  /** Every defaults section, first choice first; the second for APIs that lack the first. */
-  readonly configDefaults: readonly string[]
   readonly reloads: string
   transactions(version: number): string
   transaction(id: string): string
@@ -62,7 +57,6 @@ export function pathsOf(tree: Tree): Paths {
     `${base}/stats/native?type=server${pool === undefined ? '' : `&parent=${encode(pool)}`}`
   const common = {
     processInfo: `${base}/runtime/info`,
-    configGlobal: `${config}/global`,
     configVersion: `${config}/version`,
     configRaw: `${config}/raw`,
     stats,
@@ -80,8 +74,6 @@ export function pathsOf(tree: Tree): Paths {
         `${config}/servers?backend=${encode(pool)}${query('&', under)}`,
       configServer: (pool, member, under) =>
         `${config}/servers/${encode(member)}?backend=${encode(pool)}${query('&', under)}`,
-      configBackend: (pool) => `${config}/backends/${encode(pool)}`,
-      configDefaults: [`${config}/named_defaults`, `${config}/defaults`],
       reload,
     }
   }
@@ -93,8 +85,6 @@ export function pathsOf(tree: Tree): Paths {
       `${config}/backends/${encode(pool)}/servers${query('?', under)}`,
     configServer: (pool, member, under) =>
       `${config}/backends/${encode(pool)}/servers/${encode(member)}${query('?', under)}`,
-    configBackend: (pool) => `${config}/backends/${encode(pool)}`,
-    configDefaults: [`${config}/defaults`],
     reload,
   }
 }

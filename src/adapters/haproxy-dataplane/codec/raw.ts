@@ -1,31 +1,46 @@
-// `configuration/raw`: HAProxy's configuration as text. It alone has `listen` sections and the slots of a
-// `server-template`: the API has no other path for them, and can't write their lines. The text holds
-// passwords of others: nothing of it goes into a message.
+// `configuration/raw`: HAProxy's configuration as text. The API has parts of it under other paths too, but not
+// `listen` sections and the slots of a `server-template`, and after a failed reload not what the file says: it goes on
+// telling what it had in memory (2.9.25, 3.0.21, 3.2.13, 3.4.2). So what is known of the file is read here alone. The
+// text holds passwords of others: nothing of it goes into a message.
 import { isIP } from '../../../provider/builtins.js'
 import { isObject } from '../../../kit/json.js'
 
-/** Where a server stands that the API's own configuration does not list. */
-export interface RawServer {
-  /** `line`: in a line of its own in a backend, which the API would list. */
-  readonly place: 'line' | 'listen' | 'template'
-  /** Whether HAProxy checks its health. */
-  readonly checked: boolean
-  /** Whether its address is a name. */
-  readonly named: boolean
-  /** `on-marked-down shutdown-sessions`: maint cuts. */
-  readonly cuts: boolean
-  /** `on-marked-up shutdown-backup-sessions`: leaving maint cuts what backup servers hold. */
-  readonly cutsBackups: boolean
+/** What of a server's line a durable drain changes, in the API's words. */
+export interface Marks {
+  readonly weight: number | null
+  /** `enabled` for a line that is `disabled`. */
+  readonly maintenance: string | null
 }
 
-/** Finds a server of a backend or of a `listen` section; undefined where the text has it not, or not there. */
-export type RawServers = (pool: string, member: string) => RawServer | undefined
+/** What the file says of one server. */
+export interface FileServer extends Marks {
+  /** `line`: in a line of its own in a backend. The API can't write the other two. */
+  readonly place: 'line' | 'listen' | 'template'
+  /** What maint does to its established work: `on-marked-down shutdown-sessions` cuts it. */
+  readonly maint: 'cuts' | 'gentle'
+  /** `on-marked-up shutdown-backup-sessions`: leaving maint cuts what the backend's backup servers hold. */
+  readonly cutsBackups: boolean
+  /** Whether HAProxy checks its health, by a check or an agent, its own or that of a server that it tracks. */
+  readonly checked: boolean
+  /** Whether its address comes from a name: then it can move to another server. */
+  readonly named: boolean
+}
+
+/** The file. */
+export interface HaproxyFile {
+  /** `hard-stop-after` in milliseconds; `unset` where a process lives as long as its connections. */
+  readonly hardStop: number | 'unset' | 'unknown'
+  /** A server of a backend or of a `listen` section; undefined where the file has it not. */
+  server(pool: string, member: string): FileServer | undefined
+}
+
+type Words = readonly string[]
 
 interface Section {
   readonly kind: string
   readonly name: string
   readonly from: string | undefined
-  readonly lines: (readonly string[])[]
+  readonly lines: Words[]
 }
 
 const SECTIONS = new Set(
@@ -35,43 +50,86 @@ const SECTIONS = new Set(
   ).split(' '),
 )
 
-const CHECKS: ReadonlySet<string> = new Set(['check', 'agent-check', 'track'])
-
-/** The text in a reply: v2 wraps it, v3 answers it bare; undefined where there is none. */
-export function parseRaw(text: string): RawServers | undefined {
-  const config = textOf(text)
-  if (config === undefined) return undefined
-  const sections = readSections(config)
-  return (pool, member) => {
-    for (const section of sections) {
-      if (section.name !== pool || !['backend', 'listen'].includes(section.kind)) continue
-      const line = section.lines.find((words) => names(words, member))
-      if (line === undefined) continue
-      const isTemplate = line[0] === 'server-template'
-      const settings = [
-        line,
-        ...defaultServers(section),
-        ...defaultServers(defaultsOf(section, sections)),
-      ]
-      const has = (key: string, value: string): boolean =>
-        settings.some((words) => words.some((word, i) => word === key && words[i + 1] === value))
-      return {
-        place: isTemplate ? 'template' : section.kind === 'listen' ? 'listen' : 'line',
-        checked: settings.some((words) => words.some((word) => CHECKS.has(word))),
-        named: isNamed(line[isTemplate ? 3 : 2]?.replace(/:[^:]*$/, '')),
-        cuts: has('on-marked-down', 'shutdown-sessions'),
-        cutsBackups: has('on-marked-up', 'shutdown-backup-sessions'),
-      }
-    }
-    return undefined
+/** Reads the text in a reply: v2 wraps it, v3 answers it bare; undefined where there is none. */
+export function parseRaw(text: string): HaproxyFile | undefined {
+  const sections = readSections(textOf(text) ?? '')
+  if (sections.length === 0) return undefined
+  const pools = new Map<string, Pool>()
+  for (const section of sections)
+    if (['backend', 'listen'].includes(section.kind))
+      pools.set(`${section.kind} ${section.name}`, toPool(section, sections))
+  return {
+    hardStop: hardStopOf(sections),
+    server: (pool, member) =>
+      pools.get(`backend ${pool}`)?.(member) ?? pools.get(`listen ${pool}`)?.(member),
   }
 }
 
-/** Whether an address in the configuration is a name, which DNS answers: no IP address, no path of a socket. */
-export function isNamed(address: unknown): boolean {
-  if (typeof address !== 'string') return false
-  const host = address.replace(/^(?:ipv[46]|tcp[46]?)@/, '').replace(/^\[(.*)\]$/, '$1')
-  return host !== '' && !/[/@]/.test(host) && isIP(host) === 0
+/** Finds a server of one section. */
+type Pool = (member: string) => FileServer | undefined
+
+function toPool(section: Section, all: readonly Section[]): Pool {
+  const byName = new Map(
+    section.lines.flatMap((line) => (line[0] === 'server' ? [[line[1] ?? '', line] as const] : [])),
+  )
+  const templates = section.lines.filter(([keyword]) => keyword === 'server-template')
+  const defaults = [...defaultServers(defaultsOf(section, all)), ...defaultServers(section)]
+  return (member) => {
+    const own = byName.get(member)
+    if (own !== undefined)
+      return toServer(section.kind === 'listen' ? 'listen' : 'line', own.slice(2), defaults)
+    const template = templates.find((line) => isSlot(line, member))
+    return template && toServer('template', template.slice(3), defaults)
+  }
+}
+
+/** @param line - from its address on; @param defaults - the `default-server` lines that apply, what is nearer last */
+function toServer(place: FileServer['place'], line: Words, defaults: readonly Words[]): FileServer {
+  const [address = ''] = line
+  const settings = [...defaults, line].flat()
+  const has = (key: string, value: string): boolean =>
+    settings.some((word, i) => word === key && settings[i + 1] === value)
+  const isOn = (flag: string): boolean =>
+    settings.lastIndexOf(flag) > settings.lastIndexOf(`no-${flag}`)
+  const weight = Number(line[line.lastIndexOf('weight') + 1])
+  return {
+    place,
+    maint: has('on-marked-down', 'shutdown-sessions') ? 'cuts' : 'gentle',
+    cutsBackups: has('on-marked-up', 'shutdown-backup-sessions'),
+    checked: isOn('check') || isOn('agent-check') || settings.includes('track'),
+    named: isNamed(address),
+    weight: line.includes('weight') && Number.isInteger(weight) ? weight : null,
+    maintenance: line.includes('disabled')
+      ? 'enabled'
+      : line.includes('enabled')
+        ? 'disabled'
+        : null,
+  }
+}
+
+/** Whether an address in a line is a name, which DNS answers: no IP address, no path of a socket. */
+export function isNamed(address: string): boolean {
+  const text = address.replace(/^(?:ipv[46]|tcp[46]?)@/, '')
+  if (/^\[|[/@]/.test(text) || isIP(text) !== 0) return false
+  const host = text.replace(/:[^:]*$/, '')
+  return host !== '' && isIP(host) === 0
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  us: 0.001,
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+}
+
+function hardStopOf(sections: readonly Section[]): HaproxyFile['hardStop'] {
+  const lines = sections.flatMap(({ kind, lines }) => (kind === 'global' ? lines : []))
+  const value = lines.findLast(([keyword]) => keyword === 'hard-stop-after')?.[1]
+  if (value === undefined) return 'unset'
+  const [, count, unit = 'ms'] = /^(\d{1,12})(us|ms|s|m|h|d)?$/.exec(value) ?? []
+  return count === undefined ? 'unknown' : Number(count) * (UNITS[unit] ?? 1)
 }
 
 function textOf(text: string): string | undefined {
@@ -109,18 +167,16 @@ function wordsOf(line: string): string[] {
   return words
 }
 
-function names(words: readonly string[], member: string): boolean {
-  const [keyword, name = '', count = ''] = words
-  if (keyword === 'server') return name === member
-  if (keyword !== 'server-template' || !member.startsWith(name)) return false
-  const number = member.slice(name.length)
+/** Whether a server is one that a `server-template` line makes. */
+function isSlot([, prefix = '', count = '']: Words, member: string): boolean {
+  const number = member.startsWith(prefix) ? member.slice(prefix.length) : ''
   if (!/^[1-9]\d{0,5}$|^0$/.test(number)) return false
   const [low = '', high] = count.split('-')
   const [from, to] = high === undefined ? [1, Number(low)] : [Number(low), Number(high)]
   return Number(number) >= from && Number(number) <= to
 }
 
-function defaultServers(section: Section | undefined): readonly (readonly string[])[] {
+function defaultServers(section: Section | undefined): readonly Words[] {
   return section?.lines.filter(([keyword]) => keyword === 'default-server') ?? []
 }
 

@@ -34,10 +34,9 @@ export class MovedAddresses {
   /** Why the counts of a server may not be all that its machine works on; undefined if they are. */
   why(
     { pool, member }: MemberRef,
-    config: Configured | undefined,
+    { named }: Pick<Configured, 'named'>,
     view: RuntimeView,
   ): string | undefined {
-    const { named } = config ?? { named: 'unknown' }
     if (named === false && !this.#moved.has(pool)) return undefined
     const others = [...(view.pools.get(pool) ?? [])].filter(([name]) => name !== member)
     const busy = others.some(([, { row }]) => row.scur + row.qcur > 0)

@@ -8,6 +8,8 @@ import type {
   MemberRef,
   PoolReading,
 } from '../../../provider/contract.js'
+import { marksOf } from '../codec/configuration.js'
+import type { Marks } from '../codec/raw.js'
 import { nameOf, type ProcessInfo } from '../codec/replies.js'
 import type { Configured } from './configured.js'
 import type { Settings } from '../options.js'
@@ -66,13 +68,13 @@ export function serves(found: Found, pool: ReadonlyMap<string, Found> | undefine
  * What HAProxy's checks say of it. No check runs before an inherited maintenance ends (of its name, or of the server
  * that it tracks), so none is waited for.
  */
-export function healthOfMember(found: Found, config: Configured | undefined): Health {
+export function healthOfMember(found: Found, config: Configured): Health {
   const { own, inherited, hidden } = found.verdict
   if (inherited === 'maint' && own !== 'maint' && hidden !== true) return 'unchecked'
   const health = healthOf(found.row)
   // Under maint HAProxy does not tell whether there is a check.
   const { check = found.row.agent } = found.row
-  const isTold = config?.checked !== false || check !== undefined
+  const isTold = config.checked !== false || check !== undefined
   return health === 'unknown' && !isTold ? 'unchecked' : health
 }
 
@@ -115,7 +117,7 @@ export interface Native {
   readonly own?: AdminState
   /** Its state at run time, where it was held by its weight alone. */
   readonly runs?: 'ready'
-  readonly configured?: { readonly weight: number | null; readonly maintenance: string | null }
+  readonly configured?: Marks
   /** The process in which it was found, where durable drains write marks. */
   readonly process?: string
 }
@@ -124,11 +126,8 @@ export interface Native {
  * What the file makes of a server at the next reload. Weight 0 is the durable form of a drain; a line that
  * is only `disabled` is no mark of ours, and says something only where it can be taken back.
  */
-export function storedHold(
-  config: Configured | undefined,
-  durable: boolean,
-): 'drain' | 'maint' | undefined {
-  if (config?.known !== true || (config.weight !== 0 && !durable)) return undefined
+export function storedHold(config: Configured, durable: boolean): 'drain' | 'maint' | undefined {
+  if (config.weight !== 0 && !durable) return undefined
   if (config.maintenance === 'enabled') return 'maint'
   return config.weight === 0 ? 'drain' : undefined
 }
@@ -136,7 +135,7 @@ export function storedHold(
 /** The native part of a reading. */
 export function toNative(
   found: Found,
-  config: Configured | undefined,
+  config: Configured,
   durable: boolean,
   followers: readonly MemberRef[],
   info: ProcessInfo,
@@ -152,7 +151,7 @@ export function toNative(
       ? {}
       : { followers: followers.map(({ pool, member }) => ({ pool, member })) }),
   }
-  if (!durable || config?.known !== true) return native
+  if (!durable || config.place !== 'line') return native
   const configured = { weight: config.weight, maintenance: config.maintenance }
   return { ...native, configured, process: nameOf(info) }
 }
@@ -167,40 +166,28 @@ export function readNative(native: Json | undefined): Native | undefined {
     ...(native['runs'] === 'ready' ? { runs: 'ready' } : {}),
     ...(typeof process === 'string' ? { process } : {}),
   }
-  if (!isObject(configured)) return read
-  const { weight, maintenance } = configured
-  return {
-    ...read,
-    configured: {
-      weight: typeof weight === 'number' ? weight : null,
-      maintenance: typeof maintenance === 'string' ? maintenance : null,
-    },
-  }
+  return isObject(configured) ? { ...read, configured: marksOf(configured) } : read
 }
 
 /** What a person who asks why it is not idle should know. */
-// eslint-disable-next-line complexity -- one hint a line
-export function hintsOf(
-  found: Found,
-  config: Configured | undefined,
-  settings: Settings,
-): readonly string[] {
+
+export function hintsOf(found: Found, config: Configured, settings: Settings): readonly string[] {
   const { own, doubt } = found.verdict
   const hints: string[] = []
   if (doubt !== undefined) hints.push(doubt)
   if (found.row.agent !== undefined) hints.push(...hintsOfAgent(found.row.agent))
-  const marks = marksOf(config)
+  const marks = wordsOfMarks(config)
   if (found.row.weight === 0) {
-    const where = config?.weight === 0 ? ' in the configuration' : ''
+    const where = config.weight === 0 ? ' in the configuration' : ''
     hints.push(`weight 0${where} keeps it out of balancing`)
   } else if (own === 'ready' && marks !== '') {
     hints.push(`the configuration has ${marks} for it: the next reload takes it out`)
-  } else if (settings.durable && config?.known === true && own !== 'ready' && marks === '') {
+  } else if (settings.durable && config.place === 'line' && own !== 'ready' && marks === '') {
     hints.push('the configuration says nothing of this drain: a reload forgets it')
   }
-  const lost = settings.durable && config?.known === false ? NOT_DURABLE[config.place] : undefined
+  const lost = settings.durable ? NOT_DURABLE[config.place] : undefined
   if (lost !== undefined) hints.push(lost)
-  const unsure = settings.maintCuts === undefined && (config?.maint ?? 'unknown') === 'unknown'
+  const unsure = settings.maintCuts === undefined && config.maint === 'unknown'
   if (own === 'drain' && unsure) {
     hints.push(
       'what maint does to its connections is not known from the configuration, so it is not sealed: maintCuts says it',
@@ -210,8 +197,8 @@ export function hintsOf(
 }
 
 /** What a person should know of a server that HAProxy has not. */
-export function hintsOfAbsent(config: Configured | undefined): readonly string[] {
-  return config?.known === true
+export function hintsOfAbsent(config: Configured): readonly string[] {
+  return config.place === 'line'
     ? ['the configuration has it, HAProxy was not reloaded since, or it was removed at run time']
     : []
 }
@@ -224,15 +211,15 @@ export const NOT_DURABLE: Readonly<Record<Configured['place'], string | undefine
   template:
     'it is a slot of a server-template, which this API can not write: a reload forgets its drain',
   unknown:
-    "the API does not have it in its configuration, and configuration/raw can't be read: a reload may forget its drain",
+    "configuration/raw can't be read, so it is not known where it stands: a reload may forget its drain",
   unread: "the configuration can't be read just now: a reload may forget its drain",
 }
 
 /** What keeps a server out of balancing after a reload. */
-function marksOf(config: Configured | undefined): string {
+function wordsOfMarks(config: Configured): string {
   const marks = [
-    ...(config?.weight === 0 ? ['weight 0'] : []),
-    ...(config?.maintenance === 'enabled' ? ['disabled'] : []),
+    ...(config.weight === 0 ? ['weight 0'] : []),
+    ...(config.maintenance === 'enabled' ? ['disabled'] : []),
   ]
   return marks.join(' and ')
 }
