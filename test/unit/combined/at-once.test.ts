@@ -65,4 +65,20 @@ describe('idle on two balancers at once', () => {
     expect(idleOnB).toBeGreaterThan(11_000)
     expect(Math.max(...looks)).toBeGreaterThanOrEqual(idleOnB ?? Infinity)
   })
+
+  test('is not told of one that no look at the deadline has shown, where the other one ends first', async () => {
+    const { clock, a, b, all } = setUp({}, { a: { latency: 20 } })
+    b.occupy(bare)
+    const policy = { clock, timeout: '10s', onTimeout: 'proceed', seal: false } as const
+    await using run = startDrain(all, both, policy)
+    await clock.advance(5_000)
+    expect(run.report().members.map(({ phase }) => phase)).toEqual(['idle', 'draining'])
+    a.failNext('hang', { verb: 'observe' })
+    b.failNext('hang', { verb: 'observe' })
+    await clock.advance(1_000)
+    a.occupy(bare)
+    const { members } = await clock.runUntil(run.done)
+    expect(members.map(({ outcome }) => outcome)).toEqual(['proceeded', 'proceeded'])
+    expect(clock.now()).toBeLessThan(1_000 + 10_000 + 2_200)
+  })
 })

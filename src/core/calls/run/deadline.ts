@@ -26,11 +26,19 @@ interface Bounded {
   readonly passed: () => void
 }
 
+/** Whether a member is idle, which is no outcome yet, and no look since then shows that it still is. */
+function isUnseenSince({ claim, facts: { last, unread } }: ClaimedMember, since: number): boolean {
+  if (!isReportedIdle(claim) || claim.ending.settled) return false
+  return unread !== null || (last?.askedAt ?? -Infinity) < since
+}
+
 /** When each claim of a call must have its outcome, and what happens if the last look before that does not come. */
 export class Deadline {
   readonly #of: Bounded
   /** Grows with each time that it is set or cleared, which a step may do. */
   #settings = 0
+  /** When the last look was asked for. Null: it was not, or it was given up. */
+  #lastLookFrom: number | null = null
 
   constructor(bounded: Bounded) {
     this.#of = bounded
@@ -50,13 +58,21 @@ export class Deadline {
     else this.#set(Math.min(...moments), () => this.#askLastLook())
   }
 
+  /** Whether a member is idle by a look from before the deadline alone, and the last look may still show otherwise. */
+  get awaitsLook(): boolean {
+    const from = this.#lastLookFrom
+    return from !== null && this.#of.claims.claimedMembers().some((one) => isUnseenSince(one, from))
+  }
+
   clear(): void {
     this.#settings += 1
+    this.#lastLookFrom = null
     this.#of.alarm.clear()
   }
 
   #set(at: number, then: () => void): void {
     this.#settings += 1
+    this.#lastLookFrom = null
     this.#of.alarm.set(at, then)
   }
 
@@ -68,6 +84,7 @@ export class Deadline {
     look()
     const patience = LAST_LOOK + 2 * scheduler.cost + scheduler.floor // a large table takes its time to read
     this.#set(since + patience, () => {
+      this.#lastLookFrom = null
       const isEnded = this.#endedBy(() => {
         this.#giveUpUndo()
         this.#overdue(patience, since)
@@ -75,6 +92,7 @@ export class Deadline {
       })
       if (!isEnded) this.arm()
     })
+    this.#lastLookFrom = since
   }
 
   /** Whether the call was ended, or went on by itself, in a step of this part. */
@@ -112,13 +130,11 @@ export class Deadline {
 
   #tellOverdue(claimed: ClaimedMember, error: DrainableError, since: number): void {
     const { clock, balancer } = this.#of
-    const { ref, claim, ledger, facts } = claimed
+    const { ref, claim, ledger } = claimed
     const { goal, ending } = claim
     const now = clock.now()
-    const isIdle = isReportedIdle(claim) && !ending.settled
-    if (isIdle && facts.unread === null && (facts.last?.askedAt ?? -Infinity) >= since) return
     // Nothing shows that it is idle still.
-    if (isIdle) balancer.take(ref, { type: 'doubt', claim: claim.id })
+    if (isUnseenSince(claimed, since)) balancer.take(ref, { type: 'doubt', claim: claim.id })
     else if (ending.ended !== null) return
     if (ending.terminateUntil !== null && now < ending.terminateUntil) return
     const deadline = goal.kind === 'open' ? goal.until : claim.deadline

@@ -364,7 +364,8 @@ export class Run implements HandleBody, Owner, GroupedRun {
     const idle = idleTime(claimedMembers)
     if (!this.#claims.laid || this.#undo !== undefined || this.#isTakenBack)
       return { state: 'open', idle }
-    if (this.#life === 'looking') return { state: isOpen ? 'open' : 'ended', idle }
+    if (this.#life === 'looking')
+      return { state: isOpen || this.#deadline.awaitsLook ? 'open' : 'ended', idle }
     if (!this.#isClosed) return { state: 'closing', idle }
     return { state: isOpen && this.#life === 'held' ? 'lost' : 'closed', idle }
   }

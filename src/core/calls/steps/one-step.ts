@@ -131,8 +131,9 @@ export class Step {
   #describe(): StepDone {
     const { claimedMembers } = this.#run
     const report = this.#whole(this.#run.report())
+    const { state } = this.#run.standing
     const hasEnded = claimedMembers.every(({ claim }) => claim.ending.ended !== null)
-    const isDone = hasEnded && !this.#awaitsOthers
+    const isDone = hasEnded && (state === 'closing' || state === 'closed')
     const scheduler = this.#run.scheduler
     const now = this.#spec.clock.now()
     // Where one waits, the next step would end at once too: what is due for the proof of another member begins anew in it.
