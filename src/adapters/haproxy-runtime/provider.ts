@@ -9,6 +9,7 @@ import type {
   Snapshot,
 } from '../../provider/contract.js'
 import { carefulApply } from '../../kit/careful-apply.js'
+import { HeldMembers } from '../../kit/haproxy/held.js'
 import { STATE_FILE_UNKNOWN } from '../../kit/haproxy/state-file.js'
 import { changesOf } from './change/change.js'
 import { isName } from './codec/commands.js'
@@ -28,8 +29,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
   readonly name = 'haproxy-runtime'
   readonly instance: string
   readonly #settings: Settings
-  /** Members whose hold has passed the checks and that were not restored, by key. */
-  readonly #held = new Set<string>()
+  readonly #held = new HeldMembers()
   readonly #point: ControlPoint
   readonly #readings: Readings
 
@@ -85,14 +85,13 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
       settings: this.#settings,
       held: this.#held,
     })
-    const results = await carefulApply(made, changes, ctx)
-    for (const [index, { kind, ref }] of changes.entries()) {
-      const status = results[index]?.status
-      if (kind === 'hold' && status === 'unchanged') this.#held.add(keyOf(ref))
-      if (kind !== 'hold' && kind !== 'terminate' && status !== 'rejected')
-        this.#held.delete(keyOf(ref))
+    const note = this.#held.begin()
+    const result = (i: number, one: ChangeResult): void => {
+      const change = changes[i]
+      if (change !== undefined) note(change, one)
+      ctx.result?.(i, one)
     }
-    return results
+    return carefulApply(made, changes, { ...ctx, result })
   }
 
   close(): Promise<void> {

@@ -48,6 +48,15 @@ describe.concurrent('a server that others track', () => {
     expect((await change(r.lb, hold)).status).toBe('applied')
   })
 
+  test('is put back after a reload, if another process began its drain', async () => {
+    await using r = await rig({ pools: { web, api: [api1, 'api2'] } })
+    await r.fake.setBehind(WEB1, 'drain')
+    expect((await change(r.lb, hold)).status).toBe('unchanged')
+    await r.fake.reload()
+    await r.fake.setBehind({ pool: 'api', member: 'api2' }, 'maint')
+    expect((await change(r.lb, hold)).status).toBe('applied')
+  })
+
   test('is drained after its tracker, which waits for it to be opened', async () => {
     await using r = await rig({ pools: { web, api: [api1, 'api2'] } })
     const api = { pool: 'api', member: 'api1' }

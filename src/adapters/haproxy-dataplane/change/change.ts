@@ -1,6 +1,7 @@
 import { carefulApply } from '../../../kit/careful-apply.js'
 import type { CarefulAdapter, ChangeOf, Later, SeenMember } from '../../../kit/change.js'
 import { keepServing, orderOf } from '../../../kit/haproxy/followers.js'
+import { HeldMembers } from '../../../kit/haproxy/held.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { abortable } from '../../../provider/abort.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
@@ -49,7 +50,7 @@ export class Changer {
     const restorer = new Restorer(tools)
     const verifier = new Verifier(tools, restorer)
     const membership = new Membership(tools)
-    this.#by = { ...tools, restorer, verifier, membership, held: new Set() }
+    this.#by = { ...tools, restorer, verifier, membership, held: new HeldMembers() }
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
@@ -61,11 +62,15 @@ export class Changer {
   async #inOrder(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
     const order = orderOf(changes, this.#by.followers)
     const all: ChangeResult[] = []
-    const before = new Set(this.#by.held)
+    const note = this.#by.held.begin()
     const result = (place: number, one: ChangeResult): void => {
       const i = order[place] ?? place
       all[i] = one
-      this.#note(changes[i], one, before)
+      const change = changes[i]
+      if (change !== undefined) {
+        note(change, one)
+        this.#noteSeal(change, one)
+      }
       ctx.result?.(i, one)
     }
     const ordered = order.flatMap((i) => changes[i] ?? [])
@@ -80,18 +85,14 @@ export class Changer {
     return why === undefined ? undefined : `it is not sealed: ${why}`
   }
 
-  /** What is held no longer is to pass the checks again: one that was given back, and a first hold that was refused. */
-  #note(change: Change | undefined, result: ChangeResult, before: ReadonlySet<string>): void {
-    if (change === undefined || change.kind === 'terminate') return
+  /** What is held already, and was to be raised. */
+  #noteSeal(change: Change, result: ChangeResult): void {
+    if (change.kind === 'terminate') return
     const key = refKey(change.ref)
-    const { status } = result
     this.#unsealed.delete(key)
-    const isSeal = change.kind === 'hold' && change.to === 'maint' && before.has(key)
-    if (isSeal && status === 'rejected' && !result.error.retryable)
+    const isSeal = change.kind === 'hold' && change.to === 'maint' && this.#by.held.has(change.ref)
+    if (isSeal && result.status === 'rejected' && !result.error.retryable)
       this.#unsealed.set(key, result.error.message)
-    const kept =
-      change.kind === 'hold' ? status !== 'rejected' || before.has(key) : status === 'rejected'
-    if (!kept) this.#by.held.delete(key)
   }
 }
 
@@ -100,8 +101,7 @@ interface By extends Tools {
   readonly restorer: Restorer
   readonly verifier: Verifier
   readonly membership: Membership
-  /** What was held through this provider and not given back, past all checks: a hold of it takes nothing more. */
-  readonly held: Set<string>
+  readonly held: HeldMembers
 }
 
 /** What the API is sent for the changes of one call, by their kinds. */
@@ -164,7 +164,7 @@ async function look(
   changes: readonly Change[],
   ctx: CallContext,
 ): Promise<RuntimeView> {
-  const isFirst = changes.some(({ kind, ref }) => kind === 'hold' && !held.has(refKey(ref)))
+  const isFirst = changes.some(({ kind, ref }) => kind === 'hold' && !held.has(ref))
   const refs = changes.map(({ ref }) => ref)
   const view = await reader.view(refs, ctx, isFirst)
   memory.note(view, ctx.clock.now())
@@ -203,14 +203,14 @@ async function hold(by: By, change: ChangeOf<'hold'>, seen: Seen, ctx: CallConte
   const { found, view } = seen
   try {
     // Nothing is sent before it is known what stands against a first hold, and that is asked for again until it is.
-    if (!held.has(refKey(ref))) {
+    if (!held.has(ref)) {
       if (found.verdict.own === 'ready') await keepFollowers(by, ref, ctx)
       await marks.assertPossible(ref, view, ctx)
     }
   } catch (error) {
     return unsent(ref, known(error, ctx))
   }
-  held.add(refKey(ref))
+  held.add(ref)
   return guarded(by, change, seen, ctx, async (at) => {
     await marks.hold(at, to, ctx)
     const answer = await askServer(api, ref, to, ctx)

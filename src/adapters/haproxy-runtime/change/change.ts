@@ -1,9 +1,9 @@
 import type { CarefulAdapter, ChangeOutcome, SeenMember } from '../../../kit/change.js'
-import { isRefusal, refusal } from '../../../kit/errors.js'
+import { refusal } from '../../../kit/errors.js'
 import { keepServing } from '../../../kit/haproxy/followers.js'
 import { until } from '../../../kit/until.js'
 import type { CallContext, Change, MemberRef } from '../../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import {
   refusal as refusalOf,
@@ -13,7 +13,6 @@ import {
   shutdownSessions,
 } from '../codec/commands.js'
 import { identityOf, ownState, type ServerState } from '../codec/state.js'
-import { keyOf } from '../read/read.js'
 import { wouldServe } from '../read/shown.js'
 import { AnotherProcess, type Channel, WorkerGone } from '../session/channel.js'
 import type { OldProcess } from '../session/processes.js'
@@ -54,8 +53,7 @@ export function changesOf(given: Omit<Tools, 'facts' | 'process'>): CarefulAdapt
       const stateOf = ({ ref }: Change): ServerState | undefined =>
         states.get(ref.pool)?.get(ref.member)
       // A first hold asks who goes along: those that track the server.
-      const isFirst = ({ kind, ref }: Change): boolean =>
-        kind === 'hold' && !given.held.has(keyOf(ref))
+      const isFirst = ({ kind, ref }: Change): boolean => kind === 'hold' && !given.held.has(ref)
       if (changes.some(isFirst)) await given.point.learnFollowers(process, ctx)
       return (change) => toFound(stateOf(change))
     },
@@ -83,20 +81,15 @@ async function hold(
   ctx: CallContext,
 ): Promise<undefined> {
   const { held, settings, point } = tools
-  const isFirst = !held.has(keyOf(ref))
+  const isFirst = !held.has(ref)
   const blindness = point.unseen.blindness()
   if (isFirst && settings.oldWorkers === 'wait' && blindness?.refuses === true) {
     const words = `${formatRef(ref)} was not drained: ${blindness.why}`
     throw refusal('UNSUPPORTED', words, { provider: PROVIDER, ref })
   }
   if (isFirst && ownState(found.admin) === 'ready') await keepFollowers(tools, ref, ctx)
-  held.add(keyOf(ref))
-  try {
-    await must(tools, ref, setState(ref, to), ctx)
-  } catch (error) {
-    if (isFirst && isDrainableError(error) && isRefusal(error)) held.delete(keyOf(ref))
-    throw error
-  }
+  held.add(ref)
+  await must(tools, ref, setState(ref, to), ctx)
 }
 
 /** @throws `POOL_AT_MINIMUM` if the servers that track this one would leave too few in their backends */

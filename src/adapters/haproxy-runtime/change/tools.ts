@@ -1,5 +1,6 @@
 import type { ChangeOf, ChangeOutcome } from '../../../kit/change.js'
 import { leftBehind as half } from '../../../kit/errors.js'
+import type { HeldMembers } from '../../../kit/haproxy/held.js'
 import { until } from '../../../kit/until.js'
 import type { CallContext, Change, MemberRef } from '../../../provider/contract.js'
 import type { DrainableError } from '../../../provider/error.js'
@@ -15,11 +16,7 @@ import type { ControlPoint } from '../session/session.js'
 export interface Tools {
   readonly point: ControlPoint
   readonly settings: Settings
-  /**
-   * Members that this provider holds already, by key: a hold then only puts it back, takes no capacity, and is never
-   * refused.
-   */
-  readonly held: Set<string>
+  readonly held: HeldMembers
   readonly facts: Facts
   /** The process that was read: every change goes to it. */
   readonly process: Process
