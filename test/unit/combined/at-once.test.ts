@@ -66,19 +66,34 @@ describe('idle on two balancers at once', () => {
     expect(Math.max(...looks)).toBeGreaterThanOrEqual(idleOnB ?? Infinity)
   })
 
-  test('is not told of one that no look at the deadline has shown, where the other one ends first', async () => {
+  /** Past the deadline, while neither has given up its last look; `a` was idle before it. */
+  async function awaitingLastLooks() {
     const { clock, a, b, all } = setUp({}, { a: { latency: 20 } })
     b.occupy(bare)
     const policy = { clock, timeout: '10s', onTimeout: 'proceed', seal: false } as const
-    await using run = startDrain(all, both, policy)
+    const run = startDrain(all, both, policy)
     await clock.advance(5_000)
     expect(run.report().members.map(({ phase }) => phase)).toEqual(['idle', 'draining'])
     a.failNext('hang', { verb: 'observe' })
     b.failNext('hang', { verb: 'observe' })
-    await clock.advance(1_000)
+    await clock.advance(6_000)
+    return { clock, a, run }
+  }
+
+  test('is not told of one that no look at the deadline has shown, where the other one ends first', async () => {
+    const { clock, a, run } = await awaitingLastLooks()
     a.occupy(bare)
     const { members } = await clock.runUntil(run.done)
     expect(members.map(({ outcome }) => outcome)).toEqual(['proceeded', 'proceeded'])
     expect(clock.now()).toBeLessThan(1_000 + 10_000 + 2_200)
+    await run.release()
+  })
+
+  test('lets go at once where it is released while the last looks are under way', async () => {
+    const { clock, run } = await awaitingLastLooks()
+    const from = clock.now()
+    await clock.runUntil(run.release())
+    expect((await clock.runUntil(run.done)).outcome).toBe('aborted')
+    expect(clock.now()).toBe(from)
   })
 })

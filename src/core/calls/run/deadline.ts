@@ -58,10 +58,12 @@ export class Deadline {
     else this.#set(Math.min(...moments), () => this.#askLastLook())
   }
 
-  /** Whether a member is idle by a look from before the deadline alone, and the last look may still show otherwise. */
-  get awaitsLook(): boolean {
+  /** Whether a member has no outcome, or is idle by a look from before the deadline, and the last look may show otherwise. */
+  get awaitsOutcome(): boolean {
     const from = this.#lastLookFrom
-    return from !== null && this.#of.claims.claimedMembers().some((one) => isUnseenSince(one, from))
+    return this.#of.claims
+      .claimedMembers()
+      .some((one) => one.claim.ending.ended === null || (from !== null && isUnseenSince(one, from)))
   }
 
   clear(): void {

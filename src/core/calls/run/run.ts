@@ -360,12 +360,11 @@ export class Run implements HandleBody, Owner, GroupedRun {
   /** How far it is, for its group. */
   get standing(): Standing {
     const claimedMembers = this.#claims.claimedMembers()
-    const isOpen = claimedMembers.some(({ claim }) => claim.ending.ended === null)
+    const isOpen = this.#deadline.awaitsOutcome
     const idle = idleTime(claimedMembers)
     if (!this.#claims.laid || this.#undo !== undefined || this.#isTakenBack)
       return { state: 'open', idle }
-    if (this.#life === 'looking')
-      return { state: isOpen || this.#deadline.awaitsLook ? 'open' : 'ended', idle }
+    if (this.#life === 'looking') return { state: isOpen ? 'open' : 'ended', idle }
     if (!this.#isClosed) return { state: 'closing', idle }
     return { state: isOpen && this.#life === 'held' ? 'lost' : 'closed', idle }
   }
@@ -470,6 +469,7 @@ export class Run implements HandleBody, Owner, GroupedRun {
 
   #endAll(outcome: 'aborted' | 'unreachable', error?: DrainableError): void {
     this.#standAlone()
+    this.#deadline.clear() // no look is waited for
     this.#claims.order({ type: 'end', outcome, ...(error === undefined ? {} : { error }) })
     this.changed(false)
     this.#group.changed() // one that had let go, and waited for others
