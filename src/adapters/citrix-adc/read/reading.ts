@@ -57,7 +57,7 @@ export function ownState(entry: Entry, ours: OwnDisable | undefined, parentDisab
   if (entry.phase === 'in') return { own: 'ready' }
   const inherited = entry.phase === 'trofs' ? 'drain' : 'maint'
   const parent = parentDisabled ? ({ inherited } as const) : {}
-  if (ours !== undefined && (ours.graceful || !parentDisabled || ours.as === 'maint')) {
+  if (ours !== undefined && (ours.sent || !parentDisabled || ours.as === 'maint')) {
     return { own: entry.phase === 'trofs' ? 'drain' : ours.as, ...parent }
   }
   if (entry.byMonitor || parentDisabled) return { own: 'ready', inherited }
