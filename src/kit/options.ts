@@ -57,6 +57,11 @@ export function urlsOption(
         z.minLength(1, 'expected at least one URL'),
         // Not maxLength: a list that is too long aborts its branch (zod 4.6.7), and the union drops its words.
         z.refine((urls) => urls.length <= 8, 'expected at most eight URLs'),
+        // Each would be read and changed as a unit of its own.
+        z.refine(
+          (urls) => new Set(urls.map(placeOf)).size === urls.length,
+          'expected each URL once',
+        ),
       ),
     ],
     {
@@ -78,10 +83,14 @@ function asText(input: unknown): string {
  * each path is a separate balancer.
  */
 export function instanceOf(urls: readonly string[]): string {
-  const names = urls
-    .map((url) => new URL(url))
-    .map((url) => url.origin + withoutSlash(url.pathname))
-  return names.sort().join(',')
+  return urls.map(placeOf).sort().join(',')
+}
+
+/** What a URL leads to: the same for any spelling of it. */
+function placeOf(url: string): string {
+  if (!URL.canParse(url)) return url
+  const { origin, pathname } = new URL(url)
+  return origin + withoutSlash(pathname)
 }
 
 const withoutSlash = (path: string): string => path.replace(/\/$/, '')

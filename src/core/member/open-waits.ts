@@ -101,7 +101,8 @@ export function tooLate(draft: Draft, claim: Opening): DrainableError {
     return new DrainableError('CONFLICT', `${name}: ${words}`, { ref })
   }
   if (own === 'unknown') {
-    const words = `the balancer contradicts itself about the state of this member for ${took}, so nothing was changed`
+    const said = saidBy(last.reading.present ? last.reading.hints : undefined)
+    const words = `the balancer contradicts itself about the state of this member${said} for ${took}, so nothing was changed`
     return new DrainableError('CONFLICT', `${name}: ${words}`, { ref })
   }
   if (claim.goal.check === 'running') return checkUnanswered(ref, elapsed)
@@ -181,12 +182,16 @@ export function explainVanished(
 
 /** Explains a state that the balancer contradicts itself about. */
 export function explainUnknown(name: string, hints: readonly string[] | undefined, say: Say): void {
-  const said = hints?.[0] === undefined ? '' : ` (${hints[0]})`
   say(
     'unreadable',
-    `${name}: the balancer contradicts itself about the state of this member${said}, so it can't be called idle`,
+    `${name}: the balancer contradicts itself about the state of this member${saidBy(hints)}, so it can't be called idle`,
     {
       hint: 'if this lasts, compare what the processes or units of the balancer report',
     },
   )
+}
+
+/** What the provider says first of it: that is what it found. */
+function saidBy(hints: readonly string[] | undefined): string {
+  return hints?.[0] === undefined ? '' : ` (${hints[0]})`
 }

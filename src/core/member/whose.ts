@@ -1,7 +1,7 @@
 import { atLeast } from '../../provider/member-ref.js'
 import type { AdminState, Change } from '../../provider/contract.js'
 import type { OpenGoal } from './wanted.js'
-import { type Ledger, type LateChange } from './record.js'
+import type { LateChange, Ledger, Refusal } from './record.js'
 import { isAnother, type ClaimedMember } from './claimed.js'
 
 /** The own state that a change leads to; null if it does not change the state. */
@@ -107,12 +107,12 @@ export function stillLate({ late }: Ledger, own: AdminState | 'unknown'): boolea
   })
 }
 
-/**
- * Whether the same change was refused for good. After a NOT_FOUND that the look contradicts, the change is tried
- * again.
- */
+/** Whether the same change was refused for good. */
 export function isRefused({ refusal }: Ledger, change: Change): boolean {
-  if (refusal === null || refusal.error.retryable || refusal.error.code === 'NOT_FOUND')
-    return false
-  return sameChange(refusal.change, change)
+  return refusal !== null && !isTriedAgain(refusal) && sameChange(refusal.change, change)
+}
+
+/** Whether what was refused is tried again: so it is after a NOT_FOUND too, which the look contradicts. */
+export function isTriedAgain({ error }: Refusal): boolean {
+  return error.retryable || error.code === 'NOT_FOUND'
 }

@@ -53,6 +53,23 @@ describe('a state without a change of ours in memory', () => {
   })
 })
 
+test('our drain of a member whose server was disabled before is ours', () => {
+  const memory = new Memory()
+  memory.did(SUBJECT, 'drain', false)
+  const one = entry('OUT OF SERVICE', GRACEFUL)
+  memory.seen(one, 1_000, NODE)
+  const ours = memory.recall(one, 1_000, NODE)
+  expect(ownState(one, ours, true)).toEqual({ own: 'drain', inherited: 'maint' })
+})
+
+test('a member that was only seen in TROFS is not ours once its server is disabled', () => {
+  const memory = new Memory()
+  memory.seen(entry('GOING OUT OF SERVICE', GRACEFUL), 1_000, NODE)
+  const one = entry('OUT OF SERVICE', GRACEFUL)
+  const ours = memory.recall(one, 1_001, NODE)
+  expect(ownState(one, ours, true)).toEqual({ own: 'ready', inherited: 'maint' })
+})
+
 describe('a state with a change of ours in memory', () => {
   /** A drain of ours, read back as `rows` one after the other. */
   function after(

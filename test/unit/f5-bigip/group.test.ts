@@ -1,8 +1,8 @@
 /** A device group of more than two units: one passes traffic, the others are standby. */
-import { startDrain } from 'drainable'
+import { drain, startDrain } from 'drainable'
 import { startFake } from 'drainable/testing/f5-bigip'
 import { describe, expect, test } from 'vitest'
-import { present, rig, until, WEB1 } from './rig.js'
+import { connect, present, rig, until, WEB1 } from './rig.js'
 
 const FAST = { settle: '50ms', timeout: '50s' } as const
 const THREE = { units: 3, pair: { autoSync: true } } as const
@@ -42,6 +42,17 @@ describe.concurrent('a device group of three units', () => {
     expect(states()).toEqual(['ready', 'ready', 'ready'])
     await run.close()
   })
+})
+
+test('one unit by two addresses is refused before anything is changed', async () => {
+  await using it = await rig({ tls: false })
+  const { port } = new URL(it.fake.url)
+  await using twice = connect(it.fake, { url: [it.fake.url, `http://localhost:${port}`] })
+  await expect(drain(twice, WEB1, FAST)).rejects.toMatchObject({
+    code: 'INVALID_OPTIONS',
+    message: expect.stringMatching(/^url: \S+ and \S+ are one unit/) as unknown,
+  })
+  expect(it.fake.state(WEB1)).toBe('ready')
 })
 
 test.each([

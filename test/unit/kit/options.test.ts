@@ -40,6 +40,7 @@ describe('options of an adapter', () => {
     [{ patience: { whithin: 1 } }, "lb(): patience: expected 'wait' or { within: '30s' }"],
     [{ url: [] }, 'lb(): url: expected at least one URL'],
     [{ url: units(9) }, 'lb(): url: expected at most eight URLs'],
+    [{ url: ['https://LB:443/', 'https://lb'] }, 'lb(): url: expected each URL once'],
     [{ url: ['lb', ...units(8)] }, 'lb(): url[0]: expected an http or https URL'],
     [{ url: 7 }, 'lb(): url: expected a URL such as https://lb.example, or a list'],
     [{ url: new URL('https://lb') }, 'of its units; found a URL object: give its href'],

@@ -6,6 +6,8 @@ import type { Subject } from '../codec/nitro.js'
 export interface OwnDisable {
   /** What OUT OF SERVICE means here: reached out of our drain, or set. */
   readonly as: Exclude<AdminState, 'ready'>
+  /** Whether a disable was sent for it: else it was only seen in that state, which a parent can have made. */
+  readonly sent: boolean
   /**
    * A graceful disable of ours, with delay 0, of a member that was in service: when such a one goes
    * OUT OF SERVICE, it does so by itself, and nothing is left on it.
@@ -39,6 +41,7 @@ export class Memory {
     const since = this.stamp()
     this.#disables.set(keyOf(subject), {
       as,
+      sent: true,
       graceful,
       since,
       fingerprint: undefined,
@@ -51,6 +54,7 @@ export class Memory {
     const ours = this.#disables.get(keyOf(subject))
     this.#disables.set(keyOf(subject), {
       as,
+      sent: ours?.sent ?? false,
       graceful: ours?.graceful ?? false,
       since: this.stamp(),
       fingerprint: entry.fingerprint,
@@ -90,6 +94,7 @@ export class Memory {
     const { fingerprint } = entry
     this.#disables.set(key, {
       as: 'drain',
+      sent: false,
       graceful: false,
       since: stamp,
       fingerprint,

@@ -4,6 +4,7 @@ import type {
   MemberRef,
   PresentReading,
 } from '../../../provider/contract.js'
+import { quote } from '../../../provider/quote.js'
 import type { Counts, Entry, Traits } from '../codec/rows.js'
 import type { Standing } from '../session/standing.js'
 import type { OwnDisable } from './memory.js'
@@ -57,7 +58,7 @@ export function ownState(entry: Entry, ours: OwnDisable | undefined, parentDisab
   if (entry.phase === 'in') return { own: 'ready' }
   const inherited = entry.phase === 'trofs' ? 'drain' : 'maint'
   const parent = parentDisabled ? ({ inherited } as const) : {}
-  if (ours !== undefined && (ours.graceful || !parentDisabled || ours.as === 'maint')) {
+  if (ours !== undefined && (ours.sent || !parentDisabled || ours.as === 'maint')) {
     return { own: entry.phase === 'trofs' ? 'drain' : ours.as, ...parent }
   }
   if (entry.byMonitor || parentDisabled) return { own: 'ready', inherited }
@@ -82,7 +83,7 @@ export function toReading(ref: MemberRef, findings: Findings): PresentReading {
   const state = ownState(entry, ours, serverDisabled || traits.disabled)
   const scope = toScope(findings, state.own)
   const unverified = whyUnverified(findings, scope)
-  const hints = [...trofsHints(findings), ...findings.hints]
+  const hints = [...strangeHints(entry, state.own), ...trofsHints(findings), ...findings.hints]
   return {
     ref,
     present: true,
@@ -161,6 +162,13 @@ const ENTRIES = 'clients with an entry can come until OUT OF SERVICE'
 /** In TROFS on its way out, not for as long as a monitor says so: it is OUT OF SERVICE once nobody can come. */
 function awaitsOut({ phase, byMonitor }: Entry): boolean {
   return phase === 'trofs' && !byMonitor
+}
+
+/** What the appliance said of a state that is not known: the first thing that whoever asks why is told. */
+function strangeHints({ svrstate, enabled }: Entry, own: Own['own']): readonly string[] {
+  if (own !== 'unknown') return []
+  const also = enabled === false ? ", state 'DISABLED'" : ''
+  return [`svrstate '${quote(svrstate, 40)}'${also}`]
 }
 
 function trofsHints({ entry, counts }: Findings): readonly string[] {

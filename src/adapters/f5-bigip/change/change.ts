@@ -11,9 +11,8 @@ import { caught, refusal } from '../../../kit/errors.js'
 import type { AdminState, CallContext, Change, ChangeResult } from '../../../provider/contract.js'
 import { isDrainableError, type DrainableError } from '../../../provider/error.js'
 import { atLeast, formatRef } from '../../../provider/member-ref.js'
-import { quote } from '../../../provider/quote.js'
-import { isObject } from '../../../kit/json.js'
 import { Turnstile } from '../../../kit/turnstile.js'
+import { wordsOf } from '../codec/members.js'
 import type { Settings } from '../options.js'
 import type { Hints } from '../read/hints.js'
 import { lowest } from '../read/reading.js'
@@ -287,12 +286,6 @@ function toFound(change: Change, target: Target, places: readonly Place[]): Foun
     ...(address === undefined ? {} : { address }),
     ...(port === undefined ? {} : { port }),
   }
-}
-
-function wordsOf(native: unknown): string {
-  const { session, state } = isObject(native) ? native : {}
-  const word = (value: unknown): string => (typeof value === 'string' ? quote(value, 40) : 'none')
-  return `session ${word(session)}, state ${word(state)}`
 }
 
 /** As a change that is refused for its name is to get past the judgement of states. */

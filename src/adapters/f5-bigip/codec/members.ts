@@ -43,6 +43,13 @@ export function toAdmin(session: unknown, state: unknown): AdminState | 'unknown
   return session === 'user-enabled' || session === 'monitor-enabled' ? 'ready' : 'unknown'
 }
 
+/** The two words of a member or node, for a person. */
+export function wordsOf(native: unknown): string {
+  const { session, state } = isObject(native) ? native : {}
+  const word = (value: unknown): string => (typeof value === 'string' ? quote(value, 40) : 'none')
+  return `session ${word(session)}, state ${word(state)}`
+}
+
 export function toHealth(state: unknown): Health {
   switch (state) {
     case 'up':

@@ -1,7 +1,14 @@
 import type { CallContext, MemberRef, Reading } from '../../../provider/contract.js'
 import { caught } from '../../../kit/errors.js'
 import { refKey } from '../../../provider/member-ref.js'
-import { parseItems, parseVirtual, pathOf, type VirtualRow } from '../codec/members.js'
+import {
+  parseItems,
+  parseVirtual,
+  pathOf,
+  wordsOf,
+  type NodeRow,
+  type VirtualRow,
+} from '../codec/members.js'
 import { partitionOf } from '../codec/names.js'
 import { statsOf } from '../codec/stats.js'
 import type { Device } from '../session/device.js'
@@ -58,13 +65,17 @@ export class Hints {
     return [...(this.#plans.get(refKey(ref)) ?? []), ...missing, ...notes, ...general]
   }
 
+  ofNode(ref: MemberRef, row: NodeRow): readonly string[] {
+    return [...strange([row]), ...this.about(ref, row.fullPath)]
+  }
+
   of(ref: MemberRef, { row, ephemerals }: Found, view: PoolView): readonly string[] {
     const { fullPath: pool, minActiveMembers, serviceDownAction: action } = view.attributes
     const sessions = [row, ...ephemerals].reduce(
       (sum, member) => sum + (statsOf(view.stats, member)?.sessions ?? 0),
       0,
     )
-    const hints: string[] = [...this.about(ref, row.fullPath)]
+    const hints: string[] = [...strange([row, ...ephemerals]), ...this.about(ref, row.fullPath)]
     if (row.own === 'drain' && sessions > 0) {
       hints.push(
         `${sessions} ${sessions === 1 ? 'session' : 'sessions'} on record: a disabled member still takes new connections of persistent clients; escalateAfter or hold: 'maint' ends that`,
@@ -150,4 +161,10 @@ function explainOne(
         : `${fullPath} persists by ${profile}: while records last, their clients come back to a disabled member`,
     ),
   ]
+}
+
+/** What the device says of a state that is not known: the first thing that whoever asks why is told. */
+function strange(rows: readonly Pick<NodeRow, 'fullPath' | 'own' | 'native'>[]): readonly string[] {
+  const [one] = rows.filter(({ own }) => own === 'unknown')
+  return one === undefined ? [] : [`${one.fullPath}: ${wordsOf(one.native)}`]
 }

@@ -129,7 +129,7 @@ function spotOf(composer: Composer, target: Target, unit: ReadUnit): Spot | unde
       views,
       serves: behind.some(({ member, view }) => servesNow(member, view, unit)),
       scopes: [countsToScope(composer, unit, whole), ...scopes],
-      hints: composer.hints.about(ref, target.node),
+      hints: composer.hints.ofNode(ref, row),
     }
   }
   const view = unit.pools.get(target.pool)

@@ -160,7 +160,7 @@ export class Units {
   }
 
   /**
-   * Units that do not know each other are two balancers.
+   * Units that do not know each other are two balancers, and one unit by two addresses is no second one.
    *
    * @throws `INVALID_OPTIONS`
    */
@@ -178,16 +178,20 @@ export class Units {
       return peers && self !== undefined ? [{ device, self, peers }] : []
     })
     for (const one of known) {
-      const stranger = known.find(
+      const others = known.filter(({ device }) => device !== one.device)
+      const twin = others.find(({ self }) => isSameMachine(one.self, self))
+      const stranger = others.find(
         ({ self }) => !one.peers.some((peer) => isSameMachine(peer, self)),
       )
-      if (stranger === undefined) continue
+      const odd = twin ?? stranger
+      if (odd === undefined) continue
       for (const { device } of known) this.#trusts.delete(device)
-      throw new DrainableError(
-        'INVALID_OPTIONS',
-        `url: ${one.device.host} (${one.self.name}) and ${stranger.device.host} (${stranger.self.name}) are not units of one device group: url lists the units of one group, make a provider for each and join them with combineProviders()`,
-        { provider: PROVIDER },
-      )
+      const [host, other] = [one.device.host, odd.device.host]
+      const words =
+        odd === twin
+          ? `${host} and ${other} are one unit (${one.self.name}): url lists each unit once, by its management address`
+          : `${host} (${one.self.name}) and ${other} (${odd.self.name}) are not units of one device group: url lists the units of one group, make a provider for each and join them with combineProviders()`
+      throw new DrainableError('INVALID_OPTIONS', `url: ${words}`, { provider: PROVIDER })
     }
   }
 }

@@ -176,7 +176,7 @@ export type ScopeVerdict =
   | {
       readonly idle: false
       readonly lacks: 'reading' | 'force' | 'zero' | 'second-sample' | 'quiet' | 'release'
-      /** Milliseconds until it can be idle at the earliest, if only time is missing. */
+      /** Milliseconds until it can be idle at the earliest, if only time is missing; 0 or less: the next look decides. */
       readonly wait: number
       /** The moment that its numbers must be from. Null: time alone does not help. */
       readonly needs: number | null
@@ -237,7 +237,7 @@ export function judgeScope(track: ScopeTrack, rule: IdleRule, now: number): Scop
     const need = Math.max(QUIET_WITHOUT_ARRIVALS, rule.settle, rule.blind, released ? 0 : gap)
     const until = zeros.first.sampledAt + need + track.stalled
     if (zeros.last.sampledAt < until || !livedThrough(track, rule))
-      return lacks('quiet', Math.max(1, until - now), until)
+      return lacks('quiet', until - now, until)
     if (last.released === false && rule.awaitsRelease) return lacks('release')
     return { idle: true, quietSince: zeros.first.sampledAt, arrivals: 'unknown' }
   }
@@ -248,7 +248,7 @@ export function judgeScope(track: ScopeTrack, rule: IdleRule, now: number): Scop
   const secondAt = zeros.first.sampledAt + (released ? 0 : gap)
   const needs = Math.max(quietAt, secondAt)
   if (zeros.last.sampledAt < quietAt || !livedThrough(track, rule))
-    return lacks('quiet', Math.max(1, quietAt - now), needs)
+    return lacks('quiet', quietAt - now, needs)
   if (!released && spread < gap) return lacks('second-sample', secondAt - now, needs)
   return { idle: true, quietSince: since, arrivals: 'unchanged' }
 }

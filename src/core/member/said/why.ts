@@ -7,7 +7,7 @@ import type { Claim } from '../record.js'
 import { loadOf, ownOf, setterOf, type ClaimedMember } from '../claimed.js'
 import { absenceGap, judgeScope, type IdleRule } from '../proof/scopes.js'
 import { awaitsOthers } from '../hold.js'
-import { targetOf } from '../whose.js'
+import { isTriedAgain, targetOf } from '../whose.js'
 import { explainScope, noted } from './why-scope.js'
 import { explainOpen, explainUnknown, explainVanished, type Say } from '../open-waits.js'
 
@@ -124,9 +124,13 @@ function explainChanges(claimed: ClaimedMember, wallOffset: number, say: Say): v
     const { change, error } = ledger.refusal
     // A change is not sent before its ticket is saved, so the balancer was not asked.
     const isUnsent = error.code === 'TICKET_INVALID'
+    const isOver = claim.ending.ended?.outcome === 'refused'
     const how = isUnsent ? 'was not sent' : 'was refused by the balancer'
     say('refused', `${name}: '${change.kind}' ${how}: ${error.message}`, {
-      hint: error.retryable && !isUnsent ? 'it is tried again' : 'it is not tried again',
+      hint:
+        isTriedAgain(ledger.refusal) && !isUnsent && !isOver
+          ? 'it is tried again'
+          : 'it is not tried again',
     })
   }
   if (claim.atMinimum) {

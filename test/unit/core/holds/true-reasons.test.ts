@@ -58,6 +58,18 @@ describe('a refusal that is tried again', () => {
     expect(first?.text).toContain('a sync is under way')
   })
 
+  test('is said to be tried again until the drain has ended', async () => {
+    const { clock, lb } = balancer()
+    refuse(lb, isHold, new DrainableError('NOT_FOUND', 'no such server (it is being reloaded)'))
+    const run = startDrain(lb, web1, { clock, timeout: '10s' })
+    await clock.advance(5_000)
+    expect(run.why()[0]).toMatchObject({ code: 'refused', hint: 'it is tried again' })
+    const report = only(await clock.runUntil(run.done))
+    await run.release()
+    expect(report.outcome).toBe('refused')
+    expect(report.why[0]).toMatchObject({ code: 'refused', hint: 'it is not tried again' })
+  })
+
   test('comes first in the load events', async () => {
     const { clock, lb } = balancer()
     lb.occupy(web1)
