@@ -12,6 +12,7 @@ import {
   shutdownSession,
   shutdownSessions,
 } from '../codec/commands.js'
+import { pointersOf } from '../codec/streams.js'
 import { identityOf, ownState, type ServerState } from '../codec/state.js'
 import { wouldServe } from '../read/shown.js'
 import { AnotherProcess, type Channel, WorkerGone } from '../session/channel.js'
@@ -149,25 +150,16 @@ async function cutOld(
   ctx: CallContext,
 ): Promise<number> {
   try {
-    const own = offRow.isOwn(ref) ? await listOwn(ref, channel, ctx) : []
-    return await cut([...own, ...(await offRow.list(ref, channel, ctx))], channel, ctx)
+    const pointers = [...(await offRow.list(ref, channel, ctx))]
+    if (offRow.isOwn(ref)) {
+      const { replies } = await channel.run([SHOW_STREAM_LINES], ctx)
+      pointers.push(...pointersOf(replies[0] ?? '', ref))
+    }
+    return await cut(pointers, channel, ctx)
   } catch (error) {
     if (error instanceof WorkerGone) return 0
     throw error
   }
-}
-
-/** The pointers of the streams of a server. */
-async function listOwn(ref: MemberRef, channel: Channel, ctx: CallContext): Promise<string[]> {
-  const { replies } = await channel.run([SHOW_STREAM_LINES], ctx)
-  return (replies[0] ?? '')
-    .split('\n')
-    .filter((line) => {
-      const words = line.split(' ')
-      return words.includes(`be=${ref.pool}`) && words.includes(`srv=${ref.member}`)
-    })
-    .map((line) => line.slice(0, line.indexOf(':')))
-    .filter((pointer) => pointer.startsWith('0x'))
 }
 
 async function cut(

@@ -242,8 +242,6 @@ export interface Workers {
    * Workers that a reload replaced and that still run. An old worker leaves the list when its last connection ends.
    */
   readonly old: readonly number[]
-  /** Reloads of this master since its start. */
-  readonly reloads: number
 }
 
 /**
@@ -254,7 +252,6 @@ export interface Workers {
 export function parseProc(reply: string): Workers {
   const current: number[] = []
   const old: number[] = []
-  let reloads = 0
   let master = 0
   let section = ''
   if (!/^#<PID>/m.test(reply)) throw malformed("the reply of 'show proc' of a master socket", reply)
@@ -265,12 +262,10 @@ export function parseProc(reply: string): Workers {
     if (!PROCESSES.includes(type) || !isDigits(pid) || !isDigits(count)) {
       throw malformed("a process in a line of 'show proc'", line)
     }
-    if (type === 'master') {
-      reloads = Number(count)
-      master = Number(pid)
-    } else (section === 'old workers' ? old : current).push(Number(pid))
+    if (type === 'master') master = Number(pid)
+    else (section === 'old workers' ? old : current).push(Number(pid))
   }
-  return { master, current, old, reloads }
+  return { master, current, old }
 }
 
 /** Programs have their own names here, in a section of their own. */

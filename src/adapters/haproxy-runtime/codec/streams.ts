@@ -1,4 +1,5 @@
 import { formatSocket } from '../../../provider/address.js'
+import type { MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
 
 /**
@@ -86,6 +87,12 @@ export function slotsOf(reply: string, backend: string): ReadonlySet<string> {
       pool === backend && member === NO_SERVER && state === QUEUED && isWoken,
   )
   return new Set(slots.map(({ pointer }) => pointer))
+}
+
+/** The pointers of the streams of a server; from the lines of `show sess`. */
+export function pointersOf(reply: string, { pool, member }: MemberRef): string[] {
+  const own = statesOf(reply).filter((one) => one.pool === pool && one.member === member)
+  return own.map(({ pointer }) => pointer)
 }
 
 function statesOf(
