@@ -13,6 +13,7 @@ import type { DrainFlags } from './verbs/drain.js'
 import type { PlanFlags, ReadyFlags, StatusFlags, WatchFlags } from './verbs/look.js'
 import type { RollFlags } from './verbs/roll.js'
 import { DrainableError } from '../provider/error.js'
+import { quote } from '../provider/quote.js'
 import { version } from './version.js'
 import { withFlags } from './words/flags.js'
 
@@ -132,6 +133,14 @@ function notBegun(verb: Verb, error: unknown): Result {
 /** What every verb is given beside its own arguments. */
 type Flags<T> = T & CommonOptions
 
+/** The parser repeats what it was given: each line of it is made safe to print, and short. */
+function asLines(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => quote(line, 1_000))
+    .join('\n')
+}
+
 function makeProgram(io: Io, command: readonly string[], done: Done): Command {
   const program = new Command('drainable')
     .description(
@@ -145,6 +154,7 @@ function makeProgram(io: Io, command: readonly string[], done: Done): Command {
     .configureOutput({
       writeOut: (text) => io.stdout.write(text),
       writeErr: (text) => io.stderr.write(text),
+      outputError: (text, write) => write(asLines(text)),
       getOutHelpWidth: () => io.stdout.columns ?? 100,
       getErrHelpWidth: () => io.stderr.columns ?? 100,
     })

@@ -1,3 +1,4 @@
+import { printable } from '../../provider/quote.js'
 import type { Io } from '../io.js'
 import type { Printer } from '../printer/printer.js'
 import type { Result, Verb } from '../result.js'
@@ -24,7 +25,7 @@ export function reporting(named: string, verb: Verb, { printer: inner, io }: Rep
     const facts = { verb, version, now: Date.now() }
     try {
       file.write(page(recorder.timeline(), result, facts))
-      inner.say(`the report is in ${file.path}`)
+      inner.say(`the report is in ${printable(file.path)}`)
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
       inner.say(`the report could not be written: ${why}`)

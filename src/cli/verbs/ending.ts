@@ -2,6 +2,7 @@ import { combinedOf } from '../../core/combined.js'
 import type { Target } from '../../core/calls/target.js'
 import type { Reading } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { quote } from '../../provider/quote.js'
 import { exitOfError } from '../exit-code.js'
 import type { ErrorData } from '../result.js'
 import { Interrupted, type Balancer, type Session } from '../session.js'
@@ -76,6 +77,6 @@ function toCount(text: string): number {
   if (/^[1-9]\d{0,6}$/.test(text)) return Number(text)
   throw new DrainableError(
     'INVALID_OPTIONS',
-    `--expect: found '${text}', expected how many members the target hits, such as 3`,
+    `--expect: found '${quote(text, 40)}', expected how many members the target hits, such as 3`,
   )
 }

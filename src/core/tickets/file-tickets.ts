@@ -1,4 +1,4 @@
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { nodeCrypto, nodeFs } from '../../provider/builtins.js'
 import { DrainableError } from '../../provider/error.js'
 import { homePath } from '../../provider/options.js'
@@ -52,6 +52,13 @@ export function fileTickets(path: string): TicketStore {
       `'${quote(key)}' can't be a ticket's id: expected letters, digits or _ . : @ -, and no dot in front`,
     )
   }
+  /** Says it where a file has the name of the folder; any other error is as clear as its own words. */
+  const readable = (cause: unknown): unknown => {
+    const { code } = cause as NodeJS.ErrnoException
+    if (code !== 'ENOTDIR' && code !== 'EEXIST') return cause
+    const words = `fileTickets(): path: ${quote(path)} is no folder, or goes through a file; give another folder for the tickets`
+    return new DrainableError('INVALID_OPTIONS', words, { cause })
+  }
   const store: TicketStore = {
     async get(key) {
       const name = file(key)
@@ -60,7 +67,7 @@ export function fileTickets(path: string): TicketStore {
         text = await nodeFs().promises.readFile(name, 'utf8')
       } catch (cause) {
         if (isMissing(cause)) return undefined
-        throw cause
+        throw readable(cause)
       }
       try {
         return JSON.parse(text) as unknown
@@ -75,7 +82,9 @@ export function fileTickets(path: string): TicketStore {
     },
     async set(key, value) {
       const name = file(key)
-      await nodeFs().promises.mkdir(path, { recursive: true, mode: 0o700 })
+      await makeFolder(path).catch((cause: unknown) => {
+        throw readable(cause)
+      })
       if (!swept) {
         swept = true
         await removeAbandoned(path)
@@ -106,7 +115,7 @@ export function fileTickets(path: string): TicketStore {
           .filter((key) => FILE_KEY.test(key))
       } catch (cause) {
         if (isMissing(cause)) return []
-        throw cause
+        throw readable(cause)
       }
     },
   }
@@ -160,4 +169,27 @@ function isAlive(pid: string, started: string | undefined): boolean {
 async function isOld(temporary: string): Promise<boolean> {
   const { mtimeMs } = await nodeFs().promises.stat(temporary)
   return Date.now() - mtimeMs > ABANDONED
+}
+
+/**
+ * Makes a folder and those that it stands in. Node's own recursive `mkdir` never ends, at full load, where the system says
+ * of an existing folder that nothing can be made in it with ENOENT, as in `/proc`: a daemon's home can be such a place.
+ */
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await nodeFs().promises.mkdir(path, { mode: 0o700 })
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    if (code === 'EEXIST' && (await nodeFs().promises.stat(path)).isDirectory()) return
+    const parent = dirname(path)
+    const isThere = await nodeFs()
+      .promises.stat(parent)
+      .then(
+        () => true,
+        () => false,
+      )
+    if (code !== 'ENOENT' || isThere || parent === path) throw cause
+    await makeFolder(parent)
+    await makeFolder(path)
+  }
 }

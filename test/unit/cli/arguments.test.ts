@@ -147,3 +147,19 @@ test('a document of a refused call fits its schema', async () => {
   const { exitCode, error } = await io.document('drain', 'nonsense', 'web/a')
   expect([exitCode, error?.code]).toEqual([2, 'INVALID_OPTIONS'])
 })
+
+test.each(['--until', '--no\u001b[31mnsense'])(
+  'what is repeated of a wrong argument is short, and moves no cursor: %j',
+  async (flag) => {
+    const value = `a\u001b[31m${'x'.repeat(50_000)}`
+    const words = await refused('drain', NOWHERE, 'web/a', flag, value)
+    expect(words).not.toContain('\u001b')
+    expect(words.length).toBeLessThan(3_000)
+  },
+)
+
+test('a wrong number of members is repeated in short', async () => {
+  const words = await refused('drain', NOWHERE, 'web/a', '--expect', 'x'.repeat(50_000))
+  expect(words).toContain("--expect: found 'xxx")
+  expect(words.length).toBeLessThan(1_000)
+})
