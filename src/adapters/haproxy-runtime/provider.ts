@@ -17,6 +17,7 @@ import { ControlPoint } from './session/session.js'
 import type { Settings } from './options.js'
 import { keyOf, type Wanted } from './read/read.js'
 import { Readings, toPools } from './read/reading.js'
+import { PROVIDER } from './name.js'
 
 /** How long no counter includes a request in turn-around after a refused connect (a little over 1,000 ms), ms. */
 const BLIND = 1_100
@@ -26,7 +27,7 @@ const LATE_BOUND = 1_000
 /** Drains servers of one HAProxy through its Runtime API. */
 export class HaproxyRuntimeProvider implements DrainableProvider {
   readonly specVersion = 1
-  readonly name = 'haproxy-runtime'
+  readonly name = PROVIDER
   readonly instance: string
   readonly #settings: Settings
   readonly #held = new HeldMembers()

@@ -10,6 +10,9 @@ import { ownOf, type ClaimedMember } from './claimed.js'
 import type { Why, WhyCode } from '../../provider/report.js'
 import { destination } from './whose.js'
 
+/** The hint of what comes by itself. */
+export const ONLY_WAIT = 'nothing to do but wait'
+
 /** How many processes an error names. */
 const MOST_NAMES = 3
 
@@ -174,7 +177,7 @@ export function explainVanished(
     'unreadable',
     `${formatRef(ref)} ${seen} in the newest look; a later look decides whether it is gone`,
     {
-      hint: 'nothing to do but wait',
+      hint: ONLY_WAIT,
     },
   )
   return true

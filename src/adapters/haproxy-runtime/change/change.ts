@@ -20,6 +20,7 @@ import type { OldProcess } from '../session/processes.js'
 import { add, remove } from './membership.js'
 import { restore } from './restore.js'
 import { channelOf, type Done, Half, must, type Of, type Tools } from './tools.js'
+import { PROVIDER } from '../name.js'
 
 /** A server as just read, in the form that the rules of a change need. */
 interface Found extends SeenMember {
@@ -66,8 +67,6 @@ export function changesOf(given: Omit<Tools, 'facts' | 'process'>): CarefulAdapt
     add: (change, _, ctx) => sent(change, (tools) => add(tools, change, ctx)),
   }
 }
-
-const PROVIDER = 'haproxy-runtime'
 
 function toFound(state: ServerState | undefined): Found | undefined {
   if (state === undefined) return undefined

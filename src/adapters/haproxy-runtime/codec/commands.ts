@@ -4,6 +4,7 @@ import { formatSocket } from '../../../provider/address.js'
 import type { AdminState, MemberRef } from '../../../provider/contract.js'
 import { DrainableError, type ErrorCode } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
+import { PROVIDER } from '../name.js'
 
 /** The characters that HAProxy allows in names of backends and servers: it does not load others. */
 const NAME = /^[A-Za-z0-9_.:-]+$/
@@ -18,7 +19,7 @@ function name(value: string, what: string): string {
   throw new DrainableError(
     'INVALID_OPTIONS',
     `'${quote(value)}' can't be the name of a ${what} in HAProxy, expected letters, digits and - _ . :`,
-    { provider: 'haproxy-runtime' },
+    { provider: PROVIDER },
   )
 }
 
@@ -108,27 +109,27 @@ export function addServer(ref: MemberRef, added: NewServer): string {
     throw new DrainableError(
       'INVALID_OPTIONS',
       `'${quote(address)}' is not an IP address, expected one such as 10.0.0.1 or 2001:db8::1`,
-      { ref, provider: 'haproxy-runtime' },
+      { ref, provider: PROVIDER },
     )
   }
   // HAProxy does not refuse a port over 65535: it silently becomes another one.
   if (!Number.isInteger(port) || port < 1 || port > 65_535) {
     throw new DrainableError('INVALID_OPTIONS', `${port} is not a port, expected 1 to 65535`, {
       ref,
-      provider: 'haproxy-runtime',
+      provider: PROVIDER,
     })
   }
   if (weight !== undefined && (!Number.isInteger(weight) || weight < 0 || weight > 256)) {
     throw new DrainableError('INVALID_OPTIONS', `${weight} is not a weight, expected 0 to 256`, {
       ref,
-      provider: 'haproxy-runtime',
+      provider: PROVIDER,
     })
   }
   if (keywords !== undefined && !KEYWORDS.test(keywords)) {
     throw new DrainableError(
       'INVALID_OPTIONS',
       `'${quote(keywords)}' can't follow 'add server', expected keywords such as 'check inter 1s'`,
-      { ref, provider: 'haproxy-runtime' },
+      { ref, provider: PROVIDER },
     )
   }
   const words = [`add server ${server(ref)} ${formatSocket(address, port)}`]
@@ -143,7 +144,7 @@ export function refusal(ref: MemberRef, command: string, reply: string): Drainab
   const { code, hint, retryable } = meaning(said)
   const data = {
     ref,
-    provider: 'haproxy-runtime',
+    provider: PROVIDER,
     ...(retryable === undefined ? {} : { retryable }),
   }
   return new DrainableError(

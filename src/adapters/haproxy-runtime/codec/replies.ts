@@ -1,5 +1,6 @@
 import { DrainableError } from '../../../provider/error.js'
 import { quote } from '../../../provider/quote.js'
+import { PROVIDER } from '../name.js'
 
 /**
  * Framing of the HAProxy Runtime API (stats socket and master socket), 2.6 to 3.2.
@@ -25,13 +26,13 @@ export function malformed(what: string, text: string): DrainableError {
   return new DrainableError(
     'MALFORMED_REPLY',
     `expected ${what} from the HAProxy Runtime API, found '${quote(text)}'`,
-    { provider: 'haproxy-runtime' },
+    { provider: PROVIDER },
   )
 }
 
 /** Makes the error of a reply that was cut off. */
 export function cutShort(words: string): DrainableError {
-  return new DrainableError('CONNECTION_LOST', words, { provider: 'haproxy-runtime' })
+  return new DrainableError('CONNECTION_LOST', words, { provider: PROVIDER })
 }
 
 /** Splits the stream of one connection into replies, for any chunks. */

@@ -9,6 +9,7 @@ import { AnotherProcess, type Channel } from '../session/channel.js'
 import type { Within } from '../session/socket.js'
 import { keyOf, type ProcessView } from './read.js'
 import type { ShownProcess } from './shown.js'
+import { PROVIDER } from '../name.js'
 
 /** The shortest time between two lists of streams, ms, and the part of the time that lists can take. */
 const OFF_ROW_LOOK = 500
@@ -153,7 +154,7 @@ async function read(channel: Channel, ctx: Within): Promise<Lists> {
     return { streams: isRefused ? undefined : streams, states: parseServersState(states) }
   } catch (cause) {
     if (!(cause instanceof AnotherProcess)) throw cause
-    const data = { provider: 'haproxy-runtime', cause }
+    const data = { provider: PROVIDER, cause }
     throw new DrainableError('CONFLICT', 'a reload has just replaced the process', data)
   }
 }

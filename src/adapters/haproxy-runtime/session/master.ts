@@ -18,6 +18,7 @@ import {
 import type { Settings } from '../options.js'
 import { type Channel, type StatsChannel, toLines, WorkerGone } from './channel.js'
 import { RuntimeSocket, type SocketLimits, type Within } from './socket.js'
+import { PROVIDER } from '../name.js'
 
 /** How long either process can answer while a reload hands the socket over, ms. */
 export const HAND_OVER = 1_000
@@ -124,7 +125,7 @@ export async function findMaster(
     }
   })
   if (typeof found === 'object') return found
-  const data = { provider: 'haproxy-runtime' }
+  const data = { provider: PROVIDER }
   if (failure === undefined && moved) {
     const words = `${label} is being reloaded or has just started, so it can't be told yet whether the master at ${address.label} is its own`
     throw new DrainableError('CONFLICT', words, data)
@@ -152,7 +153,7 @@ async function connectMaster(
     const said = await master.ask('show proc', ctx)
     if (isUnknownCommand(said)) {
       const words = `haproxyRuntime(): ${address.label} is not a master socket, it does not know 'show proc': expected in 'master' the path given to haproxy -S`
-      throw new DrainableError('INVALID_OPTIONS', words, { provider: 'haproxy-runtime' })
+      throw new DrainableError('INVALID_OPTIONS', words, { provider: PROVIDER })
     }
     const { current, old } = parseProc(said)
     if (![...current, ...old].includes(info.pid)) return 'another'
@@ -229,6 +230,6 @@ export async function whatIsIt(socket: RuntimeSocket, ctx: Within): Promise<Erro
   return new DrainableError(
     'INVALID_OPTIONS',
     `haproxyRuntime(): ${socket.label} is the master socket (haproxy -S): give it as 'master', and as 'socket' the 'stats socket' of the global section`,
-    { provider: 'haproxy-runtime' },
+    { provider: PROVIDER },
   )
 }

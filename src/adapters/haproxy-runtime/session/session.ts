@@ -29,8 +29,8 @@ import {
   Unseen,
 } from './processes.js'
 import { RuntimeSocket } from './socket.js'
+import { PROVIDER } from '../name.js'
 
-const PROVIDER = 'haproxy-runtime'
 /** How often to check, while the master is silent, whether a reload has replaced the process that serves, ms. */
 const REPLACED_LOOK = 10
 /** While every member is at work and no old worker is known, the master lists its workers this often, ms. */

@@ -17,6 +17,7 @@ import type { Tls } from '../../../provider/option-schemas.js'
 import type { CallContext } from '../../../provider/contract.js'
 import type { Address } from '../codec/address.js'
 import { MAX_REPLY } from '../codec/replies.js'
+import { PROVIDER } from '../name.js'
 
 /** The part of a call's context that a command uses: its signal, and the clock for its limits. */
 export type Within = Pick<CallContext, 'clock' | 'signal'>
@@ -46,7 +47,7 @@ export function socketError(
   kind: SocketKind = 'stats',
 ): DrainableError {
   const { code, message } = cause as NodeJS.ErrnoException
-  const data = { provider: 'haproxy-runtime', cause }
+  const data = { provider: PROVIDER, cause }
   const [it, line] = KINDS[kind]
   const say = (error: ErrorCode, words: string): DrainableError =>
     new DrainableError(error, `${label}: ${words}`, data)
@@ -175,7 +176,7 @@ export class RuntimeSocket {
         return
       }
       if (this.#closed) {
-        reject(closedError('haproxy-runtime', this.label))
+        reject(closedError(PROVIDER, this.label))
         return
       }
       const socket = this.#dial()
@@ -186,7 +187,7 @@ export class RuntimeSocket {
           new DrainableError(
             'UNREACHABLE',
             `${this.label}: no connection within ${this.#limits.connectTimeout} ms`,
-            { provider: 'haproxy-runtime' },
+            { provider: PROVIDER },
           ),
         )
       }, this.#limits.connectTimeout)
@@ -286,7 +287,7 @@ export class RuntimeSocket {
             new DrainableError(
               'MALFORMED_REPLY',
               `${this.label}: the answer is larger than ${MAX_REPLY} bytes`,
-              { provider: 'haproxy-runtime' },
+              { provider: PROVIDER },
             ),
           )
         } else if (complete?.(text) === true) done(undefined)
@@ -306,18 +307,18 @@ export class RuntimeSocket {
 
   #error(cause: Error, sent: boolean): DrainableError {
     return this.#closed
-      ? closedError('haproxy-runtime', this.label)
+      ? closedError(PROVIDER, this.label)
       : socketError(this.label, cause, sent, this.#kind)
   }
 
   #hungUp(): DrainableError {
-    if (this.#closed) return closedError('haproxy-runtime', this.label)
+    if (this.#closed) return closedError(PROVIDER, this.label)
     return new DrainableError(
       'CONNECTION_LOST',
       this.#tls === undefined && 'host' in this.#address.to
         ? `${this.label}: HAProxy closed the connection without an answer; where that port speaks TLS, give tls`
         : `${this.label}: HAProxy closed the connection without an answer`,
-      { provider: 'haproxy-runtime' },
+      { provider: PROVIDER },
     )
   }
 
@@ -328,7 +329,7 @@ export class RuntimeSocket {
       text === ''
         ? `${this.label}: no answer within ${ms} ms, HAProxy is frozen, or all connections of its 'stats maxconn' are taken`
         : `${this.label}: the answer was not complete within ${ms} ms`,
-      { provider: 'haproxy-runtime' },
+      { provider: PROVIDER },
     )
   }
 }

@@ -9,7 +9,7 @@ import { absenceGap, judgeScope, type IdleRule } from '../proof/scopes.js'
 import { awaitsOthers } from '../hold.js'
 import { isTriedAgain, targetOf } from '../whose.js'
 import { explainScope, noted } from './why-scope.js'
-import { explainOpen, explainUnknown, explainVanished, type Say } from '../open-waits.js'
+import { explainOpen, explainUnknown, explainVanished, ONLY_WAIT, type Say } from '../open-waits.js'
 
 /**
  * Explains why a member is not idle or not open again, or why its idle is not verified: the answer to a stuck deploy.
@@ -71,7 +71,7 @@ function heldBy({ ref, claim }: ClaimedMember): readonly Why[] {
 function outWithOthers({ ref, claim }: ClaimedMember): readonly Why[] {
   if (!awaitsOthers(claim)) return []
   const text = `${formatRef(ref)} is idle, and is taken out together with the other members of this call: each removal is a reload`
-  return [{ code: 'settling', ref, text: printable(text), hint: 'nothing to do but wait' }]
+  return [{ code: 'settling', ref, text: printable(text), hint: ONLY_WAIT }]
 }
 
 /** Explains work that another provider object shows, in a process that this one does not list. */
@@ -95,7 +95,7 @@ function explainNext({ ref, claim, facts, ledger }: ClaimedMember, say: Say): vo
   const { pending } = ledger
   if (ending.ended !== null && pending === null) return
   const name = formatRef(ref)
-  const more = { hint: 'nothing to do but wait' }
+  const more = { hint: ONLY_WAIT }
   if (claim.yieldAt !== null) {
     const words = 'since it was held, too few other members serve'
     say('pool-at-minimum', `${name}: ${words}; it will be opened again unless that changes`, more)
@@ -156,12 +156,12 @@ function explainChanges(claimed: ClaimedMember, wallOffset: number, say: Say): v
     say(
       'not-in-force',
       `${name}: the answer to '${change.kind}' was lost${by}; the balancer may still carry it out ${when}`,
-      { hint: 'nothing to do but wait' },
+      { hint: ONLY_WAIT },
     )
   }
   if (claim.goal.kind === 'drain' && ledger.pending?.change.kind === 'restore') {
     const text = `${name}: another call of this process is opening it and has no answer yet: the balancer may still carry it out`
-    say('not-in-force', text, { hint: 'nothing to do but wait' })
+    say('not-in-force', text, { hint: ONLY_WAIT })
   }
 }
 
@@ -251,12 +251,12 @@ function explainProof(claimed: ClaimedMember, rule: IdleRule, now: number, say: 
       say(
         'no-counts',
         'this product does not count work; it has not said yet that the member is released',
-        { ...where, hint: 'nothing to do but wait; the timeout bounds the wait' },
+        { ...where, hint: `${ONLY_WAIT}; the timeout bounds the wait` },
       )
     } else if (verdict.lacks === 'second-sample') {
       say('freshness', `0 in flight; the second sample is due in ${left}`, {
         ...where,
-        hint: 'nothing to do but wait',
+        hint: ONLY_WAIT,
       })
     } else {
       say('settling', `0 in flight; ${stillToWait(verdict.wait)}`, {
