@@ -6,7 +6,7 @@ import { rig, WEB1 } from './rig.js'
 
 const BINDING = 'servicegroup_servicegroupmember_binding'
 
-test('the word of a member with a strange state is told by why() and by ready()', async () => {
+test('why() and ready() tell the words of a strange state', async () => {
   await using at = await rig()
   const { fake, adc } = at
   const row = { servicegroupname: 'web', ip: '10.0.0.1', servername: '10.0.0.1', port: 80 }

@@ -80,7 +80,7 @@ describe('idle on two balancers at once', () => {
     return { clock, a, run }
   }
 
-  test('is not told of one that no look at the deadline has shown, where the other one ends first', async () => {
+  test('is not told by a look from before the deadline', async () => {
     const { clock, a, run } = await awaitingLastLooks()
     a.occupy(bare)
     const { members } = await clock.runUntil(run.done)

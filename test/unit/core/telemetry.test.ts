@@ -105,7 +105,7 @@ describe('a drain that is made of steps', () => {
   const ends = (messages: readonly TelemetryChannels['drainable:drain'][]) =>
     messages.flatMap(({ event }) => (event.type === 'end' ? [event] : []))
 
-  it('is one run with one begin and one end, which has the time of all its steps', async () => {
+  it('is one run, whose end has the time of all its steps', async () => {
     const clock = fakeClock()
     await using lb = fakeProvider({ pools, clock })
     using seen = heard('drainable:drain', lb.instance)

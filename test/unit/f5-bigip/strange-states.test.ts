@@ -10,7 +10,7 @@ const MEMBER = {
   state: 'up',
 }
 
-test('the words of a member with a strange state are told by why() and by ready()', async () => {
+test('why() and ready() tell the words of a strange state', async () => {
   await using it = await rig()
   const body = { kind: 'list', items: [MEMBER] }
   it.fake.fail({ match: /members\?/, how: 'status', status: 200, body })
