@@ -1,7 +1,7 @@
 import type { Clock } from '../provider/clock.js'
 import type { DrainableProvider, Reading } from '../provider/contract.js'
 import type { PlannedChange } from '../provider/desired.js'
-import type { DrainReport, Why } from '../provider/report.js'
+import type { DrainReport } from '../provider/report.js'
 import type { Call } from './calls/call-options.js'
 import type { HandleBody } from './calls/handle.js'
 import type { ResolvedPolicy } from './calls/policy.js'
@@ -74,7 +74,7 @@ export interface Combined extends Parts {
       part: DrainableProvider,
       own: Target,
       options: ReadyOptions,
-      tag: (why: readonly Why[]) => readonly Why[],
+      ended: (report: DrainReport) => void,
     ) => Promise<ReadyReport>,
   ) => Promise<ReadyReport>
   readonly step: (

@@ -4,7 +4,7 @@ import { systemClock } from '../../provider/clock.js'
 import { parseDuration, type Duration } from '../../provider/duration.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { once, parseOptions } from '../../provider/options.js'
-import type { DrainReport, MemberReport, Why } from '../../provider/report.js'
+import type { DrainReport, MemberReport } from '../../provider/report.js'
 import { combinedOf } from '../combined.js'
 import type { LeaseTerm } from '../balancer/owner.js'
 import { settledWithin } from '../../provider/abort.js'
@@ -124,29 +124,26 @@ export async function ready(
   return readyUnder(provider, target, options, subject)
 }
 
-/** Called for each run that opens members, with a function that says why they are not open yet. */
-export type Begun = (why: () => readonly Why[]) => void
-
-/** Does the same on one balancer or on several, under a lease if there is one. */
+/** Does the same on one balancer or on several, under a lease if there is one. @param ended - hears the report of each */
 export async function readyUnder(
   provider: DrainableProvider,
   target: Target,
   options: ReadyOptions,
   subject: string,
   term?: LeaseTerm,
-  begun?: Begun,
+  ended?: (report: DrainReport) => void,
 ): Promise<ReadyReport> {
   const parsed = parseTarget(target, subject)
   const combined = combinedOf(provider)
-  if (combined === undefined) return openReady(provider, parsed, options, subject, term, begun)
+  if (combined === undefined) return openReady(provider, parsed, options, subject, term, ended)
   const { clock = systemClock, signal = new AbortController().signal } = parseOptions(
     schema(),
     options,
     subject,
   )
   const its = { ...options, clock, signal }
-  return combined.ready(target, its, subject, (part, own, call, tag) =>
-    readyUnder(part, own, call, subject, term, (why) => begun?.(() => tag(why()))),
+  return combined.ready(target, its, subject, (part, own, call, tell) =>
+    readyUnder(part, own, call, subject, term, tell),
   )
 }
 
@@ -157,7 +154,7 @@ export async function openReady(
   options: ReadyOptions,
   subject: string,
   term?: LeaseTerm,
-  begun: Begun = () => undefined,
+  ended?: (report: DrainReport) => void,
 ): Promise<ReadyReport> {
   const { waitHealthy, timeout, ...call } = parseOptions(schema(), options, subject)
   const { must, limit, check } = toHealthWish(waitHealthy, timeout)
@@ -198,8 +195,8 @@ export async function openReady(
       return { claims: claimsOn(readings, start), keeper: undefined, first: look }
     },
   })
-  begun(() => run.why())
   const report = await run.done
+  ended?.(report)
   if (report.outcome === 'aborted' && call.signal?.aborted === true) throw call.signal.reason
   throwUnlessOpened(report, subject)
   const { clock } = resolved

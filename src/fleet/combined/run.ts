@@ -306,7 +306,8 @@ export class CombinedRun implements HandleBody {
   }
 }
 
-function joinReports(reports: readonly DrainReport[]): Omit<DrainReport, 'elapsed'> {
+/** The reports of several balancers as one. */
+export function joinReports(reports: readonly DrainReport[]): Omit<DrainReport, 'elapsed'> {
   const members = reports.flatMap((report) => report.members)
   const error = reports.find((report) => report.error !== undefined)?.error
   const outcome = worst(reports.map((report) => report.outcome))

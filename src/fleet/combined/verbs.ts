@@ -1,9 +1,11 @@
 import { abortable } from '../../provider/abort.js'
+import { isoOf } from '../../provider/clock.js'
 import type { DrainableProvider, Reading } from '../../provider/contract.js'
 import type { PlannedChange } from '../../provider/desired.js'
 import { DrainableError, toDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import type { DrainReport } from '../../provider/report.js'
+import { emitOn } from '../../core/balancer/home.js'
 import { CALL_LIMIT } from '../../core/balancer/look/call.js'
 import type { ReadyOptions } from '../../core/calls/ready.js'
 import type { CarriedOut, CarryOutReport } from '../../core/calls/steps/carry-out.js'
@@ -14,7 +16,7 @@ import { FIRST_ANSWER } from '../../core/tickets/calls.js'
 import { TicketWriter } from '../../core/tickets/writing/writer.js'
 import { drainCombined, resumeCombined } from './drain.js'
 import { callEach, checkKeys, divide, onEach, onParts } from './divide.js'
-import { CombinedRun } from './run.js'
+import { CombinedRun, joinReports } from './run.js'
 import { stepCombined } from './step.js'
 import {
   bareRef,
@@ -25,7 +27,6 @@ import {
   tagReading,
   tagRef,
   tagReport,
-  tagWhy,
 } from './tag.js'
 import { SharedTicket, sliceTicket } from './ticket.js'
 
@@ -38,7 +39,7 @@ export function verbsOf(provider: DrainableProvider, parts: Parts): Combined {
     restore: restoreOn(provider, parts),
     watch: watchOn(provider, parts),
     select: selectOn(parts),
-    ready: readyOn(parts),
+    ready: readyOn(provider, parts),
     step: (...call) => stepCombined(provider, parts, ...call),
     carryOut: carryOutOn(parts),
   }
@@ -112,16 +113,23 @@ function selectOn(parts: Parts): Combined['select'] {
   }
 }
 
-/** Throws the error of one of them once all have ended. */
-function readyOn(parts: Parts): Combined['ready'] {
+/** Throws the error of one of them once all have ended; the end is said once, for all of them. */
+function readyOn(provider: DrainableProvider, parts: Parts): Combined['ready'] {
   return async (target, options, subject, one) => {
-    const { onEvent, waitHealthy } = options
+    const { clock, onEvent, waitHealthy } = options
+    const startedAt = clock.now()
+    const ended: DrainReport[] = []
+    const end = (): void => {
+      if (ended.length === 0) return
+      const report = { ...joinReports(ended), elapsed: Math.round(clock.now() - startedAt) }
+      emitOn(provider, { type: 'end', at: isoOf(clock), outcome: report.outcome, report })
+    }
     const healthyAs = (key: string): ReadyOptions['waitHealthy'] =>
       typeof waitHealthy === 'function' ? checkAs(waitHealthy, key) : waitHealthy
     const reports = await onEach(target, parts, subject, options, (part, own, key) => {
       const its = { ...options, onEvent: hearAs(onEvent, key), waitHealthy: healthyAs(key) }
-      return one(part, own, its, (why) => why.map((each) => tagWhy(each, key)))
-    })
+      return one(part, own, its, (report) => ended.push(tagReport(report, key)))
+    }).finally(end)
     const members = reports.flatMap(([key, report]) =>
       report.members.map((member) => ({ ...member, ref: tagRef(member.ref, key) })),
     )

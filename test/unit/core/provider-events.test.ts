@@ -92,3 +92,18 @@ test('no second end for a drain whose listener lets go of it', async () => {
   expect(ends).toEqual(['idle'])
   await lb.close()
 })
+
+test('ready() over several balancers says one end, for all of them', async () => {
+  const pools = { web: ['web1', 'web2'] }
+  const a = fakeProvider({ pools, instance: 'provider-events-ready-a' })
+  const b = fakeProvider({ pools, instance: 'provider-events-ready-b' })
+  await using all = combineProviders({ a, b })
+  a.setBehind(web1, 'drain')
+  const ends: [string, number][] = []
+  all.on('end', ({ outcome, report }) => ends.push([outcome, report.members.length]))
+  await ready(all, [
+    { ...web1, balancer: 'a' },
+    { ...web1, balancer: 'b' },
+  ])
+  expect(ends).toEqual([['restored', 2]])
+})
