@@ -148,14 +148,29 @@ export function isLeftOut(
 
 /** Why a balancer whose members are not known yet is not idle. */
 export function whyUnread(key: string, target: Target | undefined, error: unknown): Why {
-  const first = Array.isArray(target) ? (target as readonly MemberRef[])[0] : target
-  const { pool = '*', member = '*' } = (first ?? {}) as Partial<MemberRef>
   return {
     code: 'unreadable',
-    ref: { pool, member, balancer: key },
+    ref: firstOf(target, key),
     text: `${quote(key)} can't be read: ${printable(wordsOf(error))}; its load is unknown`,
     hint: 'the drain waits for it until the deadline',
   }
+}
+
+/** Why a drain ends that one balancer has refused after the others had begun. */
+export function whyRefused(key: string, target: Target | undefined, error: unknown): Why {
+  return {
+    code: 'refused',
+    ref: firstOf(target, key),
+    text: `${printable(wordsOf(error))}; nothing was changed there`,
+    hint: 'what the others hold is in the ticket: restore() opens it',
+  }
+}
+
+/** What stands for the members of one balancer in a sentence: the first that its target names. */
+function firstOf(target: Target | undefined, key: string): MemberRef {
+  const first = Array.isArray(target) ? (target as readonly MemberRef[])[0] : target
+  const { pool = '*', member = '*' } = (first ?? {}) as Partial<MemberRef>
+  return { pool, member, balancer: key }
 }
 
 /**

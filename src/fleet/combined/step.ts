@@ -1,7 +1,7 @@
 import { systemClock, wallOf } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
-import { DrainableError, isUnreachable } from '../../provider/error.js'
-import type { Outcome } from '../../provider/report.js'
+import { DrainableError, isDrainableError, isUnreachable } from '../../provider/error.js'
+import type { Outcome, Why } from '../../provider/report.js'
 import { CALL_LIMIT } from '../../core/balancer/look/call.js'
 import { reportAll, worst } from '../../core/member/said/report.js'
 import { toGiven } from '../../core/tickets/options-table.js'
@@ -9,7 +9,15 @@ import { checkTicket, type Ticket } from '../../core/tickets/ticket.js'
 import type { Call } from '../../core/calls/call-options.js'
 import { leastAdvanced, type StepDone, type StepStart } from '../../core/calls/steps/step-types.js'
 import type { Target } from '../../core/calls/target.js'
-import { ASK_AGAIN, divide, isLeftOut, onParts, whyUnread } from './divide.js'
+import {
+  ASK_AGAIN,
+  divide,
+  type Failed,
+  isLeftOut,
+  onParts,
+  whyRefused,
+  whyUnread,
+} from './divide.js'
 import type { Combined, Parts } from '../../core/combined.js'
 import { hearAs, tagReport, tagWhy } from './tag.js'
 import { joinTickets, sliceTicket, unreadIn } from './ticket.js'
@@ -50,39 +58,68 @@ export async function stepCombined(
     'target' in from
       ? await firstOf(provider, parts, from, call)
       : nextOf(provider, parts, from, call)
-  const { froms, targets, waits, before, head, unreadAs } = begun
+  const { froms, targets, waits } = begun
   const { done, failed } = await onParts(froms, parts, call.signal, (part, own, key) =>
     one(part, own, hearAs(call.onEvent, key)),
   )
   const left = failed.filter(({ key, error }) => !isLeftOut(targets.get(key), parts, error))
-  const bad = left.find(({ error }) => !waits || !isUnreachable(error))
+  const refusal = 'target' in from ? undefined : left.find((each) => isRefusal(each, targets))
+  const bad = left.find((each) => each !== refusal && (!waits || !isUnreachable(each.error)))
   if (bad !== undefined || done.size === 0) throw (bad ?? failed[0])?.error
+  return joinSteps(begun, parts, done, left, refusal)
+}
+
+/** @param left - those that made no step. @param refusal - the one of them that ends the drain */
+function joinSteps(
+  { targets, before, head, unreadAs }: Begun,
+  parts: Parts,
+  done: ReadonlyMap<string, StepDone>,
+  left: readonly Unmade[],
+  refusal: Unmade | undefined,
+): StepDone {
   const keys = new Set(left.map(({ key }) => key))
   const waiting = new Map([...targets].filter(([key]) => keys.has(key)))
   const tickets = new Map(before)
   for (const [key, { step }] of done) tickets.set(key, step.ticket)
-  const isOpen = left.length > 0 && unreadAs === undefined
   const all = [...done.values()].map(({ step }) => step)
   const ended = all.flatMap(({ outcome }) => outcome ?? [])
-  const outcomes = left.length > 0 && unreadAs !== undefined ? [...ended, unreadAs] : ended
+  const leftAs = refusal === undefined ? unreadAs : 'refused'
+  const isOver = leftAs === 'refused' || ended.length === done.size
+  const outcomes = left.length > 0 ? [...ended, leftAs] : ended
+  const outcome =
+    isOver && outcomes.every((each) => each !== undefined) ? worst(outcomes) : undefined
   const pauses = all.filter(({ outcome }) => outcome === undefined).map(({ againIn }) => againIn)
   const soonest = Math.min(...pauses, ...(left.length > 0 ? [ASK_AGAIN] : []))
-  const reports = [...done].map(([key, { report }]) => tagReport(report, key))
-  const members = reports.flatMap((report) => report.members)
-  const elapsed = Math.max(...reports.map((report) => report.elapsed))
-  const outcome = !isOpen && ended.length === done.size ? worst(outcomes) : undefined
   const step = {
     ticket: joinTickets(head, tickets, waiting, parts),
     phase: left.length > 0 ? 'active' : leastAdvanced(all.map(({ phase }) => phase)),
     ...(outcome === undefined ? {} : { outcome }),
     why: [
-      ...left.map(({ key, error }) => whyUnread(key, targets.get(key), error)),
-      ...[...done].flatMap(([key, { step }]) => step.why.map((each) => tagWhy(each, key))),
+      ...left.map((each) => whyLeft(each, targets.get(each.key), each === refusal)),
+      ...[...done].flatMap(([key, { step }]) => step.why.map((why) => tagWhy(why, key))),
     ],
     againIn: Number.isFinite(soonest) ? soonest : Math.min(...all.map(({ againIn }) => againIn)),
   }
-  const joined = reportAll(members, elapsed)
-  return { step, report: { ...joined, outcome: outcome ?? joined.outcome } }
+  const reports = [...done].map(([key, { report }]) => tagReport(report, key))
+  const elapsed = Math.max(...reports.map((report) => report.elapsed))
+  const report = reportAll(
+    reports.flatMap(({ members }) => members),
+    elapsed,
+  )
+  const error = isDrainableError(refusal?.error) ? { error: refusal.error } : {}
+  return { step, report: { ...report, outcome: outcome ?? report.outcome, ...error } }
+}
+
+/** One that made no step, and why. */
+type Unmade = Failed<Ticket | StepStart>
+
+/** Whether it could not be read when the others began, and now refuses: that ends the drain, and the ticket keeps their holds. */
+function isRefusal({ key, error }: Unmade, unread: ReadonlyMap<string, Target>): boolean {
+  return unread.has(key) && isDrainableError(error) && !error.retryable && !isUnreachable(error)
+}
+
+function whyLeft({ key, error }: Unmade, target: Target | undefined, refuses: boolean): Why {
+  return refuses ? whyRefused(key, target, error) : whyUnread(key, target, error)
 }
 
 /** Changes are only announced by a first step, so one that refuses ends it. */

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { fakeProvider } from 'drainable/testing'
-import { combineProviders, stepDrain, type DrainableProvider, type DrainStep } from 'drainable'
+import {
+  combineProviders,
+  restore,
+  stepDrain,
+  type DrainableProvider,
+  type DrainStep,
+} from 'drainable'
 import { a1, b1, bare, setUp } from './set-up.js'
 
 /** Another object for the balancer, as each process of a cron job has one. */
@@ -90,4 +96,33 @@ describe('where one balancer is idle seconds before the other', () => {
       expect(outcome).toEqual({ outcome: undefined, load: 1 })
     },
   )
+})
+
+describe('a balancer that was away when the others began, and then refuses', () => {
+  /** Steps until the outcome: B is away for the first two, and then has no such member. */
+  async function stepsThenRefused(): Promise<{
+    readonly step: DrainStep
+    readonly states: string[]
+  }> {
+    const { clock, a, b, all } = setUp({}, { b: { pools: { other: ['web1'] } } })
+    b.disconnect()
+    const policy = { timeout: '5m', onUnreachable: 'wait' } as const
+    let step = await clock.runUntil(stepDrain(all, { target: [a1, b1], policy }, { clock }))
+    step = await clock.runUntil(stepDrain(all, step.ticket, { clock }))
+    b.connect()
+    step = await clock.runUntil(stepDrain(all, step.ticket, { clock }))
+    const before = a.state(bare)
+    const { outcome } = await clock.runUntil(restore(all, step.ticket, { clock }))
+    return { step, states: [before, outcome, a.state(bare)] }
+  }
+
+  test('ends the steps as refused, and says which one', async () => {
+    const { step } = await stepsThenRefused()
+    expect(step.outcome).toBe('refused')
+    expect(step.why[0]).toMatchObject({ code: 'refused', ref: b1, text: /^b: .*not found/ })
+  })
+
+  test('leaves a ticket by which the others are opened', async () => {
+    expect((await stepsThenRefused()).states).toEqual(['maint', 'restored', 'ready'])
+  })
 })
