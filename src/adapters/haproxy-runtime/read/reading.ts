@@ -261,6 +261,7 @@ function toHints(
     )
   }
   if (own === 'ready') hints.push(...takenAlong(followers))
+  if (own === 'ready' && state.weight === 0) hints.push('weight 0 keeps it out of balancing')
   if (row.tracked !== '') {
     hints.push(
       `it tracks ${row.tracked}${inherited === undefined ? '' : ` and inherits '${inherited}' from it: only making ${row.tracked} ready opens it`}`,
