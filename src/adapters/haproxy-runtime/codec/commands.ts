@@ -99,8 +99,8 @@ export interface NewServer {
   readonly address: string
   readonly port: number
   readonly weight?: number
-  /** Such as `check inter 1s`. */
-  readonly keywords?: string
+  /** As the caller gave it: such as `check inter 1s`. */
+  readonly keywords?: unknown
 }
 
 export function addServer(ref: MemberRef, added: NewServer): string {
@@ -125,16 +125,18 @@ export function addServer(ref: MemberRef, added: NewServer): string {
       provider: PROVIDER,
     })
   }
-  if (keywords !== undefined && !KEYWORDS.test(keywords)) {
+  const isText = typeof keywords === 'string'
+  if (keywords !== undefined && !(isText && KEYWORDS.test(keywords))) {
+    const found = isText ? `'${quote(keywords)}'` : quote(JSON.stringify(keywords))
     throw new DrainableError(
       'INVALID_OPTIONS',
-      `'${quote(keywords)}' can't follow 'add server', expected keywords such as 'check inter 1s'`,
+      `native.keywords: ${found} can't follow 'add server', expected keywords in one text such as 'check inter 1s'`,
       { ref, provider: PROVIDER },
     )
   }
   const words = [`add server ${server(ref)} ${formatSocket(address, port)}`]
   if (weight !== undefined) words.push(`weight ${weight}`)
-  if (keywords !== undefined) words.push(keywords)
+  if (isText) words.push(keywords)
   return words.join(' ')
 }
 
