@@ -36,7 +36,7 @@ else {
 async function measure(path: string, count: number, probe: 'admin' | 'loads'): Promise<number[]> {
   await using a = await startBackend()
   await using b = await startBackend()
-  const sink = grpcEndpoints({ port: 0, initial: [setOf([a.port, b.port])], loadInterval: 100 })
+  const sink = grpcEndpoints({ port: 0, initial: [setOf([a.port, b.port])], loadInterval: '100ms' })
   const admin: string[] = []
   await using lb = envoy({
     endpoints: sink,

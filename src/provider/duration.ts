@@ -1,7 +1,10 @@
 import { DrainableError } from './error.js'
 import { quote } from './quote.js'
 
-/** A duration: milliseconds, or a text with its unit: `250`, `'250ms'`, `'30s'`, `'2m'`, `'1h'`. */
+/**
+ * A duration: milliseconds, or a text with its unit: `30_000`, `'250ms'`, `'30s'`, `'2m'`, `'1h'`. An option does not take a
+ * bare number from 1 to 999.
+ */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h'}`
 
 const UNIT = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const

@@ -73,13 +73,18 @@ export const clockOption = once(() =>
   }),
 )
 
-/** A schema for a duration option: written as a {@link Duration}, read in milliseconds. */
-export function durationOption(rule: DurationRule = {}): z.ZodMiniType<number, Duration> {
+/**
+ * A schema for a duration option: written as a {@link Duration}, read in milliseconds. In none of them a bare number from
+ * 1 to 999 is taken.
+ */
+export function durationOption(
+  rule: Omit<DurationRule, 'bareSeconds'> = {},
+): z.ZodMiniType<number, Duration> {
   return z.pipe(
     z.custom<Duration>(),
     z.transform((value, context) => {
       try {
-        return parseDuration(value, 'it', rule)
+        return parseDuration(value, 'it', { ...rule, bareSeconds: 'refuse' })
       } catch (error) {
         const message = (error as Error).message.replace(/^it is /, 'is ')
         context.issues.push({ code: 'custom', message, input: value })

@@ -32,8 +32,8 @@ async function open({ fake: given, options, reload }: Case): Promise<ContractHar
       username: fake.username,
       password,
       ...(fake.ca === '' ? {} : { tls: { ca: fake.ca, cert: client.cert, key: client.key } }),
-      freshness: given.statsLag ?? 10,
-      minInterval: 20,
+      freshness: `${given.statsLag ?? 10}ms`,
+      minInterval: '20ms',
       ...options,
     })
   const provider = connect(fake.password)

@@ -7,6 +7,6 @@ import { f5Bigip } from 'drainable/f5-bigip'
 
 const [url = '', ca = '', username = '', password = '', folder = '', target = '{}'] =
   process.argv.slice(2)
-const lb = f5Bigip({ url, username, password, tls: { ca }, freshness: 10, minInterval: 20 })
+const lb = f5Bigip({ url, username, password, tls: { ca }, freshness: '10ms', minInterval: '20ms' })
 const tickets = fileTickets(folder)
 await startDrain(lb, JSON.parse(target) as Target, { timeout: '60s', tickets, id: 'killed' }).done

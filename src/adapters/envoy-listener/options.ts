@@ -76,15 +76,12 @@ const schema = z.pipe(
     pool: z._default(nonEmpty().check(z.maxLength(200)), 'envoy'),
     noticed: z._default(
       z.union(
-        [
-          z.strictObject({ checks: whole(1, 10_000) }),
-          z.strictObject({ after: durationOption({ bareSeconds: 'refuse' }) }),
-        ],
+        [z.strictObject({ checks: whole(1, 10_000) }), z.strictObject({ after: durationOption() })],
         "expected { checks: 3 } or { after: '10s' }",
       ),
       { checks: 1 },
     ),
-    failAfter: z._default(durationOption({ bareSeconds: 'refuse' }), 0),
+    failAfter: z._default(durationOption(), 0),
     probe: z._default(z.enum(['filter', 'ready']), 'filter'),
     ignore: z._default(z.array(nonEmpty()), []),
   }),

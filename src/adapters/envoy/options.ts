@@ -121,10 +121,7 @@ const schema = z
     ),
     onProxyGone: z._default(
       z.union(
-        [
-          z.literal('wait'),
-          z.strictObject({ after: durationOption({ infinite: true, bareSeconds: 'refuse' }) }),
-        ],
+        [z.literal('wait'), z.strictObject({ after: durationOption({ infinite: true }) })],
         "expected 'wait' or { after: '5m' }",
       ),
       'wait',

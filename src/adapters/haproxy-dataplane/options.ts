@@ -120,7 +120,7 @@ const schema = z.pipe(
           [
             z.literal('wait'),
             z.literal('accept'),
-            z.strictObject({ within: durationOption({ min: 1, bareSeconds: 'refuse' }) }),
+            z.strictObject({ within: durationOption({ min: 1 }) }),
           ],
           "expected 'wait', 'accept' or { within: '30s' }",
         ),

@@ -109,7 +109,7 @@ const schema = once(() =>
         [
           z.literal('wait'),
           z.literal('accept'),
-          z.strictObject({ within: durationOption({ min: 10, bareSeconds: 'refuse' }) }),
+          z.strictObject({ within: durationOption({ min: 10 }) }),
         ],
         "expected 'wait', 'accept' or { within: '30s' }",
       ),

@@ -119,12 +119,12 @@ export interface Policy extends Call {
 
 /** The option `every`. */
 export const everyShape = once(() => ({
-  every: z.exactOptional(durationOption({ bareSeconds: 'refuse' })),
+  every: z.exactOptional(durationOption()),
 }))
 
 /** The option `pace`. */
 export const paceShape = once(() => ({
-  pace: z.exactOptional(durationOption({ bareSeconds: 'refuse' })),
+  pace: z.exactOptional(durationOption()),
 }))
 
 /** The options for tickets. */

@@ -69,7 +69,7 @@ const schema = once(() =>
   z.strictObject({
     ...callShape(),
     waitHealthy: z.optional(z.unknown()),
-    timeout: z.exactOptional(durationOption({ bareSeconds: 'refuse', infinite: true })),
+    timeout: z.exactOptional(durationOption({ infinite: true })),
   }),
 )
 

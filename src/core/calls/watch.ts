@@ -30,7 +30,7 @@ const watchSchema = /* @__PURE__ */ once(() =>
     ...callShape(),
     ...everyShape(),
     ...paceShape(),
-    settle: z.exactOptional(durationOption({ bareSeconds: 'refuse' })),
+    settle: z.exactOptional(durationOption()),
     onUnreachable: z._default(z.enum(['wait', 'fail']), 'fail'),
   }),
 )

@@ -27,8 +27,8 @@ function word<const Words extends readonly string[]>(words: Words, byDefault: Wo
   return row(z._default(schema, byDefault), schema)
 }
 
-const time = once(() => durationOption({ bareSeconds: 'refuse' }))
-const endlessTime = once(() => durationOption({ bareSeconds: 'refuse', infinite: true }))
+const time = once(() => durationOption())
+const endlessTime = once(() => durationOption({ infinite: true }))
 /** Milliseconds in a ticket: at most ten years, as a caller may give. */
 export const ms = once(() => z.number().check(z.minimum(0), z.maximum(10 * 365 * 24 * 3_600_000)))
 

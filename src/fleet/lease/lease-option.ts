@@ -15,9 +15,7 @@ export const leaseSchema = /* @__PURE__ */ once(() =>
 /** The schema of `leaseTtl`, in milliseconds. */
 export const leaseTtlOption = /* @__PURE__ */ once(() =>
   z._default(
-    durationOption({ bareSeconds: 'refuse' }).check(
-      z.refine((ms) => ms >= 1_000, 'expected at least 1s'),
-    ),
+    durationOption().check(z.refine((ms) => ms >= 1_000, 'expected at least 1s')),
     LEASE_TTL,
   ),
 )

@@ -141,7 +141,14 @@ test('an enable of another client in mid-drain overrules the drain', async ({ sk
   await using fake = await start('15.1')
   const ca = await caOf(fake)
   const { url, username, password } = fake
-  await using lb = f5Bigip({ url, username, password, tls: { ca }, freshness: 10, minInterval: 20 })
+  await using lb = f5Bigip({
+    url,
+    username,
+    password,
+    tls: { ca },
+    freshness: '10ms',
+    minInterval: '20ms',
+  })
   const member = { pool: 'web', member: NAMES[0] }
   await fake.occupy(member)
   const code = [

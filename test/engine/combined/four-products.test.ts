@@ -47,8 +47,8 @@ ${ADDRESSES.map((address, n) => `  server s${n + 1} ${address}:${port}`).join('\
       username: bigip.username,
       password: bigip.password,
       tls: { ca: bigip.ca },
-      freshness: 10,
-      minInterval: 20,
+      freshness: '10ms',
+      minInterval: '20ms',
     }),
     adc: citrixAdc({
       url: adc.urls,

@@ -153,8 +153,12 @@ describe.each(engines('envoy'))('load reports alone on Envoy $version', ({ path 
   test('ready() opens at once, whether it waits for health or not', async () => {
     await using a = await startBackend()
     await using b = await startBackend()
-    const sink = grpcEndpoints({ port: 0, initial: [setOf([a.port, b.port])], loadInterval: 100 })
-    await using lb = envoy({ endpoints: sink, connectTimeout: 500 })
+    const sink = grpcEndpoints({
+      port: 0,
+      initial: [setOf([a.port, b.port])],
+      loadInterval: '100ms',
+    })
+    await using lb = envoy({ endpoints: sink, connectTimeout: '500ms' })
     const { port } = await until(() => sink.address, 'a listening sink')
     await using proxy = await startEnvoy({ path, eds: { grpc: port }, loads: port })
     const ref = { pool: 'web', member: a.member }

@@ -20,9 +20,9 @@ describe.each(engines('envoy'))('by load reports alone under traffic, Envoy $ver
     const backends = await Promise.all([1, 2, 3].map(() => startBackend()))
     for (const backend of backends) all.use(backend)
     const initial = [setOf(backends.map(({ port }) => port))]
-    const sink = grpcEndpoints({ port: 0, initial, loadInterval: 100 })
+    const sink = grpcEndpoints({ port: 0, initial, loadInterval: '100ms' })
     const lb = all.use(
-      envoy({ endpoints: sink, expect: 2, connectTimeout: 500, panicThreshold: 0 }),
+      envoy({ endpoints: sink, expect: 2, connectTimeout: '500ms', panicThreshold: 0 }),
     )
     const { port: loads } = await until(() => sink.address, 'a listening sink')
     const ways = [{ delta: false }, { delta: true, ads: true }]
@@ -64,8 +64,8 @@ describe.each(engines('envoy'))('by load reports alone under traffic, Envoy $ver
     const [a] = backends
     if (a === undefined) throw new Error('a server')
     const ports = backends.map(({ port }) => port)
-    const sink = grpcEndpoints({ port: 0, initial: [setOf(ports)], loadInterval: 100 })
-    const lb = all.use(envoy({ endpoints: sink, expect: 1, connectTimeout: 100 }))
+    const sink = grpcEndpoints({ port: 0, initial: [setOf(ports)], loadInterval: '100ms' })
+    const lb = all.use(envoy({ endpoints: sink, expect: 1, connectTimeout: '100ms' }))
     const { port: loads } = await until(() => sink.address, 'a listening sink')
     const proxy = all.use(await startEnvoy({ path, eds: { grpc: loads }, loads }))
     const ref = { pool: 'web', member: a.member }

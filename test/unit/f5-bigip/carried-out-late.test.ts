@@ -17,7 +17,7 @@ const NO = { code: 400, message: '01070734:3: Configuration error: no', errorSta
 
 /** The first change of the configuration is answered so, and carried out 1.5 s later. */
 async function late(clock: IoClock, body: object, status = 400): Promise<Rig> {
-  const at = await rig({ clock, tls: false }, { freshness: 100 })
+  const at = await rig({ clock, tls: false }, { freshness: '100ms' })
   at.fake.fail({
     match: PATCH,
     how: 'status',

@@ -45,7 +45,7 @@ describe('a cut', () => {
   })
 
   test('counts what the next readings show as gone', async () => {
-    await using it = await rig({ statsLag: 200 }, { freshness: 200 })
+    await using it = await rig({ statsLag: 200 }, { freshness: '200ms' })
     await it.fake.occupy(WEB1, 3)
     await present(it.lb, WEB1)
     const results = await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'maint' }, terminate], ctx())

@@ -31,7 +31,7 @@ test.each([
     const seeds = Array.from({ length: 24 }, (_, i) => 7 + i * 7_919)
     const outcomes = await Promise.all(
       seeds.map(async (seed) => {
-        await using it = await rig({ statsLag: LAG }, { freshness: LAG, callTimeout: '15s' })
+        await using it = await rig({ statsLag: LAG }, { freshness: `${LAG}ms`, callTimeout: '15s' })
         const stop = visitors(it, seed)
         if (lost) loseTheSeal(it)
         let open = -1

@@ -37,8 +37,8 @@ export function connect(
     username: fake.username,
     password: fake.password,
     ...(fake.ca === '' ? {} : { tls: { ca: fake.ca } }),
-    freshness: 10,
-    minInterval: 50,
+    freshness: '10ms',
+    minInterval: '50ms',
     callTimeout: 3_000,
     ...options,
   })

@@ -57,6 +57,7 @@ describe('encoders', () => {
     [{ address: '10.0.0.1', port: 99_999 }, /not a port/], // HAProxy takes it for another port
     [{ address: '10.0.0.1', port: 80, weight: 300 }, /not a weight/],
     [{ address: '10.0.0.1', port: 80, keywords: 'check;quit' }, /can't follow/],
+    [{ address: '10.0.0.1', port: 80, keywords: ['check'] }, /native.keywords: \["check"\] can't/],
   ] as const)('refuses to add %j', (added, message) => {
     expect(() => addServer(ref, added)).toThrow(message)
   })

@@ -24,12 +24,12 @@ describe('options', () => {
       socket: { host: '10.0.0.2', port: 9999 },
       oldWorkers: { within: '30s' },
       connectTimeout: '500ms',
-      replyTimeout: 250,
+      replyTimeout: 2_500,
     })
     expect(settings).toMatchObject({
       oldWorkers: { within: 30_000 },
       connectTimeout: 500,
-      replyTimeout: 250,
+      replyTimeout: 2_500,
     })
   })
 
@@ -46,6 +46,7 @@ describe('options', () => {
     [{ socket: 'tcp://lb:9999' }, /write lb:9999/],
     [{ socket: 'unix:/run/a.sock' }, /write \/run\/a.sock/],
     [{ socket: '/s', replyTimeout: '1 s' }, /replyTimeout is '1 s'/],
+    [{ socket: '/s', connectTimeout: 42 }, /connectTimeout is 42, .* mean '42s'\? Write '42ms'/],
     [{ socket: '/s', connectTimeout: 0 }, /connectTimeout .* at least 10 ms/],
     [{ socket: '/s', maxConnections: 0 }, /maxConnections/],
     [{ socket: '/s', master: 7 }, /master/],

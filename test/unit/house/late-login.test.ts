@@ -8,7 +8,7 @@ import { ctx } from '../f5-bigip/rig.js'
 import { eventually } from '../../support/eventually.js'
 
 const pools = { web: ['web1', 'web2'] }
-const common = { callTimeout: 300, tls: { insecure: true } } as const
+const common = { callTimeout: '300ms', tls: { insecure: true } } as const
 
 /** A fake whose replies wait on a clock of its own, and a provider that waits 300 ms on another one. */
 const logins = {

@@ -31,7 +31,11 @@ const parse = (options: object): unknown => parseOptions(schema, { ...login, ...
 
 describe('options of an adapter', () => {
   test.each([
-    [{ pause: 20 }, 'lb(): pause is 20 ms, expected at least 50 ms'],
+    [{ pause: '20ms' }, 'lb(): pause is 20 ms, expected at least 50 ms'],
+    [
+      { pause: 20 },
+      "lb(): pause is 20, a bare number is milliseconds: did you mean '20s'? Write '20ms'",
+    ],
     [{ pause: '11m' }, 'lb(): pause is 11 m, expected at most 10 m'],
     [{ pause: '1 s' }, "lb(): pause is '1 s', expected milliseconds or a text with its unit"],
     [{ pause: null }, 'lb(): pause is null, expected milliseconds'],

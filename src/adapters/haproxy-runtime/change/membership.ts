@@ -1,8 +1,7 @@
-import * as z from 'zod/mini'
+import { isObject } from '../../../kit/json.js'
 import { parseVersion } from '../../../kit/version.js'
 import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
-import { once } from '../../../provider/options.js'
 import { quote } from '../../../provider/quote.js'
 import { addServer, delServer, refusal, setState, waitRemovable } from '../codec/commands.js'
 import { ownState, type ServerState } from '../codec/state.js'
@@ -39,12 +38,10 @@ export async function remove(
   }
 }
 
-const addSchema = once(() => z.looseObject({ keywords: z.exactOptional(z.string()) }))
-
 /** Adds a server to its backend and opens it; after a refusal, the server is not there. */
 export async function add(tools: Tools, change: Of<'add'>, ctx: CallContext): Promise<undefined> {
   const { ref, address, port, weight, native } = change
-  const { keywords } = addSchema().safeParse(native ?? {}).data ?? {}
+  const keywords = isObject(native) ? native['keywords'] : undefined
   const command = addServer(ref, {
     address,
     port,
@@ -53,10 +50,11 @@ export async function add(tools: Tools, change: Of<'add'>, ctx: CallContext): Pr
   })
   const reply = await tools.point.change(tools.process, command, ctx)
   if (!reply.startsWith('New server registered')) throw refusal(ref, command, reply)
-  // A new server is in maintenance, and its checks are off.
-  const checked = keywords?.split(' ').includes('check') === true
+  // A new server is in maintenance, and its check and its agent are off.
+  const words = typeof keywords === 'string' ? keywords.split(' ') : []
   const opening = [
-    ...(checked ? [`enable health ${ref.pool}/${ref.member}`] : []),
+    ...(words.includes('check') ? [`enable health ${ref.pool}/${ref.member}`] : []),
+    ...(words.includes('agent-check') ? [`enable agent ${ref.pool}/${ref.member}`] : []),
     setState(ref, 'ready'),
   ].join(';')
   const opened = await tell(tools, ref, opening, ctx)

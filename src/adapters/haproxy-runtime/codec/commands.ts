@@ -99,43 +99,37 @@ export interface NewServer {
   readonly address: string
   readonly port: number
   readonly weight?: number
-  /** Such as `check inter 1s`. */
-  readonly keywords?: string
+  /** As the caller gave it: such as `check inter 1s`. */
+  readonly keywords?: unknown
 }
 
 export function addServer(ref: MemberRef, added: NewServer): string {
   const { address, port, weight, keywords } = added
-  if (!/^[0-9A-Fa-f:.]+$/.test(address)) {
-    throw new DrainableError(
-      'INVALID_OPTIONS',
+  const wrong = (words: string): DrainableError =>
+    new DrainableError('INVALID_OPTIONS', words, { ref, provider: PROVIDER })
+  if (!/^[0-9A-Fa-f:.]+$/.test(address))
+    throw wrong(
       `'${quote(address)}' is not an IP address, expected one such as 10.0.0.1 or 2001:db8::1`,
-      { ref, provider: PROVIDER },
     )
-  }
   // HAProxy does not refuse a port over 65535: it silently becomes another one.
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) {
-    throw new DrainableError('INVALID_OPTIONS', `${port} is not a port, expected 1 to 65535`, {
-      ref,
-      provider: PROVIDER,
-    })
-  }
-  if (weight !== undefined && (!Number.isInteger(weight) || weight < 0 || weight > 256)) {
-    throw new DrainableError('INVALID_OPTIONS', `${weight} is not a weight, expected 0 to 256`, {
-      ref,
-      provider: PROVIDER,
-    })
-  }
-  if (keywords !== undefined && !KEYWORDS.test(keywords)) {
-    throw new DrainableError(
-      'INVALID_OPTIONS',
-      `'${quote(keywords)}' can't follow 'add server', expected keywords such as 'check inter 1s'`,
-      { ref, provider: PROVIDER },
+  if (!isWithin(port, 1, 65_535)) throw wrong(`${port} is not a port, expected 1 to 65535`)
+  if (weight !== undefined && !isWithin(weight, 0, 256))
+    throw wrong(`${weight} is not a weight, expected 0 to 256`)
+  const isText = typeof keywords === 'string'
+  if (keywords !== undefined && !(isText && KEYWORDS.test(keywords))) {
+    const found = isText ? `'${quote(keywords)}'` : quote(JSON.stringify(keywords))
+    throw wrong(
+      `native.keywords: ${found} can't follow 'add server', expected keywords in one text such as 'check inter 1s'`,
     )
   }
   const words = [`add server ${server(ref)} ${formatSocket(address, port)}`]
   if (weight !== undefined) words.push(`weight ${weight}`)
-  if (keywords !== undefined) words.push(keywords)
+  if (isText) words.push(keywords)
   return words.join(' ')
+}
+
+function isWithin(value: number, least: number, most: number): boolean {
+  return Number.isInteger(value) && value >= least && value <= most
 }
 
 /** Turns HAProxy's words for a refusal into an error with its meaning and a remedy. */

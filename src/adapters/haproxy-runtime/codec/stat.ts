@@ -26,7 +26,6 @@ export interface StatRow {
   /** Reusable server connections without work. */
   readonly pooled: number
   readonly status: string
-  readonly weight: number
   /** For a server: 1 or 0. For the BACKEND line: how many servers of that kind would get work. */
   readonly activeServers: number
   readonly backupServers: number
@@ -48,7 +47,6 @@ const USED = [
   'qmax',
   'idle_conn_cur',
   'safe_conn_cur',
-  'weight',
   'act',
   'bck',
   'tracked',
@@ -179,7 +177,6 @@ function toRow(cells: readonly string[], { at, width }: Header): StatRow {
     mayHide: kind === 'server' && (['slim', 'qmax', 'wretr'] as const).some((of) => number(of) > 0),
     pooled: number('idle_conn_cur') + number('safe_conn_cur'),
     status: counted ? needed('status') : text('status'),
-    weight: number('weight'),
     activeServers: number('act'),
     backupServers: number('bck'),
     tracked: text('tracked'),

@@ -81,11 +81,6 @@ export class ProcessView {
   /** How often servers of each backend were seen to lose their address. */
   readonly #moves = new Map<string, number>()
 
-  /** That server as last seen in the states of its backend. */
-  known(ref: MemberRef): ServerState | undefined {
-    return this.#layouts.get(ref.pool)?.servers.get(ref.member)
-  }
-
   /** The servers of a backend as last seen. */
   servers(pool: string): readonly ServerState[] {
     return [...(this.#layouts.get(pool)?.servers.values() ?? [])]

@@ -91,20 +91,14 @@ export class Readings {
     const [is, end] = door.left === 1 ? ['connection is', 'ends'] : ['connections are', 'end']
     const note = `a process from before a reload, which takes no more changes; ${door.left} ${is} left in it that could bring another request, and ${end} by timeout http-keep-alive or by hard-stop-after`
     // Its clients are given up, but not their work in flight.
-    return { ...base, note, ...(!this.#isOpenAnyhow(process) && { admin }) }
-  }
-
-  /** Whether an old process does not prevent idle although clients can come through it. */
-  #isOpenAnyhow({ replacedAt }: Process): boolean {
-    if (this.#settings.oldWorkers === 'accept') return true
-    return replacedAt !== undefined && this.#point.unseen.hasPassed(replacedAt)
+    return { ...base, note, ...(!this.#point.unseen.isGivenUp(process) && { admin }) }
   }
 
   /** The first old process through which clients can still reach a member, if that is accepted. */
   #openDoor(ref: MemberRef, { others }: ShownAll): Process | undefined {
     return others.read.find(({ process, shown }) => {
       const admin = through(process, ref, shown)
-      return admin !== undefined && admin !== 'maint' && this.#isOpenAnyhow(process)
+      return admin !== undefined && admin !== 'maint' && this.#point.unseen.isGivenUp(process)
     })?.process
   }
 
@@ -267,6 +261,7 @@ function toHints(
     )
   }
   if (own === 'ready') hints.push(...takenAlong(followers))
+  if (own === 'ready' && state.weight === 0) hints.push('weight 0 keeps it out of balancing')
   if (row.tracked !== '') {
     hints.push(
       `it tracks ${row.tracked}${inherited === undefined ? '' : ` and inherits '${inherited}' from it: only making ${row.tracked} ready opens it`}`,

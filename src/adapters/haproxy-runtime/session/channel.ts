@@ -81,6 +81,27 @@ export function toLines(commands: readonly string[], limit = LINE_LIMIT): string
 }
 
 /**
+ * Puts together what was answered to the lines of one question, each line with `show info` first. Several lines use
+ * several connections: all answers must come from one process.
+ *
+ * @param expected - its incarnation; undefined for any
+ * @param another - makes the error if another process has answered
+ */
+export function together(
+  lines: readonly (readonly string[])[],
+  expected: string | undefined,
+  another: (info: ProcessInfo) => Error,
+): Answer {
+  const answers = lines.map(([said = '', ...replies]) => ({ info: parseInfo(said), replies }))
+  const [first] = answers
+  if (first === undefined) throw malformed("a reply of 'show info'", '')
+  const process = expected ?? incarnationOf(first.info)
+  const other = answers.find(({ info }) => incarnationOf(info) !== process)
+  if (other !== undefined) throw another(other.info)
+  return { info: first.info, replies: answers.flatMap(({ replies }) => replies) }
+}
+
+/**
  * Sends commands to the process that serves the stats socket, and checks in the same connection that it is the
  * expected one.
  */
@@ -126,25 +147,15 @@ export class StatsChannel {
     expected: string | undefined,
   ): Promise<Answer> {
     const lines = toLines(commands, this.#limit)
-    // Several lines use several connections: all answers must come from one process.
-    let process = expected
-    let first: ProcessInfo | undefined
-    const answers = await Promise.all(
+    const texts = await Promise.all(
       lines.map((line) => this.#socket.exchange(line.join(';'), ctx, isNotKnown)),
     )
-    const replies: string[] = []
-    for (const [index, text] of answers.entries()) {
-      if (isUnknownCommand(text)) throw new NoWorker(text.slice(0, 200))
-      if (isLineTooLong(text)) return this.#again(commands, ctx, expected, text)
-      const [said = '', ...rest] = splitReplies(text, lines[index]?.length ?? 1)
-      const info = parseInfo(said)
-      process ??= incarnationOf(info)
-      if (incarnationOf(info) !== process) throw new AnotherProcess(info)
-      first ??= info
-      replies.push(...rest)
-    }
-    if (first === undefined) throw malformed("a reply of 'show info'", '')
-    return { info: first, replies }
+    const unknown = texts.find(isUnknownCommand)
+    if (unknown !== undefined) throw new NoWorker(unknown.slice(0, 200))
+    const tooLong = texts.find(isLineTooLong)
+    if (tooLong !== undefined) return this.#again(commands, ctx, expected, tooLong)
+    const said = texts.map((text, index) => splitReplies(text, lines[index]?.length ?? 1))
+    return together(said, expected, (info) => new AnotherProcess(info))
   }
 
   #again(

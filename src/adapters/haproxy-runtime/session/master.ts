@@ -9,14 +9,13 @@ import {
   isWorkerGone,
   malformed,
   parseEnv,
-  parseInfo,
   parseProc,
   type ProcessInfo,
   ReplySplitter,
   splitReplies,
 } from '../codec/replies.js'
 import type { Settings } from '../options.js'
-import { type Channel, type StatsChannel, toLines, WorkerGone } from './channel.js'
+import { type Channel, type StatsChannel, together, toLines, WorkerGone } from './channel.js'
 import { RuntimeSocket, type SocketLimits, type Within } from './socket.js'
 import { PROVIDER } from '../name.js'
 
@@ -46,18 +45,9 @@ export class MasterSocket {
   to(pid: number, incarnation: string | undefined): Channel {
     return {
       run: async (commands, ctx) => {
-        const replies: string[] = []
-        let first: ProcessInfo | undefined
-        for (const line of toLines(commands)) {
-          const [said = '', ...rest] = await this.#line(pid, line, ctx)
-          const info = parseInfo(said)
-          if (incarnation !== undefined && incarnationOf(info) !== incarnation)
-            throw new WorkerGone()
-          first ??= info
-          replies.push(...rest)
-        }
-        if (first === undefined) throw malformed("a reply of 'show info'", '')
-        return { info: first, replies }
+        const said: string[][] = []
+        for (const line of toLines(commands)) said.push(await this.#line(pid, line, ctx))
+        return together(said, incarnation, () => new WorkerGone())
       },
     }
   }

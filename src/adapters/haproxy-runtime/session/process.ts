@@ -85,8 +85,9 @@ export class Door {
     channel: Channel,
     ctx: CallContext,
   ): Promise<void> {
-    if (this.closed || !info.stopping) return
+    if (this.closed) return
     this.left = info.connections
+    if (!info.stopping) return
     // The next look counts connections that were accepted at the moment of the stop.
     if (!this.stopping) {
       this.stopping = true

@@ -65,9 +65,9 @@ export class OtherProcesses {
   readonly #old = new Map<string, Process>()
   /** The names of the processes that have ended. */
   #ended: readonly string[] = []
-  readonly #unseen: Pick<Unseen, 'isGivenUp' | 'knowsAll' | 'ran'>
+  readonly #unseen: Pick<Unseen, 'isGivenUp' | 'isOver' | 'knowsAll' | 'ran'>
 
-  constructor(unseen: Pick<Unseen, 'isGivenUp' | 'knowsAll' | 'ran'>) {
+  constructor(unseen: Pick<Unseen, 'isGivenUp' | 'isOver' | 'knowsAll' | 'ran'>) {
     this.#unseen = unseen
   }
 
@@ -105,11 +105,13 @@ export class OtherProcesses {
 
   /**
    * Without a master, nothing leads to a process that was replaced: it is unread until the option oldWorkers gives it up.
+   * One that is accepted may go on, so it is still named.
    */
   unreachable(): ShownOthers {
-    for (const process of this.#alive()) if (this.#unseen.isGivenUp(process)) this.#end(process)
+    for (const process of this.#alive()) if (this.#unseen.isOver(process)) this.#end(process)
     const unread = this.#alive().map((process) => ({ process, listed: false, note: NO_WAY }))
-    const complete = unread.length === 0 && this.#unseen.knowsAll
+    const isWaitedFor = ({ process }: UnreadProcess): boolean => !this.#unseen.isGivenUp(process)
+    const complete = !unread.some(isWaitedFor) && this.#unseen.knowsAll
     return { read: [], unread, blind: undefined, complete }
   }
 
@@ -385,9 +387,13 @@ export class Unseen {
     return this.#ran - replacedAt >= oldWorkers.within + WITHIN_MARGIN
   }
 
-  /** Whether a process that can't be read counts as ended. */
-  isGivenUp({ replacedAt }: Process): boolean {
-    if (this.#settings.oldWorkers === 'accept') return true
+  /** Whether a process does not prevent idle although it can't be read, or clients can come through it. */
+  isGivenUp(process: Process): boolean {
+    return this.#settings.oldWorkers === 'accept' || this.isOver(process)
+  }
+
+  /** Whether a replaced process has ended, by the longest time that it can live. */
+  isOver({ replacedAt }: Process): boolean {
     return replacedAt !== undefined && this.hasPassed(replacedAt)
   }
 }

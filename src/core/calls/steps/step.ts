@@ -26,7 +26,7 @@ const stepSchema = /* @__PURE__ */ once(() =>
     ...callShape(),
     ...paceShape(),
     ...ticketShape(),
-    limit: z.exactOptional(durationOption({ bareSeconds: 'refuse' })),
+    limit: z.exactOptional(durationOption()),
   }),
 )
 

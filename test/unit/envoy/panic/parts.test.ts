@@ -281,7 +281,7 @@ describe('load reports alone', () => {
     initial = [setOf([{}, {}, { status: 'UNHEALTHY' }])],
     member = 1,
   ) {
-    const sink = grpcEndpoints({ port: 0, initial, loadInterval: 100 })
+    const sink = grpcEndpoints({ port: 0, initial, loadInterval: '100ms' })
     const lb = envoy({ endpoints: sink, onPanic: 'allow', ...more })
     await lb.observe('all', ctx())
     const grpc = `http://127.0.0.1:${sink.address?.port}`

@@ -84,7 +84,7 @@ test.each([
 })
 
 test('without any admin API each stream is a process', async () => {
-  const sink = grpcEndpoints({ port: 0, initial, loadInterval: 100 })
+  const sink = grpcEndpoints({ port: 0, initial, loadInterval: '100ms' })
   await using lb = envoy({ endpoints: sink })
   await lb.observe('all', ctx())
   const grpc = `http://127.0.0.1:${sink.address?.port}`

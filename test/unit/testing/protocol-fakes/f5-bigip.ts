@@ -17,7 +17,7 @@ export const subject: Subject = {
   deaf: async (fake: BigipFake) => {
     const { url, username, password, ca } = fake
     fake.fail({ match: /^PATCH /, how: 'silent' })
-    const pace = { freshness: 10, minInterval: 20 }
+    const pace = { freshness: '10ms', minInterval: '20ms' } as const
     const lb = f5Bigip({ url, username, password, ...pace, ...(ca && { tls: { ca } }) })
     return { lb, ref: { pool: '/Common/web', member: '/Common/10.0.0.1:80' } }
   },
