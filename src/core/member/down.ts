@@ -176,7 +176,11 @@ function overruled(draft: Draft, claim: Open, reading: PresentReading, own: Admi
     return
   }
   const { ref } = draft
-  const words = `${formatRef(ref)} was set to '${own}' by ${setterOf(draft.claimed(claim))} while '${wish}' was wanted, find out which client it was; onOverrule: 'reapply' puts the drain back`
+  const remedy =
+    claim.policy.onOverrule === 'reapply'
+      ? `the drain was put back ${REAPPLY.length} times`
+      : "onOverrule: 'reapply' puts the drain back"
+  const words = `${formatRef(ref)} was set to '${own}' by ${setterOf(draft.claimed(claim))} while '${wish}' was wanted, find out which client it was; ${remedy}`
   const error = new DrainableError('DRAIN_OVERRULED', words, { ref })
   draft.lose(claim, error)
   draft.phase(claim, 'active')

@@ -181,10 +181,16 @@ function explainState(claimed: ClaimedMember, say: Say): void {
   say(
     'overruled',
     `${name} is ${own}: ${setterOf(claimed)} set that state; this drain wants ${claim.wish}`,
-    {
-      hint: "agree with the other client and drain again, or let onOverrule: 'reapply' put the state back",
-    },
+    { hint: remedyOf(claim) },
   )
+}
+
+function remedyOf({ policy, ending }: Claim): string {
+  if (policy.onOverrule !== 'reapply')
+    return "agree with the other client and drain again, or let onOverrule: 'reapply' put the state back"
+  return ending.ended === null
+    ? 'find out which client it is: the drain puts the state back, but not for ever'
+    : 'agree with the other client and drain again'
 }
 
 /** Hints of the provider beside its numbers, only if there is something to explain. */

@@ -126,7 +126,8 @@ describe('every end is told', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('reapply puts the member back three times, then gives in', async () => {
+  /** Another client opens the member again and again, and the drain puts it back. */
+  async function reapplied() {
     const { clock, lb } = setUp()
     lb.occupy(web1)
     const seen = recorder()
@@ -141,9 +142,21 @@ describe('every end is told', () => {
       lb.setBehind(web1, 'ready')
     }
     const report = await clock.runUntil(run.done)
-    expect(report.outcome).toBe('overruled')
-    expect(seen.of('overruled').map((event) => event.reset)).toEqual([true, true, true, false])
     await run.release()
+    return { report, resets: seen.of('overruled').map((event) => event.reset) }
+  }
+
+  test('reapply puts the member back three times, then gives in', async () => {
+    const { report, resets } = await reapplied()
+    expect(report.outcome).toBe('overruled')
+    expect(resets).toEqual([true, true, true, false])
+  })
+
+  test('a reapply that has given in does not advise reapply', async () => {
+    const { report } = await reapplied()
+    const { error, why } = only(report)
+    expect(error?.message).toMatch(/the drain was put back 3 times$/)
+    expect(why.map(({ hint }) => hint)).not.toContainEqual(expect.stringContaining('reapply'))
   })
 
   test('a balancer that does not answer until the deadline is unreachable', async () => {
