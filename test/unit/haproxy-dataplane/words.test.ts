@@ -1,5 +1,6 @@
-import { drain, startDrain } from 'drainable'
+import { drain, plan, select, startDrain } from 'drainable'
 import { startFake } from 'drainable/testing/haproxy-dataplane'
+import type { DrainableProvider } from 'drainable/provider'
 import { expect, test } from 'vitest'
 import { connect, context } from '../../support/dataplane.js'
 import { ioClock } from '../../support/io-clock.js'
@@ -54,3 +55,15 @@ test.each([429, 503])(
     await clock.run(run.restore())
   },
 )
+
+test.each([
+  ['select()', /stats/, (lb: DrainableProvider) => select(lb, { pool: 'web' })],
+  ['plan()', /info$/, (lb: DrainableProvider) => plan(lb, { pool: 'web', member: 'web1' })],
+])('%s waits as a front has asked for', async (_, match, call) => {
+  await using fake = await startFake()
+  await using lb = connect(fake)
+  fake.fail({ match, how: 'status', status: 503, headers: { 'retry-after': '1' }, times: 1 })
+  const begun = performance.now()
+  await call(lb)
+  expect(performance.now() - begun).toBeGreaterThan(900)
+})
