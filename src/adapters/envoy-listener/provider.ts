@@ -222,7 +222,7 @@ export class EnvoyListenerProvider implements DrainableProvider {
     const listed = new Set(looks.map(({ ref }) => ref.member))
     const dropped = this.#proxies.keys().filter((member) => !listed.has(member))
     const orphans = looks.filter(
-      ({ sample }) => sample !== undefined && (sample.previous?.state ?? 'ended') === 'ended',
+      ({ sample }) => sample !== undefined && sample.previous?.isEnded !== false,
     )
     return [
       ...dropped.flatMap((member) => [member, previousScope(member)]),

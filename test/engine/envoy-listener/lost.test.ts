@@ -59,6 +59,23 @@ describe.concurrent.each(engines('envoy'))(
       await run.close()
     })
 
+    test('an old process whose statistics are not handed on is never taken for empty', async () => {
+      const envoy = { ...HOT, skipParentStats: true }
+      await using gateway = await startGateway(path, { envoy })
+      const { proxy, provider } = gateway
+      const socket = await openWebSocket(proxy.http)
+      await proxy.hotRestart()
+      const run = startDrain(provider, TARGET, { ...POLICY, timeout: '12s' })
+      const report = await run.done
+      expect(socket.destroyed).toBe(false)
+      expect(report.outcome).toBe('timeout')
+      expect(run.why().map(({ text }) => text)).toContainEqual(
+        expect.stringContaining('/stats does not tell server.parent_connections'),
+      )
+      socket.destroy()
+      await run.close()
+    })
+
     test('a WebSocket cut by the end of the old process is lost, not idle', async () => {
       await using gateway = await startGateway(path, { envoy: { ...HOT, parentShutdown: 6 } })
       const { proxy, provider } = gateway

@@ -42,6 +42,8 @@ export interface EnvoyOptions {
   readonly listener?: Readonly<Record<string, unknown>>
   /** Seconds that a parent goes on after a hot restart. @default no hot restart */
   readonly parentShutdown?: number
+  /** `--skip-hot-restart-parent-stats`. @default false */
+  readonly skipParentStats?: boolean
   /** `--drain-time-s`. @default 600, after a hot restart 1 */
   readonly drainTime?: number
   /** Prefixes of the admin paths that are allowed. @default every path */

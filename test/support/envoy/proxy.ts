@@ -107,6 +107,7 @@ async function launch(
           ]
             .flat()
             .map(String)),
+      ...(options.skipParentStats === true ? ['--skip-hot-restart-parent-stats'] : []),
       ...(options.drainTime === undefined ? [] : ['--drain-time-s', String(options.drainTime)]),
       '--concurrency',
       String(options.workers ?? 2),

@@ -25,6 +25,13 @@ async function reloads({ url }: DataplaneFake, version: string): Promise<string[
   return list.map(({ id, status }) => `${id.split('-').at(-1) ?? ''} ${status}`)
 }
 
+/** Those that are open. */
+async function transactions({ url }: DataplaneFake): Promise<unknown> {
+  const authorization = `Basic ${Buffer.from('admin:secret').toString('base64')}`
+  const path = `${url}/v3/services/haproxy/transactions`
+  return (await fetch(path, { headers: { authorization } })).json()
+}
+
 /** How many backends still have the line of server a in the file. */
 const left = ({ config }: DataplaneFake): number => config.match(/server a /g)?.length ?? 0
 const commits = ({ requests }: DataplaneFake): number =>
@@ -92,6 +99,16 @@ backend admin
     const ended = r.fake.requests.filter(({ line }) => /^DELETE .*transactions/.test(line))
     expect(ended).toHaveLength(1)
   })
+})
+
+test.each([
+  ['a lost answer', { how: 'reset' }],
+  ['a front that says 503', { how: 'status', status: 503 }],
+] as const)('removals leave no transaction open after %s', async (_, failure) => {
+  await using r = await rig({ pools: POOLS, reloadDelay: 0 }, FILE)
+  r.fake.fail({ match: /^DELETE .*configuration/, ...failure })
+  await r.lb.apply(removals(A), context())
+  expect(await transactions(r.fake)).toEqual([])
 })
 
 test('one removal needs no transaction', async () => {

@@ -1,8 +1,10 @@
-import { drain, startDrain } from 'drainable'
+import { drain, plan, select, startDrain } from 'drainable'
 import { startFake } from 'drainable/testing/haproxy-dataplane'
+import type { DrainableProvider } from 'drainable/provider'
 import { expect, test } from 'vitest'
 import { connect, context } from '../../support/dataplane.js'
 import { ioClock } from '../../support/io-clock.js'
+import { parseErrorWords } from '../../../src/adapters/haproxy-dataplane/codec/replies.js'
 import { failing } from './faults/set-up.js'
 import { addServer } from '../../support/dataplane-writer.js'
 
@@ -54,3 +56,25 @@ test.each([429, 503])(
     await clock.run(run.restore())
   },
 )
+
+test.each([
+  ['select()', /stats/, (lb: DrainableProvider) => select(lb, { pool: 'web' })],
+  ['plan()', /info$/, (lb: DrainableProvider) => plan(lb, { pool: 'web', member: 'web1' })],
+])('%s waits as a front has asked for', async (_, match, call) => {
+  await using fake = await startFake()
+  await using lb = connect(fake)
+  fake.fail({ match, how: 'status', status: 503, headers: { 'retry-after': '1' }, times: 1 })
+  const begun = performance.now()
+  await call(lb)
+  expect(performance.now() - begun).toBeGreaterThan(900)
+})
+
+/** As 3.2.13 says it. */
+const REFUSED = `validation error: exit status 1: err transactionId=a10388d3-f86a-4d5f-b838-181c55b613d5 
+msg="[/var/lib/haproxy/transactions/haproxy.cfg.a10388d3-f86a-4d5f-b838-181c55b613d5:30] 'server b2/m2' unable to find required server 'm1' for tracking."
+msg="Fatal errors found in configuration."`
+
+test('why HAProxy refuses a configuration is shown, and no name of a temporary file', () => {
+  const words = parseErrorWords(JSON.stringify({ code: 400, message: REFUSED }))
+  expect(words).toBe("'server b2/m2' unable to find required server 'm1' for tracking.")
+})

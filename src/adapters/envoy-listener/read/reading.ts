@@ -81,12 +81,12 @@ function toScope({ ref, proxy }: Look, sample: Sample, now: number): LoadScope {
 }
 
 function parentOf({ ref }: Look, { previous, sampledAt }: Sample): LoadScope[] {
-  if (previous === undefined || previous.state === 'ended') return []
+  if (previous === undefined || previous.isEnded) return []
   const scope = previousScope(ref.member)
   const { incarnation, connections, note } = previous
   if (connections === undefined)
     return [{ ...unread(scope, incarnation, sampledAt, note), old: true }]
-  const isOpen = previous.state === 'alive'
+  const isOpen = !previous.isClosed
   return [
     {
       scope,
@@ -107,7 +107,7 @@ function parentOf({ ref }: Look, { previous, sampledAt }: Sample): LoadScope[] {
 /** While the child can't be asked, its parent is not known either. */
 function lostParent({ ref, proxy }: Look, now: number): LoadScope[] {
   const previous = proxy.last?.previous
-  if (previous === undefined || previous.state === 'ended') return []
+  if (previous === undefined || previous.isEnded) return []
   const note = 'the process before a hot restart, which only its child reports on'
   return [{ ...unread(previousScope(ref.member), previous.incarnation, now, note), old: true }]
 }

@@ -23,8 +23,14 @@ import {
 } from '../codec/stats.js'
 import type { Settings } from '../options.js'
 import type { AdminAddress, AdminLink, Call } from '../../../kit/envoy/admin.js'
+import { Parent, parentTrace, type ParentState } from '../../../kit/envoy/parent.js'
 import { connected, PATHS } from './admin.js'
-import { Parent, type Previous } from './previous.js'
+
+/** The process before a hot restart, as one look at its child shows it. */
+export interface Previous extends ParentState {
+  /** That of the old process where it was seen itself. */
+  readonly incarnation: string
+}
 
 /** What one look at an Envoy showed. */
 export interface Sample {
@@ -64,7 +70,7 @@ export class Proxy {
   readonly #settings: Settings
   readonly #ignore: ReadonlySet<string>
   #last: Sample | undefined
-  #parent: Parent | undefined
+  #parent: { readonly incarnation: string; readonly life: Parent } | undefined
   #known:
     | {
         readonly incarnation: string
@@ -220,7 +226,7 @@ export class Proxy {
       listeners,
       failedChecks: probe === 'ready' ? stats.adminErrors : failedChecksOf(stats),
       isClosed: info.epoch === 0 && areClosed(stats),
-      previous: this.#previous(info, incarnation)?.seen(info, stats.others),
+      previous: this.#previous(info, incarnation, stats, clock),
     }
   }
 
@@ -273,12 +279,25 @@ export class Proxy {
     return listeners
   }
 
-  #previous({ epoch }: ServerInfo, incarnation: string): Parent | undefined {
-    if (this.#last?.incarnation === incarnation) return this.#parent
+  #previous(
+    info: ServerInfo,
+    incarnation: string,
+    { others }: Stats,
+    clock: Clock,
+  ): Previous | undefined {
     const known = this.#last
-    const before = known?.info.epoch === epoch - 1 ? known.incarnation : `epoch ${epoch - 1}`
-    this.#parent = epoch === 0 ? undefined : new Parent(before, epoch - 1)
-    return this.#parent
+    if (known?.incarnation !== incarnation) {
+      const epoch = info.epoch - 1
+      const before = known?.info.epoch === epoch ? known.incarnation : `epoch ${epoch}`
+      const life = new Parent(epoch, info.parentShutdown)
+      this.#parent = epoch < 0 ? undefined : { incarnation: before, life }
+    }
+    if (this.#parent === undefined) return undefined
+    const state = this.#parent.life.seen(
+      parentTrace(info, (name) => others.get(`server.${name}`)),
+      clock.now(),
+    )
+    return { ...state, incarnation: this.#parent.incarnation }
   }
 
   #remember(sample: Sample, clock: Clock): void {

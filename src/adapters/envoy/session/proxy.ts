@@ -11,6 +11,7 @@ import {
   type ServerInfo,
 } from '../../../kit/envoy/answers.js'
 import { sourceOf } from '../codec/answer.js'
+import { Parent, parentTrace } from '../../../kit/envoy/parent.js'
 import { AdminClient } from './admin-client.js'
 import { Aggregates, type Above } from './aggregates.js'
 import { ClustersTextDecoder } from '../codec/clusters-text.js'
@@ -28,7 +29,7 @@ import {
   type ProxyRuntime,
 } from './configuration.js'
 import { GoneClusters, type Gone, type Namesake } from './gone-clusters.js'
-import { Parent, type Previous } from './previous.js'
+import { PreviousWork, type Previous } from './previous.js'
 import { quoted, readStats, type StatNames, type Stats } from './stats.js'
 import { NOTHING, UnlistedBounds, unlistedOf, type Unlisted } from './unlisted.js'
 
@@ -94,7 +95,7 @@ export class Proxy {
   readonly #client: AdminClient
   readonly #now: () => number
   #facts: ProxyFacts | undefined
-  #parent: Parent | undefined
+  #previousWork: PreviousWork | undefined
   #bounds = new UnlistedBounds()
   #gone = new GoneClusters()
   readonly #aggregates: Aggregates
@@ -203,7 +204,7 @@ export class Proxy {
     const stats = await this.#stats([...new Set([...fed, ...missing])], facts, link)
     if (stats.clusters !== facts.clusters) return undefined
     const unlisted = await this.#unlisted(facts, wanted, { ...search, members }, stats, link)
-    const previous = await this.#previous(facts, wanted, stats, { askedAt, sampledAt }, link)
+    const previous = await this.#previous(wanted, stats, { askedAt, sampledAt }, link)
     const incarnation = await this.#incarnation(link)
     if (incarnation !== facts.incarnation) return undefined
     const at = this.#now()
@@ -257,7 +258,7 @@ export class Proxy {
     const took = new Map([...(known?.values() ?? [])].map(({ stat, service }) => [stat, service]))
     this.#succeed(incarnation, info)
     // The statistics of a process before a hot restart are in those of its child.
-    if (this.#parent === undefined) {
+    if (this.#previousWork === undefined) {
       for (const stat of await readUnconfigured({ configs, others }, link, this.name))
         this.#gone.stray(stat, took.get(stat))
     }
@@ -271,36 +272,26 @@ export class Proxy {
     if (known?.incarnation === incarnation) return
     this.#bounds = new UnlistedBounds()
     this.#gone = new GoneClusters()
-    this.#parent = undefined
+    this.#previousWork = undefined
     if (epoch === 0) return
     const isNext = known !== undefined && known.info.epoch === epoch - 1
     const before = isNext ? known.incarnation : `epoch ${epoch - 1}`
-    this.#parent = new Parent(before, epoch - 1, parentShutdown)
+    this.#previousWork = new PreviousWork(before, new Parent(epoch - 1, parentShutdown))
   }
 
   async #previous(
-    { info }: ProxyFacts,
     clusters: readonly ClusterRows[],
     stats: Stats,
     { askedAt, sampledAt }: { readonly askedAt: number; readonly sampledAt: number },
     link: AdminLink,
   ): Promise<Previous | undefined> {
-    const parent = this.#parent
-    if (parent === undefined) return undefined
-    const { uptime, state } = await this.#info(link)
+    if (this.#previousWork === undefined) return undefined
+    const trace = parentTrace(await this.#info(link), (name) => stats.server(name))
     const active = clusters.map((rows) => {
-      const { cluster } = rows
-      const own = sumOf(rows, 'active')
-      const all = stats.of(cluster, 'upstream_rq_active')
-      return [cluster, Math.max(0, (all ?? Infinity) - own)] as const
+      const all = stats.of(rows.cluster, 'upstream_rq_active') ?? Infinity
+      return [rows.cluster, Math.max(0, all - sumOf(rows, 'active'))] as const
     })
-    const trace = {
-      age: { ...uptime, isUp: state === 'LIVE' || state === 'DRAINING' },
-      connections: info.mergesParent ? stats.server('parent_connections') : undefined,
-      mergedAt: info.mergesParent ? stats.server('uptime') : undefined,
-      active: new Map(active),
-    }
-    return parent.seen(trace, askedAt, sampledAt)
+    return this.#previousWork.seen({ ...trace, active: new Map(active) }, askedAt, sampledAt)
   }
 
   async #info(link: AdminLink): Promise<ServerInfo> {

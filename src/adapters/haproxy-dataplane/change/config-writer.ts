@@ -258,11 +258,17 @@ export class ConfigWriter {
     if (begun.status !== 201) throw this.#api.toError('POST transactions', begun)
     const id = this.#api.parse(begun, parseTransaction)
     const own = paths.transaction(id)
-    const ended = (await write(id))
+    // The number of open ones is bounded, for all clients together.
+    const giveUp = (): Promise<unknown> => this.#api.send({ method: 'DELETE', path: own }, ctx)
+    const isWritten = await write(id).catch(async (error: unknown) => {
+      await giveUp().catch(() => undefined)
+      throw error
+    })
+    const ended = isWritten
       ? await this.#api.send({ method: 'PUT', path: own, timeout: WRITE_TIMEOUT }, ctx)
       : undefined
     if (ended?.status === 200 || ended?.status === 202) return ended.reloadId
-    await this.#api.send({ method: 'DELETE', path: own }, ctx) // the number of open ones is bounded
+    await giveUp()
     if (ended !== undefined) throw this.#api.toError('PUT transactions', ended)
     return undefined
   }

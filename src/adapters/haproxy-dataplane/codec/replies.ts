@@ -353,9 +353,19 @@ export function parseErrorWords(
   }
   const first: unknown = Array.isArray(body) ? body[0] : body
   const message = errorSchema.safeParse(first)
-  if (message.success) return quote(clean(message.data.message))
+  if (message.success) return quote(clean(ownWords(message.data.message.slice(0, 4_000))))
   const other = otherErrorSchema.safeParse(first)
   return quote(clean(other.success ? other.data.error : text))
+}
+
+/**
+ * HAProxy's own words where its check of a new configuration failed. The API has them behind the id of a transaction and the
+ * name of a temporary file, too long for a message to reach them: `msg="[<file>:<line>] <words>"`, with `config` before the
+ * bracket on 2.6 (2.9.25 to 3.4.0).
+ */
+function ownWords(message: string): string {
+  const [, words] = /^msg="(?:(?:config )?\[[^\]]*\] )?(.+)"$/m.exec(message) ?? []
+  return words ?? message
 }
 
 /**

@@ -108,9 +108,13 @@ export class DataplaneApi implements AsyncDisposable {
     return this.#served
   }
 
-  /** A read: repeated after a lost connection, never after a time-out. */
+  /** A read: repeated after a lost connection, never after a time-out; once more after the pause that a front asked for. */
   async get(path: string, ctx: CallContext): Promise<Reply> {
-    return this.#repeated({ method: 'GET', path }, ctx, 'UNREACHABLE', 'CONNECTION_LOST')
+    const read = (): Promise<Reply> =>
+      this.#repeated({ method: 'GET', path }, ctx, 'UNREACHABLE', 'CONNECTION_LOST')
+    const reply = await read()
+    // A call that looks once, such as select() and plan(), has no later read that would wait for it.
+    return reply.retryAfter === undefined ? reply : read()
   }
 
   /** A write: repeated only where nothing was sent. */

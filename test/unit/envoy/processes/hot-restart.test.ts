@@ -2,7 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { startDrain } from 'drainable'
 import { callbackEndpoints, envoy } from 'drainable/envoy'
 import { startFake, type EnvoyFake, type FakeOptions } from 'drainable/testing/envoy'
-import { Parent, type ParentTrace } from '../../../../src/adapters/envoy/session/previous.js'
+import {
+  PreviousWork,
+  type PreviousTrace,
+} from '../../../../src/adapters/envoy/session/previous.js'
+import { Parent } from '../../../../src/kit/envoy/parent.js'
 import { systemClock } from '../../../../src/provider/clock.js'
 
 const clock = systemClock
@@ -111,18 +115,20 @@ describe('a hot restart', () => {
 })
 
 describe('the parent of a hot restart', () => {
-  const trace = (age: number, more: Partial<ParentTrace> = {}): ParentTrace => ({
+  const trace = (age: number, more: Partial<PreviousTrace> = {}): PreviousTrace => ({
     age: { current: age, all: age + 100, isUp: true },
     connections: 0,
     mergedAt: age + 100,
     active: new Map([['web', 0]]),
     ...more,
   })
-  const states = (parent: Parent, ...traces: readonly [ParentTrace, number][]) =>
+  const parentOf = (epoch: number, shutdown: number): PreviousWork =>
+    new PreviousWork(`epoch ${epoch}`, new Parent(epoch, shutdown))
+  const states = (parent: PreviousWork, ...traces: readonly [PreviousTrace, number][]) =>
     traces.map(([one, now]) => parent.seen(one, now, 0).state)
 
   test('is not proved by figures from before its listeners closed', () => {
-    const parent = new Parent('epoch 0', 0, 900_000)
+    const parent = parentOf(0, 900_000)
     const old = { mergedAt: 101 }
     expect(states(parent, [trace(1), 0], [trace(3, old), 2_000], [trace(5), 4_000])).toEqual([
       'alive',
@@ -132,7 +138,7 @@ describe('the parent of a hot restart', () => {
   })
 
   test('takes connections while the child starts', () => {
-    const parent = new Parent('epoch 0', 0, 5_000)
+    const parent = parentOf(0, 5_000)
     const starting = { age: { current: 80, all: 180, isUp: false } }
     expect(states(parent, [trace(80, starting), 0], [trace(80, starting), 90_000])).toEqual([
       'alive',
@@ -141,7 +147,7 @@ describe('the parent of a hot restart', () => {
   })
 
   test('has not finished work that may have been killed by now', () => {
-    const parent = new Parent('epoch 0', 0, 10_000)
+    const parent = parentOf(0, 10_000)
     const busy = { connections: 1, active: new Map([['web', 1]]) }
     expect(parent.seen(trace(2, busy), 0, 0)).toMatchObject({ state: 'alive', active: 1 })
     const cut = { connections: 1, active: new Map([['web', 0]]) }
@@ -151,12 +157,12 @@ describe('the parent of a hot restart', () => {
   })
 
   test('does not exist, and is not waited for, once the child is long up', () => {
-    const parent = new Parent('epoch 6', 6, 900_000)
+    const parent = parentOf(6, 900_000)
     expect(states(parent, [trace(5_000), 0])).toEqual(['ended'])
   })
 
   test('that was empty is not busy again by load in the two figures', () => {
-    const parent = new Parent('epoch 0', 0, 900_000)
+    const parent = parentOf(0, 900_000)
     const noise = { active: new Map([['web', 3]]) }
     expect(states(parent, [trace(1), 0], [trace(4), 3_000], [trace(5, noise), 4_000])).toEqual([
       'alive',
