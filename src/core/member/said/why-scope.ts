@@ -57,11 +57,15 @@ export function explainScope(
       ...where,
       hint:
         code === 'old-scope'
-          ? 'the drain waits until it ends; hard-stop-after, or a shorter drain time of the proxy, bounds the wait'
+          ? OLD_ENDS
           : 'if this lasts, check that this process can be reached and takes changes',
     })
   }
 }
+
+/** What bounds the life of a process that was replaced: a HAProxy or an Envoy. */
+const OLD_ENDS =
+  'the drain waits until it ends; hard-stop-after, or a shorter drain time of the proxy, bounds the wait'
 
 /** What sends persistent clients elsewhere: what the caller has asked for already, or could. */
 function elsewhere({ claim }: ClaimedMember, now: number): string {
@@ -84,10 +88,7 @@ function explainActive(track: ScopeTrack, now: number, say: Say): void {
     say(
       'old-scope',
       `${active} still in flight on ${scope.scope}, which was replaced${noted(scope)}${aged}`,
-      {
-        ...more,
-        hint: 'it ends by itself with its last connection; hard-stop-after bounds that',
-      },
+      { ...more, hint: OLD_ENDS },
     )
     return
   }
