@@ -230,13 +230,20 @@ export class Device {
    * @throws `CONFLICT` while the device is not ready
    */
   async confirmReady(ctx: CallContext): Promise<void> {
-    const json = await this.session.get('/mgmt/tm/sys/ready', ctx, 'forbidden', 'unregistered')
+    const ask = { method: 'GET', path: '/mgmt/tm/sys/ready' } as const
+    const meaning = await this.session.ask(ask, ctx)
     // A release that does not have it, or a user who may not ask
-    if (json === undefined) await pause(ctx.clock, SETTLE_BLIND, ctx.signal)
-    else if (!parseReady(json)) {
-      const words = `${this.host} is not ready: its configuration is still loading`
-      throw new DrainableError('CONFLICT', words, { provider: PROVIDER })
+    if (meaning.kind === 'forbidden' || meaning.kind === 'unregistered') {
+      await pause(ctx.clock, SETTLE_BLIND, ctx.signal)
+      return
     }
+    const what = `GET ${ask.path}`
+    // What calls even this absent says so of everything.
+    if (meaning.kind !== 'ok' && meaning.kind !== 'absent')
+      throw this.session.toError(meaning, what)
+    if (meaning.kind === 'ok' && parseReady(this.session.value(meaning, what))) return
+    const words = `${this.host} is not ready: its configuration is still loading`
+    throw new DrainableError('CONFLICT', words, { provider: PROVIDER })
   }
 
   /** What is not there is believed once the device has said that it is ready, and says it again. */
