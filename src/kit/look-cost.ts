@@ -4,8 +4,10 @@ import type { MemberRef, Reading, Snapshot } from '../provider/contract.js'
 import { isDrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
 
-/** So many are asked for one by one for as long as it is not known what their list costs. */
+/** So many are asked for one by one without asking how many there are, for as long as it is not known what their list costs. */
 const FEW = 16
+/** What one object of a list that was not read yet is taken for, in bytes: a pool of two members, with its counters. */
+const ROW = 2_000
 /** What a request costs beside its bytes, at least, in milliseconds: a management service works for it too. */
 const REQUEST = 20
 /** As many bytes cost as much as one millisecond. */
@@ -14,8 +16,15 @@ const BYTES = 1_000
 /** Of how many requests the quickest tells what one takes. */
 const LATELY = 8
 
+/** The time and the bytes of a list, and how many objects it has. */
+interface Cost {
+  readonly time: number
+  readonly bytes: number
+  readonly count: number
+}
+
 /** What a list costs that could not be had: too large, or too slow. */
-const FAILED = { time: 60_000, bytes: 0, count: 1 }
+const FAILED: Cost = { time: 60_000, bytes: 0, count: 1 }
 
 /** How much of a list's time is remembered each time that it is not read. */
 const FORGETS = 0.98
@@ -64,8 +73,8 @@ export function tooDear(error: unknown): undefined {
  */
 export class ListCost {
   readonly #spending: Spending
-  /** The time and the bytes of the last one, and how many objects it had. */
-  #last: { readonly time: number; readonly bytes: number; readonly count: number } | undefined
+  /** Of the last one, or of the first one as far as it can be told beforehand. */
+  #last: Cost | undefined
 
   /** @param spending - of the client that reads the list */
   constructor(spending: Spending) {
@@ -88,16 +97,27 @@ export class ListCost {
     return list
   }
 
-  /** Whether the list is the cheaper way to so many objects. */
-  pays(wanted: number): boolean {
-    if (this.#last === undefined) return wanted > FEW
+  /**
+   * Whether the list is the cheaper way to so many objects.
+   *
+   * @param size - asks how many there are, before the first list is read; undefined where the device does not tell
+   */
+  async pays(wanted: number, size: () => Promise<number | undefined>): Promise<boolean> {
+    if (this.#last === undefined && wanted <= FEW) return false
+    this.#last ??= await guess(size)
     const { time, bytes, count } = this.#last
     const each = Math.max(REQUEST, this.#spending.least) + bytes / count / BYTES
     const pays = time + bytes / BYTES < wanted * each
     // It may have been slow because the device was busy: the list is tried again after a while. Its bytes stay.
-    if (!pays) this.#last = { ...this.#last, time: time * FORGETS }
+    if (!pays) this.#last = { time: time * FORGETS, bytes, count }
     return pays
   }
+}
+
+/** What a first list may cost: it is not to be that of a whole device for a few of its objects. */
+async function guess(size: () => Promise<number | undefined>): Promise<Cost> {
+  const count = Math.max(1, (await size()) ?? 0)
+  return { time: REQUEST, bytes: count * ROW, count }
 }
 
 /** So many looks in a row have to show the same before one is left out. */

@@ -29,6 +29,10 @@ test('looks at five of a thousand groups cost little more than at four', async (
   expect(more.requests).toBeLessThan(few.requests * 1.3)
 })
 
+test('looks at forty of a thousand groups read no whole list', async () => {
+  expect((await looks(40)).bytes).toBeLessThan(600_000)
+})
+
 test('looks at a thousand groups read lists', async () => {
   expect((await looks(1_000)).requests).toBeLessThan(40)
 })

@@ -16,36 +16,53 @@ async function listed(count: number, ms: number, bytes: number, single = 5): Pro
   return cost
 }
 
-test('a list of unknown cost is not read for a few objects', () => {
-  expect([7, 16, 17, 300].map((count) => new ListCost(new Spending()).pays(count))).toEqual([
-    ...[false, false, true, true],
-  ])
+/** Whether the first list of a device with so many objects is read for each of these numbers. */
+function first(size: number | undefined, ...wanted: readonly number[]): Promise<boolean[]> {
+  const counted = (): Promise<number | undefined> => Promise.resolve(size)
+  return Promise.all(wanted.map((count) => new ListCost(new Spending()).pays(count, counted)))
+}
+
+/** After a list was read nothing asks how many there are. */
+const unasked = (): Promise<never> => Promise.reject(new Error('asked how many there are'))
+
+test('a first list is read where it costs less by the number of its objects', async () => {
+  expect(await first(1_000, 40, 100, 1_000)).toEqual([false, true, true])
+  expect(await first(300, 17, 40)).toEqual([false, true])
+})
+
+test('a first list is not read for a few objects, and their number not asked for', async () => {
+  expect(await new ListCost(new Spending()).pays(16, unasked)).toBe(false)
+})
+
+test('a first list is read by a device that does not tell how many objects it has', async () => {
+  expect(await first(undefined, 17)).toEqual([true])
 })
 
 test('a large list is not read for seven objects of a thousand', async () => {
   const cost = await listed(1_000, 300, 4_000_000)
-  expect([7, 40, 1_000].map((count) => cost.pays(count))).toEqual([false, false, true])
+  const pays = await Promise.all([7, 40, 1_000].map((count) => cost.pays(count, unasked)))
+  expect(pays).toEqual([false, false, true])
 })
 
 test('a small list is read for seven objects of ten', async () => {
   const cost = await listed(10, 20, 40_000, 20)
-  expect(cost.pays(7)).toBe(true)
+  expect(await cost.pays(7, unasked)).toBe(true)
 })
 
 test('a slow list is not read, however small', async () => {
   const cost = await listed(40, 9_000, 10_000, 50)
-  expect(cost.pays(40)).toBe(false)
+  expect(await cost.pays(40, unasked)).toBe(false)
 })
 
 test('a list that was slow once is read again after a while', async () => {
   const cost = await listed(40, 9_000, 10_000, 50)
   let asked = 0
-  while (!cost.pays(40)) asked += 1
+  while (!(await cost.pays(40, unasked))) asked += 1
   expect(asked).toBeGreaterThan(50)
   expect(asked).toBeLessThan(200)
 })
 
 test('a list that is large is not read for a few, however long it was not read', async () => {
   const cost = await listed(1_000, 300, 4_000_000)
-  expect(Array.from({ length: 5_000 }, () => cost.pays(7))).not.toContain(true)
+  for (let i = 0; i < 5_000; i += 1) expect(await cost.pays(7, unasked)).toBe(false)
 })

@@ -1,7 +1,7 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError, type ErrorCode } from '../../../provider/error.js'
 import { ListCost, tooDear } from '../../../kit/look-cost.js'
-import { argsOf, pathOf, type Row, rowsOf } from '../codec/nitro.js'
+import { argsOf, pathOf, type Row, rowsOf, toCount } from '../codec/nitro.js'
 import { assertNamed, type Entry } from '../codec/rows.js'
 import type { NitroSession } from '../session/session.js'
 
@@ -10,6 +10,8 @@ export class Abilities {
   readonly #costs = new Map<NitroSession, Map<string, ListCost>>()
   /** `totalrequests` in the single form of a member's statistics, where the nested form lacks it. */
   totals = true
+  /** How many of a type there were before its first list. */
+  readonly counted = new Map<string, number>()
 
   /** What the list of one type costs at one address. */
   cost(session: NitroSession, tree: 'config' | 'stat', type: string): ListCost {
@@ -55,12 +57,22 @@ export class Lists {
     return rowsOf(await this.#session.get(pathOf(tree, type, name, query), this.#ctx), type)
   }
 
+  /** How many of a type there are; undefined where a build does not count them. */
+  async #count(type: string): Promise<number | undefined> {
+    const known = this.#can.counted.get(type)
+    if (known !== undefined) return known
+    const [row] = (await this.rows('config', type, undefined, 'count=yes').catch(notListed)) ?? []
+    const count = row === undefined ? undefined : toCount(row.at('__count'))
+    if (count !== undefined) this.#can.counted.set(type, count)
+    return count
+  }
+
   /** What is wanted of a type, by name: of its list where that costs less, and what that leaves out one by one. */
   async #wanted<T>(
     tree: 'config' | 'stat',
     type: string,
     names: readonly string[],
-    { query = '', toMap, one, isWhole = () => true }: Ways<T>,
+    { of = type, query = '', toMap, one, isWhole = () => true }: Ways<T>,
   ): Promise<Map<string, T>> {
     const cost = this.#can.cost(this.#session, tree, type)
     const list = async (): Promise<ReadonlyMap<string, T>> => {
@@ -69,7 +81,7 @@ export class Lists {
       // A build that does not know the query: what is wanted is asked for one by one for a long while.
       throw new DrainableError('REJECTED', `the list of ${type} has nothing of what is wanted`)
     }
-    const listed = cost.pays(names.length)
+    const listed = (await cost.pays(names.length, () => this.#count(of)))
       ? await cost.of(list, ({ size }) => size).catch(notListed)
       : undefined
     const found = await Promise.all(
@@ -111,6 +123,7 @@ export class Lists {
     isWhole: (name: string, rows: readonly Row[]) => boolean,
   ): Promise<ReadonlyMap<string, readonly Row[]>> {
     return this.#wanted('config', type, names, {
+      of: key === 'servicegroupname' ? 'servicegroup' : 'lbvserver',
       query: 'bulkbindings=yes',
       toMap: (rows) => Map.groupBy(rows, (row) => row.at(key).neededText()),
       one: (name) => this.rows('config', type, name),
@@ -184,6 +197,8 @@ export class Lists {
 
 /** How a type is asked for. */
 interface Ways<T> {
+  /** What has one row of it, or several: these are counted before the first list. @default the type itself */
+  readonly of?: string
   /** Of its list. */
   readonly query?: string
   readonly toMap: (rows: readonly Row[]) => ReadonlyMap<string, T>

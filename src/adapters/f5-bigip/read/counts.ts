@@ -80,7 +80,7 @@ async function countPools(
 ): Promise<void> {
   const open = pools.filter(([pool]) => !tables.has(pool))
   const common = open.filter(([pool]) => partitionOf(pool) === 'Common')
-  if (device.statsList.pays(common.length)) {
+  if (await device.statsListPays(common.length, ctx)) {
     const askedAt = ctx.clock.now()
     const all = await device.readAllStats(ctx).catch(tooDear)
     for (const [pool, members] of common) {

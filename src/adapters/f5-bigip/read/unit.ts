@@ -119,7 +119,7 @@ async function readLists(
   nodes: Map<string, NodeRow>,
   ctx: CallContext,
 ): Promise<Lists> {
-  const byList = device.poolList.pays(wanted.pools.size)
+  const byList = await device.poolListPays(wanted.pools.size, ctx)
   const lists: Lists = new Map()
   let listed: readonly ListedPool[] | undefined
   if (wanted.all || nodes.size > 0) {
@@ -195,7 +195,7 @@ export async function readPools(
   ctx: CallContext,
   known?: readonly ListedPool[],
 ): Promise<ReadonlyMap<string, Pick<ListedPool, 'members'> & Partial<ListedPool>>> {
-  const pays = known === undefined && device.poolList.pays(wanted.size)
+  const pays = known === undefined && (await device.poolListPays(wanted.size, ctx))
   const listed = pays ? await device.listPools(ctx).catch(tooDear) : known
   const byPath = new Map(listed?.map((one) => [one.pool.fullPath, one]))
   const found = new Map<string, Pick<ListedPool, 'members'> & Partial<ListedPool>>()

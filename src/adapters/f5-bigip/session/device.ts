@@ -2,7 +2,7 @@ import { pause, type Clock } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { JsonValue } from '../../../kit/json.js'
-import { ListCost } from '../../../kit/look-cost.js'
+import { ListCost, tooDear } from '../../../kit/look-cost.js'
 import { parsePeers, parseReady, type PeerRow } from '../codec/device.js'
 import {
   MEMBER_SELECT,
@@ -64,18 +64,20 @@ export class Device {
   /** When the pools of a node are read beside its own counters. */
   readonly evidence: Evidence
   /** What the list of all pools costs. */
-  readonly poolList: ListCost
+  readonly #poolList: ListCost
   /** What the answer costs that counts every pool of `/Common`. */
-  readonly statsList: ListCost
+  readonly #statsList: ListCost
   readonly #attributes = new Map<string, Aged<PoolAttributes>>()
   #overview: Aged<Overview> | undefined
+  /** How many pools it had before the first list. */
+  #size: number | undefined
 
   constructor(session: Session, settings: Settings) {
     this.session = session
     this.role = new UnitRole(session, settings.trafficGroup)
     this.evidence = new Evidence(settings.freshness)
-    this.poolList = new ListCost(session.spending)
-    this.statsList = new ListCost(session.spending)
+    this.#poolList = new ListCost(session.spending)
+    this.#statsList = new ListCost(session.spending)
   }
 
   get host(): string {
@@ -88,6 +90,25 @@ export class Device {
     return list === undefined ? undefined : parsePeers(list)
   }
 
+  /** Whether the list of all pools is the cheaper way to so many of them. */
+  poolListPays(wanted: number, ctx: CallContext): Promise<boolean> {
+    return this.#poolList.pays(wanted, () => this.#countPools(ctx))
+  }
+
+  /** Whether the counters of all pools in one answer are the cheaper way to those of so many. */
+  statsListPays(wanted: number, ctx: CallContext): Promise<boolean> {
+    return this.#statsList.pays(wanted, () => this.#countPools(ctx))
+  }
+
+  /** How many pools there are; undefined where a page of the list does not tell. */
+  async #countPools(ctx: CallContext): Promise<number | undefined> {
+    if (this.#size !== undefined) return this.#size
+    const path = '/mgmt/tm/ltm/pool?$top=1&$select=fullPath'
+    const page = await this.session.get(path, ctx).catch(tooDear)
+    this.#size = page?.at('totalItems').count()
+    return this.#size
+  }
+
   /** Pools of the device, each with its members in the same answer. */
   async listPools(ctx: CallContext): Promise<readonly ListedPool[]> {
     // While it loads, the list is empty.
@@ -97,7 +118,7 @@ export class Device {
         ({ length }) => length > 0,
         ctx,
       )
-    return this.poolList.of(read, ({ length }) => length)
+    return this.#poolList.of(read, ({ length }) => length)
   }
 
   async #readPools(ctx: CallContext): Promise<readonly ListedPool[]> {
@@ -174,7 +195,7 @@ export class Device {
       const words = `${this.host}: there are no rows in ${path}`
       throw new DrainableError('MALFORMED_REPLY', words, { provider: PROVIDER })
     }
-    return this.statsList.of(read, ({ size }) => size)
+    return this.#statsList.of(read, ({ size }) => size)
   }
 
   async readStats(pool: string, ctx: CallContext): Promise<StatsTable> {
@@ -209,13 +230,20 @@ export class Device {
    * @throws `CONFLICT` while the device is not ready
    */
   async confirmReady(ctx: CallContext): Promise<void> {
-    const json = await this.session.get('/mgmt/tm/sys/ready', ctx, 'forbidden', 'unregistered')
+    const ask = { method: 'GET', path: '/mgmt/tm/sys/ready' } as const
+    const meaning = await this.session.ask(ask, ctx)
     // A release that does not have it, or a user who may not ask
-    if (json === undefined) await pause(ctx.clock, SETTLE_BLIND, ctx.signal)
-    else if (!parseReady(json)) {
-      const words = `${this.host} is not ready: its configuration is still loading`
-      throw new DrainableError('CONFLICT', words, { provider: PROVIDER })
+    if (meaning.kind === 'forbidden' || meaning.kind === 'unregistered') {
+      await pause(ctx.clock, SETTLE_BLIND, ctx.signal)
+      return
     }
+    const what = `GET ${ask.path}`
+    // What calls even this absent says so of everything.
+    if (meaning.kind !== 'ok' && meaning.kind !== 'absent')
+      throw this.session.toError(meaning, what)
+    if (meaning.kind === 'ok' && parseReady(this.session.value(meaning, what))) return
+    const words = `${this.host} is not ready: its configuration is still loading`
+    throw new DrainableError('CONFLICT', words, { provider: PROVIDER })
   }
 
   /** What is not there is believed once the device has said that it is ready, and says it again. */

@@ -109,7 +109,8 @@ export class UnitRole {
       const words = `${host} changed from ${before.role} to ${role} while it was read`
       throw new DrainableError('CONFLICT', words, { provider: PROVIDER })
     }
-    this.#noteLife(before.role, told?.seconds, asked)
+    // Once not told is no other life.
+    this.#noteLife(role === 'unknown' ? before.role : role, told?.seconds, asked)
     if (told?.role === 'active') this.noteActive(before, ctx)
     if (this.isActive(before)) this.everActive = true
   }
