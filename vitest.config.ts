@@ -83,20 +83,6 @@ export default defineConfig({
       project('histories', UNIT_TIMEOUT, 0, { ...TOGETHER, ...COMPUTES }),
       project('docs', 120_000, 0, COMPUTES),
       project('package', 300_000, 4, { fileParallelism: false }),
-      {
-        ...project('types', 60_000, 0),
-        test: {
-          name: 'types',
-          include: [],
-          sequence: { groupOrder: 0 },
-          typecheck: {
-            enabled: true,
-            only: true,
-            include: ['test/types/**/*.test-d.ts'],
-            tsconfig: 'tsconfig.types.json',
-          },
-        },
-      },
     ],
   },
 })

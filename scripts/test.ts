@@ -2,8 +2,7 @@
  * `npm test`: every project but those that have commands of their own.
  *
  * Real engines and fakes on sockets mostly wait; the other tests only compute. So they run side by side in processes of vitest of
- * their own, and what computes gives way. The compiler is one more: vitest would begin it when all others have ended, and it uses
- * one core. What they print is shown when all have ended, and the last line counts the tests of all.
+ * their own, and what computes gives way. What it prints is shown when all have ended, and the last line counts the tests of both.
  *
  * With arguments it is one run of vitest: `npm test -- test/unit/endpoints`, `npm test -- --project contract`.
  */
@@ -18,7 +17,7 @@ import { kinds, readEngines } from './engines/manifest.ts'
 /** With engines their tests take as long as all others together, and without any they have nothing to do. */
 const hasEngines = kinds.some((kind) => readEngines(kind).length > 0)
 const WAITING = hasEngines ? ['engine'] : ['contract', 'engine']
-const COMPUTING = [[...(hasEngines ? ['contract'] : []), 'unit', 'histories', 'docs'], ['types']]
+const COMPUTING = [...(hasEngines ? ['contract'] : []), 'unit', 'histories', 'docs']
 
 /** A third of a core against a process of usual priority: the real deadlines of the others hold, and this goes on. */
 const GIVES_WAY = 5
@@ -116,11 +115,8 @@ async function sideBySide(): Promise<number> {
       const ended = await run(projects(names), kept, env)
       return { names, ended, count: count(results, ended) }
     }
-    console.log(`beside these tests, and printed after them: ${COMPUTING.flat().join(', ')}`)
-    const runs = await Promise.all([
-      start(WAITING, false),
-      ...COMPUTING.map((names) => start(names, true)),
-    ])
+    console.log(`beside these tests, and printed after them: ${COMPUTING.join(', ')}`)
+    const runs = await Promise.all([start(WAITING, false), start(COMPUTING, true)])
     for (const { names, ended } of runs.slice(1)) {
       process.stdout.write(`\n${names.join(', ')}:\n`)
       process.stdout.write(ended.output)
@@ -140,6 +136,6 @@ const args = process.argv.slice(2)
 const chosen = args.some((each) => /^--project\b/.test(each))
 if (args.length === 0) process.exitCode = await sideBySide()
 else {
-  const all = chosen ? [] : projects([...WAITING, ...COMPUTING.flat()])
+  const all = chosen ? [] : projects([...WAITING, ...COMPUTING])
   process.exitCode = (await run([...all, ...args], false)).status
 }

@@ -32,7 +32,10 @@ export async function openBalancer(
   given: Login,
 ): Promise<DrainableProvider> {
   const login = { ...given, pipes: new Map<string, string>() }
-  if (looksLikeUrl(text)) return open({ url: text }, undefined, login)
+  if (looksLikeUrl(text)) {
+    refuseFlags([{ url: text }], given)
+    return open({ url: text }, undefined, login)
+  }
   if (text.startsWith('/'))
     throw new DrainableError(
       'INVALID_OPTIONS',
@@ -41,6 +44,10 @@ export async function openBalancer(
   const names = namesIn(text, config)
   const [only] = names
   if (config === undefined || only === undefined) throw noConfig(text)
+  refuseFlags(
+    names.map((name) => entry(config, name)),
+    given,
+  )
   if (names.length === 1) return open(entry(config, only), only, login)
   const { combineProviders } = await import('../index.js')
   const opened: [string, DrainableProvider][] = []
@@ -53,6 +60,26 @@ export async function openBalancer(
     for (const [, provider] of opened) await provider.close()
     throw error
   }
+}
+
+/** Products whose adapter logs in nowhere. */
+const WITHOUT_LOGIN = ['haproxy', 'envoy', 'envoy-listener']
+
+/** Of several balancers some may ask for a user: the flags are for those. The environment is for other commands, too. */
+function refuseFlags(all: readonly BalancerConfig[], { username, passwordFile }: Login): void {
+  const schemes = all.map(({ url }) => /^[a-z-]*/.exec(url)?.[0] ?? '')
+  if (!schemes.every((scheme) => WITHOUT_LOGIN.includes(scheme))) return
+  refuseLogin(schemes[0], { '--username': username, '--password-file': passwordFile })
+}
+
+/** A user or a password would be ignored, and whoever gave it believes that it protects something. */
+function refuseLogin(scheme: string | undefined, given: Readonly<Record<string, unknown>>): void {
+  const found = Object.keys(given).filter((name) => given[name] !== undefined)
+  if (found.length === 0) return
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${found.join(', ')}: ${scheme} asks for no user and no password; leave ${found.length === 1 ? 'it' : 'them'} out`,
+  )
 }
 
 function namesIn(text: string, config: Config | undefined): readonly string[] {
@@ -95,6 +122,10 @@ async function open(
     ...(Object.keys(tls).length === 0 ? {} : { tls }),
   }
   try {
+    if (WITHOUT_LOGIN.includes(url.scheme)) {
+      const { username, passwordFile, passwordEnv } = config
+      refuseLogin(url.scheme, { username, passwordFile, passwordEnv, 'USER@': url.username })
+    }
     return await make(url, options, () => credentials(url, config, login))
   } catch (error) {
     if (name === undefined || !isDrainableError(error)) throw error

@@ -10,7 +10,7 @@
  * as long where an object reads the fields of every endpoint by their names.
  */
 import { DrainableError } from '../provider/error.js'
-import { readGiven } from '../provider/options.js'
+import { otherThanOptions, readGiven } from '../provider/options.js'
 
 /** What is wrong with a value, or undefined. */
 export type Shape = (value: unknown) => Fault | undefined
@@ -35,7 +35,12 @@ export function check(subject: string, path: string, value: unknown, shape: Shap
 
 /** The same for options: their fields are named by themselves, and a typo must not mean the default. */
 export function checkOptions<T extends object>(subject: string, options: T, of: All<T>): void {
-  const fault = readGiven(`${subject}: the options`, () => strictObject(of)(options))
+  const { other, fault } = readGiven(`${subject}: the options`, () => ({
+    other: otherThanOptions(options),
+    fault: strictObject(of)(options),
+  }))
+  if (other !== undefined)
+    throw new DrainableError('INVALID_OPTIONS', `${subject}: the options: ${other}`)
   if (fault === undefined) return
   refuseWith(subject, fault.path === '' ? 'the options' : fault.path.slice(1), fault)
 }

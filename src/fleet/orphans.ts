@@ -4,7 +4,7 @@ import { systemClock, type Clock } from '../provider/clock.js'
 import { fn } from '../provider/option-schemas.js'
 import { DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
-import { once, parseOptions } from '../provider/options.js'
+import { once, parseOptions, readGiven } from '../provider/options.js'
 import { quote } from '../provider/quote.js'
 import { combinedOf } from '../core/combined.js'
 import { bareRef, tagWhy } from './combined/tag.js'
@@ -102,7 +102,9 @@ export async function findOrphans(
   options: FindOrphansOptions = {},
 ): Promise<readonly Orphan[]> {
   const subject = 'findOrphans()'
-  if (isProvider(store) && !isProvider(provider)) {
+  const isBalancer = (what: string, value: unknown): boolean =>
+    readGiven(`${subject}: ${what}`, () => isProvider(value))
+  if (isBalancer('store', store) && !isBalancer('provider', provider)) {
     const words = 'the store comes first: findOrphans(store, provider)'
     throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words}`)
   }

@@ -15,7 +15,7 @@ import {
   wordsOf,
   type ErrorCode,
 } from '../provider/error.js'
-import { missingMethods } from '../provider/options.js'
+import { missingMethods, readGiven } from '../provider/options.js'
 import { quote } from '../provider/quote.js'
 
 /** The part of a `KubeConfig` of `@kubernetes/client-node` (1 and 2) that is used: where the API is, and who asks. */
@@ -90,7 +90,9 @@ export class KubeApi {
     subject: string,
     { clock = systemClock, limit = CALL_LIMIT, kept = false } = {},
   ) {
-    const missing = missingMethods(config, ['getCurrentCluster', 'applyToHTTPSOptions'])
+    const missing = readGiven(`${subject}: config`, () =>
+      missingMethods(config, ['getCurrentCluster', 'applyToHTTPSOptions']),
+    )
     if (missing.length > 0) {
       const words = `${subject}: config: expected a KubeConfig of @kubernetes/client-node, with ${missing.join(', ')}`
       throw new DrainableError('INVALID_OPTIONS', words)

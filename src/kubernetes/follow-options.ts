@@ -5,7 +5,7 @@ import type { NodeEnd } from '../endpoints/nodes.js'
 import { clockOption, fn, nonEmpty, signalOption, whole } from '../provider/option-schemas.js'
 import { systemClock, type Clock } from '../provider/clock.js'
 import { DrainableError } from '../provider/error.js'
-import { once, parseOptions } from '../provider/options.js'
+import { once, otherThanOptions, parseOptions, readGiven } from '../provider/options.js'
 
 /** A Service, and the pool that has its endpoints. */
 export interface FollowedService {
@@ -65,10 +65,21 @@ const serviceSchema = once(() =>
   }),
 )
 
+/** Options of another function, which checks their names. */
+function optionsOf<T>(): z.ZodMiniType<T, T> {
+  return z.custom<T>((value) => isObject(value) && otherThanOptions(value) === undefined, {
+    error: ({ input }) => otherThanOptions(input) ?? 'expected an object',
+  })
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null
+}
+
 const optionsSchema = once(() => ({
   nodes: z._default(z.boolean(), true),
-  nodeEnd: z.exactOptional(z.custom<NodeEnd>((value) => typeof value === 'object')),
-  map: z.exactOptional(z.custom<MapOptions>((value) => typeof value === 'object')),
+  nodeEnd: z.exactOptional(optionsOf<NodeEnd>()),
+  map: z.exactOptional(optionsOf<MapOptions>()),
   name: z._default(fn<NonNullable<FollowOptions['name']>>(), () => podName),
   adjust: z.exactOptional(fn<NonNullable<FollowOptions['adjust']>>()),
   clock: z._default(clockOption(), () => systemClock),
@@ -88,13 +99,16 @@ export function parseServices(
   given: FollowedService | readonly FollowedService[],
   subject: string,
 ): readonly FollowedService[] {
-  if (!Array.isArray(given)) return [parseOptions(serviceSchema(), given, `${subject}: services`)]
-  if (given.length === 0)
+  const all = readGiven(`${subject}: services`, (): readonly unknown[] | undefined =>
+    Array.isArray(given) ? [...(given as readonly unknown[])] : undefined,
+  )
+  if (all === undefined) return [parseOptions(serviceSchema(), given, `${subject}: services`)]
+  if (all.length === 0)
     throw new DrainableError(
       'INVALID_OPTIONS',
       `${subject}: services: expected one Service or more`,
     )
-  return given.map((one, i) => parseOptions(serviceSchema(), one, `${subject}: services[${i}]`))
+  return all.map((one, i) => parseOptions(serviceSchema(), one, `${subject}: services[${i}]`))
 }
 
 /**

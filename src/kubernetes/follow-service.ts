@@ -5,7 +5,7 @@ import { SERVICE_LABEL } from '../endpoints/slices.js'
 import type { Clock } from '../provider/clock.js'
 import type { DesiredMember } from '../provider/desired.js'
 import { DrainableError, isDrainableError, wordsOf } from '../provider/error.js'
-import { missingMethods } from '../provider/options.js'
+import { missingMethods, readGiven } from '../provider/options.js'
 import { KubeApi, type KubeConfigLike, type KubeObject } from './api.js'
 import { Feed, type FeedListener, type FeedSpec } from './feed.js'
 import {
@@ -113,7 +113,7 @@ export function followService(
   services: FollowedService | readonly FollowedService[],
   options: FollowOptions = {},
 ): ServiceFollower {
-  if (missingMethods(loop, ['set']).length > 0)
+  if (readGiven(`${SUBJECT}: loop`, () => missingMethods(loop, ['set'])).length > 0)
     throw new DrainableError(
       'INVALID_OPTIONS',
       `${SUBJECT}: loop: expected what reconcile() returns`,

@@ -2,6 +2,7 @@ import { formatAddress } from './address.js'
 import type { Change, MemberRef } from './contract.js'
 import { DrainableError } from './error.js'
 import { formatRef } from './member-ref.js'
+import { readGiven } from './options.js'
 import { printable } from './quote.js'
 
 /**
@@ -80,6 +81,10 @@ export interface Plan {
  * ```
  */
 export function formatPlan(plan: Plan): string {
+  return readGiven('formatPlan(): plan', () => format(plan))
+}
+
+function format(plan: Plan): string {
   const given = Object(plan) as Partial<Plan>
   if (!Array.isArray(given.steps) || !Array.isArray(given.held)) {
     const words = 'formatPlan(): expected a plan with steps and held, as planChanges() gives it'

@@ -30,6 +30,12 @@ export function parseOptions<T>(
     given: readAll(ofClass(names, value, subject), subject),
   }))
   if (other !== undefined) throw invalid(`${subject}: the options: ${other}`)
+  for (const [key, option] of Object.entries(Object(given) as Given)) {
+    // Any object passes where all options are optional: the promise of `tls` would switch its checks to their defaults.
+    if (optionNames(schema, [key]).length === 0) continue
+    const wrong = readGiven(`${subject}: ${quote(key)}`, () => otherThanOptions(option))
+    if (wrong !== undefined) throw invalid(`${subject}: ${quote(key)}: ${wrong}`)
+  }
   const result = schema.safeParse(withoutUndefined(given), { error: optionWords(names) })
   // A misspelt name is an error even if its value is undefined.
   const unknown = hasUndefined(given) ? unknownKeys(schema, given) : []
@@ -68,7 +74,7 @@ export function isPromise(value: unknown): boolean {
 const WITHOUT_OPTIONS = /^\[object (Map|Set|Date|RegExp|Error)\]$/
 
 /** What was given in place of options, in words. */
-function otherThanOptions(value: unknown): string | undefined {
+export function otherThanOptions(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   if (isPromise(value)) return 'found a promise; await it first'
   if (value instanceof AbortSignal) return 'found an AbortSignal; write { signal }'

@@ -3,7 +3,7 @@ import type { DrainableProvider } from 'drainable/provider'
 import type { ContractHarness } from 'drainable/testing'
 import { startFake, type BigipFake, type FakeOptions } from 'drainable/testing/f5-bigip'
 import { describe } from 'vitest'
-import { contractTests } from '../support/contract.js'
+import { contractTests, NAMES_PLAYED } from '../support/contract.js'
 import { sentSecrets } from '../support/sent-secrets.js'
 
 import { selfSignedCertificate } from '../../src/testing/tls-certificate.js'
@@ -68,8 +68,9 @@ async function open({ fake: given, options, reload }: Case): Promise<ContractHar
 const reboot = (fake: BigipFake): Promise<void> => fake.restart({ ms: 60 })
 const failover = (fake: BigipFake): Promise<void> => fake.failover()
 
+// TLS is a third of the work, and reaches a case alike in every version: two of the setups have it.
 const CASES: Readonly<Record<string, Case>> = {
-  '13.1 with a reboot that forgets': { fake: { version: '13.1' }, reload: reboot },
+  '13.1 with a reboot that forgets': { fake: { version: '13.1', tls: false }, reload: reboot },
   '15.1 with a reboot after a save': {
     fake: { version: '15.1' },
     options: { save: true },
@@ -85,12 +86,13 @@ const CASES: Readonly<Record<string, Case>> = {
     reload: failover,
   },
   'a pair of 21.0 that syncs by itself, statistics that lag': {
-    fake: { version: '21.0', pair: { autoSync: true }, statsLag: 60 },
+    fake: { version: '21.0', pair: { autoSync: true }, statsLag: 60, tls: false },
     options: { save: true },
     reload: failover,
   },
 }
 
-describe.concurrent.each(Object.entries(CASES))('BIG-IP %s', (_name, given) => {
-  contractTests(SKIPPED.fake, () => open(given))
+describe.concurrent.each(Object.entries(CASES))('BIG-IP %s', (name, given) => {
+  const played = name === Object.keys(CASES)[0] ? {} : NAMES_PLAYED
+  contractTests(SKIPPED.fake, () => open(given), played)
 })

@@ -1,4 +1,5 @@
-import { join } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
 import ts from 'typescript'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { root } from '../../scripts/package/entries.ts'
@@ -30,7 +31,33 @@ for (const page of [...pages, ...comments]) {
   }
 }
 
+/** What a test of `test/types` claims is true if the compiler has no word against it. */
+interface Claim {
+  readonly file: string
+  readonly title: string
+  readonly from: number
+  readonly to: number
+}
+
+const typesFolder = join(root, 'test/types')
+const claimFiles = readdirSync(typesFolder).map((name) => join(typesFolder, name))
+const claims: readonly Claim[] = claimFiles.flatMap((file) => claimsOf(file))
+
+/** Every `test('title', ...)` of a file, and the file itself for what stands outside of them. */
+function claimsOf(file: string): readonly Claim[] {
+  const source = ts.createSourceFile(file, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true)
+  const tests = source.statements.flatMap((statement): readonly Claim[] => {
+    const call = ts.isExpressionStatement(statement) ? statement.expression : undefined
+    if (call === undefined || !ts.isCallExpression(call)) return []
+    const [title] = call.arguments
+    if (title === undefined || !ts.isStringLiteral(title)) return []
+    return [{ file, title: title.text, from: statement.pos, to: statement.end }]
+  })
+  return [...tests, { file, title: 'all else', from: 0, to: source.end }]
+}
+
 let problems: ReadonlyMap<string, readonly string[]>
+let against: ReadonlyMap<Claim, readonly string[]>
 
 beforeAll(() => {
   const config = ts.getParsedCommandLineOfConfigFile(
@@ -41,7 +68,8 @@ beforeAll(() => {
       onUnRecoverableConfigFileDiagnostic: () => undefined,
     },
   )
-  const options = { ...config?.options, noEmit: true }
+  // Stricter than ours: a reader's project may ask for `env['NAME']`.
+  const options = { ...config?.options, noEmit: true, noPropertyAccessFromIndexSignature: true }
   const host = ts.createCompilerHost(options)
   const texts = new Map(checked.map((item) => [item.file, item.text]))
   const disk = { ...host }
@@ -53,7 +81,7 @@ beforeAll(() => {
       ? disk.getSourceFile(name, target, ...rest)
       : ts.createSourceFile(name, text, target, true)
   }
-  const program = ts.createProgram([...texts.keys()], options, host)
+  const program = ts.createProgram([...texts.keys(), ...claimFiles], options, host)
   problems = new Map(
     checked.map((item) => {
       const source = program.getSourceFile(item.file)
@@ -63,6 +91,21 @@ beforeAll(() => {
       ]
       return [item.file, found.map((one) => say(one, item))]
     }),
+  )
+  // The first claim around a problem has it: a file comes after its tests.
+  const told = claimFiles.flatMap((file) => {
+    const source = program.getSourceFile(file)
+    return [
+      ...program.getSyntacticDiagnostics(source),
+      ...program.getSemanticDiagnostics(source),
+    ].map(({ messageText, start = 0 }) => {
+      const around = ({ from, to }: Claim): boolean => start >= from && start <= to
+      const claim = claims.find((one) => one.file === file && around(one))
+      return { claim, words: ts.flattenDiagnosticMessageText(messageText, '\n') }
+    })
+  })
+  against = new Map(
+    claims.map((one) => [one, told.filter(({ claim }) => claim === one).map(({ words }) => words)]),
   )
 })
 
@@ -83,4 +126,13 @@ describe('an example in the docs type-checks', () => {
   it('is found in README.md, too', () => {
     expect(checked.some((item) => item.block.page === 'README.md')).toBe(true)
   })
+})
+
+describe('the types that a user sees', () => {
+  it.each(claims.map((claim) => [`${relative(root, claim.file)}: ${claim.title}`, claim] as const))(
+    '%s',
+    (_, claim) => {
+      expect(against.get(claim)).toEqual([])
+    },
+  )
 })

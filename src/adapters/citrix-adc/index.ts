@@ -9,7 +9,7 @@
  * await using adc = citrixAdc({
  *   url: ['https://10.0.0.11', 'https://10.0.0.12'],
  *   username: 'drainer',
- *   password: () => process.env.ADC_PASSWORD ?? '',
+ *   password: () => process.env['ADC_PASSWORD'] ?? '',
  *   tls: { ca: '/etc/ssl/adc.pem' },
  * })
  * const web1 = { pool: 'sg_web', member: '10.0.1.1:80' }

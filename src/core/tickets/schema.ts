@@ -21,6 +21,21 @@ function isMoment(text: string): boolean {
   return !Number.isNaN(at.getTime()) && at.toISOString().slice(0, 19) === text.slice(0, 19)
 }
 
+/** `z.json()` and `z.tuple()` bring six kinds of schema more into every program that drains. */
+const json = once(() => z.custom<z.core.util.JSONType>(isJson, 'expected plain JSON'))
+const pair = once(() => z.custom<[string, string]>(isPair, 'expected a name and its value'))
+
+function isJson(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isFinite(value)
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return true
+  const isPlain = Object.prototype.toString.call(value) === '[object Object]'
+  return (Array.isArray(value) || isPlain) && Object.values(value as object).every(isJson)
+}
+
+function isPair(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 2 && value.every((one) => typeof one === 'string')
+}
+
 const admin = once(() => z.enum(['ready', 'drain', 'maint']))
 
 /** What names a member. */
@@ -74,7 +89,7 @@ const sentSchema = once(() =>
       identity: identity(),
       expect: admin(),
       to: admin(),
-      native: z.exactOptional(z.json()),
+      native: z.exactOptional(json()),
     }),
     z.strictObject({ kind: z.literal('terminate'), ref: refSchema(), identity: identity() }),
     z.strictObject({ kind: z.literal('remove'), ref: refSchema(), identity: identity() }),
@@ -116,7 +131,7 @@ const errorSchema = once(() =>
 )
 
 /** Names with a value: no name can be mistaken for a property of objects. */
-const incarnations = once(() => z.array(z.tuple([text(), text()])))
+const incarnations = once(() => z.array(pair()))
 const states = once(() => z.array(z.enum(['drain', 'maint', 'ready'])))
 const level = once(() => z.enum(['none', 'drain', 'maint']))
 
@@ -131,7 +146,7 @@ const memberSchema = once(() =>
         own: z.enum(['ready', 'drain', 'maint', 'unknown']),
         serves: z.boolean(),
         /** What the adapter needs to restore; its own words. */
-        native: z.json(),
+        native: json(),
       }),
     ),
     /** The state that our newest change led to; null: none of ours is in place. */

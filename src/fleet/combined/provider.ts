@@ -72,9 +72,15 @@ export function combineProviders(
 ): DrainableProvider & ProviderEvents {
   const subject = 'combineProviders()'
   const settings = parseOptions(optionsSchema(), options, subject)
-  if (typeof providers !== 'object' || (providers as unknown) === null || Array.isArray(providers))
-    throw invalid(subject, 'expected an object { key: provider }')
-  const entries = readGiven(`${subject}: providers`, () => Object.entries(providers))
+  const entries = readGiven(`${subject}: providers`, () => {
+    if (
+      typeof providers !== 'object' ||
+      (providers as unknown) === null ||
+      Array.isArray(providers)
+    )
+      throw invalid(subject, 'expected an object { key: provider }')
+    return Object.entries(providers)
+  })
   const all = new Map(entries.map(([key, part]) => [key, checkPart(key, part, subject)] as const))
   if (all.size === 0) throw invalid(subject, 'expected at least one provider, found none')
   const known = new Map<string, string>()

@@ -1,6 +1,6 @@
 import type { CallContext } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
-import { missingMethods } from '../../provider/options.js'
+import { missingMethods, readGiven } from '../../provider/options.js'
 import { keyOf } from './redis-lease.js'
 import type { Lease, LeaseGrant } from './lease.js'
 import { Unchanged } from './unchanged.js'
@@ -66,7 +66,9 @@ interface Seen extends Held {
  * ```
  */
 export function natsLease(bucket: NatsKvLike, options: { readonly key: string }): Lease {
-  const missing = missingMethods(bucket, ['get', 'create', 'update'])
+  const missing = readGiven('natsLease(): bucket', () =>
+    missingMethods(bucket, ['get', 'create', 'update']),
+  )
   if (missing.length > 0) {
     const words = `natsLease(): bucket: expected a bucket of @nats-io/kv, with ${missing.join(', ')}`
     throw new DrainableError('INVALID_OPTIONS', words)

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import { DrainableError } from '../../provider/error.js'
-import { once, parseOptions } from '../../provider/options.js'
+import { missingMethods, once, parseOptions, readGiven } from '../../provider/options.js'
 import { quote } from '../../provider/quote.js'
 import type { Lease } from './lease.js'
 
@@ -61,8 +61,7 @@ return redis.call('DEL', KEYS[1])`
  * ```
  */
 export function redisLease(client: RedisLike, options: { readonly key: string }): Lease {
-  const given: unknown = client
-  if (typeof (given as Partial<RedisLike> | null | undefined)?.eval !== 'function') {
+  if (readGiven('redisLease(): client', () => missingMethods(client, ['eval'])).length > 0) {
     const words = 'redisLease(): client: expected a client of redis 4 or newer, with eval()'
     throw new DrainableError('INVALID_OPTIONS', words)
   }

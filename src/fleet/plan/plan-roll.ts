@@ -60,7 +60,8 @@ export async function planRoll(
   o: Omit<RollOptions, 'act'>,
   subject: string,
 ): Promise<DrainPlan> {
-  const settings = parseRoll({ ...o, act: () => Promise.resolve() }, subject)
+  const { act = () => Promise.resolve() } = o as Partial<RollOptions>
+  const settings = parseRoll({ ...o, act }, subject)
   const { policy } = settings
   const signal = policy.signal ?? new AbortController().signal
   signal.throwIfAborted()

@@ -32,7 +32,7 @@ const present = async ({ adc }: Rig, ref: Change['ref']) =>
 
 describe('a member of a group', { concurrent: true }, () => {
   test('leaves its group only once it is idle', async () => {
-    await using at = await rig({ tls: false })
+    await using at = await rig()
     const end = await at.fake.occupy(WEB1)
     const run = startDrain(at.adc, WEB1, { until: 'removed', settle: '50ms', timeout: '50s' })
     await eventually(() => expect(at.fake.look(WEB1).svrstate).toBe('GOING OUT OF SERVICE'))
@@ -48,7 +48,7 @@ describe('a member of a group', { concurrent: true }, () => {
   })
 
   test('is unbound at the deadline with its work, which that cuts', async () => {
-    await using at = await rig({ tls: false })
+    await using at = await rig()
     await at.fake.occupy(WEB1)
     const policy = { settle: '50ms', timeout: '3s', until: 'removed', onTimeout: 'remove' } as const
     const { members } = await drain(at.adc, WEB1, policy)
@@ -57,7 +57,7 @@ describe('a member of a group', { concurrent: true }, () => {
   })
 
   test('is not unbound while in service, because that would cut', async () => {
-    await using at = await rig({ tls: false })
+    await using at = await rig()
     expect(await change(at.adc, remove(WEB1))).toMatchObject({
       status: 'rejected',
       error: { code: 'CONFLICT', message: expect.stringContaining('hold it first') as string },
@@ -66,7 +66,7 @@ describe('a member of a group', { concurrent: true }, () => {
   })
 
   test('is added by its address, and ready', async () => {
-    await using at = await rig({ tls: false })
+    await using at = await rig()
     expect(await change(at.adc, add(NEW, { weight: 7 }))).toMatchObject({ status: 'applied' })
     expect(await present(at, NEW)).toMatchObject({ own: 'ready', weight: 7, address: '10.0.0.3' })
     expect(await change(at.adc, add(NEW))).toMatchObject({ status: 'unchanged' })
@@ -74,7 +74,7 @@ describe('a member of a group', { concurrent: true }, () => {
   })
 
   test('is added by the name of a server, which is created if missing', async () => {
-    await using at = await rig({ tls: false })
+    await using at = await rig()
     expect(await change(at.adc, add(NAMED))).toMatchObject({ status: 'applied' })
     expect(await present(at, NAMED)).toMatchObject({ present: true, address: '10.0.0.3' })
     const other = { pool: 'web', member: 'web3:81' }
@@ -87,7 +87,7 @@ describe('a member of a group', { concurrent: true }, () => {
   })
 
   test('is added with POST to a build that binds with POST', async () => {
-    await using at = await rig({ tls: false })
+    await using at = await rig()
     at.fake.fail({ match: /^PUT/, how: 'status', status: 405, errorcode: 1240 })
     expect(await change(at.adc, add(NEW))).toMatchObject({ status: 'applied' })
     expect(writes(at).map((line) => line.split(' ')[0])).toEqual(['PUT', 'POST'])
@@ -95,7 +95,7 @@ describe('a member of a group', { concurrent: true }, () => {
 
   test('is added by another name where a server of its name is elsewhere', async () => {
     const pools = { web: [WEB1.member], other: [{ name: 'web3:81', address: '10.9.9.9' }] }
-    await using at = await rig({ tls: false, pools })
+    await using at = await rig({ pools })
     const there = async (): Promise<Change['ref'][]> => {
       const { readings } = await at.adc.observe('all', context())
       return readings.flatMap((one) => (one.present && one.address === '10.0.0.3' ? one.ref : []))
@@ -112,7 +112,7 @@ describe('a member of a group', { concurrent: true }, () => {
   })
 
   test('leaves no server behind when it can not be bound', async () => {
-    await using at = await rig({ tls: false })
+    await using at = await rig()
     at.fake.fail({ match: /^PUT/, how: 'status', status: 599, errorcode: 257 })
     expect(await change(at.adc, add(NAMED))).toMatchObject({
       status: 'rejected',
@@ -135,7 +135,7 @@ describe('a member of a group', { concurrent: true }, () => {
     ['of nothing', add({ pool: 'none', member: NEW.member }), {}, 'NOT_FOUND'],
     ['of a virtual server without a type', add({ ...SVC, member: 'svc9' }), {}, 'UNSUPPORTED'],
   ])('%s is not added, and nothing is sent', async (_what, one, options, code) => {
-    await using at = await rig({ tls: false, vservers: VSERVERS, ...options })
+    await using at = await rig({ vservers: VSERVERS, ...options })
     expect(await change(at.adc, one)).toMatchObject({ status: 'rejected', error: { code } })
     expect(writes(at)).toEqual([])
   })
@@ -143,7 +143,7 @@ describe('a member of a group', { concurrent: true }, () => {
 
 describe('a service of a virtual server', { concurrent: true }, () => {
   test('is unbound there and stays bound elsewhere', async () => {
-    await using at = await rig({ tls: false, vservers: { ...VSERVERS, two: ['svc1'] } })
+    await using at = await rig({ vservers: { ...VSERVERS, two: ['svc1'] } })
     await change(at.adc, { kind: 'hold', ref: SVC, to: 'drain' })
     expect(await change(at.adc, remove(SVC))).toMatchObject({ status: 'applied' })
     expect((await present(at, SVC)).present).toBe(false)
@@ -151,7 +151,7 @@ describe('a service of a virtual server', { concurrent: true }, () => {
   })
 
   test('is bound again as it is', async () => {
-    await using at = await rig({ tls: false, vservers: VSERVERS })
+    await using at = await rig({ vservers: VSERVERS })
     await change(at.adc, { kind: 'hold', ref: SVC, to: 'maint' })
     const before = await present(at, SVC)
     const { address, port } = before.present ? before : {}
@@ -169,7 +169,7 @@ describe('an answer that is lost', { concurrent: true }, () => {
     ['to a removal', remove(WEB1)],
     ['to an addition', add(NEW)],
   ])('to %s leads to a look, and nothing is sent again', async (_what, one) => {
-    await using at = await rig({ tls: false })
+    await using at = await rig()
     await change(at.adc, { kind: 'hold', ref: WEB1, to: 'maint' })
     const from = writes(at).length
     at.fake.fail(lost)
@@ -178,7 +178,7 @@ describe('an answer that is lost', { concurrent: true }, () => {
   })
 
   test('and shows no effect may still come, so its outcome is unknown', async () => {
-    await using at = await rig({ tls: false })
+    await using at = await rig()
     at.fake.fail({ ...lost, execute: false })
     expect(await change(at.adc, add(NEW))).toMatchObject({ status: 'unknown' })
   })

@@ -17,7 +17,7 @@ const PLAIN = [row({}), row({ ip: '10.0.0.2', servername: '10.0.0.2' })]
 
 /** A group with an odd row beside two plain ones. */
 async function withRow(odd: object): Promise<Rig> {
-  const at = await rig({ tls: false, tick: 100 }, { freshness: 0 })
+  const at = await rig({ tick: 100 }, { freshness: 0 })
   at.fake.fail({
     match: /config\/servicegroup_servicegroupmember_binding/,
     how: 'status',

@@ -16,7 +16,7 @@ async function hintsOf({ adc }: Rig): Promise<readonly string[]> {
 
 describe('a plan', { concurrent: true }, () => {
   test('names every virtual server and the time, and changes nothing', async () => {
-    await using at = await rig({ tls: false, pools: POOLS, vservers: VSERVERS })
+    await using at = await rig({ pools: POOLS, vservers: VSERVERS })
     const [web, api] = await hintsOf(at)
     expect(web).toContain('one of 2 that are changed one by one')
     expect(web).toContain('virtual servers in front: vs\n')
@@ -30,7 +30,7 @@ describe('a plan', { concurrent: true }, () => {
     const vservers = Object.fromEntries(
       names.map((name) => [name, { members: [`svc-${name}`], groups: ['web'] }]),
     )
-    await using at = await rig({ tls: false, pools: POOLS, vservers })
+    await using at = await rig({ pools: POOLS, vservers })
     const [web] = await select(at.adc, MACHINE)
     const hints = web?.present === true ? (web.hints ?? []) : []
     const told = hints.filter((hint) => hint.startsWith('virtual servers in front')).join()
@@ -42,7 +42,7 @@ describe('a plan', { concurrent: true }, () => {
 describe('a read-only user', { concurrent: true }, () => {
   const users = { eve: { password: 'secret', rights: 'read-only' } } as const
   const asEve = async (fault?: FakeFailure) => {
-    const at = await rig({ tls: false, pools: POOLS, users }, { username: 'eve' })
+    const at = await rig({ pools: POOLS, users }, { username: 'eve' })
     if (fault !== undefined) at.fake.fail(fault)
     return at
   }
@@ -90,7 +90,7 @@ test.each([
   ['operator', 'it can enable and disable, but to add and to remove members needs more'],
   ['read-only', 'it can look but change nothing'],
 ])('plan() names the rights of a user with the policy %s', async (policyname, words) => {
-  await using at = await rig({ tls: false, pools: POOLS })
+  await using at = await rig({ pools: POOLS })
   const row = { username: 'admin', policyname, priority: '100' }
   const body = { errorcode: 0, systemuser_systemcmdpolicy_binding: [row] }
   at.fake.fail({ match: /systemuser_systemcmd/, how: 'status', status: 200, body })
@@ -99,7 +99,7 @@ test.each([
 })
 
 test('a policy of another name is not judged', async () => {
-  await using at = await rig({ tls: false, pools: POOLS })
+  await using at = await rig({ pools: POOLS })
   const row = { username: 'admin', policyname: 'drainable', priority: '100' }
   const body = { errorcode: 0, systemuser_systemcmdpolicy_binding: [row] }
   at.fake.fail({ match: /systemuser_systemcmd/, how: 'status', status: 200, body })

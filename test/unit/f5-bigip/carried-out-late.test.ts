@@ -17,7 +17,7 @@ const NO = { code: 400, message: '01070734:3: Configuration error: no', errorSta
 
 /** The first change of the configuration is answered so, and carried out 1.5 s later. */
 async function late(clock: IoClock, body: object, status = 400): Promise<Rig> {
-  const at = await rig({ clock, tls: false }, { freshness: '100ms' })
+  const at = await rig({ clock }, { freshness: '100ms' })
   at.fake.fail({
     match: PATCH,
     how: 'status',
@@ -67,7 +67,7 @@ describe('a change that is answered with an error and carried out later', () => 
 
 test('a true refusal stays one, and does not hold up the other changes', async () => {
   using clock = ioClock()
-  await using at = await rig({ clock, tls: false })
+  await using at = await rig({ clock })
   at.fake.fail({ match: /^PATCH .*10\.0\.0\.1/, how: 'status', status: 400, body: NO })
   const seen: string[] = []
   const { signal } = new AbortController()

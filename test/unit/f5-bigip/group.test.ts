@@ -45,7 +45,7 @@ describe.concurrent('a device group of three units', () => {
 })
 
 test('one unit by two addresses is refused before anything is changed', async () => {
-  await using it = await rig({ tls: false })
+  await using it = await rig()
   const { port } = new URL(it.fake.url)
   await using twice = connect(it.fake, { url: [it.fake.url, `http://localhost:${port}`] })
   await expect(drain(twice, WEB1, FAST)).rejects.toMatchObject({

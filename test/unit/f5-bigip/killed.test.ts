@@ -64,7 +64,10 @@ test.each([
     const latency: Pick<Clock, 'setTimeout'> = {
       setTimeout: (fn, ms) => (isDead ? clock.latency : systemClock).setTimeout(fn, ms),
     }
-    await using it = await rig({ pools, latency: 1, clock: latency }, { minInterval: '500ms' })
+    await using it = await rig(
+      { tls: true, pools, latency: 1, clock: latency },
+      { minInterval: '500ms' },
+    )
     // It is carried out, and its answer does not come: the process dies meanwhile.
     const isAnswered = answered === refs.length
     const match = isAnswered ? /nothing/ : at

@@ -13,7 +13,7 @@ const refs = (count: number): MemberRef[] =>
 
 function large(): Promise<Rig> {
   const pools = refs(POOLS).map(({ pool }) => [pool, ['10.0.0.1:80', '10.0.0.2:80']])
-  return rig({ pools: Object.fromEntries(pools) as Record<string, string[]>, tls: false })
+  return rig({ pools: Object.fromEntries(pools) as Record<string, string[]> })
 }
 
 /** What the third look at so many pools costs. */
@@ -78,7 +78,7 @@ describe('a look at a device with a thousand pools', () => {
 
 test('a list that can not be had is not waited for: each pool is asked for', async () => {
   const pools = Object.fromEntries(refs(20).map(({ pool }) => [pool, ['10.0.0.1:80']]))
-  await using it = await rig({ pools, tls: false })
+  await using it = await rig({ pools })
   const lists = /GET \/mgmt\/tm\/ltm\/pool(\?|\/members\/stats)/
   it.fake.fail({ match: lists, how: 'garbage' })
   const { readings } = await it.lb.observe(refs(20), ctx())

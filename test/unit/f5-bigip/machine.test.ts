@@ -26,7 +26,7 @@ describe('a machine in many pools', () => {
     async (_how, seal, patches, ms) => {
       using clock = ioClock()
       const defaults = { freshness: undefined, minInterval: undefined, callTimeout: undefined }
-      const slow = { pools: pools(300), latency: 100, clock: clock.latency, tls: false }
+      const slow = { pools: pools(300), latency: 100, clock: clock.latency }
       await using it = await rig(slow, defaults)
       const begun = clock.now()
       const report = await clock.run(drain(it.lb, ADDRESS, { clock, seal }))
@@ -131,7 +131,7 @@ describe('a machine in many pools', () => {
     const defaults = { freshness: undefined, minInterval: undefined, callTimeout: undefined }
     const target = { ...ADDRESS, port: 80 }
     const slow = (clock: IoClock, latency = 100) =>
-      rig({ pools: pools(40), latency, clock: clock.latency, tls: false }, defaults)
+      rig({ pools: pools(40), latency, clock: clock.latency }, defaults)
     const states = ({ fake }: Rig) =>
       new Set(Object.keys(pools(40)).map((pool) => fake.state({ ...FIRST, pool })))
 
@@ -230,7 +230,7 @@ describe('a plan', () => {
   })
 
   test('names hundreds of pools in whole hints', async () => {
-    await using it = await rig({ pools: pools(300), tls: false })
+    await using it = await rig({ pools: pools(300) })
     const [node] = await select(it.lb, ADDRESS)
     const hints = node?.present === true ? (node.hints ?? []) : []
     const told = hints.join('\n')

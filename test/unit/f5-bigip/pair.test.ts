@@ -78,7 +78,7 @@ test('two providers on one unit name its incarnation alike', async () => {
   const now = Math.floor(Date.now() / 600_000) * 600_000 - 300_000
   vi.useFakeTimers({ toFake: ['Date'], now })
   onTestFinished(() => void vi.useRealTimers())
-  await using it = await rig({ tls: false })
+  await using it = await rig()
   const [one] = (await present(it.lb, WEB1)).scopes
   vi.setSystemTime(now + 400_000)
   await using other = connect(it.fake)

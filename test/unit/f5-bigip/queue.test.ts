@@ -13,7 +13,7 @@ test.each([
 ])('a request between the queue and its connection keeps %s from idle', async (_, ref) => {
   using clock = ioClock()
   const slow = { freshness: '4s', minInterval: '2s' } as const
-  await using at = await rig({ clock, tls: false }, slow)
+  await using at = await rig({ clock }, slow)
   const { fake, lb } = at
   fake.setLoad(WEB1, { curConns: 1, totConns: 1, depth: 1 })
   clock.setTimeout(() => fake.setLoad(WEB1, { curConns: 0, depth: 0 }), 10_100)

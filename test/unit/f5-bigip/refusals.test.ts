@@ -174,7 +174,7 @@ describe('a whole call that fails', () => {
   })
 
   test('with an untrusted certificate can not', async () => {
-    await using it = await rig({}, { tls: { fingerprint256: '00'.repeat(32) } })
+    await using it = await rig({ tls: true }, { tls: { fingerprint256: '00'.repeat(32) } })
     const [result] = await it.lb.apply([hold], ctx())
     const error = { code: 'UNREACHABLE', retryable: false }
     expect(result).toMatchObject({ status: 'rejected', error })

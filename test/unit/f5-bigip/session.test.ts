@@ -168,7 +168,7 @@ test('by its rights a guest reads, and an operator drains but cuts nothing', asy
 })
 
 test('a certificate is trusted by authority, by pin, always, or never', async () => {
-  await using it = await rig()
+  await using it = await rig({ tls: true })
   const pinned = connect(it.fake, { tls: { fingerprint256: it.fake.fingerprint256 } })
   await present(pinned, WEB1)
   const insecure = connect(it.fake, { tls: { insecure: true } })

@@ -110,7 +110,7 @@ describe.concurrent('units that do not know each other', () => {
     await using two = await rig({ pair: true })
     const { username, password } = one.fake
     const url = [one.fake.url, two.fake.url]
-    await using lb = f5Bigip({ url, username, password, tls: { insecure: true } })
+    await using lb = f5Bigip({ url, username, password })
     // Without another name both fakes call their first unit alike.
     const body = name === undefined ? undefined : called(name)
     if (body !== undefined) one.fake.fail({ match: /cm\/device/, how: 'status', status: 200, body })

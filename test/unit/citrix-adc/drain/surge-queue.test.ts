@@ -5,10 +5,7 @@ import { rig, WEB1 } from '../rig.js'
 
 test('a request that left the surge queue keeps a member from idle', async () => {
   using clock = ioClock()
-  await using at = await rig(
-    { tls: false, tick: 1_000, statInterval: 7_000, clock },
-    { freshness: '8s' },
-  )
+  await using at = await rig({ tick: 1_000, statInterval: 7_000, clock }, { freshness: '8s' })
   const { fake, adc } = at
   await fake.occupy(WEB1, { pooled: 2 })
   const leave = await fake.occupy(WEB1, { queued: 1 })

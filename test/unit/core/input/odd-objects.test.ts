@@ -2,9 +2,11 @@ import { describe, expect, test } from 'vitest'
 import {
   combineProviders,
   drain,
+  findOrphans,
   fromUnstorage,
   heldMembers,
   natsLease,
+  plan,
   redisLease,
   restore,
   resumeDrain,
@@ -12,8 +14,12 @@ import {
   stepDrain,
   type Ticket,
 } from 'drainable'
-import { mergeSlices } from 'drainable/endpoints'
+import { citrixAdc } from 'drainable/citrix-adc'
+import { formatPlan, mergeSlices } from 'drainable/endpoints'
 import { f5Bigip } from 'drainable/f5-bigip'
+import { haproxyDataplane } from 'drainable/haproxy-dataplane'
+import { haproxyRuntime } from 'drainable/haproxy-runtime'
+import { followService } from 'drainable/kubernetes'
 import { fakeClock, fakeProvider } from 'drainable/testing'
 import { json } from '../balancer.js'
 
@@ -96,6 +102,13 @@ test('a getter in an option that throws is named by its path', () => {
   )
 })
 
+const key = { key: 'edge' }
+const kube = {
+  getCurrentCluster: () => ({ server: 'https://kube.example' }),
+  applyToHTTPSOptions: () => Promise.resolve(),
+}
+const service = { namespace: 'shop', service: 'web', port: 'http', pool: 'web' }
+
 describe('a getter that throws', () => {
   const sealed = (field: string): never =>
     Object.defineProperty({}, field, {
@@ -114,6 +127,16 @@ describe('a getter that throws', () => {
     ['of balancers', 'combineProviders(): providers', () => combineProviders(sealed('a'))],
     ['of a storage', 'fromUnstorage(): storage', () => fromUnstorage(sealed('getItem'))],
     ['of a slice', 'mergeSlices(): slices', () => mergeSlices([sealed('addressType')])],
+    ['of a store', 'findOrphans(): store', () => findOrphans(sealed('describe'), lb)],
+    ['of a client of Redis', 'redisLease(): client', () => redisLease(sealed('eval'), key)],
+    ['of a bucket of NATS', 'natsLease(): bucket', () => natsLease(sealed('get'), key)],
+    ['of a plan', 'formatPlan(): plan', () => formatPlan(sealed('steps'))],
+    ['of a loop', 'followService(): loop', () => followService(sealed('set'), kube, service)],
+    [
+      'of a kubeconfig',
+      'followService(): config',
+      () => followService({ set: () => undefined }, sealed('getCurrentCluster'), service),
+    ],
   ]
   test.each(refused)('%s is told with its words', async (_, what, call) => {
     const code = what.endsWith('ticket') ? 'TICKET_INVALID' : 'INVALID_OPTIONS'
@@ -127,6 +150,54 @@ describe('a getter that throws', () => {
   test('of options that are a proxy is told with its words', async () => {
     const options = new Proxy({}, { ownKeys: () => sealed('a')['a'] })
     await expect(drain(lb, web1, options)).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
+  })
+})
+
+describe('a proxy that was revoked is refused by its name', () => {
+  function revoked(): never {
+    const { proxy, revoke } = Proxy.revocable({}, {})
+    revoke()
+    return proxy as never
+  }
+  test.each<[string, () => unknown]>([
+    ['combineProviders(): providers', () => combineProviders(revoked())],
+    ['formatPlan(): plan', () => formatPlan({ steps: [revoked()], held: [], changes: [] })],
+    ['followService(): services', () => followService({ set: () => undefined }, kube, revoked())],
+  ])('%s', (what, call) => {
+    expect(call).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_OPTIONS',
+        message: expect.stringContaining(what) as string,
+      }),
+    )
+  })
+})
+
+describe('an option that holds options', () => {
+  const given = { url: 'https://lb.example', username: 'u', password: 'p' }
+  const socket = { host: 'lb.example', port: 9999 }
+  const makes: readonly [string, (tls: never) => unknown][] = [
+    ['haproxyDataplane(): tls', (tls) => haproxyDataplane({ ...given, tls })],
+    ['f5Bigip(): tls', (tls) => f5Bigip({ ...given, tls })],
+    ['citrixAdc(): tls', (tls) => citrixAdc({ ...given, tls })],
+    ['haproxyRuntime(): tls', (tls) => haproxyRuntime({ socket, tls })],
+  ]
+  test.each(makes)('%s is no promise and no Map', (what, make) => {
+    expect(() => make(Promise.resolve({}) as never)).toThrow(`${what}: found a promise; await it`)
+    expect(() => make(new Map() as never)).toThrow(`${what}: expected an object, found a Map`)
+  })
+
+  test.each(['map', 'nodeEnd'])('of followService(), %s, is no promise', (name) => {
+    const follow = (): unknown =>
+      followService({ set: () => undefined }, kube, service, { [name]: Promise.resolve({}) })
+    expect(follow).toThrow(`followService(): ${name}: found a promise; await it first`)
+  })
+})
+
+test.each([42, null, Promise.resolve()])('plan() refuses the act %o', async (act) => {
+  await expect(plan(make().lb, { pool: 'web' }, { act } as never)).rejects.toMatchObject({
+    code: 'INVALID_OPTIONS',
+    message: expect.stringContaining('plan(): act: expected a function') as string,
   })
 })
 
