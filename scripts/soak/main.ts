@@ -3,6 +3,7 @@
  *
  *     npm run soak -- model [--runs 100000] [--seed 1] [--trace]
  *     npm run soak -- rolls [--runs 1000] [--seed 1]
+ *     npm run soak -- combined [--runs 1000] [--seed 1] [--trace] [--only smallest]
  *     npm run soak -- reconcile [--runs 1000] [--seed 1] [--only 'under a lease']
  *     npm run soak -- leases [--runs 2000] [--seed 1]
  *     npm run soak -- kills [--only group]
@@ -31,6 +32,7 @@ import { Figures } from '../../test/model/figures.ts'
 import { drainAtRandom as onEnvoy } from '../../test/support/envoy/random.ts'
 import { drainShapes } from '../../test/support/envoy/random-shapes.ts'
 import { play, type Story } from '../../test/model/scenario.ts'
+import { combineAtRandom, shrinkCombined } from './combined.ts'
 import { drainCrowds } from './envoy-crowd.ts'
 import { killFleet } from './envoy-fleet.ts'
 import { soakHaproxy } from './haproxy.ts'
@@ -108,6 +110,10 @@ if (what === 'model' && Number.isInteger(runs) && Number.isInteger(seed))
   await soak(seed, runs, values.trace)
 else if (what === 'rolls' && Number.isInteger(runs) && Number.isInteger(seed)) {
   if (!(await rollAtRandom({ seed, runs }, say))) process.exitCode = 1
+} else if (what === 'combined' && values.only === 'smallest') {
+  await shrinkCombined(seed, say)
+} else if (what === 'combined' && Number.isInteger(runs) && Number.isInteger(seed)) {
+  if (!(await combineAtRandom({ seed, runs, trace: values.trace }, say))) process.exitCode = 1
 } else if (what === 'reconcile' && Number.isInteger(runs) && Number.isInteger(seed)) {
   if (!(await reconcileAtRandom(values.only, { seed, runs }, say))) process.exitCode = 1
 } else if (what === 'leases' && Number.isInteger(runs) && Number.isInteger(seed)) {
@@ -132,6 +138,7 @@ else if (what === 'rolls' && Number.isInteger(runs) && Number.isInteger(seed)) {
 } else {
   say('usage: npm run soak -- model [--runs 100000] [--seed 1] [--trace]')
   say('       npm run soak -- rolls [--runs 1000] [--seed 1]')
+  say('       npm run soak -- combined [--runs 1000] [--seed 1] [--trace] [--only smallest]')
   say("       npm run soak -- reconcile [--runs 1000] [--seed 1] [--only 'under a lease']")
   say('       npm run soak -- leases [--runs 2000] [--seed 1]')
   say('       npm run soak -- kills [--only <story>]')

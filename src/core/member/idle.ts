@@ -3,7 +3,7 @@ import type { PresentReading, Reading } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { Proof } from '../../provider/report.js'
 import type { Draft, Open } from './draft.js'
-import { type Claim, type Ledger, maintEffect } from './record.js'
+import { type Claim, type Ledger, maintEffect, type SeenReading } from './record.js'
 import {
   clearedCounters,
   isClosed,
@@ -179,6 +179,12 @@ export interface IdleTime {
   readonly seen: number
 }
 
+/** From when the counts of a look are: they can be as old as the product's `freshness` when they are read. */
+function countedAt({ reading, askedAt }: SeenReading): number {
+  const read = reading.scopes.flatMap((one) => (one.state === 'read' ? [one.sampledAt] : []))
+  return Math.min(askedAt, ...read)
+}
+
 /** @returns null if one of them has not ended as idle */
 export function idleTime(claimedMembers: readonly ClaimedMember[]): IdleTime | null {
   let from = -Infinity
@@ -194,7 +200,7 @@ export function idleTime(claimedMembers: readonly ClaimedMember[]): IdleTime | n
     // An ended process is in no sample, and may have had work until shortly before the verdict.
     const alive = proof.ended === 0 ? -Infinity : (proof.verdict?.at ?? ended.at)
     from = Math.max(from, alive, Number.isFinite(proved) ? proved : ended.at)
-    seen = Math.min(seen, unread === null ? last.askedAt : -Infinity)
+    seen = Math.min(seen, unread === null ? countedAt(last) : -Infinity)
   }
   return { from, seen }
 }

@@ -317,5 +317,9 @@ export function joinReports(reports: readonly DrainReport[]): Omit<DrainReport, 
 /** What a target names; `*` where it names no member. */
 function namedBy(target: Target): readonly MemberRef[] {
   const all = Array.isArray(target) ? (target as readonly Partial<MemberRef>[]) : [target]
-  return all.map(({ pool = '*', member = '*' }: Partial<MemberRef>) => ({ pool, member }))
+  return all.map(({ pool = '*', member = '*', balancer }: Partial<MemberRef>) => ({
+    pool,
+    member,
+    ...(balancer === undefined ? {} : { balancer }),
+  }))
 }

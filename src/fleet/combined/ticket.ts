@@ -11,6 +11,8 @@ import {
   type WholeTicket,
 } from '../../core/tickets/writing/writer.js'
 import type { Ticket } from '../../core/tickets/ticket.js'
+import { balancerOf } from '../../core/balancer/balancer.js'
+import { Run } from '../../core/calls/run/run.js'
 import type { Prepared } from '../../core/calls/run/run-spec.js'
 import type { Target } from '../../core/calls/target.js'
 import type { ClaimedMember } from '../../core/member/claimed.js'
@@ -128,7 +130,10 @@ export class SharedTicket {
       get peer() {
         return writer.peer
       },
-      earlier: async (asked) => this.#known.get(key) ?? (await this.#stored(asked, key, provider)),
+      earlier: async (asked) =>
+        this.#known.get(key) ??
+        this.#living(provider) ??
+        (await this.#stored(asked, key, provider)),
       save: async (ticket, limit) => {
         this.#known.set(key, ticket)
         this.#waiting.delete(key)
@@ -148,6 +153,16 @@ export class SharedTicket {
   join(tickets: ReadonlyMap<string, Ticket> = this.#known): Ticket {
     const { id, provider, parts } = this.#options
     return joinTickets({ id, instance: provider.instance }, tickets, this.#waiting, parts)
+  }
+
+  /**
+   * What a call of this process that goes on under this id has of a part: it may have begun there since the ticket was kept that
+   * says that this part was not read yet.
+   */
+  #living(provider: DrainableProvider): Ticket | undefined {
+    const { id, clock } = this.#options
+    const living = balancerOf(provider, clock).writers.of(id)
+    return living instanceof Run ? living.ticketNow() : undefined
   }
 
   /** An earlier ticket of the same id: what it still owes is taken over, part by part. */

@@ -1,4 +1,3 @@
-import type { Judge } from '../judge/judge.js'
 import type { UserProcess } from './user-process.js'
 
 /** A promise of the library that has to settle. */
@@ -9,12 +8,19 @@ export interface Promised {
   settled: boolean
 }
 
+/** Who is told of what comes late, or not at all. */
+export interface Hearer {
+  readonly now: number
+  readonly truth: { tell(text: string): void }
+  fault(rule: string, text: string): void
+}
+
 /** Everything the library has promised: each must settle, and in time. */
 export class WaitingList {
-  readonly #judge: Judge
+  readonly #judge: Hearer
   readonly #list: Promised[] = []
 
-  constructor(judge: Judge) {
+  constructor(judge: Hearer) {
     this.#judge = judge
   }
 

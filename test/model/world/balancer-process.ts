@@ -36,6 +36,8 @@ export class BalancerProcess {
   attached = 0
   /** It cannot be read until then. */
   unreadUntil = -Infinity
+  /** Told of each piece of work that is over, in whatever way. */
+  left: ((key: string) => void) | undefined
 
   constructor(name: string, incarnation: string, bornAt: number) {
     this.name = name
@@ -76,13 +78,19 @@ export class BalancerProcess {
     }
   }
 
+  /** One piece of work is over. */
+  end(work: Work): void {
+    work.over = true
+    this.works.delete(work)
+    this.left?.(work.key)
+  }
+
   /** Ends work of a member, or all of it. */
   cut(key?: string): number {
     let cut = 0
     for (const work of [...this.works]) {
       if (key !== undefined && work.key !== key) continue
-      work.over = true
-      this.works.delete(work)
+      this.end(work)
       cut += 1
     }
     return cut

@@ -55,6 +55,8 @@ export interface Member {
 /** What the truth tells as it happens. */
 export interface TruthListener {
   arrived(key: string, process: BalancerProcess): void
+  /** One piece of work is over. */
+  left?(key: string): void
   /** Before the change takes effect. */
   executes(sent: SentChange, member: Member | undefined): void
   executed(

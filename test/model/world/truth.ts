@@ -100,8 +100,7 @@ export class Truth {
     this.listener?.arrived(key, process)
     const end = (): void => {
       if (work.over) return
-      work.over = true
-      process.works.delete(work)
+      process.end(work)
       this.endEmpty()
     }
     const run = (): void => {
@@ -410,6 +409,7 @@ export class Truth {
     this.#generation += 1
     const name = `p${this.#generation}`
     const process = new BalancerProcess(name, `i${this.#generation}`, this.clock.now())
+    process.left = (key) => this.listener?.left?.(key)
     for (const member of this.members.values()) process.admin.set(member.key, member.own)
     this.processes.push(process)
   }
