@@ -313,7 +313,7 @@ describe('a fleet of fakes', () => {
     ['1.36.2', 'unread'],
     ['1.37.0', 'read'],
   ])('load reports of Envoy %s are %s', async (version, state) => {
-    const sink = grpcEndpoints({ port: 0, initial: initial(), loadInterval: 100 })
+    const sink = grpcEndpoints({ port: 0, initial: initial(), loadInterval: '100ms' })
     await using lb = envoy({ endpoints: sink, expect: 1 })
     const url = `http://127.0.0.1:${await portOf(sink)}`
     await using fake = await startFake({

@@ -29,7 +29,7 @@ describe('the programs on the pages', () => {
     })
     await programs.run('docs/adapters/citrix-adc.md 1', {
       "['https://10.0.0.11', 'https://10.0.0.12']": quoted(fake.urls),
-      "process.env.ADC_PASSWORD ?? ''": quoted(fake.password),
+      "process.env['ADC_PASSWORD'] ?? ''": quoted(fake.password),
       "{ ca: '/etc/ssl/adc.pem' }": tlsOf(fake.ca),
     })
     expect(fake.look({ pool: 'sg_web', member: '10.0.1.1:80' }).enabled).toBe(true)

@@ -1,6 +1,6 @@
 import { abortable } from '../../provider/abort.js'
 import type { DrainableProvider } from '../../provider/contract.js'
-import { DrainableError, isUnreachable, wordsOf } from '../../provider/error.js'
+import { DrainableError, wordsOf } from '../../provider/error.js'
 import type { DrainReport } from '../../provider/report.js'
 import { startFaults } from '../telemetry.js'
 import { combinedOf } from '../combined.js'
@@ -92,9 +92,7 @@ export async function restoreUnder(
   const report = await run.done
   if (report.outcome === 'aborted' && signal?.aborted === true) throw signal.reason
   if (report.members.length > 0) return report
-  // The undo could not begin, so no member was read: each is as unreachable as the balancer.
-  const { error } = report
-  if (error !== undefined && !isUnreachable(error)) throw error
+  // The undo could not begin, so no member was read: each has the outcome of the balancer.
   return { ...report, members: unreached(known, report) }
 }
 

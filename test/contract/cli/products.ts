@@ -80,7 +80,7 @@ async function openBigip(): Promise<Product> {
   const fake = stack.use(await startBigip({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] } }))
   const at = (host: string): string => `/Common/web//Common/${host}:80`
   const members = { a: at('10.0.0.1'), b: at('10.0.0.2'), pool: '/Common/web/' }
-  return await secured('bigip', stack, fake, members, '?freshness=10ms&minInterval=20')
+  return await secured('bigip', stack, fake, members, '?freshness=10ms&minInterval=20ms')
 }
 
 async function openCitrix(): Promise<Product> {

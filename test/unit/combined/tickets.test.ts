@@ -14,6 +14,7 @@ import {
   type Ticket,
   type TicketStore,
 } from 'drainable'
+import { DrainableError } from 'drainable/provider'
 import { fakeProvider, type FakeClock } from 'drainable/testing'
 import { TicketWriter } from '../../../src/core/tickets/writing/writer.js'
 import { thrown } from '../core/set-up.js'
@@ -280,6 +281,31 @@ test('restore() of a ticket without members drops it, even mid-write', async () 
   write()
   await Promise.all([writing, undone])
   expect(map.has('job')).toBe(false)
+})
+
+test('restore() says what it has undone beside a balancer that may not be read', async () => {
+  const { clock, a, b, all } = setUp()
+  await using run = startDrain(all, both, { clock })
+  await clock.runUntil(run.done)
+  const ticket = JSON.parse(JSON.stringify(await run.ticket)) as Ticket
+  await clock.runUntil(run.release())
+  const forbidden: DrainableProvider = {
+    specVersion: 1,
+    name: b.name,
+    instance: b.instance,
+    describe: () => Promise.reject(new DrainableError('FORBIDDEN', 'the password was refused')),
+    observe: (refs, ctx) => b.observe(refs, ctx),
+    apply: (changes, ctx) => b.apply(changes, ctx),
+    close: () => b.close(),
+    [Symbol.asyncDispose]: () => b.close(),
+  }
+  const next = combineProviders({ a, b: forbidden })
+  const { members } = await clock.runUntil(restore(next, ticket, { clock }))
+  expect(members.map(({ ref, outcome }) => [ref.balancer, outcome])).toEqual([
+    ['a', 'restored'],
+    ['b', 'refused'],
+  ])
+  expect(a.state(bare)).toBe('ready')
 })
 
 /** The ticket of a drain that had not found its members yet. */
