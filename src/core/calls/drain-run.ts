@@ -18,9 +18,10 @@ import { type HeldBy, ownerHere } from '../tickets/owner.js'
 export type Hooks = Partial<PartHooks>
 
 /** The fields of a spec that come from these hooks. */
-function hooked({ group, startedAt }: Hooks): Partial<RunSpec> {
+function hooked({ group, startedAt, replaced }: Hooks): Partial<RunSpec> {
   return {
     ...(group === undefined ? {} : { group }),
+    ...(replaced === undefined ? {} : { replaced }),
     ...(startedAt === undefined ? {} : { startedAt }),
   }
 }

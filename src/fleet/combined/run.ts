@@ -173,6 +173,7 @@ export class CombinedRun implements HandleBody {
       const run = spec.open(key, provider, target, {
         emit: (event) => this.#hear(event, key),
         startedAt: this.#startedAt,
+        replaced: () => this.#replaced(),
         ...(group === undefined ? {} : { group }),
         around: (prepare) => (context) => this.#prepare(key, provider, context, prepare),
       })
@@ -234,6 +235,11 @@ export class CombinedRun implements HandleBody {
   #giveUp({ isOpen }: Beginning): void {
     const undoes = isOpen && this.#spec.policy.data.onAbort === 'restore'
     for (const run of this.#runs.values()) void (undoes ? run.restore() : run.release())
+  }
+
+  /** Another call goes on with its ticket, on all balancers: what is still prepared here begins no more. */
+  #replaced(): void {
+    for (const run of this.#runs.values()) if (run.claimedMembers.length === 0) void run.release()
   }
 
   // --- what is said

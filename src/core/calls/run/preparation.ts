@@ -189,6 +189,13 @@ export function namedBy(
   return named.length === 0 && isSaid ? [{ pool: '*', member: '*' }] : named
 }
 
+/** The error of a run whose ticket another call of this process writes from now on. */
+export function goneOnWith(spec: Pick<RunSpec, 'refs' | 'resumed'>, id: string): DrainableError {
+  const [ref] = namedBy(spec, true)
+  const words = `${ref === undefined ? '' : `${formatRef(ref)} `}another call of this process goes on with ticket '${id}'`
+  return new DrainableError('DRAIN_OVERRULED', words, ref === undefined ? {} : { ref })
+}
+
 /** The error of a run whose time passed before it could begin. */
 export function tooSlow(
   { provider, subject, resumed, group, side }: RunSpec,

@@ -71,6 +71,8 @@ export interface RunSpec {
   readonly startedAt?: number
   /** With the runs on other balancers that it ends together with. */
   readonly group?: RunGroup
+  /** Called when another call of this process goes on with its ticket. */
+  readonly replaced?: () => void
   /** For a step, which keeps nothing up after its end. */
   readonly step?: StepHooks
 }
@@ -116,7 +118,7 @@ export interface Prepared {
 }
 
 /** Further settings for the run on one of several balancers. */
-export type PartHooks = Pick<RunSpec, 'emit' | 'startedAt' | 'group'> & {
+export type PartHooks = Pick<RunSpec, 'emit' | 'startedAt' | 'group' | 'replaced'> & {
   /** Wraps the preparation: nothing is changed before all parts are prepared. */
   readonly around: (prepare: RunSpec['prepare']) => RunSpec['prepare']
 }

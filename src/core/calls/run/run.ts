@@ -1,6 +1,6 @@
 import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
 import { DrainableError, isClosed, toDrainableError } from '../../../provider/error.js'
-import { formatRef, refKey } from '../../../provider/member-ref.js'
+import { refKey } from '../../../provider/member-ref.js'
 import type { DrainReport, MemberReport, Why } from '../../../provider/report.js'
 import { balancerOf, type Balancer } from '../../balancer/balancer.js'
 import type { Look } from '../../balancer/look/look.js'
@@ -23,7 +23,7 @@ import { Action, askOwnCheck } from './action.js'
 import { Claims } from './claims.js'
 import { RunGroup, type GroupedRun, type Next, type Standing } from './run-group.js'
 import { Deadline } from './deadline.js'
-import { namedBy, notUndone, Preparation } from './preparation.js'
+import { goneOnWith, notUndone, Preparation } from './preparation.js'
 import type { Opening, Prepared, RunSpec } from './run-spec.js'
 import { TicketWrites } from './ticket-writes.js'
 
@@ -217,12 +217,10 @@ export class Run implements HandleBody, Owner, GroupedRun {
 
   replaced(): void {
     this.#account.ticket?.yield()
-    const [ref] = namedBy(this.#spec, true)
-    const id = this.#account.ticket?.id ?? ''
-    const words = `${ref === undefined ? '' : `${formatRef(ref)} `}another call of this process goes on with ticket '${id}'`
-    const error = new DrainableError('DRAIN_OVERRULED', words, ref === undefined ? {} : { ref })
+    const error = goneOnWith(this.#spec, this.#account.ticket?.id ?? '')
     this.lost(error)
     this.#claims.order({ type: 'end', outcome: 'overruled', error })
+    this.#spec.replaced?.()
     this.changed(false)
     if (this.#undo === undefined && this.#life === 'held') this.#leave()
   }
