@@ -166,8 +166,9 @@ export class CombinedJudge implements SideListener {
     ]
     const found = known.map((look) => this.#read(call, side, key, look))
     const good = found.findLast((one) => typeof one !== 'string')
-    if (good !== undefined && typeof good !== 'string') return { what: name, ...good }
-    this.fault('idle', `${what}: ${name} is called idle ${found.at(-1) ?? 'without a look'}`)
+    if (good !== undefined) return { what: name, ...good }
+    const bad = found.findLast((one) => typeof one === 'string') ?? 'without a look'
+    this.fault('idle', `${what}: ${name} is called idle ${bad}`)
     return undefined
   }
 

@@ -271,11 +271,11 @@ export class Users {
     const { process } = call
     const from = this.#judge.now
     const proved = report.members.filter((row) => row.outcome === 'idle' && row.verifiedIdle)
-    const { promise, resolve } = Promise.withResolvers<void>()
+    const { promise, resolve } = Promise.withResolvers<undefined>()
     let isTold = false
     const ask = (): void => {
       if (!process.alive || isTold || this.#judge.now >= from + length) {
-        if (process.alive) process.run(resolve)
+        if (process.alive) process.run(() => resolve(undefined))
         return
       }
       isTold = signal.aborted
