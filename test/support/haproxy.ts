@@ -75,11 +75,27 @@ export class Haproxy implements AsyncDisposable {
     haproxy.#spawn([])
     try {
       await until(() => haproxy.pid().catch(() => undefined), 'HAProxy answers')
+      await haproxy.#masterAnswers()
     } catch (cause) {
       await haproxy[Symbol.asyncDispose]()
       throw new Error(`HAProxy ${haproxy.version} did not start: ${haproxy.#log}`, { cause })
     }
     return haproxy
+  }
+
+  /**
+   * A master that has only just started ignores signals, and can reset a connection to its socket (seen with 3.0.11).
+   *
+   * @returns the process that serves: a second signal of a reload before can replace it meanwhile
+   */
+  async #masterAnswers(): Promise<number> {
+    let serving = await this.pid()
+    if (this.#options.mode !== undefined && this.#options.mode !== 'master') return serving
+    await until(async () => {
+      serving = await this.pid().catch(() => serving)
+      return (await this.processes()).includes(serving)
+    }, 'the master answers')
+    return serving
   }
 
   /** The port of the stats socket over TCP, where the `global` lines have one on port ${CLI}. */
@@ -164,20 +180,12 @@ ${config((name) => this.port(name), this.dir)}
   /** Replaces the process that serves, as an operator does, with another configuration if one is given. */
   async reload(config?: HaproxyOptions['config']): Promise<void> {
     if (config !== undefined) await this.#prepare(config)
-    let before = await this.pid()
     const main = this.#children.at(-1)
+    const before = await this.#masterAnswers()
     if (this.#options.mode === 'plain') {
       this.#spawn(['-x', this.socket, '-sf', String(before)])
     }
-    // A master that has only just started ignores the signal. Its socket tells when it listens; one
-    // without is asked again, late enough not to reload twice.
-    if (this.#options.mode === undefined || this.#options.mode === 'master') {
-      // A second signal of the reload before can replace the process meanwhile.
-      await until(async () => {
-        before = await this.pid().catch(() => before)
-        return (await this.processes()).includes(before)
-      }, 'the master answers')
-    }
+    // A master without a socket is asked again, late enough not to reload twice.
     let askedAt = -Infinity
     const replaced = async (): Promise<boolean> => {
       if (this.#options.mode !== 'plain' && performance.now() - askedAt > 3_000) {
