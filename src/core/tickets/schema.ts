@@ -22,14 +22,20 @@ function isMoment(text: string): boolean {
 }
 
 /** `z.json()` and `z.tuple()` bring six kinds of schema more into every program that drains. */
-const json = once(() => z.custom<z.core.util.JSONType>(isJson, 'expected plain JSON'))
+const json = once(() =>
+  z.custom<z.core.util.JSONType>((value) => isJson(value), 'expected plain JSON'),
+)
 const pair = once(() => z.custom<[string, string]>(isPair, 'expected a name and its value'))
 
-function isJson(value: unknown): boolean {
+/** Deeper than this is nothing that an adapter keeps, or refers to itself. */
+const DEEPEST = 100
+
+function isJson(value: unknown, depth = 0): boolean {
   if (typeof value === 'number') return Number.isFinite(value)
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return true
   const isPlain = Object.prototype.toString.call(value) === '[object Object]'
-  return (Array.isArray(value) || isPlain) && Object.values(value as object).every(isJson)
+  if ((!Array.isArray(value) && !isPlain) || depth === DEEPEST) return false
+  return Object.values(value as object).every((one) => isJson(one, depth + 1))
 }
 
 function isPair(value: unknown): boolean {

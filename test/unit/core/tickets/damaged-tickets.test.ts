@@ -390,6 +390,15 @@ describe('a refused ticket', () => {
   })
 })
 
+test('restore() says of a field that refers to itself that it is no JSON', async () => {
+  const { ticket, clock, lb } = await held()
+  const native: { self?: unknown } = {}
+  native.self = native
+  const damaged = set(ticket, ['members', 0, 'found', 'native'], native)
+  const error = await clock.runUntil(thrown(restore(lb, damaged, { clock })))
+  expect((error as Error).message).toMatch(/members\.0\.found\.native: expected plain JSON/)
+})
+
 test('restore() of a ticket without members has nothing to undo', async () => {
   const { ticket, clock, lb } = await held()
   const report = await clock.runUntil(restore(lb, set(ticket, ['members'], []), { clock }))
