@@ -59,7 +59,7 @@ describe.concurrent.each(engines('envoy'))(
       await run.close()
     })
 
-    test('an old process whose statistics are not handed on is never taken for empty', async () => {
+    test('an old process without statistics is never taken for empty', async () => {
       const envoy = { ...HOT, skipParentStats: true }
       await using gateway = await startGateway(path, { envoy })
       const { proxy, provider } = gateway

@@ -17,6 +17,7 @@ import {
 import { DrainableError } from 'drainable/provider'
 import { fakeProvider, type FakeClock } from 'drainable/testing'
 import { TicketWriter } from '../../../src/core/tickets/writing/writer.js'
+import { anotherObject } from '../core/rig.js'
 import { thrown } from '../core/set-up.js'
 import { a1, b1, bare, jsonStore, setUp } from './set-up.js'
 
@@ -289,16 +290,9 @@ test('restore() says what it has undone beside a balancer that may not be read',
   await clock.runUntil(run.done)
   const ticket = JSON.parse(JSON.stringify(await run.ticket)) as Ticket
   await clock.runUntil(run.release())
-  const forbidden: DrainableProvider = {
-    specVersion: 1,
-    name: b.name,
-    instance: b.instance,
-    describe: () => Promise.reject(new DrainableError('FORBIDDEN', 'the password was refused')),
-    observe: (refs, ctx) => b.observe(refs, ctx),
-    apply: (changes, ctx) => b.apply(changes, ctx),
-    close: () => b.close(),
-    [Symbol.asyncDispose]: () => b.close(),
-  }
+  const forbidden = anotherObject(b, () => {
+    throw new DrainableError('FORBIDDEN', 'the password was refused')
+  })
   const next = combineProviders({ a, b: forbidden })
   const { members } = await clock.runUntil(restore(next, ticket, { clock }))
   expect(members.map(({ ref, outcome }) => [ref.balancer, outcome])).toEqual([

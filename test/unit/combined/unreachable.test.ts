@@ -65,6 +65,15 @@ describe('a balancer that hangs from the start, waited for', () => {
     ])
   })
 
+  test("leaves the others their names where a name can't be looked for without it", async () => {
+    const { clock, b, all } = setUp()
+    hang(b)
+    const target = [a1, { pool: 'web', member: 'web2' }]
+    await using run = startDrain(all, target, { clock, timeout: '20s', ...WAIT })
+    const { members } = await clock.runUntil(run.done)
+    expect(members.map(({ ref }) => ref)).toEqual(target)
+  })
+
   test('has a row without a name where only an address was given', async () => {
     const { clock, a, b, all } = setUp()
     hang(b)

@@ -3,7 +3,7 @@ import { Door } from '../../../src/adapters/haproxy-runtime/session/process.js'
 import type { ShownProcess } from '../../../src/adapters/haproxy-runtime/read/shown.js'
 import { context } from './rig.js'
 
-test('the connections of an old process that does not stop yet are told, and its door is open', async () => {
+test('an old process that does not stop yet has its connections', async () => {
   const door = new Door()
   const info = { stopping: false, connections: 3 }
   const never = { run: () => Promise.reject(new Error('nothing is asked')) }
