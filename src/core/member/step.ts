@@ -8,7 +8,7 @@ import { nothingToOpen } from './gone.js'
 import { type Goal, isDown, isOpposite, isUndo, type OpenGoal } from './wanted.js'
 import { awaitsOthers, lowerWish, mayCut } from './hold.js'
 import { dropIdle, isReportedIdle, loseIdle } from './idle.js'
-import type { Input, LaidInput, Left, LookInput, Order, RecalledInput, Step } from './input.js'
+import type { Input, LaidInput, LookInput, Order, RecalledInput, Step } from './input.js'
 import { doubt, learnAnswer } from './ledger/answers.js'
 import { decideOpen, forgetOurs, isOpen, openOverdue } from './open.js'
 import {
@@ -91,7 +91,7 @@ function doubtOthers(draft: Draft, { view, reading }: LookInput): void {
 function obey(draft: Draft, claim: Open, order: Order): void {
   switch (order.type) {
     case 'undo':
-      undo(draft, claim, order.goal, order.left)
+      undo(draft, claim, order.goal)
       return
     case 'release':
       draft.ending(claim, { holding: false })
@@ -182,9 +182,9 @@ function isSealing({ proof, phase }: Claim): boolean {
  */
 function lay(draft: Draft, { claim, left, by }: LaidInput): void {
   const mine: Open = { ...claim }
-  if (draft.claims.length === 0) {
+  if (!draft.claims.some(isLive)) {
     resumeLate(draft)
-    forgetOtherViews(draft, claim.view)
+    draft.views.clear() // while nobody looked, what was seen at work can have ended
   }
   if (claim.goal.kind !== 'watch') forgetLeft(draft)
   const live = draft.claims.filter(isLive)
@@ -240,11 +240,6 @@ function resumeLate({ ledger, now }: Draft): void {
   ledger.late = ledger.late.filter((one) => !isOver(one)).map((one) => ({ ...one, until: null }))
 }
 
-/** While nobody looked, what an earlier call saw at work can have ended, and nothing by which it was seen looks again. */
-function forgetOtherViews({ views }: Draft, view: number): void {
-  for (const other of [...views.keys()]) if (other !== view) views.delete(other)
-}
-
 /** Lets go of a member before a later call that wants the opposite sends anything. */
 function overrule(draft: Draft, claim: Open, by: Goal): void {
   if (claim.ending.ended?.outcome === 'restored') {
@@ -264,8 +259,7 @@ function overrule(draft: Draft, claim: Open, by: Goal): void {
 }
 
 /** Drops a claim: what we changed is undone, unless another claim still wants the member down. */
-function undo(draft: Draft, claim: Open, goal: OpenGoal, left?: Left): void {
-  takeBack(draft, claim, left)
+function undo(draft: Draft, claim: Open, goal: OpenGoal): void {
   if (claim.phase === 'idle') draft.phase(claim, 'draining') // the proof is dropped
   const before = claim.ending.ended
   const isTheirs = before?.outcome === 'overruled' || isTakenBack(draft, claim)
