@@ -6,6 +6,7 @@
  *     npm run soak -- combined [--runs 1000] [--seed 1] [--trace] [--only smallest]
  *     npm run soak -- reconcile [--runs 1000] [--seed 1] [--only 'under a lease']
  *     npm run soak -- leases [--runs 2000] [--seed 1]
+ *     npm run soak -- devices [--runs 300] [--seed 1] [--only citrix-adc]
  *     npm run soak -- kills [--only group]
  *     npm run soak -- heap [--runs 100000]
  *     npm run soak -- haproxy [--runs 1000] [--seed 1] [--only roll]
@@ -18,7 +19,8 @@
  * `model` plays scenarios (`test/model`) over the public verbs; one seed is one story. It prints progress,
  * the seeds that failed, and what was reached. `rolls` does the same with rolls over two balancers, and
  * `reconcile` with controllers in a random world: one process, two under a lease and two without in turn. `leases`
- * lets contenders freeze, drift and lose calls, and says who acted after another one had got the lease. `kills` ends a process at every point at which it
+ * lets contenders freeze, drift and lose calls, and says who acted after another one had got the lease. `devices` plays drains, operators and
+ * lost requests on the fakes of BIG-IP, Citrix ADC and the Data Plane API, and tells the stories that fail. `kills` ends a process at every point at which it
  * touches the world, and goes on from its ticket. `heap` looks so often, and says by how much the heap has
  * grown. `haproxy` and `envoy` drain servers of every installed version at random, and judge by what its backends know;
  * `haproxy` also reloads fifty times in one drain, pauses HAProxy at every moment of a retry, and rolls over three servers for two minutes with a reload every 5 s.
@@ -33,6 +35,7 @@ import { drainAtRandom as onEnvoy } from '../../test/support/envoy/random.ts'
 import { drainShapes } from '../../test/support/envoy/random-shapes.ts'
 import { play, type Story } from '../../test/model/scenario.ts'
 import { combineAtRandom, shrinkCombined } from './combined.ts'
+import { devicesAtRandom } from './devices.ts'
 import { drainCrowds } from './envoy-crowd.ts'
 import { killFleet } from './envoy-fleet.ts'
 import { soakHaproxy } from './haproxy.ts'
@@ -118,6 +121,8 @@ else if (what === 'rolls' && Number.isInteger(runs) && Number.isInteger(seed)) {
   if (!(await reconcileAtRandom(values.only, { seed, runs }, say))) process.exitCode = 1
 } else if (what === 'leases' && Number.isInteger(runs) && Number.isInteger(seed)) {
   if (!(await leasesAtRandom({ seed, runs }, say))) process.exitCode = 1
+} else if (what === 'devices' && Number.isInteger(runs) && Number.isInteger(seed)) {
+  if (!(await devicesAtRandom({ seed, runs, only: values.only }, say))) process.exitCode = 1
 } else if (what === 'kills') {
   if (!(await killAll(values.only, say))) process.exitCode = 1
 } else if (what === 'heap' && Number.isInteger(runs)) {
@@ -141,6 +146,9 @@ else if (what === 'rolls' && Number.isInteger(runs) && Number.isInteger(seed)) {
   say('       npm run soak -- combined [--runs 1000] [--seed 1] [--trace] [--only smallest]')
   say("       npm run soak -- reconcile [--runs 1000] [--seed 1] [--only 'under a lease']")
   say('       npm run soak -- leases [--runs 2000] [--seed 1]')
+  say(
+    '       npm run soak -- devices [--runs 300] [--seed 1] [--only f5-bigip|citrix-adc|haproxy-dataplane]',
+  )
   say('       npm run soak -- kills [--only <story>]')
   say('       npm run soak -- heap [--runs 100000]')
   say('       npm run soak -- haproxy [--runs 1000] [--seed 1] [--only drains|reloads|pauses|roll]')

@@ -1,4 +1,5 @@
 import type {
+  MemberRef,
   AdminState,
   Change,
   LoadScope,
@@ -94,19 +95,20 @@ export function fromTicketMember(
   const { wish, confirmed, held, escalated, overrules, atMinimum, floor, lost, phase } = member
   const isDown = goal.kind === 'drain'
   const startedAt = Math.min(Date.parse(member.startedAt) - wallOffset, now)
-  const removed = phase === 'removed' && isDown ? endedBefore(member, now) : null
+  const over = isDown && isOver(member) ? endedBefore(member, now) : null
   const { terminated, terminatedAtMost, outcome } = member
   return {
     claim: {
       goal: goal.kind === 'open' ? { ...goal, isTheirs: outcome === 'overruled' } : goal,
       deadline,
       startedAt,
-      phase: phase === 'active' ? phase : removed === null ? 'draining' : 'removed',
+      phase: phase === 'idle' || (phase === 'removed' && !isDown) ? 'draining' : phase,
       // What was wished above the level in place is decided anew, from a proof of this process.
       ...(isDown ? { wish: confirmed === 'none' ? wish : confirmed, confirmed, held } : {}),
       ...(isDown ? { escalated, overrules, atMinimum, floor: placeOf(member, floor) } : {}),
+      overruled: over?.ended?.outcome === 'overruled',
       proof: { ...NO_PROOF, scopes: tracksOf(member, now), lost },
-      ending: { ...NO_ENDING, ...removed, terminated, terminatedAtMost },
+      ending: { ...NO_ENDING, ...over, terminated, terminatedAtMost },
     },
     left: leftOf(member, now),
   }
@@ -143,19 +145,32 @@ function placeOf({ confirmed, held }: TicketMember, floor: Claim['floor']): Clai
   return isSure ? floor : 'unasked'
 }
 
-/** Whether a member's drain is over for each later step: it is not judged, nor asked for, again. */
-export function isOver({ outcome, holding }: TicketMember): boolean {
-  return outcome === 'overruled' || outcome === 'gone' || (outcome === 'refused' && !holding)
+/** Whether the drain of a member is over for whoever goes on with its ticket: it is not judged, nor asked for, again. */
+export function isOver({ outcome, holding, phase }: TicketMember): boolean {
+  if (phase === 'removed' || outcome === 'overruled' || outcome === 'gone') return true
+  return outcome === 'refused' && !holding
 }
 
-/** Nothing leaves `removed`: a drain that goes on does not look for a member that ended so before. */
+/** What it was let go of as. Nothing leaves `removed`, and what another client has opened stays open, also after a reload. */
 function endedBefore(
   { ref, outcome }: TicketMember,
   at: number,
 ): Pick<Claim['ending'], 'ended' | 'holding'> {
-  const words = `${formatRef(ref)} was no longer in the pool, or was another member, when this drain was resumed`
-  const error = outcome === 'gone' ? new DrainableError('MEMBER_GONE', words, { ref }) : null
-  return { ended: { outcome: outcome ?? 'removed', at, error }, holding: false }
+  return {
+    ended: { outcome: outcome ?? 'removed', at, error: errorBefore(ref, outcome) },
+    holding: false,
+  }
+}
+
+function errorBefore(ref: MemberRef, outcome: TicketMember['outcome']): DrainableError | null {
+  const name = formatRef(ref)
+  if (outcome === 'gone') {
+    const words = `${name} was no longer in the pool, or was another member, when this drain was resumed`
+    return new DrainableError('MEMBER_GONE', words, { ref })
+  }
+  if (outcome !== 'overruled') return null
+  const words = `${name} was overruled before this drain was resumed; it was left alone`
+  return new DrainableError('DRAIN_OVERRULED', words, { ref })
 }
 
 /** Every process of then must be read, or have ended, before idle is said. */

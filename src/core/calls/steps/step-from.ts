@@ -1,10 +1,7 @@
 import { DrainableError } from '../../../provider/error.js'
 import type { DrainableProvider } from '../../../provider/contract.js'
-import { formatRef } from '../../../provider/member-ref.js'
 import { isPromise } from '../../../provider/options.js'
 import { quote } from '../../../provider/quote.js'
-import { NO_ENDING } from '../../member/record.js'
-import { isOver } from '../../tickets/member.js'
 import {
   checkTicket,
   isJsonText,
@@ -15,7 +12,7 @@ import {
 import { claimsOf, deadlineOf, wallOffsetOf } from '../drain-run.js'
 import { parsePolicy, toResumedPolicy, type ResolvedPolicy } from '../policy.js'
 import { prepareDrain } from '../prepare-drain.js'
-import type { Prepared, PreparedClaim, RunContext, RunSpec } from '../run/run-spec.js'
+import type { Prepared, RunContext, RunSpec } from '../run/run-spec.js'
 import { parseTarget } from '../target.js'
 import type { StepStart } from './step-types.js'
 
@@ -104,11 +101,7 @@ export function ticketOf(ticket: Ticket, provider: DrainableProvider, subject: s
         wallOffset: wallOffsetOf(clock),
         deadline: deadlineOf(ticket, resolved),
       }
-      const claims = claimsOf(known, policy, { ...times, goal: { kind: 'drain' } })
-      return {
-        claims: claims.map((claim, i) => asEnded(claim, ticket.members[i], times.now)),
-        keeper,
-      }
+      return { claims: claimsOf(known, policy, { ...times, goal: { kind: 'drain' } }), keeper }
     },
   }
 }
@@ -118,20 +111,4 @@ function asIntended(member: TicketMember): TicketMember {
   return member.intended === null || member.intended.kind === 'hold'
     ? member
     : { ...member, intended: null }
-}
-
-/** What the steps before have let go of stays so. */
-function asEnded(
-  claim: PreparedClaim,
-  member: TicketMember | undefined,
-  at: number,
-): PreparedClaim {
-  if (member?.outcome == null || !isOver(member)) return claim
-  const { outcome, ref } = member
-  const words = `${formatRef(ref)}: an earlier step was overruled; it was left alone`
-  const error =
-    outcome === 'overruled' ? new DrainableError('DRAIN_OVERRULED', words, { ref }) : null
-  const ended = { outcome, at, error }
-  const ending = { ...NO_ENDING, ended, holding: false }
-  return { ...claim, start: { ...claim.start, overruled: outcome === 'overruled', ending } }
 }
