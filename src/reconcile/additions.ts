@@ -2,37 +2,27 @@ import type { SeenLook } from '../core/balancer/look/look.js'
 import type { LeaseTerm } from '../core/balancer/owner.js'
 import { askedFirst, askStore, FIRST_ANSWER, StoreCalls } from '../core/tickets/calls.js'
 import { laterFence, setChecked } from '../core/tickets/saved.js'
-import { parseStored, type TicketStore } from '../core/tickets/store.js'
+import { parseStored } from '../core/tickets/store.js'
 import { canonicalAddress } from '../provider/address.js'
-import { wallOf, type Clock } from '../provider/clock.js'
-import type {
-  Change,
-  ChangeResult,
-  DrainableProvider,
-  PresentReading,
-} from '../provider/contract.js'
-import { DrainableError } from '../provider/error.js'
+import { wallOf } from '../provider/clock.js'
+import type { Change, ChangeResult, PresentReading } from '../provider/contract.js'
+import { DrainableError, toDrainableError } from '../provider/error.js'
 import { isSameIdentity } from '../provider/member-ref.js'
 import { quote } from '../provider/quote.js'
 import { lineOf } from '../core/tickets/writing/line.js'
 import { additionsKey } from './tickets.js'
+import type { WorkSpec } from './work-spec.js'
 
 /** An addition as it is sent. */
 export type Add = Extract<Change, { readonly kind: 'add' }>
 
 /** What they are remembered with. */
-export interface AdditionsSpec {
-  readonly store: TicketStore
-  readonly provider: DrainableProvider
-  readonly clock: Clock
-  readonly term: LeaseTerm | undefined
-  /** For how long a call without an answer may still be carried out, in milliseconds. */
-  readonly lateBound: number
-  /** What could not be written is written by the next look. */
-  readonly fault: (thrown: unknown) => void
-}
+export type AdditionsSpec = Pick<
+  WorkSpec,
+  'provider' | 'policy' | 'tickets' | 'capabilities' | 'subject' | 'fault'
+>
 
-/** A member that we added, by its place. */
+/** A member that we added, as it is stored. */
 interface Added {
   /** The identity that it was first seen with; null: not seen yet. */
   readonly identity: string | null
@@ -45,17 +35,23 @@ interface Added {
   readonly by: string
 }
 
-/** As it is stored: `[address, port, identity, until, by]`. */
+/** A row of the stored list: `[address, port, identity, until, by]`. */
 type Row = readonly [string, number | null, string | null, number | null, string]
 
-/** The additions of one pool. */
+/** A member that we added, in this life. */
+interface OurAddition extends Added {
+  readonly state: 'ours'
+  /** When it was last sent or answered, by the clock: a look from before does not show it. Infinity: it is under way. */
+  readonly at: number
+}
+
+/** `gone`: a look has shown its place empty. `withdrawn`: it is not ours; another controller may still list it. */
+type Place = OurAddition | { readonly state: 'gone' | 'withdrawn' }
+
+/** What is known of the places of one pool. */
 interface PoolAdditions {
   readonly pool: string
-  readonly added: Map<string, Added>
-  /** What was forgotten in this life. `withdrawn`: it is not ours; another controller may still list it. */
-  readonly dropped: Map<string, 'gone' | 'withdrawn'>
-  /** When one was last sent or answered, by the clock: a look from before does not show it. */
-  readonly touched: Map<string, number>
+  readonly places: Map<string, Place>
   isDirty: boolean
   /** The last writing that was asked for. */
   writing: Promise<void>
@@ -79,33 +75,25 @@ export class Additions {
 
   /** What earlier controllers have added to these pools. @throws what the store threw; `signal.reason` */
   async load(pools: readonly string[], signal: AbortSignal): Promise<void> {
-    const { clock, lateBound, store, provider } = this.#spec
-    const calls = new StoreCalls(store, askedFirst({ clock, signal }))
+    const { tickets, provider, policy } = this.#spec
+    const { clock } = policy
+    const calls = new StoreCalls(tickets, askedFirst({ clock, signal }))
     await Promise.all(
       pools.map(async (name) => {
-        const pool = this.#poolOf(name)
+        const { places } = this.#poolOf(name)
         const { added } = await storedIn(calls, additionsKey(provider, name))
         for (const [place, one] of added) {
           // The process that sent it is gone: it comes now, or never.
-          const until = one.until === null ? null : wallOf(clock) + lateBound
-          pool.added.set(place, { ...one, until })
-          pool.touched.set(place, clock.now())
+          const until = one.until === null ? null : this.#lateFrom()
+          places.set(place, { ...one, state: 'ours', until, at: clock.now() })
         }
       }),
     )
   }
 
   /** Whether a member is one that we added. */
-  has({ ref, identity, address, port }: PresentReading): boolean {
-    const pool = this.#pools.get(ref.pool)
-    if (pool === undefined || pool.added.size === 0 || address === undefined) return false
-    const place = placeOf(address, port)
-    const known = pool.added.get(place)
-    if (known === undefined) return false
-    if (known.identity !== null) return isSameIdentity(known.identity, identity)
-    pool.added.set(place, { ...known, identity })
-    pool.isDirty = true
-    return true
+  has(reading: PresentReading): boolean {
+    return this.#ours(reading) !== undefined
   }
 
   /**
@@ -113,12 +101,20 @@ export class Additions {
    * adds a server in maint, and opens it by a second command.
    */
   isUnopened(reading: PresentReading): boolean {
-    if (reading.own !== 'maint' || !this.has(reading)) return false
-    const { ref, address = '', port } = reading
-    const pool = this.#poolOf(ref.pool)
+    const ours = reading.own === 'maint' ? this.#ours(reading) : undefined
+    return ours !== undefined && ours.until !== null && ours.at !== Infinity
+  }
+
+  #ours({ ref, identity, address, port }: PresentReading): OurAddition | undefined {
+    const pool = this.#pools.get(ref.pool)
+    if (pool === undefined || pool.places.size === 0 || address === undefined) return undefined
     const place = placeOf(address, port)
-    const isUnderWay = pool.touched.get(place) === Infinity
-    return !isUnderWay && pool.added.get(place)?.until !== null
+    const known = pool.places.get(place)
+    if (known?.state !== 'ours') return undefined
+    if (known.identity !== null) return isSameIdentity(known.identity, identity) ? known : undefined
+    const seen = { ...known, identity }
+    note(pool, place, seen)
+    return seen
   }
 
   /**
@@ -127,70 +123,54 @@ export class Additions {
    * @returns told the answer
    * @throws what the store threw; `NOT_LEADER` where a later holder of the lease has written
    */
-  async announce({
-    ref,
-    address,
-    port,
-  }: Add): Promise<(status: ChangeResult['status'] | undefined) => void> {
-    const { clock, lateBound } = this.#spec
+  async announce({ ref, address, port }: Add): Promise<(status: ChangeResult['status']) => void> {
+    const { clock } = this.#spec.policy
     const pool = this.#poolOf(ref.pool)
     const place = placeOf(address, port)
-    const before = pool.added.get(place)
-    const note = (one: Added | undefined): void => {
-      if (one === undefined) {
-        pool.added.delete(place)
-        pool.dropped.set(place, 'withdrawn')
-      } else {
-        pool.added.set(place, one)
-        pool.dropped.delete(place)
-      }
-      pool.touched.set(place, clock.now())
-      pool.isDirty = true
+    const before = pool.places.get(place)
+    const first = { identity: null, until: this.#lateFrom(), by: this.#by }
+    const putBack = (): void => {
+      const known = before?.state === 'ours' ? { ...before, at: clock.now() } : WITHDRAWN
+      note(pool, place, known)
     }
-    const by = this.#by
-    note({ identity: null, until: wallOf(clock) + lateBound, by })
-    pool.touched.set(place, Infinity) // under way: no look says anything of it
+    note(pool, place, { ...first, state: 'ours', at: Infinity })
     try {
       await this.#save(pool)
     } catch (error) {
-      note(before)
+      putBack()
       throw error
     }
     return (status) => {
-      const now = pool.added.get(place)
-      const identity = now?.identity ?? null
-      // It may have been seen open while its answer was waited for.
-      const isOpen = status === 'applied' || now?.until === null
-      const until = isOpen ? null : wallOf(clock) + lateBound
-      if (status === 'applied' || status === 'unknown' || status === undefined)
-        note({ identity, until, by })
+      if (status === 'applied' || status === 'unknown') {
+        // It may have been seen open while its answer was waited for.
+        const now = pool.places.get(place)
+        const seen = now?.state === 'ours' ? now : first
+        const isOpen = status === 'applied' || seen.until === null
+        const until = isOpen ? null : this.#lateFrom()
+        note(pool, place, { ...seen, state: 'ours', until, at: clock.now() })
+      }
       // It was there before: by an addition of ours whose answer was lost, or by another client.
-      else note(before)
+      else putBack()
     }
   }
 
   /** What a look shows: one that is not there any more is not ours when it comes again. */
   seen({ snapshot, askedAt }: SeenLook): void {
-    const { clock } = this.#spec
+    const wall = wallOf(this.#spec.policy.clock)
     const listed = new Set(snapshot.pools.map(({ pool }) => pool))
     for (const pool of this.#pools.values()) {
-      if (pool.added.size === 0 || !listed.has(pool.pool)) continue
+      if (pool.places.size === 0 || !listed.has(pool.pool)) continue
       const there = placesIn(pool.pool, snapshot.readings)
-      for (const [place, one] of pool.added) {
-        const { until } = one
-        const isSeen = (pool.touched.get(place) ?? -Infinity) < askedAt
-        const mayCome = until !== null && wallOf(clock) <= until
+      for (const [place, one] of pool.places) {
+        if (one.state !== 'ours') continue
+        const { until, at } = one
+        const mayCome = until !== null && wall <= until
         const reading = there.get(place)
-        if (reading?.own === 'ready' && until !== null) {
+        if (reading === undefined) {
+          if (at < askedAt && !mayCome) note(pool, place, GONE)
+        } else if (reading.own === 'ready' && until !== null)
           // Whoever holds it from now on is not its addition.
-          pool.added.set(place, { ...one, until: null })
-          pool.isDirty = true
-        }
-        if (reading !== undefined || !isSeen || mayCome) continue
-        pool.added.delete(place)
-        pool.touched.delete(place)
-        pool.dropped.set(place, 'gone')
-        pool.isDirty = true
+          note(pool, place, { ...one, until: null })
       }
     }
     this.#saveAll()
@@ -203,43 +183,50 @@ export class Additions {
     await Promise.allSettled(writing)
   }
 
-  #saveAll(): void {
-    for (const pool of this.#pools.values())
-      if (pool.isDirty) void this.#save(pool).catch(this.#spec.fault)
+  /** Until when a call without an answer may still be carried out, in epoch milliseconds. */
+  #lateFrom(): number {
+    const { capabilities, policy } = this.#spec
+    return wallOf(policy.clock) + capabilities.lateBound
   }
 
   #poolOf(pool: string): PoolAdditions {
-    let known = this.#pools.get(pool)
-    if (known === undefined) {
-      known = {
-        pool,
-        added: new Map(),
-        dropped: new Map(),
-        touched: new Map(),
-        isDirty: false,
-        writing: Promise.resolve(),
-        waiting: undefined,
-      }
-      this.#pools.set(pool, known)
+    const known = this.#pools.get(pool)
+    if (known !== undefined) return known
+    const fresh: PoolAdditions = {
+      pool,
+      places: new Map(),
+      isDirty: false,
+      writing: Promise.resolve(),
+      waiting: undefined,
     }
-    return known
+    this.#pools.set(pool, fresh)
+    return fresh
   }
 
   // --- the store
 
+  /** What can't be written is told, and written by the next look. */
+  #saveAll(): void {
+    for (const pool of this.#pools.values()) if (pool.isDirty) this.#saveLater(pool)
+  }
+
+  #saveLater(pool: PoolAdditions): void {
+    const { provider, subject, fault } = this.#spec
+    this.#save(pool).catch((thrown: unknown) =>
+      fault(toDrainableError(thrown, provider.name, subject)),
+    )
+  }
+
   /** Writes what is known when the writing begins; many that are announced at once make one writing. */
   #save(pool: PoolAdditions): Promise<void> {
     if (pool.waiting !== undefined) return pool.waiting
-    const { store, provider, fault } = this.#spec
+    const { tickets, provider } = this.#spec
     const key = additionsKey(provider, pool.pool)
-    const line = lineOf(store, key)
+    const line = lineOf(tickets, key)
     pool.writing = line.enter(async () => {
       pool.waiting = undefined
       // What was given up may be carried out over this: then it is written once more.
-      line.begin(() => {
-        pool.isDirty = true
-        void this.#save(pool).catch(fault)
-      })
+      line.begin(() => this.#saveLater(pool))
       await this.#write(pool, key)
     })
     pool.waiting = pool.writing
@@ -247,13 +234,19 @@ export class Additions {
   }
 
   async #write(pool: PoolAdditions, key: string): Promise<void> {
-    const { store, term, clock } = this.#spec
-    await askStore(store, { clock, limit: FIRST_ANSWER }, async (calls) => {
+    const { tickets, policy } = this.#spec
+    const { clock, term } = policy
+    await askStore(tickets, { clock, limit: FIRST_ANSWER }, async (calls) => {
       const stored = await storedIn(calls, key)
       refuseOutdated(pool.pool, stored.lease, term)
       pool.isDirty = false
       try {
-        await this.#keep(calls, key, pool, stored)
+        const all = this.#merged(pool, stored.added)
+        const mark = term === undefined ? {} : { lease: { ...term.mark } }
+        const value = { v: 1, ...mark, added: all.map(toRow) }
+        if (all.length > 0)
+          await setChecked(calls, key, value, `what was added to ${quote(pool.pool)}`)
+        else if (stored.isThere) await calls.delete(key)
       } catch (error) {
         pool.isDirty = true
         throw error
@@ -261,26 +254,25 @@ export class Additions {
     })
   }
 
-  async #keep(
-    calls: StoreCalls,
-    key: string,
-    pool: PoolAdditions,
-    { isThere, added }: StoredAdditions,
-  ): Promise<void> {
-    const { term } = this.#spec
-    const kept = [...added].filter(([place, { by }]) => {
-      const why = pool.dropped.get(place)
-      return why === undefined || (why === 'withdrawn' && by !== this.#by)
-    })
-    const all = new Map([...kept, ...pool.added])
-    if (all.size === 0) {
-      if (isThere) await calls.delete(key)
-      return
+  /** Ours, and what other controllers have listed. */
+  #merged({ places }: PoolAdditions, stored: StoredAdditions['added']): [string, Added][] {
+    const isTheirs = ([place, { by }]: [string, Added]): boolean => {
+      const known = places.get(place)
+      return known === undefined || (known.state === 'withdrawn' && by !== this.#by)
     }
-    const mark = term === undefined ? {} : { lease: { ...term.mark } }
-    const value = { v: 1, ...mark, added: [...all].map(toRow) }
-    await setChecked(calls, key, value, `what was added to ${quote(pool.pool)}`)
+    const ours = [...places].flatMap(([place, one]): [string, Added][] =>
+      one.state === 'ours' ? [[place, one]] : [],
+    )
+    return [...[...stored].filter(isTheirs), ...ours]
   }
+}
+
+const GONE: Place = { state: 'gone' }
+const WITHDRAWN: Place = { state: 'withdrawn' }
+
+function note(pool: PoolAdditions, place: string, known: Place): void {
+  pool.places.set(place, known)
+  pool.isDirty = true
 }
 
 /** What is stored for a pool. */

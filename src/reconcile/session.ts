@@ -130,30 +130,25 @@ export class Session {
     const recovered = await this.#insist(() =>
       recoverTickets(tickets, provider, pools, askedFirst({ clock, signal }), tell),
     )
-    const { lateBound } = capabilities
-    const additions = new Additions({
-      store: tickets,
+    const base = {
       provider,
-      clock,
-      term,
-      lateBound,
-      fault: tell,
-    })
+      policy: { ...policy, tickets, term, signal: undefined },
+      tickets,
+      capabilities,
+      subject,
+      fault,
+    }
+    const additions = new Additions(base)
     await this.#insist(() => additions.load(pools, signal))
     this.#additions = additions
     const spec = {
-      provider,
+      ...base,
       scheduler: this.#scheduler,
-      policy: { ...policy, tickets, term, signal: undefined },
-      tickets,
       additions,
-      capabilities,
-      subject,
       changed: (soon: boolean) => {
         if (soon) this.#soon()
         changed()
       },
-      fault,
     }
     this.#work = new Work(spec, recovered, this.#ending)
     const work = this.#work
