@@ -1,12 +1,12 @@
 import type { SeenLook } from '../core/balancer/look/look.js'
 import type { LeaseTerm } from '../core/balancer/owner.js'
 import { askedFirst, askStore, FIRST_ANSWER, StoreCalls } from '../core/tickets/calls.js'
-import { laterFence, setChecked } from '../core/tickets/saved.js'
+import { refuseOutdated, setChecked } from '../core/tickets/saved.js'
 import { parseStored } from '../core/tickets/store.js'
 import { canonicalAddress } from '../provider/address.js'
 import { wallOf } from '../provider/clock.js'
 import type { Change, ChangeResult, PresentReading } from '../provider/contract.js'
-import { DrainableError, toDrainableError } from '../provider/error.js'
+import { toDrainableError } from '../provider/error.js'
 import { isSameIdentity } from '../provider/member-ref.js'
 import { quote } from '../provider/quote.js'
 import { lineOf } from '../core/tickets/writing/line.js'
@@ -22,7 +22,7 @@ export type AdditionsSpec = Pick<
   'provider' | 'policy' | 'tickets' | 'capabilities' | 'subject' | 'fault'
 >
 
-/** A member that we added, as it is stored. */
+/** A member that we added, by its place. */
 interface Added {
   /** The identity that it was first seen with; null: not seen yet. */
   readonly identity: string | null
@@ -31,27 +31,19 @@ interface Added {
    * open. So one that is held and has a moment here was never opened: its addition ended half-way.
    */
   readonly until: number | null
-  /** Which controller lists it. */
-  readonly by: string
-}
-
-/** A row of the stored list: `[address, port, identity, until, by]`. */
-type Row = readonly [string, number | null, string | null, number | null, string]
-
-/** A member that we added, in this life. */
-interface OurAddition extends Added {
-  readonly state: 'ours'
   /** When it was last sent or answered, by the clock: a look from before does not show it. Infinity: it is under way. */
   readonly at: number
 }
 
-/** `gone`: a look has shown its place empty. `withdrawn`: it is not ours; another controller may still list it. */
-type Place = OurAddition | { readonly state: 'gone' | 'withdrawn' }
+/** As it is stored: `[address, port, identity, until, by]`. The last one says which controller lists it. */
+type Row = readonly [string, number | null, string | null, number | null, string]
 
-/** What is known of the places of one pool. */
+/** What was added to one pool. */
 interface PoolAdditions {
   readonly pool: string
-  readonly places: Map<string, Place>
+  readonly added: Map<string, Added>
+  /** Places that looks have shown empty, until the store has forgotten them. */
+  readonly gone: Set<string>
   isDirty: boolean
   /** The last writing that was asked for. */
   writing: Promise<void>
@@ -80,12 +72,13 @@ export class Additions {
     const calls = new StoreCalls(tickets, askedFirst({ clock, signal }))
     await Promise.all(
       pools.map(async (name) => {
-        const { places } = this.#poolOf(name)
-        const { added } = await storedIn(calls, additionsKey(provider, name))
-        for (const [place, one] of added) {
+        const { added } = this.#poolOf(name)
+        const { rows } = await storedIn(calls, additionsKey(provider, name))
+        for (const row of rows) {
+          const [, , identity, wasUntil] = row
           // The process that sent it is gone: it comes now, or never.
-          const until = one.until === null ? null : this.#lateFrom()
-          places.set(place, { ...one, state: 'ours', until, at: clock.now() })
+          const until = wasUntil === null ? null : this.#lateFrom()
+          added.set(placeIn(row), { identity, until, at: clock.now() })
         }
       }),
     )
@@ -93,7 +86,7 @@ export class Additions {
 
   /** Whether a member is one that we added. */
   has(reading: PresentReading): boolean {
-    return this.#ours(reading) !== undefined
+    return this.#added(reading) !== undefined
   }
 
   /**
@@ -101,19 +94,20 @@ export class Additions {
    * adds a server in maint, and opens it by a second command.
    */
   isUnopened(reading: PresentReading): boolean {
-    const ours = reading.own === 'maint' ? this.#ours(reading) : undefined
-    return ours !== undefined && ours.until !== null && ours.at !== Infinity
+    const added = reading.own === 'maint' ? this.#added(reading) : undefined
+    return added !== undefined && added.until !== null && added.at !== Infinity
   }
 
-  #ours({ ref, identity, address, port }: PresentReading): OurAddition | undefined {
+  #added({ ref, identity, address, port }: PresentReading): Added | undefined {
     const pool = this.#pools.get(ref.pool)
-    if (pool === undefined || pool.places.size === 0 || address === undefined) return undefined
+    if (pool === undefined || pool.added.size === 0 || address === undefined) return undefined
     const place = placeOf(address, port)
-    const known = pool.places.get(place)
-    if (known?.state !== 'ours') return undefined
+    const known = pool.added.get(place)
+    if (known === undefined) return undefined
     if (known.identity !== null) return isSameIdentity(known.identity, identity) ? known : undefined
     const seen = { ...known, identity }
-    note(pool, place, seen)
+    pool.added.set(place, seen)
+    pool.isDirty = true
     return seen
   }
 
@@ -127,30 +121,32 @@ export class Additions {
     const { clock } = this.#spec.policy
     const pool = this.#poolOf(ref.pool)
     const place = placeOf(address, port)
-    const before = pool.places.get(place)
-    const first = { identity: null, until: this.#lateFrom(), by: this.#by }
-    const putBack = (): void => {
-      const known = before?.state === 'ours' ? { ...before, at: clock.now() } : WITHDRAWN
-      note(pool, place, known)
+    const before = pool.added.get(place)
+    const note = (added: Added | undefined): void => {
+      if (added === undefined) pool.added.delete(place)
+      else pool.added.set(place, added)
+      pool.isDirty = true
     }
-    note(pool, place, { ...first, state: 'ours', at: Infinity })
+    /** It was there before: by an addition of ours whose answer was lost, or by another client. */
+    const withdraw = (): void => note(before && { ...before, at: clock.now() })
+    const first = { identity: null, until: this.#lateFrom() }
+    note({ ...first, at: Infinity })
+    pool.gone.delete(place)
     try {
       await this.#save(pool)
     } catch (error) {
-      putBack()
+      withdraw()
       throw error
     }
     return (status) => {
-      if (status === 'applied' || status === 'unknown') {
-        // It may have been seen open while its answer was waited for.
-        const now = pool.places.get(place)
-        const seen = now?.state === 'ours' ? now : first
-        const isOpen = status === 'applied' || seen.until === null
-        const until = isOpen ? null : this.#lateFrom()
-        note(pool, place, { ...seen, state: 'ours', until, at: clock.now() })
+      if (status !== 'applied' && status !== 'unknown') {
+        withdraw()
+        return
       }
-      // It was there before: by an addition of ours whose answer was lost, or by another client.
-      else putBack()
+      // It may have been seen open while its answer was waited for.
+      const seen = pool.added.get(place) ?? first
+      const isOpen = status === 'applied' || seen.until === null
+      note({ ...seen, until: isOpen ? null : this.#lateFrom(), at: clock.now() })
     }
   }
 
@@ -159,18 +155,21 @@ export class Additions {
     const wall = wallOf(this.#spec.policy.clock)
     const listed = new Set(snapshot.pools.map(({ pool }) => pool))
     for (const pool of this.#pools.values()) {
-      if (pool.places.size === 0 || !listed.has(pool.pool)) continue
+      if (pool.added.size === 0 || !listed.has(pool.pool)) continue
       const there = placesIn(pool.pool, snapshot.readings)
-      for (const [place, one] of pool.places) {
-        if (one.state !== 'ours') continue
+      for (const [place, one] of pool.added) {
         const { until, at } = one
         const mayCome = until !== null && wall <= until
         const reading = there.get(place)
-        if (reading === undefined) {
-          if (at < askedAt && !mayCome) note(pool, place, GONE)
-        } else if (reading.own === 'ready' && until !== null)
+        if (reading === undefined && at < askedAt && !mayCome) {
+          pool.added.delete(place)
+          pool.gone.add(place)
+          pool.isDirty = true
+        } else if (reading?.own === 'ready' && until !== null) {
           // Whoever holds it from now on is not its addition.
-          note(pool, place, { ...one, until: null })
+          pool.added.set(place, { ...one, until: null })
+          pool.isDirty = true
+        }
       }
     }
     this.#saveAll()
@@ -194,7 +193,8 @@ export class Additions {
     if (known !== undefined) return known
     const fresh: PoolAdditions = {
       pool,
-      places: new Map(),
+      added: new Map(),
+      gone: new Set(),
       isDirty: false,
       writing: Promise.resolve(),
       waiting: undefined,
@@ -236,88 +236,60 @@ export class Additions {
   async #write(pool: PoolAdditions, key: string): Promise<void> {
     const { tickets, policy } = this.#spec
     const { clock, term } = policy
+    const what = `what was added to ${quote(pool.pool)}`
     await askStore(tickets, { clock, limit: FIRST_ANSWER }, async (calls) => {
-      const stored = await storedIn(calls, key)
-      refuseOutdated(pool.pool, stored.lease, term)
+      const { isThere, lease, rows } = await storedIn(calls, key)
+      if (term !== undefined) refuseOutdated(lease, term.mark, what)
       pool.isDirty = false
+      const gone = [...pool.gone]
       try {
-        const all = this.#merged(pool, stored.added)
+        const added = this.#rowsOf(pool, rows)
         const mark = term === undefined ? {} : { lease: { ...term.mark } }
-        const value = { v: 1, ...mark, added: all.map(toRow) }
-        if (all.length > 0)
-          await setChecked(calls, key, value, `what was added to ${quote(pool.pool)}`)
-        else if (stored.isThere) await calls.delete(key)
+        if (added.length > 0) await setChecked(calls, key, { v: 1, ...mark, added }, what)
+        else if (isThere) await calls.delete(key)
       } catch (error) {
         pool.isDirty = true
         throw error
       }
+      for (const place of gone) pool.gone.delete(place)
     })
   }
 
-  /** Ours, and what other controllers have listed. */
-  #merged({ places }: PoolAdditions, stored: StoredAdditions['added']): [string, Added][] {
-    const isTheirs = ([place, { by }]: [string, Added]): boolean => {
-      const known = places.get(place)
-      return known === undefined || (known.state === 'withdrawn' && by !== this.#by)
-    }
-    const ours = [...places].flatMap(([place, one]): [string, Added][] =>
-      one.state === 'ours' ? [[place, one]] : [],
-    )
-    return [...[...stored].filter(isTheirs), ...ours]
+  /** What is to be stored: ours, and what other controllers have listed. */
+  #rowsOf({ added, gone }: PoolAdditions, stored: readonly Row[]): readonly Row[] {
+    const theirs = stored.filter((row) => {
+      const place = placeIn(row)
+      return row[4] !== this.#by && !added.has(place) && !gone.has(place)
+    })
+    const ours = [...added].map(([place, { identity, until }]): Row => {
+      const [address = '', port = ''] = place.split('\0')
+      return [address, port === '' ? null : Number(port), identity, until, this.#by]
+    })
+    return [...theirs, ...ours]
   }
-}
-
-const GONE: Place = { state: 'gone' }
-const WITHDRAWN: Place = { state: 'withdrawn' }
-
-function note(pool: PoolAdditions, place: string, known: Place): void {
-  pool.places.set(place, known)
-  pool.isDirty = true
 }
 
 /** What is stored for a pool. */
 interface StoredAdditions {
   readonly isThere: boolean
-  readonly lease: LeaseTerm['mark'] | undefined
-  readonly added: ReadonlyMap<string, Added>
+  readonly lease?: LeaseTerm['mark']
+  readonly rows: readonly Row[]
 }
 
 async function storedIn(calls: Pick<StoreCalls, 'get'>, key: string): Promise<StoredAdditions> {
   const value = parseStored(await calls.get(key))
-  if (typeof value !== 'object' || value === null)
-    return { isThere: false, lease: undefined, added: new Map() }
+  if (typeof value !== 'object' || value === null) return { isThere: false, rows: [] }
   const { lease, added } = value as { lease?: LeaseTerm['mark']; added?: unknown }
   const rows = Array.isArray(added) ? (added as readonly Row[]) : []
-  const entries = rows.map(([address, port, identity, until, by]): [string, Added] => [
-    placeOf(address, port ?? undefined),
-    { identity, until, by },
-  ])
-  return { isThere: true, lease, added: new Map(entries) }
+  return { isThere: true, ...(lease === undefined ? {} : { lease }), rows }
 }
 
-/** @throws `NOT_LEADER` where a later holder of our lease has written it */
-function refuseOutdated(
-  pool: string,
-  lease: LeaseTerm['mark'] | undefined,
-  term: LeaseTerm | undefined,
-): void {
-  if (term === undefined) return
-  const later = laterFence(lease, term.mark)
-  if (later === undefined) return
-  const { name, fence } = term.mark
-  throw new DrainableError(
-    'NOT_LEADER',
-    `what was added to ${quote(pool)} was written by a later holder of the lease ${quote(name)} (${later}, we are ${fence})`,
-  )
+function placeIn([address, port]: Row): string {
+  return placeOf(address, port ?? undefined)
 }
 
 function placeOf(address: string, port: number | undefined): string {
   return `${canonicalAddress(address)}\0${port ?? ''}`
-}
-
-function toRow([place, { identity, until, by }]: readonly [string, Added]): Row {
-  const [address = '', port = ''] = place.split('\0')
-  return [address, port === '' ? null : Number(port), identity, until, by]
 }
 
 /** What a look shows of a pool, by its place. */
