@@ -268,7 +268,7 @@ export class RollRun {
     if (refused === undefined) return one.run()
     if (this.#signal.aborted) return 'aborted'
     if (this.#active.size > 1) return 'minimum'
-    return one.refuse(refused)
+    return one.fail(refused)
   }
 
   /**
