@@ -6,7 +6,7 @@ import { DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
 import { once, parseOptions, readGiven } from '../provider/options.js'
 import { quote } from '../provider/quote.js'
-import { combinedOf } from '../core/combined.js'
+import { balancersOf } from '../core/combined.js'
 import { bareRef, tagWhy } from './combined/tag.js'
 import { CALL_LIMIT } from '../core/balancer/look/call.js'
 import { readingOf, type SeenLook } from '../core/balancer/look/look.js'
@@ -123,7 +123,7 @@ export async function findOrphans(
     if (state !== 'lives') left.push({ ticket, owner: { state, text } })
   }
   const seen = await Promise.all(
-    [...controlPoints(provider)].map(([key, part]) =>
+    [...balancersOf(provider)].map(([key, part]) =>
       lookAt(
         part,
         key,
@@ -194,13 +194,6 @@ async function judgeHolder(
 interface Seen {
   readonly look: SeenLook
   readonly capabilities: Capabilities
-}
-
-/** The providers by the `balancer` of the refs. */
-function controlPoints(
-  provider: DrainableProvider,
-): ReadonlyMap<string | undefined, DrainableProvider> {
-  return combinedOf(provider)?.all ?? new Map([[undefined, provider]])
 }
 
 async function lookAt(

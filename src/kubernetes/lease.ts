@@ -1,7 +1,11 @@
 import * as z from 'zod/mini'
-import type { Lease, LeaseGrant } from '../fleet/lease/lease.js'
-import { Unchanged } from '../fleet/lease/unchanged.js'
-import type { CallContext } from '../provider/contract.js'
+import {
+  EntryLease,
+  type Held,
+  type LeaseEntry,
+  type LeaseStore,
+} from '../fleet/lease/entry-lease.js'
+import type { Lease } from '../fleet/lease/lease.js'
 import { DrainableError } from '../provider/error.js'
 import { once, parseOptions } from '../provider/options.js'
 import { KubeApi, type KubeCall, type KubeConfigLike, type KubeObject } from './api.js'
@@ -46,24 +50,21 @@ const schema = once(() => z.strictObject({ namespace: kubeName(), name: kubeName
 export function kubernetesLease(config: KubeConfigLike, options: KubernetesLeaseOptions): Lease {
   const subject = 'kubernetesLease()'
   const api = new KubeApi(config, subject, { kept: true })
-  return new KubernetesLease(api, parseOptions(schema(), options, subject))
+  return new EntryLease(new KubernetesEntry(api, parseOptions(schema(), options, subject)))
 }
 
 /** The lease as its object shows it. */
-interface Seen {
-  readonly holder: string | null
-  readonly ttl: number
+interface Seen extends LeaseEntry {
+  /** The `resourceVersion`. */
+  readonly revision: string
   readonly transitions: number
-  readonly fence: number
-  readonly version: string
 }
 
-class KubernetesLease implements Lease {
+class KubernetesEntry implements LeaseStore<Seen> {
   readonly name: string
   readonly #api: KubeApi
   readonly #options: KubernetesLeaseOptions
   readonly #path: string
-  readonly #unchanged = new Unchanged()
 
   constructor(api: KubeApi, options: KubernetesLeaseOptions) {
     const { namespace, name } = options
@@ -73,70 +74,30 @@ class KubernetesLease implements Lease {
     this.#path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
   }
 
-  async acquire(holder: string, ttl: number, ctx: CallContext): ReturnType<Lease['acquire']> {
-    const found = await this.#read(ctx.signal)
-    if (found?.holder === holder) {
-      const { fence } = found
-      const renewed = await this.renew({ holder, fence }, ttl, ctx)
-      return renewed ? { granted: true, fence } : this.#heldBy(ctx.signal)
-    }
-    if (found !== undefined && found.holder !== null) {
-      const isOver = this.#unchanged.isOver(found.version, found.ttl, ctx.clock)
-      if (!isOver) return { granted: false, holder: found.holder }
-    }
-    const now = timeOf(new Date())
-    const transitions = found === undefined ? 0 : found.transitions + 1
-    const written = await this.#write(
-      { ...specOf(holder, ttl, transitions), acquireTime: now, renewTime: now },
-      found,
-      ctx.signal,
-    )
-    if (written !== undefined) return { granted: true, fence: written.fence }
-    return this.#heldBy(ctx.signal)
-  }
-
-  async renew(
-    { holder, fence }: LeaseGrant,
-    ttl: number,
-    { signal }: Pick<CallContext, 'signal'>,
-  ): Promise<boolean> {
-    const found = await this.#read(signal)
-    if (found?.holder !== holder || found.fence !== fence) return false
-    const spec = { ...specOf(holder, ttl, found.transitions), renewTime: timeOf(new Date()) }
-    if ((await this.#write(spec, found, signal)) !== undefined) return true
-    const now = await this.#read(signal)
-    return now?.holder === holder && now.fence === fence
-  }
-
-  async release({ holder, fence }: LeaseGrant, { signal }: CallContext): Promise<void> {
-    const found = await this.#read(signal)
-    if (found?.holder !== holder || found.fence !== fence) return
-    const spec = { ...specOf('', 1_000, found.transitions), renewTime: timeOf(new Date()) }
-    await this.#write(spec, found, signal)
-  }
-
-  /** Reads the object to tell whether another contender was faster or our answer was lost. */
-  async #heldBy(signal: AbortSignal): ReturnType<Lease['acquire']> {
-    return { granted: false, holder: (await this.#read(signal))?.holder ?? null }
-  }
-
   /** Reads the object; undefined if there is none. */
-  async #read(signal: AbortSignal): Promise<Seen | undefined> {
+  async read(signal: AbortSignal): Promise<Seen | undefined> {
     const call = { what: this.#what('read'), path: `${this.#path}/${this.#options.name}` }
     const { status, object } = await this.#api.call(call, signal, [404])
     return status === 404 ? undefined : this.#seen(object)
   }
 
-  /** Writes by compare-and-set; undefined if the object has changed, or another contender made it. */
-  async #write(
-    spec: Readonly<Record<string, unknown>>,
+  async write(
+    { holder, ttl, isNew }: Held,
     found: Seen | undefined,
     signal: AbortSignal,
-  ): Promise<Seen | undefined> {
-    // A call that was given up must not acquire the lease for a contender that does not know of it.
-    signal.throwIfAborted()
+  ): Promise<number | undefined> {
     const { name } = this.#options
-    const metadata = { name, ...(found === undefined ? {} : { resourceVersion: found.version }) }
+    const metadata = { name, ...(found === undefined ? {} : { resourceVersion: found.revision }) }
+    const before = found?.transitions ?? -1
+    const now = timeOf(new Date())
+    const spec = {
+      holderIdentity: holder ?? '',
+      // At least one, also of a lease that is released.
+      leaseDurationSeconds: Math.max(1, Math.ceil(ttl / 1_000)),
+      leaseTransitions: isNew ? before + 1 : before,
+      ...(isNew ? { acquireTime: now } : {}),
+      renewTime: now,
+    }
     const call: KubeCall = {
       what: this.#what('write'),
       method: found === undefined ? 'POST' : 'PUT',
@@ -146,7 +107,7 @@ class KubernetesLease implements Lease {
     // 404: somebody deleted it since it was read.
     const conflicts = found === undefined ? [409] : [404, 409]
     const { status, object } = await this.#api.call(call, signal, conflicts)
-    return conflicts.includes(status) ? undefined : this.#seen(object)
+    return conflicts.includes(status) ? undefined : this.#seen(object).fence
   }
 
   #what(verb: string): string {
@@ -158,14 +119,14 @@ class KubernetesLease implements Lease {
     const created = Math.floor(Date.parse(metadata?.creationTimestamp ?? '') / 1_000)
     const transitions = leaseTransitions ?? 0
     const fence = created * MOST_TRANSITIONS + transitions + 1
-    const version = metadata?.resourceVersion
-    if (version === undefined || !Number.isSafeInteger(fence)) {
+    const revision = metadata?.resourceVersion
+    if (revision === undefined || !Number.isSafeInteger(fence)) {
       const words = `${this.name}: the object is no Lease, use a name that nothing else writes to`
       throw new DrainableError('MALFORMED_REPLY', words)
     }
     const holder = holderIdentity ?? ''
     const ttl = (leaseDurationSeconds ?? 0) * 1_000
-    return { holder: holder === '' ? null : holder, ttl, transitions, fence, version }
+    return { holder: holder === '' ? null : holder, ttl, transitions, fence, revision }
   }
 }
 
@@ -177,14 +138,6 @@ interface LeaseSpec {
 
 /** Holders of one object before its number could reach that of a younger one: a million. */
 const MOST_TRANSITIONS = 2 ** 20
-
-function specOf(holder: string, ttl: number, transitions: number) {
-  return {
-    holderIdentity: holder,
-    leaseDurationSeconds: Math.ceil(ttl / 1_000),
-    leaseTransitions: transitions,
-  }
-}
 
 /** A `MicroTime`: RFC 3339 with six digits of a second. */
 function timeOf(date: Date): string {

@@ -1,36 +1,26 @@
 import type { SeenLook } from '../core/balancer/look/look.js'
 import type { LeaseTerm } from '../core/balancer/owner.js'
 import { askedFirst, askStore, FIRST_ANSWER, StoreCalls } from '../core/tickets/calls.js'
-import { laterFence, setChecked } from '../core/tickets/saved.js'
-import { parseStored, type TicketStore } from '../core/tickets/store.js'
+import { refuseOutdated, setChecked } from '../core/tickets/saved.js'
+import { parseStored } from '../core/tickets/store.js'
 import { canonicalAddress } from '../provider/address.js'
-import { wallOf, type Clock } from '../provider/clock.js'
-import type {
-  Change,
-  ChangeResult,
-  DrainableProvider,
-  PresentReading,
-} from '../provider/contract.js'
-import { DrainableError } from '../provider/error.js'
+import { wallOf } from '../provider/clock.js'
+import type { Change, ChangeResult, PresentReading } from '../provider/contract.js'
+import { toDrainableError } from '../provider/error.js'
 import { isSameIdentity } from '../provider/member-ref.js'
 import { quote } from '../provider/quote.js'
 import { lineOf } from '../core/tickets/writing/line.js'
 import { additionsKey } from './tickets.js'
+import type { WorkSpec } from './work-spec.js'
 
 /** An addition as it is sent. */
 export type Add = Extract<Change, { readonly kind: 'add' }>
 
 /** What they are remembered with. */
-export interface AdditionsSpec {
-  readonly store: TicketStore
-  readonly provider: DrainableProvider
-  readonly clock: Clock
-  readonly term: LeaseTerm | undefined
-  /** For how long a call without an answer may still be carried out, in milliseconds. */
-  readonly lateBound: number
-  /** What could not be written is written by the next look. */
-  readonly fault: (thrown: unknown) => void
-}
+export type AdditionsSpec = Pick<
+  WorkSpec,
+  'provider' | 'policy' | 'tickets' | 'capabilities' | 'subject' | 'fault'
+>
 
 /** A member that we added, by its place. */
 interface Added {
@@ -41,21 +31,19 @@ interface Added {
    * open. So one that is held and has a moment here was never opened: its addition ended half-way.
    */
   readonly until: number | null
-  /** Which controller lists it. */
-  readonly by: string
+  /** When it was last sent or answered, by the clock: a look from before does not show it. Infinity: it is under way. */
+  readonly at: number
 }
 
-/** As it is stored: `[address, port, identity, until, by]`. */
+/** As it is stored: `[address, port, identity, until, by]`. The last one says which controller lists it. */
 type Row = readonly [string, number | null, string | null, number | null, string]
 
-/** The additions of one pool. */
+/** What was added to one pool. */
 interface PoolAdditions {
   readonly pool: string
   readonly added: Map<string, Added>
-  /** What was forgotten in this life. `withdrawn`: it is not ours; another controller may still list it. */
-  readonly dropped: Map<string, 'gone' | 'withdrawn'>
-  /** When one was last sent or answered, by the clock: a look from before does not show it. */
-  readonly touched: Map<string, number>
+  /** Places that looks have shown empty, until the store has forgotten them. */
+  readonly gone: Set<string>
   isDirty: boolean
   /** The last writing that was asked for. */
   writing: Promise<void>
@@ -79,33 +67,26 @@ export class Additions {
 
   /** What earlier controllers have added to these pools. @throws what the store threw; `signal.reason` */
   async load(pools: readonly string[], signal: AbortSignal): Promise<void> {
-    const { clock, lateBound, store, provider } = this.#spec
-    const calls = new StoreCalls(store, askedFirst({ clock, signal }))
+    const { tickets, provider, policy } = this.#spec
+    const { clock } = policy
+    const calls = new StoreCalls(tickets, askedFirst({ clock, signal }))
     await Promise.all(
       pools.map(async (name) => {
-        const pool = this.#poolOf(name)
-        const { added } = await storedIn(calls, additionsKey(provider, name))
-        for (const [place, one] of added) {
+        const { added } = this.#poolOf(name)
+        const { rows } = await storedIn(calls, additionsKey(provider, name))
+        for (const row of rows) {
+          const [, , identity, wasUntil] = row
           // The process that sent it is gone: it comes now, or never.
-          const until = one.until === null ? null : wallOf(clock) + lateBound
-          pool.added.set(place, { ...one, until })
-          pool.touched.set(place, clock.now())
+          const until = wasUntil === null ? null : this.#lateFrom()
+          added.set(placeIn(row), { identity, until, at: clock.now() })
         }
       }),
     )
   }
 
   /** Whether a member is one that we added. */
-  has({ ref, identity, address, port }: PresentReading): boolean {
-    const pool = this.#pools.get(ref.pool)
-    if (pool === undefined || pool.added.size === 0 || address === undefined) return false
-    const place = placeOf(address, port)
-    const known = pool.added.get(place)
-    if (known === undefined) return false
-    if (known.identity !== null) return isSameIdentity(known.identity, identity)
-    pool.added.set(place, { ...known, identity })
-    pool.isDirty = true
-    return true
+  has(reading: PresentReading): boolean {
+    return this.#added(reading) !== undefined
   }
 
   /**
@@ -113,12 +94,21 @@ export class Additions {
    * adds a server in maint, and opens it by a second command.
    */
   isUnopened(reading: PresentReading): boolean {
-    if (reading.own !== 'maint' || !this.has(reading)) return false
-    const { ref, address = '', port } = reading
-    const pool = this.#poolOf(ref.pool)
+    const added = reading.own === 'maint' ? this.#added(reading) : undefined
+    return added !== undefined && added.until !== null && added.at !== Infinity
+  }
+
+  #added({ ref, identity, address, port }: PresentReading): Added | undefined {
+    const pool = this.#pools.get(ref.pool)
+    if (pool === undefined || pool.added.size === 0 || address === undefined) return undefined
     const place = placeOf(address, port)
-    const isUnderWay = pool.touched.get(place) === Infinity
-    return !isUnderWay && pool.added.get(place)?.until !== null
+    const known = pool.added.get(place)
+    if (known === undefined) return undefined
+    if (known.identity !== null) return isSameIdentity(known.identity, identity) ? known : undefined
+    const seen = { ...known, identity }
+    pool.added.set(place, seen)
+    pool.isDirty = true
+    return seen
   }
 
   /**
@@ -127,70 +117,59 @@ export class Additions {
    * @returns told the answer
    * @throws what the store threw; `NOT_LEADER` where a later holder of the lease has written
    */
-  async announce({
-    ref,
-    address,
-    port,
-  }: Add): Promise<(status: ChangeResult['status'] | undefined) => void> {
-    const { clock, lateBound } = this.#spec
+  async announce({ ref, address, port }: Add): Promise<(status: ChangeResult['status']) => void> {
+    const { clock } = this.#spec.policy
     const pool = this.#poolOf(ref.pool)
     const place = placeOf(address, port)
     const before = pool.added.get(place)
-    const note = (one: Added | undefined): void => {
-      if (one === undefined) {
-        pool.added.delete(place)
-        pool.dropped.set(place, 'withdrawn')
-      } else {
-        pool.added.set(place, one)
-        pool.dropped.delete(place)
-      }
-      pool.touched.set(place, clock.now())
+    const note = (added: Added | undefined): void => {
+      if (added === undefined) pool.added.delete(place)
+      else pool.added.set(place, added)
       pool.isDirty = true
     }
-    const by = this.#by
-    note({ identity: null, until: wallOf(clock) + lateBound, by })
-    pool.touched.set(place, Infinity) // under way: no look says anything of it
+    /** It was there before: by an addition of ours whose answer was lost, or by another client. */
+    const withdraw = (): void => note(before && { ...before, at: clock.now() })
+    const first = { identity: null, until: this.#lateFrom() }
+    note({ ...first, at: Infinity })
+    pool.gone.delete(place)
     try {
       await this.#save(pool)
     } catch (error) {
-      note(before)
+      withdraw()
       throw error
     }
     return (status) => {
-      const now = pool.added.get(place)
-      const identity = now?.identity ?? null
+      if (status !== 'applied' && status !== 'unknown') {
+        withdraw()
+        return
+      }
       // It may have been seen open while its answer was waited for.
-      const isOpen = status === 'applied' || now?.until === null
-      const until = isOpen ? null : wallOf(clock) + lateBound
-      if (status === 'applied' || status === 'unknown' || status === undefined)
-        note({ identity, until, by })
-      // It was there before: by an addition of ours whose answer was lost, or by another client.
-      else note(before)
+      const seen = pool.added.get(place) ?? first
+      const isOpen = status === 'applied' || seen.until === null
+      note({ ...seen, until: isOpen ? null : this.#lateFrom(), at: clock.now() })
     }
   }
 
   /** What a look shows: one that is not there any more is not ours when it comes again. */
   seen({ snapshot, askedAt }: SeenLook): void {
-    const { clock } = this.#spec
+    const wall = wallOf(this.#spec.policy.clock)
     const listed = new Set(snapshot.pools.map(({ pool }) => pool))
     for (const pool of this.#pools.values()) {
       if (pool.added.size === 0 || !listed.has(pool.pool)) continue
       const there = placesIn(pool.pool, snapshot.readings)
       for (const [place, one] of pool.added) {
-        const { until } = one
-        const isSeen = (pool.touched.get(place) ?? -Infinity) < askedAt
-        const mayCome = until !== null && wallOf(clock) <= until
+        const { until, at } = one
+        const mayCome = until !== null && wall <= until
         const reading = there.get(place)
-        if (reading?.own === 'ready' && until !== null) {
+        if (reading === undefined && at < askedAt && !mayCome) {
+          pool.added.delete(place)
+          pool.gone.add(place)
+          pool.isDirty = true
+        } else if (reading?.own === 'ready' && until !== null) {
           // Whoever holds it from now on is not its addition.
           pool.added.set(place, { ...one, until: null })
           pool.isDirty = true
         }
-        if (reading !== undefined || !isSeen || mayCome) continue
-        pool.added.delete(place)
-        pool.touched.delete(place)
-        pool.dropped.set(place, 'gone')
-        pool.isDirty = true
       }
     }
     this.#saveAll()
@@ -203,43 +182,51 @@ export class Additions {
     await Promise.allSettled(writing)
   }
 
-  #saveAll(): void {
-    for (const pool of this.#pools.values())
-      if (pool.isDirty) void this.#save(pool).catch(this.#spec.fault)
+  /** Until when a call without an answer may still be carried out, in epoch milliseconds. */
+  #lateFrom(): number {
+    const { capabilities, policy } = this.#spec
+    return wallOf(policy.clock) + capabilities.lateBound
   }
 
   #poolOf(pool: string): PoolAdditions {
-    let known = this.#pools.get(pool)
-    if (known === undefined) {
-      known = {
-        pool,
-        added: new Map(),
-        dropped: new Map(),
-        touched: new Map(),
-        isDirty: false,
-        writing: Promise.resolve(),
-        waiting: undefined,
-      }
-      this.#pools.set(pool, known)
+    const known = this.#pools.get(pool)
+    if (known !== undefined) return known
+    const fresh: PoolAdditions = {
+      pool,
+      added: new Map(),
+      gone: new Set(),
+      isDirty: false,
+      writing: Promise.resolve(),
+      waiting: undefined,
     }
-    return known
+    this.#pools.set(pool, fresh)
+    return fresh
   }
 
   // --- the store
 
+  /** What can't be written is told, and written by the next look. */
+  #saveAll(): void {
+    for (const pool of this.#pools.values()) if (pool.isDirty) this.#saveLater(pool)
+  }
+
+  #saveLater(pool: PoolAdditions): void {
+    const { provider, subject, fault } = this.#spec
+    this.#save(pool).catch((thrown: unknown) =>
+      fault(toDrainableError(thrown, provider.name, subject)),
+    )
+  }
+
   /** Writes what is known when the writing begins; many that are announced at once make one writing. */
   #save(pool: PoolAdditions): Promise<void> {
     if (pool.waiting !== undefined) return pool.waiting
-    const { store, provider, fault } = this.#spec
+    const { tickets, provider } = this.#spec
     const key = additionsKey(provider, pool.pool)
-    const line = lineOf(store, key)
+    const line = lineOf(tickets, key)
     pool.writing = line.enter(async () => {
       pool.waiting = undefined
       // What was given up may be carried out over this: then it is written once more.
-      line.begin(() => {
-        pool.isDirty = true
-        void this.#save(pool).catch(fault)
-      })
+      line.begin(() => this.#saveLater(pool))
       await this.#write(pool, key)
     })
     pool.waiting = pool.writing
@@ -247,85 +234,62 @@ export class Additions {
   }
 
   async #write(pool: PoolAdditions, key: string): Promise<void> {
-    const { store, term, clock } = this.#spec
-    await askStore(store, { clock, limit: FIRST_ANSWER }, async (calls) => {
-      const stored = await storedIn(calls, key)
-      refuseOutdated(pool.pool, stored.lease, term)
+    const { tickets, policy } = this.#spec
+    const { clock, term } = policy
+    const what = `what was added to ${quote(pool.pool)}`
+    await askStore(tickets, { clock, limit: FIRST_ANSWER }, async (calls) => {
+      const { isThere, lease, rows } = await storedIn(calls, key)
+      if (term !== undefined) refuseOutdated(lease, term.mark, what)
       pool.isDirty = false
+      const gone = [...pool.gone]
       try {
-        await this.#keep(calls, key, pool, stored)
+        const added = this.#rowsOf(pool, rows)
+        const mark = term === undefined ? {} : { lease: { ...term.mark } }
+        if (added.length > 0) await setChecked(calls, key, { v: 1, ...mark, added }, what)
+        else if (isThere) await calls.delete(key)
       } catch (error) {
         pool.isDirty = true
         throw error
       }
+      for (const place of gone) pool.gone.delete(place)
     })
   }
 
-  async #keep(
-    calls: StoreCalls,
-    key: string,
-    pool: PoolAdditions,
-    { isThere, added }: StoredAdditions,
-  ): Promise<void> {
-    const { term } = this.#spec
-    const kept = [...added].filter(([place, { by }]) => {
-      const why = pool.dropped.get(place)
-      return why === undefined || (why === 'withdrawn' && by !== this.#by)
+  /** What is to be stored: ours, and what other controllers have listed. */
+  #rowsOf({ added, gone }: PoolAdditions, stored: readonly Row[]): readonly Row[] {
+    const theirs = stored.filter((row) => {
+      const place = placeIn(row)
+      return row[4] !== this.#by && !added.has(place) && !gone.has(place)
     })
-    const all = new Map([...kept, ...pool.added])
-    if (all.size === 0) {
-      if (isThere) await calls.delete(key)
-      return
-    }
-    const mark = term === undefined ? {} : { lease: { ...term.mark } }
-    const value = { v: 1, ...mark, added: [...all].map(toRow) }
-    await setChecked(calls, key, value, `what was added to ${quote(pool.pool)}`)
+    const ours = [...added].map(([place, { identity, until }]): Row => {
+      const [address = '', port = ''] = place.split('\0')
+      return [address, port === '' ? null : Number(port), identity, until, this.#by]
+    })
+    return [...theirs, ...ours]
   }
 }
 
 /** What is stored for a pool. */
 interface StoredAdditions {
   readonly isThere: boolean
-  readonly lease: LeaseTerm['mark'] | undefined
-  readonly added: ReadonlyMap<string, Added>
+  readonly lease?: LeaseTerm['mark']
+  readonly rows: readonly Row[]
 }
 
 async function storedIn(calls: Pick<StoreCalls, 'get'>, key: string): Promise<StoredAdditions> {
   const value = parseStored(await calls.get(key))
-  if (typeof value !== 'object' || value === null)
-    return { isThere: false, lease: undefined, added: new Map() }
+  if (typeof value !== 'object' || value === null) return { isThere: false, rows: [] }
   const { lease, added } = value as { lease?: LeaseTerm['mark']; added?: unknown }
   const rows = Array.isArray(added) ? (added as readonly Row[]) : []
-  const entries = rows.map(([address, port, identity, until, by]): [string, Added] => [
-    placeOf(address, port ?? undefined),
-    { identity, until, by },
-  ])
-  return { isThere: true, lease, added: new Map(entries) }
+  return { isThere: true, ...(lease === undefined ? {} : { lease }), rows }
 }
 
-/** @throws `NOT_LEADER` where a later holder of our lease has written it */
-function refuseOutdated(
-  pool: string,
-  lease: LeaseTerm['mark'] | undefined,
-  term: LeaseTerm | undefined,
-): void {
-  if (term === undefined) return
-  const later = laterFence(lease, term.mark)
-  if (later === undefined) return
-  const { name, fence } = term.mark
-  throw new DrainableError(
-    'NOT_LEADER',
-    `what was added to ${quote(pool)} was written by a later holder of the lease ${quote(name)} (${later}, we are ${fence})`,
-  )
+function placeIn([address, port]: Row): string {
+  return placeOf(address, port ?? undefined)
 }
 
 function placeOf(address: string, port: number | undefined): string {
   return `${canonicalAddress(address)}\0${port ?? ''}`
-}
-
-function toRow([place, { identity, until, by }]: readonly [string, Added]): Row {
-  const [address = '', port = ''] = place.split('\0')
-  return [address, port === '' ? null : Number(port), identity, until, by]
 }
 
 /** What a look shows of a pool, by its place. */

@@ -2,7 +2,7 @@ import { LATER_ANSWER } from '../core/tickets/calls.js'
 import { nodeUtil } from '../provider/builtins.js'
 import { settledWithin } from '../provider/abort.js'
 import { canonicalAddress } from '../provider/address.js'
-import { wallOf } from '../provider/clock.js'
+import { isoOf } from '../provider/clock.js'
 import type { Change, ChangeResult, MemberRef } from '../provider/contract.js'
 import { DrainableError, toDrainableError } from '../provider/error.js'
 import type { Add } from './additions.js'
@@ -51,24 +51,18 @@ export class Adds {
   /** Adds a member, or opens one that we added and nobody has seen open. */
   send(key: string, change: Add | Opening): void {
     if (change.kind === 'add' && this.#isOnItsWay(key, change)) return
-    const known = this.all.get(key)
-    // What failed says nothing of another change: one with another address is sent at once.
-    const isKnown = known?.busy === true || nodeUtil().isDeepStrictEqual(known?.change, change)
     const { clock } = this.#spec.policy
-    const since = new Date(wallOf(clock)).toISOString()
-    const fresh = {
-      ref: change.ref,
-      change,
-      backoff: new Backoff(),
-      since,
-      busy: false,
-      held: null,
+    let adding = this.all.get(key)
+    // What failed says nothing of another change: one with another address is sent at once.
+    const isKnown = adding?.busy === true || nodeUtil().isDeepStrictEqual(adding?.change, change)
+    if (adding === undefined || !isKnown) {
+      const since = isoOf(clock)
+      adding = { ref: change.ref, change, backoff: new Backoff(), since, busy: false, held: null }
+      this.all.set(key, adding)
     }
-    const adding: Adding = known !== undefined && isKnown ? known : fresh
-    this.all.set(key, adding)
     if (adding.busy || clock.now() < adding.backoff.notBefore) return
     adding.busy = true
-    const sending = this.#send(key, adding, change).finally(() => this.#sending.delete(sending))
+    const sending = this.#send(key, adding).finally(() => this.#sending.delete(sending))
     this.#sending.add(sending)
   }
 
@@ -94,53 +88,43 @@ export class Adds {
     await settledWithin(ended, policy.clock, LATER_ANSWER)
   }
 
-  async #send(key: string, adding: Adding, change: Add | Opening): Promise<void> {
+  async #send(key: string, adding: Adding): Promise<void> {
     const { changed, fault, policy } = this.#spec
-    const result = await this.#announced(change)
+    const error = await this.#tried(adding.change)
     adding.busy = false
     this.#ended(key)
-    if (!('error' in result)) this.all.delete(key)
+    if (error === undefined) this.all.delete(key)
     else {
-      adding.held = result.error.message
+      adding.held = error.message
       adding.backoff.fail(policy.clock.now())
-      if (!this.#leave.signal.aborted) fault(result.error)
+      if (!this.#leave.signal.aborted) fault(error)
     }
     changed(true)
   }
 
-  /** What is added is listed before: nothing is added that would stay for ever. */
-  async #announced(change: Add | Opening): Promise<ChangeResult> {
-    if (change.kind !== 'add') return this.#sent(change)
-    try {
-      const answered = await this.#spec.additions.announce(change)
-      const result = await this.#sent(change)
-      answered(result.status)
-      return result
-    } catch (thrown) {
-      return { ref: change.ref, status: 'rejected', error: this.#toError(thrown) }
-    }
-  }
-
-  /** Sends it, unless it is over by now: the store may have taken its time. */
-  async #sent(change: Add | Opening): Promise<ChangeResult> {
-    const { scheduler, policy } = this.#spec
+  /**
+   * What is added is listed before: nothing is added that would stay for ever. It is not sent where it is over by then: the
+   * store may have taken its time.
+   *
+   * @returns why it failed
+   */
+  async #tried(change: Add | Opening): Promise<DrainableError | undefined> {
+    const { additions, scheduler, policy, provider, subject } = this.#spec
     const { ref } = change
     const leave = this.#leave.signal
-    if (leave.aborted) return { ref, status: 'rejected', error: closed(ref) }
-    let result: ChangeResult = { ref, status: 'unknown', error: closed(ref) }
     const giveUp = new AbortController().signal
+    let answered: ((status: ChangeResult['status']) => void) | undefined
+    let result: ChangeResult = { ref, status: 'unknown', error: closed(ref) }
     const take = (_: number, told: ChangeResult): void => void (result = told)
     try {
-      await scheduler.send([change], { leave, giveUp }, take, policy.term?.permit)
+      if (change.kind === 'add') answered = await additions.announce(change)
+      if (leave.aborted) take(0, { ref, status: 'rejected', error: closed(ref) })
+      else await scheduler.send([change], { leave, giveUp }, take, policy.term?.permit)
     } catch (thrown) {
-      return { ref, status: 'unknown', error: this.#toError(thrown) }
+      take(0, { ref, status: 'unknown', error: toDrainableError(thrown, provider.name, subject) })
     }
-    return result
-  }
-
-  #toError(thrown: unknown): DrainableError {
-    const { provider, subject } = this.#spec
-    return toDrainableError(thrown, provider.name, subject)
+    answered?.(result.status)
+    return 'error' in result ? result.error : undefined
   }
 }
 

@@ -6,9 +6,9 @@ import type { SeenLook } from '../core/balancer/look/look.js'
 import type { ClaimedMember } from '../core/member/claimed.js'
 import type { Ticket } from '../core/tickets/ticket.js'
 import type { Wish } from '../endpoints/plan.js'
-import { wallOf } from '../provider/clock.js'
+import { isoOf, wallOf } from '../provider/clock.js'
 import type { MemberRef, PresentReading, Reading } from '../provider/contract.js'
-import { isDrainableError, toDrainableError, type DrainableError } from '../provider/error.js'
+import { isDrainableError, type DrainableError } from '../provider/error.js'
 import type { DrainReport, MemberReport, Why } from '../provider/report.js'
 import { isSameIdentity, refKey } from '../provider/member-ref.js'
 import { Backoff } from './backoff.js'
@@ -85,9 +85,8 @@ export class MemberDrain {
     this.identity = identity
     this.#spec = spec
     this.#ticket = of
-    this.since = of?.startedAt ?? this.#iso()
-    if (of === undefined) return
-    this.state = 'left'
+    this.since = of?.startedAt ?? isoOf(spec.policy.clock)
+    if (of !== undefined) this.state = 'left'
   }
 
   // --- its calls
@@ -132,29 +131,17 @@ export class MemberDrain {
     this.restoring = true
     this.held = this.leftFor = null
     this.state = 'running'
-    const undone = await this.#undo(turn)
-    return turn === this.#turn ? undone : undefined
-  }
-
-  async #undo(turn: number): Promise<Undone> {
-    const { provider, subject } = this.#spec
-    try {
-      const holder = this.#holder
-      // A call without a claim has changed nothing.
-      if (holder !== this.#call) await this.#call?.handle.release()
-      if (turn !== this.#turn) return NOTHING
-      this.#call = this.#holder ?? this.#resume() ?? this.#call
-      const { members = [] } = (await this.#call?.handle.restore()) ?? {}
-      const [member] = members
-      if (member === undefined) return NOTHING
-      const { outcome, error } = member
-      if (UNDONE.has(outcome)) return { failure: null, isOverruled: outcome === 'overruled' }
-      const failure = error?.message ?? `it could not be made ready: ${outcome}`
-      return { failure, error, isOverruled: false }
-    } catch (thrown) {
-      const error = toDrainableError(thrown, provider.name, subject)
-      return { failure: error.message, error, isOverruled: false }
-    }
+    // A call without a claim has changed nothing.
+    if (this.#holder !== this.#call) await this.#call?.handle.release()
+    if (turn !== this.#turn) return undefined
+    this.#call = this.#holder ?? this.#resume() ?? this.#call
+    const report = await this.#call?.handle.restore()
+    if (turn !== this.#turn) return undefined
+    const { outcome = 'restored', error } = report?.members[0] ?? {}
+    const isOverruled = outcome === 'overruled'
+    if (UNDONE.has(outcome)) return { failure: null, isOverruled }
+    const failure = error?.message ?? `it could not be made ready: ${outcome}`
+    return { failure, error, isOverruled }
   }
 
   /** The call that knows what we changed; undefined: none of this process does. */
@@ -272,7 +259,7 @@ export class MemberDrain {
 
   /** Another client made it ready. @param isLeft - whether it is left alone until its endpoint changes */
   overruled(isLeft: boolean): void {
-    this.since = this.#iso()
+    this.since = isoOf(this.#spec.policy.clock)
     if (isLeft) this.leftFor = this.said
   }
 
@@ -380,13 +367,7 @@ export class MemberDrain {
     return this.#call?.run.why().filter(({ code }) => code === 'ticket') ?? []
   }
 
-  #iso(): string {
-    return new Date(wallOf(this.#spec.policy.clock)).toISOString()
-  }
-
   #now(): number {
     return this.#spec.policy.clock.now()
   }
 }
-
-const NOTHING: Undone = { failure: null, isOverruled: false }

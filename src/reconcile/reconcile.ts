@@ -1,6 +1,6 @@
 import { EventEmitter } from 'eventemitter3'
 import * as z from 'zod/mini'
-import { combinedOf } from '../core/combined.js'
+import { balancersOf } from '../core/combined.js'
 import { tagError, tagReading, tagRef, tagWhy } from '../fleet/combined/tag.js'
 import type { DesiredMember } from '../provider/desired.js'
 import { guarded } from '../core/event-hub.js'
@@ -267,8 +267,7 @@ class Loop implements Reconciler {
 
   #begin(term: Term | undefined, failed: (error: unknown) => void): void {
     const { owns = () => false } = this.#options
-    const parts = [...(combinedOf(this.#provider)?.all ?? [[undefined, this.#provider] as const])]
-    this.#sessions = parts.map(([key, provider]) => {
+    this.#sessions = [...balancersOf(this.#provider)].map(([key, provider]) => {
       const spec: SessionSpec = {
         provider,
         options: this.#options,

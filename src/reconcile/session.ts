@@ -1,12 +1,13 @@
 import type { DesiredMember } from '../provider/desired.js'
 import { balancerOf } from '../core/balancer/balancer.js'
 import type { Term } from '../fleet/lease/leadership.js'
+import { searchPause } from '../core/balancer/look/cadence.js'
 import type { Look, SeenLook } from '../core/balancer/look/look.js'
 import { schedulerOf, type Scheduler, type Subscription } from '../core/balancer/look/scheduler.js'
 import { askedFirst } from '../core/tickets/calls.js'
 import type { TicketStore } from '../core/tickets/store.js'
 import { planWithWishes } from '../endpoints/plan-changes.js'
-import { pause, wallOf } from '../provider/clock.js'
+import { isoOf, pause } from '../provider/clock.js'
 import type { DrainableProvider, Reading } from '../provider/contract.js'
 import {
   DrainableError,
@@ -25,11 +26,8 @@ import { heldSince, rowsOf, type HeldSince, type ReconciledMember } from './stat
 import { wantedOf, type Wanted } from './work-spec.js'
 import { Work } from './work.js'
 
-/** Shortest and longest pause between two looks at everything that nothing asked for, in milliseconds. */
-const RESYNC_FROM = 2_000
-const RESYNC_TO = 60_000
-/** Such looks take at most one part in that many of the time. */
-const RESYNC_SHARE = 100
+/** Shortest pause between two looks at everything that nothing asked for, in milliseconds. */
+const RESYNC = 2_000
 /**
  * After a look that a new set asked for, the next one of them waits so many times as long as it took, and so many times as
  * long as this process worked by it: 10,000 members take 20 ms of a core, and sets can come many times a second.
@@ -130,30 +128,25 @@ export class Session {
     const recovered = await this.#insist(() =>
       recoverTickets(tickets, provider, pools, askedFirst({ clock, signal }), tell),
     )
-    const { lateBound } = capabilities
-    const additions = new Additions({
-      store: tickets,
+    const base = {
       provider,
-      clock,
-      term,
-      lateBound,
-      fault: tell,
-    })
+      policy: { ...policy, tickets, term, signal: undefined },
+      tickets,
+      capabilities,
+      subject,
+      fault,
+    }
+    const additions = new Additions(base)
     await this.#insist(() => additions.load(pools, signal))
     this.#additions = additions
     const spec = {
-      provider,
+      ...base,
       scheduler: this.#scheduler,
-      policy: { ...policy, tickets, term, signal: undefined },
-      tickets,
       additions,
-      capabilities,
-      subject,
       changed: (soon: boolean) => {
         if (soon) this.#soon()
         changed()
       },
-      fault,
     }
     this.#work = new Work(spec, recovered, this.#ending)
     const work = this.#work
@@ -229,7 +222,7 @@ export class Session {
     const now = this.#now()
     const rest = Math.min(MOST_REST, (now - look.at) * WORK_SHARE)
     this.#restUntil = Math.max(this.#restUntil, now + rest)
-    const resync = Math.min(RESYNC_TO, Math.max(RESYNC_FROM, look.took * RESYNC_SHARE))
+    const resync = Math.max(RESYNC, searchPause(look.took))
     const due = Math.max(0, work.dueAt - now)
     this.#subscription?.next(Math.min(resync, due))
     if (isAsked) this.#soon()
@@ -275,8 +268,7 @@ export class Session {
       work.carryOut(wanted, this.#ending)
     }
     const held = [...wanted.plan.held, ...work.refused.values()]
-    const now = new Date(wallOf(this.#spec.options.policy.clock)).toISOString()
-    this.#held = heldSince(held, this.#held, now)
+    this.#held = heldSince(held, this.#held, isoOf(this.#spec.options.policy.clock))
   }
 
   #now(): number {

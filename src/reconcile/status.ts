@@ -1,7 +1,7 @@
 import { readingsOf } from '../core/balancer/look/look.js'
 import { loadOf } from '../core/member/claimed.js'
 import { statusOf, type MemberStatus } from '../core/status.js'
-import { wallOf, type Clock } from '../provider/clock.js'
+import { isoOf, wallOf, type Clock } from '../provider/clock.js'
 import type { MemberRef } from '../provider/contract.js'
 import type { HeldBack, PlannedChange } from '../provider/desired.js'
 import { refKey } from '../provider/member-ref.js'
@@ -65,7 +65,7 @@ export function rowsOf({ wanted, held, work, isDry, clock }: Told): readonly Rec
   }
   for (const [key, drain] of work.drains)
     if (drain.state !== 'left') rows.set(key, rowOfDrain(wanted, drain, held.get(key), clock))
-  const now = new Date(wallOf(clock)).toISOString()
+  const now = isoOf(clock)
   if (isDry)
     for (const [key, { change, reason }] of wanted.steps)
       rows.set(key, rowOf(wanted, change.ref, now, `dry run: would ${wordOf(change)}: ${reason}`))

@@ -241,7 +241,6 @@ export class Work {
     const error = report.error ?? member?.error
     this.#note(key)
     switch (report.outcome) {
-      case 'removed':
       case 'gone':
         this.#forget(key, drain, false)
         break
@@ -249,8 +248,7 @@ export class Work {
       case 'terminated':
       case 'proceeded':
       case 'timeout':
-        if (member?.phase === 'removed') this.#forget(key, drain, false)
-        else this.#reached(drain, report.outcome, error)
+        this.#reached(drain, report.outcome, error)
         break
       case 'overruled':
         this.#overruled(drain, error)

@@ -30,7 +30,10 @@ export async function saveTicket(store: TicketStore, ticket: Ticket, asked: Aske
   const known = writtenTo(store)
   await askStore(store, asked, async (calls) => {
     if (!known.has(id)) await refuseOther(calls, id)
-    if (ticket.lease !== undefined) await refuseOutdated(calls, id, ticket.lease)
+    if (ticket.lease !== undefined) {
+      const end = ': that holder continues the drain'
+      refuseOutdated(await leaseOf(calls, id), ticket.lease, `ticket '${id}'`, end)
+    }
     await setChecked(calls, id, JSON.parse(JSON.stringify(ticket)), `ticket '${id}'`)
     known.add(id)
   })
@@ -83,45 +86,43 @@ export async function dropTicket(
 ): Promise<void> {
   if (!isTicketId(id)) return // it was never saved, and may be a key of our own
   await askStore(store, asked, async (calls) => {
-    if (lease !== undefined && (await laterHolder(calls, id, lease)) !== undefined) return
+    if (lease !== undefined && isLater(await leaseOf(calls, id), lease)) return
     await calls.delete(id)
     writtenTo(store).delete(id)
   })
 }
 
 /**
- * Writes over no ticket of a later holder of the same lease: a process that was frozen beyond its own must not take
- * back what the next one has written.
+ * Nothing is written over what a later holder of the same lease has written: a process that was frozen beyond its own must
+ * not take back what the next one has done.
+ *
+ * @param stored - the lease under which that was written which is stored now
+ * @param what - is to be written, for people
+ * @throws `NOT_LEADER`
  */
-async function refuseOutdated(
-  calls: StoreCalls,
-  id: string,
+export function refuseOutdated(
+  stored: Ticket['lease'],
   lease: NonNullable<Ticket['lease']>,
-): Promise<void> {
-  const later = await laterHolder(calls, id, lease)
-  if (later === undefined) return
-  throw new DrainableError(
-    'NOT_LEADER',
-    `ticket '${id}' was written by a later holder of the lease ${quote(lease.name)} (${later}, we are ${lease.fence}): that holder continues the drain`,
-  )
+  what: string,
+  end = '',
+): void {
+  if (!isLater(stored, lease)) return
+  const fences = `${stored.fence}, we are ${lease.fence}`
+  const words = `${what} was written by a later holder of the lease ${quote(lease.name)} (${fences})${end}`
+  throw new DrainableError('NOT_LEADER', words)
 }
 
-/** The fence of the later holder of this lease who has written the ticket that is stored. */
-async function laterHolder(
-  calls: StoreCalls,
-  id: string,
-  lease: NonNullable<Ticket['lease']>,
-): Promise<number | undefined> {
-  const stored = parseStored(await calls.get(id)) as Partial<Ticket> | null | undefined
-  return laterFence(stored?.lease, lease)
-}
-
-/** The fence of what is stored, where a later holder of the same lease has written it. */
-export function laterFence(
+function isLater(
   stored: Ticket['lease'],
   { name, fence }: NonNullable<Ticket['lease']>,
-): number | undefined {
-  return stored?.name === name && stored.fence > fence ? stored.fence : undefined
+): stored is NonNullable<Ticket['lease']> {
+  return stored?.name === name && stored.fence > fence
+}
+
+/** The lease under which the ticket was written that is stored. */
+async function leaseOf(calls: StoreCalls, id: string): Promise<Ticket['lease']> {
+  const stored = parseStored(await calls.get(id)) as Partial<Ticket> | null | undefined
+  return stored?.lease
 }
 
 /** How many tickets are asked for at once. */

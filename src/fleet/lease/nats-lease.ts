@@ -1,9 +1,8 @@
-import type { CallContext } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { missingMethods, readGiven } from '../../provider/options.js'
 import { keyOf } from './redis-lease.js'
-import type { Lease, LeaseGrant } from './lease.js'
-import { Unchanged } from './unchanged.js'
+import { EntryLease, type Held, type LeaseEntry, type LeaseStore } from './entry-lease.js'
+import type { Lease } from './lease.js'
 
 /** One entry of a bucket, as `@nats-io/kv` returns it. */
 export interface NatsEntryLike {
@@ -27,17 +26,8 @@ export interface NatsKvLike {
   update(key: string, data: string, revision: number): Promise<number>
 }
 
-/** The content of the entry. The holder is null once the lease was released. */
-interface Held {
-  readonly holder: string | null
-  readonly ttl: number
-  /** Absent in the entry that acquired the lease: that entry's own revision is the number. */
-  readonly fence?: number
-}
-
-interface Seen extends Held {
+interface Seen extends LeaseEntry {
   readonly revision: number
-  readonly fence: number
 }
 
 /**
@@ -73,14 +63,13 @@ export function natsLease(bucket: NatsKvLike, options: { readonly key: string })
     const words = `natsLease(): bucket: expected a bucket of @nats-io/kv, with ${missing.join(', ')}`
     throw new DrainableError('INVALID_OPTIONS', words)
   }
-  return new NatsLease(bucket, keyOf(options, 'natsLease()'))
+  return new EntryLease(new NatsEntry(bucket, keyOf(options, 'natsLease()')))
 }
 
-class NatsLease implements Lease {
+class NatsEntry implements LeaseStore<Seen> {
   readonly name: string
   readonly #bucket: NatsKvLike
   readonly #key: string
-  readonly #unchanged = new Unchanged()
 
   constructor(bucket: NatsKvLike, key: string) {
     this.name = `nats '${key}'`
@@ -88,83 +77,43 @@ class NatsLease implements Lease {
     this.#key = key
   }
 
-  async acquire(holder: string, ttl: number, ctx: CallContext): ReturnType<Lease['acquire']> {
-    const found = await this.#read()
-    if (found?.holder === holder) {
-      const fence = found.fence
-      const renewed = await this.renew({ holder, fence }, ttl, ctx)
-      return renewed ? { granted: true, fence } : this.#heldBy()
-    }
-    if (found !== undefined && found.holder !== null) {
-      const isOver = this.#unchanged.isOver(found.revision, found.ttl, ctx.clock)
-      if (!isOver) return { granted: false, holder: found.holder }
-    }
-    // A call that was given up must not acquire the lease for a contender that does not know of it.
-    ctx.signal.throwIfAborted()
-    const data = JSON.stringify({ holder, ttl } satisfies Held)
-    const revision = await this.#set(data, found?.revision)
-    if (revision !== undefined) return { granted: true, fence: revision }
-    return this.#heldBy()
-  }
-
-  async renew(
-    { holder, fence }: LeaseGrant,
-    ttl: number,
-    ctx: Pick<CallContext, 'signal'>,
-  ): Promise<boolean> {
-    const found = await this.#read()
-    if (found?.holder !== holder || found.fence !== fence) return false
-    ctx.signal.throwIfAborted()
-    const data = JSON.stringify({ holder, ttl, fence } satisfies Held)
-    if ((await this.#set(data, found.revision)) !== undefined) return true
-    const now = await this.#read()
-    return now?.holder === holder && now.fence === fence
-  }
-
-  async release({ holder, fence }: LeaseGrant): Promise<void> {
-    const found = await this.#read()
-    if (found?.holder !== holder || found.fence !== fence) return
-    await this.#set(JSON.stringify({ holder: null, ttl: 0, fence } satisfies Held), found.revision)
-  }
-
-  /** Reads the entry to tell whether another contender was faster or our answer was lost. */
-  async #heldBy(): ReturnType<Lease['acquire']> {
-    return { granted: false, holder: (await this.#read())?.holder ?? null }
-  }
-
-  /** Reads the entry; undefined if there is none. */
-  async #read(): Promise<Seen | undefined> {
+  async read(): Promise<Seen | undefined> {
     const entry = await this.#bucket.get(this.#key)
     if (entry === null || entry.operation !== 'PUT') return undefined
-    const { holder, ttl, fence = entry.revision } = parseHeld(entry.string(), this.name)
-    return { holder, ttl, fence, revision: entry.revision }
+    const { revision } = entry
+    return { ...parseContent(entry, this.name), revision }
   }
 
-  /** Writes by compare-and-set; undefined if the entry has changed. */
-  async #set(data: string, revision: number | undefined): Promise<number | undefined> {
+  async write({ holder, ttl, isNew }: Held, found: Seen | undefined): Promise<number | undefined> {
+    const fence = isNew ? undefined : found?.fence
+    const data = JSON.stringify({ holder, ttl, fence })
     try {
-      return revision === undefined
-        ? await this.#bucket.create(this.#key, data)
-        : await this.#bucket.update(this.#key, data, revision)
+      const revision =
+        found === undefined
+          ? await this.#bucket.create(this.#key, data)
+          : await this.#bucket.update(this.#key, data, found.revision)
+      return fence ?? revision
     } catch (error) {
-      const now = await this.#read()
-      if (now?.revision === revision) throw error // no other was faster: it failed
+      const now = await this.read()
+      if (now?.revision === found?.revision) throw error // no other was faster: it failed
       return undefined
     }
   }
 }
 
-function parseHeld(text: string, name: string): Held {
+/** Its `fence` is left out in the entry that acquired the lease: that entry's own revision is the number. */
+function parseContent(entry: NatsEntryLike, name: string): Omit<Seen, 'revision'> {
+  const text = entry.string()
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
     value = undefined
   }
-  const { holder, ttl, fence } = (value ?? {}) as Partial<Record<string, unknown>>
+  const { holder, ttl, fence = entry.revision } = Object(value) as Partial<Record<string, unknown>>
   const isHolder = holder === null || typeof holder === 'string'
-  if (isHolder && typeof ttl === 'number' && (fence === undefined || Number.isSafeInteger(fence)))
-    return { holder, ttl, ...(fence === undefined ? {} : { fence: Number(fence) }) }
+  if (isHolder && typeof ttl === 'number' && Number.isSafeInteger(fence))
+    return { holder, ttl, fence: Number(fence) }
   throw new DrainableError(
     'MALFORMED_REPLY',
     `${name}: the entry is not a lease, use a key that nothing else writes to`,

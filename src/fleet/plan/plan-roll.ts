@@ -2,13 +2,13 @@ import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { toDrainableError, type DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import { readGiven } from '../../provider/options.js'
-import { parseRoll, type RollOptions, type RollSettings } from '../roll/options.js'
+import { parseRoll, rollNames, type RollOptions, type RollSettings } from '../roll/options.js'
 import { checkTargets, refuseEarlier, refuseUnchecked } from '../roll/refuse.js'
 import { findServers, type RollTarget, type Server } from '../roll/servers.js'
 import { Spread, type ServerPlace } from '../roll/spread.js'
 import { askedFirst } from '../../core/tickets/calls.js'
 import type { PolicyData, RollData } from '../../core/tickets/ticket.js'
-import type { Policy } from '../../core/calls/policy.js'
+import { policyNames, type Policy } from '../../core/calls/policy.js'
 import {
   expectation,
   notesOf,
@@ -20,17 +20,6 @@ import {
 } from './assemble.js'
 import { judge, type JudgedMember } from './judge.js'
 
-const ONLY_OF_A_ROLL = [
-  'act',
-  'canary',
-  'maxUnavailable',
-  'group',
-  'waitHealthy',
-  'onFailure',
-  'lease',
-  'leaseTtl',
-] as const
-
 type Given = Policy | Omit<RollOptions, 'act'>
 
 /** Whether only a roll can take these arguments. */
@@ -39,18 +28,15 @@ export function isRoll(
   o: Given,
   subject: string,
 ): o is Omit<RollOptions, 'act'> {
-  return readGiven(`${subject}: the options`, () => hasOptionOfRoll(target, o))
-}
-
-function hasOptionOfRoll(target: RollTarget, o: Given): boolean {
-  const given = Object(o) as Partial<Record<string, unknown>>
-  const mixed =
-    Array.isArray(target) && target.some((one: unknown) => !('member' in (Object(one) as object)))
-  return (
-    mixed ||
-    given['onTimeout'] === 'postpone' ||
-    ONLY_OF_A_ROLL.some((name) => given[name] !== undefined)
-  )
+  return readGiven(`${subject}: the options`, () => {
+    const given = Object(o) as Partial<Record<string, unknown>>
+    const isMixed =
+      Array.isArray(target) && target.some((one: unknown) => !('member' in (Object(one) as object)))
+    const ofDrain = policyNames()
+    const own = rollNames().filter((name) => !ofDrain.includes(name))
+    const hasOwn = own.some((name) => given[name] !== undefined)
+    return isMixed || hasOwn || given['onTimeout'] === 'postpone'
+  })
 }
 
 /** Makes the plan of a roll: the servers in their order, each as its drain would find it now. */

@@ -2,7 +2,7 @@ import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { homeOf } from '../../core/balancer/home.js'
-import { combinedOf } from '../../core/combined.js'
+import { balancersOf } from '../../core/combined.js'
 
 /** What is under way in this process, and by which roll. */
 const live = (): Map<string, string> => homeOf('rolls', () => new Map<string, string>())
@@ -60,6 +60,6 @@ export function enterRoll(provider: DrainableProvider, id: string, subject: stri
 
 /** A member by its own balancer: the same one alone and behind a combined provider. */
 function memberKey(provider: DrainableProvider, { pool, member, balancer }: MemberRef): string {
-  const part = combinedOf(provider)?.all.get(balancer ?? '') ?? provider
+  const part = balancersOf(provider).get(balancer) ?? provider
   return JSON.stringify([part.name, part.instance, pool, member])
 }

@@ -91,13 +91,19 @@ export class OneServer {
       return 'done'
     } catch (thrown) {
       if (signal.aborted) return 'aborted'
-      return this.#failed(toDrainableError(thrown, provider.name, subject))
+      return this.fail(toDrainableError(thrown, provider.name, subject))
     }
   }
 
-  /** It can't begin. Never rejects. */
-  refuse(error: DrainableError): Promise<ServerEnd> {
-    return this.#failed(error)
+  /** It has failed, or can't begin. Never rejects. */
+  async fail(error: DrainableError): Promise<ServerEnd> {
+    const { server } = this
+    // What was acted on stays so: another process opens it, and does not act again.
+    if (server.state !== 'acted') server.state = 'failed'
+    server.error = error
+    await this.#save().catch(() => undefined)
+    this.#context.emit({ ...this.event('failed'), error })
+    return 'failed'
   }
 
   #whyActing(): readonly Why[] {
@@ -121,14 +127,13 @@ export class OneServer {
     try {
       const report = await abortable(handle.done, signal)
       this.#note(report)
-      const error = toError(report)
+      const error = toError(report) ?? stillOpen(report)
       if (error !== undefined) return await this.#notDrained(report, error)
-      const open = stillOpen(report)
-      if (open !== undefined) return await this.#notDrained(report, open)
-      const other = this.#movedTo(report)
-      if (other !== undefined) return await this.#putBack(other)
-      const unkept = await this.#announceAct()
-      if (unkept !== undefined) return await this.#putBack(unkept)
+      const refused = this.#movedTo(report) ?? (await this.#announceAct())
+      if (refused !== undefined) {
+        await this.#restored()
+        return await this.fail(refused)
+      }
       // The process may have stood still meanwhile: another one may roll by now.
       const refusal = policy.term?.permit()
       if (refusal !== undefined) {
@@ -206,24 +211,19 @@ export class OneServer {
     const atMinimum = isDrainableError(error, 'POOL_AT_MINIMUM')
     const isBusy = report.outcome === 'timeout'
     // Where the policy says so, a busy server is left drained; any other was not acted on, so it goes back.
-    if (isBusy && !ledger.plan.postpone) return this.#failed(error)
+    if (isBusy && !ledger.plan.postpone) return this.fail(error)
     const isBack = await this.#restored()
     if (isBusy) {
-      if (!isBack && server.drain !== null) return this.#failed(error)
+      if (!isBack && server.drain !== null) return this.fail(error)
       server.state = 'postponed'
       server.error = error
       await this.#save()
       return 'postponed'
     }
-    if (!isBack || !atMinimum || !hasOthers()) return this.#failed(error)
+    if (!isBack || !atMinimum || !hasOthers()) return this.fail(error)
     server.state = 'waiting'
     await this.#save()
     return 'minimum'
-  }
-
-  async #putBack(error: DrainableError): Promise<ServerEnd> {
-    await this.#restored()
-    return this.#failed(error)
   }
 
   /** Takes back a drain after which `act` was not called. */
@@ -247,16 +247,6 @@ export class OneServer {
     const isBack = may && (await this.#restored())
     await this.release()
     if (!isActedOn && (isBack || !holdsAnything(server))) server.state = 'waiting'
-  }
-
-  async #failed(error: DrainableError): Promise<ServerEnd> {
-    const { server } = this
-    // What was acted on stays so: another process opens it, and does not act again.
-    if (server.state !== 'acted') server.state = 'failed'
-    server.error = error
-    await this.#save().catch(() => undefined)
-    this.#context.emit({ ...this.event('failed'), error })
-    return 'failed'
   }
 
   /**

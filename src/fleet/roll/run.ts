@@ -33,8 +33,6 @@ export class RollRun {
   #all: readonly OneServer[] = []
   /** Servers that have not begun, the next one first. */
   #queue: OneServer[] = []
-  /** Busy servers, for a last try. */
-  #later: OneServer[] = []
   #isLastTry = false
   readonly #active = new Set<OneServer>()
   /** Known once it is prepared: before that nothing is changed. */
@@ -246,11 +244,10 @@ export class RollRun {
 
   /** All others are through: those that were busy have their last try. */
   #takeLater(): boolean {
-    if (this.#later.length === 0 || this.#isOver()) return false
-    this.#queue = this.#later
-    this.#later = []
+    if (this.#isLastTry || this.#isOver()) return false
     this.#isLastTry = true
-    return true
+    this.#queue = this.#all.filter(({ server }) => server.state === 'postponed')
+    return this.#queue.length > 0
   }
 
   async #follow(one: OneServer): Promise<void> {
@@ -260,10 +257,7 @@ export class RollRun {
     this.#most = end === 'minimum' ? Math.max(1, this.#active.size) : Infinity
     if (end === 'minimum') this.#queue.unshift(one)
     // It has not failed: `act` was not called for it, and it serves again.
-    if (end === 'postponed' && !this.#isLastTry) {
-      this.#later.push(one)
-      this.#hub.emit(one.event('postponed'))
-    }
+    if (end === 'postponed' && !this.#isLastTry) this.#hub.emit(one.event('postponed'))
     if (end === 'failed') this.#countFailure(one, wasCanary)
     this.#wake()
   }
@@ -274,7 +268,7 @@ export class RollRun {
     if (refused === undefined) return one.run()
     if (this.#signal.aborted) return 'aborted'
     if (this.#active.size > 1) return 'minimum'
-    return one.refuse(refused)
+    return one.fail(refused)
   }
 
   /**

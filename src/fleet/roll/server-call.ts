@@ -1,7 +1,7 @@
 import { isoOf } from '../../provider/clock.js'
 import type { MemberRef } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
-import type { DrainReport, Why } from '../../provider/report.js'
+import type { DrainReport, MemberReport, Why } from '../../provider/report.js'
 import { combinedOf } from '../../core/combined.js'
 import { openAny } from '../../core/calls/drain.js'
 import type { ResolvedPolicy } from '../../core/calls/policy.js'
@@ -69,22 +69,23 @@ export class ServerCall {
       }
       this.#call = this.#resume(drain, { ...this.#policy(), onEvent })
     }
-    if (this.#call === undefined) return { outcome: 'restored', members: [], elapsed: 0 }
+    if (this.#call === undefined) return NOTHING
     const { run } = this.#call
-    const went = run.report().members.filter(({ phase }) => phase === 'removed')
-    const gone = [...went, ...(drain?.members ?? []).filter(({ phase }) => phase === 'removed')]
+    const known = [...run.report().members, ...(drain?.members ?? [])]
+    const gone = new Set(
+      known.flatMap(({ ref, phase }) => (phase === 'removed' ? refKey(ref) : [])),
+    )
+    const isGone = ({ ref }: MemberReport): boolean => gone.has(refKey(ref))
     const own = by === 'caller' ? check : undefined
     const how: Opening = { limit, mustBeHealthy: by !== 'nobody', check: own, signal }
     const report = await run.restore(how)
     signal.throwIfAborted()
-    if (gone.length === 0) return report
-    const names = new Set(gone.map(({ ref }) => refKey(ref)))
-    const [replaced, members] = split(report.members, ({ ref }) => names.has(refKey(ref)))
+    const replaced = report.members.filter((one) => isGone(one) && one.wasAdmin === 'ready')
     await this.#openNew(
-      replaced.flatMap(({ ref, wasAdmin }) => (wasAdmin === 'ready' ? [ref] : [])),
+      replaced.map(({ ref }) => ref),
       how,
     )
-    return { ...report, members }
+    return { ...report, members: report.members.filter((one) => !isGone(one)) }
   }
 
   async #openNew(refs: readonly MemberRef[], how: Opening): Promise<void> {
@@ -97,9 +98,8 @@ export class ServerCall {
   }
 
   /** Undoes what was done, and nothing else. */
-  restore(): Promise<DrainReport> {
-    const nothing: DrainReport = { outcome: 'restored', members: [], elapsed: 0 }
-    return this.#call?.run.restore() ?? Promise.resolve(nothing)
+  async restore(): Promise<DrainReport> {
+    return this.#call?.run.restore() ?? NOTHING
   }
 
   /** Lets go: the server stays as it is. */
@@ -150,6 +150,4 @@ export class ServerCall {
   }
 }
 
-function split<T>(all: readonly T[], is: (one: T) => boolean): readonly [T[], T[]] {
-  return [all.filter(is), all.filter((one) => !is(one))]
-}
+const NOTHING: DrainReport = { outcome: 'restored', members: [], elapsed: 0 }

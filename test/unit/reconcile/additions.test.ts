@@ -166,6 +166,32 @@ describe('what a reconciler added without owns', () => {
     expect(listOf(store)).toBeDefined()
   })
 
+  it('is not what a write that was given up brings back', async () => {
+    const at = bench('a', 'b')
+    const store = memoryStore()
+    let isFirst = true
+    const tickets = {
+      ...store,
+      set: async (key: string, value: unknown): Promise<void> => {
+        const isHung = isFirst && key.startsWith('drainable=added=')
+        if (isHung) {
+          isFirst = false
+          await new Promise<void>((resolve) => void at.clock.setTimeout(resolve, 40_000))
+        }
+        await store.set(key, value)
+      },
+    }
+    await using loop = at.start({ owns, tickets })
+    loop.set([...others, fresh])
+    await at.clock.advance(31_000) // the write has been given up
+    loop.set([...others, { ...fresh, member: 'm', address: '10.0.0.10' }])
+    await at.clock.advance(29_000)
+    expect(at.states('n', 'm')).toEqual(['gone', 'ready'])
+    expect(listOf(store)).toMatchObject({
+      added: [['10.0.0.10', 80, expect.any(String), null, expect.any(String)]],
+    })
+  })
+
   it('is not what the holder of a later lease has listed', async () => {
     const at = bench('a', 'b')
     const lease = fakeLease({ clock: at.clock })

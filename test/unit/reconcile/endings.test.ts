@@ -38,6 +38,23 @@ describe('the options of a set', () => {
     expect(at.states('b')).toEqual(['gone'])
   })
 
+  it.each(['fail', 'terminate', 'remove'] as const)(
+    'take the deadline away: it goes once it is idle (%s)',
+    async (onTimeout) => {
+      const at = await busy({ timeout: '30s', onTimeout })
+      await using loop = at.loop
+      loop.set(at.desiredSet, { timeout: Infinity })
+      await at.clock.advance(20_000)
+      expect(loop.status()).toMatchObject([
+        { ref: web('b'), deadline: null, pastDeadline: false, held: null },
+      ])
+      expect(at.states('b')).toEqual(['maint'])
+      at.end()
+      await at.clock.advance(5_000)
+      expect(at.states('b')).toEqual(['gone'])
+    },
+  )
+
   it('cut a member whose deadline has passed', async () => {
     const at = await busy({ timeout: '10s' })
     await using loop = at.loop
