@@ -25,7 +25,7 @@ import { Looks, type Seen } from './read/looks.js'
 import { Index, wishesOf } from './read/match.js'
 import type { Found, PoolState } from './read/pool.js'
 import { planOf } from './read/plan.js'
-import { toReading } from './read/reading.js'
+import { recalled, toReading } from './read/reading.js'
 import { Rights } from './read/rights.js'
 import { isNetworkError } from './session/session.js'
 import { Writer } from './change/change.js'
@@ -183,13 +183,11 @@ export class CitrixAdcProvider implements DrainableProvider {
   #toReading({ ref, found }: Asked, { standing }: InCharge, stamp: number): Reading {
     // Unbinding cuts: nothing of it is left anywhere.
     if (found === undefined) return { ref, present: false, scopes: [] }
-    const { entry, counts, countedAt } = found
-    this.#memory.seen(entry, stamp, standing.incarnation)
-    const ours = this.#memory.recall(entry, stamp, standing.incarnation)
-    this.#memory.counted(entry.subject, counts, countedAt)
+    const member = recalled(found, this.#memory, stamp, standing)
+    this.#memory.counted(found.entry.subject, found.counts, found.countedAt)
     const plan = this.#plan.get(refKey(ref)) ?? []
     const hints = [...plan, ...this.#rights.missing, ...this.#writer.hints]
-    return toReading(ref, { ...found, ours, standing, hints })
+    return toReading(ref, member, standing, hints)
   }
 }
 

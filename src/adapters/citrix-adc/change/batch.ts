@@ -145,11 +145,8 @@ export class Batch {
     const { sender } = shared
     for (const task of tasks) task.sent = true
     const written = await sender.send(tasks.map(toOrder), charge, ctx)
-    if (written === 'apart') {
-      yield* this.#sendApart(tasks)
-      return
-    }
-    if (tasks.length > 1 && sender.lists === 'untried' && written.every((one) => one === 'done')) {
+    const isUntried = tasks.length > 1 && sender.lists === 'untried'
+    if (written === 'apart' || (isUntried && written.every((one) => one === 'done'))) {
       yield* this.#sendApart(tasks)
       return
     }

@@ -1,3 +1,4 @@
+import { caught } from '../../../kit/errors.js'
 import type { SeenMember } from '../../../kit/change.js'
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import type { Settings } from '../options.js'
@@ -5,7 +6,7 @@ import { Index, wishesOf } from '../read/match.js'
 import type { Looks } from '../read/looks.js'
 import type { Entry, Traits } from '../codec/rows.js'
 import { keyOf, type Memory } from '../read/memory.js'
-import { ownState } from '../read/reading.js'
+import { recalled } from '../read/reading.js'
 import type { Pair } from '../session/pair.js'
 import type { InCharge } from '../session/standing.js'
 import type { Sender } from './sender.js'
@@ -52,22 +53,23 @@ export class Look {
     for (const pool of pools) this.#pools.set(pool.name, new Index(pool))
   }
 
-  /** Whether what it shows is the pair's: its node is still in charge. */
+  /**
+   * Whether what it shows is the pair's: a node that has become the secondary may have taken a change for itself alone. One
+   * that does not say is not believed.
+   */
   holds(): Promise<boolean> {
-    return this.shared.pair.holds(this.charge, this.ctx)
+    const { pair } = this.shared
+    const ask = (): Promise<boolean> => pair.stillInCharge(this.charge, this.ctx, false)
+    return caught(this.ctx, ask, () => false)
   }
 
   of(ref: MemberRef): Standpoint | undefined {
     const found = this.#pools.get(ref.pool)?.pick(ref.member)
     if (found === undefined) return undefined
-    const { entry, traits, counts, serverDisabled } = found
-    const { memory } = this.shared
-    const { incarnation } = this.charge.standing
-    memory.seen(entry, this.#stamp, incarnation)
-    const ours = memory.recall(entry, this.#stamp, incarnation)
-    const { own } = ownState(entry, ours, serverDisabled || traits.disabled)
+    const { entry, traits, counts } = found
+    const { state } = recalled(found, this.shared.memory, this.#stamp, this.charge.standing)
     const load = counts === undefined ? undefined : counts.active + counts.queued
-    return { ...seenOf(entry), entry, traits, own, load }
+    return { ...seenOf(entry), entry, traits, own: state.own, load }
   }
 }
 
