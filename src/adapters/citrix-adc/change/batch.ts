@@ -9,7 +9,6 @@ import type { SvrPhase } from '../codec/rows.js'
 import type { Look, Standpoint } from './look.js'
 import { refuse } from './ours.js'
 import type { Order, Written } from './sender.js'
-import { virtualServers } from './virtual-servers.js'
 
 /** How long members without work may take to go OUT OF SERVICE by themselves: the appliance looks once a second. */
 const SELF_SEAL = { every: 250, within: 3_000 } as const
@@ -127,8 +126,7 @@ export class Batch {
     const closing = tasks.filter(({ way }) => way === 'close')
     if (settings.persistence !== 'forget' || closing.length === 0) return
     const entries = closing.map(({ found }) => found.entry)
-    const forget = async (): Promise<DrainableError | undefined> =>
-      sender.forget(await virtualServers(charge.session, entries, ctx), charge, ctx)
+    const forget = (): Promise<DrainableError | undefined> => sender.forget(entries, charge, ctx)
     const error = await caught(ctx, forget, (thrown) => thrown)
     if (error === undefined) return
     for (const task of closing) {

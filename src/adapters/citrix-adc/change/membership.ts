@@ -10,20 +10,11 @@ import {
   addService,
   bindMember,
   bindService,
-  takeBack,
-  type CommandVariants,
+  type Making,
   unbindMember,
   unbindService,
 } from '../codec/membership.js'
-import {
-  type Command,
-  formatMember,
-  isName,
-  parseMember,
-  pathOf,
-  type Row,
-  rowsOf,
-} from '../codec/nitro.js'
+import { formatMember, isName, parseMember, pathOf, type Row, rowsOf } from '../codec/nitro.js'
 import { toTraits } from '../codec/rows.js'
 import type { Look, Standpoint } from './look.js'
 import { assertNoDesiredState, assertOurs, refuse } from './ours.js'
@@ -47,8 +38,7 @@ export async function remove(
     subject.kind === 'service'
       ? unbindService(ref.pool, subject.name)
       : unbindMember(subject.group, subject.server, subject.port)
-  const written = await send({ change, command, undo: undefined }, look)
-  const outcome = await confirm(change, written, look)
+  const outcome = await carryOut(change, { command }, look)
   // A service that is bound elsewhere is held there still.
   if (outcome.status === 'applied' && subject.kind === 'member') look.shared.memory.forget(subject)
   return outcome
@@ -69,7 +59,7 @@ export async function add(change: ChangeOf<'add'>, look: Look): Promise<ChangeOu
 }
 
 async function addMember(change: ChangeOf<'add'>, look: Look): Promise<ChangeOutcome> {
-  const { ref, address, port } = change
+  const { ref, address, port, weight } = change
   const { server, port: named = port } = parseMember(ref.member)
   const isAddress = isIP(server) !== 0
   if (named !== port || (!isAddress && !isName(server))) {
@@ -78,7 +68,7 @@ async function addMember(change: ChangeOf<'add'>, look: Look): Promise<ChangeOut
   }
   if (!isAddress) return addNamed(change, server, look)
   if (canonicalAddress(server) === canonicalAddress(address))
-    return bind(change, boundBy(change, server), look)
+    return carryOut(change, bindMember(ref.pool, server, port, weight), look)
   const words = `${formatRef(ref)} is named by an address, and is to be at another one: ${address}`
   throw refuse('INVALID_OPTIONS', words, ref)
 }
@@ -92,7 +82,7 @@ async function addNamed(
   wanted: string,
   look: Look,
 ): Promise<ChangeOutcome> {
-  const { ref, address, port } = change
+  const { ref, address, port, weight } = change
   const found = await rowOf('server', wanted, look)
   const isTaken = found !== undefined && !isAt(found.at('ipaddress').word(), address)
   const server = isTaken ? freeName(wanted, { address, port }) : wanted
@@ -100,21 +90,12 @@ async function addNamed(
   const named = isTaken
     ? { ...change, ref: { ...ref, member: formatMember(server, port) } }
     : change
-  const bound = boundBy(named, server)
+  const bound = bindMember(ref.pool, server, port, weight)
   if (known !== undefined) {
     assertAt(named, `server '${server}'`, known.at('ipaddress').word(), address)
-    return bind(named, bound, look)
+    return carryOut(named, bound, look)
   }
-  const made = { command: addServer(server, address), undo: takeBack('server', server) }
-  return make(named, made, bound, look)
-}
-
-function boundBy(
-  { ref, port, weight }: ChangeOf<'add'>,
-  server: string,
-): CommandVariants & { readonly undo: Command } {
-  const undo = unbindMember(ref.pool, server, port)
-  return { ...bindMember(ref.pool, server, port, weight), undo }
+  return make(named, addServer(server, address), bound, look)
 }
 
 function isAt(found: string | undefined, address: string): boolean {
@@ -128,21 +109,19 @@ async function addBoundService(change: ChangeOf<'add'>, look: Look): Promise<Cha
     const words = `${formatRef(ref)}: '${name}' can't be the name of a service`
     throw refuse('INVALID_OPTIONS', words, ref)
   }
-  const undo = unbindService(ref.pool, name)
-  const bound = { ...bindService(ref.pool, name, weight), undo }
+  const bound = bindService(ref.pool, name, weight)
   const known = await rowOf('service', name, look)
   if (known !== undefined) {
     const at = known.at('ipaddress').word() ?? known.at('ip').word()
     assertAt(change, `service '${name}'`, at, address, [known.at('port').word(), port])
-    return bind(change, bound, look)
+    return carryOut(change, bound, look)
   }
   const type = isObject(native) ? native['servicetype'] : undefined
   if (typeof type !== 'string' || !/^[A-Z][A-Z0-9_]{0,40}$/.test(type)) {
     const words = `${formatRef(ref)}: there is no service '${name}', and its type is not known: make it, then it can be bound`
     throw refuse('UNSUPPORTED', words, ref)
   }
-  const command = addService(name, address, type, port)
-  return make(change, { command, undo: takeBack('service', name) }, bound, look)
+  return make(change, addService(name, address, type, port), bound, look)
 }
 
 /** What is there already is used where it is at the address that was asked for. */
@@ -163,26 +142,18 @@ function assertAt(
 /** Makes what is to be bound, and takes it away again where it can't be bound. */
 async function make(
   change: ChangeOf<'add'>,
-  made: { readonly command: Command; readonly undo: Command },
-  bound: CommandVariants & { readonly undo: Command },
+  made: Making,
+  bound: Making,
   look: Look,
 ): Promise<ChangeOutcome> {
   const first = await send({ change, ...made }, look)
   if (first !== 'done') return first
-  const outcome = await bind(change, bound, look)
+  const outcome = await carryOut(change, bound, look)
   if (outcome.status !== 'rejected') return outcome
-  const back = await send({ change, command: made.undo, undo: undefined }, look)
+  const back = await send({ change, command: made.undo }, look)
   if (back === 'done') return outcome
   const words = `what was made for it could not be taken away: ${back.error.message}`
   return { status: 'unknown', error: leftBehind(outcome.error, words) }
-}
-
-async function bind(
-  change: ChangeOf<'add'>,
-  bound: CommandVariants & { readonly undo: Command },
-  look: Look,
-): Promise<ChangeOutcome> {
-  return confirm(change, await send({ change, ...bound }, look), look)
 }
 
 async function send(order: Order, { shared, charge, ctx }: Look): Promise<Written> {
@@ -190,12 +161,14 @@ async function send(order: Order, { shared, charge, ctx }: Look): Promise<Writte
   return (written === 'apart' ? undefined : written[0]) ?? 'done'
 }
 
-/** An answer that was lost: a look tells whether it is so, on a node that is in charge still. */
-async function confirm(
-  { kind, ref }: ChangeOf<'add' | 'remove'>,
-  written: Written,
+/** Sends it. Of an answer that was lost a look tells whether it is so, on a node that is in charge still. */
+async function carryOut(
+  change: ChangeOf<'add' | 'remove'>,
+  order: Omit<Order, 'change'>,
   look: Look,
 ): Promise<ChangeOutcome> {
+  const { kind, ref } = change
+  const written = await send({ change, ...order }, look)
   if (written === 'done') return { status: 'applied' }
   if (written.status === 'rejected' || written.astray === true) return written
   const isSo = async (): Promise<boolean> => {
