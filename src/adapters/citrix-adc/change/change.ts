@@ -2,43 +2,29 @@ import { carefulApply } from '../../../kit/careful-apply.js'
 import type { CarefulAdapter, ChangeOf, ChangeOutcome, Later } from '../../../kit/change.js'
 import type { CallContext, Change, ChangeResult } from '../../../provider/contract.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import type { Memory } from '../read/memory.js'
-import type { Looks } from '../read/looks.js'
 import { Look, type Shared, type Standpoint } from './look.js'
-import type { Settings } from '../options.js'
-import type { Pair } from '../session/pair.js'
 import { add, remove } from './membership.js'
 import { assertOurs, PROVIDER, refuse } from './ours.js'
 import { Batch, type Task } from './batch.js'
-import { Sender } from './sender.js'
 
 type Started = ChangeOutcome | Later<Task>
 
 /** Carries changes out: compare, ask for the role, write as few requests as can be, look where it is needed. */
-export class Writer {
-  readonly #shared: Shared
-
-  constructor(settings: Settings, pair: Pair, memory: Memory, looks: Looks) {
-    this.#shared = { settings, pair, memory, looks, sender: new Sender(pair) }
-  }
-
-  /** What went half well, for whoever asks why. */
-  get hints(): readonly string[] {
-    return this.#shared.sender.hints
-  }
-
-  async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
-    const { settings, looks, sender } = this.#shared
-    const work = new Work(this.#shared)
-    try {
-      const results = await carefulApply(work, changes, ctx)
-      const applied = results.some(({ status }) => status === 'applied')
-      if (applied && settings.save) await sender.save(work.last.charge, ctx)
-      return results
-    } finally {
-      // Whatever was written, what was read before is of before.
-      looks.forget()
-    }
+export async function applyChanges(
+  shared: Shared,
+  changes: readonly Change[],
+  ctx: CallContext,
+): Promise<readonly ChangeResult[]> {
+  const { settings, looks, sender } = shared
+  const work = new Work(shared)
+  try {
+    const results = await carefulApply(work, changes, ctx)
+    const applied = results.some(({ status }) => status === 'applied')
+    if (applied && settings.save) await sender.save(work.last.charge, ctx)
+    return results
+  } finally {
+    // Whatever was written, what was read before is of before.
+    looks.forget()
   }
 }
 
