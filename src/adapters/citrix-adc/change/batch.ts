@@ -56,11 +56,13 @@ export class Batch {
 
   async *#end(tasks: readonly Task[]): AsyncGenerator<Ended> {
     const left = new Set(tasks)
-    for (const ways of [() => this.#waitOut(tasks), () => this.#forgetClients([...left])]) {
-      for await (const ended of ways()) {
-        left.delete(ended[0])
-        yield ended
-      }
+    for await (const ended of this.#waitOut(tasks)) {
+      left.delete(ended[0])
+      yield ended
+    }
+    for (const ended of await this.#forgetClients([...left])) {
+      left.delete(ended[0])
+      yield ended
     }
     const most = this.#look.shared.sender.lists === 'none' ? 1 : LIST
     for (const list of listsOf([...left], most)) yield* this.#send(list)
@@ -76,7 +78,7 @@ export class Batch {
     await this.#untilOut(resting)
     const stuck = resting.filter((task) => !this.#isOut(task))
     for (const task of resting) if (!stuck.includes(task)) yield this.#closed(task, 'unchanged')
-    const refused = await Array.fromAsync(this.#forgetClients(stuck))
+    const refused = await this.#forgetClients(stuck)
     yield* refused
     if (refused.length > 0) return
     if (this.#look.shared.settings.persistence === 'forget') await this.#untilOut(stuck)
@@ -119,22 +121,24 @@ export class Batch {
   /**
    * Deletes the persistence entries of the virtual servers of what is to be closed, on the caller's word.
    * Where that is refused nothing of it is closed.
+   *
+   * @returns what was refused
    */
-  async *#forgetClients(tasks: readonly Task[]): AsyncGenerator<Ended> {
+  async #forgetClients(tasks: readonly Task[]): Promise<readonly Ended[]> {
     const { charge, ctx, shared } = this.#look
     const { sender, settings } = shared
     const closing = tasks.filter(({ way }) => way === 'close')
-    if (settings.persistence !== 'forget' || closing.length === 0) return
+    if (settings.persistence !== 'forget' || closing.length === 0) return []
     const entries = closing.map(({ found }) => found.entry)
     const forget = (): Promise<DrainableError | undefined> => sender.forget(entries, charge, ctx)
     const error = await caught(ctx, forget, (thrown) => thrown)
-    if (error === undefined) return
-    for (const task of closing) {
+    if (error === undefined) return []
+    return closing.map((task): Ended => {
       const { ref } = task.change
       const words = `${formatRef(ref)}: the persistence entries were not deleted, so it was not disabled: ${error.message}`
       const refused = refuse(error.code, words, ref, error.retryable)
-      yield [task, { status: 'rejected', error: refused }]
-    }
+      return [task, { status: 'rejected', error: refused }]
+    })
   }
 
   /** Sends some of one kind, and looks at what became of those that are not simply done. */
