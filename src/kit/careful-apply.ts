@@ -166,7 +166,8 @@ class Call<F extends SeenMember, L> {
     let rest: readonly Place[] = []
     for (const [k, place] of open.entries()) {
       const [, change] = place
-      const found = lookup(change)
+      const found = this.#found(place, lookup)
+      if (found === 'refused') continue
       const object = found?.object ?? refKey(change.ref)
       if (touched.has(object)) {
         rest = open.slice(k)
@@ -194,6 +195,16 @@ class Call<F extends SeenMember, L> {
     return [...again, ...rest].sort(([one], [other]) => one - other)
   }
 
+  /** The member of a change as it was seen; what stands in the way of telling which one is meant refuses the change. */
+  #found(place: Place, lookup: (change: Change) => F | undefined): F | undefined | 'refused' {
+    try {
+      return lookup(place[1])
+    } catch (thrown) {
+      this.#end(place, { ...this.#thrown(thrown, place[1]), status: 'rejected' })
+      return 'refused'
+    }
+  }
+
   async #send([i, change]: Place, found: F | undefined): Promise<ChangeOutcome | Later<L>> {
     this.#sent.add(i)
     try {
@@ -206,18 +217,20 @@ class Call<F extends SeenMember, L> {
   }
 
   #dispatch(change: Change, found: F | undefined): ReturnType<CarefulAdapter<F, L>['hold']> {
-    const { terminate, remove, add } = this.#adapter
-    if (change.kind === 'add') return possible(add)(change, undefined, this.#ctx)
+    const adapter = this.#adapter
+    if (change.kind === 'add') {
+      return possible(adapter.add).call(adapter, change, undefined, this.#ctx)
+    }
     if (found === undefined) throw new TypeError('a change of nothing')
     switch (change.kind) {
       case 'hold':
-        return this.#adapter.hold(change, found, this.#ctx)
+        return adapter.hold(change, found, this.#ctx)
       case 'restore':
-        return this.#adapter.restore(change, found, this.#ctx)
+        return adapter.restore(change, found, this.#ctx)
       case 'terminate':
-        return possible(terminate)(change, found, this.#ctx)
+        return possible(adapter.terminate).call(adapter, change, found, this.#ctx)
       case 'remove':
-        return possible(remove)(change, found, this.#ctx)
+        return possible(adapter.remove).call(adapter, change, found, this.#ctx)
       default:
         return change satisfies never
     }

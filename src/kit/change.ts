@@ -71,7 +71,8 @@ export interface CarefulAdapter<F extends SeenMember, L = never> {
    * Looks at all members concerned at once. Called before anything is sent, and again if a sent change has made the
    * last look stale: for a second change of one member, a lost answer, or `again`.
    *
-   * @returns a function that returns the member of a change as known now; undefined if it is not there
+   * @returns a function that returns the member of a change as known now, undefined if it is not there; it throws if
+   * it can't be told which member is meant
    */
   look(changes: readonly Change[], ctx: CallContext): Promise<(change: Change) => F | undefined>
   /** Raises to `drain` or `maint`; called only for a known lower state. */

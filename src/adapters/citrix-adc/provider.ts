@@ -25,10 +25,12 @@ import { Looks, type Seen } from './read/looks.js'
 import { Index, wishesOf } from './read/match.js'
 import type { Found, PoolState } from './read/pool.js'
 import { planOf } from './read/plan.js'
-import { toReading } from './read/reading.js'
+import { recalled, toReading } from './read/reading.js'
 import { Rights } from './read/rights.js'
 import { isNetworkError } from './session/session.js'
-import { Writer } from './change/change.js'
+import { applyChanges } from './change/change.js'
+import type { Shared } from './change/look.js'
+import { Sender } from './change/sender.js'
 
 /** A role that changes again and again is given up after so many looks. */
 const LOOKS = 3
@@ -41,32 +43,29 @@ export class CitrixAdcProvider implements DrainableProvider {
   readonly specVersion = 1
   readonly name = 'citrix-adc'
   readonly instance: string
-  readonly #options: Settings
-  readonly #pair: Pair
-  readonly #memory = new Memory()
-  readonly #looks: Looks
+  readonly #shared: Shared
   readonly #minInterval: number
   readonly #steady: Steady
-  readonly #writer: Writer
   readonly #rights: Rights
   #plan: ReadonlyMap<string, readonly string[]> = new Map()
 
   constructor(options: Settings) {
-    this.#options = options
-    this.#pair = new Pair(options)
+    const pair = new Pair(options)
+    const looks = new Looks(options.freshness)
+    const sender = new Sender(pair)
+    this.#shared = { settings: options, pair, memory: new Memory(), looks, sender }
     this.#rights = new Rights(options)
-    this.#looks = new Looks(options.freshness)
     this.#minInterval = options.minInterval ?? Math.min(STATE_INTERVAL, options.freshness)
     this.#steady = new Steady(this.#minInterval)
-    this.#writer = new Writer(options, this.#pair, this.#memory, this.#looks)
     const partition = options.partition === undefined ? '' : `#${options.partition}`
     this.instance = `${instanceOf(options.urls)}${partition}`
   }
 
   async describe(ctx: CallContext): Promise<ProviderInfo> {
     ctx.signal.throwIfAborted()
-    const { session } = await this.#pair.inCharge(ctx)
-    await this.#pair.refuseStrangers(ctx)
+    const { pair } = this.#shared
+    const { session } = await pair.inCharge(ctx)
+    await pair.refuseStrangers(ctx)
     await this.#rights.read(session, ctx)
     const reply = await session.get(pathOf('config', 'nsversion'), ctx)
     const said = rowsOf(reply, 'nsversion')[0]?.at('version').text()?.slice(0, 500) ?? ''
@@ -83,14 +82,15 @@ export class CitrixAdcProvider implements DrainableProvider {
   }
 
   async #observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
+    const { settings, pair, memory, looks } = this.#shared
     for (let look = 1; ; look++) {
-      const charge = await this.#pair.inCharge(ctx)
-      const stamp = this.#memory.stamp()
+      const charge = await pair.inCharge(ctx)
+      const stamp = memory.stamp()
       try {
         const { pools, counted } = await this.#read(refs, charge, ctx)
         // The standing is read after the counts and was read before them: they are of one incarnation.
-        if (await this.#pair.stillInCharge(charge, ctx, counted)) {
-          const rivals = await this.#pair.rivals(charge, ctx, counted)
+        if (await pair.stillInCharge(charge, ctx, counted)) {
+          const rivals = await pair.rivals(charge, ctx, counted)
           const readings = assign(refs, pools).map((one) => {
             const reading = this.#toReading(one, charge, stamp)
             return { ...reading, scopes: [...reading.scopes, ...rivals] }
@@ -99,12 +99,12 @@ export class CitrixAdcProvider implements DrainableProvider {
           const ended = charge.standing.role === 'unknown' ? {} : ({ ended: 'unlisted' } as const)
           return { readings, pools: pools.map(toPoolReading), ...ended }
         }
-        this.#looks.forget()
+        looks.forget()
       } catch (error) {
-        this.#pair.forget()
-        this.#looks.forget()
+        pair.forget()
+        looks.forget()
         if (ctx.signal.aborted || !isNetworkError(error) || look > 1) throw error
-        if (this.#options.urls.length === 1) throw error
+        if (settings.urls.length === 1) throw error
         continue
       }
       if (look === LOOKS) {
@@ -121,8 +121,9 @@ export class CitrixAdcProvider implements DrainableProvider {
   async find({ address, port }: AddressTarget, ctx: CallContext): Promise<readonly MemberRef[]> {
     ctx.signal.throwIfAborted()
     this.#steady.wake(ctx)
-    const { session } = await this.#pair.inCharge(ctx)
-    const { pools } = await this.#looks.everything(session, ctx, false)
+    const { settings, pair, looks } = this.#shared
+    const { session } = await pair.inCharge(ctx)
+    const { pools } = await looks.everything(session, ctx, false)
     await this.#rights.read(session, ctx)
     const wished = canonicalAddress(address)
     const hits = assign('all', pools).flatMap(({ ref, found }) => {
@@ -130,7 +131,7 @@ export class CitrixAdcProvider implements DrainableProvider {
       const isHere = canonicalAddress(found.entry.address) === wished
       return isHere && (port === undefined || found.entry.port === port) ? [{ ref, found }] : []
     })
-    this.#plan = planOf(hits, session, this.#options)
+    this.#plan = planOf(hits, session, settings)
     return hits.map(({ ref }) => ref)
   }
 
@@ -139,14 +140,14 @@ export class CitrixAdcProvider implements DrainableProvider {
     if (changes.length === 0) return []
     this.#steady.wake(ctx)
     try {
-      return await this.#writer.apply(changes, ctx)
+      return await applyChanges(this.#shared, changes, ctx)
     } finally {
       this.#steady.wake(ctx)
     }
   }
 
   async close(): Promise<void> {
-    await this.#pair.close()
+    await this.#shared.pair.close()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -154,6 +155,7 @@ export class CitrixAdcProvider implements DrainableProvider {
   }
 
   #capabilities(): Capabilities {
+    const { settings } = this.#shared
     return {
       ladder: ['ready', 'drain', 'maint'],
       maint: 'cuts',
@@ -162,10 +164,10 @@ export class CitrixAdcProvider implements DrainableProvider {
       removal: 'cuts',
       add: true,
       counts: 'connections',
-      freshness: this.#options.freshness,
+      freshness: settings.freshness,
       blind: 0,
       lateBound: 10_000,
-      survivesReload: this.#options.save,
+      survivesReload: settings.save,
       countsAfterRemove: false,
       minInterval: this.#minInterval,
     }
@@ -176,20 +178,20 @@ export class CitrixAdcProvider implements DrainableProvider {
     { session }: InCharge,
     ctx: CallContext,
   ): Promise<Seen> {
-    if (refs === 'all') return this.#looks.everything(session, ctx)
-    return this.#looks.at(wishesOf(refs), session, ctx, { patient: this.#steady.isSteady })
+    const { looks } = this.#shared
+    if (refs === 'all') return looks.everything(session, ctx)
+    return looks.at(wishesOf(refs), session, ctx, { patient: this.#steady.isSteady })
   }
 
   #toReading({ ref, found }: Asked, { standing }: InCharge, stamp: number): Reading {
     // Unbinding cuts: nothing of it is left anywhere.
     if (found === undefined) return { ref, present: false, scopes: [] }
-    const { entry, counts, countedAt } = found
-    this.#memory.seen(entry, stamp, standing.incarnation)
-    const ours = this.#memory.recall(entry, stamp, standing.incarnation)
-    this.#memory.counted(entry.subject, counts, countedAt)
+    const { memory, sender } = this.#shared
+    const member = recalled(found, memory, stamp, standing)
+    memory.counted(found.entry.subject, found.counts, found.countedAt)
     const plan = this.#plan.get(refKey(ref)) ?? []
-    const hints = [...plan, ...this.#rights.missing, ...this.#writer.hints]
-    return toReading(ref, { ...found, ours, standing, hints })
+    const hints = [...plan, ...this.#rights.missing, ...sender.hints]
+    return toReading(ref, member, standing, hints)
   }
 }
 

@@ -57,14 +57,13 @@ test('our drain of a member whose server was disabled before is ours', () => {
   const memory = new Memory()
   memory.did(SUBJECT, 'drain', false)
   const one = entry('OUT OF SERVICE', GRACEFUL)
-  memory.seen(one, 1_000, NODE)
   const ours = memory.recall(one, 1_000, NODE)
   expect(ownState(one, ours, true)).toEqual({ own: 'drain', inherited: 'maint' })
 })
 
 test('a member that was only seen in TROFS is not ours once its server is disabled', () => {
   const memory = new Memory()
-  memory.seen(entry('GOING OUT OF SERVICE', GRACEFUL), 1_000, NODE)
+  memory.recall(entry('GOING OUT OF SERVICE', GRACEFUL), 1_000, NODE)
   const one = entry('OUT OF SERVICE', GRACEFUL)
   const ours = memory.recall(one, 1_001, NODE)
   expect(ownState(one, ours, true)).toEqual({ own: 'ready', inherited: 'maint' })
@@ -81,7 +80,6 @@ describe('a state with a change of ours in memory', () => {
     memory.did(SUBJECT, as, as === 'drain')
     return rows.map(([svrstate, row], i) => {
       const one = entry(svrstate, row)
-      memory.seen(one, 1_000 + i, nodes[i] ?? NODE)
       const ours = memory.recall(one, 1_000 + i, nodes[i] ?? NODE)
       const traits = {
         servicetype: 'HTTP',
@@ -90,18 +88,7 @@ describe('a state with a change of ours in memory', () => {
         monitored: true,
         disabled: false,
       }
-      const standing = { node: NODE, nodes: [], role: 'alone', incarnation: NODE } as const
-      const released = isReleased({
-        entry: one,
-        traits,
-        ours,
-        serverDisabled: false,
-        counts: undefined,
-        standing,
-        countedAt: 0,
-        seenAt: 0,
-        hints: [],
-      })
+      const released = isReleased({ entry: one, traits, ours, serverDisabled: false })
       return [ownState(one, ours, false).own, released]
     })
   }
@@ -190,7 +177,7 @@ describe('a state with a change of ours in memory', () => {
 
   test('a foreign drain seen in TROFS is still a drain once it is out', () => {
     const memory = new Memory()
-    memory.seen(entry('GOING OUT OF SERVICE'), 1, NODE)
+    memory.recall(entry('GOING OUT OF SERVICE'), 1, NODE)
     const ours = memory.recall(entry('OUT OF SERVICE'), 2, NODE)
     expect(ownState(entry('OUT OF SERVICE'), ours, false)).toEqual({ own: 'drain' })
     expect(ours?.graceful).toBe(false)

@@ -2,7 +2,8 @@ import { setImmediate } from 'node:timers/promises'
 import type { Change, ChangeResult } from 'drainable/provider'
 import { DrainableError } from 'drainable/provider'
 import { describe, expect, test } from 'vitest'
-import type { Begun, SeenMember } from '../../../src/kit/change.js'
+import { carefulApply } from '../../../src/kit/careful-apply.js'
+import type { Begun, CarefulAdapter, SeenMember } from '../../../src/kit/change.js'
 import { A, add, B, context, hold, lost, restore, Rows, row } from './rows.js'
 
 const rejected = (code: string, retryable = false): object => ({
@@ -160,6 +161,30 @@ describe('before anything was sent', () => {
     expect(await new Rows('a').one(hold(), { look })).toMatchObject(
       rejected('MALFORMED_REPLY', true),
     )
+  })
+
+  test('a member that can not be told apart refuses its change alone', async () => {
+    const rows = new Rows('a', 'b')
+    const look: CarefulAdapter<SeenMember>['look'] = () =>
+      Promise.resolve(({ ref }) => {
+        if (ref.member === 'b') return rows.rows.get('b')
+        throw new DrainableError('INVALID_OPTIONS', 'web/a means two members')
+      })
+    const results = await rows.apply([hold(A), hold(B)], { look })
+    expect(results).toMatchObject([rejected('INVALID_OPTIONS'), { ref: B, status: 'applied' }])
+    expect(rows.sent).toEqual(['b drain'])
+  })
+
+  test('an adapter can be a class', async () => {
+    const adapter = Object.assign(new Rows('a').adapter(), {
+      cuts: 0,
+      terminate(this: { cuts: number }) {
+        this.cuts += 1
+        return { status: 'applied', terminated: this.cuts } as const
+      },
+    })
+    const result = carefulApply(adapter, [{ kind: 'terminate', ref: A }], context())
+    expect(await result).toMatchObject([{ status: 'applied', terminated: 1 }])
   })
 
   test('a closed provider throws', async () => {

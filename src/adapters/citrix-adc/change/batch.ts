@@ -1,19 +1,14 @@
-import type { ChangeOutcome } from '../../../kit/change.js'
+import type { Begun, ChangeOutcome } from '../../../kit/change.js'
 import { caught } from '../../../kit/errors.js'
 import { until } from '../../../kit/until.js'
-import type { CallContext, Change } from '../../../provider/contract.js'
+import type { Change } from '../../../provider/contract.js'
 import type { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { disable, enable } from '../codec/nitro.js'
 import type { SvrPhase } from '../codec/rows.js'
-import type { Memory } from '../read/memory.js'
-import type { Settings } from '../options.js'
-import type { InCharge } from '../session/standing.js'
-import type { Pair } from '../session/pair.js'
 import type { Look, Standpoint } from './look.js'
 import { refuse } from './ours.js'
-import type { Order, Sender, Written } from './sender.js'
-import { virtualServers } from './virtual-servers.js'
+import type { Order, Written } from './sender.js'
 
 /** How long members without work may take to go OUT OF SERVICE by themselves: the appliance looks once a second. */
 const SELF_SEAL = { every: 250, within: 3_000 } as const
@@ -34,17 +29,7 @@ export interface Task {
   sent: boolean
 }
 
-/** What a batch works with. */
-export interface BatchContext {
-  readonly options: Settings
-  readonly pair: Pair
-  readonly memory: Memory
-  readonly sender: Sender
-  readonly look: Look
-  readonly charge: InCharge
-  readonly ctx: CallContext
-}
-
+type One = Begun<Standpoint, Task>
 type Ended = readonly [task: Task, outcome: ChangeOutcome]
 
 const SHOWN: Readonly<Record<Task['way'], (phase: SvrPhase) => boolean>> = {
@@ -55,21 +40,31 @@ const SHOWN: Readonly<Record<Task['way'], (phase: SvrPhase) => boolean>> = {
 
 /** Changes that one look let through, carried out together. */
 export class Batch {
-  readonly context: BatchContext
+  readonly #look: Look
 
-  constructor(context: BatchContext) {
-    this.context = context
+  constructor(look: Look) {
+    this.#look = look
   }
 
-  async *end(tasks: readonly Task[]): AsyncGenerator<Ended> {
-    const left = new Set(tasks)
-    for (const ways of [() => this.#waitOut(tasks), () => this.#forgetClients([...left])]) {
-      for await (const ended of ways()) {
-        left.delete(ended[0])
-        yield ended
-      }
+  async *finish(begun: readonly One[]): AsyncGenerator<readonly [One, ChangeOutcome]> {
+    const open = new Map(begun.map((one) => [one.later, one]))
+    for await (const [task, outcome] of this.#end([...open.keys()])) {
+      const one = open.get(task)
+      if (one !== undefined) yield [one, outcome]
     }
-    const most = this.context.sender.lists === 'none' ? 1 : LIST
+  }
+
+  async *#end(tasks: readonly Task[]): AsyncGenerator<Ended> {
+    const left = new Set(tasks)
+    for await (const ended of this.#waitOut(tasks)) {
+      left.delete(ended[0])
+      yield ended
+    }
+    for (const ended of await this.#forgetClients([...left])) {
+      left.delete(ended[0])
+      yield ended
+    }
+    const most = this.#look.shared.sender.lists === 'none' ? 1 : LIST
     for (const list of listsOf([...left], most)) yield* this.#send(list)
   }
 
@@ -83,10 +78,10 @@ export class Batch {
     await this.#untilOut(resting)
     const stuck = resting.filter((task) => !this.#isOut(task))
     for (const task of resting) if (!stuck.includes(task)) yield this.#closed(task, 'unchanged')
-    const refused = await Array.fromAsync(this.#forgetClients(stuck))
+    const refused = await this.#forgetClients(stuck)
     yield* refused
     if (refused.length > 0) return
-    if (this.context.options.persistence === 'forget') await this.#untilOut(stuck)
+    if (this.#look.shared.settings.persistence === 'forget') await this.#untilOut(stuck)
     for (const task of stuck) {
       if (this.#isOut(task)) yield this.#closed(task, 'applied')
       else yield [task, { status: 'rejected', error: notDisabledTwice(task) }]
@@ -95,29 +90,29 @@ export class Batch {
 
   /** Whether work was seen on it lately. */
   #isBusy({ found }: Task): boolean {
-    const { memory, options, ctx } = this.context
+    const { ctx, shared } = this.#look
+    const { memory, settings } = shared
     const { load, entry } = found
     if (load === undefined) return false
-    return load > 0 || memory.restedFor(entry.subject, ctx.clock.now()) < options.freshness
+    return load > 0 || memory.restedFor(entry.subject, ctx.clock.now()) < settings.freshness
   }
 
   #isOut({ change }: Task): boolean {
-    return this.context.look.of(change.ref)?.entry.phase === 'out'
+    return this.#look.of(change.ref)?.entry.phase === 'out'
   }
 
   #closed(task: Task, status: 'applied' | 'unchanged'): Ended {
-    const entry = this.context.look.of(task.change.ref)?.entry ?? task.found.entry
-    this.context.memory.rename(entry.subject, 'maint', entry)
+    const entry = this.#look.of(task.change.ref)?.entry ?? task.found.entry
+    this.#look.shared.memory.rename(entry.subject, 'maint', entry)
     return [task, { status }]
   }
 
   async #untilOut(tasks: readonly Task[]): Promise<void> {
-    const { look, ctx } = this.context
     const open = (): readonly Task[] => tasks.filter((task) => !this.#isOut(task))
     let looks = 0
-    await until(ctx, SELF_SEAL, async () => {
+    await until(this.#look.ctx, SELF_SEAL, async () => {
       const refs = open().map(({ change }) => change.ref)
-      if (looks > 0 && refs.length > 0) await look.at(refs)
+      if (looks > 0 && refs.length > 0) await this.#look.at(refs)
       looks += 1
       return open().length === 0 || undefined
     })
@@ -126,34 +121,34 @@ export class Batch {
   /**
    * Deletes the persistence entries of the virtual servers of what is to be closed, on the caller's word.
    * Where that is refused nothing of it is closed.
+   *
+   * @returns what was refused
    */
-  async *#forgetClients(tasks: readonly Task[]): AsyncGenerator<Ended> {
-    const { options, sender, charge, ctx } = this.context
+  async #forgetClients(tasks: readonly Task[]): Promise<readonly Ended[]> {
+    const { charge, ctx, shared } = this.#look
+    const { sender, settings } = shared
     const closing = tasks.filter(({ way }) => way === 'close')
-    if (options.persistence !== 'forget' || closing.length === 0) return
+    if (settings.persistence !== 'forget' || closing.length === 0) return []
     const entries = closing.map(({ found }) => found.entry)
-    const forget = async (): Promise<DrainableError | undefined> =>
-      sender.forget(await virtualServers(charge.session, entries, ctx), charge, ctx)
+    const forget = (): Promise<DrainableError | undefined> => sender.forget(entries, charge, ctx)
     const error = await caught(ctx, forget, (thrown) => thrown)
-    if (error === undefined) return
-    for (const task of closing) {
+    if (error === undefined) return []
+    return closing.map((task): Ended => {
       const { ref } = task.change
       const words = `${formatRef(ref)}: the persistence entries were not deleted, so it was not disabled: ${error.message}`
       const refused = refuse(error.code, words, ref, error.retryable)
-      yield [task, { status: 'rejected', error: refused }]
-    }
+      return [task, { status: 'rejected', error: refused }]
+    })
   }
 
   /** Sends some of one kind, and looks at what became of those that are not simply done. */
   async *#send(tasks: readonly Task[]): AsyncGenerator<Ended> {
-    const { sender, charge, ctx } = this.context
+    const { charge, ctx, shared } = this.#look
+    const { sender } = shared
     for (const task of tasks) task.sent = true
     const written = await sender.send(tasks.map(toOrder), charge, ctx)
-    if (written === 'apart') {
-      yield* this.#sendApart(tasks)
-      return
-    }
-    if (tasks.length > 1 && sender.lists === 'untried' && written.every((one) => one === 'done')) {
+    const isUntried = tasks.length > 1 && sender.lists === 'untried'
+    if (written === 'apart' || (isUntried && written.every((one) => one === 'done'))) {
       yield* this.#sendApart(tasks)
       return
     }
@@ -175,9 +170,10 @@ export class Batch {
    * carried out is sent alone.
    */
   async *#sendApart(tasks: readonly Task[]): AsyncGenerator<Ended> {
-    const { look, sender, ctx } = this.context
+    const look = this.#look
+    const { sender } = look.shared
     const read = (): Promise<void> => look.at(tasks.map(({ change }) => change.ref))
-    const error = await caught(ctx, read, (thrown) => thrown)
+    const error = await caught(look.ctx, read, (thrown) => thrown)
     if (error !== undefined) {
       for (const task of tasks) yield this.#entered(task, { status: 'unknown', error })
       return
@@ -196,7 +192,7 @@ export class Batch {
 
   /** Remembers what was done, or may have been. */
   #entered(task: Task, outcome: ChangeOutcome): Ended {
-    const { memory } = this.context
+    const { memory } = this.#look.shared
     const { found, way, as } = task
     const { entry } = found
     if (way === 'open') memory.forget(entry.subject)
@@ -206,7 +202,7 @@ export class Batch {
 
   /** Looks at what became of changes whose answer was lost, and at those that take effect at once. */
   async *#verify(open: ReadonlyMap<Task, Written>): AsyncGenerator<Ended> {
-    const { look, ctx } = this.context
+    const look = this.#look
     const tasks = [...open.keys()]
     const closing = tasks.filter((task) => open.get(task) === 'done')
     const shown = ({ change, way }: Task): boolean => {
@@ -214,19 +210,18 @@ export class Batch {
       return found !== undefined && SHOWN[way](found.entry.phase)
     }
     const watch = (): Promise<true | undefined> =>
-      until(ctx, SHOWS, async () => {
+      until(look.ctx, SHOWS, async () => {
         await look.at(tasks.map(({ change }) => change.ref))
         return closing.every(shown) || undefined
       })
-    if ((await caught(ctx, watch, () => 'unread')) === 'unread') {
+    if ((await caught(look.ctx, watch, () => 'unread')) === 'unread') {
       for (const [task, written] of open) {
         yield this.#entered(task, written === 'done' ? applied(task) : written)
       }
       return
     }
     const lost = tasks.filter((task) => open.get(task) !== 'done')
-    const { charge, pair } = this.context
-    const ours = lost.some(shown) && (await pair.holds(charge, ctx))
+    const ours = lost.some(shown) && (await look.holds())
     for (const [task, written] of open) {
       const isShown = shown(task) && (written === 'done' || ours)
       if (isShown) yield this.#entered(task, applied(task))
@@ -237,7 +232,7 @@ export class Batch {
   /** The appliance said Done to a disable without grace, and it does not show. */
   #notClosed(task: Task): Ended {
     const { change, found } = task
-    const left = this.context.look.of(change.ref)?.entry
+    const left = this.#look.of(change.ref)?.entry
     const why = `${formatRef(change.ref)}: the appliance said Done to a disable without grace and left it '${left?.svrstate ?? 'gone'}'`
     // In TROFS some build may take a second disable for nothing: then nothing was cut or closed.
     if (left?.phase === found.entry.phase)

@@ -1,111 +1,91 @@
 import { carefulApply } from '../../../kit/careful-apply.js'
-import type { Begun, CarefulAdapter, ChangeOf, ChangeOutcome, Later } from '../../../kit/change.js'
+import type { CarefulAdapter, ChangeOf, ChangeOutcome, Later } from '../../../kit/change.js'
 import type { CallContext, Change, ChangeResult } from '../../../provider/contract.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import type { Memory } from '../read/memory.js'
-import type { Looks } from '../read/looks.js'
-import { Look, type Standpoint } from './look.js'
-import type { Settings } from '../options.js'
-import type { Pair } from '../session/pair.js'
+import { Look, type Shared, type Standpoint } from './look.js'
 import { add, remove } from './membership.js'
 import { assertOurs, PROVIDER, refuse } from './ours.js'
 import { Batch, type Task } from './batch.js'
-import { Sender } from './sender.js'
 
 type Started = ChangeOutcome | Later<Task>
 
 /** Carries changes out: compare, ask for the role, write as few requests as can be, look where it is needed. */
-export class Writer {
-  readonly #options: Settings
-  readonly #pair: Pair
-  readonly #memory: Memory
-  readonly #looks: Looks
-  readonly #sender: Sender
+export async function applyChanges(
+  shared: Shared,
+  changes: readonly Change[],
+  ctx: CallContext,
+): Promise<readonly ChangeResult[]> {
+  const { settings, looks, sender } = shared
+  const work = new Work(shared)
+  try {
+    const results = await carefulApply(work, changes, ctx)
+    const applied = results.some(({ status }) => status === 'applied')
+    if (applied && settings.save) await sender.save(work.last.charge, ctx)
+    return results
+  } finally {
+    // Whatever was written, what was read before is of before.
+    looks.forget()
+  }
+}
 
-  constructor(options: Settings, pair: Pair, memory: Memory, looks: Looks) {
-    this.#options = options
-    this.#pair = pair
-    this.#memory = memory
-    this.#looks = looks
-    this.#sender = new Sender(pair)
+/** What a Citrix ADC is sent for the changes of one call. */
+class Work implements CarefulAdapter<Standpoint, Task> {
+  readonly provider = PROVIDER
+  readonly #shared: Shared
+  #last: Look | undefined
+
+  constructor(shared: Shared) {
+    this.#shared = shared
   }
 
-  /** What went half well, for whoever asks why. */
-  get hints(): readonly string[] {
-    return this.#sender.hints
+  /** What the changes go by: there is one before there is a change. */
+  get last(): Look {
+    if (this.#last === undefined) throw new TypeError('a change without a look')
+    return this.#last
   }
 
-  async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
-    const batches: Batch[] = []
-    try {
-      const results = await carefulApply(this.#adapter(batches), changes, ctx)
-      const applied = results.some(({ status }) => status === 'applied')
-      const charge = batches.at(-1)?.context.charge
-      if (charge !== undefined && applied && this.#options.save) {
-        await this.#sender.save(charge, ctx)
-      }
-      return results
-    } finally {
-      // Whatever was written, what was read before is of before.
-      this.#looks.forget()
-    }
+  absent({ ref }: Change): string {
+    return `${formatRef(ref)}: neither a service group with that member ('server:port'; 'address:port' where DNS makes several of one server) nor a virtual server with that service`
   }
 
-  #adapter(batches: Batch[]): CarefulAdapter<Standpoint, Task> {
-    return {
-      provider: PROVIDER,
-      look: async (changes, ctx) => {
-        const charge = await this.#pair.confirm(ctx)
-        const look = new Look(this.#looks, charge, this.#memory, ctx)
-        await look.at(
-          changes.map(({ ref }) => ref),
-          changes.some(({ kind }) => kind !== 'restore'),
-        )
-        batches.push(
-          new Batch({
-            options: this.#options,
-            pair: this.#pair,
-            memory: this.#memory,
-            sender: this.#sender,
-            look,
-            charge,
-            ctx,
-          }),
-        )
-        const found = new Map(changes.map(({ ref }) => [ref, look.of(ref)]))
-        return ({ ref }) => found.get(ref)
-      },
-      absent: ({ ref }) =>
-        `${formatRef(ref)}: neither a service group with that member ('server:port'; 'address:port' where DNS makes several of one server) nor a virtual server with that service`,
-      hold: (change, found) => this.#begin(change, found, change.to),
-      restore: (change, found) => this.#restore(change, found),
-      terminate: (change, found) => this.#terminate(change, found),
-      remove: (change, found) => remove(change, found, latest(batches).context),
-      add: (change) => add(change, latest(batches).context),
-      finish: (begun, ctx) => finish(latest(batches), begun, ctx),
-    }
+  async look(
+    changes: readonly Change[],
+    ctx: CallContext,
+  ): Promise<(change: Change) => Standpoint | undefined> {
+    const look = new Look(this.#shared, await this.#shared.pair.confirm(ctx), ctx)
+    await look.at(
+      changes.map(({ ref }) => ref),
+      changes.some(({ kind }) => kind !== 'restore'),
+    )
+    this.#last = look
+    const found = new Map(changes.map(({ ref }) => [ref, look.of(ref)]))
+    return ({ ref }) => found.get(ref)
   }
 
-  #begin(change: Change, found: Standpoint, to: 'drain' | 'maint' | 'ready'): Started {
-    assertOurs(change, found, this.#options)
-    const way = to === 'ready' ? 'open' : to === 'drain' ? 'drain' : 'close'
-    return later({ change, found, way, as: to === 'maint' ? 'maint' : 'drain', sent: false })
+  hold(change: ChangeOf<'hold'>, found: Standpoint): Started {
+    return this.#begin(change, found, change.to)
   }
 
-  #restore(change: ChangeOf<'restore'>, found: Standpoint): Started {
+  restore(change: ChangeOf<'restore'>, found: Standpoint): Started {
     const { entry } = found
     if (change.to === 'drain' && entry.phase === 'out') {
       // There is no way from OUT OF SERVICE back to TROFS but through service: it stays closed.
-      assertOurs(change, found, this.#options)
-      this.#memory.rename(entry.subject, 'drain', entry)
+      assertOurs(change, found, this.#shared.settings)
+      this.#shared.memory.rename(entry.subject, 'drain', entry)
       return { status: 'applied' }
     }
     return this.#begin(change, found, change.to)
   }
 
+  #begin(change: Change, found: Standpoint, to: 'drain' | 'maint' | 'ready'): Started {
+    assertOurs(change, found, this.#shared.settings)
+    const way = to === 'ready' ? 'open' : to === 'drain' ? 'drain' : 'close'
+    return later({ change, found, way, as: to === 'maint' ? 'maint' : 'drain', sent: false })
+  }
+
   /** A disable without grace cuts what is established, where downStateFlush is on. */
-  #terminate(change: Change, found: Standpoint): Started {
-    assertOurs(change, found, this.#options)
+  terminate(change: ChangeOf<'terminate'>, found: Standpoint): Started {
+    assertOurs(change, found, this.#shared.settings)
     const { ref } = change
     const { entry, traits, own, load } = found
     const name = formatRef(ref)
@@ -125,30 +105,22 @@ export class Writer {
       const why = `${name} cannot be cut: downStateFlush is DISABLED there, so that connections outlive a disable; enable it, or wait`
       throw refuse('UNSUPPORTED', why, ref)
     }
-    const as = own === 'maint' ? 'maint' : 'drain'
-    return later({ change, found, way: 'close', as, sent: false })
+    return later({ change, found, way: 'close', as: own, sent: false })
+  }
+
+  remove(change: ChangeOf<'remove'>, found: Standpoint): Promise<ChangeOutcome> {
+    return remove(change, found, this.last)
+  }
+
+  add(change: ChangeOf<'add'>): Promise<ChangeOutcome> {
+    return add(change, this.last)
+  }
+
+  finish(begun: Parameters<Batch['finish']>[0]): ReturnType<Batch['finish']> {
+    return new Batch(this.last).finish(begun)
   }
 }
 
 function later(task: Task): Later<Task> {
   return { later: task, sent: () => task.sent }
-}
-
-function latest(batches: readonly Batch[]): Batch {
-  const batch = batches.at(-1)
-  if (batch === undefined) throw new TypeError('a change without a look')
-  return batch
-}
-
-async function* finish(
-  batch: Batch,
-  begun: readonly Begun<Standpoint, Task>[],
-  { signal }: CallContext,
-): AsyncGenerator<readonly [Begun<Standpoint, Task>, ChangeOutcome]> {
-  const of = new Map(begun.map((one) => [one.later, one]))
-  for await (const [task, outcome] of batch.end(begun.map(({ later }) => later))) {
-    signal.throwIfAborted()
-    const one = of.get(task)
-    if (one !== undefined) yield [one, outcome]
-  }
 }

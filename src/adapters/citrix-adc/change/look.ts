@@ -1,11 +1,15 @@
+import { caught } from '../../../kit/errors.js'
 import type { SeenMember } from '../../../kit/change.js'
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
+import type { Settings } from '../options.js'
 import { Index, wishesOf } from '../read/match.js'
 import type { Looks } from '../read/looks.js'
 import type { Entry, Traits } from '../codec/rows.js'
 import { keyOf, type Memory } from '../read/memory.js'
-import { ownState } from '../read/reading.js'
+import { recalled } from '../read/reading.js'
+import type { Pair } from '../session/pair.js'
 import type { InCharge } from '../session/standing.js'
+import type { Sender } from './sender.js'
 
 /** A member as it was right before a change of it. */
 export interface Standpoint extends SeenMember {
@@ -15,42 +19,57 @@ export interface Standpoint extends SeenMember {
   readonly load: number | undefined
 }
 
-/** What is compared with before a write: the pools of a batch of changes, and again where something was written. */
+/** What all changes of a provider share. */
+export interface Shared {
+  readonly settings: Settings
+  readonly pair: Pair
+  readonly memory: Memory
+  readonly looks: Looks
+  readonly sender: Sender
+}
+
+/** What changes go by: who is in charge, and the pools as they were before a write, and again where something was written. */
 export class Look {
-  readonly #looks: Looks
-  readonly #charge: InCharge
-  readonly #memory: Memory
-  readonly #ctx: CallContext
+  readonly shared: Shared
+  readonly charge: InCharge
+  readonly ctx: CallContext
   readonly #pools = new Map<string, Index>()
   #stamp = 0
 
-  constructor(looks: Looks, charge: InCharge, memory: Memory, ctx: CallContext) {
-    this.#looks = looks
-    this.#charge = charge
-    this.#memory = memory
-    this.#ctx = ctx
+  constructor(shared: Shared, charge: InCharge, ctx: CallContext) {
+    this.shared = shared
+    this.charge = charge
+    this.ctx = ctx
   }
 
   /** Reads every pool of these, with the counts where a change asks for them. */
   async at(refs: readonly MemberRef[], counts = true): Promise<void> {
+    const { looks, memory } = this.shared
     const wishes = wishesOf(refs)
-    this.#stamp = this.#memory.stamp()
-    const { session } = this.#charge
-    const { pools } = await this.#looks.at(wishes, session, this.#ctx, { fresh: true, counts })
+    this.#stamp = memory.stamp()
+    const how = { fresh: true, counts }
+    const { pools } = await looks.at(wishes, this.charge.session, this.ctx, how)
     for (const pool of wishes.keys()) this.#pools.delete(pool)
     for (const pool of pools) this.#pools.set(pool.name, new Index(pool))
+  }
+
+  /**
+   * Whether what it shows is the pair's: a node that has become the secondary may have taken a change for itself alone. One
+   * that does not say is not believed.
+   */
+  holds(): Promise<boolean> {
+    const { pair } = this.shared
+    const ask = (): Promise<boolean> => pair.stillInCharge(this.charge, this.ctx, false)
+    return caught(this.ctx, ask, () => false)
   }
 
   of(ref: MemberRef): Standpoint | undefined {
     const found = this.#pools.get(ref.pool)?.pick(ref.member)
     if (found === undefined) return undefined
-    const { entry, traits, counts, serverDisabled } = found
-    const { incarnation } = this.#charge.standing
-    this.#memory.seen(entry, this.#stamp, incarnation)
-    const ours = this.#memory.recall(entry, this.#stamp, incarnation)
-    const { own } = ownState(entry, ours, serverDisabled || traits.disabled)
+    const { entry, traits, counts } = found
+    const { state } = recalled(found, this.shared.memory, this.#stamp, this.charge.standing)
     const load = counts === undefined ? undefined : counts.active + counts.queued
-    return { ...seenOf(entry), entry, traits, own, load }
+    return { ...seenOf(entry), entry, traits, own: state.own, load }
   }
 }
 

@@ -10,35 +10,25 @@ import {
   addService,
   bindMember,
   bindService,
-  takeBack,
-  type CommandVariants,
+  type Making,
   unbindMember,
   unbindService,
 } from '../codec/membership.js'
-import {
-  type Command,
-  formatMember,
-  isName,
-  parseMember,
-  pathOf,
-  type Row,
-  rowsOf,
-} from '../codec/nitro.js'
+import { formatMember, isName, parseMember, pathOf, type Row, rowsOf } from '../codec/nitro.js'
 import { toTraits } from '../codec/rows.js'
-import type { Standpoint } from './look.js'
+import type { Look, Standpoint } from './look.js'
 import { assertNoDesiredState, assertOurs, refuse } from './ours.js'
-import type { BatchContext } from './batch.js'
 import type { Order, Written } from './sender.js'
 
 /** Unbinds a member from its group, or a service from its virtual server. */
 export async function remove(
   change: ChangeOf<'remove'>,
   found: Standpoint,
-  context: BatchContext,
+  look: Look,
 ): Promise<ChangeOutcome> {
   const { ref } = change
   const { entry } = found
-  assertOurs(change, found, context.options)
+  assertOurs(change, found, look.shared.settings)
   if (entry.phase === 'in') {
     const words = `${formatRef(ref)} is in service, and an unbind cuts what is on it: hold it first`
     throw refuse('CONFLICT', words, ref, false)
@@ -48,38 +38,37 @@ export async function remove(
     subject.kind === 'service'
       ? unbindService(ref.pool, subject.name)
       : unbindMember(subject.group, subject.server, subject.port)
-  const written = await send({ change, command, undo: undefined }, context)
-  const outcome = await confirm(change, written, context)
+  const outcome = await carryOut(change, { command }, look)
   // A service that is bound elsewhere is held there still.
-  if (outcome.status === 'applied' && subject.kind === 'member') context.memory.forget(subject)
+  if (outcome.status === 'applied' && subject.kind === 'member') look.shared.memory.forget(subject)
   return outcome
 }
 
 /** Binds a member to its group, or a service to its virtual server. What that takes is made first. */
-export async function add(change: ChangeOf<'add'>, context: BatchContext): Promise<ChangeOutcome> {
+export async function add(change: ChangeOf<'add'>, look: Look): Promise<ChangeOutcome> {
   const { ref } = change
-  const group = isName(ref.pool) ? await rowOf('servicegroup', ref.pool, context) : undefined
+  const group = isName(ref.pool) ? await rowOf('servicegroup', ref.pool, look) : undefined
   if (group !== undefined) {
-    assertNoDesiredState(ref, toTraits(group), context.options)
-    return addMember(change, context)
+    assertNoDesiredState(ref, toTraits(group), look.shared.settings)
+    return addMember(change, look)
   }
-  const vserver = isName(ref.pool) ? await rowOf('lbvserver', ref.pool, context) : undefined
-  if (vserver !== undefined) return addBoundService(change, context)
+  const vserver = isName(ref.pool) ? await rowOf('lbvserver', ref.pool, look) : undefined
+  if (vserver !== undefined) return addBoundService(change, look)
   const words = `${formatRef(ref)}: there is neither a service group nor a virtual server '${ref.pool}'`
   throw refuse('NOT_FOUND', words, ref)
 }
 
-async function addMember(change: ChangeOf<'add'>, context: BatchContext): Promise<ChangeOutcome> {
-  const { ref, address, port } = change
+async function addMember(change: ChangeOf<'add'>, look: Look): Promise<ChangeOutcome> {
+  const { ref, address, port, weight } = change
   const { server, port: named = port } = parseMember(ref.member)
   const isAddress = isIP(server) !== 0
   if (named !== port || (!isAddress && !isName(server))) {
     const words = `${formatRef(ref)} can't be at port ${port}: a member of a group is named 'server:port', by its server's name or address`
     throw refuse('INVALID_OPTIONS', words, ref)
   }
-  if (!isAddress) return addNamed(change, server, context)
+  if (!isAddress) return addNamed(change, server, look)
   if (canonicalAddress(server) === canonicalAddress(address))
-    return bind(change, boundBy(change, server), context)
+    return carryOut(change, bindMember(ref.pool, server, port, weight), look)
   const words = `${formatRef(ref)} is named by an address, and is to be at another one: ${address}`
   throw refuse('INVALID_OPTIONS', words, ref)
 }
@@ -91,62 +80,48 @@ async function addMember(change: ChangeOf<'add'>, context: BatchContext): Promis
 async function addNamed(
   change: ChangeOf<'add'>,
   wanted: string,
-  context: BatchContext,
+  look: Look,
 ): Promise<ChangeOutcome> {
-  const { ref, address, port } = change
-  const found = await rowOf('server', wanted, context)
+  const { ref, address, port, weight } = change
+  const found = await rowOf('server', wanted, look)
   const isTaken = found !== undefined && !isAt(found.at('ipaddress').word(), address)
   const server = isTaken ? freeName(wanted, { address, port }) : wanted
-  const known = isTaken ? await rowOf('server', server, context) : found
+  const known = isTaken ? await rowOf('server', server, look) : found
   const named = isTaken
     ? { ...change, ref: { ...ref, member: formatMember(server, port) } }
     : change
-  const bound = boundBy(named, server)
+  const bound = bindMember(ref.pool, server, port, weight)
   if (known !== undefined) {
     assertAt(named, `server '${server}'`, known.at('ipaddress').word(), address)
-    return bind(named, bound, context)
+    return carryOut(named, bound, look)
   }
-  const made = { command: addServer(server, address), undo: takeBack('server', server) }
-  return make(named, made, bound, context)
-}
-
-function boundBy(
-  { ref, port, weight }: ChangeOf<'add'>,
-  server: string,
-): CommandVariants & { readonly undo: Command } {
-  const undo = unbindMember(ref.pool, server, port)
-  return { ...bindMember(ref.pool, server, port, weight), undo }
+  return make(named, addServer(server, address), bound, look)
 }
 
 function isAt(found: string | undefined, address: string): boolean {
   return found !== undefined && canonicalAddress(found) === canonicalAddress(address)
 }
 
-async function addBoundService(
-  change: ChangeOf<'add'>,
-  context: BatchContext,
-): Promise<ChangeOutcome> {
+async function addBoundService(change: ChangeOf<'add'>, look: Look): Promise<ChangeOutcome> {
   const { ref, address, port, weight, native } = change
   const name = ref.member
   if (!isName(name)) {
     const words = `${formatRef(ref)}: '${name}' can't be the name of a service`
     throw refuse('INVALID_OPTIONS', words, ref)
   }
-  const undo = unbindService(ref.pool, name)
-  const bound = { ...bindService(ref.pool, name, weight), undo }
-  const known = await rowOf('service', name, context)
+  const bound = bindService(ref.pool, name, weight)
+  const known = await rowOf('service', name, look)
   if (known !== undefined) {
     const at = known.at('ipaddress').word() ?? known.at('ip').word()
     assertAt(change, `service '${name}'`, at, address, [known.at('port').word(), port])
-    return bind(change, bound, context)
+    return carryOut(change, bound, look)
   }
   const type = isObject(native) ? native['servicetype'] : undefined
   if (typeof type !== 'string' || !/^[A-Z][A-Z0-9_]{0,40}$/.test(type)) {
     const words = `${formatRef(ref)}: there is no service '${name}', and its type is not known: make it, then it can be bound`
     throw refuse('UNSUPPORTED', words, ref)
   }
-  const command = addService(name, address, type, port)
-  return make(change, { command, undo: takeBack('service', name) }, bound, context)
+  return make(change, addService(name, address, type, port), bound, look)
 }
 
 /** What is there already is used where it is at the address that was asked for. */
@@ -167,54 +142,43 @@ function assertAt(
 /** Makes what is to be bound, and takes it away again where it can't be bound. */
 async function make(
   change: ChangeOf<'add'>,
-  made: { readonly command: Command; readonly undo: Command },
-  bound: CommandVariants & { readonly undo: Command },
-  context: BatchContext,
+  made: Making,
+  bound: Making,
+  look: Look,
 ): Promise<ChangeOutcome> {
-  const first = await send({ change, ...made }, context)
+  const first = await send({ change, ...made }, look)
   if (first !== 'done') return first
-  const outcome = await bind(change, bound, context)
+  const outcome = await carryOut(change, bound, look)
   if (outcome.status !== 'rejected') return outcome
-  const back = await send({ change, command: made.undo, undo: undefined }, context)
+  const back = await send({ change, command: made.undo }, look)
   if (back === 'done') return outcome
   const words = `what was made for it could not be taken away: ${back.error.message}`
   return { status: 'unknown', error: leftBehind(outcome.error, words) }
 }
 
-async function bind(
-  change: ChangeOf<'add'>,
-  bound: CommandVariants & { readonly undo: Command },
-  context: BatchContext,
-): Promise<ChangeOutcome> {
-  return confirm(change, await send({ change, ...bound }, context), context)
-}
-
-async function send(order: Order, context: BatchContext): Promise<Written> {
-  const { sender, charge, ctx } = context
-  const written = await sender.send([order], charge, ctx)
+async function send(order: Order, { shared, charge, ctx }: Look): Promise<Written> {
+  const written = await shared.sender.send([order], charge, ctx)
   return (written === 'apart' ? undefined : written[0]) ?? 'done'
 }
 
-/** An answer that was lost: a look tells whether it is so, on a node that is in charge still. */
-async function confirm(
-  { kind, ref }: ChangeOf<'add' | 'remove'>,
-  written: Written,
-  { look, charge, pair, ctx }: BatchContext,
+/** Sends it. Of an answer that was lost a look tells whether it is so, on a node that is in charge still. */
+async function carryOut(
+  change: ChangeOf<'add' | 'remove'>,
+  order: Omit<Order, 'change'>,
+  look: Look,
 ): Promise<ChangeOutcome> {
+  const { kind, ref } = change
+  const written = await send({ change, ...order }, look)
   if (written === 'done') return { status: 'applied' }
   if (written.status === 'rejected' || written.astray === true) return written
   const isSo = async (): Promise<boolean> => {
     await look.at([ref])
     const shown = (look.of(ref) !== undefined) === (kind === 'add')
-    return shown && pair.holds(charge, ctx)
+    return shown && look.holds()
   }
-  return (await caught(ctx, isSo, () => false)) ? { status: 'applied' } : written
+  return (await caught(look.ctx, isSo, () => false)) ? { status: 'applied' } : written
 }
 
-async function rowOf(
-  type: string,
-  name: string,
-  { charge, ctx }: BatchContext,
-): Promise<Row | undefined> {
+async function rowOf(type: string, name: string, { charge, ctx }: Look): Promise<Row | undefined> {
   return rowsOf(await charge.session.get(pathOf('config', type, name), ctx), type)[0]
 }

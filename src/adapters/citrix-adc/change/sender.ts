@@ -2,19 +2,23 @@ import type { CallContext, Change } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import {
+  argsOf,
   type Command,
   forgetPersistence,
   inOne,
   type NitroReply,
   partsOf,
   pathOf,
+  rowsOf,
+  type Subject,
 } from '../codec/nitro.js'
+import type { Entry } from '../codec/rows.js'
 import { classify, isBusy, isWarning } from '../codec/errors.js'
 import { type InCharge, isInCharge } from '../session/standing.js'
 import type { Pair } from '../session/pair.js'
 import { about, caught, isRefusal, leftBehind } from '../../../kit/errors.js'
 import { askedAgain } from '../../../kit/retry.js'
-import { BUSY } from '../session/session.js'
+import { BUSY, type NitroSession } from '../session/session.js'
 
 /** The role is asked once for what is sent within so many milliseconds. */
 const ROLE_HOLDS = 1_000
@@ -26,7 +30,7 @@ export interface Order {
   /** The same for a build that does not know that method: only of an order that is sent alone. */
   readonly otherwise?: Command
   /** What takes it back from a node that took it without being in charge; none where that could cut. */
-  readonly undo: Command | undefined
+  readonly undo?: Command | undefined
 }
 
 /** How one write ended. */
@@ -170,15 +174,16 @@ export class Sender {
   }
 
   /**
-   * Deletes the persistence entries of these virtual servers.
+   * Deletes the persistence entries of the virtual servers that these are bound to.
    *
    * @returns why it was not done
    */
   async forget(
-    vservers: readonly string[],
+    entries: readonly Entry[],
     charge: InCharge,
     ctx: CallContext,
   ): Promise<DrainableError | undefined> {
+    const vservers = await virtualServers(charge.session, entries, ctx)
     for (const vserver of vservers) {
       const answer = await this.#ask(forgetPersistence(vserver), charge, ctx)
       if ('error' in answer) return answer.error
@@ -235,4 +240,39 @@ function left(error: DrainableError, why: string): Written {
 function becameSecondary(url: string): DrainableError {
   const why = `${url} became the secondary of its pair, nothing was sent`
   return new DrainableError('CONFLICT', why, { provider: 'citrix-adc', retryable: true })
+}
+
+/**
+ * The virtual servers that members and services are bound to, each of them once.
+ *
+ * `servicegroupbindings` and `svcbindings` have a row of the group or the service itself, without
+ * `vservername`, and one for each virtual server (NITRO 10.5 to 14.1).
+ */
+async function virtualServers(
+  session: NitroSession,
+  entries: readonly Entry[],
+  ctx: CallContext,
+): Promise<readonly string[]> {
+  const owners = new Map(entries.map(({ subject }) => [ownerOf(subject).join('\0'), subject]))
+  const found = await Promise.all(
+    [...owners.values()].map((subject) => boundTo(session, subject, ctx)),
+  )
+  return [...new Set(found.flat())].sort()
+}
+
+function ownerOf(subject: Subject): readonly [type: string, key: string, name: string] {
+  return subject.kind === 'service'
+    ? ['svcbindings', 'servicename', subject.name]
+    : ['servicegroupbindings', 'servicegroupname', subject.group]
+}
+
+async function boundTo(
+  session: NitroSession,
+  subject: Subject,
+  ctx: CallContext,
+): Promise<readonly string[]> {
+  const [type, key, name] = ownerOf(subject)
+  const query = argsOf('args', { [key]: name })
+  const rows = rowsOf(await session.get(pathOf('config', type, undefined, query), ctx), type)
+  return rows.map((row) => row.at('vservername').word() ?? '').filter((one) => one !== '')
 }

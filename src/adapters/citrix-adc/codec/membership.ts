@@ -9,10 +9,12 @@ import { argsOf, type Command, pathOf } from './nitro.js'
 const MEMBERS = 'servicegroup_servicegroupmember_binding'
 const SERVICES = 'lbvserver_service_binding'
 
-/** A command, and an alternative form that another NITRO client uses. */
-export interface CommandVariants {
+/** What makes something, and what takes it back. */
+export interface Making {
   readonly command: Command
-  readonly otherwise: Command
+  /** An alternative form that another NITRO client uses. */
+  readonly otherwise?: Command
+  readonly undo: Command
 }
 
 /** Binds a server to a group: by its name, or by its address where that is its name. */
@@ -21,10 +23,10 @@ export function bindMember(
   server: string,
   port: number,
   weight: number | undefined,
-): CommandVariants {
+): Making {
   const who = isIP(server) === 0 ? { servername: server } : { ip: server }
   const row = { servicegroupname: needed(group), ...who, port: neededPort(port) }
-  return bind(MEMBERS, { ...row, ...(weight === undefined ? {} : { weight }) })
+  return bind(MEMBERS, row, weight, unbindMember(group, server, port))
 }
 
 /** Unbinds one member. Without server and port it is not known what would go. */
@@ -34,13 +36,9 @@ export function unbindMember(group: string, server: string, port: number): Comma
 }
 
 /** Binds a service to a virtual server. */
-export function bindService(
-  vserver: string,
-  service: string,
-  weight: number | undefined,
-): CommandVariants {
+export function bindService(vserver: string, service: string, weight: number | undefined): Making {
   const row = { name: needed(vserver), servicename: needed(service) }
-  return bind(SERVICES, { ...row, ...(weight === undefined ? {} : { weight }) })
+  return bind(SERVICES, row, weight, unbindService(vserver, service))
 }
 
 /** Unbinds a service from one virtual server; the service itself stays. */
@@ -49,7 +47,7 @@ export function unbindService(vserver: string, service: string): Command {
 }
 
 /** Makes a server object. */
-export function addServer(name: string, address: string): Command {
+export function addServer(name: string, address: string): Making {
   return add('server', { name: needed(name), ipaddress: needed(address) })
 }
 
@@ -59,20 +57,20 @@ export function addService(
   address: string,
   servicetype: string,
   port: number,
-): Command {
+): Making {
   const at = { ip: needed(address), port: neededPort(port) }
   return add('service', { name: needed(name), ...at, servicetype: needed(servicetype) })
 }
 
-/** Takes away what was just made. */
-export function takeBack(type: 'server' | 'service', name: string): Command {
-  return { method: 'DELETE', path: pathOf('config', type, needed(name), 'warning=yes') }
-}
-
-function bind(type: string, row: Readonly<Record<string, string | number>>): CommandVariants {
+function bind(
+  type: string,
+  row: Readonly<Record<string, string | number>>,
+  weight: number | undefined,
+  undo: Command,
+): Making {
   const path = pathOf('config', type, undefined, 'warning=yes')
-  const body = { [type]: row }
-  return { command: { method: 'PUT', path, body }, otherwise: { method: 'POST', path, body } }
+  const body = { [type]: { ...row, ...(weight === undefined ? {} : { weight }) } }
+  return { command: { method: 'PUT', path, body }, otherwise: { method: 'POST', path, body }, undo }
 }
 
 function unbind(type: string, name: string, args: Readonly<Record<string, string>>): Command {
@@ -80,8 +78,13 @@ function unbind(type: string, name: string, args: Readonly<Record<string, string
   return { method: 'DELETE', path: pathOf('config', type, name, query) }
 }
 
-function add(type: string, row: Readonly<Record<string, string | number>>): Command {
-  return { path: pathOf('config', type, undefined, 'warning=yes'), body: { [type]: row } }
+function add(
+  type: 'server' | 'service',
+  row: Readonly<Record<string, string | number>> & { readonly name: string },
+): Making {
+  const path = pathOf('config', type, undefined, 'warning=yes')
+  const undo = { method: 'DELETE', path: pathOf('config', type, row.name, 'warning=yes') } as const
+  return { command: { path, body: { [type]: row } }, undo }
 }
 
 function needed(name: string): string {

@@ -2,9 +2,9 @@ import type { Clock } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import type { NitroSession } from '../session/session.js'
 import { Abilities } from './lists.js'
-import { ALL } from './match.js'
+import type { Wishes } from './match.js'
 import type { PoolState, Wanted } from './pool.js'
-import { type Bound, type Facts, type Numbers, Reader, toPool, type Wishes } from './read.js'
+import { type Bound, type Facts, type Numbers, Reader, toPool } from './read.js'
 
 /** Numbers that are from before a change of state are asked for so many times as often. */
 const SOONER = 4
@@ -67,9 +67,9 @@ export class Looks {
   async everything(session: NitroSession, ctx: CallContext, counts = true): Promise<Seen> {
     const reader = new Reader(session, ctx, this.#can)
     const facts = await reader.everything()
-    const wishes = new Map([...facts.keys()].map((name) => [name, ALL]))
+    const wishes = new Map([...facts.keys()].map((name) => [name, 'all'] as const))
     const bound = await reader.bound(wishes, facts)
-    const numbers = counts ? await reader.numbers(wishes, facts, bound, true) : NO_NUMBERS
+    const numbers = counts ? await reader.numbers(bound, true) : NO_NUMBERS
     const all = this.#of(ctx.clock)
     const pools = [...facts].flatMap(([name, of]) => {
       const found = bound.get(name)
@@ -101,7 +101,7 @@ export class Looks {
     }
     const facts = await reader.facts(wishes, all)
     const bound = await reader.bound(wishes, facts)
-    const numbers = await reader.numbers(wishes, facts, bound, counts)
+    const numbers = await reader.numbers(bound, counts)
     const pools: PoolState[] = []
     for (const name of wishes.keys()) {
       const [of, found, wanted] = [facts.get(name), bound.get(name), wishes.get(name)]
@@ -110,12 +110,12 @@ export class Looks {
         continue
       }
       const pool = toPool(name, of, found, numbers)
-      const lasts = isOld(pool, wanted) ? this.#freshness / SOONER : this.#freshness
+      const lasts = isOld(pool, found) ? this.#freshness / SOONER : this.#freshness
       all.set(name, {
-        wish: counts ? wanted.key : '',
+        wish: counts ? wishKey(wanted) : '',
         facts: of,
         numbers,
-        signature: signatureOf(found, wanted),
+        signature: signatureOf(found),
         until: numbers.countedAt + lasts,
       })
       pools.push(pool)
@@ -131,17 +131,17 @@ export class Looks {
     now: number,
   ): Promise<readonly PoolState[] | undefined> {
     const known = new Map<string, Facts>()
-    for (const [name, { key }] of wishes) {
+    for (const [name, wanted] of wishes) {
       const kept = all.get(name)
-      if (kept?.wish !== key || now >= kept.until) return undefined
+      if (kept?.wish !== wishKey(wanted) || now >= kept.until) return undefined
       known.set(name, kept.facts)
     }
     const bound = await reader.bound(wishes, known)
     const pools: PoolState[] = []
-    for (const [name, wanted] of wishes) {
+    for (const name of wishes.keys()) {
       const [found, kept] = [bound.get(name), all.get(name)]
       if (found === undefined || kept === undefined) return undefined
-      if (signatureOf(found, wanted) !== kept.signature) return undefined
+      if (signatureOf(found) !== kept.signature) return undefined
       pools.push(toPool(name, kept.facts, found, kept.numbers))
     }
     return pools
@@ -158,11 +158,15 @@ const NO_NUMBERS: Numbers = { counts: new Map(), disabled: new Set(), countedAt:
 /** Of a pool that was not looked at by its name. */
 const NEVER = { wish: '', signature: '', until: -Infinity }
 
+/** Tells one wish from another. */
+function wishKey(wanted: Wanted): string {
+  return wanted === 'all' ? '\0' : [...wanted].sort().join('\0')
+}
+
 /** Changes with the state of what is wanted. */
-function signatureOf({ members, services }: Bound, { members: isWanted }: Wanted): string {
-  const entries = [...members, ...services.map(({ entry }) => entry)].filter(isWanted)
+function signatureOf({ wanted }: Bound): string {
   return JSON.stringify(
-    entries.map((entry) => [
+    [...wanted].map((entry) => [
       entry.identity,
       entry.svrstate,
       entry.fingerprint,
@@ -172,9 +176,9 @@ function signatureOf({ members, services }: Bound, { members: isWanted }: Wanted
 }
 
 /** Whether numbers of something wanted are missing, or are those from before it left service. */
-function isOld({ entries }: PoolState, { members: isWanted }: Wanted): boolean {
+function isOld({ entries }: PoolState, { wanted }: Bound): boolean {
   return entries.some(
     ({ entry, counts }) =>
-      isWanted(entry) && (counts === undefined || (entry.phase !== 'in' && counts.up)),
+      wanted.has(entry) && (counts === undefined || (entry.phase !== 'in' && counts.up)),
   )
 }

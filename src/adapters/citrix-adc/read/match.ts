@@ -3,78 +3,70 @@ import { parseMember, sameServer } from '../codec/nitro.js'
 import type { Entry } from '../codec/rows.js'
 import type { Found, PoolState, Wanted } from './pool.js'
 
+/** What is asked for, by the names of pools. */
+export type Wishes = ReadonlyMap<string, Wanted>
+
 /** What reading these members takes, by their pools. */
-export function wishesOf(refs: readonly MemberRef[]): ReadonlyMap<string, Wanted> {
+export function wishesOf(refs: readonly MemberRef[]): Wishes {
   const byPool = Map.groupBy(refs, ({ pool }) => pool)
-  return new Map([...byPool].map(([pool, of]) => [pool, wantedOf(of.map(({ member }) => member))]))
+  return new Map([...byPool].map(([pool, of]) => [pool, of.map(({ member }) => member)]))
 }
 
-/** What reading these members of a pool takes. */
-function wantedOf(members: readonly string[]): Wanted {
-  const names = new Set(members)
-  const ports = new Map<string, Set<number | undefined>>()
-  for (const member of members) {
-    const { server, port } = parseMember(member)
-    const known = ports.get(server.toLowerCase()) ?? new Set()
-    ports.set(server.toLowerCase(), known.add(port))
+/** Whether something is wanted that is not among these. */
+export function isShort(entries: readonly Entry[], wanted: Wanted): boolean {
+  if (wanted === 'all') return entries.length === 0
+  const names = new Names(entries)
+  return wanted.some((member) => names.fitting(member).length === 0)
+}
+
+/** Those of these that are wanted: what costs a request each is asked for these alone. */
+export function wantedOf(entries: readonly Entry[], wanted: Wanted): ReadonlySet<Entry> {
+  if (wanted === 'all') return new Set(entries)
+  const names = new Names(entries)
+  const fitting = new Set(wanted.flatMap((member) => names.fitting(member)))
+  return new Set(entries.filter((entry) => fitting.has(entry)))
+}
+
+/** Members of one pool by the names that callers give them. */
+class Names {
+  readonly #entries: readonly Entry[]
+  readonly #exact: ReadonlyMap<string, Entry>
+
+  constructor(entries: readonly Entry[]) {
+    this.#entries = entries
+    this.#exact = new Map(entries.map((entry) => [entry.member, entry]))
   }
-  const named = ({ port }: Entry, server: string | undefined): boolean => {
-    const wanted = server === undefined ? undefined : ports.get(server.toLowerCase())
-    return wanted !== undefined && (wanted.has(port) || wanted.has(undefined))
-  }
-  return {
-    // Only a first sieve: a service named like a server costs a look, `pick` decides.
-    members: (entry) =>
-      names.has(entry.member) ||
-      names.has(`${entry.server}:${entry.port}`) ||
-      (entry.subject.kind === 'member' &&
-        (named(entry, entry.server) || named(entry, entry.address))),
-    missing: (entries) => {
-      const known = new Set(entries.map(({ member }) => member))
-      return members.some(
-        (member) => !known.has(member) && !entries.some((entry) => isMember(entry, member)),
-      )
-    },
-    services: members,
-    key: [...names].sort().join('\0'),
+
+  /** The one of exactly that name, else all of that server, or address, and port; of any port where none is given. */
+  fitting(member: string): readonly Entry[] {
+    const exact = this.#exact.get(member)
+    return exact === undefined ? this.#entries.filter((entry) => isMember(entry, member)) : [exact]
   }
 }
 
-/** Everything of a pool. */
-export const ALL: Wanted = {
-  members: () => true,
-  missing: (entries) => entries.length === 0,
-  services: 'all',
-  key: 'all',
-}
-
-/** Finds members of one pool by the names that callers give them. */
+/** What was found of one pool, by the names that callers give. */
 export class Index {
   readonly #pool: PoolState
-  readonly #exact: ReadonlyMap<string, Found>
+  readonly #names: Names
+  readonly #found: ReadonlyMap<Entry, Found>
 
   constructor(pool: PoolState) {
     this.#pool = pool
-    this.#exact = new Map(pool.entries.map((found) => [found.entry.member, found]))
+    this.#names = new Names(pool.entries.map(({ entry }) => entry))
+    this.#found = new Map(pool.entries.map((found) => [found.entry, found]))
   }
 
   /**
-   * The member of that name: exactly, by its server and port, or by its server alone where it has one port.
+   * The member of that name; none where several have it.
    *
    * @throws `MALFORMED_REPLY` where none is, and a row that can't be read may be it
    */
   pick(member: string): Found | undefined {
-    const found = this.#find(member)
+    const [entry, second] = this.#names.fitting(member)
+    if (entry !== undefined && second === undefined) return this.#found.get(entry)
     const [odd] = this.#pool.odd
-    if (found === undefined && odd !== undefined) throw odd
-    return found
-  }
-
-  #find(member: string): Found | undefined {
-    const exact = this.#exact.get(member)
-    if (exact !== undefined) return exact
-    const fits = this.#pool.entries.filter(({ entry }) => isMember(entry, member))
-    return fits.length === 1 ? fits[0] : undefined
+    if (odd !== undefined) throw odd
+    return undefined
   }
 }
 

@@ -1,5 +1,5 @@
 import type { AdminState } from '../../../provider/contract.js'
-import type { Entry } from '../codec/rows.js'
+import type { Counts, Entry } from '../codec/rows.js'
 import type { Subject } from '../codec/nitro.js'
 
 /** What we did to a member, as long as no other client did something else since. */
@@ -38,28 +38,16 @@ export class Memory {
   }
 
   did(subject: Subject, as: OwnDisable['as'], graceful: boolean): void {
-    const since = this.stamp()
-    this.#disables.set(keyOf(subject), {
-      as,
-      sent: true,
-      graceful,
-      since,
-      fingerprint: undefined,
-      incarnation: undefined,
-    })
+    const unread = { fingerprint: undefined, incarnation: undefined }
+    this.#keep(keyOf(subject), { as, sent: true, graceful, since: this.stamp(), ...unread })
   }
 
   /** Another name for the same state: nothing was sent for it. */
   rename(subject: Subject, as: OwnDisable['as'], entry: Entry): void {
-    const ours = this.#disables.get(keyOf(subject))
-    this.#disables.set(keyOf(subject), {
-      as,
-      sent: ours?.sent ?? false,
-      graceful: ours?.graceful ?? false,
-      since: this.stamp(),
-      fingerprint: entry.fingerprint,
-      incarnation: ours?.incarnation,
-    })
+    const key = keyOf(subject)
+    const { sent = false, graceful = false, incarnation } = this.#disables.get(key) ?? {}
+    const { fingerprint } = entry
+    this.#keep(key, { as, sent, graceful, since: this.stamp(), fingerprint, incarnation })
   }
 
   forget(subject: Subject): void {
@@ -68,46 +56,37 @@ export class Memory {
 
   /**
    * What holds of our disables, as far as this reading shows. A disable that outlived a reboot or a
-   * failover may look different then and is ours still, but nothing is left of how it came about.
+   * failover may look different then and is ours still, but nothing is left of how it came about. A member that
+   * is seen in TROFS goes OUT OF SERVICE as drained, whoever drained it.
    */
   recall(entry: Entry, stamp: number, incarnation: string): OwnDisable | undefined {
     const key = keyOf(entry.subject)
+    const { fingerprint, phase } = entry
     const ours = this.#disables.get(key)
-    if (ours === undefined || stamp < ours.since) return ours
-    const { fingerprint } = entry
+    if (ours === undefined) {
+      if (phase !== 'trofs' || entry.byMonitor) return undefined
+      const seen = { sent: false, graceful: false, since: stamp, fingerprint, incarnation }
+      return this.#keep(key, { as: 'drain', ...seen })
+    }
+    if (stamp < ours.since) return ours
     const moved = ours.incarnation !== undefined && ours.incarnation !== incarnation
     const other = ours.fingerprint !== undefined && ours.fingerprint !== fingerprint
-    if (entry.phase === 'in' || (other && !moved)) {
+    if (phase === 'in' || (other && !moved)) {
       this.#disables.delete(key)
       return undefined
     }
-    const graceful = ours.graceful && !moved
-    const kept: OwnDisable = { ...ours, graceful, fingerprint, incarnation }
-    this.#disables.set(key, kept)
-    return kept
+    return this.#keep(key, { ...ours, graceful: ours.graceful && !moved, fingerprint, incarnation })
   }
 
-  /** A member that was seen in TROFS goes OUT OF SERVICE as drained, whoever drained it. */
-  seen(entry: Entry, stamp: number, incarnation: string): void {
-    const key = keyOf(entry.subject)
-    if (entry.phase !== 'trofs' || entry.byMonitor || this.#disables.has(key)) return
-    const { fingerprint } = entry
-    this.#disables.set(key, {
-      as: 'drain',
-      sent: false,
-      graceful: false,
-      since: stamp,
-      fingerprint,
-      incarnation,
-    })
+  #keep(key: string, disable: OwnDisable): OwnDisable {
+    this.#disables.set(key, disable)
+    return disable
   }
 
   /** Takes a count in. Undefined: it could not be read, which is no rest. */
   counted(
     subject: Subject,
-    counts:
-      | { readonly active: number; readonly queued: number; readonly arrivals: number | undefined }
-      | undefined,
+    counts: Pick<Counts, 'active' | 'queued' | 'arrivals'> | undefined,
     at: number,
   ): void {
     const key = keyOf(subject)

@@ -12,10 +12,14 @@ export interface PoolState {
   readonly whenNone: 'refuse' | 'spill' | 'unknown'
 }
 
-/** One member of it. Traits of a service are its own, those of a member are its group's. */
-export interface Found {
+/** One member of it, as listed. Traits of a service are its own, those of a member are its group's. */
+export interface Listed {
   readonly entry: Entry
   readonly traits: Traits
+}
+
+/** One member of it. */
+export interface Found extends Listed {
   readonly counts: Counts | undefined
   /** Its server object is disabled. */
   readonly serverDisabled: boolean
@@ -27,14 +31,5 @@ export interface Found {
   readonly seenAt: number
 }
 
-/** What is wanted of a pool. */
-export interface Wanted {
-  /** Members that will be looked at: what costs a request each is asked for these alone. */
-  readonly members: (entry: Entry) => boolean
-  /** Whether something is wanted that is not among these. */
-  readonly missing: (entries: readonly Entry[]) => boolean
-  /** Names of services that are wanted, `all` for each of them. */
-  readonly services: readonly string[] | 'all'
-  /** Tells one wish from another. */
-  readonly key: string
-}
+/** What is wanted of a pool: members and services by name, or all of them. */
+export type Wanted = readonly string[] | 'all'

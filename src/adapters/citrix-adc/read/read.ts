@@ -15,10 +15,8 @@ import {
 import type { DrainableError } from '../../../provider/error.js'
 import type { NitroSession } from '../session/session.js'
 import { type Abilities, Lists } from './lists.js'
-import type { Found, PoolState, Wanted } from './pool.js'
-
-/** What is asked for, by the names of pools. */
-export type Wishes = ReadonlyMap<string, Wanted>
+import { isShort, wantedOf, type Wishes } from './match.js'
+import type { Found, Listed, PoolState, Wanted } from './pool.js'
 
 /** What seldom changes of a pool. A group and a virtual server can have one name. */
 export interface Facts {
@@ -35,20 +33,20 @@ interface Vserver {
 
 /** What changes from moment to moment: who is bound, in which state. */
 export interface Bound {
-  readonly members: readonly Entry[]
+  readonly members: readonly Listed[]
   /** Rows of members that can't be read. */
   readonly odd: readonly DrainableError[]
-  readonly services: readonly Service[]
+  readonly services: readonly Listed[]
+  /** Those of both that are wanted. */
+  readonly wanted: ReadonlySet<Entry>
   /** Of the virtual server: those bound, and those of them that serve. */
   readonly total: number
   readonly serving: number
   readonly seenAt: number
 }
 
-interface Service {
-  readonly entry: Entry
-  readonly traits: Traits
-}
+/** The same before it is known what of it is wanted. */
+type Unsorted = Omit<Bound, 'wanted'>
 
 /** What is older the longer it was not asked for. */
 export interface Numbers {
@@ -118,12 +116,12 @@ export class Reader {
    */
   async bound(wishes: Wishes, facts: Map<string, Facts>): Promise<ReadonlyMap<string, Bound>> {
     const names = [...facts.keys()]
-    const groups = names.filter((name) => facts.get(name)?.group !== undefined)
-    const members = await this.#members(wishes, groups)
+    const members = await this.#members(wishes, facts)
     const open = names.filter((name) => {
       const known = facts.get(name)
       if (known === undefined || known.vserver !== undefined) return false
-      return known.group === undefined || isShort(wishes.get(name), members.get(name))
+      const entries = (members.get(name)?.members ?? []).map(({ entry }) => entry)
+      return known.group === undefined || isShort(entries, wishOf(wishes, name))
     })
     const found = await this.#lists.objects('config', 'lbvserver', 'name', open)
     for (const name of open) {
@@ -136,27 +134,33 @@ export class Reader {
     const services = await this.#services(wishes, vservers)
     const both = names.flatMap((name): [string, Bound][] => {
       const [one, other] = [members.get(name), services.get(name)]
-      if (one === undefined || other === undefined) {
-        const only = one ?? other
-        return only === undefined ? [] : [[name, only]]
-      }
-      return [[name, { ...other, members: one.members, odd: one.odd }]]
+      const bound = one && other ? { ...other, members: one.members, odd: one.odd } : (one ?? other)
+      if (bound === undefined) return []
+      const entries = [...bound.members, ...bound.services].map(({ entry }) => entry)
+      return [[name, { ...bound, wanted: wantedOf(entries, wishOf(wishes, name)) }]]
     })
     return new Map(both)
   }
 
-  /** Members of these groups. */
-  async #members(wishes: Wishes, groups: readonly string[]): Promise<ReadonlyMap<string, Bound>> {
+  /** Members of groups. */
+  async #members(
+    wishes: Wishes,
+    facts: ReadonlyMap<string, Facts>,
+  ): Promise<ReadonlyMap<string, Unsorted>> {
+    const groups = [...facts].flatMap(([name, { group }]) =>
+      group === undefined ? [] : [[name, group] as const],
+    )
     const seenAt = this.#ctx.clock.now()
     const rows = await this.#lists.bindings(
       'servicegroup_servicegroupmember_binding',
       'servicegroupname',
-      groups,
-      (name, listed) => wishes.get(name)?.missing(toMembers(name, listed).entries) === false,
+      groups.map(([name]) => name),
+      (name, listed) => !isShort(toMembers(name, listed).entries, wishOf(wishes, name)),
     )
     return new Map(
-      groups.map((name) => {
-        const { entries: members, odd } = toMembers(name, rows.get(name) ?? [])
+      groups.map(([name, traits]) => {
+        const { entries, odd } = toMembers(name, rows.get(name) ?? [])
+        const members = entries.map((entry) => ({ entry, traits }))
         return [name, { members, odd, services: [], total: 0, serving: 0, seenAt }]
       }),
     )
@@ -166,21 +170,21 @@ export class Reader {
   async #services(
     wishes: Wishes,
     vservers: readonly string[],
-  ): Promise<ReadonlyMap<string, Bound>> {
+  ): Promise<ReadonlyMap<string, Unsorted>> {
     if (vservers.length === 0) return new Map()
     const type = 'lbvserver_service_binding'
     const seenAt = this.#ctx.clock.now()
     const bindings = await this.#lists.bindings(type, 'name', vservers, (name, rows) => {
-      const wanted = wishes.get(name)?.services
+      const wanted = wishOf(wishes, name)
       const listed = new Set(rows.map((row) => row.at('servicename').word()))
-      return wanted === 'all' ? rows.length > 0 : wanted?.every((one) => listed.has(one)) === true
+      return wanted === 'all' ? rows.length > 0 : wanted.every((one) => listed.has(one))
     })
     const wanted = new Map(
       vservers.map((name) => {
         const bound = (bindings.get(name) ?? []).map(
           (row) => [row.at('servicename').neededText(), row] as const,
         )
-        const asked = wishes.get(name)?.services ?? []
+        const asked = wishOf(wishes, name)
         return [name, bound.filter(([one]) => asked === 'all' || asked.includes(one))]
       }),
     )
@@ -199,20 +203,12 @@ export class Reader {
   }
 
   /** Counts of what is wanted, and server objects that are disabled. */
-  async numbers(
-    wishes: Wishes,
-    facts: ReadonlyMap<string, Facts>,
-    bound: ReadonlyMap<string, Bound>,
-    counts: boolean,
-  ): Promise<Numbers> {
+  async numbers(bound: ReadonlyMap<string, Bound>, counts: boolean): Promise<Numbers> {
     const countedAt = this.#ctx.clock.now()
-    const out = [...bound].flatMap(([name, { members, services }]) => {
-      const entries = [...members, ...services.map(({ entry }) => entry)]
-      const wanted = entries.filter((entry) => wishes.get(name)?.members(entry) === true)
-      return wanted.filter(({ phase }) => phase !== 'in').map(({ server }) => server)
-    })
+    const wanted = [...bound.values()].flatMap((of) => [...of.wanted])
+    const out = wanted.filter(({ phase }) => phase !== 'in').map(({ server }) => server)
     const [members, services, disabled] = await Promise.all([
-      counts ? this.#memberCounts(wishes, facts, bound) : [],
+      counts ? this.#memberCounts(bound) : [],
       counts ? this.#serviceCounts(bound) : [],
       this.#lists.disabledServers(out),
     ])
@@ -220,21 +216,20 @@ export class Reader {
   }
 
   async #memberCounts(
-    wishes: Wishes,
-    facts: ReadonlyMap<string, Facts>,
     bound: ReadonlyMap<string, Bound>,
   ): Promise<readonly (readonly [string, Counts])[]> {
     const groups = [...bound].filter(([, { members }]) => members.length > 0)
     const stats = await this.#lists.groupStats(groups.map(([name]) => name))
     const found: (readonly [string, Counts])[] = []
-    for (const [name, { members }] of groups) {
+    for (const [name, { members, wanted }] of groups) {
       const index = new StatIndex(stats.get(name) ?? [])
-      const type = facts.get(name)?.group?.servicetype ?? ''
-      for (const entry of members) {
+      for (const { entry, traits } of members) {
         const nested = index.of(entry)
-        const isWanted = wishes.get(name)?.members(entry) === true
-        const stat = isWanted ? await this.#wholeStat(name, entry, nested, type) : nested
-        const counts = stat === undefined ? undefined : toCounts(stat, type)
+        const { servicetype } = traits
+        const stat = wanted.has(entry)
+          ? await this.#wholeStat(name, entry, nested, servicetype)
+          : nested
+        const counts = stat === undefined ? undefined : toCounts(stat, servicetype)
         if (counts !== undefined) found.push([countKey(name, entry), counts])
       }
     }
@@ -277,7 +272,7 @@ export function toPool(
   bound: Bound,
   { counts, disabled, countedAt }: Numbers,
 ): PoolState {
-  const found = (entry: Entry, traits: Traits, at: Found['vservers']): Found => ({
+  const found = ({ entry, traits }: Listed, at: Found['vservers']): Found => ({
     entry,
     traits,
     counts: counts.get(countKey(name, entry)),
@@ -286,10 +281,9 @@ export function toPool(
     countedAt,
     seenAt: bound.seenAt,
   })
-  const members =
-    group === undefined ? [] : bound.members.map((entry) => found(entry, group, vservers))
-  const services = bound.services.map(({ entry, traits }) => found(entry, traits, [name]))
-  const serving = bound.members.filter(isServing).length
+  const members = bound.members.map((one) => found(one, vservers))
+  const services = bound.services.map((one) => found(one, [name]))
+  const serving = bound.members.filter(({ entry }) => isServing(entry)).length
   const ofGroup = { serving, total: bound.members.length, whenNone: 'unknown' } as const
   const whenNone = typeof vserver === 'object' ? vserver.whenNone : 'unknown'
   const ofVserver = { serving: bound.serving, total: bound.total, whenNone } as const
@@ -304,9 +298,8 @@ function countKey(pool: string, { subject, member }: Entry): string {
   return `${subject.kind}\0${pool}\0${member}`
 }
 
-/** Whether something is wanted that is not among the members. */
-function isShort(wanted: Wanted | undefined, bound: Bound | undefined): boolean {
-  return wanted?.missing(bound?.members ?? []) === true
+function wishOf(wishes: Wishes, name: string): Wanted {
+  return wishes.get(name) ?? []
 }
 
 function toVserver(row: Row): Vserver {
@@ -314,7 +307,7 @@ function toVserver(row: Row): Vserver {
   return { whenNone: backup === '' ? 'refuse' : 'spill' }
 }
 
-function toBoundService(row: Row | undefined, binding: Row): readonly Service[] {
+function toBoundService(row: Row | undefined, binding: Row): readonly Listed[] {
   if (row === undefined) return []
   const entry = toService(row)
   const weight = toCount(binding.at('weight'))

@@ -5,26 +5,15 @@ import type {
   PresentReading,
 } from '../../../provider/contract.js'
 import { quote } from '../../../provider/quote.js'
-import type { Counts, Entry, Traits } from '../codec/rows.js'
+import type { Entry } from '../codec/rows.js'
 import type { Standing } from '../session/standing.js'
-import type { OwnDisable } from './memory.js'
+import type { Memory, OwnDisable } from './memory.js'
+import type { Found } from './pool.js'
 
-/** Everything that is known of one member at one moment. */
-export interface Findings {
-  readonly entry: Entry
-  readonly traits: Traits
-  readonly counts: Counts | undefined
+/** What was read of a member, and what we did to it: both tell its own state. */
+export interface Recalled extends Found {
   readonly ours: OwnDisable | undefined
-  /** Its server object is disabled. */
-  readonly serverDisabled: boolean
-  /** The virtual servers it is bound to, where that was looked at. */
-  readonly vservers?: readonly string[] | undefined
-  readonly standing: Standing
-  /** When the counts were asked for, and when its state was. */
-  readonly countedAt: number
-  readonly seenAt: number
-  /** Things to tell whoever asks why. */
-  readonly hints: readonly string[]
+  readonly state: Own
 }
 
 /** The member's own state, and what it inherits. */
@@ -66,24 +55,49 @@ export function ownState(entry: Entry, ours: OwnDisable | undefined, parentDisab
   return { own: 'maint' }
 }
 
+/** @param stamp - taken before the reading was asked for */
+export function recalled(
+  found: Found,
+  memory: Memory,
+  stamp: number,
+  { incarnation }: Standing,
+): Recalled {
+  const { entry, traits, serverDisabled } = found
+  const ours = memory.recall(entry, stamp, incarnation)
+  return { ...found, ours, state: ownState(entry, ours, serverDisabled || traits.disabled) }
+}
+
 /**
  * Whether the appliance itself says that nothing is left: OUT OF SERVICE, reached by itself, under a
  * graceful disable of ours with delay 0. Where downStateFlush is off, connections live on in OUT OF
  * SERVICE, and the word is worth nothing.
  */
-export function isReleased({ entry, traits, ours, serverDisabled }: Findings): boolean {
+export function isReleased({
+  entry,
+  traits,
+  ours,
+  serverDisabled,
+}: Pick<Recalled, 'entry' | 'traits' | 'ours' | 'serverDisabled'>): boolean {
   const drained = ours?.graceful === true && ours.as === 'drain'
   const byItself = !serverDisabled && !traits.disabled
   return entry.phase === 'out' && drained && byItself && traits.flush === true
 }
 
-/** One reading of one member. */
-export function toReading(ref: MemberRef, findings: Findings): PresentReading {
-  const { entry, traits, ours, serverDisabled } = findings
-  const state = ownState(entry, ours, serverDisabled || traits.disabled)
-  const scope = toScope(findings, state.own)
-  const unverified = whyUnverified(findings, scope)
-  const hints = [...strangeHints(entry, state.own), ...trofsHints(findings), ...findings.hints]
+/**
+ * One reading of one member.
+ *
+ * @param told - things to tell whoever asks why
+ */
+export function toReading(
+  ref: MemberRef,
+  member: Recalled,
+  standing: Standing,
+  told: readonly string[],
+): PresentReading {
+  const { entry, traits, state, vservers } = member
+  const scope = toScope(member, standing)
+  const unverified = whyUnverified(member, standing, scope)
+  const hints = [...strangeHints(entry, state.own), ...trofsHints(member), ...told]
   return {
     ref,
     present: true,
@@ -100,7 +114,7 @@ export function toReading(ref: MemberRef, findings: Findings): PresentReading {
       svrstate: entry.svrstate,
       ...(traits.servicetype === '' ? {} : { servicetype: traits.servicetype }),
       ...(entry.graceful === undefined ? {} : { graceful: entry.graceful }),
-      ...(findings.vservers === undefined ? {} : { vservers: findings.vservers }),
+      ...(vservers === undefined ? {} : { vservers }),
     },
     // No client gets in while it is out of service, with or without a persistence entry.
     ...(entry.phase === 'out' && state.own === 'drain' ? { sealed: true } : {}),
@@ -109,8 +123,9 @@ export function toReading(ref: MemberRef, findings: Findings): PresentReading {
   }
 }
 
-function toScope(findings: Findings, own: Own['own']): LoadScope {
-  const { entry, counts, standing, countedAt, seenAt } = findings
+function toScope(member: Recalled, standing: Standing): LoadScope {
+  const { entry, counts, countedAt, seenAt } = member
+  const { own } = member.state
   const base = { scope: standing.node, incarnation: standing.incarnation, sampledAt: countedAt }
   if (counts === undefined) {
     const note = 'stat has no row for it, or not the numbers it takes'
@@ -121,7 +136,7 @@ function toScope(findings: Findings, own: Own['own']): LoadScope {
   // The numbers are repeated for some seconds: those that come with UP are from before the disable.
   const stale = entry.phase !== 'in' && counts.up
   const { active, queued, pooled, arrivals } = counts
-  const released = isReleased(findings) && !stale
+  const released = isReleased(member) && !stale
   // The word of the appliance is as new as the state that it stands in.
   const confirmed =
     released && active + queued === 0 ? { sampledAt: Math.max(countedAt, seenAt) } : {}
@@ -136,17 +151,18 @@ function toScope(findings: Findings, own: Own['own']): LoadScope {
     ...(arrivals === undefined ? {} : { arrivals }),
     inForce: !stale && own !== 'unknown',
     ...(released ? { released: true } : awaitsOut(entry) ? { released: false } : {}),
-    ...noteOf(findings, stale),
+    ...noteOf(member, stale),
   }
 }
 
-function noteOf({ entry, counts }: Findings, stale: boolean): Pick<LoadScope, 'note'> {
+function noteOf({ entry, counts }: Recalled, stale: boolean): Pick<LoadScope, 'note'> {
   if (stale) return { note: 'its numbers are still those from before the disable' }
   return awaitsOut(entry) && counts?.arrivals === undefined ? { note: ENTRIES } : {}
 }
 
 function whyUnverified(
-  { entry, standing, counts }: Findings,
+  { entry, counts }: Recalled,
+  standing: Standing,
   scope: LoadScope,
 ): string | undefined {
   if (scope.released === true) return undefined
@@ -171,7 +187,7 @@ function strangeHints({ svrstate, enabled }: Entry, own: Own['own']): readonly s
   return [`svrstate '${quote(svrstate, 40)}'${also}`]
 }
 
-function trofsHints({ entry, counts }: Findings): readonly string[] {
+function trofsHints({ entry, counts }: Recalled): readonly string[] {
   if (entry.phase !== 'trofs') return []
   const hints: string[] = []
   if (entry.trofsReason !== undefined) hints.push(`in TROFS because: ${entry.trofsReason}`)

@@ -1,4 +1,3 @@
-import { caught } from '../../../kit/errors.js'
 import { SharedTrials } from '../../../kit/login.js'
 import { briefly, firstAnswer, Silent } from '../../../kit/retry.js'
 import type { CallContext, LoadScope } from '../../../provider/contract.js'
@@ -94,21 +93,6 @@ export class Pair {
     const same = standing.incarnation === before.standing.incarnation && isInCharge(standing.role)
     if (!same) this.forget()
     return same
-  }
-
-  /**
-   * Whether what this node shows is the pair's: one that has become the secondary may have taken a change
-   * for itself alone. One that does not say is not believed.
-   */
-  async holds({ standings }: InCharge, ctx: CallContext): Promise<boolean> {
-    const role = await caught(
-      ctx,
-      () => standings.role(ctx),
-      () => undefined,
-    )
-    const holds = role !== undefined && isInCharge(role)
-    if (role !== undefined && !holds) this.forget()
-    return holds
   }
 
   /**

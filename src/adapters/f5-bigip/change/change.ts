@@ -8,7 +8,7 @@ import type {
   SeenMember,
 } from '../../../kit/change.js'
 import { caught, refusal } from '../../../kit/errors.js'
-import type { AdminState, CallContext, Change, ChangeResult } from '../../../provider/contract.js'
+import type { CallContext, Change, ChangeResult } from '../../../provider/contract.js'
 import { isDrainableError, type DrainableError } from '../../../provider/error.js'
 import { atLeast, formatRef } from '../../../provider/member-ref.js'
 import { Turnstile } from '../../../kit/turnstile.js'
@@ -32,8 +32,6 @@ interface Found extends SeenMember {
   readonly places: readonly Place[]
   /** The same on units that passed traffic before, where it is open on those that do now. */
   readonly passed?: readonly Place[]
-  /** Why it can't be told which one is meant. */
-  readonly refused?: DrainableError
 }
 
 export interface WriterOptions {
@@ -125,12 +123,21 @@ class Work implements CarefulAdapter<Found, StateChange> {
     }
     const targets = changes.map(({ ref }) => resolver.target(ref))
     const lists = await readLists(this.devices, resolver, targets, ctx)
-    const found = new Map<Change, Found | undefined>()
+    const found = new Map<Change, Found | DrainableError | undefined>()
     for (const change of changes) found.set(change, await this.#find(change, lists, ctx))
-    return (change) => found.get(change)
+    return (change) => {
+      const one = found.get(change)
+      if (isDrainableError(one)) throw one
+      return one
+    }
   }
 
-  async #find(change: Change, lists: Lists, ctx: CallContext): Promise<Found | undefined> {
+  /** @returns an error where the name means several, or different ones on the units */
+  async #find(
+    change: Change,
+    lists: Lists,
+    ctx: CallContext,
+  ): Promise<Found | DrainableError | undefined> {
     const { resolver } = this.#options
     const target = resolver.target(change.ref)
     try {
@@ -138,11 +145,12 @@ class Work implements CarefulAdapter<Found, StateChange> {
       // A unit that lacks it is sent the addition, and the others say that they have it.
       if (change.kind === 'add' && places.length < lists.size) return undefined
       const found = toFound(change, target, places)
-      const isOpened = change.kind === 'restore' && change.to === 'ready' && found?.own === 'ready'
+      if (found === undefined || isDrainableError(found)) return found
+      const isOpened = change.kind === 'restore' && change.to === 'ready' && found.own === 'ready'
       return isOpened ? { ...found, passed: await this.#passed(target, ctx) } : found
     } catch (error) {
-      if (!isDrainableError(error, 'INVALID_OPTIONS')) throw error
-      return { target, places: [], refused: error, ...asExpected(change) }
+      if (isDrainableError(error, 'INVALID_OPTIONS')) return error
+      throw error
     }
   }
 
@@ -171,19 +179,18 @@ class Work implements CarefulAdapter<Found, StateChange> {
     ctx: CallContext,
   ): Promise<Later<StateChange>> {
     const { to } = change
-    const places = placesOf(change, found)
+    const { places } = found
     if (to === 'maint') await this.#forget(change, places, ctx)
     return this.#begin({ places, to, needed: (own) => !atLeast(own, to) })
   }
 
   restore(change: ChangeOf<'restore'>, found: Found): Later<StateChange> {
     const { to, native, expect } = change
-    const places = placesOf(change, found)
+    const { places, passed = [] } = found
     // What an earlier one got done is left as it is.
     const half = expect !== to && lowest(places.map(({ own }) => own)) === to
     const needed = (own: Place['own']): boolean => (half ? own === expect : own !== to)
-    const all = [...places, ...(found.passed ?? [])]
-    return this.#begin({ places: all, to, native, needed })
+    return this.#begin({ places: [...places, ...passed], to, native, needed })
   }
 
   #begin(wish: Wish): Later<StateChange> {
@@ -192,17 +199,15 @@ class Work implements CarefulAdapter<Found, StateChange> {
     return { later, sent: () => later.isSent }
   }
 
-  // The rules take these three off the object: they carry it along.
-  readonly terminate = async (
+  async terminate(
     change: ChangeOf<'terminate'>,
-    found: Found,
+    { target, places }: Found,
     ctx: CallContext,
-  ): Promise<ChangeOutcome> => {
+  ): Promise<ChangeOutcome> {
     const { settings, hints } = this.#options
-    const places = placesOf(change, found)
     const forget = (): Promise<void> => this.#forget(change, places, ctx)
     const how = { freshness: settings.freshness, forget }
-    const { outcome, note } = await terminate(found.target, places, how, ctx)
+    const { outcome, note } = await terminate(target, places, how, ctx)
     if (outcome.status === 'applied') {
       const cut =
         'connections were cut by address and port: those that came through other pools too'
@@ -211,19 +216,18 @@ class Work implements CarefulAdapter<Found, StateChange> {
     return outcome
   }
 
-  readonly remove = (
+  remove(
     change: ChangeOf<'remove'>,
-    found: Found,
+    { target, places }: Found,
     ctx: CallContext,
-  ): Promise<ChangeOutcome> =>
-    this.#alone(() => remove(change, found.target, placesOf(change, found), ctx))
+  ): Promise<ChangeOutcome> {
+    return this.#alone(() => remove(change, target, places, ctx))
+  }
 
-  readonly add = (
-    change: ChangeOf<'add'>,
-    _found: undefined,
-    ctx: CallContext,
-  ): Promise<ChangeOutcome> =>
-    this.#alone(() => add(this.devices, this.#options.resolver.target(change.ref), change, ctx))
+  add(change: ChangeOf<'add'>, _found: undefined, ctx: CallContext): Promise<ChangeOutcome> {
+    const target = this.#options.resolver.target(change.ref)
+    return this.#alone(() => add(this.devices, target, change, ctx))
+  }
 
   /** All of them at once: which waits to be read back keeps the others waiting for nothing. */
   async *finish(
@@ -263,7 +267,12 @@ class Work implements CarefulAdapter<Found, StateChange> {
   }
 }
 
-function toFound(change: Change, target: Target, places: readonly Place[]): Found | undefined {
+/** @returns `CONFLICT` where the units mean different ones, and the change does not say which */
+function toFound(
+  change: Change,
+  target: Target,
+  places: readonly Place[],
+): Found | DrainableError | undefined {
   const [first] = places
   if (first === undefined) return undefined
   const own = lowest(places.map((place) => place.own))
@@ -274,6 +283,10 @@ function toFound(change: Change, target: Target, places: readonly Place[]): Foun
     own === change.to &&
     parts.some((part) => part.own === change.expect)
   const another = places.find(({ identity }) => identity !== (change.identity ?? first.identity))
+  if (another !== undefined && change.identity === undefined && change.kind !== 'add') {
+    const words = `${formatRef(change.ref)} is another member at ${another.device.host}: ${another.identity}, expected ${first.identity}; nothing was sent`
+    return refusal('CONFLICT', words, { provider: PROVIDER, ref: change.ref }, false)
+  }
   const { address, port } = first
   return {
     target,
@@ -286,21 +299,4 @@ function toFound(change: Change, target: Target, places: readonly Place[]): Foun
     ...(address === undefined ? {} : { address }),
     ...(port === undefined ? {} : { port }),
   }
-}
-
-/** As a change that is refused for its name is to get past the judgement of states. */
-function asExpected(change: Change): { readonly identity: string; readonly own: AdminState } {
-  const own = change.kind === 'restore' ? change.expect : 'ready'
-  return { identity: change.identity ?? '', own }
-}
-
-/** @throws the refusal of a name that means several, `CONFLICT` where the units mean different ones */
-function placesOf({ ref, identity }: Change, { places, refused }: Found): readonly Place[] {
-  if (refused !== undefined) throw refused
-  const [first] = places
-  const expected = identity ?? first?.identity
-  const another = places.find((place) => place.identity !== expected)
-  if (another === undefined) return places
-  const words = `${formatRef(ref)} is another member at ${another.device.host}: ${another.identity}, expected ${expected ?? ''}; nothing was sent`
-  throw refusal('CONFLICT', words, { provider: PROVIDER, ref }, false)
 }

@@ -60,7 +60,7 @@ export async function findPlaces(
       continue
     }
     const members = pools.get(target.pool)?.members
-    const found = members && resolver.findAmong(members, target)
+    const found = members && resolver.find(members, target)
     if (found !== undefined) places.push(placeOfMember(device, target.pool, found))
   }
   return places

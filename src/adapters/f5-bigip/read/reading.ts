@@ -133,7 +133,7 @@ function spotOf(composer: Composer, target: Target, unit: ReadUnit): Spot | unde
     }
   }
   const view = unit.pools.get(target.pool)
-  const found = view && composer.resolver.findAmong(view.members, target)
+  const found = view && composer.resolver.find(view.members, target)
   if (view === undefined || found === undefined) return undefined
   const { row, ephemerals } = found
   const rows = [row, ...ephemerals]

@@ -1,5 +1,5 @@
 import type { MemberRef } from '../../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import type { MemberRow, Members } from '../codec/members.js'
 import { findMembers, isPossible, partitionOf, toFullPath } from '../codec/names.js'
@@ -56,14 +56,14 @@ export class Resolver {
   /**
    * The member that a ref names; undefined where there is none.
    *
-   * @throws `INVALID_OPTIONS` where the name means several: none of them is guessed at
+   * @throws `INVALID_OPTIONS` where the name means several: none of them is guessed at; `MALFORMED_REPLY` where it is not
+   * among the rows, and one that could not be read may be it
    */
-  find(members: readonly MemberRow[], target: MemberTarget): Found | undefined {
+  find({ rows, odd: [doubt] }: Members, target: MemberTarget): Found | undefined {
     const { ref, pool } = target
-    if (ref.member === '' || !isPossible(toFullPath(ref.member, this.#partition))) return undefined
-    const name = this.#known.get(refKey(ref)) ?? ref.member
-    const found = findMembers(members, name, [partitionOf(pool), this.#partition])
+    const found = this.#fitting(rows, target)
     const [row, second] = found
+    if (row === undefined && doubt !== undefined) throw doubt
     if (row === undefined) return undefined
     if (second !== undefined) {
       const names = found.map((member) => member.fullPath).join(', ')
@@ -74,18 +74,7 @@ export class Resolver {
       )
     }
     this.#known.set(refKey(ref), row.fullPath)
-    return { row, ephemerals: row.template ? ephemeralsOf(members, row) : [] }
-  }
-
-  /**
-   * The same of a list of which some rows could not be read.
-   *
-   * @throws `MALFORMED_REPLY` where it is not among the others, and one of these may be it
-   */
-  findAmong({ rows, odd: [doubt] }: Members, target: MemberTarget): Found | undefined {
-    const found = this.find(rows, target)
-    if (found === undefined && doubt !== undefined) throw doubt
-    return found
+    return { row, ephemerals: row.template ? ephemeralsOf(rows, row) : [] }
   }
 
   /** The pools of targets. */
@@ -94,19 +83,15 @@ export class Resolver {
     return new Map(
       [...Map.groupBy(members, ({ pool }) => pool)].map(([pool, own]) => [
         pool,
-        (rows) => own.every((target) => this.#isIn(rows, target)),
+        (rows) => own.every((target) => this.#fitting(rows, target).length > 0),
       ]),
     )
   }
 
-  /** A name that means several is judged by whoever looks it up. */
-  #isIn(rows: readonly MemberRow[], target: MemberTarget): boolean {
-    try {
-      return this.find(rows, target) !== undefined
-    } catch (error) {
-      if (!isDrainableError(error, 'INVALID_OPTIONS')) throw error
-      return true
-    }
+  #fitting(members: readonly MemberRow[], { ref, pool }: MemberTarget): readonly MemberRow[] {
+    if (ref.member === '' || !isPossible(toFullPath(ref.member, this.#partition))) return []
+    const name = this.#known.get(refKey(ref)) ?? ref.member
+    return findMembers(members, name, [partitionOf(pool), this.#partition])
   }
 }
 

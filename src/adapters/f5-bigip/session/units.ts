@@ -1,4 +1,4 @@
-import { pause } from '../../../provider/clock.js'
+import { settledWithin } from '../../../provider/abort.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { formatDuration } from '../../../provider/duration.js'
 import { caught } from '../../../kit/errors.js'
@@ -78,7 +78,6 @@ export class Units {
     ctx: CallContext,
   ): Promise<ReadonlyMap<Device, V | Failed | Away>> {
     const { clock, signal } = ctx
-    const begun = clock.now()
     const answers = new Map<Device, V | Failed | Away>()
     const stop = new AbortController()
     const each = { ...ctx, signal: AbortSignal.any([signal, stop.signal]) }
@@ -88,27 +87,22 @@ export class Units {
           answers.set(device, answer)
           waiting.delete(device)
         })
-        asked.catch(() => undefined)
         return [device, asked] as const
       }),
     )
-    const all = Promise.all(waiting.values())
-    all.catch(() => undefined)
     try {
-      let vouched: Device | undefined
+      await settledWithin(Promise.all(waiting.values()), clock, PEER_LIMIT)
       // Of three units one that was active may answer after the one that is: each answer can be the one that settles it.
-      do {
-        if (waiting.size > 0) await Promise.race(waiting.values())
-        vouched = await this.#vouched(answers, [...waiting.keys(), ...skipped], ctx)
-      } while (vouched === undefined && waiting.size > 0)
-      if (vouched !== undefined) {
-        const left = begun + PEER_LIMIT - clock.now()
-        if (waiting.size > 0 && left > 0) await Promise.race([all, pause(clock, left, each.signal)])
-        this.#leaveOut(answers, [...waiting.keys(), ...skipped], vouched, ctx)
+      for (;;) {
+        const unread = (): readonly Device[] => [...waiting.keys(), ...skipped]
+        const by = await this.#vouched(answers, unread(), ctx)
+        if (by !== undefined) this.#leaveOut(answers, unread(), by, ctx)
+        if (by !== undefined || waiting.size === 0) break
+        await Promise.race(waiting.values())
       }
     } finally {
       stop.abort(new Error('no call waits for it any more'))
-      if (waiting.size > 0) await Promise.allSettled(waiting.values())
+      await Promise.allSettled(waiting.values())
     }
     signal.throwIfAborted()
     for (const [device, answer] of answers) if (isRead(answer)) this.#absent.end(device)
@@ -148,12 +142,11 @@ export class Units {
     by: Device,
     ctx: CallContext,
   ): void {
-    for (const [device, answer] of [
-      ...answers,
-      ...waiting.map((one) => [one, undefined] as const),
-    ]) {
-      if (answer !== undefined && !('error' in answer)) continue
-      const why = answer === undefined ? 'it does not answer' : answer.error.message
+    const failed = [...answers].flatMap(([device, answer]) =>
+      'error' in answer ? [[device, answer.error.message] as const] : [],
+    )
+    const silent = waiting.map((device) => [device, 'it does not answer'] as const)
+    for (const [device, why] of [...failed, ...silent]) {
       const silence = this.#absent.note(device, why, ctx)
       answers.set(device, { device, away: awayWords(device, by, silence, ctx.clock.now()) })
     }
