@@ -1,4 +1,5 @@
 import { Followers, takenAlong } from '../../kit/haproxy/followers.js'
+import { HeldMembers } from '../../kit/haproxy/held.js'
 import { OpenedByReload, STATE_FILE_UNKNOWN } from '../../kit/haproxy/state-file.js'
 import type {
   CallContext,
@@ -86,6 +87,8 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       configuration,
       writer,
       marks: this.#marks,
+      held: new HeldMembers(),
+      weights: new Map(),
     })
   }
 
