@@ -40,7 +40,8 @@ import {
 } from './read/reading.js'
 import { RuntimeEyes } from './read/runtime-eyes.js'
 import { held, taken } from './read/state.js'
-import { DataplaneApi, PROVIDER } from './session/session.js'
+import { DataplaneApi } from './session/session.js'
+import { PROVIDER } from './name.js'
 
 /**
  * A retry hides for a second (`turn-around`), and HAProxy is up to 100 ms late. 250 ms more, because HAProxy can stand still for

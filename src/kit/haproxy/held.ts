@@ -1,5 +1,7 @@
-import type { Change, ChangeResult, MemberRef } from '../../provider/contract.js'
+import type { CallContext, Change, ChangeResult, MemberRef } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
+import { carefulApply } from '../careful-apply.js'
+import type { CarefulAdapter, SeenMember } from '../change.js'
 
 /**
  * The members that a provider holds, and that have passed the checks of a first hold: a further hold only puts one back
@@ -18,17 +20,28 @@ export class HeldMembers {
     this.#keys.add(refKey(ref))
   }
 
-  /** Begins a call. The returned function takes in what became of one of its changes. */
-  begin(): (change: Change, result: ChangeResult) => void {
+  /** Makes changes, and takes in what becomes of each. */
+  apply<F extends SeenMember, L>(
+    adapter: CarefulAdapter<F, L>,
+    changes: readonly Change[],
+    ctx: CallContext,
+  ): Promise<readonly ChangeResult[]> {
     const before = new Set(this.#keys)
-    return ({ kind, ref }, { status }) => {
-      // Of a hold that is not known, `add` tells whether anything was sent.
-      if (kind === 'terminate' || (kind === 'hold' && status === 'unknown')) return
-      const key = refKey(ref)
-      const isRefused = status === 'rejected'
-      const isHeld = kind === 'hold' ? !isRefused || before.has(key) : isRefused && before.has(key)
-      if (isHeld) this.#keys.add(key)
-      else this.#keys.delete(key)
+    const result = (i: number, one: ChangeResult): void => {
+      const change = changes[i]
+      if (change !== undefined) this.#note(change, one, before)
+      ctx.result?.(i, one)
     }
+    return carefulApply(adapter, changes, { ...ctx, result })
+  }
+
+  #note({ kind, ref }: Change, { status }: ChangeResult, before: ReadonlySet<string>): void {
+    // Of a hold that is not known, `add` tells whether anything was sent.
+    if (kind === 'terminate' || (kind === 'hold' && status === 'unknown')) return
+    const key = refKey(ref)
+    const isRefused = status === 'rejected'
+    const isHeld = kind === 'hold' ? !isRefused || before.has(key) : isRefused && before.has(key)
+    if (isHeld) this.#keys.add(key)
+    else this.#keys.delete(key)
   }
 }

@@ -1,4 +1,3 @@
-import { carefulApply } from '../../../kit/careful-apply.js'
 import type { CarefulAdapter, ChangeOf, Later } from '../../../kit/change.js'
 import { keepServing, orderOf } from '../../../kit/haproxy/followers.js'
 import { Turnstile } from '../../../kit/turnstile.js'
@@ -8,9 +7,10 @@ import type { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { isName } from '../codec/paths.js'
 import type { Found, RuntimeView } from '../read/read.js'
-import { identify, serves, storedHold, toPoolReading } from '../read/reading.js'
+import { placeOf, serves, storedHold, toPoolReading } from '../read/reading.js'
 import { held, serving } from '../read/state.js'
-import { isLost, PROVIDER } from '../session/session.js'
+import { isLost } from '../session/session.js'
+import { PROVIDER } from '../name.js'
 import { add, remove, takeOut } from './membership.js'
 import { refuse, restore } from './restore.js'
 import {
@@ -48,17 +48,16 @@ export class Changer {
   }
 
   async #inOrder(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
-    const order = orderOf(changes, this.#by.followers)
-    const note = this.#by.held.begin()
+    const { held, followers } = this.#by
+    const order = orderOf(changes, followers)
     const result = (place: number, one: ChangeResult): void => {
       const [i, change] = order[place] ?? []
       if (i === undefined || change === undefined) return
-      note(change, one)
       this.#noteSeal(change, one)
       ctx.result?.(i, one)
     }
     const ordered = order.map(([, change]) => change)
-    const results = await carefulApply(changesBy(this.#by), ordered, { ...ctx, result })
+    const results = await held.apply(changesBy(this.#by), ordered, { ...ctx, result })
     return results
       .map((one, place) => [order[place]?.[0] ?? place, one] as const)
       .sort(([i], [k]) => i - k)
@@ -271,7 +270,7 @@ function toSeen(
   const unseen = kind === 'restore' && behind
   return {
     ref,
-    ...identify(found),
+    ...placeOf(found),
     own: lifted ? 'ready' : unseen ? 'unknown' : own,
     ...(doubt === undefined ? {} : { doubt }),
     passing: true, // a name resolves again, a tracked server is made ready

@@ -5,7 +5,7 @@ import { type DrainableError, isDrainableError } from '../../../provider/error.j
 import { formatRef } from '../../../provider/member-ref.js'
 import { saysNotFound } from '../codec/replies.js'
 import type { Found, RuntimeView } from '../read/read.js'
-import { identify } from '../read/reading.js'
+import { placeOf } from '../read/reading.js'
 import { followReload } from '../session/reload.js'
 import { askServer, extended, failure, find, known, thrown, type Tools } from './tools.js'
 
@@ -261,10 +261,10 @@ function checkAdd(
 }
 
 function isThere(ref: MemberRef, found: Found): DrainableError {
-  const at = identify(found).identity || 'its name does not resolve'
+  const at = placeOf(found).identity || 'its name does not resolve'
   return failure(ref, 'CONFLICT', `${formatRef(ref)} is there already: ${at}`, false)
 }
 
 function isWanted(change: Add, found: Found): boolean {
-  return identify(found).identity === formatSocket(change.address, change.port)
+  return placeOf(found).identity === formatSocket(change.address, change.port)
 }

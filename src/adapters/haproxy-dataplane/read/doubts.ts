@@ -6,7 +6,7 @@ import { nameOf } from '../codec/replies.js'
 import type { Settings } from '../options.js'
 import type { Configured, HardStop } from './configured.js'
 import type { RuntimeView } from './read.js'
-import { identify } from './reading.js'
+import { placeOf } from './reading.js'
 
 /**
  * Whether work at a server's address may stand in the row of another server. If a server gets another address (by DNS,
@@ -24,7 +24,7 @@ export class MovedAddresses {
   note({ pools }: RuntimeView): void {
     for (const [pool, members] of pools) {
       const before = this.#known.get(pool)
-      const now = new Map([...members].map(([name, found]) => [name, identify(found).identity]))
+      const now = new Map([...members].map(([name, found]) => [name, placeOf(found).identity]))
       const moved = [...now].some(([name, at]) => (before?.get(name) ?? at) !== at)
       if (moved) this.#moved.add(pool)
       this.#known.set(pool, now)

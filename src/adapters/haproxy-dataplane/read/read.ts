@@ -14,13 +14,8 @@ import {
   saysNotFound,
   type StatsRow,
 } from '../codec/replies.js'
-import {
-  type DataplaneApi,
-  PROVIDER,
-  type Reply,
-  type Served,
-  type Unresolved,
-} from '../session/session.js'
+import { type DataplaneApi, type Reply, type Served, type Unresolved } from '../session/session.js'
+import { PROVIDER } from '../name.js'
 import { isUnresolved, judge, splitAddress, type Verdict } from './state.js'
 
 /** One server in one view: its row in the statistics, and its admin state. */

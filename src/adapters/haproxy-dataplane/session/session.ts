@@ -18,9 +18,8 @@ import {
   parseGeneration,
   saysNotFound,
 } from '../codec/replies.js'
+import { PROVIDER } from '../name.js'
 import type { Settings } from '../options.js'
-
-export const PROVIDER = 'haproxy-dataplane'
 
 /** What is under every call: which tree, and its paths. */
 export interface Served extends Generation {
@@ -69,7 +68,7 @@ type Write = { readonly method: 'POST' | 'PUT' | 'DELETE'; readonly path: string
  * Reads are repeated after a lost connection; writes only where nothing was sent, or where the
  * answer was 401 (then nothing was done). No call outlives its time or its signal.
  */
-export class DataplaneApi implements AsyncDisposable {
+export class DataplaneApi {
   readonly instance: string
   readonly unresolved = new Unresolved()
   readonly #http: HttpClient
@@ -188,10 +187,6 @@ export class DataplaneApi implements AsyncDisposable {
   async close(): Promise<void> {
     this.#closed.abort(closedError(PROVIDER, this.instance))
     await this.#http.close()
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close()
   }
 
   async #detect(ctx: CallContext): Promise<Served> {
