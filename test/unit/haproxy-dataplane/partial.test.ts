@@ -223,6 +223,19 @@ describe.concurrent('a refused removal', () => {
     await end()
   })
 
+  test('keeps the weight of a server that backup servers stand in for', async () => {
+    const config = `backend web
+  server web1 127.0.0.1:8001 on-marked-up shutdown-backup-sessions weight 7
+  server spare 127.0.0.1:8002 backup
+`
+    await using r = await rig({ config, version: '3.4' }, { maintCuts: false })
+    await change(r.lb, hold('drain'))
+    await r.fake.occupy(WEB1)
+    await r.fake.occupy({ pool: 'web', member: 'spare' })
+    expect(await change(r.lb, remove)).toMatchObject({ status: 'rejected' })
+    expect(await present(r.lb, WEB1)).toMatchObject({ own: 'drain', weight: 7 })
+  })
+
   test('whose server can not be put back is unknown', async () => {
     await using r = await rig()
     await change(r.lb, hold('drain'))
