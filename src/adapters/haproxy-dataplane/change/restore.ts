@@ -116,7 +116,7 @@ async function keepBackupSessions(
   await putServer(api, ref, { admin_state: 'ready' }, ctx)
 }
 
-/** Gives back a weight that was set to 0 for the opening. */
+/** Gives back a weight that was set to 0 to leave maint: what a process leaves at weight 0, another one can't open. */
 export async function weightBack(
   { api, weights }: Tools,
   ref: MemberRef,
@@ -173,7 +173,7 @@ async function putBack(by: Tools, seen: Seen, ctx: CallContext): Promise<string 
   if (!isAsBefore(found, now)) return `its status is '${now?.row.status ?? 'gone'}'`
   // What opens it comes last, once its state is back.
   await by.marks.weighAgain(seen, view, ctx)
-  if (undo.isWeighed === true) await weightBack(by, ref, ctx)
+  await weightBack(by, ref, ctx)
   return undefined
 }
 
@@ -187,7 +187,6 @@ async function moveBack(by: Tools, seen: Seen, view: RuntimeView, ctx: CallConte
   if (to === 'maint') await assertGentle(by, ref, view, ctx)
   else await keepBackupSessions(by, { ...seen, found, view }, undefined, ctx)
   await putServer(by.api, ref, { admin_state: to }, ctx)
-  if (to === 'ready') await weightBack(by, ref, ctx)
 }
 
 /** By its own state; where that was not known, by the words of the statistics. */

@@ -73,8 +73,7 @@ async function settled(
 }
 
 /**
- * What goes with a change: nothing left of one that was refused, no weight kept from a server that
- * is open.
+ * What goes with a change: nothing left of one that was refused, no weight kept from one that was made.
  *
  * @param moved - whether something of it may be left
  * @param view - the look that has shown the result
@@ -92,7 +91,7 @@ async function finished(
   if (result.status !== 'applied') return result
   try {
     await after?.(view)
-    if (wished === 'ready') await weightBack(by, ref, ctx)
+    await weightBack(by, ref, ctx)
     if (wished === 'ready' && !needsReload(by, step, result)) by.marks.undone(ref, view.info)
     return result
   } catch (error) {
