@@ -62,6 +62,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly #moved = new MovedAddresses()
   readonly #opened = new OpenedByReload()
   readonly #retries = new Retries()
+  readonly #held = new HeldMembers()
   readonly #configuration: Configuration
   readonly #marks: DurableMarks
   readonly #changer: Changer
@@ -88,7 +89,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       configuration,
       writer,
       marks: this.#marks,
-      held: new HeldMembers(),
+      held: this.#held,
       weights: new Map(),
     })
   }
@@ -205,7 +206,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const { advice } = this.#opened
     const setBy = setterOf(found)
     const left = own === 'ready' ? this.#marks.hint(ref, view.info) : undefined
-    const unsealed = own === 'drain' ? this.#changer.unsealed(ref) : undefined
+    const unsealed = own === 'drain' ? this.#held.unsealed(ref) : undefined
     const before = this.#eyes === undefined && own !== 'ready' ? this.#memory.hint : undefined
     const hints = [
       ...hintsOf(found, config, this.#settings),

@@ -10,9 +10,17 @@ import type { CarefulAdapter, SeenMember } from '../change.js'
  */
 export class HeldMembers {
   readonly #keys = new Set<string>()
+  /** Why one of them was not raised to maint, for good. */
+  readonly #unsealed = new Map<string, string>()
 
   has(ref: MemberRef): boolean {
     return this.#keys.has(refKey(ref))
+  }
+
+  /** Why one that is held is not sealed; undefined if that was not refused. */
+  unsealed(ref: MemberRef): string | undefined {
+    const why = this.#unsealed.get(refKey(ref))
+    return why === undefined ? undefined : `it is not sealed: ${why}`
   }
 
   /** The checks are passed: what is sent from now on may be executed, whatever becomes of the call. */
@@ -35,13 +43,20 @@ export class HeldMembers {
     return carefulApply(adapter, changes, { ...ctx, result })
   }
 
-  #note({ kind, ref }: Change, { status }: ChangeResult, before: ReadonlySet<string>): void {
+  #note(change: Change, result: ChangeResult, before: ReadonlySet<string>): void {
+    if (change.kind === 'terminate') return
+    const key = refKey(change.ref)
+    const isHold = change.kind === 'hold'
+    const isRefused = result.status === 'rejected'
     // Of a hold that is not known, `add` tells whether anything was sent.
-    if (kind === 'terminate' || (kind === 'hold' && status === 'unknown')) return
-    const key = refKey(ref)
-    const isRefused = status === 'rejected'
-    const isHeld = kind === 'hold' ? !isRefused || before.has(key) : isRefused && before.has(key)
-    if (isHeld) this.#keys.add(key)
-    else this.#keys.delete(key)
+    if (!isHold || result.status !== 'unknown') {
+      const isHeld = isHold ? !isRefused || before.has(key) : isRefused && before.has(key)
+      if (isHeld) this.#keys.add(key)
+      else this.#keys.delete(key)
+    }
+    this.#unsealed.delete(key)
+    const isSeal = isHold && change.to === 'maint' && this.#keys.has(key)
+    if (isSeal && isRefused && !result.error.retryable)
+      this.#unsealed.set(key, result.error.message)
   }
 }

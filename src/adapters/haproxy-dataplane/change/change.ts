@@ -4,7 +4,7 @@ import { Turnstile } from '../../../kit/turnstile.js'
 import { abortable } from '../../../provider/abort.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
 import type { DrainableError } from '../../../provider/error.js'
-import { formatRef, refKey } from '../../../provider/member-ref.js'
+import { formatRef } from '../../../provider/member-ref.js'
 import { isName } from '../codec/paths.js'
 import type { Found, RuntimeView } from '../read/read.js'
 import { placeOf, serves, storedHold, toPoolReading } from '../read/reading.js'
@@ -34,8 +34,6 @@ import { verified, verifiedOne } from './verify.js'
 export class Changer {
   readonly #by: Tools
   readonly #turn = new Turnstile()
-  /** Why what is drained was not raised to maint, for good. */
-  readonly #unsealed = new Map<string, string>()
 
   constructor(by: Tools) {
     this.#by = by
@@ -51,10 +49,8 @@ export class Changer {
     const { held, followers } = this.#by
     const order = orderOf(changes, followers)
     const result = (place: number, one: ChangeResult): void => {
-      const [i, change] = order[place] ?? []
-      if (i === undefined || change === undefined) return
-      this.#noteSeal(change, one)
-      ctx.result?.(i, one)
+      const [i] = order[place] ?? []
+      if (i !== undefined) ctx.result?.(i, one)
     }
     const ordered = order.map(([, change]) => change)
     const results = await held.apply(changesBy(this.#by), ordered, { ...ctx, result })
@@ -62,22 +58,6 @@ export class Changer {
       .map((one, place) => [order[place]?.[0] ?? place, one] as const)
       .sort(([i], [k]) => i - k)
       .map(([, one]) => one)
-  }
-
-  /** Why a drained server is not sealed; undefined where that was not refused. */
-  unsealed(ref: MemberRef): string | undefined {
-    const why = this.#unsealed.get(refKey(ref))
-    return why === undefined ? undefined : `it is not sealed: ${why}`
-  }
-
-  /** What is held already, and was to be raised. */
-  #noteSeal(change: Change, result: ChangeResult): void {
-    if (change.kind === 'terminate') return
-    const key = refKey(change.ref)
-    this.#unsealed.delete(key)
-    const isSeal = change.kind === 'hold' && change.to === 'maint' && this.#by.held.has(change.ref)
-    if (isSeal && result.status === 'rejected' && !result.error.retryable)
-      this.#unsealed.set(key, result.error.message)
   }
 }
 
@@ -159,7 +139,7 @@ async function hold(
   ctx: CallContext,
 ): Promise<Step> {
   const { ref, to } = change
-  const { api, marks, held } = by
+  const { marks, held } = by
   const { verdict, row } = seen.found
   try {
     // Nothing is sent before it is known what stands against a first hold, and that is asked for again until it is.
@@ -173,7 +153,7 @@ async function hold(
   held.add(ref)
   return guarded(by, change, seen, ctx, async () => {
     await marks.hold(seen, to, ctx)
-    const answer = await askServer(api, ref, to, ctx)
+    const answer = await askServer(by, ref, to, ctx)
     const sent = { ...seen, wished: to, exactly: false, ...answer }
     // Looked at now: once the server that it tracks is drained, its own drain can't be seen.
     return row.tracked === undefined ? { later: sent } : verifiedOne(by, sent, ctx)
@@ -229,9 +209,9 @@ async function terminate(
     const words = `${formatRef(ref)} holds ${load} under '${status}': the Data Plane API can cut them only by maint; use drainable/haproxy-runtime`
     throw failure(ref, 'UNSUPPORTED', words)
   }
-  const { refused } = await askServer(by.api, ref, 'maint', ctx)
+  const { refused } = await askServer(by, ref, 'maint', ctx)
   if (refused !== undefined) return refuse(by, seen, about(ref, refused), ctx)
-  const answer = await askServer(by.api, ref, own, ctx)
+  const answer = await askServer(by, ref, own, ctx)
   return { later: { ...seen, wished: own, exactly: true, terminated: load, ...answer } }
 }
 

@@ -193,7 +193,7 @@ async function open(
   ctx: CallContext,
 ): Promise<ChangeResult> {
   const { ref } = change
-  const { refused } = await askServer(by.api, ref, 'ready', ctx)
+  const { refused } = await askServer(by, ref, 'ready', ctx)
   const found = await look(by, ref, ctx)
   if (found !== undefined && isWanted(change, found) && found.verdict.own === 'ready') {
     return { ref, status: 'applied' }

@@ -38,7 +38,7 @@ export async function restore(
   if (native !== undefined && weights.has(refKey(ref))) weights.set(refKey(ref), native.weight)
   // one that its weight alone held goes back to that
   const wished = to === 'drain' && isClosed ? (native?.runs ?? to) : to
-  const answer = await askServer(by.api, ref, wished, ctx)
+  const answer = await askServer(by, ref, wished, ctx)
   const isChecked = own === 'maint' && wished === 'drain'
   // found so: the marks that came with a raise go with it
   const isMarked = settings.durable && !isOpening && native?.own === to
@@ -69,7 +69,7 @@ async function takeMarksBack(
 
 /** Marks a server down under drain where its counts would show a passed check before there is one. */
 async function distrustHealth(
-  { api, configuration, settings }: Tools,
+  by: Tools,
   ref: MemberRef,
   view: RuntimeView,
   ctx: CallContext,
@@ -77,12 +77,12 @@ async function distrustHealth(
   const { row, verdict } = find(view, ref) ?? {}
   if (verdict?.own !== 'drain' || row?.check === undefined) return
   if (row.status.startsWith('DOWN') || !isTakenForPassed(row.check)) return
-  const { maint, cutsBackups } = await configuration.of(ref, view, ctx)
+  const { maint, cutsBackups } = await by.configuration.of(ref, view, ctx)
   // Going down would cut what has come since it left maint, coming up what a backup server holds by then.
-  if (row.scur > 0 && (settings.maintCuts ?? maint !== 'gentle')) return
+  if (row.scur > 0 && (by.settings.maintCuts ?? maint !== 'gentle')) return
   if (cutsBackups !== false && backupsOf(view, ref).length > 0) return
   try {
-    await putServer(api, ref, { operational_state: 'down' }, ctx)
+    await putServer(by, ref, { operational_state: 'down' }, ctx)
   } catch (error) {
     if (isLost(known(error, ctx))) throw error
   }
@@ -96,7 +96,7 @@ async function distrustHealth(
  * @throws `CONFLICT` where it must not leave maint
  */
 async function keepBackupSessions(
-  { api, configuration, weights }: Tools,
+  by: Tools,
   { ref, found, view, undo }: Seen,
   weight: number | undefined,
   ctx: CallContext,
@@ -104,28 +104,24 @@ async function keepBackupSessions(
   if (found.verdict.own !== 'maint' || found.row.weight === 0) return
   const sessions = backupsOf(view, ref).reduce((sum, { row }) => sum + row.scur, 0)
   if (sessions === 0) return
-  const { cutsBackups } = await configuration.of(ref, view, ctx)
+  const { cutsBackups } = await by.configuration.of(ref, view, ctx)
   if (cutsBackups === false) return
   if (!view.served.setsWeight) {
     const words = `${formatRef(ref)}: leaving maint may cut ${sessions} sessions on backup servers (on-marked-up shutdown-backup-sessions); try again when they have ended, or use durable drains or Data Plane API 3.4`
     throw failure(ref, 'CONFLICT', words)
   }
-  weights.set(refKey(ref), weight ?? weightOf(found))
-  await putServer(api, ref, { weight: 0 }, ctx)
+  by.weights.set(refKey(ref), weight ?? weightOf(found))
+  await putServer(by, ref, { weight: 0 }, ctx)
   undo.isWeighed = true
-  await putServer(api, ref, { admin_state: 'ready' }, ctx)
+  await putServer(by, ref, { admin_state: 'ready' }, ctx)
 }
 
 /** Gives back a weight that was set to 0 to leave maint: what a process leaves at weight 0, another one can't open. */
-export async function weightBack(
-  { api, weights }: Tools,
-  ref: MemberRef,
-  ctx: CallContext,
-): Promise<void> {
-  const weight = weights.get(refKey(ref))
+export async function weightBack(by: Tools, ref: MemberRef, ctx: CallContext): Promise<void> {
+  const weight = by.weights.get(refKey(ref))
   if (weight === undefined) return
-  await putServer(api, ref, { weight }, ctx)
-  weights.delete(refKey(ref))
+  await putServer(by, ref, { weight }, ctx)
+  by.weights.delete(refKey(ref))
 }
 
 /** Opens by way of maint, where that cuts nothing: what the API misreads as ready already, it then sends. */
@@ -136,8 +132,8 @@ export async function throughMaint(
   ctx: CallContext,
 ): Promise<void> {
   await assertGentle(by, ref, view, ctx)
-  await putServer(by.api, ref, { admin_state: 'maint' }, ctx)
-  await putServer(by.api, ref, { admin_state: 'ready' }, ctx)
+  await putServer(by, ref, { admin_state: 'maint' }, ctx)
+  await putServer(by, ref, { admin_state: 'ready' }, ctx)
 }
 
 /**
@@ -186,7 +182,7 @@ async function moveBack(by: Tools, seen: Seen, view: RuntimeView, ctx: CallConte
   if (to === 'unknown') throw failure(ref, 'REJECTED', 'its state before is not known')
   if (to === 'maint') await assertGentle(by, ref, view, ctx)
   else await keepBackupSessions(by, { ...seen, found, view }, undefined, ctx)
-  await putServer(by.api, ref, { admin_state: to }, ctx)
+  await putServer(by, ref, { admin_state: to }, ctx)
 }
 
 /** By its own state; where that was not known, by the words of the statistics. */

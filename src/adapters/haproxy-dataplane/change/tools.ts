@@ -175,7 +175,7 @@ export function settle(sent: Sent, view: RuntimeView): ChangeResult {
 
 /** Sends one runtime change. Never a body that was read: 3.4 would take its weight and address for wishes. */
 export async function putServer(
-  api: DataplaneApi,
+  { api, reader }: Pick<Tools, 'api' | 'reader'>,
   ref: MemberRef,
   body: { readonly admin_state?: AdminState } & Readonly<Record<string, unknown>>,
   ctx: CallContext,
@@ -185,7 +185,7 @@ export async function putServer(
   const reply = await api.send({ method: 'PUT', path, body }, ctx)
   if (reply.status === 200) {
     api.parse(reply, parseRuntimeServer)
-    if (body.admin_state !== undefined) api.unresolved.told(ref, body.admin_state)
+    if (body.admin_state !== undefined) reader.unresolved.told(ref, body.admin_state)
     return
   }
   // the same words are said where HAProxy can't be reached: that is thrown here
@@ -199,13 +199,13 @@ export async function putServer(
  * only the read-back failed.
  */
 export async function askServer(
-  api: DataplaneApi,
+  by: Pick<Tools, 'api' | 'reader'>,
   ref: MemberRef,
   to: AdminState,
   ctx: CallContext,
 ): Promise<{ readonly refused?: DrainableError }> {
   try {
-    await putServer(api, ref, { admin_state: to }, ctx)
+    await putServer(by, ref, { admin_state: to }, ctx)
     return {}
   } catch (error) {
     if (!isDrainableError(error) || ctx.signal.aborted || isLost(error)) throw error

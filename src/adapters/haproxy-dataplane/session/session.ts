@@ -2,7 +2,7 @@ import { type HttpCall, HttpClient, type HttpReply } from '../../../kit/http.js'
 import { Credentials } from '../../../kit/login.js'
 import { instanceOf, redact } from '../../../kit/options.js'
 import { retried } from '../../../kit/retry.js'
-import type { AdminState, CallContext, MemberRef } from '../../../provider/contract.js'
+import type { CallContext } from '../../../provider/contract.js'
 import {
   closedError,
   DrainableError,
@@ -10,7 +10,6 @@ import {
   type ErrorCode,
 } from '../../../provider/error.js'
 import { formatDuration } from '../../../provider/duration.js'
-import { refKey } from '../../../provider/member-ref.js'
 import { infoPath, type Paths, pathsOf } from '../codec/paths.js'
 import {
   type Generation,
@@ -70,7 +69,6 @@ type Write = { readonly method: 'POST' | 'PUT' | 'DELETE'; readonly path: string
  */
 export class DataplaneApi {
   readonly instance: string
-  readonly unresolved = new Unresolved()
   readonly #http: HttpClient
   readonly #settings: Settings
   readonly #closed = new AbortController()
@@ -285,36 +283,4 @@ type Within = Pick<CallContext, 'clock' | 'signal' | 'until'>
 function header(reply: HttpReply, name: string): string | undefined {
   const value = reply.headers[name]
   return Array.isArray(value) ? value[0] : value
-}
-
-/**
- * Servers whose names do not resolve. The API shows the drain of such a server, and neither its maintenance nor that it
- * has none: after an undo of ours its own state is known only because it was seen drained before, in the same process.
- */
-export class Unresolved {
-  /** The process in which a server was seen drained last, and whether it was made ready since. */
-  readonly #drained = new Map<string, { readonly process: string; isOpened: boolean }>()
-
-  /** The API has answered that it set this state. */
-  told(ref: MemberRef, state: AdminState): void {
-    const known = this.#drained.get(refKey(ref))
-    if (known !== undefined) known.isOpened = state === 'ready'
-  }
-
-  /** The name does not resolve, and the own drain is shown. */
-  drained(ref: MemberRef, process: string): void {
-    this.#drained.set(refKey(ref), { process, isOpened: false })
-  }
-
-  /** The name resolves: the own state is shown. */
-  forget(ref: MemberRef): void {
-    // Asked for every row of every look: nearly always nothing is known.
-    if (this.#drained.size > 0) this.#drained.delete(refKey(ref))
-  }
-
-  /** Whether a server whose own state is not shown was made ready. */
-  isReady(ref: MemberRef, process: string): boolean {
-    const known = this.#drained.get(refKey(ref))
-    return known?.isOpened === true && known.process === process
-  }
 }
