@@ -228,7 +228,6 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     this.#closing.abort(closedError(this.name, this.instance))
     await this.#opened.catch(() => undefined)
     await Promise.all([this.#sink.close(), this.#source?.close()])
-    await this.#fleet.close()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

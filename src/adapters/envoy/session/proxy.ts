@@ -1,9 +1,9 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Clock } from '../../../provider/clock.js'
-import type { CallContext, MemberRef } from '../../../provider/contract.js'
-import { DrainableError } from '../../../provider/error.js'
+import type { MemberRef } from '../../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { malformed } from '../../../kit/json.js'
-import type { AdminLink } from '../../../kit/envoy/admin.js'
+import { lookAt, type AdminAddress, type AdminLink, type Call } from '../../../kit/envoy/admin.js'
 import {
   parseBootStamp,
   parseServerInfo,
@@ -12,7 +12,6 @@ import {
 } from '../../../kit/envoy/answers.js'
 import { sourceOf } from '../codec/answer.js'
 import { Parent, parentTrace } from '../../../kit/envoy/parent.js'
-import { AdminClient } from './admin-client.js'
 import { Aggregates, type Above } from './aggregates.js'
 import { ClustersTextDecoder } from '../codec/clusters-text.js'
 import { sumOf, type ClusterRows } from '../codec/admin.js'
@@ -34,6 +33,9 @@ import { quoted, readStats, type StatNames, type Stats } from './stats.js'
 import { NOTHING, UnlistedBounds, unlistedOf, type Unlisted } from './unlisted.js'
 
 const SLICE = 128 * 1024
+const PATHS = '/clusters, /stats, /server_info and /config_dump'
+/** Milliseconds that an answer may take where the last look failed: a frozen proxy does not set the pace. */
+const TIMEOUT_FAILING = 500
 /** Where statistics do not show that clusters came or went by CDS, they are looked for again after this long. */
 const CONFIG_AGE = 1_000
 /** How often a look begins anew because the process, or its clusters, changed in between. */
@@ -92,17 +94,18 @@ export interface ProxyFacts extends ProxyClusters, ProxyRuntime {
 /** One proxy, through its admin API. */
 export class Proxy {
   readonly name: string
-  readonly #client: AdminClient
+  readonly #address: AdminAddress
   readonly #now: () => number
+  #isFailing = false
   #facts: ProxyFacts | undefined
   #previousWork: PreviousWork | undefined
   #bounds = new UnlistedBounds()
   #gone = new GoneClusters()
   readonly #aggregates: Aggregates
 
-  constructor(address: string, now: () => number) {
-    this.#client = new AdminClient(address)
-    this.name = this.#client.name
+  constructor(address: AdminAddress, now: () => number) {
+    this.#address = address
+    this.name = address.name
     this.#now = now
     this.#aggregates = new Aggregates(this.name, now)
   }
@@ -113,10 +116,10 @@ export class Proxy {
   }
 
   /** Version, node id, cluster settings: asked once per start, and when a cluster may be missing. */
-  async learn(ctx: Pick<CallContext, 'clock' | 'signal'>): Promise<ProxyFacts> {
+  async learn(ctx: Call): Promise<ProxyFacts> {
     const known = this.#facts
     if (known !== undefined && !this.#isStale(known)) return known
-    return this.#client.look(ctx, (link) => this.#learn(link))
+    return this.#look(ctx, (link) => this.#learn(link))
   }
 
   /**
@@ -131,7 +134,7 @@ export class Proxy {
     clock: Clock,
     search: Search,
   ): Promise<ProxyReading> {
-    return this.#client.look({ clock, signal }, async (link) => {
+    return this.#look({ clock, signal }, async (link) => {
       for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
         const known = this.#facts
         const isFresh = attempt === 1 && known !== undefined && !this.#isStale(known)
@@ -145,8 +148,8 @@ export class Proxy {
   }
 
   /** The sets as this proxy holds them, as their owner would have written them. */
-  async dump(ctx: Pick<CallContext, 'clock' | 'signal'>): Promise<JsonAssignment[]> {
-    return this.#client.look(ctx, async (link) => {
+  async dump(ctx: Call): Promise<JsonAssignment[]> {
+    return this.#look(ctx, async (link) => {
       const texts: string[] = []
       for (const kind of ['static', 'dynamic']) {
         texts.push(await link.get(`/config_dump?include_eds&resource=${kind}_endpoint_configs`))
@@ -169,8 +172,17 @@ export class Proxy {
     })
   }
 
-  close(): Promise<void> {
-    return this.#client.close()
+  async #look<T>(call: Call, fn: (link: AdminLink) => Promise<T>): Promise<T> {
+    const timeout = this.#isFailing ? TIMEOUT_FAILING : undefined
+    const options = { provider: 'envoy', name: this.name, paths: PATHS, timeout }
+    try {
+      const value = await lookAt(this.#address, call, options, fn)
+      this.#isFailing = false
+      return value
+    } catch (error) {
+      this.#isFailing = isDrainableError(error)
+      throw error
+    }
   }
 
   async #readOnce(

@@ -105,7 +105,6 @@ export class Roster {
       known.endedAt ??= now
       if (now - known.endedAt > ENDED_FOR) {
         this.#known.delete(key)
-        void known.proxy?.close()
         continue
       }
       // A place that was kept for an expected proxy never was a process of its own.
