@@ -1,10 +1,9 @@
 /** What one proxy is told to do: its clusters by `/config_dump`, and its runtime. */
-import { DrainableError } from '../../../provider/error.js'
 import { isAtLeast } from '../../../kit/version.js'
 import type { AdminLink } from '../../../kit/envoy/admin.js'
 import type { ServerInfo } from '../../../kit/envoy/answers.js'
 import { isSwitchedOff, runtimeThreshold } from '../codec/admin.js'
-import { AssignmentProblem } from '../codec/assignment.js'
+import { problemError } from '../codec/assignment.js'
 import { parseClusters, type ClusterConfig, type OtherCluster } from '../codec/config-dump.js'
 import { parseStatsMatcher, type StatsMatcher } from '../codec/stats-matcher.js'
 import { readBusy } from './stats.js'
@@ -72,8 +71,6 @@ export function decoded<T>(from: string, fn: () => T): T {
   try {
     return fn()
   } catch (problem) {
-    if (!(problem instanceof AssignmentProblem)) throw problem
-    const words = `${from}: ${problem.toString()}`
-    throw new DrainableError('MALFORMED_REPLY', words, { provider: 'envoy' })
+    throw problemError(problem, 'MALFORMED_REPLY', from)
   }
 }
