@@ -90,7 +90,13 @@ describe('an endpoint that another control plane has removed, where a worker sto
   })
 
   test('gets none if it was drained there', () => {
-    const last = { work: 0, arrivals: 7 }
+    const last = {
+      incarnation: 'one',
+      work: 0,
+      arrivals: 7,
+      isClear: false,
+      isFallen: false,
+    }
     expect(removedScope(place, last)).toMatchObject({ state: 'read', active: 0, arrivals: 7 })
   })
 })
