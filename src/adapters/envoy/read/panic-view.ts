@@ -21,9 +21,8 @@ const MEANS = 'Envoy sends traffic to drained endpoints too'
 
 /** Numbers for a person. */
 export interface PanicVerdict {
-  readonly cluster: string
-  /** The subset of the cluster that panics alone. */
-  readonly subset: string | undefined
+  /** The cluster, or the subset of it that panics alone, in words. */
+  readonly where: string
   readonly healthy: number
   readonly total: number
   readonly threshold: number
@@ -86,8 +85,7 @@ export class PanicView {
       const sums = part?.levels.get(priority)?.hosts
       if (part === undefined || sums === undefined) continue
       return {
-        cluster,
-        subset: part.subset,
+        where: inWords(part, cluster),
         healthy: sums.healthy + sums.degraded,
         total: sums.total + sums.excluded,
         threshold: rules.threshold,

@@ -17,12 +17,10 @@ import { ClustersTextDecoder } from '../codec/clusters-text.js'
 import { sumOf, type ClusterRows } from '../codec/admin.js'
 import { adoptable, parseEndpointsDump } from '../codec/config-dump.js'
 import type { JsonAssignment } from '../codec/json.js'
-import type { StatsMatcher } from '../codec/stats-matcher.js'
+import { parseStatsMatcher, type StatsMatcher } from '../codec/stats-matcher.js'
 import {
-  decoded,
   readConfigs,
   readRuntime,
-  readStatsMatcher,
   readUnconfigured,
   type ProxyClusters,
   type ProxyRuntime,
@@ -154,9 +152,7 @@ export class Proxy {
       for (const kind of ['static', 'dynamic']) {
         texts.push(await link.get(`/config_dump?include_eds&resource=${kind}_endpoint_configs`))
       }
-      const dumps = texts.flatMap((text) =>
-        decoded(this.name, () => parseEndpointsDump(text, this.name)),
-      )
+      const dumps = texts.flatMap((text) => parseEndpointsDump(text, this.name))
       const facts = await this.#learn(link)
       const rows = await this.#clusters(undefined, link)
       const byService = new Map(rows.map((row) => [row.service, row.hosts]))
@@ -167,7 +163,7 @@ export class Proxy {
         const hosts = byService.get(name)
         const set = dump.object()
         if (hosts === undefined || set === undefined) return []
-        return [decoded(this.name, () => adoptable(set, hosts))]
+        return [adoptable(set, hosts, this.name)]
       })
     })
   }
@@ -264,7 +260,8 @@ export class Proxy {
     const { clusters } = await readStats(link, this.name)
     const { configs, others } = await readConfigs(link, this.name)
     const runtime = await readRuntime(info, link, this.name)
-    const shows = await readStatsMatcher(link, this.name)
+    const bootstrap = await link.get('/config_dump?mask=bootstrap.stats_config')
+    const shows = parseStatsMatcher(bootstrap, this.name)
     const readAt = this.#now()
     const known = this.#facts?.incarnation === incarnation ? this.#facts.configs : undefined
     const took = new Map([...(known?.values() ?? [])].map(({ stat, service }) => [stat, service]))
@@ -339,7 +336,7 @@ export class Proxy {
         link.throwIfAborted()
       }
     })
-    return decoded(this.name, () => decoder.finish())
+    return decoder.finish()
   }
 
   async #stats(names: readonly string[], facts: ProxyFacts, link: AdminLink): Promise<Stats> {
