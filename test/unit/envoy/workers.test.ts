@@ -81,8 +81,8 @@ describe('workers of which one stood still', () => {
 
 describe('an endpoint that another control plane has removed, where a worker stood still', () => {
   const tracker = { still: 'a worker of it stood still' }
-  const reading = { incarnation: 'one', sampledAt: 0, clusters: [] }
-  const view = { scope: 'envoy', role: 'proxy', state: 'read', reading, tracker }
+  const reading = { incarnation: 'one', sampledAt: 0, clusters: [], tracker }
+  const view = { scope: 'envoy', role: 'proxy', state: 'read', reading }
   const place = { view: view as unknown as ProxyView, service: 'web', member: 'a:80', now: 0 }
 
   test('may still get requests if it was never drained there', () => {

@@ -58,7 +58,7 @@ function leftScope({ view, service, member, now }: Place, was: number): LoadScop
   })
   if (reading === undefined) return unread(view.note ?? 'not read')
   // A worker that has not taken the removal sends to it still; one that was drained there gets nothing from any.
-  const { still } = view.tracker
+  const { still } = reading.tracker
   if (was !== 0 && still !== undefined) return unread(still)
   const clusters = rowsOf(view, service)
   const rows = clusters.flatMap(({ hosts }) => hosts.get(member) ?? [])

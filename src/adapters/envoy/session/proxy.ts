@@ -27,6 +27,7 @@ import {
 } from './configuration.js'
 import { GoneClusters, type Gone, type Namesake } from './gone-clusters.js'
 import { PreviousWork, type Previous } from './previous.js'
+import { ScopeTracker } from './scopes.js'
 import { quoted, readStats, type StatNames, type Stats } from './stats.js'
 import { NOTHING, UnlistedBounds, unlistedOf, type Unlisted } from './unlisted.js'
 
@@ -59,6 +60,8 @@ export interface ProxyReading {
   readonly gone: ReadonlyMap<string, Gone>
   /** After a hot restart: the process before this one. */
   readonly previous: Previous | undefined
+  /** What this look and those before it showed of the process. */
+  readonly tracker: ScopeTracker
 }
 
 /** A member as the caller names it, and as the store does. */
@@ -99,6 +102,7 @@ export class Proxy {
   #previousWork: PreviousWork | undefined
   #bounds = new UnlistedBounds()
   #gone = new GoneClusters()
+  #tracker = new ScopeTracker()
   readonly #aggregates: Aggregates
 
   constructor(address: AdminAddress, now: () => number) {
@@ -218,7 +222,8 @@ export class Proxy {
     const at = this.#now()
     const namesOf = (cluster: string): StatNames => this.#namesOf(cluster, facts)
     const gone = this.#gone.seen(meant, wanted, missing, stats, namesOf, at)
-    const rows = { clusters: wanted, beside, above }
+    this.#tracker.seen({ at, clusters: wanted, stats })
+    const rows = { clusters: wanted, beside, above, tracker: this.#tracker }
     return { sampledAt, at, incarnation, ...rows, stats, unlisted, gone, previous }
   }
 
@@ -281,6 +286,7 @@ export class Proxy {
     if (known?.incarnation === incarnation) return
     this.#bounds = new UnlistedBounds()
     this.#gone = new GoneClusters()
+    this.#tracker = new ScopeTracker()
     this.#previousWork = undefined
     if (epoch === 0) return
     const isNext = known !== undefined && known.info.epoch === epoch - 1

@@ -138,7 +138,6 @@ export class Fleet {
     try {
       const reading = await read(proxy)
       known.unseenSince = undefined
-      known.tracker.seen(reading)
       const node = proxy.facts?.info.nodeId
       const { previous } = reading
       return [
