@@ -1,6 +1,4 @@
 import type { LoadScope } from '../../../provider/contract.js'
-import { RecentMap } from '../../../kit/recent-map.js'
-import type { Wanted } from '../session/proxy.js'
 import type { ProxyView } from '../session/roster.js'
 
 /** What a member held in one process at the last look. */
@@ -10,10 +8,20 @@ export interface Held {
   readonly work: number
   /** All that its rows had begun; undefined: they were not read. */
   readonly arrivals: number | undefined
+  /** It was drained then. */
+  readonly isDraining: boolean
   /** It was seen drained and without work: nothing of it can be left on objects that go later. */
   readonly isClear: boolean
   /** Its rows began anew since it is drained. */
   readonly isFallen: boolean
+}
+
+const UNSEEN: Omit<Held, 'incarnation'> = {
+  work: Infinity,
+  arrivals: undefined,
+  isDraining: false,
+  isClear: false,
+  isFallen: false,
 }
 
 /** How a look at a member in one process came out. */
@@ -27,52 +35,37 @@ export interface Outcome {
 }
 
 /**
- * What members held, by process: Envoy forgets a host that it lists no more, and what is left is known for the whole cluster
+ * What a member held, by process: Envoy forgets a host that it lists no more, and what is left is known for the whole cluster
  * alone.
  */
-export class Holdings {
-  readonly #known: RecentMap<string, Held>
+export type Holdings = ReadonlyMap<string, Held>
 
-  /** @param now - monotonic */
-  constructor(now: () => number) {
-    this.#known = new RecentMap(now)
-  }
-
-  /** Undefined: it was not looked at there. */
-  of({ scope, reading }: ProxyView, { service, member }: Omit<Wanted, 'ref'>): Held | undefined {
-    const held = this.#known.get(JSON.stringify([scope, service, member]))
-    const isSame = reading === undefined || held?.incarnation === reading.incarnation
-    if (held === undefined || isSame) return held
-    const { incarnation } = reading
-    return { incarnation, work: held.work, arrivals: undefined, isClear: false, isFallen: false }
-  }
-
-  /** Remembers what a look came to. */
-  saw(
-    view: ProxyView,
-    { service, member }: Omit<Wanted, 'ref'>,
-    scope: LoadScope,
-    outcome: Outcome,
-  ): void {
-    const held = this.of(view, { service, member })
-    // It was never seen there: there is no bound to what is left of it, if it ever was there.
-    if (outcome.isRemoved && held === undefined) return
-    const before = held ?? { work: Infinity, arrivals: undefined, isClear: false, isFallen: false }
-    const incarnation = view.reading?.incarnation ?? held?.incarnation
-    const { isFallen } = outcome
-    const isRead = scope.state !== 'unread'
-    const now = isRead ? heldAfter(before, view, scope, outcome) : { ...before, isFallen }
-    this.#known.set(JSON.stringify([view.scope, service, member]), { ...now, incarnation })
-  }
+/** Undefined: it was not looked at there. */
+export function heldIn(
+  held: Holdings | undefined,
+  { scope, reading }: ProxyView,
+): Held | undefined {
+  const last = held?.get(scope)
+  const isSame = reading === undefined || last?.incarnation === reading.incarnation
+  if (last === undefined || isSame) return last
+  const { incarnation } = reading
+  return { ...UNSEEN, incarnation, work: last.work }
 }
 
-function heldAfter(
-  before: Omit<Held, 'incarnation'>,
+/** What is to be remembered of a look; undefined: nothing. */
+export function heldAfter(
+  last: Held | undefined,
   { reading }: ProxyView,
-  { active, queued, arrivals, inForce }: LoadScope,
+  { state, active, queued, arrivals, inForce }: LoadScope,
   { isDraining, isForeign, isRemoved, isFallen }: Outcome,
-): Omit<Held, 'incarnation'> {
-  if (isRemoved) return { ...before, work: Math.min(before.work, active), arrivals }
+): Held | undefined {
+  // It was never seen there: there is no bound to what is left of it, if it ever was there.
+  if (isRemoved && last === undefined) return undefined
+  const incarnation = reading?.incarnation ?? last?.incarnation
+  const before = last ?? UNSEEN
+  if (state !== 'read') return { ...before, incarnation, isFallen }
+  if (isRemoved)
+    return { ...before, incarnation, work: Math.min(before.work, active), arrivals, isFallen }
   const isDrained = isDraining && inForce === true
   // What the process before a hot restart holds is in the same gauges, and has a scope of its own.
   const isAlone = reading?.previous?.state !== 'alive'
@@ -80,8 +73,10 @@ function heldAfter(
   // Work may come to one that is not drained after this look, and before its removal.
   const isOpen = isForeign && !(isDraining && inForce !== false)
   return {
+    incarnation,
     work: isOpen ? Infinity : active,
     arrivals,
+    isDraining,
     isClear: isEmpty || (isDrained && before.isClear),
     isFallen,
   }

@@ -1,10 +1,12 @@
 import type { LoadScope, PoolReading, PresentReading, Reading } from '../../../provider/contract.js'
+import { RecentMap } from '../../../kit/recent-map.js'
+import { refKey } from '../../../provider/member-ref.js'
 import type { Assignment, Endpoint } from '../codec/assignment.js'
 import type { ClusterConfig, OtherCluster } from '../codec/config-dump.js'
 import { whyNoSet } from './absence.js'
 import type { ProxyView } from '../session/roster.js'
 import { Force, type ForceOptions } from './force.js'
-import { Holdings, type Held } from './holdings.js'
+import { heldAfter, heldIn, type Held, type Holdings } from './holdings.js'
 import { hiddenWords, leftIn, leftWords, NONE, type Left } from './left.js'
 import { downMembers, healthOf, queuedAt, rowsOf, whenNone } from './hosts.js'
 import type { PanicVerdict } from './panic-view.js'
@@ -32,13 +34,17 @@ interface Looked extends Wanted {
   /** By the clock that samples are told in. */
   readonly now: number
   readonly clockOffset: number
+  /** What it held at the look before, and what is to be remembered of this one. */
+  readonly held: Holdings | undefined
+  readonly next: Map<string, Held>
 }
 
 /** What a member's work and state are, put together from the store, the receipts and the proxies. */
 export class MemberReader {
   readonly #options: ReaderOptions
   readonly #force: Force
-  readonly #holdings: Holdings
+  /** By member. */
+  readonly #holdings: RecentMap<string, Holdings>
   /** Cluster name by endpoint set, where exactly one cluster is fed by it. */
   readonly #pools = new Map<string, string>()
   /** Sets that a cluster of some proxy was seen to take. */
@@ -49,7 +55,7 @@ export class MemberReader {
   constructor(options: ReaderOptions) {
     this.#options = options
     this.#force = new Force(options)
-    this.#holdings = new Holdings(options.now)
+    this.#holdings = new RecentMap(options.now)
   }
 
   /** Which set feeds which cluster; a set may also be called by its own name. */
@@ -104,18 +110,22 @@ export class MemberReader {
     const { ref, service, member } = wanted
     const endpoint = this.#options.store.endpoint(service, member)
     const now = clockOffset + this.#options.now()
+    const key = refKey({ pool: service, member })
+    const held = this.#holdings.get(key)
     if (endpoint !== undefined) {
-      const scopes = this.#scopes(views, { ...wanted, endpoint, now, clockOffset })
+      const next = new Map<string, Held>()
+      const looked = { ...wanted, endpoint, now, clockOffset, held, next }
+      const scopes = this.#scopes(views, looked)
+      this.#holdings.set(key, next)
       return this.#present(wanted, endpoint, views, scopes)
     }
-    const held = views.map((view) => ({ view, last: this.#holdings.of(view, wanted) }))
-    if (held.every(({ last }) => last === undefined)) {
+    if (held === undefined) {
       const isKnown = this.#options.store.set(service) !== undefined
       const hints = isKnown ? {} : { hints: [this.whyNoSet(ref.pool)] }
       return { ref, present: false, scopes: [], ...hints }
     }
-    const scopes = held.flatMap(({ view, last }) =>
-      goneScope({ view, service, member, now }, last, this.#isForeign),
+    const scopes = views.flatMap((view) =>
+      goneScope({ view, service, member, now }, heldIn(held, view), this.#isForeign),
     )
     return { ref, present: false, scopes }
   }
@@ -228,19 +238,21 @@ export class MemberReader {
 
   /** The member in one process, which is remembered. */
   #scope(view: ProxyView, looked: Looked): LoadScope {
-    const { service, member, endpoint, now } = looked
-    const last = this.#holdings.of(view, looked)
+    const { service, member, endpoint } = looked
+    const last = heldIn(looked.held, view)
     const isForeign = this.#isForeign
     const isRemoved = isForeign && isRemovedThere(view, service, member)
     const isDraining = endpoint.status === 'DRAINING'
-    const hasBegunAnew = view.reading !== undefined && begunIn(view, looked) < (last?.arrivals ?? 0)
+    const begun = view.reading === undefined ? Infinity : begunIn(view, looked)
+    const hasBegunAnew = last?.isDraining === true && begun < (last.arrivals ?? 0)
     const isFallen = isDraining && (last?.isFallen === true || hasBegunAnew)
     const scope =
-      previousLoad(view, now) ??
-      (isRemoved ? removedScope({ view, service, member, now }, last) : undefined) ??
+      previousLoad(view, looked.now) ??
+      (isRemoved ? removedScope({ view, service, member, now: looked.now }, last) : undefined) ??
       this.#loadScope(view, looked) ??
       this.#readScope(view, looked, last, isFallen)
-    this.#holdings.saw(view, looked, scope, { isDraining, isForeign, isRemoved, isFallen })
+    const now = heldAfter(last, view, scope, { isDraining, isForeign, isRemoved, isFallen })
+    if (now !== undefined) looked.next.set(view.scope, now)
     return scope
   }
 
