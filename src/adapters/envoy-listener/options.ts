@@ -2,7 +2,7 @@ import * as z from 'zod/mini'
 import type { Duration } from '../../provider/duration.js'
 import { durationOption, nonEmpty, whole } from '../../provider/option-schemas.js'
 import { parseOptions } from '../../provider/options.js'
-import { whyNoAddress } from '../../kit/envoy/admin.js'
+import { adminAddress } from '../../kit/envoy/admin-list.js'
 
 /** The admin addresses: one, several, or a function that returns them. */
 export type AdminAddresses = string | readonly string[] | (() => Promise<readonly string[]>)
@@ -51,19 +51,12 @@ export interface EnvoyListenerOptions {
   readonly ignore?: readonly string[] | undefined
 }
 
-const address = z.string().check(
-  z.superRefine((value, ctx) => {
-    const why = whyNoAddress(value)
-    if (why !== undefined) ctx.addIssue({ code: 'custom', message: why })
-  }),
-)
-
 const schema = z.pipe(
   z.strictObject({
     admin: z.union(
       [
-        address,
-        z.array(address).check(z.minLength(1, 'expected at least one address')),
+        adminAddress,
+        z.array(adminAddress).check(z.minLength(1, 'expected at least one address')),
         z.custom<() => Promise<readonly string[]>>((value) => typeof value === 'function'),
       ],
       {

@@ -1,6 +1,5 @@
 import { systemClock } from '../../provider/clock.js'
 import { canonicalAddress } from '../../provider/address.js'
-import { askOption } from '../../provider/abort.js'
 import { closedError, DrainableError, isDrainableError } from '../../provider/error.js'
 import type {
   CallContext,
@@ -18,8 +17,10 @@ import { carefulApply } from '../../kit/careful-apply.js'
 import { RecentMap } from '../../kit/recent-map.js'
 import { PROVIDER } from './codec/server.js'
 import type { Settings } from './options.js'
-import { previousScope, serves, toReading, type Look } from './read/reading.js'
-import { parseAdminAddress } from '../../kit/envoy/admin.js'
+import { serves, toReading, type Look } from './read/reading.js'
+import { parseAdminAddress, type AdminAddress } from '../../kit/envoy/admin.js'
+import { AdminList } from '../../kit/envoy/admin-list.js'
+import { parentScope } from '../../kit/envoy/parent.js'
 import { Proxy } from './session/proxy.js'
 
 /** Envoys as members of what is in front of them. */
@@ -31,13 +32,14 @@ export class EnvoyListenerProvider implements DrainableProvider {
   /** Every Envoy that was listed within the hour, by the name of its member. */
   readonly #proxies = new RecentMap<string, Proxy>(() => systemClock.now())
   readonly #closing = new AbortController()
-  #listed: readonly Proxy[] = []
+  readonly #list: AdminList
 
   constructor(settings: Settings) {
     this.#settings = settings
     const { admin, pool } = settings
-    if (typeof admin !== 'function') this.#listed = this.#named(admin)
-    const names = this.#listed.map(({ address }) => address.member)
+    this.#list = new AdminList(admin, { provider: PROVIDER, subject: 'envoyListener()' })
+    const known = typeof admin === 'function' ? [] : admin.map(parseAdminAddress)
+    const names = this.#named(known).map(({ address }) => address.member)
     this.instance = names.length > 0 ? names.join(',') : pool
   }
 
@@ -141,7 +143,7 @@ export class EnvoyListenerProvider implements DrainableProvider {
     const signals = given === undefined ? [] : [given]
     const signal = AbortSignal.any([...signals, this.#closing.signal])
     signal.throwIfAborted()
-    const listed = await this.#list(signal)
+    const listed = this.#named(await this.#list.now(signal))
     const meant = member === undefined ? listed : [this.#proxy(member)]
     const ends = await Promise.allSettled(
       meant.map((proxy) => proxy.command(path, { signal, clock: systemClock })),
@@ -151,7 +153,7 @@ export class EnvoyListenerProvider implements DrainableProvider {
   }
 
   #proxy(ref: MemberRef): Proxy {
-    const proxy = this.#listed.find(({ address }) => address.member === nameOf(ref))
+    const proxy = this.#named(this.#list.last).find(({ address }) => address.member === nameOf(ref))
     if (proxy !== undefined && ref.pool === this.#settings.pool) return proxy
     const words = `${formatRef(ref)} is not among the listed admin addresses`
     throw new DrainableError('NOT_FOUND', words, { provider: PROVIDER, ref })
@@ -159,8 +161,7 @@ export class EnvoyListenerProvider implements DrainableProvider {
 
   /** One look at every listed Envoy; throws only where none of them can be read. */
   async #look(signal: AbortSignal, ctx: CallContext): Promise<readonly Look[]> {
-    const proxies = await this.#list(signal)
-    for (const proxy of proxies) this.#proxies.set(proxy.address.member, proxy)
+    const proxies = this.#named(await this.#list.now(signal))
     const looks = await Promise.all(
       proxies.map(async (proxy): Promise<Look> => {
         const ref = { pool: this.#settings.pool, member: proxy.address.member }
@@ -179,28 +180,8 @@ export class EnvoyListenerProvider implements DrainableProvider {
     return looks
   }
 
-  async #list(signal: AbortSignal): Promise<readonly Proxy[]> {
-    const { admin } = this.#settings
-    if (typeof admin !== 'function') return this.#listed
-    let found: readonly string[]
-    try {
-      found = await askOption('admin', admin, { signal })
-    } catch (cause) {
-      signal.throwIfAborted()
-      // An old list is safer than none: no Envoy is dropped because a lookup failed.
-      if (this.#listed.length > 0) return this.#listed
-      if (isDrainableError(cause)) throw cause
-      const words = `envoyListener(): the admin function failed: ${String(cause)}`
-      throw new DrainableError('UNREACHABLE', words, { provider: PROVIDER, cause })
-    }
-    // One that is empty all at once is a failed lookup more likely than the end of everything.
-    if (found.length > 0 || this.#listed.length === 0) this.#listed = this.#named(found)
-    return this.#listed
-  }
-
-  #named(addresses: readonly string[]): readonly Proxy[] {
-    const proxies = addresses.map((text) => {
-      const address = parseAdminAddress(text)
+  #named(addresses: readonly AdminAddress[]): readonly Proxy[] {
+    const proxies = addresses.map((address) => {
       const known = this.#proxies.get(address.member)
       const proxy = known ?? new Proxy(address, this.#settings)
       this.#proxies.set(address.member, proxy)
@@ -225,8 +206,8 @@ export class EnvoyListenerProvider implements DrainableProvider {
       ({ sample }) => sample !== undefined && sample.previous?.isEnded !== false,
     )
     return [
-      ...dropped.flatMap((member) => [member, previousScope(member)]),
-      ...orphans.map(({ ref }) => previousScope(ref.member)),
+      ...dropped.flatMap((member) => [member, parentScope(member)]),
+      ...orphans.map(({ ref }) => parentScope(ref.member)),
     ]
   }
 

@@ -2,7 +2,7 @@ import * as z from 'zod/mini'
 import type { Duration } from '../../provider/duration.js'
 import { durationOption, nonEmpty, whole } from '../../provider/option-schemas.js'
 import { parseOptions } from '../../provider/options.js'
-import { whyNoAddress } from '../../kit/envoy/admin.js'
+import { adminAddress } from '../../kit/envoy/admin-list.js'
 import type { EndpointSink, LoadReportSource } from './sources/sink.js'
 
 /** The addresses of the admin APIs: a list, or a function that returns one. */
@@ -60,13 +60,6 @@ export interface EnvoyOptions {
   readonly connectTimeout?: Duration | undefined
 }
 
-const address = z.string().check(
-  z.superRefine((value, ctx) => {
-    const why = whyNoAddress(value)
-    if (why !== undefined) ctx.addIssue({ code: 'custom', message: why })
-  }),
-)
-
 const isSink = (value: unknown): value is EndpointSink =>
   typeof value === 'object' &&
   value !== null &&
@@ -99,7 +92,7 @@ const schema = z
     admin: z.exactOptional(
       z.union(
         [
-          z.array(address).check(z.minLength(1, 'expected at least one address')),
+          z.array(adminAddress).check(z.minLength(1, 'expected at least one address')),
           z.custom<() => Promise<readonly string[]>>((value) => typeof value === 'function'),
         ],
         {

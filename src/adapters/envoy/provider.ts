@@ -84,8 +84,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       await this.#store.load(this, signal)
       const proxies = await this.#fleet.learn({ clock: ctx.clock, signal })
       const facts = proxies.flatMap((proxy) => proxy.facts ?? [])
-      const first = facts[0]
-      if (proxies.length > 0 && first === undefined) await this.#read([], signal, ctx)
+      if (proxies.length > 0 && facts.length === 0) await this.#look([], signal, ctx)
       const versions = new Set([
         ...facts.map(({ info }) => info.version.text),
         ...(this.#loads?.nodes() ?? []).flatMap(({ version }) => version?.text ?? []),
@@ -123,14 +122,9 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
 
   async observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
     return this.#within(ctx, async (signal) => {
-      await this.#store.load(this, signal)
-      const proxies = await this.#fleet.learn({ clock: ctx.clock, signal })
-      const names = this.#reader.services(proxies)
+      const names = await this.#names(signal, ctx)
       const wanted = refs === 'all' ? this.#everyone() : refs.map((ref) => this.#want(ref, names))
-      const services = [...new Set(wanted.map(({ service }) => service))].filter(
-        (service) => this.#store.set(service) !== undefined,
-      )
-      const views = await this.#read(services, signal, ctx, { sought: wanted, wanted })
+      const views = await this.#look(wanted, signal, ctx, wanted)
       const at = ctx.clock.now() - systemClock.now()
       const readings = wanted.map((one) => this.#reader.reading(one, views, at))
       const pools = new Map(wanted.map(({ ref, service }) => [ref.pool, service]))
@@ -153,16 +147,10 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     const isLeft = ({ status }: ChangeResult, index: number): boolean =>
       status === 'applied' && changes[index]?.kind === 'remove'
     const { results, wanted, look } = await this.#inTurn(ctx, async (signal) => {
-      await this.#store.load(this, signal)
-      const proxies = await this.#fleet.learn({ signal, clock: ctx.clock })
-      const names = this.#reader.services(proxies)
+      const names = await this.#names(signal, ctx)
       const wanted = changes.map((change) => ({ change, ...this.#want(change.ref, names) }))
-      const services = [...new Set(wanted.map(({ service }) => service))].filter(
-        (service) => this.#store.set(service) !== undefined,
-      )
       const reload = (): Promise<void> => this.#store.load(this, signal)
-      const look = (): Promise<readonly ProxyView[]> =>
-        this.#read(services, signal, ctx, { wanted })
+      const look = (): Promise<readonly ProxyView[]> => this.#look(wanted, signal, ctx)
       const results = await applyChanges(wanted, {
         store: this.#store,
         sink: this.#sink,
@@ -228,7 +216,6 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     this.#closing.abort(closedError(this.name, this.instance))
     await this.#opened.catch(() => undefined)
     await Promise.all([this.#sink.close(), this.#source?.close()])
-    await this.#fleet.close()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -240,17 +227,27 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     await this.#sink.open?.(this)
   }
 
-  #read(
-    services: readonly string[],
+  /** The sets as they stand, and which of them feeds which cluster. */
+  async #names(signal: AbortSignal, ctx: CallContext): Promise<ReadonlyMap<string, string>> {
+    await this.#store.load(this, signal)
+    return this.#reader.services(await this.#fleet.learn({ clock: ctx.clock, signal }))
+  }
+
+  /** @param sought - where one of them is not listed, what is left of it is read too */
+  #look(
+    wanted: readonly Wanted[],
     signal: AbortSignal,
     ctx: CallContext,
-    { sought = [], wanted = [] }: { sought?: readonly Wanted[]; wanted?: readonly Wanted[] } = {},
+    sought: readonly Wanted[] = [],
   ): Promise<readonly ProxyView[]> {
     this.#loads?.demand()
+    const services = [...new Set(wanted.map(({ service }) => service))]
+    const sets = services.flatMap((service) => this.#store.set(service) ?? [])
     // Where weights count, those of all hosts do.
-    const isWeighted = services.some((service) => this.#store.set(service)?.isWeighted)
+    const isWeighted = sets.some((set) => set.isWeighted)
     const members = isWeighted ? undefined : new Set(wanted.map(({ member }) => member))
-    return this.#fleet.read(services, signal, ctx.clock, { sought, members })
+    const names = sets.map(({ cluster }) => cluster)
+    return this.#fleet.read(names, signal, ctx.clock, { sought, members })
   }
 
   /** Whether another control plane owns the sets. */
@@ -263,8 +260,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     signal: AbortSignal,
     ctx: CallContext,
   ): Promise<readonly ChangeResult[]> {
-    await this.#store.load(this, signal)
-    const names = this.#reader.services(await this.#fleet.learn({ signal, clock: ctx.clock }))
+    const names = await this.#names(signal, ctx)
     const isDrained = ({ ref }: Change): boolean => {
       const { service, member } = this.#want(ref, names)
       return this.#store.endpoint(service, member)?.status === 'DRAINING'

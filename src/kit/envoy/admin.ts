@@ -44,17 +44,6 @@ export function parseAdminAddress(address: string): AdminAddress {
   return { url: origin, name: origin, member, host }
 }
 
-/** Whether an address can be read; says what is wrong with it otherwise. */
-export function whyNoAddress(address: string): string | undefined {
-  try {
-    parseAdminAddress(address)
-    return undefined
-  } catch (error) {
-    const said = isDrainableError(error) ? error.message.replace(/^admin: /, '') : 'expected a URL'
-    return `${said}; or unix:/path/of/the/socket`
-  }
-}
-
 /** The call that a look is taken for. */
 export type Call = Pick<CallContext, 'clock' | 'signal'>
 
@@ -65,7 +54,22 @@ export interface AdminLinkOptions {
   /** What the bootstrap's `admin.allow_paths` must allow, in words. */
   readonly paths: string
   /** Milliseconds that an answer may take. @default 3,000 */
-  readonly timeout?: number
+  readonly timeout?: number | undefined
+}
+
+/** Runs one look over a connection of its own. */
+export async function lookAt<T>(
+  address: AdminAddress,
+  call: Call,
+  options: AdminLinkOptions,
+  fn: (link: AdminLink) => Promise<T>,
+): Promise<T> {
+  const link = new AdminLink(address, call, options)
+  try {
+    return await fn(link)
+  } finally {
+    await link.close()
+  }
 }
 
 /**

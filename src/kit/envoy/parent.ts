@@ -1,3 +1,4 @@
+import type { LoadScope } from '../../provider/contract.js'
 import type { ServerInfo } from './answers.js'
 
 /** What its child shows of the process that a hot restart has replaced, at one look. */
@@ -112,4 +113,25 @@ export class Parent {
     const left = Math.max(0, this.#shutdown - (now - (this.#upSince ?? now)))
     return `${what} ${held}${hidden}; it ends in ${Math.ceil(left / 1_000)} s at the latest`
   }
+}
+
+/** What the process before a hot restart goes by. */
+export function parentScope(name: string): string {
+  return `${name} before its hot restart`
+}
+
+/**
+ * That process, as its child tells. It is in force once no client can come to it any more.
+ *
+ * @param active - undefined: not known
+ */
+export function parentLoad(
+  base: Pick<LoadScope, 'scope' | 'incarnation' | 'sampledAt' | 'note'>,
+  active: number | undefined,
+  isOpen: boolean,
+): LoadScope {
+  const scope = { ...base, queued: 0, old: true }
+  return active === undefined
+    ? { ...scope, state: 'unread', active: 0 }
+    : { ...scope, state: 'read', active, arrivals: 0, inForce: !isOpen, open: isOpen }
 }

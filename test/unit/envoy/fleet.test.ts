@@ -41,7 +41,6 @@ test('a connected node is never gone, however long it is unread', async () => {
   expect(await stateOf2()).toBe('unread')
   now = 1_000
   expect(await stateOf2()).toBe('unread')
-  await fleet.close()
 })
 
 test('a known node stays listed while a new proxy has not answered yet', async () => {
@@ -60,7 +59,6 @@ test('a known node stays listed while a new proxy has not answered yet', async (
   list.push('http://127.0.0.1:1')
   const views = await read()
   expect(views.find(({ scope }) => scope === 'envoy-2')?.state).toBe('unread')
-  await fleet.close()
 })
 
 test('a proxy listed twice is one, and does not stand for a missing one', async () => {
@@ -75,5 +73,4 @@ test('a proxy listed twice is one, and does not stand for a missing one', async 
   })
   const views = await fleet.read([], AbortSignal.timeout(5_000), clock)
   expect(views.map(({ state }) => state)).toEqual(['read', 'unread'])
-  await fleet.close()
 })

@@ -81,8 +81,8 @@ describe('workers of which one stood still', () => {
 
 describe('an endpoint that another control plane has removed, where a worker stood still', () => {
   const tracker = { still: 'a worker of it stood still' }
-  const reading = { incarnation: 'one', sampledAt: 0, clusters: [] }
-  const view = { scope: 'envoy', role: 'proxy', state: 'read', reading, tracker }
+  const reading = { incarnation: 'one', sampledAt: 0, clusters: [], tracker }
+  const view = { scope: 'envoy', role: 'proxy', state: 'read', reading }
   const place = { view: view as unknown as ProxyView, service: 'web', member: 'a:80', now: 0 }
 
   test('may still get requests if it was never drained there', () => {
@@ -90,7 +90,14 @@ describe('an endpoint that another control plane has removed, where a worker sto
   })
 
   test('gets none if it was drained there', () => {
-    const last = { work: 0, arrivals: 7 }
+    const last = {
+      incarnation: 'one',
+      work: 0,
+      arrivals: 7,
+      isDraining: true,
+      isClear: false,
+      isFallen: false,
+    }
     expect(removedScope(place, last)).toMatchObject({ state: 'read', active: 0, arrivals: 7 })
   })
 })

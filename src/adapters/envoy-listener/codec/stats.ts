@@ -23,20 +23,26 @@ import { sourceOf } from './server.js'
 const UNSENT = 'downstream_cx_tx_bytes_buffered'
 /** Connections of HTTP/3: what waits in their buffers is in no statistic. */
 const HTTP3 = 'downstream_cx_http3_active'
+/** What is counted by, of each kind. A total that is hidden would take arrivals off, or leave them out. */
+export const COUNTED = {
+  http: [
+    'downstream_rq_active',
+    'downstream_rq_total',
+    'downstream_cx_active',
+    'downstream_cx_total',
+    UNSENT,
+    HTTP3,
+  ],
+  listener: ['downstream_cx_active', 'downstream_cx_total', 'downstream_pre_cx_active'],
+  udp: ['downstream_sess_active', 'downstream_sess_total'],
+} as const
 const HTTP = [
-  'downstream_rq_active',
-  'downstream_rq_total',
-  'downstream_cx_active',
-  'downstream_cx_total',
+  ...COUNTED.http,
   'downstream_cx_upgrades_active',
-  UNSENT,
-  HTTP3,
   'downstream_rq_5xx',
   'health_check.request_total',
   'health_check.failed',
 ]
-const LISTENER = ['downstream_cx_active', 'downstream_cx_total', 'downstream_pre_cx_active']
-const UDP = ['downstream_sess_active', 'downstream_sess_total']
 /** They move whenever a listener comes, goes, changes or has warmed up. */
 const LISTENERS = [
   ...['added', 'modified', 'in_place_updated', 'removed'].map((what) => `listener_${what}`),
@@ -55,8 +61,8 @@ const OTHERS = [
 export const STATS_PATH = `/stats?filter=${encodeURIComponent(
   [
     `^http\\..+\\.(?:${anyOf(HTTP)})$`,
-    `^listener\\..+\\.(?:${anyOf(LISTENER)})$`,
-    `^udp\\..+\\.(?:${anyOf(UDP)})$`,
+    `^listener\\..+\\.(?:${anyOf(COUNTED.listener)})$`,
+    `^udp\\..+\\.(?:${anyOf(COUNTED.udp)})$`,
     `^(?:${anyOf(OTHERS)})$`,
   ].join('|'),
 )}`
@@ -107,7 +113,7 @@ export function parseStats(text: string, from: string): Stats {
 }
 
 const PARTS = new RegExp(
-  `^(http|listener|udp)\\.(.+)\\.(${anyOf([...HTTP, ...LISTENER, ...UDP])})$`,
+  `^(http|listener|udp)\\.(.+)\\.(${anyOf([...HTTP, ...COUNTED.listener, ...COUNTED.udp])})$`,
 )
 
 /** What is in flight, and what has come, of one moment. */

@@ -1,4 +1,5 @@
 import type { LoadScope, MemberRef, PresentReading } from '../../../provider/contract.js'
+import { parentLoad, parentScope } from '../../../kit/envoy/parent.js'
 import type { Proxy, Sample } from '../session/proxy.js'
 
 /** One look at a listed Envoy: what it showed, or what kept it from being read. */
@@ -7,11 +8,6 @@ export interface Look {
   readonly proxy: Proxy
   readonly sample: Sample | undefined
   readonly error: Error | undefined
-}
-
-/** What the process before a hot restart goes by. */
-export function previousScope(member: string): string {
-  return `${member} before its hot restart`
 }
 
 /** Whether it would get work from what is in front. */
@@ -82,34 +78,19 @@ function toScope({ ref, proxy }: Look, sample: Sample, now: number): LoadScope {
 
 function parentOf({ ref }: Look, { previous, sampledAt }: Sample): LoadScope[] {
   if (previous === undefined || previous.isEnded) return []
-  const scope = previousScope(ref.member)
-  const { incarnation, connections, note } = previous
-  if (connections === undefined)
-    return [{ ...unread(scope, incarnation, sampledAt, note), old: true }]
-  const isOpen = !previous.isClosed
-  return [
-    {
-      scope,
-      incarnation,
-      state: 'read',
-      sampledAt,
-      active: connections,
-      queued: 0,
-      arrivals: 0,
-      old: true,
-      inForce: !isOpen,
-      open: isOpen,
-      note,
-    },
-  ]
+  const { incarnation, connections, isClosed, note } = previous
+  const base = { scope: parentScope(ref.member), incarnation, sampledAt, note }
+  return [parentLoad(base, connections, !isClosed)]
 }
 
 /** While the child can't be asked, its parent is not known either. */
 function lostParent({ ref, proxy }: Look, now: number): LoadScope[] {
   const previous = proxy.last?.previous
   if (previous === undefined || previous.isEnded) return []
+  const { incarnation } = previous
   const note = 'the process before a hot restart, which only its child reports on'
-  return [{ ...unread(previousScope(ref.member), previous.incarnation, now, note), old: true }]
+  const base = { scope: parentScope(ref.member), incarnation, sampledAt: now, note }
+  return [parentLoad(base, undefined, true)]
 }
 
 function unread(scope: string, incarnation: string, at: number, note?: string): LoadScope {

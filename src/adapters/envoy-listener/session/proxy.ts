@@ -22,9 +22,8 @@ import {
   type Stats,
 } from '../codec/stats.js'
 import type { Settings } from '../options.js'
-import type { AdminAddress, AdminLink, Call } from '../../../kit/envoy/admin.js'
+import { lookAt, type AdminAddress, type AdminLink, type Call } from '../../../kit/envoy/admin.js'
 import { Parent, parentTrace, type ParentState } from '../../../kit/envoy/parent.js'
-import { connected, PATHS } from './admin.js'
 
 /** The process before a hot restart, as one look at its child shows it. */
 export interface Previous extends ParentState {
@@ -55,6 +54,14 @@ interface Counted {
   readonly stats: Stats
 }
 
+/** What of the admin API is needed; Envoy compares `allow_paths` with the query too, so each as a prefix. */
+const PATHS = [
+  '/server_info',
+  '/stats',
+  '/config_dump',
+  '/healthcheck/fail',
+  '/healthcheck/ok',
+] as const
 /** How often a look is taken anew because the process changed in between. */
 const ATTEMPTS = 3
 const IGNORED =
@@ -102,7 +109,7 @@ export class Proxy {
 
   /** Counts and state of one moment of one process. */
   async look(call: Call): Promise<Sample> {
-    return connected(this.address, call, (link) => this.#look(link, call.clock))
+    return this.#at(call, (link) => this.#look(link, call.clock))
   }
 
   /**
@@ -113,7 +120,7 @@ export class Proxy {
   async fail(call: Call): Promise<void> {
     const { clock } = call
     await this.#stayGood(call)
-    await connected(this.address, call, async (link) => {
+    await this.#at(call, async (link) => {
       const { failedChecks } = await this.#check(link, clock)
       // What fails from now on is told of this drain: counted from before the change.
       const failing = { checks: failedChecks ?? 0, at: clock.now() }
@@ -130,7 +137,7 @@ export class Proxy {
     const { clock, signal } = call
     const { failAfter } = this.#settings
     if (failAfter === 0) return
-    await connected(this.address, call, (link) => this.#check(link, clock))
+    await this.#at(call, (link) => this.#check(link, clock))
     const begun = clock.now()
     const isSame = this.#good !== undefined && begun - this.#good.until < PART
     const due = this.#good !== undefined && isSame ? this.#good.due : begun + failAfter
@@ -155,14 +162,14 @@ export class Proxy {
 
   /** Undoes it. */
   async pass(call: Call): Promise<void> {
-    await connected(this.address, call, (link) => link.post('/healthcheck/ok'))
+    await this.#at(call, (link) => link.post('/healthcheck/ok'))
     this.#failing = undefined
     this.#good = undefined
   }
 
   /** One of the commands that can't be undone. */
   async command(path: string, call: Call): Promise<void> {
-    await connected(this.address, call, async (link) => {
+    await this.#at(call, async (link) => {
       // Nothing is sent to what is no Envoy.
       parseServerInfo(await link.get('/server_info'), link.name)
       await link.post(path)
@@ -185,6 +192,11 @@ export class Proxy {
     const seen = Math.max(0, failedChecks - this.#failing.checks)
     if (seen >= noticed.checks) return undefined
     return `${seen} of ${noticed.checks} failed health checks were answered: what is in front may not know yet`
+  }
+
+  #at<T>(call: Call, fn: (link: AdminLink) => Promise<T>): Promise<T> {
+    const options = { provider: PROVIDER, name: this.address.member, paths: PATHS.join(', ') }
+    return lookAt(this.address, call, options, fn)
   }
 
   #assertSeen({ listeners, isClosed }: Sample): void {

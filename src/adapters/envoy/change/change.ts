@@ -5,6 +5,7 @@ import type { CallContext, Change, ChangeResult } from '../../../provider/contra
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { quote } from '../../../provider/quote.js'
+import type { ClusterRows } from '../codec/admin.js'
 import type { Assignment } from '../codec/assignment.js'
 import type { ProxyView } from '../session/roster.js'
 import { rowsOf } from '../read/hosts.js'
@@ -42,7 +43,7 @@ export async function applyChanges(
   changes: readonly WantedChange[],
   context: ApplyContext,
 ): Promise<readonly ChangeResult[]> {
-  const results = new Array<ChangeResult | undefined>(changes.length)
+  const results = new Array<ChangeResult>(changes.length)
   const views = needsLook(changes) ? await context.look() : []
   for (const service of new Set(changes.map((change) => change.service))) {
     const mine = changes.flatMap((wanted, i) => (wanted.service === service ? [{ wanted, i }] : []))
@@ -52,7 +53,7 @@ export async function applyChanges(
       context.handUp(i, result)
     }
   }
-  return results.map((result, i) => result ?? rejectedAs(changes[i], 'no result'))
+  return results
 }
 
 /**
@@ -218,7 +219,10 @@ async function prepareRemoval(
   const service = before.cluster
   const configs = context.reader.configs(views, service)
   if (configs.some((config) => config.closeOnSetChange)) {
-    const open = await openConnections(service, leaving, context)
+    const isEmpty = (clusters: readonly ClusterRows[]): boolean =>
+      connectionsOf(clusters, leaving) === 0
+    const times = { every: 50, within: EMPTY }
+    const open = connectionsOf(await lookUntil(service, context, times, isEmpty), leaving)
     if (open > 0) {
       return new DrainableError(
         'CONFLICT',
@@ -249,26 +253,6 @@ async function prepareRemoval(
   return set
 }
 
-async function openConnections(
-  service: string,
-  leaving: ReadonlySet<string>,
-  context: ApplyContext,
-): Promise<number> {
-  let open = 0
-  await until(context, { every: 50, within: EMPTY }, async () => {
-    const views = await context.look()
-    open = views
-      .flatMap((view) => rowsOf(view, service))
-      .reduce(
-        (sum, { hosts }) =>
-          sum + [...leaving].reduce((n, member) => n + (hosts.get(member)?.connections ?? 0), 0),
-        0,
-      )
-    return open === 0 ? true : undefined
-  })
-  return open
-}
-
 /** A file is read as it is when Envoy looks: two in a row could be seen as one. */
 async function seenUnhealthy(
   service: string,
@@ -276,19 +260,36 @@ async function seenUnhealthy(
   seq: number,
   context: ApplyContext,
 ): Promise<void> {
-  const inOrder = context.sink.kind === 'grpc'
-  if (inOrder) {
+  if (context.sink.kind === 'grpc') {
     await answer(service, seq, context)
     return
   }
-  await until(context, { every: 20, within: ANSWER }, async () => {
-    const views = await context.look()
-    const rows = views.flatMap((view) => rowsOf(view, service))
-    const done = rows.every(({ hosts }) =>
+  await lookUntil(service, context, { every: 20, within: ANSWER }, (clusters) =>
+    clusters.every(({ hosts }) =>
       [...leaving].every((member) => (hosts.get(member)?.eds ?? 'UNHEALTHY') === 'UNHEALTHY'),
-    )
-    return done ? true : undefined
+    ),
+  )
+}
+
+/** Looks until the clusters of a set are as wanted, or for so long. Returns what they were last. */
+async function lookUntil(
+  service: string,
+  { look, clock, signal }: ApplyContext,
+  { every, within }: { readonly every: number; readonly within: number },
+  isSo: (clusters: readonly ClusterRows[]) => boolean,
+): Promise<readonly ClusterRows[]> {
+  let clusters: readonly ClusterRows[] = []
+  await until({ clock, signal }, { every, within }, async () => {
+    clusters = (await look()).flatMap((view) => rowsOf(view, service))
+    return isSo(clusters) || undefined
   })
+  return clusters
+}
+
+function connectionsOf(clusters: readonly ClusterRows[], members: ReadonlySet<string>): number {
+  return clusters
+    .flatMap(({ hosts }) => [...members].map((member) => hosts.get(member)?.connections ?? 0))
+    .reduce((sum, open) => sum + open, 0)
 }
 
 /**
@@ -339,9 +340,4 @@ export function refuseChanges(
     ctx.result?.(i, result)
     return result
   })
-}
-
-function rejectedAs(wanted: WantedChange | undefined, message: string): ChangeResult {
-  const ref = wanted?.ref ?? { pool: '', member: '' }
-  return { ref, status: 'rejected', error: new DrainableError('REJECTED', message, { ref }) }
 }

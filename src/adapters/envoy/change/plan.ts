@@ -143,9 +143,7 @@ function panicPlan(
   if (context.onPanic === 'allow') return undefined
   const verdict = context.reader.panic(next, views, wanted.member)
   if (verdict === undefined) return undefined
-  const { cluster, subset, healthy, total, threshold } = verdict
-  const where =
-    subset === undefined ? `cluster ${cluster}` : `the subset ${subset} of cluster ${cluster}`
+  const { where, healthy, total, threshold } = verdict
   return reject(
     wanted,
     'REJECTED',

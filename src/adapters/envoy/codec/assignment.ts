@@ -1,4 +1,5 @@
 import type { Json } from '../../../provider/contract.js'
+import { DrainableError, type ErrorCode } from '../../../provider/error.js'
 import type { JsonObject } from '../../../kit/json.js'
 import type { EdsStatus } from './status.js'
 
@@ -78,6 +79,12 @@ export class AssignmentProblem {
   toString(): string {
     return this.path === '' ? this.problem : `${this.path}: ${this.problem}`
   }
+}
+
+/** The error of who read the text; anything else goes on as it is. */
+export function problemError(problem: unknown, code: ErrorCode, subject: string): unknown {
+  if (!(problem instanceof AssignmentProblem)) return problem
+  return new DrainableError(code, `${subject}: ${problem.toString()}`, { provider: 'envoy' })
 }
 
 /** `r1/z1/s1`; a slash in a name is escaped. */

@@ -11,6 +11,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../../kit/json.js'
 import type { Json } from '../../../provider/contract.js'
 import type { HostRow } from './admin.js'
 import { answer, NOBODY } from './answer.js'
+import { problemError } from './assignment.js'
 import { JsonAssignment } from './json.js'
 import { failsOnPanic, policiesOf, subsetsOf, type SubsetRules } from './policies.js'
 import { field, withoutKeys } from './proto-json.js'
@@ -199,19 +200,26 @@ export function parseEndpointsDump(text: string, from = NOBODY): JsonValue[] {
  * An endpoint set of `/config_dump` as its owner wrote it, as far as a proxy still knows: statuses by
  * `/clusters`, removed hosts left out, localities without the weight they never had.
  */
-export function adoptable(dump: JsonObject, rows: ReadonlyMap<string, HostRow>): JsonAssignment {
+export function adoptable(
+  dump: JsonObject,
+  rows: ReadonlyMap<string, HostRow>,
+  from = NOBODY,
+): JsonAssignment {
   const groups = field(dump, 'endpoints')
   const endpoints = (Array.isArray(groups) ? groups : []).map((group: Json) =>
     isObject(group) && group['load_balancing_weight'] === 0
       ? withoutKeys(group, 'load_balancing_weight')
       : group,
   )
-  const set = JsonAssignment.parse({ ...dump, endpoints })
   const hosts = [...rows.values()]
   const removed = hosts.filter(({ pendingRemoval }) => pendingRemoval)
-  return set
-    .without(new Set(removed.map(({ member }) => member)))
-    .withStatus(new Map(hosts.map(({ member, eds }) => [member, eds])))
+  try {
+    return JsonAssignment.parse({ ...dump, endpoints })
+      .without(new Set(removed.map(({ member }) => member)))
+      .withStatus(new Map(hosts.map(({ member, eds }) => [member, eds])))
+  } catch (problem) {
+    throw problemError(problem, 'MALFORMED_REPLY', from)
+  }
 }
 
 function configsOf(text: string, from: string): readonly JsonValue[] {

@@ -187,12 +187,11 @@ export interface EdsDocument {
   readonly rest: JsonObject
 }
 
-/** @throws AssignmentProblem with the path of what is wrong */
-export function parseEdsJson(text: string): EdsDocument {
-  return whole(edsSteps(text))
-}
-
-/** The same, with a pause where a large document has taken a while. */
+/**
+ * The text of a file, with a pause where a large document has taken a while.
+ *
+ * @throws AssignmentProblem with the path of what is wrong
+ */
 export function* edsSteps(text: string): Steps<EdsDocument> {
   let value: unknown
   try {

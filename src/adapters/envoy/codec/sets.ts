@@ -1,5 +1,5 @@
-import { DrainableError, type ErrorCode } from '../../../provider/error.js'
-import { AssignmentProblem } from './assignment.js'
+import type { ErrorCode } from '../../../provider/error.js'
+import { AssignmentProblem, problemError } from './assignment.js'
 import { isObject } from '../../../kit/json.js'
 import { JsonAssignment } from './json.js'
 import { field } from './proto-json.js'
@@ -33,8 +33,7 @@ export function* setSteps(
     checkSets(sets)
     return sets
   } catch (problem) {
-    if (!(problem instanceof AssignmentProblem)) throw problem
-    throw new DrainableError(code, `${subject}: ${problem.toString()}`)
+    throw problemError(problem, code, subject)
   }
 }
 

@@ -19,9 +19,9 @@ import * as z from 'zod/mini'
 import type { Duration } from '../../../provider/duration.js'
 import { durationOption, nonEmpty, whole } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
-import { initialOption, readInitial, type InitialEndpoints } from '../sources/initial.js'
-import type { ServedEndpoints } from '../sources/rest-endpoints.js'
-import { GrpcEndpoints } from './grpc-endpoints.js'
+import { initialOption, type InitialEndpoints } from '../sources/initial.js'
+import type { ServedEndpoints } from '../sources/served-sink.js'
+import { serveGrpc } from './grpc-endpoints.js'
 import { readTls, tlsOption, type GrpcTls } from './tls.js'
 
 /** A resource of another type, served unchanged on ADS streams. */
@@ -56,11 +56,11 @@ export interface GrpcEndpointsOptions {
 
 const schema = z.strictObject({
   port: whole(0, 65_535),
-  host: z.exactOptional(nonEmpty()),
+  host: z._default(nonEmpty(), '127.0.0.1'),
   tls: z.exactOptional(tlsOption),
   initial: z.exactOptional(initialOption),
   loadInterval: z._default(durationOption({ min: 100 }), 250),
-  resources: z.exactOptional(
+  resources: z._default(
     z.array(
       z.strictObject({
         type: nonEmpty(),
@@ -68,6 +68,7 @@ const schema = z.strictObject({
         value: z.instanceof(Uint8Array),
       }),
     ),
+    [],
   ),
 })
 
@@ -78,18 +79,11 @@ const schema = z.strictObject({
  * @throws `INVALID_OPTIONS`
  */
 export function grpcEndpoints(options: GrpcEndpointsOptions): ServedEndpoints {
-  const { tls, initial, loadInterval, ...rest } = parseOptions(schema, options, 'grpcEndpoints()')
-  return new GrpcEndpoints({
-    host: rest.host ?? '127.0.0.1',
-    port: rest.port,
-    tls: readTls(tls, 'grpcEndpoints()'),
-    initial: readInitial(initial),
-    interval: loadInterval,
-    resources: rest.resources ?? [],
-  })
+  const { tls, ...rest } = parseOptions(schema, options, 'grpcEndpoints()')
+  return serveGrpc({ ...rest, tls: readTls(tls, 'grpcEndpoints()') })
 }
 
-export type { ServedEndpoints } from '../sources/rest-endpoints.js'
+export type { ServedEndpoints } from '../sources/served-sink.js'
 export type { AdoptedEndpoints, HeldMembers, InitialEndpoints } from '../sources/initial.js'
 export { loadReports } from './load-reports.js'
 export type { LoadReportsOptions } from './load-reports.js'

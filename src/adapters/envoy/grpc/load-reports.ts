@@ -3,16 +3,10 @@ import { systemClock } from '../../../provider/clock.js'
 import type { Duration } from '../../../provider/duration.js'
 import { durationOption, nonEmpty, whole } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
+import type { Listening } from '../sources/served-sink.js'
 import type { LoadReportSource } from '../sources/sink.js'
 import { LoadBook } from './load-book.js'
-import {
-  bind,
-  createServer,
-  onMessage,
-  type ByteStream,
-  type Listening,
-  type ServerTls,
-} from './server.js'
+import { bind, createServer, onMessage, type ByteStream, type ServerTls } from './server.js'
 import { readTls, tlsOption, type GrpcTls } from './tls.js'
 import { decodeLoads, decodeNode, encodeLoads } from './xds-codec.js'
 
@@ -45,35 +39,28 @@ const schema = z.strictObject({
  * @throws `INVALID_OPTIONS`
  */
 export function loadReports(options: LoadReportsOptions): LoadReportSource {
-  const { tls, ...rest } = parseOptions(schema, options, SUBJECT)
-  return new LoadReportServer({ ...rest, tls: readTls(tls, SUBJECT) })
-}
-
-interface Settings {
-  readonly host: string
-  readonly port: number
-  readonly interval: number
-  readonly tls: ServerTls | undefined
+  return new LoadReportServer(parseOptions(schema, options, SUBJECT))
 }
 
 class LoadReportServer implements LoadReportSource {
   readonly loads: LoadBook
-  readonly #settings: Settings
+  readonly #settings: z.output<typeof schema>
+  readonly #tls: ServerTls | undefined
   #names: () => readonly string[] = () => []
   #listening: Listening | undefined
   #opening: Promise<void> | undefined
   #closed = false
 
-  constructor(settings: Settings) {
+  constructor(settings: z.output<typeof schema>) {
     this.#settings = settings
+    this.#tls = readTls(settings.tls, SUBJECT)
     const now = (): number => systemClock.now()
     const serves = (service: string): boolean => this.#names().includes(service)
     this.loads = new LoadBook(now, settings.interval, serves)
   }
 
-  get address(): { host: string; port: number } | undefined {
-    const port = this.#listening?.port
-    return port === undefined ? undefined : { host: this.#settings.host, port }
+  get address(): Listening['address'] | undefined {
+    return this.#listening?.address
   }
 
   open(names: () => readonly string[]): Promise<void> {
@@ -82,20 +69,17 @@ class LoadReportServer implements LoadReportSource {
     return this.#opening
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#closed = true
     this.loads.close()
-    this.#listening?.close()
+    await this.#listening?.close()
     this.#listening = undefined
-    return Promise.resolve()
   }
 
   async #open(): Promise<void> {
-    const { host, port, tls } = this.#settings
-    const server = createServer({
-      loads: (stream) => takeLoads(stream, this.loads, () => this.#names()),
-    })
-    this.#listening = await bind(server, host, port, tls, SUBJECT)
+    const { host, port } = this.#settings
+    const loads = (stream: ByteStream): void => takeLoads(stream, this.loads, () => this.#names())
+    this.#listening = await bind(createServer({ loads }), host, port, this.#tls, SUBJECT)
     if (this.#closed) await this.close()
   }
 }

@@ -8,6 +8,7 @@ import {
 import { once } from 'node:events'
 import { createServer as createListener, type Socket } from 'node:net'
 import { DrainableError } from '../../../provider/error.js'
+import type { Listening } from '../sources/served-sink.js'
 
 /** One stream of one client, in bytes. */
 export type ByteStream = ServerDuplexStream<Buffer, Buffer>
@@ -115,13 +116,6 @@ export function onMessage(stream: ByteStream, read: (bytes: Uint8Array) => void)
   })
 }
 
-/** A port that is listened on. */
-export interface Listening {
-  readonly port: number
-  /** Takes no more connections, and cuts those that are there. */
-  close(): void
-}
-
 /**
  * Listens, for so many connections at most; the streams of a server have their own limit.
  *
@@ -165,7 +159,7 @@ export async function bind(
   listener.on('error', () => undefined) // one connection that could not be taken
   const at = listener.address()
   return {
-    port: typeof at === 'object' && at !== null ? at.port : port,
+    address: { host, port: typeof at === 'object' && at !== null ? at.port : port },
     close: () => {
       listener.close()
       server.forceShutdown()

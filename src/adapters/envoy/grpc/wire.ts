@@ -10,7 +10,6 @@ import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 /** One field as it lies in the message. */
 export interface WireField {
   readonly no: number
-  readonly type: WireType
   /** Tag and value. */
   readonly raw: Uint8Array
   /** The value of a length-delimited field. */
@@ -32,7 +31,7 @@ export function* fieldsOf(message: Uint8Array): Generator<WireField> {
     let body: Uint8Array | undefined
     if (type === WireType.LengthDelimited) body = reader.bytes()
     else reader.skip(type, no)
-    yield { no, type, raw: message.subarray(start, reader.pos), body }
+    yield { no, raw: message.subarray(start, reader.pos), body }
   }
 }
 

@@ -8,6 +8,7 @@ import { rowsOf } from './hosts.js'
 import { PanicView } from './panic-view.js'
 
 const MERGE_WINDOW = 1_000
+const REFUSED = 'it refused the set (update_rejected or update_failure went up), its log says why'
 /** Timers of a busy proxy come late. */
 const MARGIN = 100
 
@@ -54,20 +55,20 @@ export class Force {
     const { cluster, hosts } = rows
     const { store, now } = this.#options
     const row = hosts.get(member)
-    const since = view.tracker.shownSince(cluster, member, shownAs(endpoint.status))
+    const since = view.reading?.tracker.shownSince(cluster, member, shownAs(endpoint.status))
     const window = this.#window(view, service, cluster)
     const { why, at } = this.#taken(view, service, member, 0, cluster)
     if (why !== undefined) return why
     if (row === undefined) return 'it does not list the endpoint yet'
     if (since === undefined) return `it shows the endpoint as ${row.eds}`
     // A row may have looked like this before: nothing is in force sooner than it was published.
-    const published = store.publishedAt(service, store.seqOf(service, member))
+    const published = store.since(service, store.seqOf(service, member)).at
     const left = window === 0 ? 0 : Math.max(since, at ?? since, published) + window - now()
     if (left > 0) {
       return `inside the merge window of cluster ${cluster} for ${Math.ceil(left)} ms more`
     }
     if (endpoint.status !== 'DRAINING') return undefined
-    const { still } = view.tracker
+    const still = view.reading?.tracker.still
     if (still !== undefined) return still
     return this.panic.now(view, rows, store.set(service), member)
   }
@@ -78,9 +79,9 @@ export class Force {
     if (receipts.some(({ state }) => state === 'nacked'))
       return receipts.every(({ state }) => state !== 'acked')
     const refusing = views.flatMap((view) =>
-      rowsOf(view, service).map(({ cluster }) => view.tracker.isRefusing(cluster)),
+      rowsOf(view, service).map(({ cluster }) => view.reading?.tracker.isRefusing(cluster)),
     )
-    return refusing.length > 0 && refusing.every((is) => is)
+    return refusing.length > 0 && refusing.every((is) => is === true)
   }
 
   /** By the receipt of the sink, where it has receipts: when the publication was taken. */
@@ -93,18 +94,12 @@ export class Force {
   ): { why?: string; at?: number } {
     const { sink, store, now } = this.#options
     const seq = store.seqOf(service, member)
-    const refused =
-      cluster !== undefined && view.tracker.isRefusing(cluster)
-        ? 'it refused the set (update_rejected or update_failure went up), its log says why'
-        : undefined
+    const isRefusing = cluster !== undefined && view.reading?.tracker.isRefusing(cluster)
+    const refused = isRefusing ? REFUSED : undefined
     if (sink.kind === 'file' && cluster !== undefined) {
-      const { versions, at: published } = store.versionsFrom(service, seq)
-      const at = view.tracker.takenAt(cluster, versions, published)
-      // A file without version_info leaves no receipt; then the row speaks alone.
-      if (at !== undefined || versions.has('')) return at === undefined ? {} : { at }
-      // Nor does a stats_matcher that keeps version_text from being shown.
-      if (view.reading?.stats.versionOf(cluster) === undefined) return {}
-      return { why: refused ?? 'it has not read the file yet' }
+      const { isTaken, at } = this.#fileTaken(view, service, cluster, seq)
+      if (!isTaken) return { why: refused ?? 'it has not read the file yet' }
+      return at === undefined ? {} : { at }
     }
     if (sink.subscribers === undefined) return {}
     const receipt = sink.subscribers.of(service).find(({ node }) => node === view.node)
@@ -117,6 +112,20 @@ export class Force {
     }
     const left = at + window - now()
     return left > 0 ? { why: `inside the merge window for ${Math.ceil(left)} ms more`, at } : { at }
+  }
+
+  #fileTaken(
+    { reading }: ProxyView,
+    service: string,
+    cluster: string,
+    seq: number,
+  ): { readonly isTaken: boolean; readonly at: number | undefined } {
+    const { versions, at: published } = this.#options.store.since(service, seq)
+    const at = reading?.tracker.takenAt(cluster, versions, published)
+    // A file without version_info leaves no receipt, nor does a stats_matcher that keeps version_text from being shown: then
+    // the row speaks alone.
+    const isHidden = versions.has('') || reading?.stats.versionOf(cluster) === undefined
+    return { isTaken: at !== undefined || isHidden, at }
   }
 
   /** Milliseconds between the acknowledgement of a change of health and its effect. */

@@ -21,9 +21,8 @@ const MEANS = 'Envoy sends traffic to drained endpoints too'
 
 /** Numbers for a person. */
 export interface PanicVerdict {
-  readonly cluster: string
-  /** The subset of the cluster that panics alone. */
-  readonly subset: string | undefined
+  /** The cluster, or the subset of it that panics alone, in words. */
+  readonly where: string
   readonly healthy: number
   readonly total: number
   readonly threshold: number
@@ -86,8 +85,7 @@ export class PanicView {
       const sums = part?.levels.get(priority)?.hosts
       if (part === undefined || sums === undefined) continue
       return {
-        cluster,
-        subset: part.subset,
+        where: inWords(part, cluster),
         healthy: sums.healthy + sums.degraded,
         total: sums.total + sums.excluded,
         threshold: rules.threshold,
@@ -120,7 +118,7 @@ export class PanicView {
         : ': Envoy has not counted the last changes of health yet (an endpoint that is not healthy is counted as before when it goes to DRAINING)'
       return `${inWords(found, cluster)} is in panic mode${why}${isShown ? ': ' : ', and '}${MEANS}`
     }
-    const grown = view.tracker.panics(cluster)
+    const grown = view.reading?.tracker.panics(cluster) ?? 0
     if (grown === 0 || rules.threshold === 0 || rules.failOnPanic) return undefined
     const others = this.#all(config?.subsets, set).map((subset) => partOf(hosts, subset).levels)
     const isElsewhere = [levels, ...others].some((one) => balanceOf(one, rules).panicked.size > 0)
@@ -237,12 +235,13 @@ function inWords({ subset }: Part, cluster: string): string {
  * Draining hosts that Envoy still counts as not healthy: from not healthy to DRAINING it counts nothing anew. Its gauge
  * tells; where that is hidden, what their rows showed before.
  */
-function includedIn({ reading, tracker }: ProxyView, { cluster, hosts }: ClusterRows): number {
+function includedIn({ reading }: ProxyView, { cluster, hosts }: ClusterRows): number {
   const left = [...hosts.values()].filter(({ excluded }) => excluded)
   const counted = reading?.stats.of(cluster, 'membership_excluded')
   if (counted !== undefined) return left.length - counted
   return left.filter(
-    ({ member, failedCheck, ejected }) => failedCheck || ejected || tracker.wasIll(cluster, member),
+    ({ member, failedCheck, ejected }) =>
+      failedCheck || ejected || reading?.tracker.wasIll(cluster, member),
   ).length
 }
 

@@ -6,10 +6,11 @@ import type { ClusterConfig, OtherCluster } from '../codec/config-dump.js'
 import { whyNoSet } from './absence.js'
 import type { ProxyView } from '../session/roster.js'
 import { Force, type ForceOptions } from './force.js'
-import { hiddenWords, Leftovers, leftWords, NONE } from './leftovers.js'
+import { heldAfter, heldIn, type Held, type Holdings } from './holdings.js'
+import { hiddenWords, leftIn, leftWords, NONE, type Left } from './left.js'
 import { downMembers, healthOf, queuedAt, rowsOf, whenNone } from './hosts.js'
 import type { PanicVerdict } from './panic-view.js'
-import { boundsOf, goneScope, isRemovedThere, removedScope, type Bounds } from './removed.js'
+import { goneScope, isRemovedThere, removedScope } from './removed.js'
 import { blank, NO_PROXY, previousLoad } from './scope.js'
 import type { Wanted } from '../session/proxy.js'
 import type { Proxy, ProxyFacts } from '../session/proxy.js'
@@ -27,13 +28,23 @@ export interface ReaderOptions extends ForceOptions {
   readonly connectTimeout: number | undefined
 }
 
+/** A member of a set, and when it is looked at. */
+interface Looked extends Wanted {
+  readonly endpoint: Endpoint
+  /** By the clock that samples are told in. */
+  readonly now: number
+  readonly clockOffset: number
+  /** What it held at the look before, and what is to be remembered of this one. */
+  readonly held: Holdings | undefined
+  readonly next: Map<string, Held>
+}
+
 /** What a member's work and state are, put together from the store, the receipts and the proxies. */
 export class MemberReader {
   readonly #options: ReaderOptions
   readonly #force: Force
-  readonly #leftovers: Leftovers
-  /** By member: what it held at the last look that listed it. */
-  readonly #seen: RecentMap<string, Bounds>
+  /** By member. */
+  readonly #holdings: RecentMap<string, Holdings>
   /** Cluster name by endpoint set, where exactly one cluster is fed by it. */
   readonly #pools = new Map<string, string>()
   /** Sets that a cluster of some proxy was seen to take. */
@@ -44,8 +55,7 @@ export class MemberReader {
   constructor(options: ReaderOptions) {
     this.#options = options
     this.#force = new Force(options)
-    this.#leftovers = new Leftovers(options.now)
-    this.#seen = new RecentMap(options.now)
+    this.#holdings = new RecentMap(options.now)
   }
 
   /** Which set feeds which cluster; a set may also be called by its own name. */
@@ -95,32 +105,29 @@ export class MemberReader {
     return Math.max(...known, ...(isWhole && known.length > 0 ? [] : [assumed]))
   }
 
-  reading(
-    { ref, service, member }: Wanted,
-    views: readonly ProxyView[],
-    clockOffset: number,
-  ): Reading {
+  /** @param clockOffset - of the caller's clock to ours */
+  reading(wanted: Wanted, views: readonly ProxyView[], clockOffset: number): Reading {
+    const { ref, service, member } = wanted
     const endpoint = this.#options.store.endpoint(service, member)
-    const key = refKey(ref)
-    if (endpoint === undefined) {
-      const last = this.#seen.get(key)
-      if (last === undefined) {
-        const isKnown = this.#options.store.set(service) !== undefined
-        const hints = isKnown ? {} : { hints: [this.whyNoSet(ref.pool)] }
-        return { ref, present: false, scopes: [], ...hints }
-      }
-      const now = clockOffset + this.#options.now()
-      const scopes = views.flatMap((view) =>
-        goneScope({ view, service, member, now }, last, this.#isForeign),
-      )
-      return { ref, present: false, scopes }
+    const now = clockOffset + this.#options.now()
+    const key = refKey({ pool: service, member })
+    const held = this.#holdings.get(key)
+    if (endpoint !== undefined) {
+      const next = new Map<string, Held>()
+      const looked = { ...wanted, endpoint, now, clockOffset, held, next }
+      const scopes = this.#scopes(views, looked)
+      this.#holdings.set(key, next)
+      return this.#present(wanted, endpoint, views, scopes)
     }
-    const before = this.#seen.get(key)
-    const scopes = this.#scopes(views, service, member, endpoint, clockOffset, before)
-    const isDraining = endpoint.status === 'DRAINING'
-    const look = { views, service, member, isDraining, before }
-    this.#seen.set(key, boundsOf(scopes, this.#isForeign, look))
-    return this.#present({ ref, service, member }, endpoint, views, scopes)
+    if (held === undefined) {
+      const isKnown = this.#options.store.set(service) !== undefined
+      const hints = isKnown ? {} : { hints: [this.whyNoSet(ref.pool)] }
+      return { ref, present: false, scopes: [], ...hints }
+    }
+    const scopes = views.flatMap((view) =>
+      goneScope({ view, service, member, now }, heldIn(held, view), this.#isForeign),
+    )
+    return { ref, present: false, scopes }
   }
 
   pool(pool: string, service: string, views: readonly ProxyView[]): PoolReading | undefined {
@@ -219,26 +226,34 @@ export class MemberReader {
     return labels === undefined ? undefined : UNSEEN_SUBSETS
   }
 
-  #scopes(
-    views: readonly ProxyView[],
-    service: string,
-    member: string,
-    endpoint: Endpoint,
-    clockOffset: number,
-    before: Bounds | undefined,
-  ): LoadScope[] {
-    const scopes = views.flatMap(
-      (view) =>
-        previousLoad(view, clockOffset + this.#options.now()) ??
-        this.#removedScope(view, service, member, before, clockOffset) ??
-        this.#loadScope(view, service, member, endpoint, clockOffset) ??
-        this.#readScope(view, service, member, endpoint, before, clockOffset),
-    )
+  #scopes(views: readonly ProxyView[], looked: Looked): LoadScope[] {
+    const { service, now } = looked
+    const scopes = views.map((view) => this.#scope(view, looked))
     if (this.#isTaken(views, service)) return scopes
     const without = views.some((view) => view.state === 'read')
       ? `no proxy lists a cluster fed by the endpoint set '${service}'`
       : 'no proxy is known yet'
-    return [...scopes, { ...blank(NO_PROXY, clockOffset + this.#options.now()), note: without }]
+    return [...scopes, { ...blank(NO_PROXY, now), note: without }]
+  }
+
+  /** The member in one process, which is remembered. */
+  #scope(view: ProxyView, looked: Looked): LoadScope {
+    const { service, member, endpoint } = looked
+    const last = heldIn(looked.held, view)
+    const isForeign = this.#isForeign
+    const isRemoved = isForeign && isRemovedThere(view, service, member)
+    const isDraining = endpoint.status === 'DRAINING'
+    const begun = view.reading === undefined ? Infinity : begunIn(view, looked)
+    const hasBegunAnew = last?.isDraining === true && begun < (last.arrivals ?? 0)
+    const isFallen = isDraining && (last?.isFallen === true || hasBegunAnew)
+    const scope =
+      previousLoad(view, looked.now) ??
+      (isRemoved ? removedScope({ view, service, member, now: looked.now }, last) : undefined) ??
+      this.#loadScope(view, looked) ??
+      this.#readScope(view, looked, last, isFallen)
+    const now = heldAfter(last, view, scope, { isDraining, isForeign, isRemoved, isFallen })
+    if (now !== undefined) looked.next.set(view.scope, now)
+    return scope
   }
 
   /**
@@ -252,51 +267,36 @@ export class MemberReader {
     return this.#taken.has(service) || !views.every(isBare)
   }
 
-  // eslint-disable-next-line complexity -- each state of the process ends it, in order
   #readScope(
     view: ProxyView,
-    service: string,
-    member: string,
-    endpoint: Endpoint,
-    before: Bounds | undefined,
-    clockOffset: number,
+    looked: Looked,
+    last: Held | undefined,
+    isFallen: boolean,
   ): LoadScope {
-    const now = clockOffset + this.#options.now()
-    const note = view.note === undefined ? {} : { note: view.note }
-    if (view.state === 'ended') {
-      return { ...blank(view.scope, now), state: 'ended', ...note }
-    }
+    const { service, member, endpoint, now } = looked
     const { reading } = view
-    if (view.state === 'unread' || reading === undefined) {
+    const note = noteOf(view.note)
+    if (view.state === 'ended') return { ...blank(view.scope, now), state: 'ended', ...note }
+    if (reading === undefined)
       return { ...blank(view.scope, now, view.proxy?.facts?.incarnation), ...note }
-    }
     const clusters = rowsOf(view, service)
-    const rows = clusters.flatMap(({ hosts }) => hosts.get(member) ?? [])
-    const begun = sum(rows, (row) => row.begun)
-    const isDraining = endpoint.status === 'DRAINING'
-    const wanted = { service, member }
-    const left = isDraining ? this.#leftovers.of(view, wanted, begun) : NONE
-    if (left.hidden !== undefined) {
+    const left = endpoint.status === 'DRAINING' ? leftOf(view, service, last, isFallen) : NONE
+    if (left.hidden !== undefined)
       return { ...blank(view.scope, now, reading.incarnation), note: hiddenWords(left.hidden) }
-    }
-    const active = sum(rows, (row) => row.active) + left.most
-    const queued = sum(clusters, (rows) => queuedAt(rows, member, reading.stats))
+    const rows = clusters.flatMap(({ hosts }) => hosts.get(member) ?? [])
     const force = this.#force.of(view, clusters, service, member, endpoint)
     const why =
       force ?? (rows.length < clusters.length ? 'it does not list the endpoint yet' : undefined)
-    const isDrained = isDraining && why === undefined
-    const isClear = isDrained && !left.isFresh && active === 0 && queued === 0
-    this.#leftovers.saw(view, wanted, { isDrained, isClear })
     return {
       scope: view.scope,
       incarnation: reading.incarnation,
       state: 'read',
       sampledAt: reading.sampledAt,
-      active,
-      queued,
+      active: sum(rows, (row) => row.active) + left.most,
+      queued: sum(clusters, (rows) => queuedAt(rows, member, reading.stats)),
       pooled: sum(rows, (row) => Math.max(0, row.connections - row.active)),
       // What is no longer listed counts nothing, and nothing new comes to it.
-      arrivals: clusters.length === 0 ? (before?.get(view.scope)?.arrivals ?? 0) : begun,
+      arrivals: clusters.length === 0 ? (last?.arrivals ?? 0) : begunIn(view, looked),
       // The counters of a host are its process's own: a hot restart hands on none of them.
       countersFrom: reading.incarnation,
       inForce: why === undefined && !left.isFresh,
@@ -306,24 +306,18 @@ export class MemberReader {
 
   #loadScope(
     view: ProxyView,
-    service: string,
-    member: string,
-    endpoint: Endpoint,
-    clockOffset: number,
+    { service, member, now, clockOffset }: Looked,
   ): LoadScope | undefined {
-    const { load } = view
-    if (view.state !== 'read' || load === undefined) return undefined
+    const { state, load, scope } = view
+    if (state !== 'read' || load === undefined) return undefined
     const counts = load.of(service, member)
     if (counts === undefined) {
-      const now = clockOffset + this.#options.now()
-      return {
-        ...blank(view.scope, now),
-        note: 'its load report does not list the cluster by endpoint',
-      }
+      const note = 'its load report does not list the cluster by endpoint'
+      return { ...blank(scope, now), note }
     }
     const why = this.#force.missing(view, service, member)
     return {
-      scope: view.scope,
+      scope,
       incarnation: load.incarnation,
       state: 'read',
       sampledAt: counts.sampledAt + clockOffset,
@@ -331,26 +325,31 @@ export class MemberReader {
       queued: 0,
       arrivals: counts.arrivals,
       inForce: why === undefined,
-      ...(why === undefined ? {} : { note: why }),
+      ...noteOf(why),
     }
-  }
-
-  #removedScope(
-    view: ProxyView,
-    service: string,
-    member: string,
-    before: Bounds | undefined,
-    clockOffset: number,
-  ): LoadScope | undefined {
-    const isRead = view.state === 'read' && view.reading !== undefined
-    if (!this.#isForeign || !isRead || !isRemovedThere(view, service, member)) return undefined
-    const now = clockOffset + this.#options.now()
-    return removedScope({ view, service, member, now }, before?.get(view.scope))
   }
 
   get #isForeign(): boolean {
     return this.#options.sink.kind === 'observed'
   }
+}
+
+/** Work of a drained member on host objects that are listed no more: those of a cluster that CDS changed, and of an endpoint
+ * that left its set and came back.
+ */
+function leftOf(view: ProxyView, service: string, last: Held | undefined, isFallen: boolean): Left {
+  // What the process before a hot restart holds is in the same gauge, and has a scope of its own.
+  if (last?.isClear === true || view.reading?.previous?.state === 'alive') return NONE
+  const left = leftIn(view, service, rowsOf(view, service))
+  // Of a cluster with hidden statistics only rows that begin anew tell that it was changed.
+  const isUntold = left.hidden?.isRemoved === false && !isFallen
+  return isUntold ? { ...left, hidden: undefined } : left
+}
+
+/** All that the rows of a member have begun. */
+function begunIn(view: ProxyView, { service, member }: Wanted): number {
+  const rows = rowsOf(view, service).flatMap(({ hosts }) => hosts.get(member) ?? [])
+  return sum(rows, (row) => row.begun)
 }
 
 /** What lets clients with a cookie come back to a drained endpoint, in words. */

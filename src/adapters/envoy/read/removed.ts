@@ -1,17 +1,9 @@
 import type { LoadScope } from '../../../provider/contract.js'
 import type { ProxyView } from '../session/roster.js'
 import { rowsOf } from './hosts.js'
-import { hiddenWords, leftIn, NONE } from './leftovers.js'
+import type { Held } from './holdings.js'
+import { hiddenWords, leftIn, NONE } from './left.js'
 import { blank, previousLoad } from './scope.js'
-
-/** What a member held in one process at the last look that listed it there: no more can be left once it is removed. */
-export interface Bound {
-  readonly work: number
-  readonly arrivals: number | undefined
-}
-
-/** {@link Bound} by scope. */
-export type Bounds = ReadonlyMap<string, Bound>
 
 /** A member that a proxy does not list, and that proxy. */
 interface Place {
@@ -20,40 +12,6 @@ interface Place {
   readonly member: string
   /** By the clock that samples are told in. */
   readonly now: number
-}
-
-interface Look {
-  readonly views: readonly ProxyView[]
-  readonly service: string
-  readonly member: string
-  /** Nothing new came to it at that look in the scopes that say in force. */
-  readonly isDraining: boolean
-  readonly before: Bounds | undefined
-}
-
-/**
- * What is to be remembered of a look at a member. A control plane that is not ours may remove an endpoint that was never
- * drained: then work may have come to it after the last look, and its number is no bound.
- */
-export function boundsOf(
-  scopes: readonly LoadScope[],
-  isForeign: boolean,
-  { views, service, member, isDraining, before }: Look,
-): Bounds {
-  const bounds = new Map<string, Bound>()
-  for (const { scope, state, active, inForce, arrivals } of scopes) {
-    const last = before?.get(scope)
-    const view = views.find((one) => one.scope === scope && one.role !== 'previous')
-    const isRemoved = isForeign && view !== undefined && isRemovedThere(view, service, member)
-    // It was never seen there: there is no bound to what is left of it, if it ever was there.
-    if (isRemoved && last === undefined) continue
-    const known = last?.work ?? Infinity
-    const open = isForeign && !(isDraining && inForce !== false)
-    if (state === 'unread') bounds.set(scope, { work: known, arrivals: last?.arrivals })
-    else if (isRemoved) bounds.set(scope, { work: Math.min(known, active), arrivals })
-    else bounds.set(scope, { work: open ? Infinity : active, arrivals })
-  }
-  return bounds
 }
 
 /** Whether a proxy has the cluster, and the member no more, or never had it. */
@@ -67,16 +25,20 @@ export function isRemovedThere(view: ProxyView, service: string, member: string)
  * there. Nothing new comes to it; where it was not seen drained there, all that no listed endpoint accounts for may be
  * its own.
  */
-export function removedScope(place: Place, last: Bound | undefined): LoadScope {
+export function removedScope(place: Place, last: Held | undefined): LoadScope {
   const scope = leftScope(place, last?.work ?? Infinity)
   // As it was: what came since it was removed is in no count, and nothing can come.
   return { ...scope, arrivals: last?.arrivals ?? 0 }
 }
 
 /** What is left of a member that is gone everywhere. */
-export function goneScope(place: Place, last: Bounds, isForeign: boolean): readonly LoadScope[] {
+export function goneScope(
+  place: Place,
+  last: Held | undefined,
+  isForeign: boolean,
+): readonly LoadScope[] {
   const { view, now } = place
-  const was = last.get(view.scope) ?? (isForeign ? { work: Infinity } : undefined)
+  const was = last?.work ?? (isForeign ? Infinity : undefined)
   if (was === undefined) return []
   const previous = previousLoad(view, now)
   if (previous !== undefined) return [previous]
@@ -84,7 +46,7 @@ export function goneScope(place: Place, last: Bounds, isForeign: boolean): reado
   if (view.reading === undefined) {
     return [{ ...blank(view.scope, now), note: view.note ?? 'not read' }]
   }
-  return [leftScope(place, was.work)]
+  return [leftScope(place, was)]
 }
 
 /** What hosts that are not listed hold of a cluster, and no more than the member held. */
@@ -96,7 +58,7 @@ function leftScope({ view, service, member, now }: Place, was: number): LoadScop
   })
   if (reading === undefined) return unread(view.note ?? 'not read')
   // A worker that has not taken the removal sends to it still; one that was drained there gets nothing from any.
-  const { still } = view.tracker
+  const { still } = reading.tracker
   if (was !== 0 && still !== undefined) return unread(still)
   const clusters = rowsOf(view, service)
   const rows = clusters.flatMap(({ hosts }) => hosts.get(member) ?? [])

@@ -1,36 +1,26 @@
 import type { LoadScope, Snapshot } from '../../../provider/contract.js'
+import { parentLoad, parentScope } from '../../../kit/envoy/parent.js'
 import type { ProxyView } from '../session/roster.js'
-import { previousScope } from '../session/session.js'
 
 /** Stands for whoever will serve the cluster, until a proxy lists it. */
 export const NO_PROXY = 'a proxy'
 
 /**
- * The process before a hot restart, as its child tells: no counts by endpoint, so all that it holds for
- * the cluster stands for the member. It is in force once no client can come to it any more.
+ * The process before a hot restart, as its child tells: no counts by endpoint, so all that it holds for the cluster stands for
+ * the member.
  */
 export function previousLoad(view: ProxyView, now: number): LoadScope | undefined {
   const { previous, role, scope } = view
   if (role !== 'previous') return undefined
   const note = view.note === undefined ? {} : { note: view.note }
-  if (view.state !== 'read' || previous === undefined) {
-    const state = view.state === 'ended' ? 'ended' : 'unread'
-    return { ...blank(scope, now, previous?.incarnation), state, old: true, ...note }
+  const known = { scope, incarnation: previous?.incarnation ?? 'unknown', ...note }
+  if (view.state === 'ended') {
+    return { ...blank(scope, now, known.incarnation), state: 'ended', old: true, ...note }
   }
-  const isOpen = previous.state === 'alive'
-  return {
-    scope,
-    incarnation: previous.incarnation,
-    state: 'read',
-    sampledAt: previous.sampledAt,
-    active: previous.active ?? 0,
-    queued: 0,
-    arrivals: 0,
-    old: true,
-    inForce: !isOpen,
-    open: isOpen,
-    ...note,
-  }
+  if (view.state === 'unread' || previous === undefined)
+    return parentLoad({ ...known, sampledAt: now }, undefined, true)
+  const { sampledAt, active, state } = previous
+  return parentLoad({ ...known, sampledAt }, active, state === 'alive')
 }
 
 /** A scope of which nothing is known. */
@@ -73,6 +63,6 @@ function withoutPrevious(views: readonly ProxyView[]): string[] {
   const alive = new Set(views.flatMap(({ role, scope }) => (role === 'previous' ? [scope] : [])))
   return views
     .filter(({ role, state, proxy }) => role === 'proxy' && state === 'read' && proxy !== undefined)
-    .map(({ scope }) => previousScope(scope))
+    .map(({ scope }) => parentScope(scope))
     .filter((scope) => !alive.has(scope))
 }

@@ -1,12 +1,9 @@
 /** What one proxy is told to do: its clusters by `/config_dump`, and its runtime. */
-import { DrainableError } from '../../../provider/error.js'
 import { isAtLeast } from '../../../kit/version.js'
 import type { AdminLink } from '../../../kit/envoy/admin.js'
 import type { ServerInfo } from '../../../kit/envoy/answers.js'
 import { isSwitchedOff, runtimeThreshold } from '../codec/admin.js'
-import { AssignmentProblem } from '../codec/assignment.js'
 import { parseClusters, type ClusterConfig, type OtherCluster } from '../codec/config-dump.js'
-import { parseStatsMatcher, type StatsMatcher } from '../codec/stats-matcher.js'
 import { readBusy } from './stats.js'
 
 /** The clusters of one proxy. */
@@ -30,7 +27,7 @@ export async function readConfigs(link: AdminLink, from: string): Promise<ProxyC
   const others: OtherCluster[] = []
   for (const kind of ['static_clusters', 'dynamic_active_clusters']) {
     const text = await link.get(`/config_dump?resource=${kind}`)
-    const found = decoded(from, () => parseClusters(text, from))
+    const found = parseClusters(text, from)
     configs.push(...found.eds)
     others.push(...found.others)
   }
@@ -51,12 +48,6 @@ export async function readRuntime(
   }
 }
 
-/** Which statistics it makes. */
-export async function readStatsMatcher(link: AdminLink, from: string): Promise<StatsMatcher> {
-  const text = await link.get('/config_dump?mask=bootstrap.stats_config')
-  return decoded(from, () => parseStatsMatcher(text, from))
-}
-
 /** Clusters that have work and are in no configuration: CDS removed them. By what their statistics go by. */
 export async function readUnconfigured(
   { configs, others }: ProxyClusters,
@@ -65,15 +56,4 @@ export async function readUnconfigured(
 ): Promise<readonly string[]> {
   const known = new Set([...configs.values(), ...others].map(({ stat }) => stat))
   return (await readBusy(link, from)).filter((stat) => !known.has(stat))
-}
-
-/** A reply as a value. @throws `MALFORMED_REPLY` */
-export function decoded<T>(from: string, fn: () => T): T {
-  try {
-    return fn()
-  } catch (problem) {
-    if (!(problem instanceof AssignmentProblem)) throw problem
-    const words = `${from}: ${problem.toString()}`
-    throw new DrainableError('MALFORMED_REPLY', words, { provider: 'envoy' })
-  }
 }

@@ -1,9 +1,9 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Clock } from '../../../provider/clock.js'
-import type { CallContext, MemberRef } from '../../../provider/contract.js'
-import { DrainableError } from '../../../provider/error.js'
+import type { MemberRef } from '../../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { malformed } from '../../../kit/json.js'
-import type { AdminLink } from '../../../kit/envoy/admin.js'
+import { lookAt, type AdminAddress, type AdminLink, type Call } from '../../../kit/envoy/admin.js'
 import {
   parseBootStamp,
   parseServerInfo,
@@ -12,28 +12,29 @@ import {
 } from '../../../kit/envoy/answers.js'
 import { sourceOf } from '../codec/answer.js'
 import { Parent, parentTrace } from '../../../kit/envoy/parent.js'
-import { AdminClient } from './admin-client.js'
 import { Aggregates, type Above } from './aggregates.js'
 import { ClustersTextDecoder } from '../codec/clusters-text.js'
 import { sumOf, type ClusterRows } from '../codec/admin.js'
 import { adoptable, parseEndpointsDump } from '../codec/config-dump.js'
 import type { JsonAssignment } from '../codec/json.js'
-import type { StatsMatcher } from '../codec/stats-matcher.js'
+import { parseStatsMatcher, type StatsMatcher } from '../codec/stats-matcher.js'
 import {
-  decoded,
   readConfigs,
   readRuntime,
-  readStatsMatcher,
   readUnconfigured,
   type ProxyClusters,
   type ProxyRuntime,
 } from './configuration.js'
 import { GoneClusters, type Gone, type Namesake } from './gone-clusters.js'
 import { PreviousWork, type Previous } from './previous.js'
+import { ScopeTracker } from './scopes.js'
 import { quoted, readStats, type StatNames, type Stats } from './stats.js'
 import { NOTHING, UnlistedBounds, unlistedOf, type Unlisted } from './unlisted.js'
 
 const SLICE = 128 * 1024
+const PATHS = '/clusters, /stats, /server_info and /config_dump'
+/** Milliseconds that an answer may take where the last look failed: a frozen proxy does not set the pace. */
+const TIMEOUT_FAILING = 500
 /** Where statistics do not show that clusters came or went by CDS, they are looked for again after this long. */
 const CONFIG_AGE = 1_000
 /** How often a look begins anew because the process, or its clusters, changed in between. */
@@ -59,6 +60,8 @@ export interface ProxyReading {
   readonly gone: ReadonlyMap<string, Gone>
   /** After a hot restart: the process before this one. */
   readonly previous: Previous | undefined
+  /** What this look and those before it showed of the process. */
+  readonly tracker: ScopeTracker
 }
 
 /** A member as the caller names it, and as the store does. */
@@ -92,17 +95,19 @@ export interface ProxyFacts extends ProxyClusters, ProxyRuntime {
 /** One proxy, through its admin API. */
 export class Proxy {
   readonly name: string
-  readonly #client: AdminClient
+  readonly #address: AdminAddress
   readonly #now: () => number
+  #isFailing = false
   #facts: ProxyFacts | undefined
   #previousWork: PreviousWork | undefined
   #bounds = new UnlistedBounds()
   #gone = new GoneClusters()
+  #tracker = new ScopeTracker()
   readonly #aggregates: Aggregates
 
-  constructor(address: string, now: () => number) {
-    this.#client = new AdminClient(address)
-    this.name = this.#client.name
+  constructor(address: AdminAddress, now: () => number) {
+    this.#address = address
+    this.name = address.name
     this.#now = now
     this.#aggregates = new Aggregates(this.name, now)
   }
@@ -113,10 +118,10 @@ export class Proxy {
   }
 
   /** Version, node id, cluster settings: asked once per start, and when a cluster may be missing. */
-  async learn(ctx: Pick<CallContext, 'clock' | 'signal'>): Promise<ProxyFacts> {
+  async learn(ctx: Call): Promise<ProxyFacts> {
     const known = this.#facts
     if (known !== undefined && !this.#isStale(known)) return known
-    return this.#client.look(ctx, (link) => this.#learn(link))
+    return this.#look(ctx, (link) => this.#learn(link))
   }
 
   /**
@@ -131,7 +136,7 @@ export class Proxy {
     clock: Clock,
     search: Search,
   ): Promise<ProxyReading> {
-    return this.#client.look({ clock, signal }, async (link) => {
+    return this.#look({ clock, signal }, async (link) => {
       for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
         const known = this.#facts
         const isFresh = attempt === 1 && known !== undefined && !this.#isStale(known)
@@ -145,15 +150,13 @@ export class Proxy {
   }
 
   /** The sets as this proxy holds them, as their owner would have written them. */
-  async dump(ctx: Pick<CallContext, 'clock' | 'signal'>): Promise<JsonAssignment[]> {
-    return this.#client.look(ctx, async (link) => {
+  async dump(ctx: Call): Promise<JsonAssignment[]> {
+    return this.#look(ctx, async (link) => {
       const texts: string[] = []
       for (const kind of ['static', 'dynamic']) {
         texts.push(await link.get(`/config_dump?include_eds&resource=${kind}_endpoint_configs`))
       }
-      const dumps = texts.flatMap((text) =>
-        decoded(this.name, () => parseEndpointsDump(text, this.name)),
-      )
+      const dumps = texts.flatMap((text) => parseEndpointsDump(text, this.name))
       const facts = await this.#learn(link)
       const rows = await this.#clusters(undefined, link)
       const byService = new Map(rows.map((row) => [row.service, row.hosts]))
@@ -164,13 +167,22 @@ export class Proxy {
         const hosts = byService.get(name)
         const set = dump.object()
         if (hosts === undefined || set === undefined) return []
-        return [decoded(this.name, () => adoptable(set, hosts))]
+        return [adoptable(set, hosts, this.name)]
       })
     })
   }
 
-  close(): Promise<void> {
-    return this.#client.close()
+  async #look<T>(call: Call, fn: (link: AdminLink) => Promise<T>): Promise<T> {
+    const timeout = this.#isFailing ? TIMEOUT_FAILING : undefined
+    const options = { provider: 'envoy', name: this.name, paths: PATHS, timeout }
+    try {
+      const value = await lookAt(this.#address, call, options, fn)
+      this.#isFailing = false
+      return value
+    } catch (error) {
+      this.#isFailing = isDrainableError(error)
+      throw error
+    }
   }
 
   async #readOnce(
@@ -210,7 +222,8 @@ export class Proxy {
     const at = this.#now()
     const namesOf = (cluster: string): StatNames => this.#namesOf(cluster, facts)
     const gone = this.#gone.seen(meant, wanted, missing, stats, namesOf, at)
-    const rows = { clusters: wanted, beside, above }
+    this.#tracker.seen({ at, clusters: wanted, stats })
+    const rows = { clusters: wanted, beside, above, tracker: this.#tracker }
     return { sampledAt, at, incarnation, ...rows, stats, unlisted, gone, previous }
   }
 
@@ -252,7 +265,8 @@ export class Proxy {
     const { clusters } = await readStats(link, this.name)
     const { configs, others } = await readConfigs(link, this.name)
     const runtime = await readRuntime(info, link, this.name)
-    const shows = await readStatsMatcher(link, this.name)
+    const bootstrap = await link.get('/config_dump?mask=bootstrap.stats_config')
+    const shows = parseStatsMatcher(bootstrap, this.name)
     const readAt = this.#now()
     const known = this.#facts?.incarnation === incarnation ? this.#facts.configs : undefined
     const took = new Map([...(known?.values() ?? [])].map(({ stat, service }) => [stat, service]))
@@ -272,6 +286,7 @@ export class Proxy {
     if (known?.incarnation === incarnation) return
     this.#bounds = new UnlistedBounds()
     this.#gone = new GoneClusters()
+    this.#tracker = new ScopeTracker()
     this.#previousWork = undefined
     if (epoch === 0) return
     const isNext = known !== undefined && known.info.epoch === epoch - 1
@@ -327,7 +342,7 @@ export class Proxy {
         link.throwIfAborted()
       }
     })
-    return decoded(this.name, () => decoder.finish())
+    return decoder.finish()
   }
 
   async #stats(names: readonly string[], facts: ProxyFacts, link: AdminLink): Promise<Stats> {

@@ -2,7 +2,6 @@ import type { DrainableError } from '../../../provider/error.js'
 import type { NodeLoad } from '../sources/sink.js'
 import type { Previous } from './previous.js'
 import type { Proxy, ProxyReading } from './proxy.js'
-import { ScopeTracker } from './scopes.js'
 
 /** One process that can hold work, at one look. */
 export interface ProxyView {
@@ -20,7 +19,7 @@ export interface ProxyView {
   readonly role: 'proxy' | 'previous' | 'place'
   /** What the proxy shows of its previous process. */
   readonly previous: Previous | undefined
-  readonly tracker: ScopeTracker
+  readonly known: Known
   readonly note: string | undefined
   readonly error: DrainableError | undefined
 }
@@ -28,7 +27,6 @@ export interface ProxyView {
 /** One process that was seen, or is expected. */
 export interface Known {
   readonly scope: string
-  readonly tracker: ScopeTracker
   readonly proxy: Proxy | undefined
   /** Since when it cannot be seen; undefined: it can. */
   unseenSince: number | undefined
@@ -66,7 +64,6 @@ export class Roster {
       known = {
         scope,
         proxy: proxy?.(),
-        tracker: new ScopeTracker(),
         unseenSince: undefined,
         endedAt: undefined,
       }
@@ -97,15 +94,14 @@ export class Roster {
   /** Who was listed before and is not now. */
   ended(views: readonly ProxyView[]): ProxyView[] {
     const now = this.#now()
-    const listed = new Set(views.map((view) => view.tracker))
+    const listed = new Set(views.map((view) => view.known))
     const scopes = new Set(views.map((view) => view.scope))
     const ended: ProxyView[] = []
     for (const [key, known] of this.#known) {
-      if (listed.has(known.tracker)) continue
+      if (listed.has(known)) continue
       known.endedAt ??= now
       if (now - known.endedAt > ENDED_FOR) {
         this.#known.delete(key)
-        void known.proxy?.close()
         continue
       }
       // A place that was kept for an expected proxy never was a process of its own.
@@ -132,7 +128,7 @@ export function viewOf(
     load: undefined,
     role: 'proxy',
     previous: undefined,
-    tracker: known.tracker,
+    known,
     note: undefined,
     error: undefined,
     ...more,

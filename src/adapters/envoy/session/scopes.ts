@@ -1,6 +1,6 @@
 import type { ClusterRows } from '../codec/admin.js'
-import type { ProxyReading } from './proxy.js'
 import type { EdsStatus } from '../codec/status.js'
+import type { Stats } from './stats.js'
 import { Workers } from './workers.js'
 
 /** Since when a proxy shows an endpoint as it does. */
@@ -36,34 +36,31 @@ interface Taken {
   readonly since: number
 }
 
-/** What is remembered of one proxy from look to look. A new start of it begins anew. */
+/** What one look at a process showed. */
+interface Look {
+  /** By the monotonic clock. */
+  readonly at: number
+  readonly clusters: readonly ClusterRows[]
+  readonly stats: Stats
+}
+
+/** What is remembered of one process from look to look. */
 export class ScopeTracker {
-  #incarnation: string | undefined
   readonly #shown = new Map<string, ShownCluster>()
   readonly #versions = new Map<string, Taken[]>()
   readonly #rejected = new Map<string, { readonly count: number; readonly version: string }>()
   readonly #refusing = new Set<string>()
   readonly #panics = new Map<string, Panics>()
-  #workers = new Workers()
+  readonly #workers = new Workers()
   #at = 0
 
-  seen(reading: ProxyReading): void {
-    if (this.#incarnation !== reading.incarnation) {
-      this.#incarnation = reading.incarnation
-      this.#shown.clear()
-      this.#versions.clear()
-      this.#rejected.clear()
-      this.#refusing.clear()
-      this.#panics.clear()
-      this.#workers = new Workers()
-    }
-    this.#at = reading.at
-    this.#workers.seen(reading.stats, reading.at)
-    for (const rows of reading.clusters) {
-      const { cluster } = rows
-      this.#seenRows(rows, reading.at)
-      this.#seenVersion(cluster, reading)
-      this.#seenPanics(cluster, reading)
+  seen(look: Look): void {
+    this.#at = look.at
+    this.#workers.seen(look.stats, look.at)
+    for (const rows of look.clusters) {
+      this.#seenRows(rows, look.at)
+      this.#seenVersion(rows.cluster, look)
+      this.#seenPanics(rows.cluster, look)
     }
   }
 
@@ -126,7 +123,7 @@ export class ScopeTracker {
     }
   }
 
-  #seenPanics(cluster: string, { stats, at }: ProxyReading): void {
+  #seenPanics(cluster: string, { stats, at }: Look): void {
     const count = PANICS.reduce((sum, name) => sum + (stats.of(cluster, name) ?? 0), 0)
     const known = this.#panics.get(cluster)
     if (known === undefined) this.#panics.set(cluster, { count, grown: 0, at: -Infinity })
@@ -134,17 +131,17 @@ export class ScopeTracker {
       this.#panics.set(cluster, { count, grown: count - known.count, at })
   }
 
-  #seenVersion(cluster: string, reading: ProxyReading): void {
-    const version = reading.stats.versionOf(cluster)
+  #seenVersion(cluster: string, { stats, at }: Look): void {
+    const version = stats.versionOf(cluster)
     if (version === undefined) return
     const taken = this.#versions.get(cluster) ?? []
     if (taken.at(-1)?.version !== version) {
-      taken.push({ version, since: reading.at })
+      taken.push({ version, since: at })
       if (taken.length > 64) taken.shift()
       this.#versions.set(cluster, taken)
     }
     const count = ['update_rejected', 'update_failure'].reduce(
-      (sum, name) => sum + (reading.stats.of(cluster, name) ?? 0),
+      (sum, name) => sum + (stats.of(cluster, name) ?? 0),
       0,
     )
     const known = this.#rejected.get(cluster)

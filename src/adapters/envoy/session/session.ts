@@ -1,8 +1,8 @@
-import { askOption } from '../../../provider/abort.js'
 import { systemClock, type Clock } from '../../../provider/clock.js'
-import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
-import { parseAdminAddress } from '../../../kit/envoy/admin.js'
+import type { AdminAddress, Call } from '../../../kit/envoy/admin.js'
+import { AdminList } from '../../../kit/envoy/admin-list.js'
+import { parentScope } from '../../../kit/envoy/parent.js'
 import { statName } from '../../../kit/envoy/answers.js'
 import type { Namesake } from './gone-clusters.js'
 import { nodeViews } from './nodes.js'
@@ -31,21 +31,21 @@ export interface FleetOptions {
 export class Fleet {
   readonly #options: FleetOptions
   readonly #roster: Roster
-  #listed: readonly string[] = []
-  #listedOnce = false
+  readonly #admin: AdminList
 
   constructor(options: FleetOptions) {
     this.#options = options
     this.#roster = new Roster(options.goneAfter, options.now)
+    this.#admin = new AdminList(options.admin ?? [], { provider: 'envoy', subject: 'envoy()' })
   }
 
   /** The admin addresses of the last look, without user info. */
   get listed(): readonly string[] {
-    return this.#listed.map((address) => parseAdminAddress(address).name)
+    return this.#admin.last.map(({ name }) => name)
   }
 
   /** What the proxies that answer are: asked once per start of each. */
-  async learn(ctx: Pick<CallContext, 'clock' | 'signal'>): Promise<readonly Proxy[]> {
+  async learn(ctx: Call): Promise<readonly Proxy[]> {
     const { signal } = ctx
     const proxies = await this.#list(signal)
     await inBatches(proxies, (proxy) =>
@@ -112,50 +112,21 @@ export class Fleet {
     return held
   }
 
-  async close(): Promise<void> {
-    await Promise.all(this.#roster.all().map(async ({ proxy }) => await proxy?.close()))
+  async #list(signal: AbortSignal): Promise<readonly Proxy[]> {
+    return this.#proxies(await this.#admin.now(signal))
   }
 
-  async #list(signal: AbortSignal): Promise<Proxy[]> {
-    const { admin } = this.#options
-    if (typeof admin === 'function') {
-      try {
-        const list = await askOption('admin', admin, { signal })
-        // A list that is empty all at once is a failed lookup more likely than the end of a whole fleet.
-        if (list.length > 0 || this.#listed.length === 0) this.#listed = list
-        this.#listedOnce = true
-      } catch (cause) {
-        signal.throwIfAborted()
-        // An old list is safer than none: no proxy is dropped because a lookup failed.
-        if (!this.#listedOnce) {
-          throw isDrainableError(cause)
-            ? cause
-            : new DrainableError(
-                'UNREACHABLE',
-                `envoy(): the admin function failed: ${words(cause)}`,
-                {
-                  cause,
-                },
-              )
-        }
-      }
-    } else if (!this.#listedOnce) {
-      this.#listed = admin ?? []
-      this.#listedOnce = true
-    }
-    // One that is listed twice is one, and stands for no other that is expected.
-    return [...new Set(this.#listed.map((address) => this.#proxy(address)))]
+  /** One that is listed twice is one, and stands for no other that is expected. */
+  #proxies(addresses: readonly AdminAddress[]): readonly Proxy[] {
+    return [...new Set(addresses.map((address) => this.#proxy(address)))]
   }
 
-  #proxy(address: string): Proxy {
-    const { name } = parseAdminAddress(address)
-    const known = this.#roster.of(
-      `admin ${name}`,
-      name,
-      () => new Proxy(address, this.#options.now),
-    )
+  #proxy(address: AdminAddress): Proxy {
+    const { name } = address
+    const make = (): Proxy => new Proxy(address, this.#options.now)
+    const known = this.#roster.of(`admin ${name}`, name, make)
     known.endedAt = undefined
-    return known.proxy ?? new Proxy(address, this.#options.now)
+    return known.proxy ?? make()
   }
 
   async #look(
@@ -167,7 +138,6 @@ export class Fleet {
     try {
       const reading = await read(proxy)
       known.unseenSince = undefined
-      known.tracker.seen(reading)
       const node = proxy.facts?.info.nodeId
       const { previous } = reading
       return [
@@ -181,7 +151,7 @@ export class Fleet {
       const note = ended
         ? `not seen for longer than onProxyGone.after: ${error.message}`
         : error.message
-      const old = previousScope(proxy.name)
+      const old = parentScope(proxy.name)
       const before = this.#roster.has(`admin ${old}`) ? [this.#roster.of(`admin ${old}`, old)] : []
       const state = ended ? 'ended' : 'unread'
       return [
@@ -195,7 +165,7 @@ export class Fleet {
 
   /** The process that a hot restart has replaced: a scope of its own until it has ended. */
   #previous(proxy: Proxy, node: string | undefined, previous: Previous): ProxyView {
-    const scope = previousScope(proxy.name)
+    const scope = parentScope(proxy.name)
     const known = this.#roster.of(`admin ${scope}`, scope)
     if (previous.state === 'ended') {
       if (known.endedAt === undefined && node !== undefined) this.#roster.depart(node)
@@ -208,7 +178,7 @@ export class Fleet {
 
   /** Whether the caller's list dropped the admin address of a node. */
   #isDropped(node: string): boolean {
-    const listed = new Set(this.#listed.map((address) => this.#proxy(address)))
+    const listed = new Set(this.#proxies(this.#admin.last))
     return this.#roster
       .all()
       .some(
@@ -246,11 +216,6 @@ export class Fleet {
   }
 }
 
-/** What the process before a hot restart goes by. */
-export function previousScope(name: string): string {
-  return `${name} before its hot restart`
-}
-
 /** What the clusters of a set are called, by the proxies that have one; by the set where none has. Of one look. */
 function namesakesIn(proxies: readonly Proxy[]): (service: string) => readonly Namesake[] {
   const known = new Map<string, readonly Namesake[]>()
@@ -276,8 +241,4 @@ async function inBatches<T, R>(items: readonly T[], fn: (item: T) => Promise<R>)
   }
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, worker))
   return results
-}
-
-function words(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause)
 }

@@ -75,15 +75,10 @@ export class EndpointStore {
     return state?.changed.get(member) ?? state?.first ?? 0
   }
 
-  /** The versions of that publication and of all later ones, and when it was made. */
-  versionsFrom(service: string, seq: number): { versions: ReadonlySet<string>; at: number } {
+  /** That publication and all later ones, or those that are remembered: their versions, and when the first was made. */
+  since(service: string, seq: number): { versions: ReadonlySet<string>; at: number } {
     const later = (this.#sets.get(service)?.history ?? []).filter((item) => item.seq >= seq)
     return { versions: new Set(later.map((item) => item.version)), at: later[0]?.at ?? 0 }
-  }
-
-  /** When that publication was made, or the first one after it that is remembered. */
-  publishedAt(service: string, seq: number): number {
-    return this.#sets.get(service)?.history.find((item) => item.seq >= seq)?.at ?? 0
   }
 
   #take(name: string, published: Published): void {

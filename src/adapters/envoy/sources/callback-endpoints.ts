@@ -1,7 +1,7 @@
 import { abortable } from '../../../provider/abort.js'
 import * as z from 'zod/mini'
 import { systemClock } from '../../../provider/clock.js'
-import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { DrainableError, isDrainableError, wordsOf } from '../../../provider/error.js'
 import { isRefusal } from '../../../kit/errors.js'
 import { nonEmpty } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
@@ -10,6 +10,7 @@ import type { Assignment } from '../codec/assignment.js'
 import { JsonAssignment } from '../codec/json.js'
 import { setSteps } from '../codec/sets.js'
 import { inTurns } from './in-turns.js'
+import { Publications } from './publications.js'
 import {
   NotPublished,
   Superseded,
@@ -75,8 +76,7 @@ class CallbackEndpoints implements EndpointSink {
   readonly lateBound = 30_000
   readonly #load: () => Promise<unknown>
   readonly #publish: (set: unknown) => Promise<void>
-  readonly #known = new Map<string, Published>()
-  #seq = 0
+  readonly #known = new Publications<JsonAssignment>()
 
   constructor({ load, publish, instance }: z.output<typeof schema>) {
     this.#load = load
@@ -97,9 +97,7 @@ class CallbackEndpoints implements EndpointSink {
     await abortable(this.#publish(set.toJson()), signal).catch((cause: unknown) => {
       throw signal?.aborted === true ? signal.reason : unpublished(cause)
     })
-    const published = { set, seq: ++this.#seq, version: set.version }
-    this.#known.set(set.cluster, published)
-    return published
+    return this.#known.put(set)
   }
 
   close(): Promise<void> {
@@ -136,19 +134,12 @@ class CallbackEndpoints implements EndpointSink {
     const value = await abortable(this.#load(), signal).catch((cause: unknown) => {
       if (signal?.aborted === true) throw signal.reason
       if (isDrainableError(cause)) throw cause
-      throw new DrainableError('UNREACHABLE', `callbackEndpoints load(): ${words(cause)}`, {
+      throw new DrainableError('UNREACHABLE', `callbackEndpoints load(): ${wordsOf(cause)}`, {
         cause,
       })
     })
     const sets = await inTurns(setSteps(value, 'callbackEndpoints load()', 'MALFORMED_REPLY'))
-    for (const set of sets) {
-      const known = this.#known.get(set.cluster)
-      if (known?.set.version === set.version) continue
-      this.#known.set(set.cluster, { set, seq: ++this.#seq, version: set.version })
-    }
-    const names = new Set(sets.map((set) => set.cluster))
-    for (const name of this.#known.keys()) if (!names.has(name)) this.#known.delete(name)
-    return new Map(this.#known)
+    return this.#known.replace(sets)
   }
 }
 
@@ -158,11 +149,7 @@ function unpublished(cause: unknown): Error {
   if (cause instanceof NotPublished) return cause
   return new DrainableError(
     'CONNECTION_LOST',
-    `callbackEndpoints publish(): ${words(cause)}; whether it was taken is not known`,
+    `callbackEndpoints publish(): ${wordsOf(cause)}; whether it was taken is not known`,
     { provider: 'envoy', cause },
   )
-}
-
-function words(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause)
 }

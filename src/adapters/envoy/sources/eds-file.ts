@@ -4,7 +4,7 @@ import { lstat, open, readFile, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { printable, quote } from '../../../provider/quote.js'
-import { AssignmentProblem, type Assignment } from '../codec/assignment.js'
+import { problemError, type Assignment } from '../codec/assignment.js'
 import { edsSteps, formatEdsJson, JsonAssignment, type EdsDocument } from '../codec/json.js'
 import { formatEdsYaml, parseEdsYaml } from '../codec/yaml.js'
 import { inTurns } from './in-turns.js'
@@ -100,8 +100,7 @@ export class EdsFile {
     try {
       return yaml === undefined ? await inTurns(edsSteps(text)) : parseEdsYaml(yaml, text)
     } catch (problem) {
-      if (!(problem instanceof AssignmentProblem)) throw problem
-      throw new DrainableError('MALFORMED_REPLY', `${this.#path}: ${problem.toString()}`)
+      throw problemError(problem, 'MALFORMED_REPLY', this.#path)
     }
   }
 
@@ -111,12 +110,8 @@ export class EdsFile {
     try {
       return formatEdsYaml(yaml, before, set)
     } catch (problem) {
-      if (!(problem instanceof AssignmentProblem)) throw problem
-      throw new NotPublished(
-        new DrainableError('REJECTED', `${this.#path}: ${problem.toString()}`, {
-          retryable: false,
-        }),
-      )
+      const error = problemError(problem, 'REJECTED', this.#path)
+      throw isDrainableError(error) ? new NotPublished(error) : error
     }
   }
 

@@ -1,7 +1,7 @@
 import { askOption } from '../../../provider/abort.js'
 import * as z from 'zod/mini'
 import type { MemberRef } from '../../../provider/contract.js'
-import { DrainableError } from '../../../provider/error.js'
+import { DrainableError, wordsOf } from '../../../provider/error.js'
 import { nonEmpty } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
 
@@ -28,15 +28,6 @@ export interface AdoptedEndpoints {
 
 /** The sets that a sink serves first. */
 export type InitialEndpoints = 'adopt' | readonly unknown[] | AdoptedEndpoints
-
-/** The same, checked. */
-export interface Initial {
-  /** Served from the start on; undefined: adopt first. */
-  readonly sets: readonly unknown[] | undefined
-  /** Served where nothing can be adopted. */
-  readonly otherwise: readonly unknown[] | undefined
-  readonly held: HeldMembers
-}
 
 const refs = z.array(
   z.object({
@@ -68,13 +59,8 @@ export const initialOption = z.union(
   "expected 'adopt', a list of endpoint sets, or { adopt: true, else, held }",
 )
 
-export function readInitial(given: z.output<typeof initialOption> = 'adopt'): Initial {
-  if (given === 'adopt') return { sets: undefined, otherwise: undefined, held: [] }
-  if ('adopt' in given) {
-    return { sets: undefined, otherwise: given.else, held: given.held ?? [] }
-  }
-  return { sets: given, otherwise: undefined, held: [] }
-}
+/** The same, checked: a list is served from the start on. */
+export type Initial = z.output<typeof initialOption>
 
 /**
  * Reads who is held.
@@ -87,10 +73,9 @@ export async function readHeld(held: HeldMembers, instance: string): Promise<rea
   try {
     found = await askOption('initial.held', () => held(instance))
   } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause)
     throw new DrainableError(
       'UNREACHABLE',
-      `${instance}: initial.held failed, nothing is served before it is known who is held: ${words}`,
+      `${instance}: initial.held failed, nothing is served before it is known who is held: ${wordsOf(cause)}`,
       { provider: 'envoy', cause },
     )
   }

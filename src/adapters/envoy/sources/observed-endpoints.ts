@@ -4,6 +4,7 @@ import { nonEmpty } from '../../../provider/option-schemas.js'
 import { parseOptions } from '../../../provider/options.js'
 import type { JsonAssignment } from '../codec/json.js'
 import { union } from './adoption.js'
+import { Publications } from './publications.js'
 import type { EndpointSink, Published, SinkHost } from './sink.js'
 
 /** Options of {@link observedEndpoints}. */
@@ -47,8 +48,7 @@ class ObservedEndpoints implements EndpointSink {
   readonly lateBound = 0
   /** The sets of each proxy when it was read last. A proxy that does not answer may still hold them. */
   readonly #held = new Map<string, readonly JsonAssignment[]>()
-  readonly #known = new Map<string, Published>()
-  #seq = 0
+  readonly #known = new Publications<JsonAssignment>()
 
   constructor(instance: string | undefined) {
     this.instance = instance === undefined ? 'observed' : `observed:${instance}`
@@ -59,14 +59,7 @@ class ObservedEndpoints implements EndpointSink {
     const listed = new Set(proxies.map(({ name }) => name))
     for (const name of this.#held.keys()) if (!listed.has(name)) this.#held.delete(name)
     for (const { name, sets } of proxies) if (sets !== undefined) this.#held.set(name, sets)
-    const sets = union([...this.#held.values()].flat())
-    const names = new Set(sets.map(({ cluster }) => cluster))
-    for (const name of this.#known.keys()) if (!names.has(name)) this.#known.delete(name)
-    for (const set of sets) {
-      if (this.#known.get(set.cluster)?.set.version === set.version) continue
-      this.#known.set(set.cluster, { set, seq: ++this.#seq, version: set.version })
-    }
-    return new Map(this.#known)
+    return this.#known.replace(union([...this.#held.values()].flat()))
   }
 
   publish(): Promise<Published> {

@@ -59,7 +59,6 @@ export class ReceiptBook implements Subscribers {
   readonly #streams = new Map<object, Map<string, Entry>>()
   /** By node, then by set: each stream of its own. */
   readonly #nodes = new Map<string, Map<string, Set<Entry>>>()
-  readonly #clusters = new Map<string, Set<Entry>>()
   readonly #now: () => number
   readonly #listeners = new Set<() => void>()
 
@@ -96,7 +95,6 @@ export class ReceiptBook implements Subscribers {
         since: now,
       }
       entries.add(entry)
-      entered(this.#clusters, cluster, () => new Set<Entry>()).add(entry)
     } else {
       const fresh = {
         stream,
@@ -204,11 +202,10 @@ export class ReceiptBook implements Subscribers {
 
   /** One receipt per node: with several streams under one node id, the least of them. */
   of(cluster: string): NodeReceipt[] {
-    const nodes = new Map<string, Entry[]>()
-    for (const entry of this.#clusters.get(cluster) ?? []) {
-      entered(nodes, entry.node, (): Entry[] => []).push(entry)
-    }
-    return [...nodes].map(([node, entries]) => toReceipt(node, entries))
+    return [...this.#nodes].flatMap(([node, sets]) => {
+      const entries = sets.get(cluster)
+      return entries === undefined ? [] : [toReceipt(node, [...entries])]
+    })
   }
 
   nodes(): ReadonlySet<string> {
@@ -234,11 +231,11 @@ export class ReceiptBook implements Subscribers {
 
   #forget(entry: Entry): void {
     const { node, cluster } = entry
-    removed(this.#clusters, cluster, entry)
     const sets = this.#nodes.get(node)
-    if (sets === undefined) return
-    removed(sets, cluster, entry)
-    if (sets.size === 0) this.#nodes.delete(node)
+    const entries = sets?.get(cluster)
+    entries?.delete(entry)
+    if (entries?.size === 0) sets?.delete(cluster)
+    if (sets?.size === 0) this.#nodes.delete(node)
   }
 
   #tell(): void {
@@ -250,12 +247,6 @@ function entered<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   let value = map.get(key)
   if (value === undefined) map.set(key, (value = make()))
   return value
-}
-
-function removed<K, V>(map: Map<K, Set<V>>, key: K, value: V): void {
-  const set = map.get(key)
-  set?.delete(value)
-  if (set?.size === 0) map.delete(key)
 }
 
 function toReceipt(node: string, entries: readonly Entry[]): NodeReceipt {

@@ -8,12 +8,11 @@ import type { Assignment } from '../codec/assignment.js'
 import type { Version } from '../../../kit/version.js'
 import { isCount, isObject, type JsonObject } from '../../../kit/json.js'
 import { CLA_TYPE, JsonAssignment } from '../codec/json.js'
-import { initialOption, readInitial, type HeldMembers, type InitialEndpoints } from './initial.js'
+import { initialOption, type InitialEndpoints } from './initial.js'
 import { MAX_POLLERS, Pollers } from './rest-pollers.js'
-import { listenRest, type Answer, type RestServer } from './rest-server.js'
-import { listeningAt, ServedSets } from './served-sets.js'
+import { listenRest, type Answer } from './rest-server.js'
+import { ServedSink, type ServedEndpoints } from './served-sink.js'
 import { parseSets } from '../codec/sets.js'
-import type { EndpointSink, Published, SinkHost } from './sink.js'
 
 /** Options of {@link restEndpoints}. */
 export interface RestEndpointsOptions {
@@ -29,17 +28,9 @@ export interface RestEndpointsOptions {
   readonly initial?: InitialEndpoints | undefined
 }
 
-/** A sink that listens on a port and also takes whole sets by {@link ServedEndpoints.set}. */
-export interface ServedEndpoints extends EndpointSink {
-  /** The address that it listens on; undefined before {@link EndpointSink.open} has resolved. */
-  readonly address: { readonly host: string; readonly port: number } | undefined
-  /** Replaces whole sets, also during drains; sets that are not named stay. */
-  set(sets: readonly unknown[]): Promise<void>
-}
-
 const schema = z.strictObject({
   port: whole(0, 65_535),
-  host: z.exactOptional(nonEmpty()),
+  host: z._default(nonEmpty(), '127.0.0.1'),
   initial: z.exactOptional(initialOption),
 })
 /** More sets than any proxy asks for at once. */
@@ -53,115 +44,45 @@ const MAX_ID = 4_096
  * @throws `INVALID_OPTIONS`
  */
 export function restEndpoints(options: RestEndpointsOptions): ServedEndpoints {
-  const { port, host, initial } = parseOptions(schema, options, 'restEndpoints()')
-  const { sets, otherwise, held } = readInitial(initial)
-  const parse = (given: readonly unknown[], field: string): JsonAssignment[] =>
-    parseSets(given, `restEndpoints() ${field}`, 'INVALID_OPTIONS')
-  return new RestEndpoints(host ?? '127.0.0.1', port, {
-    sets: sets && parse(sets, 'initial'),
-    otherwise: otherwise && parse(otherwise, 'initial.else'),
-    held,
+  const { host, port, initial } = parseOptions(schema, options, 'restEndpoints()')
+  const pollers = new Pollers(() => systemClock.now())
+  const sink: ServedSink<JsonAssignment> = new ServedSink({
+    kind: 'rest',
+    host,
+    port,
+    initial,
+    subscribers: pollers,
+    parse: (given, subject) => parseSets(given, subject, 'INVALID_OPTIONS'),
+    convert: jsonOnly,
+    listen: () => listenRest((body, socket) => answer(body, socket, sink, pollers), { host, port }),
   })
+  return sink
 }
 
-/** The first sets, parsed. */
-interface ParsedInitial {
-  readonly sets: readonly JsonAssignment[] | undefined
-  readonly otherwise: readonly JsonAssignment[] | undefined
-  readonly held: HeldMembers
+function jsonOnly(set: Assignment): JsonAssignment {
+  if (set instanceof JsonAssignment) return set
+  throw new DrainableError('INVALID_OPTIONS', 'restEndpoints takes JSON sets only')
 }
 
-class RestEndpoints implements ServedEndpoints {
-  readonly kind = 'rest'
-  readonly instance: string
-  readonly lateBound = 0
-  readonly #host: string
-  readonly #port: number
-  readonly #sets: ServedSets<JsonAssignment>
-  readonly subscribers = new Pollers(() => systemClock.now())
-  readonly #closing = new AbortController()
-  #server: RestServer | undefined
-  #opening: Promise<void> | undefined
-
-  constructor(host: string, port: number, initial: ParsedInitial) {
-    this.#host = host
-    this.#port = port
-    this.instance = listeningAt('rest', host, port)
-    const { sets, otherwise, held } = initial
-    this.#sets = new ServedSets({
-      instance: this.instance,
-      convert: (set) => set,
-      otherwise: otherwise && (() => Promise.resolve(otherwise)),
-      held,
-    })
-    this.#sets.begin(sets ?? [])
-  }
-
-  get address(): { host: string; port: number } | undefined {
-    return this.#server?.address()
-  }
-
-  open(host: SinkHost): Promise<void> {
-    this.#opening ??= this.#listen().then(() => {
-      void this.#sets.adoptInBackground(host, this.#closing.signal)
-    })
-    return this.#opening
-  }
-
-  async load(host: SinkHost, signal: AbortSignal): Promise<ReadonlyMap<string, Published>> {
-    await this.open(host)
-    await this.#sets.adopt(host, signal)
-    return this.#sets.all()
-  }
-
-  async publish(set: Assignment, signal?: AbortSignal, expected?: Assignment): Promise<Published> {
-    signal?.throwIfAborted()
-    if (set instanceof JsonAssignment)
-      return await Promise.resolve(this.#sets.publish(set, expected))
-    throw new DrainableError('INVALID_OPTIONS', 'restEndpoints takes JSON sets only')
-  }
-
-  set(sets: readonly unknown[]): Promise<void> {
-    for (const set of parseSets(sets, 'restEndpoints set()', 'INVALID_OPTIONS')) this.#sets.put(set)
-    return Promise.resolve()
-  }
-
-  async close(): Promise<void> {
-    this.#closing.abort()
-    const server = this.#server
-    this.#server = undefined
-    await server?.close()
-  }
-
-  async #listen(): Promise<void> {
-    const answer = (body: JsonObject, socket: Socket): Answer => this.#answer(body, socket)
-    this.#server = await listenRest(answer, { host: this.#host, port: this.#port })
-  }
-
-  #answer(body: JsonObject, socket: Socket): Answer {
-    const names = namesIn(body['resource_names'])
-    if (typeof names === 'string') return { status: 400, why: names }
-    const { node, version_info: said } = body
-    const found = names.flatMap((name) => this.#sets.get(name) ?? [])
-    const told = typeof said === 'string' ? said : ''
-    const id = idOf(node)
-    if (id.length > MAX_ID)
-      return { status: 400, why: `node.id is longer than ${MAX_ID} characters` }
-    const noted = this.subscribers.note(
-      { node: id, version: nodeVersion(node), told, socket },
-      found,
-    )
-    if (noted === 'full') return { status: 503, why: `more than ${MAX_POLLERS} proxies` }
-    if (noted === 'held') return { status: 304 }
-    return {
-      status: 200,
-      body: {
-        version_info: noted.version,
-        type_url: CLA_TYPE,
-        resources: found.map((published) => published.set.toJson()),
-      },
-    }
-  }
+/** What a poll is answered. */
+function answer(
+  body: JsonObject,
+  socket: Socket,
+  sink: ServedSink<JsonAssignment>,
+  pollers: Pollers,
+): Answer {
+  const names = namesIn(body['resource_names'])
+  if (typeof names === 'string') return { status: 400, why: names }
+  const { node, version_info: said } = body
+  const found = names.flatMap((name) => sink.get(name) ?? [])
+  const told = typeof said === 'string' ? said : ''
+  const id = idOf(node)
+  if (id.length > MAX_ID) return { status: 400, why: `node.id is longer than ${MAX_ID} characters` }
+  const noted = pollers.note({ node: id, version: nodeVersion(node), told, socket }, found)
+  if (noted === 'full') return { status: 503, why: `more than ${MAX_POLLERS} proxies` }
+  if (noted === 'held') return { status: 304 }
+  const resources = found.map((published) => published.set.toJson())
+  return { status: 200, body: { version_info: noted.version, type_url: CLA_TYPE, resources } }
 }
 
 /** Each name once; or what is wrong, in words. */

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { isObject, type JsonObject } from '../../../kit/json.js'
 import { DrainableError } from '../../../provider/error.js'
+import type { Listening } from './served-sink.js'
 
 /** What becomes of one poll. */
 export type Answer =
@@ -17,12 +18,6 @@ export interface RestLimits {
   readonly request: number
   /** Milliseconds until a client has read its whole answer. */
   readonly answer: number
-}
-
-/** A port that is listened on. */
-export interface RestServer {
-  address(): { readonly host: string; readonly port: number } | undefined
-  close(): Promise<void>
 }
 
 const LIMITS: RestLimits = { connections: 10_000, request: 30_000, answer: 30_000 }
@@ -44,7 +39,7 @@ export async function listenRest(
   answer: (body: JsonObject, socket: Socket) => Answer,
   at: { readonly host: string; readonly port: number },
   limits: RestLimits = LIMITS,
-): Promise<RestServer> {
+): Promise<Listening> {
   const connectionsCheckingInterval = Math.min(5_000, limits.request)
   const refused = new WeakSet<Socket>()
   // Not imported: that reads every name of node:http, which loads Node's own undici, 20 ms that only a listener needs.
@@ -61,13 +56,10 @@ export async function listenRest(
   server.keepAliveTimeout = KEEP_ALIVE
   refuseMore(server, limits.connections, refused)
   await listening(server, at)
+  const found = server.address()
+  const isKnown = typeof found === 'object' && found !== null
   return {
-    address: () => {
-      const found = server.address()
-      return typeof found === 'object' && found !== null
-        ? { host: found.address, port: found.port }
-        : undefined
-    },
+    address: isKnown ? { host: found.address, port: found.port } : at,
     close: async () => {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))

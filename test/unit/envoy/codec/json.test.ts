@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import fc from 'fast-check'
 import {
+  edsSteps,
   formatEdsJson,
   JsonAssignment,
-  parseEdsJson,
 } from '../../../../src/adapters/envoy/codec/json.js'
+import { whole } from '../../../../src/adapters/envoy/codec/steps.js'
 
+const parseEds = (text: string) => whole(edsSteps(text))
 const lb = (port: number, rest: object = {}) => ({
   endpoint: { address: { socket_address: { address: '10.0.0.1', port_value: port } } },
   ...rest,
@@ -109,7 +111,7 @@ describe('EDS JSON', () => {
   test.each(['', '{', '[]', '{"a":1}', '{"resources":{}}', '{"resources":[{"@type":"x"}]}'])(
     'refuses a file that is not EDS JSON: %s',
     (text) => {
-      expect(caught(() => parseEdsJson(text))).not.toBe('')
+      expect(caught(() => parseEds(text))).not.toBe('')
     },
   )
 
@@ -136,7 +138,7 @@ describe('EDS JSON', () => {
   })
 
   test('keeps other resources and fields of a document', () => {
-    const document = parseEdsJson(
+    const document = parseEds(
       JSON.stringify({
         version_info: '7',
         nonce: 'n',

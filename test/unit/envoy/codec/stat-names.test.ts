@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { Proxy } from '../../../../src/adapters/envoy/session/proxy.js'
 import { quoted } from '../../../../src/adapters/envoy/session/stats.js'
+import { parseAdminAddress } from '../../../../src/kit/envoy/admin.js'
 import { startFake } from 'drainable/testing/envoy'
 import { systemClock } from '../../../../src/provider/clock.js'
 
@@ -51,7 +52,7 @@ test.each([
 ])('statistics of cluster %s are found as cluster.%s', async (cluster, stat, config) => {
   await using fake = await startFake({ pools: { [cluster]: ['10.0.0.1:80'] } })
   await using server = await renaming(fake.url, cluster, stat, config)
-  const proxy = new Proxy(server.url, () => performance.now())
+  const proxy = new Proxy(parseAdminAddress(server.url), () => performance.now())
   const { stats } = await proxy.read([cluster], AbortSignal.timeout(5_000), clock, {
     sought: [],
     members: undefined,
@@ -59,7 +60,6 @@ test.each([
   })
   expect(stats.of(cluster, 'membership_total')).toBe(1)
   expect(stats.versionOf(cluster)).toBeDefined()
-  await proxy.close()
 })
 
 test('a name with letters beyond ASCII is a valid escape for RE2', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { edsSteps, parseEdsJson } from '../../../../src/adapters/envoy/codec/json.js'
+import { edsSteps } from '../../../../src/adapters/envoy/codec/json.js'
 import { parseSets, setSteps } from '../../../../src/adapters/envoy/codec/sets.js'
-import type { Steps } from '../../../../src/adapters/envoy/codec/steps.js'
+import { whole, type Steps } from '../../../../src/adapters/envoy/codec/steps.js'
 
 const setOf = (size: number, odd = -1) => ({
   cluster_name: 'web',
@@ -35,7 +35,7 @@ describe('a set read in steps', () => {
     const { pauses, value } = run(edsSteps(text))
     expect(pauses).toBe(expected)
     const [set] = value.assignments
-    expect(set?.version).toBe(parseEdsJson(text).assignments[0]?.version)
+    expect(set?.version).toBe(whole(edsSteps(text)).assignments[0]?.version)
     expect(set?.endpoints).toHaveLength(size)
   })
 

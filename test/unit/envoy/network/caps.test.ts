@@ -15,7 +15,7 @@ test('all clients share one limit of streams, freed when one leaves', async () =
   }
   const server = createServer({ sotw: onStream, delta: onStream, loads: onStream }, 2)
   const listening = await bind(server, '127.0.0.1', 0, undefined)
-  const { port } = listening
+  const { port } = listening.address
   const same = (value: Buffer): Buffer => value
   const clients: Client[] = []
   const ask = (path: string) => {
@@ -42,7 +42,7 @@ test('all clients share one limit of streams, freed when one leaves', async () =
     await expect.poll(() => open).toBe(2)
   } finally {
     for (const client of clients) client.close()
-    listening.close()
+    await listening.close()
   }
 })
 
@@ -51,7 +51,7 @@ test('connections have a limit, and one too many is told so', async () => {
   const server = createServer({ loads: onStream })
   const listening = await bind(server, '127.0.0.1', 0, undefined, 'test', 2)
   const open = async () => {
-    const socket = connect(listening.port, '127.0.0.1')
+    const socket = connect(listening.address.port, '127.0.0.1')
     socket.on('error', () => undefined)
     const [first] = (await once(socket, 'data')) as [Buffer]
     return { socket, first }
@@ -67,6 +67,6 @@ test('connections have a limit, and one too many is told so', async () => {
       .poll(async () => (await open()).first.toString('latin1'))
       .not.toContain('more than')
   } finally {
-    listening.close()
+    await listening.close()
   }
 })

@@ -22,7 +22,7 @@ async function serve(limits: Partial<RestLimits>, text = 'small') {
     /** Of the server's side, by poll. */
     asked,
     open: () => {
-      const socket = connect(server.address()?.port ?? 0, '127.0.0.1')
+      const socket = connect(server.address.port, '127.0.0.1')
       socket.on('error', () => undefined)
       sockets.push(socket)
       return socket

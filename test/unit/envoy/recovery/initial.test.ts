@@ -111,6 +111,18 @@ describe('held names a cluster whose set no proxy tells', () => {
 
 const none = (): Promise<string[]> => Promise.resolve([])
 
+test.each([
+  ['REST', restEndpoints],
+  ['gRPC', grpcEndpoints],
+])('set() before a %s sink is opened replaces its initial set', async (_, make) => {
+  await using fake = await startFake({ pools: { web: [A, B] } })
+  const sink = make({ port: 0, initial: [setOf(A, B)] })
+  await sink.set([setOf(A, B, C)])
+  await using lb = envoy({ endpoints: sink, admin: [fake.url] })
+  const { readings } = await lb.observe('all', ctx())
+  expect(readings.map(({ ref }) => ref.member)).toEqual([A, B, C])
+})
+
 describe.each([
   ['REST', () => restEndpoints({ port: 0 })],
   ['gRPC', () => grpcEndpoints({ port: 0 })],

@@ -1,10 +1,7 @@
-import { RecentMap } from '../../../kit/recent-map.js'
 import type { ClusterRows } from '../codec/admin.js'
 import { NO_GONE } from '../session/gone-clusters.js'
 import type { ProxyView } from '../session/roster.js'
 import type { Unlisted } from '../session/unlisted.js'
-import { rowsOf } from './hosts.js'
-import type { Wanted } from '../session/proxy.js'
 
 /** What a set may hold in one process on hosts that no list shows. */
 export interface Left extends Unlisted {
@@ -45,16 +42,6 @@ export function hiddenWords({ cluster, isRemoved }: NonNullable<Left['hidden']>)
   return `${what}: /stats does not tell cluster.${cluster}.upstream_rq_active, or others of its upstream_rq_* and upstream_cx_*; let stats_config.stats_matcher include them`
 }
 
-interface Known {
-  readonly incarnation: string
-  /** What its rows had begun at the last look. */
-  begun: number
-  /** It was seen drained and without work: nothing of it can be left on objects that go later. */
-  isClear: boolean
-  /** Its rows began anew. */
-  isFallen: boolean
-}
-
 /** Nothing is left. */
 export const NONE: Left = {
   most: 0,
@@ -62,60 +49,6 @@ export const NONE: Left = {
   clusters: [],
   isFresh: false,
   hidden: undefined,
-}
-
-/**
- * Work of drained members on host objects that are listed no more: those of a cluster that CDS changed, and of an endpoint
- * that left its set and came back.
- */
-export class Leftovers {
-  readonly #known: RecentMap<string, Known>
-
-  /** @param now - monotonic */
-  constructor(now: () => number) {
-    this.#known = new RecentMap(now)
-  }
-
-  /** @param begun - all that the rows of the member have begun */
-  of(view: ProxyView, { service, member }: Omit<Wanted, 'ref'>, begun: number): Left {
-    const known = this.#of(view, service, member)
-    if (known === undefined) return NONE
-    const isFallen = begun < known.begun
-    known.begun = begun
-    // What the process before a hot restart holds is in the same gauge, and has a scope of its own.
-    if (known.isClear || view.reading?.previous?.state === 'alive') return NONE
-    known.isFallen ||= isFallen
-    const left = leftIn(view, service, rowsOf(view, service))
-    // Of a cluster with hidden statistics only rows that begin anew tell that it was changed.
-    const { hidden } = left
-    const isUntold = hidden?.isRemoved === false && !known.isFallen
-    return isUntold ? { ...left, hidden: undefined } : left
-  }
-
-  /** Remembers what a look came to. @param isClear - drained, in force, and nothing left */
-  saw(
-    view: ProxyView,
-    { service, member }: Omit<Wanted, 'ref'>,
-    { isDrained, isClear }: { readonly isDrained: boolean; readonly isClear: boolean },
-  ): void {
-    const known = this.#of(view, service, member)
-    if (known === undefined) return
-    const isAlone = view.reading?.previous?.state !== 'alive'
-    if (isClear && isAlone) known.isClear = true
-    else if (!isDrained) known.isClear = false
-  }
-
-  #of({ scope, reading }: ProxyView, service: string, member: string): Known | undefined {
-    if (reading === undefined) return undefined
-    const key = JSON.stringify([scope, service, member])
-    let known = this.#known.get(key)
-    if (known?.incarnation !== reading.incarnation) {
-      const { incarnation } = reading
-      known = { incarnation, begun: 0, isClear: false, isFallen: false }
-      this.#known.set(key, known)
-    }
-    return known
-  }
 }
 
 /** What a drained member waits for, in words. */
