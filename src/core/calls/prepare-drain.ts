@@ -124,7 +124,8 @@ export async function examineDrain(
 
 /**
  * Asks the floor for all members or none: a drain of several members that can't finish does not begin. It is asked once more when
- * the claims are laid, so that two drains that begin in the same moment can't both find room.
+ * the claims are laid, so that two drains that begin in the same moment can't both find room. What a refused call has seen of
+ * members that others drain is theirs.
  */
 async function askAll(
   context: RunContext,
@@ -137,7 +138,10 @@ async function askAll(
     const denied = context.balancer.shortOf(refs, first, keepReady)[0]
     if (denied === undefined) break
     // Other drains began during that look, so ask again; the time for preparing bounds the loop.
-    if (denied.isFinal) throw denied.error
+    if (denied.isFinal) {
+      context.scheduler.share(first)
+      throw denied.error
+    }
     first = await seeCompanions(context, first, refs)
   }
   const last = (): void => {

@@ -7,6 +7,8 @@ import { reportAll, worst } from '../../core/member/said/report.js'
 import { toGiven } from '../../core/tickets/options-table.js'
 import { checkTicket, type Ticket } from '../../core/tickets/ticket.js'
 import type { Call } from '../../core/calls/call-options.js'
+import { parsePolicy } from '../../core/calls/policy.js'
+import { restoreUnder } from '../../core/calls/restore.js'
 import { leastAdvanced, type StepDone, type StepStart } from '../../core/calls/steps/step-types.js'
 import type { Target } from '../../core/calls/target.js'
 import {
@@ -21,6 +23,8 @@ import {
 import type { Combined, Parts } from '../../core/combined.js'
 import { hearAs, tagReport, tagWhy } from './tag.js'
 import { joinTickets, sliceTicket, unreadIn } from './ticket.js'
+
+const SUBJECT = 'stepDrain()'
 
 /** One step on one balancer. */
 type StepOne = Parameters<Combined['step']>[2]
@@ -65,8 +69,34 @@ export async function stepCombined(
   const left = failed.filter(({ key, error }) => !isLeftOut(targets.get(key), parts, error))
   const refusal = 'target' in from ? undefined : left.find((each) => isRefusal(each, targets))
   const bad = left.find((each) => each !== refusal && (!waits || !isUnreachable(each.error)))
-  if (bad !== undefined || done.size === 0) throw (bad ?? failed[0])?.error
+  if (bad !== undefined || done.size === 0) {
+    if ('target' in from) await letGo(parts, done, call)
+    throw (bad ?? failed[0])?.error
+  }
   return joinSteps(begun, parts, done, left, refusal)
+}
+
+/**
+ * The first step is over without a ticket: what another call of this process has left to it is put back. It has sent nothing
+ * itself, whatever it intends.
+ */
+async function letGo(
+  { all }: Parts,
+  done: ReadonlyMap<string, StepDone>,
+  { clock = systemClock, signal, onEvent }: Call,
+): Promise<void> {
+  await Promise.all(
+    [...done].map(async ([key, { step }]) => {
+      const part = all.get(key)
+      const ticket = {
+        ...step.ticket,
+        members: step.ticket.members.map((member) => ({ ...member, intended: null })),
+      }
+      if (part === undefined || ticket.members.every(({ set }) => set === null)) return
+      const its = { ...parsePolicy({}, SUBJECT), data: ticket.policy, id: ticket.id }
+      await restoreUnder(part, ticket, { ...its, clock, signal, onEvent: hearAs(onEvent, key) })
+    }),
+  )
 }
 
 /** @param left - those that made no step. @param refusal - the one of them that ends the drain */
@@ -130,7 +160,7 @@ async function firstOf(
   { clock = systemClock, signal = new AbortController().signal }: Call,
 ): Promise<Begun> {
   const found = { clock, signal, limit: CALL_LIMIT }
-  const targets = await divide(target, parts, 'stepDrain()', found)
+  const targets = await divide(target, parts, SUBJECT, found)
   const own = policy === undefined ? {} : { policy }
   return {
     froms: new Map([...targets].map(([key, part]) => [key, { target: part, ...own }])),
@@ -143,7 +173,7 @@ async function firstOf(
 
 function nextOf(provider: DrainableProvider, parts: Parts, ticket: Ticket, call: Call): Begun {
   const targets = unreadIn(ticket)
-  checkTicket(ticket, provider, 'stepDrain()', targets.size === 0)
+  checkTicket(ticket, provider, SUBJECT, targets.size === 0)
   const before = new Map(
     [...parts.all].flatMap(([key, part]): [string, Ticket][] => {
       const own = sliceTicket(ticket, key, part)
@@ -159,7 +189,7 @@ function nextOf(provider: DrainableProvider, parts: Parts, ticket: Ticket, call:
   if (froms.size === 0) {
     throw new DrainableError(
       'TICKET_INVALID',
-      `stepDrain(): members: ticket '${id}' has no members: its drain did not begin, start it again`,
+      `${SUBJECT}: members: ticket '${id}' has no members: its drain did not begin, start it again`,
     )
   }
   const head = { id, instance: provider.instance, startedAt, deadline, policy }

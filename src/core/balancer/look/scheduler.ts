@@ -225,9 +225,13 @@ export class Scheduler {
     const askedAt = dateOf(safe, at)
     if (askedAt === undefined) return // the next look sees it
     const refs = safe.readings.map(({ ref }) => ref)
-    const look: Look = { snapshot: safe, refs, askedAt, at, took: 0 }
+    this.share({ snapshot: safe, refs, askedAt, at, took: 0 })
+  }
+
+  /** Passes a look to all subscribers whose members it shows. */
+  share(look: SeenLook): void {
     for (const { subscriber } of [...this.#entries])
-      if (speaksFor(safe, subscriber.refs())) subscriber.see(look)
+      if (speaksFor(look.snapshot, subscriber.refs())) subscriber.see(look)
   }
 
   /** @param early - how often the timer has fired too early: a clock that always does must not stop the looks */
