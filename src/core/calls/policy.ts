@@ -72,7 +72,7 @@ export interface Policy extends Call {
   /**
    * What to do on abort: leave the member as it is, or undo. Once the action of `drain()` has begun, the member is
    * always left. The undo waits at most 5 s for a hold whose answer was lost; then the member's `error` says that the
-   * hold may still take effect, and the ticket is kept.
+   * hold may still take effect, and the ticket is kept. A balancer that does not answer is given up after about 30 s.
    * @defaultValue `'leave'`
    */
   readonly onAbort?: 'leave' | 'restore' | undefined
