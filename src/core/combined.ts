@@ -106,10 +106,3 @@ export function withCombined<P extends DrainableProvider>(provider: P, combined:
 export function combinedOf(provider: DrainableProvider): Combined | undefined {
   return (provider as unknown as Record<symbol, Combined | undefined>)[COMBINED]
 }
-
-/** Its balancers, by the `balancer` of their refs; one that combines nothing is its only one. */
-export function balancersOf(
-  provider: DrainableProvider,
-): ReadonlyMap<string | undefined, DrainableProvider> {
-  return combinedOf(provider)?.all ?? new Map([[undefined, provider]])
-}

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'eventemitter3'
 import * as z from 'zod/mini'
-import { balancersOf } from '../core/combined.js'
+import { balancersOf } from '../fleet/balancers.js'
 import { tagError, tagReading, tagRef, tagWhy } from '../fleet/combined/tag.js'
 import type { DesiredMember } from '../provider/desired.js'
 import { guarded } from '../core/event-hub.js'

@@ -2,7 +2,7 @@ import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { homeOf } from '../../core/balancer/home.js'
-import { balancersOf } from '../../core/combined.js'
+import { balancersOf } from '../balancers.js'
 
 /** What is under way in this process, and by which roll. */
 const live = (): Map<string, string> => homeOf('rolls', () => new Map<string, string>())
