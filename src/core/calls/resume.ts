@@ -9,8 +9,8 @@ import { resumeOptions, type ResumeOptions } from './resume-options.js'
 
 /**
  * Continues a drain from its ticket, in this process or another: same members, same deadline. It starts in the phase
- * draining, without a proof: only readings of this process lead to idle. What the drain had let go of before (overruled by
- * another client, refused, gone) stays as it was found: `drain()` begins anew.
+ * draining, without a proof: only readings of this process lead to idle. A member that was overruled or gone before is left
+ * alone: `drain()` begins anew.
  *
  * @param provider - a provider of the balancer that the ticket names
  * @param ticket - as read from a store

@@ -83,6 +83,8 @@ export interface FromTicket {
   readonly wallOffset: number
   readonly goal: Goal
   readonly deadline: number | null
+  /** Whether it is one of several steps: what one of them was refused is not asked for again by the next. */
+  readonly isStep?: boolean
 }
 
 type Resumed = Omit<Partial<Claim>, 'policy'> & Pick<Claim, 'goal' | 'deadline' | 'startedAt'>
@@ -90,12 +92,12 @@ type Resumed = Omit<Partial<Claim>, 'policy'> & Pick<Claim, 'goal' | 'deadline' 
 /** A member's claim and ledger for a call that goes on with a ticket, or undoes it. Its proof begins anew. */
 export function fromTicketMember(
   member: TicketMember,
-  { now, wallOffset, goal, deadline }: FromTicket,
+  { now, wallOffset, goal, deadline, isStep = false }: FromTicket,
 ): { readonly claim: Resumed; readonly left: Left } {
   const { wish, confirmed, held, escalated, overrules, atMinimum, floor, lost, phase } = member
   const isDown = goal.kind === 'drain'
   const startedAt = Math.min(Date.parse(member.startedAt) - wallOffset, now)
-  const over = isDown && isOver(member) ? endedBefore(member, now) : null
+  const over = isDown && isOver(member, isStep) ? endedBefore(member, now) : null
   const { terminated, terminatedAtMost, outcome } = member
   return {
     claim: {
@@ -146,9 +148,9 @@ function placeOf({ confirmed, held }: TicketMember, floor: Claim['floor']): Clai
 }
 
 /** Whether the drain of a member is over for whoever goes on with its ticket: it is not judged, nor asked for, again. */
-export function isOver({ outcome, holding, phase }: TicketMember): boolean {
+function isOver({ outcome, holding, phase }: TicketMember, isStep: boolean): boolean {
   if (phase === 'removed' || outcome === 'overruled' || outcome === 'gone') return true
-  return outcome === 'refused' && !holding
+  return isStep && outcome === 'refused' && !holding
 }
 
 /** What it was let go of as. Nothing leaves `removed`, and what another client has opened stays open, also after a reload. */

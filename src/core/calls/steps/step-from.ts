@@ -101,7 +101,8 @@ export function ticketOf(ticket: Ticket, provider: DrainableProvider, subject: s
         wallOffset: wallOffsetOf(clock),
         deadline: deadlineOf(ticket, resolved),
       }
-      return { claims: claimsOf(known, policy, { ...times, goal: { kind: 'drain' } }), keeper }
+      const goal = { kind: 'drain' } as const
+      return { claims: claimsOf(known, policy, { ...times, goal, isStep: true }), keeper }
     },
   }
 }
