@@ -211,7 +211,7 @@ export class Session {
     this.#retryAt = -Infinity
     this.#restUntil = look.at + look.took * SOON_SHARE
     const { provider, options } = this.#spec
-    balancerOf(provider, options.policy.clock).showLeft(provider, look)
+    balancerOf(provider, options.policy.clock).leftRecords.see(provider, look)
     try {
       this.#plan(look, work)
     } catch (thrown) {

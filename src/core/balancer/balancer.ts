@@ -2,17 +2,22 @@ import { wallOf, type Clock } from '../../provider/clock.js'
 import type { Change, ChangeResult, DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
 import type { Effect, FreeInput, Order } from '../member/input.js'
-import { newClaim, type Claim, type MemberRecord } from '../member/record.js'
+import { isLive, newClaim, newRecord, type Claim, type MemberRecord } from '../member/record.js'
 import { step } from '../member/step.js'
 import { isDown } from '../member/wanted.js'
 import { companionsOf, type Denial, denialOf, type FloorAsk, floorOf, shortOf } from './floor.js'
 import { homeOf } from './home.js'
-import { LeftTickets, Newest, Writers } from './memory.js'
-import { type Look, readingOf, readingsOf, type SeenLook } from './look/look.js'
+import { LeftRecords, LeftTickets, Newest, Touches, Writers } from './memory.js'
+import { type Look, readingOf, type SeenLook } from './look/look.js'
 import { schedulerOf, type Scheduler } from './look/scheduler.js'
 import { tell, type Laying, type Owner, type Wanted } from './owner.js'
-import { Records } from './records.js'
 import { Sending } from './sending.js'
+
+/** What one provider object has seen last. */
+interface View {
+  readonly id: number
+  look?: SeenLook
+}
 
 /** After these no look is asked for at once. An answer is one of many: the look comes once its whole call has ended. */
 const ASKS_NO_LOOK: ReadonlySet<FreeInput['type']> = new Set([
@@ -22,28 +27,31 @@ const ASKS_NO_LOOK: ReadonlySet<FreeInput['type']> = new Set([
   'sending',
   'answer',
 ])
+/** How long a lost change is remembered beyond its time where nobody looks, in milliseconds. */
+const REMEMBERED = 30_000
+
 /**
  * One balancer in this process, whichever provider objects lead to it: the record of each member that anything is wanted of,
  * and all that is sent. A member is worked on by nobody else.
  */
 export class Balancer {
+  readonly records = new Map<string, MemberRecord>()
   readonly left = new LeftTickets()
   readonly writers = new Writers()
+  readonly leftRecords: LeftRecords
   /** What is under way. */
   readonly sending: Sending
   readonly #clock: Clock
-  readonly #records: Records
-  /** The number of each provider object. */
-  readonly #views = new WeakMap<DrainableProvider, number>()
-  /** What each has seen last. */
-  readonly #looks = new Map<number, SeenLook>()
+  readonly #owners = new Map<number, Owner>()
+  readonly #views = new Map<DrainableProvider, View>()
   readonly #newest = new Newest()
   readonly #calls = new Set<Owner>()
-  /** When a change of each member was answered last, while any call is open. */
-  readonly #answered = new Map<string, number>()
+  /** A call that let go is not the last to know of a member that was touched since. */
+  readonly #touches = new Touches()
   readonly #concerned = new Set<Owner>()
   #wanted: Wanted[] = []
   #asking: Wanted[] = []
+  #lateBound = 0
   #seq = 0
   #id = 0
   #depth = 0
@@ -51,8 +59,8 @@ export class Balancer {
 
   constructor(clock: Clock) {
     this.#clock = clock
-    this.#records = new Records(clock)
     this.sending = new Sending(this, clock)
+    this.leftRecords = new LeftRecords(clock)
   }
 
   scheduler(provider: DrainableProvider): Scheduler {
@@ -63,7 +71,7 @@ export class Balancer {
 
   /** Opens a call. @returns its number: a later one is higher */
   open(call: Owner): number {
-    if (this.#calls.size === 0) this.#records.sweep()
+    if (this.#calls.size === 0) this.#sweep()
     this.#calls.add(call)
     return (this.#seq += 1)
   }
@@ -72,20 +80,15 @@ export class Balancer {
     this.#calls.delete(call)
     if (this.#calls.size > 0) return
     this.#newest.clear()
-    this.#answered.clear()
-    this.#looks.clear()
-  }
-
-  get records(): ReadonlyMap<string, MemberRecord> {
-    return this.#records.byMember
+    this.#views.clear()
   }
 
   record(ref: MemberRef): MemberRecord | undefined {
-    return this.#records.of(ref)
+    return this.records.get(refKey(ref))
   }
 
   claim(ref: MemberRef, id: number): Claim | undefined {
-    return this.#records.claim(ref, id)
+    return this.record(ref)?.claims.find((claim) => claim.id === id)
   }
 
   /** Whether a drain of this process holds the member, or wants to. */
@@ -93,19 +96,39 @@ export class Balancer {
     return this.record(ref)?.claims.some(isDown) === true
   }
 
+  /** A count that moves when a claim is laid on the member, and when a change of it is answered. */
+  touches(ref: MemberRef): number {
+    return this.#touches.of(refKey(ref))
+  }
+
   /** Lays a claim on a member. A later call that wants the opposite has ended it already. */
   lay(owner: Owner, ref: MemberRef, { seq, start, left }: Laying): number {
     const key = refKey(ref)
     const id = (this.#id += 1)
-    const claim = newClaim({ ...start, id, view: this.#viewOf(owner.provider) })
-    this.#records.begin(owner, ref, claim, this.#answered.get(key) ?? -Infinity)
+    const claim = newClaim({ ...start, id, view: this.#viewOf(owner.provider).id })
+    const isWatch = claim.goal.kind === 'watch'
+    this.#owners.set(id, owner)
+    this.#lateBound = Math.max(this.#lateBound, claim.policy.capabilities.lateBound)
+    if (!this.records.has(key)) this.records.set(key, this.#begun(ref, claim.startedAt))
+    if (!isWatch) {
+      this.#touches.touch(key)
+      this.leftRecords.forget(ref)
+    }
     const by = this.#newest.against(key, { seq, claim })
-    if (by === undefined) {
+    // One that goes on with a ticket may be over for its member.
+    if (by === undefined && isLive(claim)) {
       this.sending.limit(ref, claim)
       this.#newest.note(key, { seq, claim })
     }
     this.take(ref, { type: 'laid', claim, left, by })
     return id
+  }
+
+  /** A record that begins with a claim; the first look of its call can be older than the answer to an earlier change. */
+  #begun(ref: MemberRef, at: number): MemberRecord {
+    const record = newRecord(ref, at)
+    const answeredAt = Math.max(record.ledger.answeredAt, this.#touches.answeredAt(refKey(ref)))
+    return { ...record, ledger: { ...record.ledger, answeredAt } }
   }
 
   /** Drops a claim and undoes it. */
@@ -117,14 +140,46 @@ export class Balancer {
     this.take(ref, order)
   }
 
-  /** See {@link Records.leave}. */
-  leave(ref: MemberRef, id: number, handle: object): boolean {
-    return this.#records.leave(ref, id, handle)
+  /** Forgets a claim of a call that is over. */
+  forget(ref: MemberRef, id: number): void {
+    const key = refKey(ref)
+    const record = this.records.get(key)
+    this.#owners.delete(id)
+    if (record === undefined) return
+    const claims = record.claims.filter((claim) => claim.id !== id)
+    const views = new Map(
+      [...record.views].filter(([view]) => claims.some((one) => one.view === view)),
+    )
+    this.records.set(key, { ...record, claims, views: claims.length === 0 ? record.views : views })
+    this.#tidy(key)
   }
 
-  /** See {@link Records.takeUp}. */
-  takeUp(owner: Owner, ref: MemberRef, id: number): boolean {
-    return this.#records.takeUp(owner, ref, id)
+  /** A record goes with its last claim, or once no change of ours can come any more. */
+  #tidy(key: string): void {
+    const record = this.records.get(key)
+    if (record === undefined || record.claims.length > 0) return
+    const { pending, late } = record.ledger
+    if (pending !== null) return
+    if (late.length === 0) {
+      this.records.delete(key)
+      return
+    }
+    try {
+      const now = this.#clock.now()
+      const timed = late.map((one) => ({ ...one, until: one.until ?? now + this.#lateBound }))
+      this.records.set(key, { ...record, ledger: { ...record.ledger, late: timed } })
+    } catch {
+      this.records.delete(key) // the caller's clock throws: nobody can wait by it
+    }
+  }
+
+  /** Forgets lost changes that nobody has looked after since their time was over. */
+  #sweep(): void {
+    const now = this.#clock.now()
+    for (const [key, { claims, ledger }] of this.records) {
+      const isOver = ledger.late.every(({ until }) => until !== null && until + REMEMBERED < now)
+      if (claims.length === 0 && ledger.pending === null && isOver) this.records.delete(key)
+    }
   }
 
   // --- steps
@@ -133,26 +188,17 @@ export class Balancer {
   see(owner: Owner, refs: readonly MemberRef[], look: Look): void {
     const view = this.#viewOf(owner.provider)
     if (look.error === undefined) {
-      this.#looks.set(view, look)
-      this.showLeft(owner.provider, look)
+      view.look = look
+      this.leftRecords.see(owner.provider, look)
     }
     this.together(() => {
       for (const ref of refs) this.#seeOne(ref, view, look)
     })
   }
 
-  /** Shows a look, whatever it was taken for, to the claims that calls have let go of. */
-  showLeft(by: DrainableProvider, look: SeenLook): void {
-    const readings = readingsOf(look.snapshot)
-    for (const ref of this.#records.leftBehind(look))
-      if (readings.has(refKey(ref))) this.#seeOne(ref, this.#viewOf(by), look, true)
-  }
-
-  /** @param isOthers - by whatever object of the balancer it is seen */
-  #seeOne(ref: MemberRef, view: number, look: Look, isOthers = false): void {
+  #seeOne(ref: MemberRef, { id: view }: View, look: Look): void {
     const record = this.record(ref)
-    if (record === undefined) return
-    if (!isOthers && !record.claims.some((claim) => claim.view === view)) return
+    if (record === undefined || !record.claims.some((claim) => claim.view === view)) return
     const { askedAt, took } = look
     const { last = null, unread = null } = record.views.get(view) ?? {}
     if (look.error !== undefined) {
@@ -167,7 +213,7 @@ export class Balancer {
     const { ended } = snapshot
     const random = Math.random()
     const floor = floorOf(record, reading, (claim) => {
-      const { keepReady = 0 } = this.#records.ownerOf(claim.id) ?? {}
+      const { keepReady = 0 } = this.#owners.get(claim.id) ?? {}
       return this.#ask(look, keepReady)
     })
     this.take(ref, { type: 'look', view, reading, askedAt, took, ended, random, floor })
@@ -183,10 +229,10 @@ export class Balancer {
       if (!ASKS_NO_LOOK.has(input.type)) this.#isSoon = true
       const at = this.#clock.now()
       const stepped = step(record, { ...input, at, wall: wallOf(this.#clock) })
-      this.#records.byMember.set(key, stepped.record)
+      this.records.set(key, stepped.record)
       this.sending.endLimit(record, stepped.record)
       for (const { id } of stepped.record.claims) {
-        const owner = this.#records.ownerOf(id)
+        const owner = this.#owners.get(id)
         if (owner !== undefined) this.#concerned.add(owner)
       }
       for (const effect of stepped.effects) this.#carryOut(ref, effect)
@@ -198,14 +244,15 @@ export class Balancer {
     const key = refKey(change.ref)
     this.together(() => {
       this.take(change.ref, { type: 'answer', change, result })
-      this.#answered.set(key, this.#clock.now())
-      owner.note()
-      this.#records.tidy(change.ref)
+      const touches = this.#touches.of(key)
+      this.#touches.touch(key, this.#clock.now())
+      owner.note(touches)
+      this.#tidy(key)
     })
   }
 
   #carryOut(ref: MemberRef, effect: Effect): void {
-    const owner = this.#records.ownerOf(effect.claim)
+    const owner = this.#owners.get(effect.claim)
     switch (effect.type) {
       case 'emit':
         owner?.emit(effect.event)
@@ -240,7 +287,7 @@ export class Balancer {
     this.#askFloor()
     const wanted = this.#wanted
     this.#wanted = []
-    for (const [owner, changes] of Map.groupBy(wanted, ({ claim }) => this.#records.ownerOf(claim)))
+    for (const [owner, changes] of Map.groupBy(wanted, ({ claim }) => this.#owners.get(claim)))
       if (owner !== undefined)
         void this.sending.send(owner, changes).catch((thrown: unknown) => owner.broken(thrown))
     const concerned = [...this.#concerned]
@@ -266,11 +313,11 @@ export class Balancer {
       const asked = this.#asking
       this.#asking = []
       const asking = new Set(asked.map(({ claim }) => claim))
-      const byOwner = [...Map.groupBy(asked, ({ claim }) => this.#records.ownerOf(claim))]
+      const byOwner = [...Map.groupBy(asked, ({ claim }) => this.#owners.get(claim))]
       for (const [owner, changes] of byOwner.sort(([, a], [, b]) => oldestOf(a) - oldestOf(b))) {
         if (owner === undefined) continue
         for (const { claim } of changes) asking.delete(claim)
-        const look = this.#looks.get(this.#viewOf(owner.provider))
+        const { look } = this.#viewOf(owner.provider)
         const denied =
           look === undefined
             ? undefined
@@ -309,12 +356,14 @@ export class Balancer {
   /** A call of changes has ended: only another look shows its own claims, and others on these members, what is now. */
   ended(owner: Owner, changes: readonly Change[]): void {
     const others = changes.flatMap(({ ref }) => this.record(ref)?.claims ?? [])
-    const owners = others.flatMap(({ id }) => this.#records.ownerOf(id) ?? [])
+    const owners = others.flatMap(({ id }) => this.#owners.get(id) ?? [])
     for (const one of new Set([owner, ...owners])) tell(one, true)
   }
 
-  #viewOf(provider: DrainableProvider): number {
-    const view = this.#views.get(provider) ?? (this.#id += 1)
+  #viewOf(provider: DrainableProvider): View {
+    const known = this.#views.get(provider)
+    if (known !== undefined) return known
+    const view = { id: (this.#id += 1) }
     this.#views.set(provider, view)
     return view
   }

@@ -14,8 +14,8 @@ export interface Owner {
   readonly stop: AbortSignal
   /** Writes its ticket before changes are sent; what can't be undone without is refused. */
   keep(changes: readonly Wanted[]): Promise<void>
-  /** Writes its ticket after an answer. */
-  note(): void
+  /** Writes its ticket after an answer. @param touches - the count of the member before it ({@link Balancer.touches}) */
+  note(touches: number): void
   /** Writes its ticket: that of another call, which has left a member to it, is about to go. */
   inherit(): Promise<void>
   emit(event: DrainEvent): void

@@ -113,10 +113,11 @@ export class Draft {
     this.ending(claim, { holding: false })
   }
 
-  /** Tells the action of a claim that is held idle that its member is not idle any more: the first time counts. */
+  /** Tells the action of a claim that is held idle, once, that its member is not idle any more. */
   lose(claim: Open, error: DrainableError): void {
-    const { settled, holding } = claim.ending
-    if (!settled || !holding) return
+    const { settled, holding, lossSaid } = claim.ending
+    if (!settled || !holding || lossSaid) return
+    this.ending(claim, { lossSaid: true })
     this.effects.push({ type: 'lost', claim: claim.id, error })
   }
 

@@ -24,7 +24,7 @@ export interface LookInput {
   readonly floor?: ReadonlyMap<number, DrainableError | null>
 }
 
-/** What was left of a call in a ticket. */
+/** What was left of a call in a ticket, or when it let go. */
 export interface Left {
   readonly ledger: Ledger
 }
@@ -63,7 +63,7 @@ export type FreeInput =
 
 /** What the call of one claim says. */
 export type Order = { readonly claim: number } & (
-  | { readonly type: 'undo'; readonly goal: OpenGoal }
+  | { readonly type: 'undo'; readonly goal: OpenGoal; readonly left?: Left | undefined }
   /** The hold is not kept up any more, and stays. */
   | { readonly type: 'release' }
   | { readonly type: 'end'; readonly outcome: Outcome; readonly error?: DrainableError }

@@ -8,7 +8,7 @@ import { nothingToOpen } from './gone.js'
 import { type Goal, isDown, isOpposite, isUndo, type OpenGoal } from './wanted.js'
 import { awaitsOthers, lowerWish, mayCut } from './hold.js'
 import { dropIdle, isReportedIdle, loseIdle } from './idle.js'
-import type { Input, LaidInput, LookInput, Order, RecalledInput, Step } from './input.js'
+import type { Input, LaidInput, Left, LookInput, Order, RecalledInput, Step } from './input.js'
 import { doubt, learnAnswer } from './ledger/answers.js'
 import { decideOpen, forgetOurs, isOpen, openOverdue } from './open.js'
 import {
@@ -91,7 +91,7 @@ function doubtOthers(draft: Draft, { view, reading }: LookInput): void {
 function obey(draft: Draft, claim: Open, order: Order): void {
   switch (order.type) {
     case 'undo':
-      undo(draft, claim, order.goal)
+      undo(draft, claim, order.goal, order.left)
       return
     case 'release':
       draft.ending(claim, { holding: false })
@@ -182,9 +182,9 @@ function isSealing({ proof, phase }: Claim): boolean {
  */
 function lay(draft: Draft, { claim, left, by }: LaidInput): void {
   const mine: Open = { ...claim }
-  if (!draft.claims.some(isLive)) {
+  if (draft.claims.length === 0) {
     resumeLate(draft)
-    draft.views.clear() // while nobody looked, what was seen at work can have ended
+    forgetOtherViews(draft, claim.view)
   }
   if (claim.goal.kind !== 'watch') forgetLeft(draft)
   const live = draft.claims.filter(isLive)
@@ -194,7 +194,7 @@ function lay(draft: Draft, { claim, left, by }: LaidInput): void {
   const known = [...draft.view(claim.view).processes.values()]
   mine.proof = expectScopes(mine.proof, known)
   if (by !== undefined) overrule(draft, mine, by.goal)
-  else
+  else if (isLive(mine))
     for (const other of draft.claims) {
       const isMeant =
         !isUndo(claim.goal) || (claim.ticket !== null && other.ticket === claim.ticket)
@@ -240,6 +240,11 @@ function resumeLate({ ledger, now }: Draft): void {
   ledger.late = ledger.late.filter((one) => !isOver(one)).map((one) => ({ ...one, until: null }))
 }
 
+/** While nobody looked, what an earlier call saw at work can have ended, and nothing by which it was seen looks again. */
+function forgetOtherViews({ views }: Draft, view: number): void {
+  for (const other of [...views.keys()]) if (other !== view) views.delete(other)
+}
+
 /** Lets go of a member before a later call that wants the opposite sends anything. */
 function overrule(draft: Draft, claim: Open, by: Goal): void {
   if (claim.ending.ended?.outcome === 'restored') {
@@ -259,7 +264,8 @@ function overrule(draft: Draft, claim: Open, by: Goal): void {
 }
 
 /** Drops a claim: what we changed is undone, unless another claim still wants the member down. */
-function undo(draft: Draft, claim: Open, goal: OpenGoal): void {
+function undo(draft: Draft, claim: Open, goal: OpenGoal, left?: Left): void {
+  takeBack(draft, claim, left)
   if (claim.phase === 'idle') draft.phase(claim, 'draining') // the proof is dropped
   const before = claim.ending.ended
   const isTheirs = before?.outcome === 'overruled' || isTakenBack(draft, claim)

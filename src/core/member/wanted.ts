@@ -36,7 +36,7 @@ export function takesMember(
   if (pending?.change.kind === 'hold' && asking?.has(pending.by) !== true) return true
   return late.some(
     ({ change, until }) =>
-      change.kind === 'hold' && (claims.some(isLive) || until === null || now < until),
+      change.kind === 'hold' && (claims.length > 0 || until === null || now < until),
   )
 }
 

@@ -3,6 +3,7 @@ import type { MemberRef } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import type { Balancer } from '../../balancer/balancer.js'
+import type { LeftRecord } from '../../balancer/memory.js'
 import type { Owner } from '../../balancer/owner.js'
 import type { Goal, OpenGoal } from '../../member/wanted.js'
 import type { Order } from '../../member/input.js'
@@ -16,12 +17,18 @@ import type { PreparedClaim } from './run-spec.js'
 interface Mine {
   readonly ref: MemberRef
   readonly id: number
-  /** As it was when the call let go of it, with answers that came later. Null: it has it. */
-  left: ClaimedMember | null
-  /** Whether the balancer keeps it, so that it can be taken up again. */
-  isKept: boolean
+  /** As it was when the call let go of it: an undo after that begins there. */
+  left: Left | null
   /** As it was seen last: a record is another object once anything in it has changed. */
   seen?: { readonly record: MemberRecord; readonly claimed: ClaimedMember }
+}
+
+interface Left {
+  readonly claimed: ClaimedMember
+  /** {@link Balancer.touches} */
+  readonly touches: number
+  /** With what others have seen since. */
+  readonly since: LeftRecord
 }
 
 type WithoutClaim<T> = T extends unknown ? Omit<T, 'claim'> : never
@@ -69,8 +76,7 @@ export class Claims {
       for (const { ref, start, left } of claims) {
         const policy = isAlone ? start.policy : besideOthers(start.policy)
         const laying = { seq, start: { ticket, ...start, policy }, left }
-        const id = this.#balancer.lay(this.#owner, ref, laying)
-        mine.push({ ref, id, left: null, isKept: false })
+        mine.push({ ref, id: this.#balancer.lay(this.#owner, ref, laying), left: null })
       }
     })
   }
@@ -106,49 +112,58 @@ export class Claims {
 
   /** Keeps what is known, and drops the claims: the holds stay. */
   keep(): void {
-    for (const one of this.#mine) one.left ??= this.#claimedOf(one) ?? null
+    for (const one of this.#mine) {
+      const claimed = this.#claimedOf(one)
+      if (claimed !== undefined && one.left === null) one.left = this.#leave(claimed)
+    }
   }
 
   drop(): void {
-    for (const one of this.#mine) one.isKept = this.#balancer.leave(one.ref, one.id, this)
+    for (const { ref, id } of this.#mine) this.#balancer.forget(ref, id)
   }
 
-  /** What it let go of is kept up to date with late answers. */
-  noted(): void {
+  /** What it let go of is kept up to date with late answers. @param touches - the count of the member before the answer */
+  noted(touches: number): void {
     for (const one of this.#mine) {
-      const ledger = this.#balancer.record(one.ref)?.ledger
       // Any other of its members has had no answer of this call.
-      if (ledger === undefined || one.left === null || one.left.ledger.pending === null) continue
-      one.left = { ...one.left, ledger }
+      const isDue = one.left !== null && one.left.claimed.ledger.pending !== null
+      if (one.left !== null && isDue) one.left = this.#leftNow(one.ref, one.left, touches)
     }
   }
 
   /**
-   * Undoes its claims. Those that it had let go of are taken up first; where another call has had the member since, whose its
-   * state is now is not known here.
-   *
-   * @param again - the number of the call that takes them up; undefined if it has them
+   * Undoes its claims. Those that it had let go of are laid again first, by a call of this number; where another call has had the
+   * member since, whose its state is now is not known here.
    */
   undo(goal: OpenGoal, again: number | undefined): void {
+    const before = this.#mine
     this.#together(() => {
-      if (again !== undefined) this.#mine = this.#mine.map((one) => this.#takeUp(one, again))
-      for (const { ref, id, left } of this.#mine)
-        if (left === null) this.#balancer.undo(ref, { type: 'undo', claim: id, goal })
+      if (again !== undefined) this.#mine = before.map((one) => this.#layAgain(one, again))
+      for (const [i, one] of this.#mine.entries()) {
+        if (one.left !== null) continue // left to others
+        const left = before[i]?.left?.since.left
+        this.#balancer.undo(one.ref, { type: 'undo', claim: one.id, goal, left })
+      }
     })
   }
 
-  #takeUp(one: Mine, seq: number): Mine {
-    const { ref, id, left, isKept } = one
-    if (left === null || this.#balancer.takeUp(this.#owner, ref, id)) return { ...one, left: null }
-    if (isKept && owes(left.ledger)) return leftToOthers(one, left, this.#clock.now())
-    // Nothing of it was on the member.
-    const start = { ...letGo(left.claim, left.claim.ending.ended), goal: { kind: 'watch' } as Goal }
-    const laying = { seq, start, left: { ledger: left.ledger } }
-    return { ...one, id: this.#balancer.lay(this.#owner, ref, laying), left: null }
+  #layAgain(one: Mine, seq: number): Mine {
+    const { left } = one
+    if (left === null) return one
+    const isStale = left.touches !== this.#balancer.touches(one.ref)
+    const { claim, ledger } = left.claimed
+    if (isStale && owes(ledger)) return leftToOthers(one, left, this.#clock.now())
+    const ended = isStale ? null : claim.ending.ended
+    const start = { ...letGo(claim, ended), goal: { kind: 'watch' } as Goal }
+    return {
+      ref: one.ref,
+      id: this.#balancer.lay(this.#owner, one.ref, { seq, start }),
+      left: null,
+    }
   }
 
   #claimedOf(one: Mine): ClaimedMember | undefined {
-    if (one.left !== null) return one.left
+    if (one.left !== null) return one.left.claimed
     const record = this.#balancer.record(one.ref)
     if (record === undefined) return undefined
     if (one.seen?.record === record) return one.seen.claimed
@@ -157,6 +172,23 @@ export class Claims {
     const claimed = claimedOf(record, claim)
     one.seen = { record, claimed }
     return claimed
+  }
+
+  #leftNow(ref: MemberRef, left: Left, before: number): Left {
+    const record = this.#balancer.record(ref)
+    if (record === undefined) return left
+    const claimed = { ...left.claimed, ledger: record.ledger }
+    // Its own answer is no news of another call.
+    return left.touches === before ? this.#leave(claimed) : { ...left, claimed }
+  }
+
+  #leave(claimed: ClaimedMember): Left {
+    const touches = this.#balancer.touches(claimed.ref)
+    return {
+      claimed,
+      touches,
+      since: this.#balancer.leftRecords.keep(this.#owner.provider, claimed),
+    }
   }
 
   #together(part: () => void): void {
@@ -177,10 +209,10 @@ function letGo(claim: Claim, ended: Ending | null): Claim {
  * Another call has had the member since this one let go: whose its state is now is not known here. Its ticket stays as it was: it
  * alone knows what this call has changed.
  */
-function leftToOthers(one: Mine, left: ClaimedMember, at: number): Mine {
+function leftToOthers(one: Mine, left: Left, at: number): Mine {
   const { ref } = one
   const words = `${formatRef(ref)}: another call of this process has changed it since; ${LEFT_ALONE}`
   const error = new DrainableError('CONFLICT', words, { ref, retryable: false })
-  const claim = letGo(left.claim, { outcome: 'overruled', at, error })
-  return { ...one, left: { ...left, claim } }
+  const claim = letGo(left.claimed.claim, { outcome: 'overruled', at, error })
+  return { ...one, left: { ...left, claimed: { ...left.claimed, claim } } }
 }

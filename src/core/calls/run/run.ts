@@ -203,8 +203,8 @@ export class Run implements HandleBody, Owner, GroupedRun {
     return claim?.goal.kind === 'drain' && !claim.held
   }
 
-  note(): void {
-    this.#claims.noted()
+  note(touches: number): void {
+    this.#claims.noted(touches)
     if (this.#account.ticket?.kept === true) void this.#account.ticket.save()
     if (this.#isReleased()) this.#account.ticket?.letGo()
   }

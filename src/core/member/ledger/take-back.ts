@@ -6,7 +6,7 @@ import { emptyLedger, isLive, owes, type Claim, type LateChange, type Ledger } f
 import { targetOf } from '../whose.js'
 
 /**
- * What a ticket knows of its changes. The record is believed where a change of its own is in place
+ * What a ticket, or a call that had let go, knows of its changes. The record is believed where a change of its own is in place
  * and a claim looks after it: then only the state found is merged, and the earlier one stands. A claim that waits, or that found
  * the member drained, has changed nothing; a record without claims knows no more than its last ticket did.
  */
