@@ -1,5 +1,4 @@
 import { Followers, takenAlong } from '../../kit/haproxy/followers.js'
-import { HeldMembers } from '../../kit/haproxy/held.js'
 import { OpenedByReload, STATE_FILE_UNKNOWN } from '../../kit/haproxy/state-file.js'
 import type {
   CallContext,
@@ -40,8 +39,7 @@ import {
 } from './read/reading.js'
 import { RuntimeEyes } from './read/runtime-eyes.js'
 import { held, taken } from './read/state.js'
-import { DataplaneApi } from './session/session.js'
-import { PROVIDER } from './name.js'
+import { DataplaneApi, PROVIDER } from './session/session.js'
 
 /**
  * A retry hides for a second (`turn-around`), and HAProxy is up to 100 ms late. 250 ms more, because HAProxy can stand still for
@@ -62,7 +60,6 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly #moved = new MovedAddresses()
   readonly #opened = new OpenedByReload()
   readonly #retries = new Retries()
-  readonly #held = new HeldMembers()
   readonly #configuration: Configuration
   readonly #marks: DurableMarks
   readonly #changer: Changer
@@ -89,8 +86,6 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       configuration,
       writer,
       marks: this.#marks,
-      held: this.#held,
-      weights: new Map(),
     })
   }
 
@@ -206,7 +201,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const { advice } = this.#opened
     const setBy = setterOf(found)
     const left = own === 'ready' ? this.#marks.hint(ref, view.info) : undefined
-    const unsealed = own === 'drain' ? this.#held.unsealed(ref) : undefined
+    const unsealed = own === 'drain' ? this.#changer.unsealed(ref) : undefined
     const before = this.#eyes === undefined && own !== 'ready' ? this.#memory.hint : undefined
     const hints = [
       ...hintsOf(found, config, this.#settings),

@@ -8,6 +8,7 @@ import type {
   Reading,
   Snapshot,
 } from '../../provider/contract.js'
+import { carefulApply } from '../../kit/careful-apply.js'
 import { HeldMembers } from '../../kit/haproxy/held.js'
 import { STATE_FILE_UNKNOWN } from '../../kit/haproxy/state-file.js'
 import { changesOf } from './change/change.js'
@@ -80,8 +81,18 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
-    const tools = { point: this.#point, settings: this.#settings, held: this.#held }
-    return this.#held.apply(changesOf(tools), changes, ctx)
+    const made = changesOf({
+      point: this.#point,
+      settings: this.#settings,
+      held: this.#held,
+    })
+    const note = this.#held.begin()
+    const result = (i: number, one: ChangeResult): void => {
+      const change = changes[i]
+      if (change !== undefined) note(change, one)
+      ctx.result?.(i, one)
+    }
+    return carefulApply(made, changes, { ...ctx, result })
   }
 
   close(): Promise<void> {

@@ -90,25 +90,25 @@ export function keepServing(
   }
 }
 
-/** A change, and its place among those that were asked for. */
-type Placed = readonly [place: number, change: Change]
-
 /**
- * Changes in the order in which they are made: a server that tracks another one is drained before that, because behind
- * an inherited drain its own can't be seen, and set back after it.
+ * The places of changes in the order in which they are made: a server that tracks another one is drained
+ * before that, because behind an inherited drain its own can't be seen, and set back after it.
  */
-export function orderOf(changes: readonly Change[], followers: Followers): readonly Placed[] {
+export function orderOf(changes: readonly Change[], followers: Followers): readonly number[] {
   const leads = new Map(changes.map(({ ref }) => [refKey(ref), keysOf(followers.of(ref))]))
   const isBefore = (one: Change, other: Change): boolean => {
     const [first, second] = other.kind === 'restore' ? [other, one] : [one, other]
     return leads.get(refKey(second.ref))?.has(refKey(first.ref)) === true
   }
-  const order: Placed[] = []
+  const order: number[] = []
   for (const [i, change] of changes.entries()) {
     const key = refKey(change.ref)
-    const own = order.findLastIndex(([, placed]) => refKey(placed.ref) === key)
-    const at = order.findIndex(([, placed], place) => place > own && isBefore(change, placed))
-    order.splice(at < 0 ? order.length : at, 0, [i, change])
+    const own = order.findLastIndex((k) => refKey(changes[k]?.ref ?? change.ref) === key)
+    const at = order.findIndex((k, place) => {
+      const placed = changes[k]
+      return place > own && placed !== undefined && isBefore(change, placed)
+    })
+    order.splice(at < 0 ? order.length : at, 0, i)
   }
   return order
 }

@@ -1,7 +1,7 @@
 import { drain, restore, startDrain, type Ticket } from 'drainable'
 import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
 import { describe, expect, test } from 'vitest'
-import { change, connect, present, until } from '../../support/dataplane.js'
+import { connect, present, until } from '../../support/dataplane.js'
 import { meddling } from '../../support/dataplane-meddling.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
@@ -112,20 +112,6 @@ describe.concurrent('a server whose name does not resolve', () => {
     expect((await undo).outcome).toBe('restored')
     await end()
     expect(await maskOf(fake, WEB1)).toBe(0)
-  })
-
-  test('is not called ready any more once another client has closed it', async () => {
-    await using fake = await startFake()
-    fake.setMask(WEB1, 0x28)
-    await using lb = connect(fake, { maintCuts: false })
-    expect((await present(lb, WEB1)).own).toBe('drain')
-    await change(lb, { kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready' })
-    expect(await maskOf(fake, WEB1)).toBe(0x20)
-    expect((await present(lb, WEB1)).own).toBe('ready')
-    fake.setMask(WEB1, 0x28)
-    expect((await present(lb, WEB1)).own).toBe('drain')
-    fake.setMask(WEB1, 0x21)
-    expect((await present(lb, WEB1)).own).toBe('maint')
   })
 
   // The API's two sources are read one after the other: beside the status of before, a ready server reads like a drain.

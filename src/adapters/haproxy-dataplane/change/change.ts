@@ -1,42 +1,56 @@
-import type { CarefulAdapter, ChangeOf, Later } from '../../../kit/change.js'
+import { carefulApply } from '../../../kit/careful-apply.js'
+import type { CarefulAdapter, ChangeOf, Later, SeenMember } from '../../../kit/change.js'
 import { keepServing, orderOf } from '../../../kit/haproxy/followers.js'
+import { HeldMembers } from '../../../kit/haproxy/held.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { abortable } from '../../../provider/abort.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
 import type { DrainableError } from '../../../provider/error.js'
-import { formatRef } from '../../../provider/member-ref.js'
+import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { isName } from '../codec/paths.js'
 import type { Found, RuntimeView } from '../read/read.js'
-import { placeOf, serves, storedHold, toPoolReading } from '../read/reading.js'
+import { identify, serves, storedHold, toPoolReading } from '../read/reading.js'
 import { held, serving } from '../read/state.js'
-import { isLost } from '../session/session.js'
-import { PROVIDER } from '../name.js'
-import { add, remove, takeOut } from './membership.js'
-import { refuse, restore } from './restore.js'
+import { isLost, PROVIDER } from '../session/session.js'
+import { Membership } from './membership.js'
+import { Restorer } from './restore.js'
 import {
   about,
   askServer,
   extended,
   failure,
-  find,
-  hasWritten,
   isDone,
   known,
-  type Seen,
   type Sent,
   type Step,
   thrown,
   type Tools,
-} from './tools.js'
-import { verified, verifiedOne } from './verify.js'
+  type Underway,
+  Undo,
+  wishOf,
+} from './sent.js'
+import { Verifier } from './verify.js'
+
+/** A server as found, as the rules of a change see it. */
+export interface Seen extends SeenMember {
+  readonly found: Found
+  readonly view: RuntimeView
+  /** What the file makes of it at the next reload: looked for where a ready server is to be made ready. */
+  readonly stored?: 'drain' | 'maint'
+}
 
 /** Makes changes, one call after the other: every change is between two looks at both sources. */
 export class Changer {
-  readonly #by: Tools
+  readonly #by: By
   readonly #turn = new Turnstile()
+  /** Why what is drained was not raised to maint, for good. */
+  readonly #unsealed = new Map<string, string>()
 
-  constructor(by: Tools) {
-    this.#by = by
+  constructor(tools: Tools) {
+    const restorer = new Restorer(tools)
+    const verifier = new Verifier(tools, restorer)
+    const membership = new Membership(tools)
+    this.#by = { ...tools, restorer, verifier, membership, held: new HeldMembers() }
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
@@ -46,24 +60,53 @@ export class Changer {
   }
 
   async #inOrder(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
-    const { held, followers } = this.#by
-    const order = orderOf(changes, followers)
+    const order = orderOf(changes, this.#by.followers)
+    const all: ChangeResult[] = []
+    const note = this.#by.held.begin()
     const result = (place: number, one: ChangeResult): void => {
-      const [i] = order[place] ?? []
-      if (i !== undefined) ctx.result?.(i, one)
+      const i = order[place] ?? place
+      all[i] = one
+      const change = changes[i]
+      if (change !== undefined) {
+        note(change, one)
+        this.#noteSeal(change, one)
+      }
+      ctx.result?.(i, one)
     }
-    const ordered = order.map(([, change]) => change)
-    const results = await held.apply(changesBy(this.#by), ordered, { ...ctx, result })
-    return results
-      .map((one, place) => [order[place]?.[0] ?? place, one] as const)
-      .sort(([i], [k]) => i - k)
-      .map(([, one]) => one)
+    const ordered = order.flatMap((i) => changes[i] ?? [])
+    const results = await carefulApply(changesBy(this.#by), ordered, { ...ctx, result })
+    for (const [place, one] of results.entries()) all[order[place] ?? place] = one
+    return all
+  }
+
+  /** Why a drained server is not sealed; undefined where that was not refused. */
+  unsealed(ref: MemberRef): string | undefined {
+    const why = this.#unsealed.get(refKey(ref))
+    return why === undefined ? undefined : `it is not sealed: ${why}`
+  }
+
+  /** What is held already, and was to be raised. */
+  #noteSeal(change: Change, result: ChangeResult): void {
+    if (change.kind === 'terminate') return
+    const key = refKey(change.ref)
+    this.#unsealed.delete(key)
+    const isSeal = change.kind === 'hold' && change.to === 'maint' && this.#by.held.has(change.ref)
+    if (isSeal && result.status === 'rejected' && !result.error.retryable)
+      this.#unsealed.set(key, result.error.message)
   }
 }
 
+/** What changes are made by. */
+interface By extends Tools {
+  readonly restorer: Restorer
+  readonly verifier: Verifier
+  readonly membership: Membership
+  readonly held: HeldMembers
+}
+
 /** What the API is sent for the changes of one call, by their kinds. */
-function changesBy(by: Tools): CarefulAdapter<Seen, Sent | 'removal'> {
-  const { settings } = by
+function changesBy(by: By): CarefulAdapter<Seen, Sent | 'removal'> {
+  const { settings, restorer, verifier, membership } = by
   let view: RuntimeView | undefined
   return {
     provider: PROVIDER,
@@ -72,32 +115,27 @@ function changesBy(by: Tools): CarefulAdapter<Seen, Sent | 'removal'> {
     async look(changes, ctx) {
       const named = changes.filter(({ ref }) => isNamed(ref))
       if (named.length === 0) return () => undefined
-      const looked = await look(by, named, ctx)
-      const file = named.some(takesMarksBack) ? await by.configuration.at(looked, ctx) : undefined
-      view = looked
-      return (change) => {
-        const found = find(looked, change.ref)
-        if (found === undefined) return undefined
-        const configured = takesMarksBack(change) ? file?.of(change.ref) : undefined
-        const stored = configured && storedHold(configured, settings.durable)
-        return { ...toSeen(change, found), found, view: looked, stored, undo: {} }
-      }
+      view = await look(by, named, ctx)
+      return seenIn(view, await storedOf(by, named, view, ctx))
     },
     // Ready at run time is not all that was asked for where the file has a mark.
-    isSo: (_, { stored }, same) => same && stored === undefined,
+    isSo: (change, { stored }, same) => same && !(stored !== undefined && takesMarksBack(change)),
     hold: (change, seen, ctx) => hold(by, change, seen, ctx),
     restore: (change, seen, ctx) => {
       if (seen.stored !== undefined && !settings.durable) throw keepsMarks(change.ref, seen.stored)
-      return guarded(by, change, seen, ctx, () => restore(by, change, seen, ctx))
+      const hasMarks = seen.stored !== undefined
+      return guarded(by, change, seen, ctx, (at) => restorer.restore(change, at, hasMarks, ctx))
     },
     terminate:
       settings.maintCuts === true
-        ? (_, seen, ctx) => terminate(by, seen, ctx)
+        ? (change, seen, ctx) => terminate(by, change, seen, ctx)
         : "the Data Plane API has no call that cuts connections; use drainable/haproxy-runtime, or onTimeout: 'proceed'",
-    remove: (_, seen, ctx) =>
-      settings.membership === 'configuration' ? { later: 'removal' } : removeNow(by, seen, ctx),
+    remove: (change, seen, ctx) =>
+      settings.membership === 'configuration'
+        ? { later: 'removal' }
+        : removeNow(by, change, seen, ctx),
     add: (change, _, ctx) => {
-      if (isNamed(change.ref) && view !== undefined) return add(by, change, view, ctx)
+      if (isNamed(change.ref) && view !== undefined) return membership.add(change, view, ctx)
       throw failure(change.ref, 'NOT_FOUND', noSuchName(change.ref))
     },
     async *finish(begun, ctx) {
@@ -106,22 +144,23 @@ function changesBy(by: Tools): CarefulAdapter<Seen, Sent | 'removal'> {
       for (const one of begun)
         if (one.later === 'removal') removals.set(one.change.ref, one)
         else sent.set(one.later, one)
-      for await (const [of, result] of verified(by, [...sent.keys()], ctx)) {
+      for await (const [of, result] of verifier.settled([...sent.keys()], ctx)) {
         const one = sent.get(of)
         if (one !== undefined) yield [one, result]
       }
       if (removals.size === 0 || view === undefined) return
-      for await (const [ref, result] of takeOut(by, [...removals.keys()], view, ctx)) {
+      for await (const [ref, result] of membership.takeOut([...removals.keys()], view, ctx)) {
         const one = removals.get(ref)
         if (one?.found === undefined) continue
-        yield [one, result === 'run time' ? await removeNow(by, one.found, ctx) : result]
+        const isLeft = result === 'run time'
+        yield [one, isLeft ? await removeNow(by, one.change, one.found, ctx) : result]
       }
     },
   }
 }
 
 async function look(
-  { memory, reader, held }: Tools,
+  { memory, reader, held }: By,
   changes: readonly Change[],
   ctx: CallContext,
 ): Promise<RuntimeView> {
@@ -132,63 +171,90 @@ async function look(
   return view
 }
 
-async function hold(
-  by: Tools,
-  change: ChangeOf<'hold'>,
-  seen: Seen,
+type Stored = ReadonlyMap<Change, 'drain' | 'maint' | undefined>
+
+/** What the file makes of the servers whose marks are to be taken back. */
+async function storedOf(
+  { configuration, settings }: By,
+  changes: readonly Change[],
+  view: RuntimeView,
   ctx: CallContext,
-): Promise<Step> {
+): Promise<Stored> {
+  const stored = new Map<Change, 'drain' | 'maint' | undefined>()
+  for (const change of changes.filter(takesMarksBack)) {
+    const configured = await configuration.of(change.ref, view, ctx)
+    stored.set(change, storedHold(configured, settings.durable))
+  }
+  return stored
+}
+
+function seenIn(view: RuntimeView, stored: Stored): (change: Change) => Seen | undefined {
+  return (change) => {
+    const found = view.pools.get(change.ref.pool)?.get(change.ref.member)
+    if (found === undefined) return undefined
+    const marked = stored.get(change)
+    return { ...toSeen(change, found, view), ...(marked === undefined ? {} : { stored: marked }) }
+  }
+}
+
+async function hold(by: By, change: ChangeOf<'hold'>, seen: Seen, ctx: CallContext): Promise<Step> {
   const { ref, to } = change
-  const { marks, held } = by
-  const { verdict, row } = seen.found
+  const { api, marks, verifier, held } = by
+  const { found, view } = seen
   try {
     // Nothing is sent before it is known what stands against a first hold, and that is asked for again until it is.
     if (!held.has(ref)) {
-      if (verdict.own === 'ready') await keepFollowers(by, ref, ctx)
-      await marks.assertPossible(ref, seen.view, ctx)
+      if (found.verdict.own === 'ready') await keepFollowers(by, ref, ctx)
+      await marks.assertPossible(ref, view, ctx)
     }
   } catch (error) {
     return unsent(ref, known(error, ctx))
   }
   held.add(ref)
-  return guarded(by, change, seen, ctx, async () => {
-    await marks.hold(seen, to, ctx)
-    const answer = await askServer(by, ref, to, ctx)
-    const sent = { ...seen, wished: to, exactly: false, ...answer }
+  return guarded(by, change, seen, ctx, async (at) => {
+    await marks.hold(at, to, ctx)
+    const answer = await askServer(api, ref, to, ctx)
+    const sent = { ...at, wished: to, exactly: false, ...answer }
     // Looked at now: once the server that it tracks is drained, its own drain can't be seen.
-    return row.tracked === undefined ? { later: sent } : verifiedOne(by, sent, ctx)
+    return found.row.tracked === undefined ? { later: sent } : verifier.one(sent, ctx)
   })
 }
 
 /** The API puts a server into maint before it deletes it; where it then refuses, it stays there. */
-async function removeNow(by: Tools, seen: Seen, ctx: CallContext): Promise<ChangeResult> {
-  const { ref } = seen
-  const result = await remove(by, ref, ctx).catch((error: unknown) =>
-    thrown(ref, known(error, ctx)),
-  )
-  return result.status === 'rejected' ? refuse(by, seen, result.error, ctx) : result
+async function removeNow(
+  { membership, restorer }: By,
+  { ref }: Change,
+  seen: Seen,
+  ctx: CallContext,
+): Promise<ChangeResult> {
+  const result = await membership
+    .remove(ref, ctx)
+    .catch((error: unknown) => thrown(ref, known(error, ctx)))
+  if (result.status !== 'rejected') return result
+  return restorer.refuse(underway(ref, seen), result.error, ctx)
 }
 
 /** What was done of a change that is then refused is put back; one whose answer was lost is looked at. */
 async function guarded(
-  by: Tools,
-  { ref, kind, to: wished }: ChangeOf<'hold' | 'restore'>,
+  { restorer, verifier }: By,
+  change: ChangeOf<'hold' | 'restore'>,
   seen: Seen,
   ctx: CallContext,
-  work: () => Promise<Step>,
+  work: (at: Underway) => Promise<Step>,
 ): Promise<Step> {
+  const at = underway(change.ref, seen)
   try {
-    return await work()
+    return await work(at)
   } catch (thrown) {
-    const error = about(ref, known(thrown, ctx))
+    const error = about(change.ref, known(thrown, ctx))
     if (!isLost(error)) {
-      if (!hasWritten(seen)) throw error
-      return refuse(by, seen, error, ctx)
+      if (at.undo.isEmpty) throw error
+      return restorer.refuse(at, error, ctx)
     }
-    const sent = { ...seen, wished, exactly: kind === 'restore', lost: error }
+    const wished = wishOf(change)
     // in the wished state before: what was lost is a mark or a weight, and no look at it shows that
-    if (isDone(sent, seen.found.verdict.own)) throw error
-    return verifiedOne(by, sent, ctx)
+    if (isDone(wished, at.before.verdict.own)) throw error
+    return verifier.one({ ...at, ...wished, lost: error }, ctx)
   }
 }
 
@@ -197,22 +263,24 @@ async function guarded(
  * The number is the load of the look before: an upper bound.
  */
 async function terminate(
-  by: Tools,
+  { api, restorer }: By,
+  { ref }: Change,
   seen: Seen,
   ctx: CallContext,
 ): Promise<ChangeResult | Later<Sent>> {
-  const { ref, found } = seen
-  const { own } = found.verdict
-  const { scur: load, status } = found.row
+  const { row, verdict } = seen.found
+  const { own } = verdict
+  const { scur: load, status } = row
   if (load === 0) return { ref, status: 'unchanged', terminated: 0 }
   if (own === 'maint' || own === 'unknown') {
     const words = `${formatRef(ref)} holds ${load} under '${status}': the Data Plane API can cut them only by maint; use drainable/haproxy-runtime`
     throw failure(ref, 'UNSUPPORTED', words)
   }
-  const { refused } = await askServer(by, ref, 'maint', ctx)
-  if (refused !== undefined) return refuse(by, seen, about(ref, refused), ctx)
-  const answer = await askServer(by, ref, own, ctx)
-  return { later: { ...seen, wished: own, exactly: true, terminated: load, ...answer } }
+  const at = underway(ref, seen)
+  const { refused } = await askServer(api, ref, 'maint', ctx)
+  if (refused !== undefined) return restorer.refuse(at, about(ref, refused), ctx)
+  const answer = await askServer(api, ref, own, ctx)
+  return { later: { ...at, wished: own, exactly: true, terminated: load, ...answer } }
 }
 
 /** Ready at run time, and marked in the file, which this provider does not write. */
@@ -234,26 +302,28 @@ function unsent(ref: MemberRef, error: DrainableError): ChangeResult {
   return { ref, status: 'rejected', error: extended(ref, error, words, retryable) }
 }
 
+function underway(ref: MemberRef, { found, view }: Seen): Underway {
+  return { ref, before: found, view, undo: new Undo() }
+}
+
 /**
  * A state that can't be told is no reason to refuse a hold, unless a maintenance of its own may be
  * hidden: a drain could lower that, and nothing is sent for maint. An undo waits until the server that
  * this one tracks is ready: only then it can be seen.
  */
-function toSeen(
-  { kind, ref }: Change,
-  found: Found,
-): Omit<Seen, 'found' | 'view' | 'stored' | 'undo'> {
+function toSeen(change: Change, found: Found, view: RuntimeView): Seen {
   const { doubt } = found.verdict
   const own = held(found.verdict, found.row)
-  const lifted = kind === 'hold' && own === 'unknown' && !hidesMaintenance(found)
+  const lifted = change.kind === 'hold' && own === 'unknown' && !hidesMaintenance(found)
   const behind = found.verdict.hidden === true && found.row.tracked
-  const unseen = kind === 'restore' && behind
+  const unseen = change.kind === 'restore' && behind
   return {
-    ref,
-    ...placeOf(found),
+    ...identify(found),
     own: lifted ? 'ready' : unseen ? 'unknown' : own,
     ...(doubt === undefined ? {} : { doubt }),
     passing: true, // a name resolves again, a tracked server is made ready
+    found,
+    view,
   }
 }
 

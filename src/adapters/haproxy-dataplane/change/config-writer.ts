@@ -12,7 +12,7 @@ import { parseTransaction } from '../codec/replies.js'
 import type { Under } from '../codec/paths.js'
 import type { Configuration } from '../read/configured.js'
 import type { DataplaneApi } from '../session/session.js'
-import { extended, failure, known } from './tools.js'
+import { extended, failure, known } from './sent.js'
 
 /**
  * How often a write that met another one is tried again, each time from a fresh read. There is no queue for writers, so

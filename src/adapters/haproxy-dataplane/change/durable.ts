@@ -1,13 +1,13 @@
-import type { CallContext, MemberRef } from '../../../provider/contract.js'
+import type { CallContext, Json, MemberRef } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { type ConfigServer, marksOf } from '../codec/configuration.js'
 import type { Marks } from '../codec/raw.js'
 import { nameOf, type ProcessInfo } from '../codec/replies.js'
 import type { RuntimeView } from '../read/read.js'
-import { type Native, NOT_DURABLE, weightOf } from '../read/reading.js'
+import { type Native, NOT_DURABLE, readNative, weightOf } from '../read/reading.js'
 import { readReloads } from '../session/reload.js'
-import { extended, failure, type Seen, type Tools } from './tools.js'
+import { extended, failure, type Tools, type Underway } from './sent.js'
 
 /** What is known of the marks of a server. */
 interface Known {
@@ -20,9 +20,6 @@ interface Known {
   /** Why a reload of our own has not ended that. */
   readonly failure?: string
 }
-
-/** The line of a server as it is to be; undefined where it is to stay as it is. */
-type Edit = (line: ConfigServer) => Record<string, unknown> | undefined
 
 /**
  * The durable form of a drain: `weight 0` in the server's configured line, and `maintenance` for
@@ -54,78 +51,75 @@ export class DurableMarks {
   }
 
   /** Writes the marks that come with a hold. */
-  async hold(seen: Seen, to: 'drain' | 'maint', ctx: CallContext): Promise<void> {
+  async hold(at: Underway, to: 'drain' | 'maint', ctx: CallContext): Promise<void> {
     if (!this.#tools.settings.durable) return
     try {
-      const told = await this.#mark(seen, to, ctx)
       // It runs with a weight: what the API tells of a mark may be its memory alone, after a reload that failed.
-      if (told === undefined && weightOf(seen.found) > 0) await this.#mark(seen, to, ctx, true)
+      const isDoubtful = weightOf(at.before) > 0
+      const told = await this.set(at, to, ctx)
+      at.undo.note(told ?? (isDoubtful ? await this.set(at, to, ctx, true) : undefined))
     } catch (error) {
-      throw to === 'maint' && seen.found.verdict.own === 'drain'
-        ? unsealable(seen.ref, error)
-        : error
+      throw to === 'maint' && at.before.verdict.own === 'drain' ? unsealable(at.ref, error) : error
     }
   }
 
-  /** Writes the mark; a server that is not configured needs none. @param anew - also where it is there */
-  async #mark(
-    seen: Seen,
+  /**
+   * Writes the mark.
+   *
+   * @param anew - whether it is written where it is there too
+   * @returns the marks before, where something was written; a server that is not configured needs none
+   */
+  async set(
+    { ref, before: found, view }: Underway,
     to: 'drain' | 'maint',
     ctx: CallContext,
     anew = false,
   ): Promise<Marks | undefined> {
-    const before = await this.#write(seen, ctx, (line) => {
-      const { weight, maintenance } = marksOf(line)
-      const marked = weight === 0 && (to === 'drain' || maintenance === 'enabled')
-      if (marked && !anew) return undefined
-      return { ...line, weight: 0, ...(to === 'maint' ? { maintenance: 'enabled' } : {}) }
-    })
+    const line = await this.#tools.writer.edit(
+      ref,
+      (old) => {
+        const { weight, maintenance } = marksOf(old)
+        const marked = weight === 0 && (to === 'drain' || maintenance === 'enabled')
+        if (marked && !anew) return undefined
+        return { ...old, weight: 0, ...(to === 'maint' ? { maintenance: 'enabled' } : {}) }
+      },
+      ctx,
+    )
+    const before = line && marksOf(line)
     if (before !== undefined && before.weight !== 0) {
-      const { undoneIn, before: first, ...left } = this.#of(seen.ref)
-      const since = undoneIn === undefined ? first?.process : undefined
-      const process = since ?? nameOf(seen.view.info)
-      const found = { weight: weightOf(seen.found), configured: before, process }
-      this.#known.set(refKey(seen.ref), { ...left, before: found })
+      const known = this.#of(ref)
+      const since = known.undoneIn === undefined ? known.before?.process : undefined
+      const process = since ?? nameOf(view.info)
+      const { leftIn, failure } = known
+      this.#known.set(refKey(ref), {
+        before: { weight: weightOf(found), configured: before, process },
+        ...(leftIn === undefined ? {} : { leftIn }),
+        ...(failure === undefined ? {} : { failure }),
+      })
     }
     return before
   }
 
   /**
    * Takes back `maintenance`, which the API applies as "ready": with the weight still 0 that is as
-   * closed as a drain.
+   * closed as a drain. Returns the marks before, where something was written.
    */
-  async leaveMaintenance(seen: Seen, native: Native | undefined, ctx: CallContext): Promise<void> {
-    const before = this.#before(seen, native)
-    if (before?.configured?.maintenance === 'enabled') return // it was not ours
-    await this.#write(seen, ctx, (line) =>
-      line['maintenance'] === 'enabled'
-        ? { ...line, weight: 0, maintenance: 'disabled' }
-        : undefined,
-    )
-  }
-
-  /**
-   * Takes back every mark for an opening.
-   *
-   * @param isClosed - whether the process runs it with weight 0, which its line is to give it back
-   * @returns whether that was done
-   */
-  async open(
-    seen: Seen,
-    native: Native | undefined,
-    isClosed: boolean,
+  async leaveMaintenance(
+    at: Underway,
+    native: Json | undefined,
     ctx: CallContext,
-  ): Promise<boolean> {
-    const before = this.#before(seen, native)
-    // What the API tells of marks that were found in the file may be its memory alone.
-    let cleared = await this.clear(seen, native, ctx, seen.stored !== undefined)
-    if (cleared === undefined && isClosed && (before?.weight ?? 0) > 0) {
-      // The file has a weight, and the process runs with 0: a reload began with the file of before our last write.
-      // The API applies what differs from the file alone, so the mark is written once more.
-      await this.#mark(seen, 'drain', ctx)
-      cleared = await this.clear(seen, native, ctx)
-    }
-    return cleared?.weight === 0 && before?.configured?.weight !== 0
+  ): Promise<Marks | undefined> {
+    const before = this.known(at, native)
+    if (before?.configured?.maintenance === 'enabled') return undefined // it was not ours
+    const line = await this.#tools.writer.edit(
+      at.ref,
+      (old) =>
+        old['maintenance'] === 'enabled'
+          ? { ...old, weight: 0, maintenance: 'disabled' }
+          : undefined,
+      ctx,
+    )
+    return line && marksOf(line)
   }
 
   /**
@@ -138,64 +132,32 @@ export class DurableMarks {
    * @throws `CONFLICT` where the line has weight 0 and it is not known what it was before
    */
   async clear(
-    seen: Seen,
-    native: Native | undefined,
+    at: Underway,
+    native: Json | undefined,
     ctx: CallContext,
     anew = false,
   ): Promise<Marks | undefined> {
-    const before = this.#before(seen, native)
-    const marks = await this.#write(
-      seen,
+    const before = this.known(at, native)
+    const line = await this.#tools.writer.edit(
+      at.ref,
+      (old) => cleared(at, old, before) ?? (anew ? { ...old } : undefined),
       ctx,
-      (line) => cleared(seen, line, before) ?? (anew ? { ...line } : undefined),
     )
-    if (marks === undefined) return undefined
-    // Whether the last good file has them, too.
-    const process = nameOf(seen.view.info)
-    const known = this.#of(seen.ref)
-    const since = known.before?.process ?? native?.process
+    if (line !== undefined) await this.#cleared(at, native, ctx)
+    return line && marksOf(line)
+  }
+
+  /** Marks are taken back: whether the last good file has them, too. */
+  async #cleared(
+    { ref, view }: Underway,
+    native: Json | undefined,
+    ctx: CallContext,
+  ): Promise<void> {
+    const process = nameOf(view.info)
+    const known = this.#of(ref)
+    const since = known.before?.process ?? readNative(native)?.process
     const isIn = since === undefined ? await this.#hasReloaded(ctx) : since !== process
-    if (isIn) this.#known.set(refKey(seen.ref), { ...known, leftIn: process })
-    return marks
-  }
-
-  /**
-   * Puts back the marks that a refused change has found, but no weight above 0: the API applies a maintenance that is
-   * taken back as "ready".
-   */
-  async putBack(seen: Seen, ctx: CallContext): Promise<void> {
-    const { marks } = seen.undo
-    if (marks === undefined) return
-    const { maintenance } = marks
-    const isMaint = maintenance === 'enabled'
-    await this.#write(seen, ctx, (line) => {
-      const now = marksOf(line)
-      const isSame = (now.maintenance === 'enabled') === isMaint
-      const isWeightless = now.weight === 0 || (marks.weight !== 0 && !isMaint)
-      if (isSame && isWeightless) return undefined
-      const word = isMaint ? 'enabled' : 'disabled'
-      return { ...line, weight: 0, ...(isSame ? {} : { maintenance: word }) }
-    })
-  }
-
-  /** Gives a server back the weight that a refused change has found in its line. */
-  async weighAgain(seen: Seen, { info }: RuntimeView, ctx: CallContext): Promise<void> {
-    const { marks } = seen.undo
-    if (marks === undefined || marks.weight === 0) return
-    const { weight, maintenance } = marks
-    const process = nameOf(seen.view.info)
-    const before = { weight: weightOf(seen.found), configured: { weight, maintenance }, process }
-    await this.clear(seen, before, ctx)
-    this.undone(seen.ref, info)
-  }
-
-  /** Writes a line, and notes what it was before. @returns the marks before, where something was written */
-  async #write(seen: Seen, ctx: CallContext, edit: Edit): Promise<Marks | undefined> {
-    const line = await this.#tools.writer.edit(seen.ref, edit, ctx)
-    if (line === undefined) return undefined
-    const before = marksOf(line)
-    seen.undo.marks ??= before
-    return before
+    if (isIn) this.#known.set(refKey(ref), { ...known, leftIn: process })
   }
 
   /** Whether the API tells of a reload that succeeded, at whatever time; true where it does not say. */
@@ -208,9 +170,9 @@ export class DurableMarks {
    * A server as it was before the drain: by what the drain found, else by what was written here first. A reload may
    * have begun with the file of before the undo: then its process has the marks, and nobody else has set them.
    */
-  #before({ ref, view }: Seen, native: Native | undefined): Native | undefined {
+  known({ ref, view }: Underway, native: Json | undefined): Native | undefined {
     const { before, undoneIn } = this.#of(ref)
-    return native ?? (undoneIn === nameOf(view.info) ? undefined : before)
+    return readNative(native) ?? (undoneIn === nameOf(view.info) ? undefined : before)
   }
 
   /** The drain is undone in that process: what was before it is of no more use there. */
@@ -259,20 +221,20 @@ function unsealable(ref: MemberRef, error: unknown): unknown {
 
 /** The line without our marks; undefined where it has none. */
 function cleared(
-  seen: Seen,
+  at: Underway,
   line: ConfigServer,
   before: Native | undefined,
 ): Record<string, unknown> | undefined {
   const was = before?.configured
   const next: Record<string, unknown> = { ...line }
   if (line['weight'] === 0 && was?.weight !== 0)
-    next['weight'] = was?.weight ?? weightFor(seen, before)
+    next['weight'] = was?.weight ?? weightFor(at, before)
   if (line['maintenance'] === 'enabled' && was?.maintenance !== 'enabled')
     next['maintenance'] = 'disabled'
   const same = next['weight'] === line['weight'] && next['maintenance'] === line['maintenance']
   if (same) return undefined
   // without the key the API reloads
-  next['weight'] ??= weightOf(seen.found)
+  next['weight'] ??= weightOf(at.before)
   return next
 }
 
@@ -280,7 +242,7 @@ function cleared(
  * The weight it had; without a record of that, the one that it was given at run time since, or the one
  * that all others of its backend have.
  */
-function weightFor({ ref, found, view }: Seen, before: Native | undefined): number {
+function weightFor({ ref, before: found, view }: Underway, before: Native | undefined): number {
   if (before !== undefined && before.weight > 0) return before.weight
   const runs = weightOf(found)
   if (runs > 0) return runs

@@ -3,7 +3,9 @@ import { parseJson } from '../../../kit/json.js'
 import { DrainableError } from '../../../provider/error.js'
 import { whole } from '../../../provider/option-schemas.js'
 import { quote } from '../../../provider/quote.js'
-import { PROVIDER } from '../name.js'
+
+/** Whose errors these are. */
+export const PROVIDER = 'haproxy-dataplane'
 
 /** A count as the product gives it. */
 export const count = whole(0)

@@ -3,7 +3,6 @@
 // through to HAProxy's command line (a blank in a backend name ends up as another command).
 
 import { DrainableError } from '../../../provider/error.js'
-import { PROVIDER } from '../name.js'
 
 /** Which URL tree is served. An API serves exactly one. */
 export type Tree = 'v2' | 'v3'
@@ -54,27 +53,39 @@ export function infoPath(tree: Tree): string {
 export function pathsOf(tree: Tree): Paths {
   const base = `/${tree}/services/haproxy`
   const config = `${base}/configuration`
-  /** The servers of a backend, or one of them. */
-  const servers = (room: string, pool: string, member?: string, under?: Under): string => {
-    const one = member === undefined ? '' : `/${encode(member)}`
-    return tree === 'v2'
-      ? `${base}/${room}/servers${one}?backend=${encode(pool)}${query('&', under)}`
-      : `${base}/${room}/backends/${encode(pool)}/servers${one}${query('?', under)}`
+  const stats = (pool?: string): string =>
+    `${base}/stats/native?type=server${pool === undefined ? '' : `&parent=${encode(pool)}`}`
+  const common = {
+    processInfo: `${base}/runtime/info`,
+    configVersion: `${config}/version`,
+    configRaw: `${config}/raw`,
+    stats,
+    reloads: `${base}/reloads`,
+    transactions: (version: number) => `${base}/transactions?version=${version}`,
+    transaction: (id: string) => `${base}/transactions/${encode(id)}`,
+  }
+  const reload = (id: string): string => `${base}/reloads/${encode(id)}`
+  if (tree === 'v2') {
+    return {
+      ...common,
+      servers: (pool) => `${base}/runtime/servers?backend=${encode(pool)}`,
+      server: (pool, member) => `${base}/runtime/servers/${encode(member)}?backend=${encode(pool)}`,
+      configServers: (pool, under) =>
+        `${config}/servers?backend=${encode(pool)}${query('&', under)}`,
+      configServer: (pool, member, under) =>
+        `${config}/servers/${encode(member)}?backend=${encode(pool)}${query('&', under)}`,
+      reload,
+    }
   }
   return {
-    processInfo: `${base}/runtime/info`,
-    configRaw: `${config}/raw`,
-    configVersion: `${config}/version`,
-    stats: (pool) =>
-      `${base}/stats/native?type=server${pool === undefined ? '' : `&parent=${encode(pool)}`}`,
-    servers: (pool) => servers('runtime', pool),
-    server: (pool, member) => servers('runtime', pool, member),
-    configServers: (pool, under) => servers('configuration', pool, undefined, under),
-    configServer: (pool, member, under) => servers('configuration', pool, member, under),
-    reloads: `${base}/reloads`,
-    reload: (id) => `${base}/reloads/${encode(id)}`,
-    transactions: (version) => `${base}/transactions?version=${version}`,
-    transaction: (id) => `${base}/transactions/${encode(id)}`,
+    ...common,
+    servers: (pool) => `${base}/runtime/backends/${encode(pool)}/servers`,
+    server: (pool, member) => `${base}/runtime/backends/${encode(pool)}/servers/${encode(member)}`,
+    configServers: (pool, under) =>
+      `${config}/backends/${encode(pool)}/servers${query('?', under)}`,
+    configServer: (pool, member, under) =>
+      `${config}/backends/${encode(pool)}/servers/${encode(member)}${query('?', under)}`,
+    reload,
   }
 }
 
@@ -83,7 +94,7 @@ function encode(name: string): string {
     throw new DrainableError(
       'INVALID_OPTIONS',
       `'${name}' can't be part of a path, expected ${NAME_RULE}; nothing was sent`,
-      { provider: PROVIDER },
+      { provider: 'haproxy-dataplane' },
     )
   }
   return encodeURIComponent(name)

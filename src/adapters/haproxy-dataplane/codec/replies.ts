@@ -16,8 +16,7 @@ import { isIP } from '../../../provider/builtins.js'
 import { nonEmpty, whole } from '../../../provider/option-schemas.js'
 import { quote } from '../../../provider/quote.js'
 import { DrainableError } from '../../../provider/error.js'
-import { PROVIDER } from '../name.js'
-import { count, decode, malformed, oneOrMany } from './decode.js'
+import { count, decode, malformed, oneOrMany, PROVIDER } from './decode.js'
 import type { Tree } from './paths.js'
 
 /** What answers. */

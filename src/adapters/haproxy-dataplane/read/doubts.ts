@@ -1,12 +1,12 @@
 import { isAtLeast, parseVersion } from '../../../kit/version.js'
-import type { AdminState, LoadScope, MemberRef } from '../../../provider/contract.js'
+import type { LoadScope, MemberRef } from '../../../provider/contract.js'
 import { formatDuration } from '../../../provider/duration.js'
 import { refKey } from '../../../provider/member-ref.js'
 import { nameOf } from '../codec/replies.js'
 import type { Settings } from '../options.js'
 import type { Configured, HardStop } from './configured.js'
 import type { RuntimeView } from './read.js'
-import { placeOf } from './reading.js'
+import { identify } from './reading.js'
 
 /**
  * Whether work at a server's address may stand in the row of another server. If a server gets another address (by DNS,
@@ -24,7 +24,7 @@ export class MovedAddresses {
   note({ pools }: RuntimeView): void {
     for (const [pool, members] of pools) {
       const before = this.#known.get(pool)
-      const now = new Map([...members].map(([name, found]) => [name, placeOf(found).identity]))
+      const now = new Map([...members].map(([name, found]) => [name, identify(found).identity]))
       const moved = [...now].some(([name, at]) => (before?.get(name) ?? at) !== at)
       if (moved) this.#moved.add(pool)
       this.#known.set(pool, now)
@@ -92,38 +92,6 @@ export class Retries {
     const ago = now - (this.#known.get(refKey({ pool, member }))?.grewAt ?? -Infinity)
     if (ago >= DOUBT) return undefined
     return `a connection to it was tried again ${formatDuration(ago)} ago: a request that waits for its retry is in no count, and can come seconds later where HAProxy's threads are late; the option runtime sees it`
-  }
-}
-
-/**
- * Servers whose names do not resolve. The API shows the drain of such a server, and neither its maintenance nor that it
- * has none: after an undo of ours its own state is known only because it was seen drained before, in the same process.
- */
-export class Unresolved {
-  /** The process in which a server was seen drained last, and whether it was made ready since. */
-  readonly #drained = new Map<string, { readonly process: string; isOpened: boolean }>()
-
-  /** The API has answered that it set this state. */
-  told(ref: MemberRef, state: AdminState): void {
-    const known = this.#drained.get(refKey(ref))
-    if (known !== undefined) known.isOpened = state === 'ready'
-  }
-
-  /** The name does not resolve, and the own drain is shown. */
-  drained(ref: MemberRef, process: string): void {
-    this.#drained.set(refKey(ref), { process, isOpened: false })
-  }
-
-  /** The name resolves: the own state is shown. */
-  forget(ref: MemberRef): void {
-    // Asked for every row of every look: nearly always nothing is known.
-    if (this.#drained.size > 0) this.#drained.delete(refKey(ref))
-  }
-
-  /** Whether a server whose own state is not shown was made ready. */
-  isReady(ref: MemberRef, process: string): boolean {
-    const known = this.#drained.get(refKey(ref))
-    return known?.isOpened === true && known.process === process
   }
 }
 

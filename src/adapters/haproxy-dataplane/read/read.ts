@@ -14,9 +14,13 @@ import {
   saysNotFound,
   type StatsRow,
 } from '../codec/replies.js'
-import type { DataplaneApi, Reply, Served } from '../session/session.js'
-import { PROVIDER } from '../name.js'
-import { Unresolved } from './doubts.js'
+import {
+  type DataplaneApi,
+  PROVIDER,
+  type Reply,
+  type Served,
+  type Unresolved,
+} from '../session/session.js'
 import { isUnresolved, judge, splitAddress, type Verdict } from './state.js'
 
 /** One server in one view: its row in the statistics, and its admin state. */
@@ -49,7 +53,6 @@ const ATTEMPTS = 3
  * clients need. So looks never overlap; the pause after one is the caller's.
  */
 export class Reader {
-  readonly unresolved = new Unresolved()
   readonly #api: DataplaneApi
   readonly #followers: Followers
   readonly #turn = new Turnstile()
@@ -127,7 +130,7 @@ export class Reader {
     const after = await this.process(ctx)
     if (!isSameProcess(before, after)) return 'HAProxy was reloaded while its servers were read'
     if (only === undefined) this.#followers.learn(nameOf(after), list.tracking)
-    const merged = merge(rows, servers, nameOf(after), this.unresolved)
+    const merged = merge(rows, servers, nameOf(after), api.unresolved)
     if (typeof merged === 'string') return merged
     for (const [pool, members] of rows) sizes.set(pool, members.size)
     this.#sizes = { process: nameOf(after), of: sizes }

@@ -17,24 +17,40 @@ import type { Found, RuntimeView } from './read.js'
 import { healthOf, held, isUnresolved, serving, splitAddress, type Verdict } from './state.js'
 
 /**
- * Where a server is, and who it is: address and port, as far as they are told. HAProxy's own id is left out, because ids
- * move with a reload. The identity of a server whose name does not resolve is empty.
+ * Who a member is: address and port. HAProxy's own id is left out, because ids move with a reload. The identity of a
+ * server whose name does not resolve is empty.
  */
-export interface Place {
+export interface Identified {
   readonly identity: string
-  readonly address?: string
+  readonly address: string
+  /** Undefined where neither source tells it. */
   readonly port?: number
 }
 
-/** By the list of servers, where it was asked, and the statistics. */
-export function placeOf({ server, row }: Found): Place {
-  const told = splitAddress(row.address ?? '') ?? { address: row.address ?? '' }
-  const { address, port }: { address: string; port?: number } = { ...told, ...server }
-  const identity = port === undefined ? address : formatSocket(address, port)
-  if (address !== '-' && address !== '')
-    return { identity, address, ...(port === undefined ? {} : { port }) }
+/** Where a server is, as far as it has an address, and who it is. */
+export function placeOf(found: Found): Pick<Identified, 'identity'> & Partial<Identified> {
+  const who = identify(found)
+  return isNoAddress(who.address) ? { identity: who.identity } : who
+}
+
+/** Who the server is that was found. */
+export function identify(found: Found): Identified {
+  const { address, port } = addressOf(found)
   // A UNIX socket is `-` too, and has no port.
-  return { identity: isUnresolved(row.status) || (port ?? 0) !== 0 ? '' : identity }
+  if (isNoAddress(address) && (isUnresolved(found.row.status) || (port ?? 0) !== 0))
+    return { identity: '', address }
+  if (port === undefined) return { identity: address, address }
+  return { identity: formatSocket(address, port), address, port }
+}
+
+/** By the list of servers, where it was asked, and the statistics. */
+function addressOf({ server, row: { address = '' } }: Found): Omit<Identified, 'identity'> {
+  const told = splitAddress(address) ?? { address }
+  return { ...told, ...server }
+}
+
+function isNoAddress(text: string): boolean {
+  return text === '-' || text === ''
 }
 
 /** The weight it was given, as far as this API says it. */

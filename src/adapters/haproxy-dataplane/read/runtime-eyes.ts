@@ -10,7 +10,7 @@ import type {
 } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
-import { PROVIDER } from '../name.js'
+import { PROVIDER } from '../session/session.js'
 
 /**
  * A provider over HAProxy's Runtime API, with the master's socket: it sees the processes that a reload

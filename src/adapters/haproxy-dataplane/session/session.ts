@@ -2,7 +2,7 @@ import { type HttpCall, HttpClient, type HttpReply } from '../../../kit/http.js'
 import { Credentials } from '../../../kit/login.js'
 import { instanceOf, redact } from '../../../kit/options.js'
 import { retried } from '../../../kit/retry.js'
-import type { CallContext } from '../../../provider/contract.js'
+import type { AdminState, CallContext, MemberRef } from '../../../provider/contract.js'
 import {
   closedError,
   DrainableError,
@@ -10,6 +10,7 @@ import {
   type ErrorCode,
 } from '../../../provider/error.js'
 import { formatDuration } from '../../../provider/duration.js'
+import { refKey } from '../../../provider/member-ref.js'
 import { infoPath, type Paths, pathsOf } from '../codec/paths.js'
 import {
   type Generation,
@@ -17,8 +18,9 @@ import {
   parseGeneration,
   saysNotFound,
 } from '../codec/replies.js'
-import { PROVIDER } from '../name.js'
 import type { Settings } from '../options.js'
+
+export const PROVIDER = 'haproxy-dataplane'
 
 /** What is under every call: which tree, and its paths. */
 export interface Served extends Generation {
@@ -67,8 +69,9 @@ type Write = { readonly method: 'POST' | 'PUT' | 'DELETE'; readonly path: string
  * Reads are repeated after a lost connection; writes only where nothing was sent, or where the
  * answer was 401 (then nothing was done). No call outlives its time or its signal.
  */
-export class DataplaneApi {
+export class DataplaneApi implements AsyncDisposable {
   readonly instance: string
+  readonly unresolved = new Unresolved()
   readonly #http: HttpClient
   readonly #settings: Settings
   readonly #closed = new AbortController()
@@ -187,6 +190,10 @@ export class DataplaneApi {
     await this.#http.close()
   }
 
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
   async #detect(ctx: CallContext): Promise<Served> {
     for (const tree of ['v3', 'v2'] as const) {
       const path = infoPath(tree)
@@ -283,4 +290,39 @@ type Within = Pick<CallContext, 'clock' | 'signal' | 'until'>
 function header(reply: HttpReply, name: string): string | undefined {
   const value = reply.headers[name]
   return Array.isArray(value) ? value[0] : value
+}
+
+/**
+ * Servers whose names do not resolve. The API shows the drain of such a server, and neither its maintenance nor that it
+ * has none: after an undo of ours its own state is known only because it was seen drained before, in the same process.
+ */
+export class Unresolved {
+  /** The process in which a server was seen drained. */
+  readonly #drained = new Map<string, string>()
+  /** The state that a server was made last. */
+  readonly #told = new Map<string, AdminState>()
+
+  /** The API has answered that it set this state. */
+  told(ref: MemberRef, state: AdminState): void {
+    this.#told.set(refKey(ref), state)
+  }
+
+  /** The name does not resolve, and the own drain is shown. */
+  drained(ref: MemberRef, process: string): void {
+    this.#drained.set(refKey(ref), process)
+  }
+
+  /** The name resolves: the own state is shown. */
+  forget(ref: MemberRef): void {
+    // Asked for every row of every look: nearly always nothing is known.
+    if (this.#drained.size + this.#told.size === 0) return
+    this.#drained.delete(refKey(ref))
+    this.#told.delete(refKey(ref))
+  }
+
+  /** Whether a server whose own state is not shown was made ready. */
+  isReady(ref: MemberRef, process: string): boolean {
+    const key = refKey(ref)
+    return this.#told.get(key) === 'ready' && this.#drained.get(key) === process
+  }
 }

@@ -19,7 +19,7 @@ import { AnotherProcess, type Channel, WorkerGone } from '../session/channel.js'
 import type { OldProcess } from '../session/processes.js'
 import { add, remove } from './membership.js'
 import { restore } from './restore.js'
-import { channelOf, type Done, must, type Of, type Tools } from './tools.js'
+import { channelOf, type Done, Half, must, type Of, type Tools } from './tools.js'
 import { PROVIDER } from '../name.js'
 
 /** A server as just read, in the form that the rules of a change need. */
@@ -35,6 +35,7 @@ export function changesOf(given: Omit<Tools, 'facts' | 'process'>): CarefulAdapt
     try {
       return (await work(looked)) ?? { status: 'applied' }
     } catch (cause) {
+      if (cause instanceof Half) return { status: 'unknown', error: cause.error }
       if (!(cause instanceof AnotherProcess)) throw cause
       // It is not known whether the process that was read has carried it out.
       const data = { ref, provider: PROVIDER, cause }

@@ -6,7 +6,7 @@ import { quote } from '../../../provider/quote.js'
 import { addServer, delServer, refusal, setState, waitRemovable } from '../codec/commands.js'
 import { ownState, type ServerState } from '../codec/state.js'
 import { putBack } from './restore.js'
-import { type Done, half, must, type Of, tell, type Tools } from './tools.js'
+import { Half, must, type Of, tell, type Tools } from './tools.js'
 
 /** How long one call waits for the last connections of a server to remove, in milliseconds. */
 const REMOVE_PATIENCE = 3_000
@@ -17,7 +17,7 @@ export async function remove(
   { ref }: Of<'remove'>,
   found: ServerState,
   ctx: CallContext,
-): Done {
+): Promise<undefined> {
   // HAProxy removes a server only from maintenance, and the change to maintenance closes its pooled connections. A
   // member that is in maintenance already is never opened to close them: HAProxy purges them by itself.
   const raised = ownState(found.admin) !== 'maint'
@@ -28,11 +28,10 @@ export async function remove(
   for (;;) {
     if (canWait) await tools.point.change(tools.process, waitRemovable(ref, 300), ctx)
     const reply = await tell(tools, ref, command, ctx)
-    if (reply.startsWith('Server deleted')) return undefined
+    if (reply.startsWith('Server deleted')) return
     const error = refusal(ref, command, reply)
     if (!/still has connections/.test(reply) || ctx.clock.now() >= until) {
-      const left = raised ? await putBack(tools, ref, found, error, ctx) : undefined
-      if (left !== undefined) return left
+      if (raised) await putBack(tools, ref, found, error, ctx)
       throw error
     }
     await pause(ctx.clock, 100, ctx.signal)
@@ -40,7 +39,7 @@ export async function remove(
 }
 
 /** Adds a server to its backend and opens it; after a refusal, the server is not there. */
-export async function add(tools: Tools, change: Of<'add'>, ctx: CallContext): Done {
+export async function add(tools: Tools, change: Of<'add'>, ctx: CallContext): Promise<undefined> {
   const { ref, address, port, weight, native } = change
   const keywords = isObject(native) ? native['keywords'] : undefined
   const command = addServer(ref, {
@@ -59,9 +58,9 @@ export async function add(tools: Tools, change: Of<'add'>, ctx: CallContext): Do
     setState(ref, 'ready'),
   ].join(';')
   const opened = await tell(tools, ref, opening, ctx)
-  if (opened === '') return undefined
+  if (opened === '') return
   const error = refusal(ref, opening, opened)
   const gone = await tell(tools, ref, delServer(ref), ctx)
   if (/^(Server deleted|No such server)/.test(gone)) throw error
-  return half(error, `it was added and could not be taken out again: '${quote(gone)}'`)
+  throw new Half(error, `it was added and could not be taken out again: '${quote(gone)}'`)
 }

@@ -1,4 +1,3 @@
-import type { ChangeOutcome } from '../../../kit/change.js'
 import { isTakenForPassed } from '../../../kit/haproxy/checks.js'
 import type { AdminState, CallContext, MemberRef } from '../../../provider/contract.js'
 import { type DrainableError, isDrainableError } from '../../../provider/error.js'
@@ -6,7 +5,7 @@ import { isSameIdentity } from '../../../provider/member-ref.js'
 import { refusal, setHealthDown, setState, setWeight } from '../codec/commands.js'
 import { identityOf, ownState, type ServerState } from '../codec/state.js'
 import type { ShownProcess } from '../read/shown.js'
-import { channelOf, type Done, half, type Of, readState, tell, type Tools } from './tools.js'
+import { channelOf, Half, type Of, readState, tell, type Tools } from './tools.js'
 
 /** Undoes a hold, if the expected state is found. */
 export function restore(
@@ -14,7 +13,7 @@ export function restore(
   { ref, to }: Of<'restore'>,
   found: ServerState,
   ctx: CallContext,
-): Done {
+): Promise<undefined> {
   return move(tools, ref, found, to, ctx)
 }
 
@@ -25,7 +24,7 @@ async function move(
   from: ServerState,
   to: AdminState,
   ctx: CallContext,
-): Done {
+): Promise<undefined> {
   const own = ownState(from.admin)
   const line = own === 'maint' ? await leaveMaint(tools, ref, to, from, ctx) : setState(ref, to)
   const reply = await tell(tools, ref, line, ctx)
@@ -39,11 +38,10 @@ async function move(
     if (now === undefined || is(own)) throw error
     if (!is(to)) {
       const left = `it is '${ownState(now.admin)}' with weight ${now.weight} now, it had ${from.weight}`
-      return half(error, left)
+      throw new Half(error, left)
     }
   }
   if (own === 'maint' && to === 'drain') await distrustHealth(tools, ref, from, ctx)
-  return undefined
 }
 
 /**
@@ -51,7 +49,7 @@ async function move(
  * meanwhile is left alone.
  *
  * @param before - the state as it was found
- * @returns what came of the change if the server stays in maintenance
+ * @throws `Half` if the server stays in maintenance
  */
 export async function putBack(
   tools: Tools,
@@ -59,18 +57,19 @@ export async function putBack(
   before: ServerState,
   refused: DrainableError,
   ctx: CallContext,
-): Done {
+): Promise<void> {
   const now = await readState(tools, ref, ctx)
   const ours = now !== undefined && ownState(now.admin) === 'maint'
-  if (!ours || !isSameIdentity(identityOf(before), identityOf(now))) return undefined
-  const stays = (why: string): ChangeOutcome =>
-    half(refused, `it was put into maintenance for it and could not be put back: ${why}`)
+  if (!ours || !isSameIdentity(identityOf(before), identityOf(now))) return
   try {
-    const left = await move(tools, ref, now, ownState(before.admin), ctx)
-    return left !== undefined && 'error' in left ? stays(left.error.message) : undefined
+    await move(tools, ref, now, ownState(before.admin), ctx)
   } catch (error) {
-    if (!isDrainableError(error)) throw error
-    return stays(error.message)
+    const why = error instanceof Half ? error.error : error
+    if (!isDrainableError(why)) throw error
+    throw new Half(
+      refused,
+      `it was put into maintenance for it and could not be put back: ${why.message}`,
+    )
   }
 }
 

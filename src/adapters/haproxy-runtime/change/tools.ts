@@ -1,5 +1,5 @@
 import type { ChangeOf, ChangeOutcome } from '../../../kit/change.js'
-import { leftBehind } from '../../../kit/errors.js'
+import { leftBehind as half } from '../../../kit/errors.js'
 import type { HeldMembers } from '../../../kit/haproxy/held.js'
 import { until } from '../../../kit/until.js'
 import type { CallContext, Change, MemberRef } from '../../../provider/contract.js'
@@ -90,7 +90,13 @@ export async function readState(
   return states.get(pool)?.get(member)
 }
 
-/** What came of a change that was refused, and of which a part is left. */
-export function half(refused: DrainableError, left: string): ChangeOutcome {
-  return { status: 'unknown', error: leftBehind(refused, left) }
+/** A change that was refused, and of which a part is left: what came of it is not known. */
+export class Half extends Error {
+  override readonly name = 'Half'
+  readonly error: DrainableError
+
+  constructor(refused: DrainableError, left: string) {
+    super(left)
+    this.error = half(refused, left)
+  }
 }

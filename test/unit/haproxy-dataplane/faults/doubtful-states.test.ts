@@ -72,7 +72,6 @@ describe.concurrent('backup servers that hold sessions', () => {
       { weight: 0 },
       { admin_state: 'ready' },
       { admin_state: 'drain' },
-      { weight: 7 },
     ])
     const native = seen.native!
     const back = { kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready', native } as const

@@ -1,7 +1,7 @@
-import type { Later, SeenMember } from '../../../kit/change.js'
+import type { ChangeOf, Later } from '../../../kit/change.js'
 import { refusal } from '../../../kit/errors.js'
 import type { Followers } from '../../../kit/haproxy/followers.js'
-import type { HeldMembers } from '../../../kit/haproxy/held.js'
+import { atLeast, formatRef } from '../../../provider/member-ref.js'
 import type {
   AdminState,
   CallContext,
@@ -9,15 +9,13 @@ import type {
   MemberRef,
 } from '../../../provider/contract.js'
 import { DrainableError, type ErrorCode, isDrainableError } from '../../../provider/error.js'
-import { atLeast, formatRef } from '../../../provider/member-ref.js'
 import type { Marks } from '../codec/raw.js'
 import { nameOf, parseRuntimeServer, saysNotFound } from '../codec/replies.js'
 import type { Settings } from '../options.js'
 import type { Configuration } from '../read/configured.js'
 import type { ProcessMemory } from '../read/doubts.js'
 import { type Found, type Reader, readProcess, type RuntimeView } from '../read/read.js'
-import { type DataplaneApi, isLost } from '../session/session.js'
-import { PROVIDER } from '../name.js'
+import { type DataplaneApi, isLost, PROVIDER } from '../session/session.js'
 import type { ConfigWriter } from './config-writer.js'
 import type { DurableMarks } from './durable.js'
 
@@ -31,37 +29,20 @@ export interface Tools {
   readonly configuration: Configuration
   readonly writer: ConfigWriter
   readonly marks: DurableMarks
-  readonly held: HeldMembers
-  /** Weights that we set to 0 at run time, as they were, by server. */
-  readonly weights: Map<string, number>
 }
 
-/** A server as found before a change, and what the change has written since. */
-export interface Seen extends SeenMember {
+/** A change of one server that is under way. */
+export interface Underway {
   readonly ref: MemberRef
-  readonly found: Found
-  /** The look that showed it so. */
+  /** The server before it, and the look that showed it so. */
+  readonly before: Found
   readonly view: RuntimeView
-  /** What the file makes of it at the next reload: looked for where a ready server is to be made ready. */
-  readonly stored: 'drain' | 'maint' | undefined
-  /** What a change has written besides the state: it is taken back, should the change be refused. */
+  /** What takes back the writes that came with it. */
   readonly undo: Undo
 }
 
-interface Undo {
-  /** The marks of its line, before the first write. */
-  marks?: Marks
-  /** Whether its weight at run time was set to 0. */
-  isWeighed?: boolean
-}
-
-/** Whether a change has written anything besides the state. */
-export function hasWritten({ undo }: Pick<Seen, 'undo'>): boolean {
-  return undo.marks !== undefined || undo.isWeighed === true
-}
-
 /** A change that was sent: what the next look at the server must show. */
-export interface Sent extends Seen {
+export interface Sent extends Underway {
   readonly wished: AdminState
   /** `exactly` for a restore, `at least` for a hold. */
   readonly exactly: boolean
@@ -103,13 +84,6 @@ export function extended(
   return new DrainableError(cause.code, message, data)
 }
 
-/** The same error, with the member it is about. */
-export function about(ref: MemberRef, error: DrainableError): DrainableError {
-  return error.ref === undefined
-    ? extended(ref, error, `${formatRef(ref)}: ${error.message}`)
-    : error
-}
-
 /** What became of a change whose request failed so. */
 export function thrown(ref: MemberRef, error: DrainableError): ChangeResult {
   return { ref, status: isLost(error) ? 'unknown' : 'rejected', error: about(ref, error) }
@@ -122,9 +96,25 @@ export function known(error: unknown, { signal }: CallContext): DrainableError {
   return error
 }
 
-/** A server in one look. */
-export function find({ pools }: RuntimeView, { pool, member }: MemberRef): Found | undefined {
-  return pools.get(pool)?.get(member)
+/** What a change has written besides the state, as it was before: it is taken back, should the change be refused. */
+export class Undo {
+  /** The marks of its line, before the first write. */
+  marks: Marks | undefined
+  /** Whether its weight at run time was set to 0. */
+  isWeighed = false
+
+  get isEmpty(): boolean {
+    return this.marks === undefined && !this.isWeighed
+  }
+
+  note(marks: Marks | undefined): void {
+    this.marks ??= marks
+  }
+}
+
+/** The state that a change asks for. */
+export function wishOf(change: ChangeOf<'hold' | 'restore'>): Pick<Sent, 'wished' | 'exactly'> {
+  return { wished: change.to, exactly: change.kind === 'restore' }
 }
 
 /** Whether a state is the wished one. */
@@ -136,12 +126,17 @@ export function isDone(
   return exactly ? own === wished : atLeast(own, wished)
 }
 
+/** Whether a refusal can't hide that HAProxy did it all the same: see `askServer`. */
+export function isFinal(refused: DrainableError | undefined): boolean {
+  return refused !== undefined && refused.code !== 'NOT_FOUND' && refused.code !== 'REJECTED'
+}
+
 /** What became of a change that was sent, by the look after it. */
 // eslint-disable-next-line complexity -- every pair of what was answered and what is seen
 export function settle(sent: Sent, view: RuntimeView): ChangeResult {
   const reloaded = nameOf(sent.view.info) !== nameOf(view.info)
   const { ref, wished, exactly, lost, refused, terminated } = sent
-  const found = find(view, ref)
+  const found = view.pools.get(ref.pool)?.get(ref.member)
   const own = found?.verdict.own
   if (isDone(sent, own) && !reloaded) {
     const cut = terminated === undefined ? {} : { terminated, atMost: true }
@@ -173,9 +168,16 @@ export function settle(sent: Sent, view: RuntimeView): ChangeResult {
   return { ref, status: open ? 'unknown' : 'rejected', error }
 }
 
+/** The same error, with the member it is about. */
+export function about(ref: MemberRef, error: DrainableError): DrainableError {
+  return error.ref === undefined
+    ? extended(ref, error, `${formatRef(ref)}: ${error.message}`)
+    : error
+}
+
 /** Sends one runtime change. Never a body that was read: 3.4 would take its weight and address for wishes. */
 export async function putServer(
-  { api, reader }: Pick<Tools, 'api' | 'reader'>,
+  api: DataplaneApi,
   ref: MemberRef,
   body: { readonly admin_state?: AdminState } & Readonly<Record<string, unknown>>,
   ctx: CallContext,
@@ -185,7 +187,7 @@ export async function putServer(
   const reply = await api.send({ method: 'PUT', path, body }, ctx)
   if (reply.status === 200) {
     api.parse(reply, parseRuntimeServer)
-    if (body.admin_state !== undefined) reader.unresolved.told(ref, body.admin_state)
+    if (body.admin_state !== undefined) api.unresolved.told(ref, body.admin_state)
     return
   }
   // the same words are said where HAProxy can't be reached: that is thrown here
@@ -199,13 +201,13 @@ export async function putServer(
  * only the read-back failed.
  */
 export async function askServer(
-  by: Pick<Tools, 'api' | 'reader'>,
+  api: DataplaneApi,
   ref: MemberRef,
   to: AdminState,
   ctx: CallContext,
 ): Promise<{ readonly refused?: DrainableError }> {
   try {
-    await putServer(by, ref, { admin_state: to }, ctx)
+    await putServer(api, ref, { admin_state: to }, ctx)
     return {}
   } catch (error) {
     if (!isDrainableError(error) || ctx.signal.aborted || isLost(error)) throw error
