@@ -147,10 +147,12 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     const isLeft = ({ status }: ChangeResult, index: number): boolean =>
       status === 'applied' && changes[index]?.kind === 'remove'
     const { results, wanted, look } = await this.#inTurn(ctx, async (signal) => {
-      const names = await this.#names(signal, ctx)
-      const wanted = changes.map((change) => ({ change, ...this.#want(change.ref, names) }))
+      const services = await this.#names(signal, ctx)
+      const wanted = changes.map((change) => ({ change, ...this.#want(change.ref, services) }))
       const reload = (): Promise<void> => this.#store.load(this, signal)
-      const look = (): Promise<readonly ProxyView[]> => this.#look(wanted, signal, ctx)
+      // As they are now: another control plane can take a set away while its proxies are waited for.
+      const names = this.#setsOf(wanted).map(({ cluster }) => cluster)
+      const look = (): Promise<readonly ProxyView[]> => this.#look(wanted, signal, ctx, [], names)
       const results = await applyChanges(wanted, {
         store: this.#store,
         sink: this.#sink,
@@ -239,15 +241,18 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     signal: AbortSignal,
     ctx: CallContext,
     sought: readonly Wanted[] = [],
+    names = this.#setsOf(wanted).map(({ cluster }) => cluster),
   ): Promise<readonly ProxyView[]> {
     this.#loads?.demand()
-    const services = [...new Set(wanted.map(({ service }) => service))]
-    const sets = services.flatMap((service) => this.#store.set(service) ?? [])
     // Where weights count, those of all hosts do.
-    const isWeighted = sets.some((set) => set.isWeighted)
+    const isWeighted = this.#setsOf(wanted).some((set) => set.isWeighted)
     const members = isWeighted ? undefined : new Set(wanted.map(({ member }) => member))
-    const names = sets.map(({ cluster }) => cluster)
     return this.#fleet.read(names, signal, ctx.clock, { sought, members })
+  }
+
+  #setsOf(wanted: readonly Wanted[]) {
+    const services = [...new Set(wanted.map(({ service }) => service))]
+    return services.flatMap((service) => this.#store.set(service) ?? [])
   }
 
   /** Whether another control plane owns the sets. */

@@ -53,7 +53,9 @@ export class AdminList {
   async #ask(signal: AbortSignal): Promise<readonly string[] | undefined> {
     if (typeof this.#admin !== 'function') return this.#admin
     try {
-      return await askOption('admin', this.#admin, { signal })
+      const found: unknown = await askOption('admin', this.#admin, { signal })
+      if (Array.isArray(found)) return found as readonly string[]
+      throw new TypeError('expected a list of addresses')
     } catch (cause) {
       signal.throwIfAborted()
       if (this.#last.length > 0) return undefined

@@ -114,4 +114,21 @@ describe('an endpoint that left its set and came back', () => {
     })
     await end()
   })
+
+  test('is not known in a second drain either, where its rows began anew in the first', async () => {
+    await using it = await stage({ hiddenStats: [/upstream_rq_active/] })
+    await using lb = it.provide()
+    const end = await it.fake.occupy(refOf(1))
+    await it.put([1, 2], [1])
+    await expect.poll(async () => (await it.look(lb))?.scopes[0]?.active).toBe(1)
+    await it.put([2], [])
+    await it.put([1, 2], [1])
+    expect((await it.look(lb))?.scopes[0]).toMatchObject({ state: 'unread' })
+    // That drain is undone, and another one begins.
+    await it.put([1, 2], [])
+    await expect.poll(async () => (await it.look(lb))?.scopes[0]?.state).toBe('read')
+    await it.put([1, 2], [1])
+    await expect.poll(async () => (await it.look(lb))?.scopes[0]?.state).toBe('unread')
+    await end()
+  })
 })

@@ -94,7 +94,7 @@ describe('an endpoint that another control plane has removed, where a worker sto
       incarnation: 'one',
       work: 0,
       arrivals: 7,
-      isDraining: true,
+      begun: 7,
       isClear: false,
       isFallen: false,
     }

@@ -8,8 +8,8 @@ export interface Held {
   readonly work: number
   /** All that its rows had begun; undefined: they were not read. */
   readonly arrivals: number | undefined
-  /** It was drained then. */
-  readonly isDraining: boolean
+  /** What its rows had begun at the last look that found it drained. */
+  readonly begun: number
   /** It was seen drained and without work: nothing of it can be left on objects that go later. */
   readonly isClear: boolean
   /** Its rows began anew since it is drained. */
@@ -19,13 +19,14 @@ export interface Held {
 const UNSEEN: Omit<Held, 'incarnation'> = {
   work: Infinity,
   arrivals: undefined,
-  isDraining: false,
+  begun: 0,
   isClear: false,
   isFallen: false,
 }
 
 /** How a look at a member in one process came out. */
 export interface Outcome {
+  readonly begun: number
   readonly isDraining: boolean
   /** Another control plane owns the set: it may remove what was never drained. */
   readonly isForeign: boolean
@@ -57,12 +58,14 @@ export function heldAfter(
   last: Held | undefined,
   { reading }: ProxyView,
   { state, active, queued, arrivals, inForce }: LoadScope,
-  { isDraining, isForeign, isRemoved, isFallen }: Outcome,
+  { begun: rows, isDraining, isForeign, isRemoved, isFallen }: Outcome,
 ): Held | undefined {
   // It was never seen there: there is no bound to what is left of it, if it ever was there.
   if (isRemoved && last === undefined) return undefined
   const incarnation = reading?.incarnation ?? last?.incarnation
-  const before = last ?? UNSEEN
+  const known = last ?? UNSEEN
+  const isLooked = reading !== undefined && isDraining && !isRemoved
+  const before = { ...known, begun: isLooked ? rows : known.begun }
   if (state !== 'read') return { ...before, incarnation, isFallen }
   if (isRemoved)
     return { ...before, incarnation, work: Math.min(before.work, active), arrivals, isFallen }
@@ -76,7 +79,7 @@ export function heldAfter(
     incarnation,
     work: isOpen ? Infinity : active,
     arrivals,
-    isDraining,
+    begun: before.begun,
     isClear: isEmpty || (isDrained && before.isClear),
     isFallen,
   }

@@ -45,6 +45,8 @@ export class MemberReader {
   readonly #force: Force
   /** By member. */
   readonly #holdings: RecentMap<string, Holdings>
+  /** The same by the name that it was last asked for by. */
+  readonly #heldByName: RecentMap<string, Holdings>
   /** Cluster name by endpoint set, where exactly one cluster is fed by it. */
   readonly #pools = new Map<string, string>()
   /** Sets that a cluster of some proxy was seen to take. */
@@ -56,6 +58,7 @@ export class MemberReader {
     this.#options = options
     this.#force = new Force(options)
     this.#holdings = new RecentMap(options.now)
+    this.#heldByName = new RecentMap(options.now)
   }
 
   /** Which set feeds which cluster; a set may also be called by its own name. */
@@ -111,12 +114,16 @@ export class MemberReader {
     const endpoint = this.#options.store.endpoint(service, member)
     const now = clockOffset + this.#options.now()
     const key = refKey({ pool: service, member })
-    const held = this.#holdings.get(key)
+    // Once no proxy has the cluster any more, which set fed it is told by nobody.
+    const held =
+      this.#holdings.get(key) ??
+      (endpoint === undefined ? this.#heldByName.get(refKey(ref)) : undefined)
     if (endpoint !== undefined) {
       const next = new Map<string, Held>()
       const looked = { ...wanted, endpoint, now, clockOffset, held, next }
       const scopes = this.#scopes(views, looked)
       this.#holdings.set(key, next)
+      this.#heldByName.set(refKey(ref), next)
       return this.#present(wanted, endpoint, views, scopes)
     }
     if (held === undefined) {
@@ -244,14 +251,13 @@ export class MemberReader {
     const isRemoved = isForeign && isRemovedThere(view, service, member)
     const isDraining = endpoint.status === 'DRAINING'
     const begun = view.reading === undefined ? Infinity : begunIn(view, looked)
-    const hasBegunAnew = last?.isDraining === true && begun < (last.arrivals ?? 0)
-    const isFallen = isDraining && (last?.isFallen === true || hasBegunAnew)
+    const isFallen = last?.isFallen === true || (isDraining && begun < (last?.begun ?? 0))
     const scope =
       previousLoad(view, looked.now) ??
       (isRemoved ? removedScope({ view, service, member, now: looked.now }, last) : undefined) ??
       this.#loadScope(view, looked) ??
       this.#readScope(view, looked, last, isFallen)
-    const now = heldAfter(last, view, scope, { isDraining, isForeign, isRemoved, isFallen })
+    const now = heldAfter(last, view, scope, { begun, isDraining, isForeign, isRemoved, isFallen })
     if (now !== undefined) looked.next.set(view.scope, now)
     return scope
   }

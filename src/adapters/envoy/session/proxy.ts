@@ -218,7 +218,9 @@ export class Proxy {
     const unlisted = await this.#unlisted(facts, wanted, { ...search, members }, stats, link)
     const previous = await this.#previous(wanted, stats, { askedAt, sampledAt }, link)
     const incarnation = await this.#incarnation(link)
-    if (incarnation !== facts.incarnation) return undefined
+    // Another look at the same time may have met the next process already.
+    const isNow = this.#facts?.incarnation === incarnation
+    if (incarnation !== facts.incarnation || !isNow) return undefined
     const at = this.#now()
     const namesOf = (cluster: string): StatNames => this.#namesOf(cluster, facts)
     const gone = this.#gone.seen(meant, wanted, missing, stats, namesOf, at)

@@ -86,6 +86,8 @@ export class ServedSink<A extends Edited<A>> implements ServedEndpoints {
   #opening: Promise<void> | undefined
   #listening: Listening | undefined
   #loading: Promise<void> | undefined
+  /** The sets that were given last are being taken over. */
+  #setting: Promise<void> = Promise.resolve()
   #loaded = false
 
   /** @throws `INVALID_OPTIONS` */
@@ -141,13 +143,18 @@ export class ServedSink<A extends Edited<A>> implements ServedEndpoints {
     return this.#put(own)
   }
 
-  /** The others are still adopted, where none were there at the start. */
+  /** In the order in which they are given. The others are still adopted, where none were there at the start. */
   async set(given: readonly unknown[]): Promise<void> {
     const subject = `${this.#factory} set()`
-    for (const set of await this.#converted(this.#options.parse(given, subject), subject)) {
-      if (!this.#loaded) this.#given.add(set.cluster)
-      this.#put(set)
-    }
+    const sets = this.#options.parse(given, subject)
+    const setting = this.#setting.then(async () => {
+      for (const set of await this.#converted(sets, subject)) {
+        if (!this.#loaded) this.#given.add(set.cluster)
+        this.#put(set)
+      }
+    })
+    this.#setting = setting.catch(() => undefined)
+    await setting
   }
 
   async close(): Promise<void> {
