@@ -282,8 +282,11 @@ function toFound(
     change.kind === 'restore' &&
     own === change.to &&
     parts.some((part) => part.own === change.expect)
-  const another = places.find(({ identity }) => identity !== (change.identity ?? first.identity))
-  if (another !== undefined && change.identity === undefined && change.kind !== 'add') {
+  // An empty identity says as little as none.
+  const { identity: asked = '' } = change
+  const meant = asked === '' ? first.identity : asked
+  const another = places.find(({ identity }) => identity !== meant)
+  if (another !== undefined && asked === '' && change.kind !== 'add') {
     const words = `${formatRef(change.ref)} is another member at ${another.device.host}: ${another.identity}, expected ${first.identity}; nothing was sent`
     return refusal('CONFLICT', words, { provider: PROVIDER, ref: change.ref }, false)
   }

@@ -119,24 +119,28 @@ async function readLists(
   nodes: Map<string, NodeRow>,
   ctx: CallContext,
 ): Promise<Lists> {
+  const byList = await device.poolListPays(wanted.pools.size, ctx)
   const lists: Lists = new Map()
+  let listed: readonly ListedPool[] | undefined
   if (wanted.all || nodes.size > 0) {
-    const overview = await device.overview(ageOf(wanted, nodes), ctx)
+    const overview = await device.overview(ageOf(wanted, nodes, byList), ctx)
     for (const node of overview.nodes) if (!nodes.has(node.fullPath)) nodes.set(node.fullPath, node)
-    for (const one of overview.pools) {
+    listed = overview.pools
+    for (const one of listed) {
       const isTheirs = one.members.rows.some((member) => wanted.nodes.has(member.node))
       if (wanted.all || isTheirs) lists.set(one.pool.fullPath, one)
     }
   }
-  for (const [name, { members, pool }] of await readPools(device, wanted.pools, ctx)) {
+  const known = byList ? listed : undefined
+  for (const [name, { members, pool }] of await readPools(device, wanted.pools, ctx, known)) {
     lists.set(name, { members, pool: pool ?? (await device.readPool(name, ctx, wanted.brief)) })
   }
   return lists
 }
 
-/** How old the lists of a look at nodes may be. */
-function ageOf({ all }: Wanted, nodes: ReadonlyMap<string, NodeRow>): number {
-  if (all) return 0
+/** How old the lists may be: those of members tell their states. */
+function ageOf({ all }: Wanted, nodes: ReadonlyMap<string, NodeRow>, tellsStates: boolean): number {
+  if (all || tellsStates) return 0
   return [...nodes.values()].every(isHeld) ? LISTS_FOR : FOUND_FOR
 }
 
@@ -182,15 +186,17 @@ export async function readNodes(
  * Members of pools: by one list where that costs less, and one by one. What a list leaves out is asked for alone; one that is
  * missing is asked for once more after the device said that it is ready.
  *
+ * @param known - the list, if it was read
  * @returns nothing of a pool that is not there; its properties where a list has them
  */
 export async function readPools(
   device: Device,
   wanted: Complete,
   ctx: CallContext,
+  known?: readonly ListedPool[],
 ): Promise<ReadonlyMap<string, Pick<ListedPool, 'members'> & Partial<ListedPool>>> {
-  const pays = await device.poolListPays(wanted.size, ctx)
-  const listed = pays ? await device.listPools(ctx).catch(tooDear) : undefined
+  const pays = known === undefined && (await device.poolListPays(wanted.size, ctx))
+  const listed = pays ? await device.listPools(ctx).catch(tooDear) : known
   const byPath = new Map(listed?.map((one) => [one.pool.fullPath, one]))
   const found = new Map<string, Pick<ListedPool, 'members'> & Partial<ListedPool>>()
   for (const [pool, complete] of wanted) {
