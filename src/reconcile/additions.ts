@@ -226,7 +226,10 @@ export class Additions {
     pool.writing = line.enter(async () => {
       pool.waiting = undefined
       // What was given up may be carried out over this: then it is written once more.
-      line.begin(() => this.#saveLater(pool))
+      line.begin(() => {
+        pool.isDirty = true
+        this.#saveLater(pool)
+      })
       await this.#write(pool, key)
     })
     pool.waiting = pool.writing

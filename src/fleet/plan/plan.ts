@@ -2,7 +2,7 @@ import type { DrainableProvider } from '../../provider/contract.js'
 import { rollNames, type RollOptions } from '../roll/options.js'
 import type { RollTarget } from '../roll/servers.js'
 import { checkProvider } from '../../core/calls/call-options.js'
-import { parsePolicy, type Policy } from '../../core/calls/policy.js'
+import { parsePolicy, policyNames, type Policy } from '../../core/calls/policy.js'
 import { parseTarget, type Target } from '../../core/calls/target.js'
 import { expectation, notesOf, planMember, toPlan, type DrainPlan } from './assemble.js'
 import { judge } from './judge.js'
@@ -42,7 +42,8 @@ export async function plan(
   if (isRoll(target, options, SUBJECT)) return planRoll(provider, target, options, SUBJECT)
   const own = target as Target
   parseTarget(own, SUBJECT)
-  const resolved = parsePolicy(options, SUBJECT, rollNames())
+  const names = [...new Set([...policyNames(), ...rollNames()])]
+  const resolved = parsePolicy(options, SUBJECT, names)
   resolved.signal?.throwIfAborted()
   const judged = await judge(provider, own, resolved, () => 'all', SUBJECT)
   const { data } = resolved
