@@ -26,6 +26,7 @@ const UNSEEN: Omit<Held, 'incarnation'> = {
 
 /** How a look at a member in one process came out. */
 export interface Outcome {
+  /** What its rows had begun at the newest look that found it drained, this one too. */
   readonly begun: number
   readonly isDraining: boolean
   /** Another control plane owns the set: it may remove what was never drained. */
@@ -58,14 +59,12 @@ export function heldAfter(
   last: Held | undefined,
   { reading }: ProxyView,
   { state, active, queued, arrivals, inForce }: LoadScope,
-  { begun: rows, isDraining, isForeign, isRemoved, isFallen }: Outcome,
+  { begun, isDraining, isForeign, isRemoved, isFallen }: Outcome,
 ): Held | undefined {
   // It was never seen there: there is no bound to what is left of it, if it ever was there.
   if (isRemoved && last === undefined) return undefined
   const incarnation = reading?.incarnation ?? last?.incarnation
-  const known = last ?? UNSEEN
-  const isLooked = reading !== undefined && isDraining && !isRemoved
-  const before = { ...known, begun: isLooked ? rows : known.begun }
+  const before = { ...(last ?? UNSEEN), begun }
   if (state !== 'read') return { ...before, incarnation, isFallen }
   if (isRemoved)
     return { ...before, incarnation, work: Math.min(before.work, active), arrivals, isFallen }
@@ -79,7 +78,7 @@ export function heldAfter(
     incarnation,
     work: isOpen ? Infinity : active,
     arrivals,
-    begun: before.begun,
+    begun,
     isClear: isEmpty || (isDrained && before.isClear),
     isFallen,
   }

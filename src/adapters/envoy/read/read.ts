@@ -257,7 +257,9 @@ export class MemberReader {
       (isRemoved ? removedScope({ view, service, member, now: looked.now }, last) : undefined) ??
       this.#loadScope(view, looked) ??
       this.#readScope(view, looked, last, isFallen)
-    const now = heldAfter(last, view, scope, { begun, isDraining, isForeign, isRemoved, isFallen })
+    const isSeen = view.reading !== undefined && isDraining && !isRemoved
+    const outcome = { begun: isSeen ? begun : (last?.begun ?? 0), isDraining }
+    const now = heldAfter(last, view, scope, { ...outcome, isForeign, isRemoved, isFallen })
     if (now !== undefined) looked.next.set(view.scope, now)
     return scope
   }
