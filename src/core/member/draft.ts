@@ -113,11 +113,10 @@ export class Draft {
     this.ending(claim, { holding: false })
   }
 
-  /** Tells the action of a claim that is held idle, once, that its member is not idle any more. */
+  /** Tells the action of a claim that is held idle that its member is not idle any more: the first time counts. */
   lose(claim: Open, error: DrainableError): void {
-    const { settled, holding, lossSaid } = claim.ending
-    if (!settled || !holding || lossSaid) return
-    this.ending(claim, { lossSaid: true })
+    const { settled, holding } = claim.ending
+    if (!settled || !holding) return
     this.effects.push({ type: 'lost', claim: claim.id, error })
   }
 

@@ -235,8 +235,6 @@ export interface EndingState {
   readonly holding: boolean
   /** Marks of the processes when the call settled, to see afterwards whether work came. */
   readonly marks: ReadonlyMap<string, ScopeMark> | null
-  /** Whether it was told that the held idle is lost for good. */
-  readonly lossSaid: boolean
   /** Whether a cut was carried out for it; how many it has cut, at most where the product does not say. */
   readonly hasCut: boolean
   readonly terminated: number
@@ -283,7 +281,6 @@ export const NO_ENDING: EndingState = {
   settled: false,
   holding: true,
   marks: null,
-  lossSaid: false,
   hasCut: false,
   terminated: 0,
   terminatedAtMost: false,

@@ -1,5 +1,4 @@
 import type {
-  MemberRef,
   AdminState,
   Change,
   LoadScope,
@@ -153,26 +152,28 @@ function isOver({ outcome, holding, phase }: TicketMember, isStep: boolean): boo
   return isStep && outcome === 'refused' && !holding
 }
 
+/** Why a member is left alone by whoever goes on with its ticket. */
+const BEFORE = {
+  gone: [
+    'MEMBER_GONE',
+    'was no longer in the pool, or was another member, when this drain was resumed',
+  ],
+  overruled: ['DRAIN_OVERRULED', 'was overruled before this drain was resumed; it was left alone'],
+} as const
+
 /** What it was let go of as. Nothing leaves `removed`, and what another client has opened stays open, also after a reload. */
 function endedBefore(
   { ref, outcome }: TicketMember,
   at: number,
 ): Pick<Claim['ending'], 'ended' | 'holding'> {
-  return {
-    ended: { outcome: outcome ?? 'removed', at, error: errorBefore(ref, outcome) },
-    holding: false,
+  let error: DrainableError | null = null
+  if (outcome === 'gone' || outcome === 'overruled') {
+    const [code, words] = BEFORE[outcome]
+    error = new DrainableError(code, `${formatRef(ref)} ${words}`, {
+      ref,
+    })
   }
-}
-
-function errorBefore(ref: MemberRef, outcome: TicketMember['outcome']): DrainableError | null {
-  const name = formatRef(ref)
-  if (outcome === 'gone') {
-    const words = `${name} was no longer in the pool, or was another member, when this drain was resumed`
-    return new DrainableError('MEMBER_GONE', words, { ref })
-  }
-  if (outcome !== 'overruled') return null
-  const words = `${name} was overruled before this drain was resumed; it was left alone`
-  return new DrainableError('DRAIN_OVERRULED', words, { ref })
+  return { ended: { outcome: outcome ?? 'removed', at, error }, holding: false }
 }
 
 /** Every process of then must be read, or have ended, before idle is said. */
