@@ -166,8 +166,14 @@ class Call<F extends SeenMember, L> {
     let rest: readonly Place[] = []
     for (const [k, place] of open.entries()) {
       const [, change] = place
-      const found = this.#found(place, lookup)
-      if (found === 'refused') continue
+      let found: F | undefined
+      try {
+        found = lookup(change)
+      } catch (thrown) {
+        // It can't be told which member is meant.
+        this.#end(place, { ...this.#thrown(thrown, change), status: 'rejected' })
+        continue
+      }
       const object = found?.object ?? refKey(change.ref)
       if (touched.has(object)) {
         rest = open.slice(k)
@@ -195,16 +201,6 @@ class Call<F extends SeenMember, L> {
     return [...again, ...rest].sort(([one], [other]) => one - other)
   }
 
-  /** The member of a change as it was seen; what stands in the way of telling which one is meant refuses the change. */
-  #found(place: Place, lookup: (change: Change) => F | undefined): F | undefined | 'refused' {
-    try {
-      return lookup(place[1])
-    } catch (thrown) {
-      this.#end(place, { ...this.#thrown(thrown, place[1]), status: 'rejected' })
-      return 'refused'
-    }
-  }
-
   async #send([i, change]: Place, found: F | undefined): Promise<ChangeOutcome | Later<L>> {
     this.#sent.add(i)
     try {
@@ -218,22 +214,12 @@ class Call<F extends SeenMember, L> {
 
   #dispatch(change: Change, found: F | undefined): ReturnType<CarefulAdapter<F, L>['hold']> {
     const adapter = this.#adapter
-    if (change.kind === 'add') {
-      return possible(adapter.add).call(adapter, change, undefined, this.#ctx)
-    }
-    if (found === undefined) throw new TypeError('a change of nothing')
-    switch (change.kind) {
-      case 'hold':
-        return adapter.hold(change, found, this.#ctx)
-      case 'restore':
-        return adapter.restore(change, found, this.#ctx)
-      case 'terminate':
-        return possible(adapter.terminate).call(adapter, change, found, this.#ctx)
-      case 'remove':
-        return possible(adapter.remove).call(adapter, change, found, this.#ctx)
-      default:
-        return change satisfies never
-    }
+    if (change.kind !== 'add' && found === undefined) throw new TypeError('a change of nothing')
+    // Each takes the change of its name.
+    const make = possible(adapter[change.kind]) as (
+      ...given: readonly [Change, F | undefined, CallContext]
+    ) => ReturnType<CarefulAdapter<F, L>['hold']>
+    return make.call(adapter, change, found, this.#ctx)
   }
 
   /** Ends the begun changes. Returns those for which another client was faster. */
