@@ -169,9 +169,7 @@ function endedBefore(
   let error: DrainableError | null = null
   if (outcome === 'gone' || outcome === 'overruled') {
     const [code, words] = BEFORE[outcome]
-    error = new DrainableError(code, `${formatRef(ref)} ${words}`, {
-      ref,
-    })
+    error = new DrainableError(code, `${formatRef(ref)} ${words}`, { ref })
   }
   return { ended: { outcome: outcome ?? 'removed', at, error }, holding: false }
 }

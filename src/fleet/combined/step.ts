@@ -85,7 +85,8 @@ async function letGo(
   done: ReadonlyMap<string, StepDone>,
   { clock = systemClock, signal, onEvent }: Call,
 ): Promise<void> {
-  await Promise.all(
+  // Why the step is over is what its caller is told, whatever becomes of this.
+  await Promise.allSettled(
     [...done].map(async ([key, { step }]) => {
       const part = all.get(key)
       const ticket = {

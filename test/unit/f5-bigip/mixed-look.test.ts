@@ -3,7 +3,7 @@ import { ctx, rig } from './rig.js'
 
 const COUNT = 5
 
-test('a look at nodes and members together tells at once that a node is enabled again', async () => {
+test('a mixed look tells at once that a node is enabled again', async () => {
   const numbers = Array.from({ length: COUNT }, (_, i) => i)
   const pools = Object.fromEntries(
     numbers.map((i) => [`p${i}`, [`10.0.1.${i}:80`, `10.0.2.${i}:80`]]),

@@ -36,7 +36,7 @@ describe('a second restore() after another call has had the member', () => {
   })
 })
 
-test('restore() after release waits for a lost hold of a balancer that stood still', async () => {
+test('restore() after release waits for a lost hold', async () => {
   const { clock, lb } = rig({ capabilities: { lateBound: 10_000 } })
   lb.occupy(web1)
   const from = clock.now()
@@ -65,7 +65,7 @@ test('restore() after release waits for a lost hold of a balancer that stood sti
   expect([report.outcome, lb.state(web1), took > 61_000]).toEqual(['restored', 'ready', true])
 })
 
-test('restore() after release says that the member is another one, also where a watch was between', async () => {
+test('restore() after release and a watch says that it is another member', async () => {
   const { clock, lb } = rig()
   const a = startDrain(lb, web1, { clock, timeout: '1m', seal: false })
   await clock.runUntil(a.done)
