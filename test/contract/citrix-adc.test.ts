@@ -5,6 +5,7 @@ import type { DrainableProvider } from 'drainable/provider'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/provider/clock.js'
 import { selfSignedCertificate } from '../../src/testing/tls-certificate.js'
+import { setups } from '../support/cases.js'
 import { contractTests, NAMES_PLAYED } from '../support/contract.js'
 import { sentSecrets } from '../support/sent-secrets.js'
 import { SKIPPED } from './skipped/citrix-adc.js'
@@ -113,7 +114,12 @@ const SETUPS = {
   ],
 } as const
 
-for (const [name, [setup, harness]] of Object.entries(SETUPS)) {
+const PLAYED = [
+  'services of a virtual server of 14.1',
+  'a pair, header authentication, saved states',
+]
+
+for (const [name, [setup, harness]] of setups(SETUPS, PLAYED)) {
   const silent = name.includes('12.1')
   describe(name, { concurrent: true }, () => {
     const others = name.startsWith('services') ? {} : NAMES_PLAYED

@@ -15,6 +15,7 @@ import { grpcEndpoints } from 'drainable/envoy/grpc'
 import type { ContractHarness } from 'drainable/testing'
 import { startFake, type FakeOptions } from 'drainable/testing/envoy'
 import { systemClock } from '../../src/provider/clock.js'
+import { setups } from '../support/cases.js'
 import { contractTests } from '../support/contract.js'
 import { until } from '../support/wait.js'
 import { SKIPPED } from './skipped/envoy.js'
@@ -238,7 +239,7 @@ const grpc = (way: { ads?: boolean; delta?: boolean }) => () =>
     eds: { grpc: `http://127.0.0.1:${port}`, ...way },
   }))
 
-const setups: Readonly<Record<string, () => Promise<ContractHarness>>> = {
+const SETUPS: Readonly<Record<string, () => Promise<ContractHarness>>> = {
   'a file, Envoy 1.40.0': () => overFile(),
   'a file, Envoy 1.37.0, a service name of its own': () =>
     overFile({
@@ -259,7 +260,9 @@ const setups: Readonly<Record<string, () => Promise<ContractHarness>>> = {
   'delta ADS': grpc({ ads: true, delta: true }),
 }
 
-for (const [name, open] of Object.entries(setups)) {
+const PLAYED = ['a file, Envoy 1.40.0', 'a control plane of another client', 'REST', 'delta ADS']
+
+for (const [name, open] of setups(SETUPS, PLAYED)) {
   describe.concurrent(name, () => {
     const from = name.startsWith('a file') ? 'file' : 'served'
     contractTests(SKIPPED[open === overCallback ? 'callback' : from], open)
@@ -367,5 +370,5 @@ describe('a fleet of fakes', () => {
 })
 
 test('every setup of the fake is in the list', () => {
-  expect(Object.keys(setups)).toHaveLength(9)
+  expect(Object.keys(SETUPS)).toHaveLength(9)
 })

@@ -3,6 +3,7 @@ import type { DrainableProvider } from 'drainable/provider'
 import type { ContractHarness } from 'drainable/testing'
 import { startFake, type BigipFake, type FakeOptions } from 'drainable/testing/f5-bigip'
 import { describe } from 'vitest'
+import { setups } from '../support/cases.js'
 import { contractTests, NAMES_PLAYED } from '../support/contract.js'
 import { sentSecrets } from '../support/sent-secrets.js'
 
@@ -92,7 +93,12 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 }
 
-describe.concurrent.each(Object.entries(CASES))('BIG-IP %s', (name, given) => {
+const PLAYED = [
+  '13.1 with a reboot that forgets',
+  'a pair of 17.5 with a failover that was not synced',
+]
+
+describe.concurrent.each(setups(CASES, PLAYED))('BIG-IP %s', (name, given) => {
   const played = name === Object.keys(CASES)[0] ? {} : NAMES_PLAYED
   contractTests(SKIPPED.fake, () => open(given), played)
 })

@@ -1,6 +1,7 @@
 import type { ContractHarness } from 'drainable/testing'
 import { startFake } from 'drainable/testing/haproxy-dataplane'
 import { describe } from 'vitest'
+import { setups } from '../support/cases.js'
 import { contractTests, NAMES_PLAYED } from '../support/contract.js'
 import { connect } from '../support/dataplane.js'
 import { sentSecrets } from '../support/sent-secrets.js'
@@ -57,21 +58,26 @@ async function open(
   }
 }
 
-// the cases wait for the API's floor between two looks most of the time: side by side they cost little
-describe.concurrent.each(['2.9', '3.0', '3.2', '3.4'])('Data Plane API %s', (version) => {
-  // One of /v2 and one of /v3 plays the names.
-  const played = ['2.9', '3.0'].includes(version) ? {} : NAMES_PLAYED
-  contractTests(SKIPPED.fake, () => open(version, {}), played)
-})
+type Setup = readonly [keyof typeof SKIPPED, () => Promise<ContractHarness>]
 
-describe.concurrent('with maintCuts', () => {
-  contractTests(SKIPPED.maintCuts, () => open('3.2', { maintCuts: true }, true), NAMES_PLAYED)
-})
+const SETUPS: Readonly<Record<string, Setup>> = {
+  'Data Plane API 2.9': ['fake', () => open('2.9', {})],
+  'Data Plane API 3.0': ['fake', () => open('3.0', {})],
+  'Data Plane API 3.2': ['fake', () => open('3.2', {})],
+  'Data Plane API 3.4': ['fake', () => open('3.4', {})],
+  'with maintCuts': ['maintCuts', () => open('3.2', { maintCuts: true }, true)],
+  'with durable drains': ['durable', () => open('3.2', { durable: true, maintCuts: false })],
+  'with membership in the configuration': [
+    'fake',
+    () => open('3.2', { membership: 'configuration' }),
+  ],
+}
 
-describe.concurrent('with durable drains', () => {
-  contractTests(SKIPPED.durable, () => open('3.2', { durable: true, maintCuts: false }))
-})
+/** One of /v2, one of /v3: these play the names too. */
+const VERSIONS = ['Data Plane API 2.9', 'Data Plane API 3.4']
 
-describe.concurrent('with membership in the configuration', () => {
-  contractTests(SKIPPED.fake, () => open('3.2', { membership: 'configuration' }))
-})
+// The cases wait for the API's floor between two looks most of the time: side by side they cost little.
+for (const [name, [skipped, harness]] of setups(SETUPS, [...VERSIONS, 'with durable drains']))
+  describe.concurrent(name, () => {
+    contractTests(SKIPPED[skipped], harness, VERSIONS.includes(name) ? {} : NAMES_PLAYED)
+  })

@@ -2,15 +2,20 @@ import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import type { ContractHarness } from 'drainable/testing'
 import { startFake } from 'drainable/testing/haproxy-runtime'
 import { describe } from 'vitest'
+import { setups } from '../support/cases.js'
 import { contractTests, NAMES_PLAYED } from '../support/contract.js'
 import { SKIPPED } from './skipped/haproxy-runtime.js'
 
-describe.concurrent.each([
-  ['2.6', true],
-  ['3.0', false],
-  ['3.2', true],
-  ['3.2', false],
-] as const)('Runtime API %s (fake), with a master socket: %s', (version, master) => {
+const SETUPS = {
+  '2.6 (fake), with a master socket': ['2.6', true],
+  '3.0 (fake)': ['3.0', false],
+  '3.2 (fake), with a master socket': ['3.2', true],
+  '3.2 (fake)': ['3.2', false],
+} as const
+
+const PLAYED = ['2.6 (fake), with a master socket', '3.2 (fake)']
+
+describe.concurrent.each(setups(SETUPS, PLAYED))('Runtime API %s', (_, [version, master]) => {
   async function open(): Promise<ContractHarness> {
     const fake = await startFake({ pools: { web: ['web1', 'web2', 'web3'] }, version, master })
     const provider = haproxyRuntime({

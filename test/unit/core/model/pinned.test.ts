@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { some } from '../../../support/cases.js'
 import { play } from '../../../model/scenario.js'
 
 /** Stories beyond those of the chunks that have found something: a fault of the core, or of the judge. */
@@ -8,7 +9,7 @@ const SEEDS = [
   793115, 1002303, 1101089, 1104349, 1106915, 1107343, 300270, 301024, 5564,
 ]
 
-test.each(SEEDS)('all that is said agrees with the truth, seed %i', async (seed) => {
+test.each(some(SEEDS))('all that is said agrees with the truth, seed %i', async (seed) => {
   expect((await play(seed, false, undefined, false)).faults).toEqual([])
 })
 
@@ -25,6 +26,9 @@ const DISTURBED = [
   4545, 4631, 4973, 5023, 5747,
 ]
 
-test.each(DISTURBED)('all that is said agrees with the truth, disturbed, seed %i', async (seed) => {
-  expect((await play(seed)).faults).toEqual([])
-})
+test.each(some(DISTURBED))(
+  'all that is said agrees with the truth, disturbed, seed %i',
+  async (seed) => {
+    expect((await play(seed)).faults).toEqual([])
+  },
+)
