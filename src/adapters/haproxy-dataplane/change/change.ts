@@ -74,9 +74,15 @@ export class Changer {
       ctx.result?.(i, one)
     }
     const ordered = order.flatMap((i) => changes[i] ?? [])
-    const results = await carefulApply(changesBy(this.#by), ordered, { ...ctx, result })
-    for (const [place, one] of results.entries()) all[order[place] ?? place] = one
-    return all
+    try {
+      const results = await carefulApply(changesBy(this.#by), ordered, { ...ctx, result })
+      for (const [place, one] of results.entries()) all[order[place] ?? place] = one
+      return all
+    } finally {
+      const now = ctx.clock.now()
+      for (const [i, { ref }] of changes.entries())
+        this.#by.api.unresolved.ended(ref, all[i]?.status, now)
+    }
   }
 
   /** Why a drained server is not sealed; undefined where that was not refused. */
