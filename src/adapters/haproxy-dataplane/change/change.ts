@@ -12,7 +12,7 @@ import type { Found, RuntimeView } from '../read/read.js'
 import { identify, serves, storedHold, toPoolReading } from '../read/reading.js'
 import { held, serving } from '../read/state.js'
 import { isLost, PROVIDER } from '../session/session.js'
-import { Membership } from './membership.js'
+import { assertAddress, Membership } from './membership.js'
 import { Restorer } from './restore.js'
 import {
   about,
@@ -196,6 +196,7 @@ async function storedOf(
 
 function seenIn(view: RuntimeView, stored: Stored): (change: Change) => Seen | undefined {
   return (change) => {
+    if (change.kind === 'add') assertAddress(change)
     const found = view.pools.get(change.ref.pool)?.get(change.ref.member)
     if (found === undefined) return undefined
     const marked = stored.get(change)

@@ -3,6 +3,7 @@ import { formatSocket } from '../../../provider/address.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
 import { type DrainableError, type ErrorCode, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
+import { quote } from '../../../provider/quote.js'
 import { saysNotFound } from '../codec/replies.js'
 import type { Found, RuntimeView } from '../read/read.js'
 import { identify } from '../read/reading.js'
@@ -235,19 +236,29 @@ function saying(error: DrainableError, ref: MemberRef, what: string): DrainableE
   return extended(ref, error, `${formatRef(ref)}: ${error.message}; ${what}`)
 }
 
+/**
+ * The API takes an addition without an address, and writes a line that HAProxy can't use (2.9).
+ *
+ * @throws `INVALID_OPTIONS`
+ */
+export function assertAddress({ ref, address }: Add): void {
+  if (typeof address === 'string' && /^[^\s;]+$/.test(address)) return
+  const found = typeof address === 'string' ? `'${quote(address)}'` : 'none'
+  const words = `${formatRef(ref)} can't be added: address: expected the IP address or the name of the server, such as 10.0.0.1, found ${found}`
+  throw failure(ref, 'INVALID_OPTIONS', words)
+}
+
 function checkAdd(
   change: Add,
   view: RuntimeView,
   membership: 'runtime' | 'configuration',
 ): DrainableError | undefined {
-  const { ref, address, port, weight } = change
+  const { ref, port, weight } = change
   const { tree } = view.served
   const refused = (code: ErrorCode, words: string): DrainableError =>
     failure(ref, code, words, false)
   if (!view.pools.has(ref.pool) && tree === 'v3')
     return refused('NOT_FOUND', `there is no backend ${ref.pool}`)
-  if (!/^[^\s;]+$/.test(address))
-    return refused('REJECTED', `${formatRef(ref)}: '${address}' is no address`)
   if (!Number.isInteger(port) || port < 1 || port > 65_535)
     return refused('REJECTED', `${formatRef(ref)}: expected a port from 1 to 65535, found ${port}`)
   if (tree === 'v2' && membership === 'runtime' && (weight ?? 1) !== 1)
