@@ -76,6 +76,14 @@ describe.concurrent.each([
   })
 })
 
+test('a weight of 0 that a killed process has left on an open server is given back', async () => {
+  await using r = await rig({ config: CUTS, version: '3.4' }, GENTLE)
+  await r.fake.run('set server web/web1 weight 0')
+  expect((await present(r.lb, WEB1)).own).toBe('drain')
+  expect(await change(r.lb, back('drain', 'ready'))).toMatchObject({ status: 'applied' })
+  expect(await present(r.lb, WEB1)).toMatchObject({ own: 'ready', weight: 7, serves: true })
+})
+
 test('a weight of 0 is given back at once where a refused removal opens the server again', async () => {
   await using r = await rig({ config: CUTS, version: '3.4' }, GENTLE)
   await r.fake.occupy(SPARE)
