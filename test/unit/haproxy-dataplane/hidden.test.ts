@@ -1,7 +1,7 @@
 import { drain, restore, startDrain, type Ticket } from 'drainable'
 import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
 import { describe, expect, test } from 'vitest'
-import { connect, present, until } from '../../support/dataplane.js'
+import { change, connect, present, until } from '../../support/dataplane.js'
 import { meddling } from '../../support/dataplane-meddling.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
@@ -112,6 +112,75 @@ describe.concurrent('a server whose name does not resolve', () => {
     expect((await undo).outcome).toBe('restored')
     await end()
     expect(await maskOf(fake, WEB1)).toBe(0)
+  })
+
+  const UNDO = { kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready' } as const
+
+  // Masks 20, 21 and 29 read alike over this API.
+  test.each([
+    ['into maint', [0x21]],
+    ['into drain and maint at once', [0x29]],
+    ['into drain, and then into maint', [0x28, 0x29]],
+  ])(
+    'that we have opened is not read as ready once another client puts it %s',
+    async (_, masks) => {
+      await using fake = await startFake()
+      fake.setMask(WEB1, 0x28)
+      await using lb = connect(fake, { maintCuts: false })
+      expect((await present(lb, WEB1)).own).toBe('drain')
+      expect((await change(lb, UNDO)).status).toBe('applied')
+      expect(await maskOf(fake, WEB1)).toBe(0x20)
+      const opened = await present(lb, WEB1)
+      expect(opened).toMatchObject({ own: 'ready', inherited: 'maint', serves: false })
+      expect(opened.hints?.join()).toContain('what is set since is not shown')
+      for (const mask of masks) {
+        fake.setMask(WEB1, mask)
+        const { own, hints } = await present(lb, WEB1)
+        expect(own).toBe(mask === 0x28 ? 'drain' : 'maint')
+        if (own === 'maint') expect(hints?.join()).toContain('its own state is hidden')
+      }
+    },
+  )
+
+  test('that another client drains again during our undo is not read as ready later', async () => {
+    await using fake = await startFake()
+    fake.setMask(WEB1, 0x28)
+    let drained = false
+    await using front = await meddling(fake.url, /PUT .*runtime/, async () => {
+      if ((await maskOf(fake, WEB1)) !== 0x20) return
+      drained = true
+      fake.setMask(WEB1, 0x28)
+    })
+    await using lb = connect(front, { maintCuts: false })
+    expect((await change(lb, UNDO)).status).toBe('rejected')
+    expect(drained).toBe(true)
+    fake.setMask(WEB1, 0x29)
+    expect((await present(lb, WEB1)).own).toBe('maint')
+  })
+
+  test('is opened by an undo while a look of before is under way', async () => {
+    await using fake = await startFake()
+    fake.setMask(WEB1, 0x28)
+    const isRead = Promise.withResolvers<undefined>()
+    const isOpen = Promise.withResolvers<undefined>()
+    let before: ReturnType<typeof present> | undefined
+    await using puts = await meddling(fake.url, /PUT .*runtime/, async () => {
+      if ((await maskOf(fake, WEB1)) === 0x20) isOpen.resolve(undefined)
+    })
+    await using lists = await meddling(puts.url, /GET .*servers$/, async () => {
+      if (before === undefined) return
+      isRead.resolve(undefined)
+      await isOpen.promise
+    })
+    // The undo did not show, and goes by way of maint: before that it asks what maint does.
+    await using front = await meddling(lists.url, /GET .*raw/, async () => {
+      before ??= present(lb, WEB1)
+      await isRead.promise
+    })
+    await using lb = connect(front)
+    expect((await change(lb, UNDO)).status).toBe('applied')
+    expect((await before)?.own).toBe('drain')
+    expect((await present(lb, WEB1)).own).toBe('ready')
   })
 
   // The API's two sources are read one after the other: beside the status of before, a ready server reads like a drain.

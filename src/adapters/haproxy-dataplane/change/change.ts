@@ -12,7 +12,7 @@ import type { Found, RuntimeView } from '../read/read.js'
 import { identify, serves, storedHold, toPoolReading } from '../read/reading.js'
 import { held, serving } from '../read/state.js'
 import { isLost, PROVIDER } from '../session/session.js'
-import { Membership } from './membership.js'
+import { assertAddress, Membership } from './membership.js'
 import { Restorer } from './restore.js'
 import {
   about,
@@ -74,9 +74,15 @@ export class Changer {
       ctx.result?.(i, one)
     }
     const ordered = order.flatMap((i) => changes[i] ?? [])
-    const results = await carefulApply(changesBy(this.#by), ordered, { ...ctx, result })
-    for (const [place, one] of results.entries()) all[order[place] ?? place] = one
-    return all
+    try {
+      const results = await carefulApply(changesBy(this.#by), ordered, { ...ctx, result })
+      for (const [place, one] of results.entries()) all[order[place] ?? place] = one
+      return all
+    } finally {
+      const now = ctx.clock.now()
+      for (const [i, { ref }] of changes.entries())
+        this.#by.api.unresolved.ended(ref, all[i]?.status, now)
+    }
   }
 
   /** Why a drained server is not sealed; undefined where that was not refused. */
@@ -190,6 +196,7 @@ async function storedOf(
 
 function seenIn(view: RuntimeView, stored: Stored): (change: Change) => Seen | undefined {
   return (change) => {
+    if (change.kind === 'add') assertAddress(change)
     const found = view.pools.get(change.ref.pool)?.get(change.ref.member)
     if (found === undefined) return undefined
     const marked = stored.get(change)

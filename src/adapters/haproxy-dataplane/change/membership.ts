@@ -3,11 +3,12 @@ import { formatSocket } from '../../../provider/address.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
 import { type DrainableError, type ErrorCode, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
+import { quote } from '../../../provider/quote.js'
 import { saysNotFound } from '../codec/replies.js'
 import type { Found, RuntimeView } from '../read/read.js'
 import { identify } from '../read/reading.js'
 import { followReload } from '../session/reload.js'
-import { askServer, extended, failure, known, thrown, type Tools } from './sent.js'
+import { about, askServer, extended, failure, known, thrown, type Tools } from './sent.js'
 
 const WHERE = {
   listen: 'it is in a listen section',
@@ -44,7 +45,11 @@ export class Membership {
         reloadId = removed.reloadId
       }
     }
-    if (gone.length > 0) yield* this.#untilGone(gone, reloadId, view, ctx)
+    try {
+      if (gone.length > 0) yield* this.#untilGone(gone, reloadId, view, ctx)
+    } catch (error) {
+      for (const ref of gone) yield [ref, unseen(ref, error, ctx)]
+    }
   }
 
   /** Not in the configuration as this API has it. */
@@ -74,7 +79,7 @@ export class Membership {
       ctx.signal.throwIfAborted()
       if (!isDrainableError(error, 'CONNECTION_LOST', 'CALL_TIMEOUT')) throw error
       // never sent twice without a look: it may have been executed, or may still be
-      const { found } = await this.#look(ref, ctx)
+      const { found } = await this.#lookAfter(error, ref, ctx)
       if (found === undefined) return { ref, status: 'applied' }
       throw error
     }
@@ -149,18 +154,18 @@ export class Membership {
       this.#tools.settings.membership === 'configuration'
         ? await this.#tools.writer.add(ref, line, ctx)
         : 'there'
-    let ours = false
-    if (added === 'there') ours = await this.#addAtRuntime(change, line, ctx)
-    else if (added.reloadId !== undefined) {
-      const refused = await this.#reload(added.reloadId, view, ctx)
-      if (refused !== undefined) {
-        const kept = await this.#tools.writer.isInFile(ref, ctx)
-        const what = kept ? WITH_LINE : 'the API rolled the file back, it was not added'
-        const error = saying(refused, ref, what)
-        return { ref, status: kept ? 'unknown' : 'rejected', error }
-      }
+    const ours = added === 'there' && (await this.#addAtRuntime(change, line, ctx))
+    try {
+      const reloadId = added === 'there' ? undefined : added.reloadId
+      const refused = reloadId && (await this.#reload(reloadId, view, ctx))
+      if (!isDrainableError(refused)) return await this.#open(change, ours, ctx)
+      const kept = await this.#tools.writer.isInFile(ref, ctx)
+      const what = kept ? WITH_LINE : 'the API rolled the file back, it was not added'
+      const error = saying(refused, ref, what)
+      return { ref, status: kept ? 'unknown' : 'rejected', error }
+    } catch (error) {
+      return unseen(ref, error, ctx)
     }
-    return this.#open(change, ours, ctx)
   }
 
   /** Returns whether it was this call that added it. */
@@ -180,7 +185,7 @@ export class Membership {
       ctx.signal.throwIfAborted()
       // a lost answer, or "exists already" after one: what is there decides
       if (!isDrainableError(error, 'CONNECTION_LOST', 'CALL_TIMEOUT', 'CONFLICT')) throw error
-      const { found } = await this.#look(change.ref, ctx)
+      const { found } = await this.#lookAfter(error, change.ref, ctx)
       if (found === undefined) throw error
       if (!isWanted(change, found)) throw isThere(change.ref, found)
       return false
@@ -216,10 +221,29 @@ export class Membership {
     }
   }
 
+  /** What is there after a change without a good answer. @throws that answer, where it can't be seen */
+  async #lookAfter(
+    answer: DrainableError,
+    ref: MemberRef,
+    ctx: CallContext,
+  ): Promise<{ readonly found: Found | undefined }> {
+    try {
+      return await this.#look(ref, ctx)
+    } catch (error) {
+      known(error, ctx)
+      throw answer
+    }
+  }
+
   async #look(ref: MemberRef, ctx: CallContext): Promise<{ readonly found: Found | undefined }> {
     const view = await this.#tools.reader.view([ref], ctx)
     return { found: view.pools.get(ref.pool)?.get(ref.member) }
   }
+}
+
+/** It was sent, and nothing shows what became of it. */
+function unseen(ref: MemberRef, error: unknown, ctx: CallContext): ChangeResult {
+  return { ref, status: 'unknown', error: about(ref, known(error, ctx)) }
 }
 
 const WITH_LINE = 'the file has it anyway, the next reload adds it'
@@ -235,19 +259,29 @@ function saying(error: DrainableError, ref: MemberRef, what: string): DrainableE
   return extended(ref, error, `${formatRef(ref)}: ${error.message}; ${what}`)
 }
 
+/**
+ * The API takes an addition without an address, and writes a line that HAProxy can't use (2.9).
+ *
+ * @throws `INVALID_OPTIONS`
+ */
+export function assertAddress({ ref, address }: Add): void {
+  if (typeof address === 'string' && /^[^\s;]+$/.test(address)) return
+  const found = typeof address === 'string' ? `'${quote(address)}'` : 'none'
+  const words = `${formatRef(ref)} can't be added: address: expected the IP address or the name of the server, such as 10.0.0.1, found ${found}`
+  throw failure(ref, 'INVALID_OPTIONS', words)
+}
+
 function checkAdd(
   change: Add,
   view: RuntimeView,
   membership: 'runtime' | 'configuration',
 ): DrainableError | undefined {
-  const { ref, address, port, weight } = change
+  const { ref, port, weight } = change
   const { tree } = view.served
   const refused = (code: ErrorCode, words: string): DrainableError =>
     failure(ref, code, words, false)
   if (!view.pools.has(ref.pool) && tree === 'v3')
     return refused('NOT_FOUND', `there is no backend ${ref.pool}`)
-  if (!/^[^\s;]+$/.test(address))
-    return refused('REJECTED', `${formatRef(ref)}: '${address}' is no address`)
   if (!Number.isInteger(port) || port < 1 || port > 65_535)
     return refused('REJECTED', `${formatRef(ref)}: expected a port from 1 to 65535, found ${port}`)
   if (tree === 'v2' && membership === 'runtime' && (weight ?? 1) !== 1)

@@ -4,10 +4,10 @@ import type { CallContext, ChangeResult, Json, MemberRef } from '../../../provid
 import type { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import type { Found, RuntimeView } from '../read/read.js'
-import { readNative, weightOf } from '../read/reading.js'
+import { type Native, readNative, weightOf } from '../read/reading.js'
 import { isLost } from '../session/session.js'
 import type { Marks } from '../codec/raw.js'
-import { nameOf } from '../codec/replies.js'
+import { nameOf, parseRuntimeServer } from '../codec/replies.js'
 import {
   askServer,
   extended,
@@ -53,6 +53,8 @@ export class Restorer {
     const { settings, marks } = this.#tools
     const { durable } = settings
     const marked = found.row.weight === 0
+    if (!marked) this.#weights.delete(refKey(ref))
+    else if (to === 'ready') await this.#recall(at, native, ctx)
     const closed = marked && !this.#weights.has(refKey(ref))
     if (to === 'ready' && closed && !durable) throw noWeight(ref)
     await this.#keepBackupSessions(at, found, change.native, ctx)
@@ -208,7 +210,33 @@ export class Restorer {
     await putServer(this.#tools.api, ref, { admin_state: 'ready' }, ctx)
   }
 
-  /** Gives back a weight that was set to 0 for the opening. */
+  /**
+   * Recalls the weight of a server that another process has left at 0 for its opening: by the ticket, else the one that
+   * HAProxy began with. Where no backup server's sessions could be cut, or the file has weight 0, that was somebody else.
+   */
+  async #recall(
+    { ref, view }: Underway,
+    native: Native | undefined,
+    ctx: CallContext,
+  ): Promise<void> {
+    const { api, configuration } = this.#tools
+    const { pool, member } = ref
+    const hasBackup = [...(view.pools.get(pool)?.values() ?? [])].some(({ row }) => row.backup)
+    const { setsWeight, paths } = view.served
+    if (this.#weights.has(refKey(ref)) || !setsWeight || !hasBackup) return
+    const { place, cutsBackups, weight } = await configuration.of(ref, view, ctx)
+    const isKnown = place !== 'unknown' && place !== 'unread'
+    if (!isKnown || cutsBackups === false || weight === 0) return
+    const was =
+      native?.weight ??
+      api.parse(await api.read(paths.server(pool, member), ctx), parseRuntimeServer).initialWeight
+    if (was !== undefined && was > 0) this.#weights.set(refKey(ref), was)
+  }
+
+  /**
+   * Gives back a weight that was set to 0 for the opening, and not before: a server that goes down under drain and comes up
+   * again cuts what backup servers hold, unless its weight is 0 then (3.4.7).
+   */
   async weightBack(ref: MemberRef, ctx: CallContext): Promise<void> {
     const weight = this.#weights.get(refKey(ref))
     if (weight === undefined) return

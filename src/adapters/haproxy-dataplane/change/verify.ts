@@ -152,7 +152,14 @@ export class Verifier {
       }
     }
     if (tried.length === 0) return
-    const after = await this.#look(tried, ctx)
+    let after: RuntimeView
+    try {
+      after = await this.#look(tried, ctx)
+    } catch (thrown) {
+      const error = known(thrown, ctx)
+      for (const step of tried) yield [step, unseen(step, error)]
+      return
+    }
     for (const step of tried) {
       const again = settle({ ...step, view }, after)
       yield [step, await this.#finish(step, again, true, after, ctx)]

@@ -86,6 +86,8 @@ export interface RuntimeServer {
   /** A lossy digest of HAProxy's mask: one source, not reliable alone. */
   readonly admin: 'ready' | 'drain' | 'maint' | undefined
   readonly weight: number | undefined
+  /** The weight that it began with, as 3.4 tells. */
+  readonly initialWeight: number | undefined
 }
 
 /** How a reload stands. */
@@ -272,6 +274,7 @@ const serverSchema = z.looseObject({
   port: z.exactOptional(z.nullable(whole(0, 65_535))),
   admin_state: z.exactOptional(z.string()),
   uweight: z.exactOptional(count),
+  iweight: z.exactOptional(count),
 })
 
 /** The reply of `runtime/...servers/S`. */
@@ -292,6 +295,7 @@ function toRuntimeServer(server: z.output<typeof serverSchema>): RuntimeServer {
     ...(typeof server.port === 'number' ? { port: server.port } : {}),
     admin: admin === 'ready' || admin === 'drain' || admin === 'maint' ? admin : undefined,
     weight: server.uweight,
+    initialWeight: server.iweight,
   }
 }
 

@@ -130,7 +130,8 @@ export class Reader {
     const after = await this.process(ctx)
     if (!isSameProcess(before, after)) return 'HAProxy was reloaded while its servers were read'
     if (only === undefined) this.#followers.learn(nameOf(after), list.tracking)
-    const merged = merge(rows, servers, nameOf(after), api.unresolved)
+    const { unresolved } = api
+    const merged = merge(rows, servers, { process: nameOf(after), at: sampledAt, unresolved })
     if (typeof merged === 'string') return merged
     for (const [pool, members] of rows) sizes.set(pool, members.size)
     this.#sizes = { process: nameOf(after), of: sizes }
@@ -170,14 +171,22 @@ function verdictOf(row: StatsRow, server: RuntimeServer | undefined): Verdict {
 }
 
 /** What is known of the own state of a server whose name does not resolve, where that is not shown. */
-function known(verdict: Verdict, row: StatsRow, process: string, unresolved: Unresolved): Verdict {
+function known(verdict: Verdict, row: StatsRow, { process, at, unresolved }: Look): Verdict {
   if (!isUnresolved(row.status)) unresolved.forget(row)
-  else if (verdict.own === 'drain') unresolved.drained(row, process)
+  else if (verdict.own === 'drain') unresolved.drained(row, process, at)
   else if (verdict.hidden === true && unresolved.isReady(row, process)) {
-    const { inherited = 'maint', setBy } = verdict
-    return { own: 'ready', inherited, ...(setBy === undefined ? {} : { setBy }) }
+    const { inherited = 'maint', setBy, doubt = '' } = verdict
+    const words = `it was made ready here, and what is set since is not shown: ${doubt}`
+    return { own: 'ready', inherited, ...(setBy === undefined ? {} : { setBy }), doubt: words }
   }
   return verdict
+}
+
+/** The process that was looked at, and when that was begun. */
+interface Look {
+  readonly process: string
+  readonly at: number
+  readonly unresolved: Unresolved
 }
 
 type Rows = Map<string, Map<string, StatsRow>>
@@ -273,12 +282,7 @@ function toServers(
 }
 
 /** Merges statistics and server lists; returns a text if one of them has a server that the other lacks. */
-function merge(
-  rows: Rows,
-  servers: Servers,
-  process: string,
-  unresolved: Unresolved,
-): Map<string, Map<string, Found>> | string {
+function merge(rows: Rows, servers: Servers, look: Look): Map<string, Map<string, Found>> | string {
   const pools = new Map<string, Map<string, Found>>()
   for (const pool of new Set([...rows.keys(), ...servers.keys()])) {
     const listed = servers.get(pool)
@@ -293,7 +297,7 @@ function merge(
       if (listed !== undefined && server === undefined) {
         return `${pool}/${member} is in the statistics, but not among the servers`
       }
-      const verdict = known(verdictOf(row, server), row, process, unresolved)
+      const verdict = known(verdictOf(row, server), row, look)
       members.set(member, { row, server, verdict })
     }
     for (const member of listed?.keys() ?? []) {

@@ -2,7 +2,12 @@ import { type HttpCall, HttpClient, type HttpReply } from '../../../kit/http.js'
 import { Credentials } from '../../../kit/login.js'
 import { instanceOf, redact } from '../../../kit/options.js'
 import { retried } from '../../../kit/retry.js'
-import type { AdminState, CallContext, MemberRef } from '../../../provider/contract.js'
+import type {
+  AdminState,
+  CallContext,
+  ChangeResult,
+  MemberRef,
+} from '../../../provider/contract.js'
 import {
   closedError,
   DrainableError,
@@ -294,35 +299,52 @@ function header(reply: HttpReply, name: string): string | undefined {
 
 /**
  * Servers whose names do not resolve. The API shows the drain of such a server, and neither its maintenance nor that it
- * has none: after an undo of ours its own state is known only because it was seen drained before, in the same process.
+ * has none (masks 20, 21 and 29 read alike). So one that was seen drained, and then made ready here in the same process,
+ * is known to be ready by that word alone; and only until the first look after it, because another client's maintenance
+ * would not show.
  */
 export class Unresolved {
   /** The process in which a server was seen drained. */
   readonly #drained = new Map<string, string>()
-  /** The state that a server was made last. */
-  readonly #told = new Map<string, AdminState>()
+  /** Made ready here: in which process, and on the clock from when on a look ends that. */
+  readonly #opened = new Map<string, { readonly process: string; readonly until: number }>()
 
   /** The API has answered that it set this state. */
   told(ref: MemberRef, state: AdminState): void {
-    this.#told.set(refKey(ref), state)
+    const process = this.#drained.get(refKey(ref))
+    if (state === 'ready' && process !== undefined)
+      this.#opened.set(refKey(ref), { process, until: Infinity })
+    else this.#opened.delete(refKey(ref))
   }
 
-  /** The name does not resolve, and the own drain is shown. */
-  drained(ref: MemberRef, process: string): void {
+  /** A change is over: looks that are begun from now on are later than it. */
+  ended(ref: MemberRef, status: ChangeResult['status'] | undefined, now: number): void {
+    const opened = this.#opened.get(refKey(ref))
+    if (status === 'rejected') this.#opened.delete(refKey(ref))
+    else if (opened?.until === Infinity) this.#opened.set(refKey(ref), { ...opened, until: now })
+  }
+
+  /** A look has told of it. @param at - when it was begun */
+  seen(ref: MemberRef, at: number): void {
+    if (at > (this.#opened.get(refKey(ref))?.until ?? Infinity)) this.#opened.delete(refKey(ref))
+  }
+
+  /** The name does not resolve, and the own drain is shown. @param at - when the look was begun */
+  drained(ref: MemberRef, process: string, at: number): void {
     this.#drained.set(refKey(ref), process)
+    this.seen(ref, at)
   }
 
   /** The name resolves: the own state is shown. */
   forget(ref: MemberRef): void {
     // Asked for every row of every look: nearly always nothing is known.
-    if (this.#drained.size + this.#told.size === 0) return
+    if (this.#drained.size + this.#opened.size === 0) return
     this.#drained.delete(refKey(ref))
-    this.#told.delete(refKey(ref))
+    this.#opened.delete(refKey(ref))
   }
 
   /** Whether a server whose own state is not shown was made ready. */
   isReady(ref: MemberRef, process: string): boolean {
-    const key = refKey(ref)
-    return this.#told.get(key) === 'ready' && this.#drained.get(key) === process
+    return this.#opened.get(refKey(ref))?.process === process
   }
 }

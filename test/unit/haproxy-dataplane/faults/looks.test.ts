@@ -1,5 +1,7 @@
+import { drain } from 'drainable'
 import { describe, expect, test } from 'vitest'
 import { context, present, rig } from '../../../support/dataplane.js'
+import { ioClock } from '../../../support/io-clock.js'
 import { WEB1, WEB2, failing } from './set-up.js'
 
 describe.concurrent('the cost of a look', () => {
@@ -23,6 +25,16 @@ describe.concurrent('the cost of a look', () => {
       .map(({ path }) => path.split('/').at(-1)!.split('?')[0])
     const one = ['native', 'info']
     expect(kinds).toEqual([...one, ...one, ...one])
+  })
+
+  test('is nearly all that the drain of an idle server costs', async () => {
+    await using r = await rig()
+    using clock = ioClock()
+    await clock.run(drain(r.lb, WEB1, { timeout: '60s', clock }))
+    const looks = r.fake.requests.filter(({ path }) => path.includes('/stats/')).length
+    // Beside them: the version of both, the servers and the configuration once, the hold and its seal.
+    expect(r.fake.requests.length - 2 * looks).toBeLessThanOrEqual(6)
+    expect(looks).toBeLessThanOrEqual(12)
   })
 
   test('is a server list more where the statistics do not tell a state', async () => {
