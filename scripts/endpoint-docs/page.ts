@@ -34,9 +34,9 @@ export function endpointConditionsPage(): string {
 
 # Endpoint conditions: who serves, who drains, who is left out
 
-An endpoint of an EndpointSlice has three conditions, \`ready\`, \`serving\` and \`terminating\`, each true, false or unset. No document
-says what a balancer should do with them, and systems disagree at the point that matters: the last good endpoint of a Service is about
-to go. \`drainable/endpoints\` decides about the whole set, says why, and can also decide as other systems do.
+An endpoint of an EndpointSlice has three conditions, \`ready\`, \`serving\` and \`terminating\`, each true, false or unset.
+Systems disagree at the point that matters: the last good endpoint of a Service is about to go. \`drainable/endpoints\` decides
+about the whole set, says why, and can also decide as other systems do.
 
 \`\`\`ts
 import { formatPlan, mapEndpoints, markByNodes, mergeSlices, planChanges, toDesired } from 'drainable/endpoints'
@@ -62,15 +62,14 @@ export async function dryRun(
 }
 \`\`\`
 
-[\`examples/endpoints.ts\`](../examples/endpoints.ts) does this for timelines recorded from a real control plane, and prints the
-plan of every step.
+[\`examples/endpoints.ts\`](../examples/endpoints.ts) prints the plans for timelines recorded from a real control plane.
 
 ## In a loop of your own
 
-[\`reconcile\`](your-own-controller.md) is that loop, with tickets and back-off. With a queue of your own, \`carryOut\` carries out a
-plan, all of its changes at the same time. A hold is a drain with a verdict, a restore goes as \`ready()\` does, and a removal comes
-only after a proof of its own. Do not pass \`plan.changes\` to \`apply()\`: a raw restore opens a member before its first health check,
-and a raw remove proves nothing.
+[\`reconcile\`](your-own-controller.md) is that loop, with tickets and back-off. With a queue of your own, \`carryOut\` carries
+out a plan, all of its changes at the same time: a hold is a drain with a verdict, a restore goes as \`ready()\` does, and a
+removal comes only after a proof of its own. \`apply(plan.changes)\` would open a member before its first health check, and prove
+nothing.
 
 \`\`\`ts
 import { carryOut, isDrainableError } from 'drainable'
@@ -106,7 +105,7 @@ export async function step(balancer: DrainableProvider, desired: readonly Desire
 
 ## The default: \`serve-terminating-fallback\`
 
-Each endpoint has a tier. The best of tiers 1 to 3 that the set has serves; the others of these tiers drain.
+The best of tiers 1 to 3 that the set has serves; the others of these tiers drain.
 
 | tier | conditions | meaning |
 | --- | --- | --- |
@@ -119,11 +118,10 @@ Each endpoint has a tier. The best of tiers 1 to 3 that the set has serves; the 
 
 ${reasonTable()}
 
-- **A terminating endpoint serves while nothing better is available**: the rollout of a single replica is no blackout.
 - **Terminating beats ready.** A Service with \`publishNotReadyAddresses\` shows terminating pods as ready. kube-proxy, Cilium and
   Istio then use them like any other pod; here they serve only when no other can.
 - **Not ready is drained, not thrown out.** A probe can flap, and an application can fail its probe on SIGTERM while it finishes
-  requests. Such an endpoint keeps its work. \`unready: 'exclude'\` takes it out instead, once it is idle.
+  requests. \`unready: 'exclude'\` takes it out instead, once it is idle.
 - **Unset** means ready, serving and not terminating, as the API's text has it since v1.33. \`null\`, \`undefined\` and a missing
   field are the same.
 - The set is one port name: a ready endpoint of \`metrics\` is no replacement for one of \`http\`.
@@ -144,8 +142,8 @@ sticky clients: HAProxy 2.6 and 3.2 answer them with 503 after 3 s of attempts, 
 \`capabilities\` from \`describe()\`, or \`gone\`: a plan that knows nothing of the product drains.
 
 **Nothing is deleted because it vanished.** When a Node object is deleted, or a label changed, endpoints disappear with no
-terminating step. So an endpoint that vanished is held first, and removed only when it is proved idle: by \`idle\`, in which you say
-whose drain reported so, or by every process of a product that can tell it.
+terminating step. They are removed only when they are proved idle: by \`idle\`, in which you say whose drain reported so, or by
+every process of a product that can tell it.
 
 **Nothing is touched that is not named.**
 
@@ -200,13 +198,13 @@ looks like a terminating endpoint that still serves.
 
 ## The table that started it: Envoy Gateway, pull 4946
 
-In January 2025 this pull proposed a table for endpoints on their way out; one objection was to its last row. Another rule was merged,
-which decides each endpoint alone, with Envoy's panic mode as the fallback. In v1.6.0 another one replaced it. The words are Envoy's.
-The columns are computed by the strategies above, with \`ready\` as the controller writes it.
+In January 2025 this pull proposed a table for endpoints on their way out; one objection was to its last row. Another rule was
+merged, which decides each endpoint alone, with Envoy's panic mode as the fallback. In v1.6.0 another one replaced it. The columns
+are computed by the strategies above, with \`ready\` as the controller writes it.
 
 ${pullTable()}
 
-Rows 4 and 5 show the difference: no better endpoint is available. The proposal keeps A healthy. The others leave it to panic.
+In rows 4 and 5 no better endpoint is available. The proposal keeps A healthy. The others leave it to panic.
 
 ### What Envoy ${panic.version} really does
 
@@ -216,16 +214,15 @@ Hosts with the health that an EDS server gave them, round robin, ${panic.request
 ${panicTable(panic)}
 
 - DRAINING hosts do not lower the health ratio: they are left out of it (\`membership_excluded\`, since Envoy pull 30622 of 2023).
-  One healthy host beside four draining ones is no panic.
-- With DRAINING hosts alone, only panic keeps the service up, and only while the threshold is above 0.
-- Panic can't tell a pod that serves from one that never was ready: a DRAINING host and an UNHEALTHY one get the same share, also in
-  a panic that UNHEALTHY hosts cause. Upstream calls that a bug (issue 46800; the fix proposed in pull 46823 was open in August 2026).
-  With the fix, a cluster of only DRAINING hosts refuses everything.
+- With DRAINING hosts alone, only panic keeps the service up.
+- Panic can't tell a pod that serves from one that never was ready: a DRAINING host and an UNHEALTHY one get the same share, also
+  in a panic that UNHEALTHY hosts cause. Upstream calls that a bug (issue 46800; the fix proposed in pull 46823 was open in August
+  2026). With the fix, a cluster of only DRAINING hosts refuses everything.
 
 ### What we do, and why
 
-The mapper makes the fallback explicit: \`serve\` is HEALTHY, \`drain\` is DRAINING, and UNHEALTHY is never said, so no panic is
-ever needed, and a panic threshold of 0 is safe and recommended.
+\`serve\` is HEALTHY, \`drain\` is DRAINING, and UNHEALTHY is never said. So no panic is ever needed, and a panic threshold of 0
+is safe and recommended.
 
 In row 2, and if only unready endpoints are left, none serves. If the threshold is above 0, leave those that hold no connections
 out of the EDS response, or panic will use them.
@@ -238,8 +235,8 @@ naming them, unless \`service: 'namespace/name'\` says which one is meant.
 While endpoints move, several slices can have the same address and port. That is one endpoint, in whatever order the slices come:
 
 1. A record that says terminating beats its stale twin of the same pod.
-2. Of several records of one pod, the one in the slice with the higher \`resourceVersion\` is newer and counts. Versions of one
-   type are numbers that can be compared (KEP-5504, stable in Kubernetes 1.35); others say nothing.
+2. Of several records of one pod, the one in the slice with the higher \`resourceVersion\` counts (comparable by KEP-5504, stable
+   in Kubernetes 1.35).
 3. Then the better tier counts, so an address that a new pod took over belongs to the live one.
 4. Then the smaller slice name.
 

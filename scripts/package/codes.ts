@@ -59,8 +59,7 @@ export function codesPage(): string {
 
 <!-- Written by npm run docs from src/provider/error.ts and src/provider/report.ts: edit those. -->
 
-This page lists every code with its cause and remedy. A program decides by the code, a person reads the text. Both lists are
-closed: a new code comes with a new minor version.
+A program decides by the code, a person reads the text. Both lists are closed: a new code comes with a new minor version.
 
 ## Errors
 
