@@ -6,7 +6,7 @@ import { endGone, goneForCertain } from './gone.js'
 import { holderBeside, isDown, UNDO_LIMIT, type OpenGoal } from './wanted.js'
 import { owes, type LateChange, type SeenReading } from './record.js'
 import { isAnother, ownOf, setterOf } from './claimed.js'
-import { awaitTaken, lateError, tooLate, untaken } from './open-waits.js'
+import { awaitTaken, lateError, mostlyUnread, tooLate, untaken } from './open-waits.js'
 import { destination, isRefused, mayBeOurs, stillLate, targetOf, whose } from './whose.js'
 
 /** How often a member is changed before an opening gives in to another client that sets it back. */
@@ -336,6 +336,8 @@ function giveUp(draft: Draft, claim: Opening): void {
   const { until, lateUntil } = claim.goal
   const { ledger } = draft
   const { unread } = draft.claimed(claim).facts
+  if (unread !== null)
+    claim.goal = { ...claim.goal, unread: { error: unread.error, at: draft.now } }
   if (awaitsLate(draft, claim) && unread === null) {
     if (lateUntil !== null && draft.now >= lateUntil)
       draft.finish(claim, 'refused', lateError(draft, claim))
@@ -344,7 +346,15 @@ function giveUp(draft: Draft, claim: Opening): void {
   if (until === null || draft.now < until) return
   if (unread !== null) draft.finish(claim, 'unreachable', ledger.refusal?.error ?? unread.error)
   else if (ledger.refusal !== null) draft.finish(claim, 'refused', ledger.refusal.error)
-  else draft.finish(claim, 'refused', ledger.loss ?? tooLate(draft, claim))
+  else if (ledger.loss !== null) draft.finish(claim, 'refused', ledger.loss)
+  else {
+    const barred = mostlyUnread(draft, claim)
+    draft.finish(
+      claim,
+      barred === null ? 'refused' : 'unreachable',
+      barred ?? tooLate(draft, claim),
+    )
+  }
 }
 
 /** Ends an opening whose time is over if no look came back in time. */

@@ -103,6 +103,8 @@ export interface OpenGoal {
   readonly isTheirs: boolean
   /** How many changes were sent for it. */
   readonly tries: number
+  /** Why the newest look that failed did, and when that was known; null: none has. */
+  readonly unread: { readonly error: DrainableError; readonly at: number } | null
 }
 
 /** Options of an undo, or of `ready()`. */
@@ -122,6 +124,7 @@ export function openGoal(options: OpenOptions): OpenGoal {
     takenBy: null,
     isTheirs: false,
     tries: 0,
+    unread: null,
     ...options,
   }
 }
