@@ -88,6 +88,8 @@ async function send(write: Write, ctx: CallContext): Promise<Answered> {
     const { kind } = meaning
     if (kind === 'ok' && shows(session.value(meaning, what), words)) return APPLIED
     const error = kind === 'ok' ? withoutEffect(what, session.host) : session.toError(meaning, what)
+    // The REST framework still starts: nothing behind it has seen the write.
+    if (kind === 'unregistered') return { status: 'rejected', error }
     if (LEFT_OPEN.has(kind)) return { status: 'unknown', error }
     const table = COMES_TO[kind]
     if (table === undefined) return { status: 'rejected', error }
