@@ -1,3 +1,5 @@
+import { systemClock } from '../provider/clock.js'
+
 const SWEEP = 60_000
 
 /** A map that forgets entries that are not used: names that come and go, as pods do, leave nothing behind. */
@@ -8,10 +10,10 @@ export class RecentMap<K, V> {
   #sweptAt: number
 
   /**
-   * @param now - the monotonic clock, in milliseconds
+   * @param now - the monotonic clock, in milliseconds; the real one unless given
    * @param keep - milliseconds after which an entry that was neither read nor written is forgotten
    */
-  constructor(now: () => number, keep = 3_600_000) {
+  constructor(now = (): number => systemClock.now(), keep = 3_600_000) {
     this.#now = now
     this.#keep = keep
     this.#sweptAt = now()
@@ -35,6 +37,10 @@ export class RecentMap<K, V> {
     this.#sweptAt = at
     // After a long pause the other entries have not been read yet.
     if (since < this.#keep) this.#sweep(at)
+  }
+
+  delete(key: K): void {
+    this.#entries.delete(key)
   }
 
   keys(): K[] {

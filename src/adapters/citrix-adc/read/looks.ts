@@ -1,3 +1,4 @@
+import { RecentMap } from '../../../kit/recent-map.js'
 import type { Clock } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import type { NitroSession } from '../session/session.js'
@@ -48,7 +49,7 @@ export class Looks {
   readonly #freshness: number
   readonly #can = new Abilities()
   /** Moments of one clock mean nothing by another. */
-  #kept = new WeakMap<Clock, Map<string, Kept>>()
+  #kept = new WeakMap<Clock, RecentMap<string, Kept>>()
 
   constructor(freshness: number) {
     this.#freshness = freshness
@@ -75,7 +76,7 @@ export class Looks {
       const found = bound.get(name)
       if (found === undefined || (of.group === undefined && found.total === 0)) return []
       // A look at some of them knows then to which virtual servers they are bound.
-      if (!all.has(name)) all.set(name, { ...NEVER, facts: of, numbers })
+      if (all.get(name) === undefined) all.set(name, { ...NEVER, facts: of, numbers })
       return [toPool(name, of, found, numbers)]
     })
     return { pools, counted: counts }
@@ -127,7 +128,7 @@ export class Looks {
   async #glance(
     wishes: Wishes,
     reader: Reader,
-    all: ReadonlyMap<string, Kept>,
+    all: RecentMap<string, Kept>,
     now: number,
   ): Promise<readonly PoolState[] | undefined> {
     const known = new Map<string, Facts>()
@@ -147,8 +148,8 @@ export class Looks {
     return pools
   }
 
-  #of(clock: Clock): Map<string, Kept> {
-    const known = this.#kept.get(clock) ?? new Map<string, Kept>()
+  #of(clock: Clock): RecentMap<string, Kept> {
+    const known = this.#kept.get(clock) ?? new RecentMap<string, Kept>()
     this.#kept.set(clock, known)
     return known
   }

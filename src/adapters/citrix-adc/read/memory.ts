@@ -1,3 +1,4 @@
+import { RecentMap } from '../../../kit/recent-map.js'
 import type { AdminState } from '../../../provider/contract.js'
 import type { Counts, Entry } from '../codec/rows.js'
 import type { Subject } from '../codec/nitro.js'
@@ -28,8 +29,8 @@ export interface OwnDisable {
  */
 export class Memory {
   readonly #disables = new Map<string, OwnDisable>()
-  /** When each was last seen with work, by the clock of the calls. */
-  readonly #busy = new Map<string, { at: number; arrivals: number | undefined }>()
+  /** When each was last seen with work, by the clock of the calls; forgotten, it has not rested yet. */
+  readonly #busy = new RecentMap<string, { at: number; arrivals: number | undefined }>()
   #readings = 0
 
   /** Taken before a reading is asked for. */

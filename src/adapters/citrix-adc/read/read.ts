@@ -94,7 +94,7 @@ export class Reader {
    */
   async facts(
     wishes: Wishes,
-    before: ReadonlyMap<string, { readonly facts: Facts }>,
+    before: Pick<ReadonlyMap<string, { readonly facts: Facts }>, 'get'>,
   ): Promise<Map<string, Facts>> {
     const names = [...wishes.keys()].filter(isName)
     const groups = await this.#lists.objects('config', 'servicegroup', 'servicegroupname', names)

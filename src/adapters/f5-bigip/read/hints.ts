@@ -1,5 +1,6 @@
 import type { CallContext, MemberRef, Reading } from '../../../provider/contract.js'
 import { caught } from '../../../kit/errors.js'
+import { RecentMap } from '../../../kit/recent-map.js'
 import { refKey } from '../../../provider/member-ref.js'
 import {
   parseItems,
@@ -29,7 +30,7 @@ type ByPool = ReadonlyMap<string, readonly string[]>
 
 /** What a person who asks why a member is not idle wants to know of this product. */
 export class Hints {
-  readonly #notes = new Map<string, Map<string, string>>()
+  readonly #notes = new RecentMap<string, Map<string, string>>()
   readonly #rights: Rights
   /** How many looks in a row have shown a held member with open connections. */
   #busyLooks = 0

@@ -1,3 +1,4 @@
+import { RecentMap } from '../../../kit/recent-map.js'
 import type { MemberRef } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
@@ -35,12 +36,12 @@ export interface Found {
 }
 
 /**
- * Finds the members that refs name. What a name stood for once it stands for as long as the provider
- * lives: a member added later that the same short name fits is not taken for it.
+ * Finds the members that refs name. What a name stood for once it stands for as long as it is asked for: a member added
+ * later that the same short name fits is not taken for it.
  */
 export class Resolver {
   readonly #partition: string
-  readonly #known = new Map<string, string>()
+  readonly #known = new RecentMap<string, string>()
 
   constructor(partition: string) {
     this.#partition = partition

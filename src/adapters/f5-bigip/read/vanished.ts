@@ -1,3 +1,4 @@
+import { RecentMap } from '../../../kit/recent-map.js'
 import type { Reading } from '../../../provider/contract.js'
 import { listed } from '../../../provider/quote.js'
 import { refKey } from '../../../provider/member-ref.js'
@@ -12,7 +13,7 @@ const KEPT = 600_000
  */
 export class Vanished {
   /** Of each member the copies of the last look, by scope, and those that were gone in a look, and when. */
-  readonly #known = new Map<
+  readonly #known = new RecentMap<
     string,
     { seen: readonly string[]; readonly gone: Map<string, number> }
   >()
@@ -22,8 +23,9 @@ export class Vanished {
     // Scopes of copies are named by their unit and themselves.
     const made = reading.scopes.map(({ scope }) => scope).filter((scope) => scope.includes(' '))
     const key = refKey(reading.ref)
-    const known = this.#known.get(key) ?? { seen: [], gone: new Map<string, number>() }
-    if (!reading.present || (made.length === 0 && !this.#known.has(key))) return reading
+    const before = this.#known.get(key)
+    if (!reading.present || (made.length === 0 && before === undefined)) return reading
+    const known = before ?? { seen: [], gone: new Map<string, number>() }
     this.#known.set(key, known)
     const { seen, gone } = known
     for (const scope of seen) if (!made.includes(scope)) gone.set(scope, now)
@@ -33,7 +35,7 @@ export class Vanished {
     if (gone.size === 0) return reading
     const [who = ''] = listed('what its template made was taken away', [...gone.keys()])
     const why = `${who}: its connections may live on, and nothing counts them`
-    const before = reading.unverified === undefined ? '' : `${reading.unverified}; `
-    return { ...reading, unverified: `${before}${why}` }
+    const other = reading.unverified === undefined ? '' : `${reading.unverified}; `
+    return { ...reading, unverified: `${other}${why}` }
   }
 }

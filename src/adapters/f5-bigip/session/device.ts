@@ -3,6 +3,7 @@ import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { JsonValue } from '../../../kit/json.js'
 import { ListCost, tooDear } from '../../../kit/look-cost.js'
+import { RecentMap } from '../../../kit/recent-map.js'
 import { parsePeers, parseReady, type PeerRow } from '../codec/device.js'
 import {
   MEMBER_SELECT,
@@ -67,7 +68,7 @@ export class Device {
   readonly #poolList: ListCost
   /** What the answer costs that counts every pool of `/Common`. */
   readonly #statsList: ListCost
-  readonly #attributes = new Map<string, Aged<PoolAttributes>>()
+  readonly #attributes = new RecentMap<string, Aged<PoolAttributes>>()
   #overview: Aged<Overview> | undefined
   /** How many pools it had before the first list. */
   #size: number | undefined
@@ -310,7 +311,7 @@ interface Taken {
  */
 class Evidence {
   readonly #freshness: number
-  readonly #taken = new Map<string, Taken>()
+  readonly #taken = new RecentMap<string, Taken>()
 
   constructor(freshness: number) {
     this.#freshness = freshness
