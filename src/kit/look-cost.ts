@@ -6,6 +6,8 @@ import { refKey } from '../provider/member-ref.js'
 
 /** So many are asked for one by one without asking how many there are, for as long as it is not known what their list costs. */
 const FEW = 16
+/** So many in all, a few at a time, and it is worth to ask: whoever watches a few pools asks for them for hours. */
+const MANY = 128
 /** What one object of a list that was not read yet is taken for, in bytes: a pool of two members, with its counters. */
 const ROW = 2_000
 /** What a request costs beside its bytes, at least, in milliseconds: a management service works for it too. */
@@ -75,6 +77,8 @@ export class ListCost {
   readonly #spending: Spending
   /** Of the last one, or of the first one as far as it can be told beforehand. */
   #last: Cost | undefined
+  /** How many were wanted, a few at a time, before it was asked how many there are. */
+  #wanted = 0
 
   /** @param spending - of the client that reads the list */
   constructor(spending: Spending) {
@@ -103,8 +107,8 @@ export class ListCost {
    * @param size - asks how many there are, before the first list is read; undefined where the device does not tell
    */
   async pays(wanted: number, size: () => Promise<number | undefined>): Promise<boolean> {
-    if (this.#last === undefined && wanted <= FEW) return false
-    this.#last ??= await guess(size)
+    this.#last ??= await this.#guess(wanted, size)
+    if (this.#last === undefined) return false
     const { time, bytes, count } = this.#last
     const each = Math.max(REQUEST, this.#spending.least) + bytes / count / BYTES
     const pays = time + bytes / BYTES < wanted * each
@@ -112,12 +116,19 @@ export class ListCost {
     if (!pays) this.#last = { time: time * FORGETS, bytes, count }
     return pays
   }
-}
 
-/** What a first list may cost: it is not to be that of a whole device for a few of its objects. */
-async function guess(size: () => Promise<number | undefined>): Promise<Cost> {
-  const count = Math.max(1, (await size()) ?? 0)
-  return { time: REQUEST, bytes: count * ROW, count }
+  /** What a first list may cost: it is not to be that of a whole device for a few of its objects. Undefined: not known yet. */
+  async #guess(wanted: number, size: () => Promise<number | undefined>): Promise<Cost | undefined> {
+    const isFew = wanted <= FEW
+    if (isFew) {
+      if (wanted > 1) this.#wanted += wanted
+      if (this.#wanted <= MANY) return undefined
+      this.#wanted = -Infinity // asked once
+    }
+    const count = await size()
+    if (isFew && count === undefined) return undefined
+    return { time: REQUEST, bytes: Math.max(1, count ?? 0) * ROW, count: Math.max(1, count ?? 0) }
+  }
 }
 
 /** So many looks in a row have to show the same before one is left out. */

@@ -34,6 +34,28 @@ test('a first list is not read for a few objects, and their number not asked for
   expect(await new ListCost(new Spending()).pays(16, unasked)).toBe(false)
 })
 
+test('a first list is read for a few objects once they were asked for again and again', async () => {
+  const cost = new ListCost(new Spending())
+  const eight = (): Promise<number> => Promise.resolve(8)
+  const pays: boolean[] = []
+  for (let look = 0; look < 100; look += 1) pays.push(await cost.pays(8, eight))
+  expect([pays[0], pays[99]]).toEqual([false, true])
+})
+
+test.each([undefined, 1_000])(
+  'a few of %s objects are never read by a first list',
+  async (size) => {
+    const cost = new ListCost(new Spending())
+    let asked = 0
+    const counted = (): Promise<number | undefined> => {
+      asked += 1
+      return Promise.resolve(size)
+    }
+    for (let look = 0; look < 1_000; look += 1) expect(await cost.pays(8, counted)).toBe(false)
+    expect(asked).toBe(1)
+  },
+)
+
 test('a first list is read by a device that does not tell how many objects it has', async () => {
   expect(await first(undefined, 17)).toEqual([true])
 })

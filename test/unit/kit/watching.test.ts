@@ -45,8 +45,12 @@ const pass = (clock: IoClock, ms: number): Promise<void> =>
   clock.run(new Promise<void>((resolve) => clock.setTimeout(resolve, ms)))
 
 /** A watch of all 50 members, and when it told of such an event. */
-async function watched({ pool, start, connect }: Device, clock: IoClock, type: DrainEvent['type']) {
-  const pools = { [pool]: MEMBERS }
+async function watched(
+  { pool, start, connect }: Device,
+  clock: IoClock,
+  type: DrainEvent['type'],
+  pools: Readonly<Record<string, string[]>> = { [pool]: MEMBERS },
+) {
   const fake = await start({ pools, tls: false, latency: 30, clock: clock.latency })
   const { url, username, password } = fake
   const lb = connect({ url, username, password })
@@ -55,7 +59,10 @@ async function watched({ pool, start, connect }: Device, clock: IoClock, type: D
   const onEvent = (event: DrainEvent): void => {
     if (event.type === type) told.push(clock.now())
   }
-  const view = watch(lb, { pool }, { clock, signal: end.signal, onEvent })
+  const wanted = Object.entries(pools).flatMap(([name, members]) =>
+    members.map((member) => ({ pool: name, member })),
+  )
+  const view = watch(lb, wanted, { clock, signal: end.signal, onEvent })
   return {
     fake,
     told,
@@ -102,3 +109,16 @@ test.each(DEVICES)('a watch of members of a %s tells soon of a removal', async (
   expect(told).toHaveLength(1)
   expect(told[0]! - changed).toBeLessThanOrEqual(10_000)
 })
+
+test.each(DEVICES)(
+  'an hour of watching 50 members in five pools of a %s is fewer than 1,600 requests',
+  async (_, device) => {
+    using clock = ioClock()
+    const five = Array.from({ length: 5 }, (_pool, i) => i)
+    const pools = five.map((i) => [`${device.pool}${i}`, MEMBERS.slice(10 * i, 10 * i + 10)])
+    const given = Object.fromEntries(pools) as Record<string, string[]>
+    await using of = await watched(device, clock, 'phase', given)
+    await pass(clock, 3_600_000)
+    expect(of.fake.requests.length).toBeLessThan(1_600)
+  },
+)
