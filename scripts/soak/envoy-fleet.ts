@@ -55,13 +55,15 @@ async function killBy(
   )
   const due = Array.from({ length: runs ?? all.length }, (_, i) => all[i % all.length]).values()
   let kills = 0
+  let requests = 0
   let broken = whole.faults.length
   const work = async (fleet: Fleet): Promise<void> => {
     for (const kill of due) {
       if (kill === undefined) return
-      const { at, outcomes, faults } = await fleet.play(kill.killAt, kill.isFresh)
+      const { at, outcomes, faults, sent } = await fleet.play(kill.killAt, kill.isFresh)
       if (at === undefined) continue
       kills += 1
+      requests += sent
       const isOver = outcomes.every((line) => /^outcome (removed|gone)/.test(line))
       const found = [...faults, ...(isOver ? [] : outcomes)]
       if (found.length > 0) broken += 1
@@ -70,6 +72,8 @@ async function killBy(
   }
   await Promise.all(fleets.map(work))
   const took = ((performance.now() - startedAt) / 1_000).toFixed(1)
-  say(`Envoy ${engine.version}, ${sink}: ${kills} kills in ${took} s; ${broken} stories broken`)
+  say(
+    `Envoy ${engine.version}, ${sink}: ${kills} kills in ${took} s, ${requests} requests; ${broken} stories broken`,
+  )
   return broken === 0
 }

@@ -7,7 +7,7 @@ export interface ParentTrace {
   readonly age: ServerInfo['uptime'] & { readonly isUp: boolean }
   /** `server.parent_connections`, downstream; undefined: not shown, or not merged. */
   readonly connections: number | undefined
-  /** `server.uptime`: when the statistics of the old process were last added, by the uptime of all epochs. */
+  /** `server.uptime`: of all epochs when the statistics of the old process were last added, and what that one had itself. */
   readonly mergedAt: number | undefined
 }
 
@@ -48,19 +48,30 @@ const START = 60
 const MARGIN = 2_000
 
 /**
+ * How often the statistics must have been added while the child's listeners are up, before they prove something: a child
+ * adds them once more just before it tells its parent to take no more connections.
+ */
+const MERGES = 2
+
+/**
  * The life of a parent after a hot restart, told from its child alone: its admin API is closed.
  *
  * It goes on with its connections until its child ends it, `--parent-shutdown-time-s` after the child's listeners came up
  * (default 15 minutes). Earlier it is proved empty by the child's statistics: they add those of the parent at every flush
- * (5 s), and `server.uptime` says when that was. A parent that is a child itself hands on the last number of its own parent
- * with its own, for as long as it lives. Envoy 1.39.3, 1.40.0.
+ * (5 s), and `server.uptime` moves then. It is no time: what the parent's own said last is in it for as long as the parent
+ * lives, so it falls when its child ends the parent, which is at once where the next process replaces that child. So is in
+ * `server.parent_connections` what a parent that is a child itself showed last of its own parent: nothing tells the two apart.
+ * Envoy 1.39.3, 1.40.0.
  */
 export class Parent {
   readonly #epoch: number
   readonly #shutdown: number
   #upSince: number | undefined
-  /** Uptime of all epochs at the first look that saw the child's listeners up. */
-  #upAt = Infinity
+  /** `server.uptime` as last seen with the child's listeners up, and how often it has moved since then. */
+  #mergedAt: number | undefined
+  #merges = 0
+  /** Its child has let go of its statistics: that has ended it, or was itself replaced. */
+  #isCut = false
   #isEnded = false
   #isClosed = false
 
@@ -73,13 +84,12 @@ export class Parent {
   /** @param now - before the child was asked, by the monotonic clock */
   seen(trace: ParentTrace, now: number): ParentState {
     const { age, connections, mergedAt } = trace
-    if (age.isUp && this.#upSince === undefined) {
-      this.#upSince = now
-      this.#upAt = age.all
+    if (age.isUp) {
+      this.#upSince ??= now
+      this.#count(mergedAt)
     }
-    const isDue = age.current + 1 >= this.#shutdown / 1_000
-    // The first figures may be from before the old listeners closed: a second's rounding included.
-    const isMerged = mergedAt !== undefined && mergedAt > this.#upAt + 1
+    const isDue = this.#isCut || age.current + 1 >= this.#shutdown / 1_000
+    const isMerged = this.#merges >= MERGES
     const isGone = isMerged && connections === 0
     this.#isClosed ||= isGone && !isDue
     this.#isEnded ||= age.isUp && ((isGone && isDue) || this.#isOver(trace, now))
@@ -94,24 +104,37 @@ export class Parent {
     }
   }
 
+  #count(mergedAt: number | undefined): void {
+    if (mergedAt === undefined) return
+    const last = this.#mergedAt ?? mergedAt
+    if (mergedAt > last) this.#merges += 1
+    if (mergedAt < last) this.#isCut = true
+    this.#mergedAt = Math.max(mergedAt, last)
+  }
+
   #isOver({ age, connections, mergedAt }: ParentTrace, now: number): boolean {
     if (this.#upSince !== undefined && now - this.#upSince >= this.#shutdown + MARGIN) return true
-    // A child that was up long before we came.
+    // A child that was up long before we came, and adds the uptime of no other process any more.
     const over = this.#shutdown / 1_000 + START
-    const isMerged = mergedAt !== undefined && mergedAt >= age.all - age.current + over
-    return age.current >= over && isMerged && connections === 0
+    const since = age.all - age.current + over
+    const isAlone = mergedAt !== undefined && mergedAt >= since && mergedAt <= age.all + 1
+    return age.current >= over && isAlone && connections === 0
   }
 
   #words({ connections }: ParentTrace, known: number | undefined, now: number): string {
     const what = `the process before a hot restart (epoch ${this.#epoch})`
     if (this.#isEnded) return `${what} has ended`
     if (this.#isClosed) return `${what} has no connection left`
-    const most = this.#epoch === 0 ? '' : 'up to '
-    const held = known === undefined ? 'may still hold work' : `has ${most}${known} connections`
+    const held = known === undefined ? 'may still hold work' : this.#most(known)
     const hidden =
       connections === undefined ? ', and /stats does not tell server.parent_connections' : ''
     const left = Math.max(0, this.#shutdown - (now - (this.#upSince ?? now)))
     return `${what} ${held}${hidden}; it ends in ${Math.ceil(left / 1_000)} s at the latest`
+  }
+
+  #most(connections: number): string {
+    if (this.#epoch === 0) return `has ${connections} connections`
+    return `has up to ${connections} connections: what epoch ${this.#epoch - 1} had when it was ended is counted too`
   }
 }
 

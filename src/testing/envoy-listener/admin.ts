@@ -113,7 +113,7 @@ function stats({ hiddenStats }: Settings, process: Process, filter: string | nul
     'listener_manager.total_listeners_draining': 0,
     'server.parent_connections': merged?.connections ?? 0,
     'server.total_connections': http + open.tcp,
-    'server.uptime': merged?.at ?? uptime.all,
+    'server.uptime': merged?.uptime ?? uptime.all,
   }
   return Object.entries(values)
     .filter(([name]) => pattern?.test(name) ?? true)

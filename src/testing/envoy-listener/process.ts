@@ -3,6 +3,8 @@ import type { Settings } from './options.js'
 /** What of its parent a child shows: as of the last flush of its statistics. */
 interface Merged {
   readonly at: number
+  /** Its own uptime, and what its parent's statistics said of that at last. */
+  readonly uptime: number
   readonly connections: number
   readonly requests: number
 }
@@ -24,6 +26,8 @@ export class Process {
   readonly #checks = { passed: 0, failed: 0 }
   #checkedAt = performance.now()
   #merged: Merged | undefined
+  /** What its own statistics say since it was replaced. */
+  #last = { uptime: 0, connections: 0 }
   #child: Process | undefined
   #running = true
 
@@ -41,9 +45,11 @@ export class Process {
     return this.#running && !over
   }
 
-  /** Another one takes over. */
+  /** Another one takes over: it makes no more statistics of its own, and the process before it ends. */
   succeed(child: Process): void {
+    this.#last = { uptime: this.uptime.all, connections: this.merged?.connections ?? 0 }
     this.#child = child
+    this.#parent?.stop()
   }
 
   /** Whether its listeners are closed: it accepts no connection any more. */
@@ -91,7 +97,8 @@ export class Process {
       const alive = parent.running
       this.#merged = {
         at,
-        connections: alive ? requests + idle + tcp + slow : 0,
+        uptime: at + (alive ? parent.#last.uptime : 0),
+        connections: alive ? requests + idle + tcp + slow + parent.#last.connections : 0,
         requests: alive ? requests : 0,
       }
     }

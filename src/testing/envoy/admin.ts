@@ -137,7 +137,7 @@ function serverStats({ merged, added, clusters }: Process): [string, number][] {
     ['cluster_manager.cluster_modified', 0],
     ['cluster_manager.cluster_removed', added - clusters.size],
     ['server.parent_connections', merged?.connections ?? 0],
-    ['server.uptime', merged?.at ?? 0],
+    ['server.uptime', merged?.uptime ?? 0],
   ]
 }
 

@@ -7,7 +7,8 @@ const NOWHERE = { region: '', zone: '', subZone: '' }
 
 /** What a child shows of its parent: as of the last flush of its statistics. */
 interface Merged {
-  readonly at: number
+  /** Its own uptime, and what its parent's statistics said of that at last. */
+  readonly uptime: number
   readonly connections: number
   readonly active: ReadonlyMap<string, number>
 }
@@ -27,6 +28,8 @@ export class Process {
   #eds: FakeEds | undefined
   #parent: Process | undefined
   #merged: Merged | undefined
+  /** What its own statistics say since it was replaced. */
+  #last = { uptime: 0, connections: 0 }
   #flush: NodeJS.Timeout | undefined
   #end: NodeJS.Timeout | undefined
   #stops: Stop[] = []
@@ -50,6 +53,7 @@ export class Process {
     this.added = this.clusters.size
     this.begin(eds)
     if (parent === undefined) return
+    parent.#replaced()
     this.#merge()
     this.#flush = setInterval(() => this.#merge(), settings.statsFlush).unref()
     this.#end = setTimeout(() => parent.stop(), settings.parentShutdown).unref()
@@ -118,14 +122,22 @@ export class Process {
     this.#stopFollowing()
   }
 
+  /** It makes no more statistics of its own, and the process before it ends. */
+  #replaced(): void {
+    clearInterval(this.#flush)
+    this.#last = { uptime: this.uptime.all, connections: this.#merged?.connections ?? 0 }
+    this.#parent?.stop()
+  }
+
   #merge(): void {
     const parent = this.#parent?.running === true ? this.#parent : undefined
+    const last = parent === undefined ? { uptime: 0, connections: 0 } : parent.#last
     const active = [...(parent?.clusters ?? [])].map(
       ([name, cluster]) => [name, cluster.active] as const,
     )
     this.#merged = {
-      at: this.uptime.all,
-      connections: active.reduce((sum, [, count]) => sum + count, 0),
+      uptime: this.uptime.all + last.uptime,
+      connections: active.reduce((sum, [, count]) => sum + count, last.connections),
       active: new Map(active),
     }
   }

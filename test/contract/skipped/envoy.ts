@@ -18,8 +18,6 @@ export const SKIPPED = {
   callback: { ...ANY, ...NO_WATCH },
   file: { ...ANY, ...NO_WATCH, ...NO_LOSE_ANSWER },
   served: { ...ANY, ...NO_LOSE_ANSWER },
-  'engine by file': { ...ANY, ...NO_WATCH, ...NO_LOSE_ANSWER },
-  'engine by gRPC': { ...ANY, ...NO_LOSE_ANSWER },
 } as const
 
 export const NO_HOOK = {

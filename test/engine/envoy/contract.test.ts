@@ -4,7 +4,7 @@ import { createServer, request, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import type { AdminState, MemberRef } from 'drainable/provider'
-import { envoy, fileEndpoints } from 'drainable/envoy'
+import { callbackEndpoints, envoy, fileEndpoints, restEndpoints } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { providerContract, type ContractHarness } from 'drainable/testing'
 import { contractTests } from '../../support/contract.js'
@@ -21,6 +21,8 @@ interface Lb {
   endpoint: { address: { socket_address: { port_value: number } } }
   health_status?: string
 }
+
+type Sets = { endpoints: { lb_endpoints: Lb[] }[] }[]
 
 type Changed = (ref: MemberRef, to: AdminState | 'gone') => Promise<void>
 
@@ -158,52 +160,61 @@ async function occupy(
   }
 }
 
-const byFile = (path: string) => () =>
-  open(path, async (backends) => {
-    const dir = await workDir()
-    const file = `${dir.path}/web.json`
-    let version = 1
-    await writeEds(file, [setOf(backends.map(({ port }) => port))], '1')
-    return {
-      eds: { file },
-      provider: (admin) =>
-        envoy({
-          endpoints: fileEndpoints({ cluster: 'web', path: file }),
-          admin: () => Promise.resolve([admin()]),
-        }),
-      setBehind: async (ref, to) => {
-        const { resources } = JSON.parse(await readFile(file, 'utf8')) as {
-          resources: { endpoints: { lb_endpoints: Lb[] }[] }[]
-        }
-        for (const group of resources.flatMap(({ endpoints }) => endpoints)) {
-          group.lb_endpoints = changed(group.lb_endpoints, ref, to)
-        }
-        await writeEds(file, resources, `behind-${++version}`)
-      },
-      close: async () => dir[Symbol.asyncDispose](),
-    }
-  })
+/** One file that the proxy watches; the sets are written there by the adapter, or by the control plane of another client. */
+const byFile =
+  (path: string, isCallback = false) =>
+  () =>
+    open(path, async (backends) => {
+      const dir = await workDir()
+      const file = `${dir.path}/web.json`
+      let version = 1
+      const write = (sets: readonly unknown[]) => writeEds(file, sets, String(++version))
+      const load = async () => JSON.parse(await readFile(file, 'utf8')) as { resources: Sets }
+      await write([setOf(backends.map(({ port }) => port))])
+      const endpoints = isCallback
+        ? callbackEndpoints({ instance: dir.path, load, publish: (set) => write([set]) })
+        : fileEndpoints({ cluster: 'web', path: file })
+      return {
+        eds: { file },
+        provider: (admin) => envoy({ endpoints, admin: () => Promise.resolve([admin()]) }),
+        setBehind: async (ref, to) => {
+          const { resources } = await load()
+          for (const group of resources.flatMap(({ endpoints }) => endpoints)) {
+            group.lb_endpoints = changed(group.lb_endpoints, ref, to)
+          }
+          await write(resources)
+        },
+        close: async () => dir[Symbol.asyncDispose](),
+      }
+    })
 
-const byGrpc = (path: string) => () =>
-  open(path, async (backends) => {
-    const set = setOf(backends.map(({ port }) => port)) as { endpoints: { lb_endpoints: Lb[] }[] }
-    const sink = grpcEndpoints({ port: 0, initial: [set] })
-    let address = (): string => ''
-    const holder = envoy({ endpoints: sink, admin: () => Promise.resolve([address()]) })
-    const { port } = await until(() => sink.address, 'a listening sink')
-    return {
-      eds: { grpc: port, ads: true, delta: true },
-      provider: (admin) => {
-        address = admin
-        return holder
-      },
-      setBehind: async (ref, to) => {
-        for (const group of set.endpoints) group.lb_endpoints = changed(group.lb_endpoints, ref, to)
-        await sink.set([set])
-      },
-      close: () => Promise.resolve(),
-    }
-  })
+const byServer =
+  (
+    path: string,
+    serve: typeof grpcEndpoints | typeof restEndpoints,
+    eds: (port: number) => EdsSource,
+  ) =>
+  () =>
+    open(path, async (backends) => {
+      const [set] = [setOf(backends.map(({ port }) => port))] as Sets
+      const sink = serve({ port: 0, initial: [set] })
+      let address = (): string => ''
+      const holder = envoy({ endpoints: sink, admin: () => Promise.resolve([address()]) })
+      const { port } = await until(() => sink.address, 'a listening sink')
+      return {
+        eds: eds(port),
+        provider: (admin) => {
+          address = admin
+          return holder
+        },
+        setBehind: async (ref, to) => {
+          for (const group of set?.endpoints ?? [])
+            group.lb_endpoints = changed(group.lb_endpoints, ref, to)
+          await sink.set([set])
+        },
+        close: () => Promise.resolve(),
+      }
+    })
 
 function changed(list: readonly Lb[], ref: MemberRef, to: AdminState | 'gone'): Lb[] {
   return list.flatMap((lb) => {
@@ -213,17 +224,32 @@ function changed(list: readonly Lb[], ref: MemberRef, to: AdminState | 'gone'): 
   })
 }
 
-describe.concurrent.each(engines('envoy', '1.39'))(
-  'the contract by file on Envoy $version',
+describe.concurrent.each(engines('envoy'))(
+  'the contract by a file on Envoy $version',
   ({ path }) => {
-    contractTests(SKIPPED['engine by file'], byFile(path))
+    contractTests(SKIPPED.file, byFile(path))
   },
 )
 
-describe.concurrent.each(engines('envoy', '1.40'))(
+describe.concurrent.each(engines('envoy'))(
+  'the contract by a callback on Envoy $version',
+  ({ path }) => {
+    contractTests(SKIPPED.file, byFile(path, true))
+  },
+)
+
+describe.concurrent.each(engines('envoy'))('the contract by REST on Envoy $version', ({ path }) => {
+  contractTests(
+    SKIPPED.served,
+    byServer(path, restEndpoints, (port) => ({ rest: port })),
+  )
+})
+
+describe.concurrent.each(engines('envoy'))(
   'the contract by delta ADS on Envoy $version',
   ({ path }) => {
-    contractTests(SKIPPED['engine by gRPC'], byGrpc(path))
+    const eds = (port: number) => ({ grpc: port, ads: true, delta: true })
+    contractTests(SKIPPED.served, byServer(path, grpcEndpoints, eds))
   },
 )
 

@@ -1,5 +1,4 @@
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
@@ -8,7 +7,7 @@ import { engines } from '../../support/engines.js'
 import type { EnvoyOptions } from '../../support/envoy/bootstrap.js'
 import { ask, openTcp, startTraffic } from '../../support/envoy/client.js'
 import { setOf } from '../../support/envoy/sets.js'
-import { fileStage, workOf, type Stage } from '../../support/envoy/stage.js'
+import { fileStage, WAYS, workOf, type Stage } from '../../support/envoy/stage.js'
 import { until } from '../../support/wait.js'
 
 const TYPE = 'type.googleapis.com/envoy.extensions'
@@ -76,7 +75,9 @@ async function startTunnels() {
   }
 }
 
-describe.each(engines('envoy'))('work of other kinds on Envoy $version', ({ path }) => {
+const served = engines('envoy').flatMap((engine) => WAYS.map((by) => ({ ...engine, by })))
+
+describe.concurrent.each(served)('work of other kinds on Envoy $version by $by', ({ path, by }) => {
   test.each<[string, Partial<EnvoyOptions>]>([
     ['2 workers', { workers: 2 }],
     ['8 workers', { workers: 8 }],
@@ -90,7 +91,7 @@ describe.each(engines('envoy'))('work of other kinds on Envoy $version', ({ path
       },
     ],
   ])('with %s: a held request keeps its member from idle', async (_, options) => {
-    await using stage = await fileStage(path, { envoy: options })
+    await using stage = await fileStage(path, { by, envoy: options })
     const { a, b, lb, proxy, refOf } = stage
     await holdAtFirst(stage)
     const ref = refOf(a)
@@ -120,7 +121,7 @@ describe.each(engines('envoy'))('work of other kinds on Envoy $version', ({ path
       retry_host_predicate: [OTHERS_FIRST],
       host_selection_retry_max_attempts: 5,
     }
-    await using stage = await fileStage(path, { envoy: { route: { retry_policy } } })
+    await using stage = await fileStage(path, { by, envoy: { route: { retry_policy } } })
     const { a, b, lb, proxy, refOf } = stage
     await using run = startDrain(lb, refOf(a), { timeout: '30s' })
     await run.inForce
@@ -139,15 +140,16 @@ describe.each(engines('envoy'))('work of other kinds on Envoy $version', ({ path
       ],
     }
     const set = (ports: readonly number[]) => ({ ...setOf(ports), policy })
-    await using stage = await fileStage(path, { set })
-    const { a, b, file, lb, proxy, refOf } = stage
+    await using stage = await fileStage(path, { by, set })
+    const { a, b, lb, proxy, refOf } = stage
     await holdAtFirst(stage)
     await using run = startDrain(lb, refOf(a), { timeout: '30s' })
     await run.inForce
     const answers = await Promise.all(Array.from({ length: 60 }, () => ask(proxy.http)))
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 503]))
     expect((await workOf(lb, refOf(a)))[0]).toBe(a.held)
-    expect(JSON.parse(await readFile(file, 'utf8'))).toMatchObject({ resources: [{ policy }] })
+    const held = await proxy.get('/config_dump?include_eds')
+    expect(held).toMatch(/"drop_overloads": \[\s*\{\s*"category": "all"/)
     a.release()
     expect((await run.done).members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
     b.release()
@@ -157,6 +159,7 @@ describe.each(engines('envoy'))('work of other kinds on Envoy $version', ({ path
     await using first = await startTunnels()
     await using other = await startTunnels()
     await using stage = await fileStage(path, {
+      by,
       set: () => setOf([first.port, other.port]),
       envoy: { listeners: [CONNECTING] },
     })
@@ -182,7 +185,7 @@ describe.each(engines('envoy'))('work of other kinds on Envoy $version', ({ path
   })
 
   test('a dynamic forward proxy has no endpoint to drain, and is named', async () => {
-    await using stage = await fileStage(path, { envoy: { clusters: [FORWARD] } })
+    await using stage = await fileStage(path, { by, envoy: { clusters: [FORWARD] } })
     await using run = startDrain(stage.lb, { pool: 'forward', member: '127.0.0.1:80' }, {})
     expect(JSON.stringify(await run.done)).toMatch(/cluster forward is of type .*dynamic_forward/)
   })

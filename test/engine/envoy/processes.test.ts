@@ -3,7 +3,7 @@ import { drain, startDrain } from 'drainable'
 import { envoy, fileEndpoints, restEndpoints } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { engines } from '../../support/engines.js'
-import { startEnvoy } from '../../support/envoy/proxy.js'
+import { startEnvoy, type RunningEnvoy } from '../../support/envoy/proxy.js'
 import { startBackend } from '../../support/envoy/backend.js'
 import { ask, openWebSocket } from '../../support/envoy/client.js'
 import { setOf } from '../../support/envoy/sets.js'
@@ -66,6 +66,59 @@ describe.concurrent.each(engines('envoy'))('a hot restart of Envoy $version', ({
     await run.close()
   })
 })
+
+/** Whether its statistics were flushed when it had been up for so many seconds. */
+async function tellsUptime(proxy: RunningEnvoy, seconds: number): Promise<boolean> {
+  const text = await proxy.get('/stats?filter=^server.uptime$')
+  return Number(text.split(': ')[1]) >= seconds
+}
+
+describe.concurrent.each(engines('envoy'))(
+  'figures of a process that Envoy $version replaced',
+  ({ path }) => {
+    test('prove nothing from before it closed its listeners', async () => {
+      // They are added when the next process is up, before the old one is told.
+      await using stage = await fileStage(path, { envoy: { parentShutdown: 60 } })
+      const { a, proxy, lb, refOf } = stage
+      await until(() => tellsUptime(proxy, 3), 'a flush', 30_000)
+      await proxy.hotRestart()
+      const { scopes } = await look(lb, refOf(a))
+      expect(scopes).toMatchObject([
+        { scope: proxy.admin },
+        { scope: `${proxy.admin} before its hot restart`, open: true },
+      ])
+      const report = await drain(lb, refOf(a), { timeout: '40s' })
+      expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true, lost: [] })
+    })
+
+    test('hold those of the one before it too, which was cut', async () => {
+      await using stage = await fileStage(path, { envoy: { ...HOT, parentShutdown: 10 } })
+      const { a, b, proxy, lb, refOf } = stage
+      const first = [await openWebSocket(proxy.http)]
+      while (a.requests.length === 0) first.push(await openWebSocket(proxy.http))
+      await until(() => tellsUptime(proxy, 1), 'a flush')
+      const cut = Promise.all(
+        first.map((socket) => new Promise((end) => socket.once('close', end))),
+      )
+      await proxy.hotRestart()
+      const run = startDrain(lb, refOf(a), { timeout: '60s' })
+      const texts = () => run.why().map(({ text }) => text)
+      await until(
+        () => texts().some((text) => text.includes(`has ${first.length} connections`)),
+        'them',
+      )
+      await proxy.hotRestart()
+      await cut
+      expect(a.tunnels + b.tunnels).toBe(0)
+      const words = `has up to ${first.length} connections: what epoch 0 had when it was ended`
+      await until(() => texts().some((text) => text.includes(words)), 'both')
+      const [member] = (await run.done).members
+      expect(member).toMatchObject({ outcome: 'idle', verifiedIdle: false })
+      expect(member?.lost.length).toBeGreaterThan(0)
+      await run.close()
+    })
+  },
+)
 
 const SINKS = [
   { by: 'gRPC', serve: grpcEndpoints, eds: (port: number) => ({ grpc: port }) },

@@ -1,11 +1,20 @@
 /** An undo is over when every proxy has taken it: what happens to the provider after that changes nothing. */
-import { fileTickets, ready, restore, startDrain, type Ticket } from 'drainable'
-import { envoy, restEndpoints } from 'drainable/envoy'
+import {
+  drain,
+  fileTickets,
+  ready,
+  restore,
+  startDrain,
+  type Ticket,
+  type TicketStore,
+} from 'drainable'
+import { envoy, fileEndpoints, restEndpoints } from 'drainable/envoy'
 import { describe, test } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { startBackend } from '../../support/envoy/backend.js'
 import { startEnvoy, workDir } from '../../support/envoy/proxy.js'
 import { setOf } from '../../support/envoy/sets.js'
+import { fileStage, look } from '../../support/envoy/stage.js'
 import { until } from '../../support/wait.js'
 
 /** Three proxies that ask for their set over REST, once a second or so. */
@@ -89,4 +98,29 @@ describe.each(engines('envoy'))('Envoy $version by REST, closed after an undo', 
     },
     60_000,
   )
+})
+
+describe.each(engines('envoy'))('a ticket that outlived its undo on Envoy $version', ({ path }) => {
+  test.concurrent('is no other client, and goes with the next undo', async ({ expect }) => {
+    await using stage = await fileStage(path)
+    await using dir = await workDir()
+    const { a, file, lb, proxy, refOf } = stage
+    const tickets = fileTickets(dir.path)
+    await drain(lb, refOf(a), { timeout: '30s', tickets, id: 'job' })
+    const ticket = (await tickets.get('job')) as Ticket
+    // As where the process is killed in between.
+    const killed: TicketStore = {
+      get: (key) => tickets.get(key),
+      set: (key, value) => tickets.set(key, value),
+      delete: () => Promise.resolve(),
+    }
+    expect((await restore(lb, ticket, { tickets: killed })).outcome).toBe('restored')
+    const endpoints = fileEndpoints({ cluster: 'web', path: file })
+    await using next = envoy({ endpoints, admin: [proxy.admin] })
+    const left = (await tickets.get('job')) as Ticket
+    const { outcome, members } = await restore(next, left, { tickets })
+    expect([outcome, members[0]?.outcome, members[0]?.why]).toEqual(['restored', 'restored', []])
+    expect(await tickets.get('job')).toBeUndefined()
+    expect((await look(next, refOf(a))).own).toBe('ready')
+  })
 })

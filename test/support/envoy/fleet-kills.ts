@@ -23,6 +23,8 @@ export interface FleetStory {
   readonly outcomes: readonly string[]
   /** Requests that came after idle was said, and what clients saw that they should not. */
   readonly faults: readonly string[]
+  /** Requests of its clients. */
+  readonly sent: number
   /** How many points there were for the first controller. */
   readonly points: number
 }
@@ -126,15 +128,17 @@ async function playStory(
   if (late.length > 0) faults.push(`${late.length} requests came after idle was said`)
   for (const one of traffic) await one[Symbol.asyncDispose]()
   for (const one of traffic) faults.push(...one.errors.map((error) => `a client saw ${error}`))
+  const sent = traffic.reduce((sum, one) => sum + one.sent, 0)
   last.write('reset\n')
   await last.said('ready')
   await last.ended
   for (const child of [first, last]) children.delete(child)
-  return { at: first.lastPoint, outcomes: last.outcomes, faults, points: first.points }
+  return { at: first.lastPoint, outcomes: last.outcomes, faults, sent, points: first.points }
 }
 
 interface SlowTraffic extends AsyncDisposable {
   readonly errors: readonly string[]
+  readonly sent: number
   /** Resolves after a good number of requests from now on. */
   served(): Promise<void>
 }
@@ -149,9 +153,13 @@ function trafficOnceReady({ http }: RunningEnvoy): SlowTraffic {
     return startTraffic(http, { clients: 2, pause: 5, paths: ['/', '/', '/', '/hold'] })
   })()
   let errors: readonly string[] = []
+  let sent = 0
   return {
     get errors() {
       return errors
+    },
+    get sent() {
+      return sent
     },
     served: async () => {
       const running = await started
@@ -163,6 +171,7 @@ function trafficOnceReady({ http }: RunningEnvoy): SlowTraffic {
       const running = await started
       errors = running.errors
       await running[Symbol.asyncDispose]()
+      sent = running.sent
     },
   }
 }

@@ -1,11 +1,25 @@
 /** A stage for one engine test: two or more servers, one Envoy, and a provider that owns its endpoint set. */
-import { envoy, fileEndpoints, type EnvoyOptions as ProviderOptions } from 'drainable/envoy'
+import {
+  callbackEndpoints,
+  envoy,
+  fileEndpoints,
+  restEndpoints,
+  type EndpointSink,
+  type EnvoyOptions as ProviderOptions,
+} from 'drainable/envoy'
+import { grpcEndpoints } from 'drainable/envoy/grpc'
 import type { DrainableProvider, MemberRef, PresentReading } from 'drainable/provider'
 import { startEnvoy, workDir, type RunningEnvoy } from './proxy.js'
 import { startBackend, type Backend } from './backend.js'
-import type { EnvoyOptions } from './bootstrap.js'
+import type { EdsSource, EnvoyOptions } from './bootstrap.js'
+import { readFile } from 'node:fs/promises'
 import { setOf, writeEds } from './sets.js'
 import { systemClock } from '../../../src/provider/clock.js'
+import { until } from '../wait.js'
+
+/** How the set reaches the proxy. With a callback, the control plane of another client writes the file. */
+export const WAYS = ['file', 'callback', 'REST', 'ADS'] as const
+export type Way = (typeof WAYS)[number]
 
 export interface Stage extends AsyncDisposable {
   readonly proxy: RunningEnvoy
@@ -17,10 +31,11 @@ export interface Stage extends AsyncDisposable {
   readonly refOf: (backend: { readonly member: string }) => MemberRef
 }
 
-/** By file: the endpoints of cluster `web` are the servers, in order. */
+/** The endpoints of cluster `web` are the servers, in order: by file, if nothing else is asked for. */
 export async function fileStage(
   path: string,
   options: {
+    readonly by?: Way
     readonly servers?: number
     readonly extra?: readonly number[]
     readonly envoy?: Partial<EnvoyOptions>
@@ -33,13 +48,16 @@ export async function fileStage(
   const file = `${dir.path}/web.json`
   const backends = await Promise.all(Array.from({ length: options.servers ?? 2 }, startBackend))
   const ports = [...backends.map(({ port }) => port), ...(options.extra ?? [])]
-  await writeEds(file, [(options.set ?? setOf)(ports)])
-  const proxy = await startEnvoy({ path, eds: { file }, ...options.envoy })
-  const lb = envoy({
-    endpoints: fileEndpoints({ cluster: 'web', path: file }),
-    admin: [proxy.admin],
-    ...options.provider,
-  })
+  const set = (options.set ?? setOf)(ports)
+  await writeEds(file, [set])
+  const { endpoints, address } = sinkOf(options.by ?? 'file', file, set)
+  const admin: string[] = []
+  const served =
+    address && envoy({ endpoints, admin: () => Promise.resolve(admin), ...options.provider })
+  const eds = (await address?.()) ?? { file }
+  const proxy = await startEnvoy({ path, eds, ...options.envoy })
+  admin.push(proxy.admin)
+  const lb = served ?? envoy({ endpoints, admin, ...options.provider })
   const [a, b] = backends
   if (a === undefined || b === undefined) throw new Error('a stage has two servers')
   return {
@@ -57,6 +75,27 @@ export async function fileStage(
       await dir[Symbol.asyncDispose]()
     },
   }
+}
+
+/** @returns `address`: where the proxy asks for its set, of a sink that serves it once a provider has opened it */
+function sinkOf(
+  by: Way,
+  file: string,
+  set: unknown,
+): { readonly endpoints: EndpointSink; readonly address?: () => Promise<EdsSource> } {
+  if (by === 'file') return { endpoints: fileEndpoints({ cluster: 'web', path: file }) }
+  if (by === 'callback') {
+    const load = async (): Promise<unknown> => JSON.parse(await readFile(file, 'utf8'))
+    const publish = (next: unknown): Promise<void> => writeEds(file, [next], String(Math.random()))
+    return { endpoints: callbackEndpoints({ instance: file, load, publish }) }
+  }
+  const serve = by === 'REST' ? restEndpoints : grpcEndpoints
+  const endpoints = serve({ port: 0, initial: [set] })
+  const address = async (): Promise<EdsSource> => {
+    const { port } = await until(() => endpoints.address, 'a listening sink')
+    return by === 'REST' ? { rest: port } : { grpc: port, ads: true }
+  }
+  return { endpoints, address }
 }
 
 /** One look at one member. */

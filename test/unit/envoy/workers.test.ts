@@ -66,6 +66,14 @@ describe('workers of which one stood still', () => {
       ],
     ],
     [
+      'before one flush, and its uptime fell as the process before a hot restart ended',
+      [
+        { at: 0, ...STOOD, uptime: 50 },
+        { at: 1, ...STOOD, uptime: 15 },
+        { at: 2, ...STOOD, uptime: 20 },
+      ],
+    ],
+    [
       'again after two flushes',
       [
         { at: 0, ...STOOD },

@@ -2,6 +2,8 @@ import type { LoadScope, MemberRef, PresentReading } from '../../../provider/con
 import { parentLoad, parentScope } from '../../../kit/envoy/parent.js'
 import type { Proxy, Sample } from '../session/proxy.js'
 
+const UNASKED = 'the process before a hot restart, which only its child reports on'
+
 /** One look at a listed Envoy: what it showed, or what kept it from being read. */
 export interface Look {
   readonly ref: MemberRef
@@ -31,7 +33,7 @@ export function toReading(look: Look, now: number): PresentReading {
   }
   if (sample === undefined) {
     const scope = unread(ref.member, known?.incarnation ?? '', now, look.error?.message)
-    return { ...base, own: 'unknown', serves: false, scopes: [scope, ...lostParent(look, now)] }
+    return { ...base, own: 'unknown', serves: false, scopes: [scope, ...parentOf(look, now)] }
   }
   const { state } = sample.info
   const unverified = whyUnverified(sample)
@@ -40,7 +42,7 @@ export function toReading(look: Look, now: number): PresentReading {
     ...base,
     own,
     serves: serves(look),
-    scopes: [toScope(look, sample, now), ...parentOf(look, sample)],
+    scopes: [toScope(look, sample, now), ...parentOf(look, now)],
     ...(isLeft(sample) ? { sealed: true } : {}),
     ...(unverified === undefined ? {} : { unverified }),
     hints: [...(sample.counts?.hints ?? [])],
@@ -76,21 +78,14 @@ function toScope({ ref, proxy }: Look, sample: Sample, now: number): LoadScope {
   }
 }
 
-function parentOf({ ref }: Look, { previous, sampledAt }: Sample): LoadScope[] {
+/** The process before a hot restart, by its child. While that can't be asked, its parent is not known either. */
+function parentOf({ ref, proxy, sample }: Look, now: number): LoadScope[] {
+  const { previous, sampledAt = now } = sample ?? { previous: proxy.last?.previous }
   if (previous === undefined || previous.isEnded) return []
-  const { incarnation, connections, isClosed, note } = previous
-  const base = { scope: parentScope(ref.member), incarnation, sampledAt, note }
-  return [parentLoad(base, connections, !isClosed)]
-}
-
-/** While the child can't be asked, its parent is not known either. */
-function lostParent({ ref, proxy }: Look, now: number): LoadScope[] {
-  const previous = proxy.last?.previous
-  if (previous === undefined || previous.isEnded) return []
-  const { incarnation } = previous
-  const note = 'the process before a hot restart, which only its child reports on'
-  const base = { scope: parentScope(ref.member), incarnation, sampledAt: now, note }
-  return [parentLoad(base, undefined, true)]
+  const base = { scope: parentScope(ref.member), incarnation: previous.incarnation, sampledAt }
+  if (sample === undefined) return [parentLoad({ ...base, note: UNASKED }, undefined, true)]
+  const { connections, isClosed, note } = previous
+  return [parentLoad({ ...base, note }, connections, !isClosed)]
 }
 
 function unread(scope: string, incarnation: string, at: number, note?: string): LoadScope {

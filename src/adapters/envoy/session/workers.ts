@@ -14,7 +14,7 @@ interface Stalls {
   readonly long: number
   /** By the monotonic clock. */
   readonly since: number
-  readonly uptime: number | undefined
+  readonly uptime: number
   readonly flushes: number
 }
 
@@ -22,8 +22,8 @@ interface Stalls {
  * Whether every worker of a proxy is known to go on. The rows of `/clusters` are those of the main thread: a worker that stands
  * still in a filter has not taken them, and sends the requests that it holds by its old set when it goes on. Its watchdog
  * counts that, and no statistic says when it ends. But a flush of the statistics waits for each worker, and only then
- * `server.uptime` moves: two flushes later all have run. Seen with a Lua filter that spins for 6 s (1.39.3, 1.40.0): up to
- * 3 requests came to an endpoint after it had been quiet for a second.
+ * `server.uptime` grows: two flushes later all have run. It falls when the process before a hot restart ends. Seen with a Lua
+ * filter that spins for 6 s (1.39.3, 1.40.0): up to 3 requests came to an endpoint after it had been quiet for a second.
  */
 export class Workers {
   #stalls: Stalls | undefined
@@ -31,12 +31,12 @@ export class Workers {
   seen(stats: Stats, at: number): void {
     const misses = stats.workers('watchdog_miss') ?? 0
     const long = stats.workers('watchdog_mega_miss') ?? 0
-    const uptime = stats.server('uptime')
+    const uptime = stats.server('uptime') ?? 0
     const known = this.#stalls
     if (known?.misses !== misses || known.long !== long)
       this.#stalls = { misses, long, since: at, uptime, flushes: 0 }
     else if (known.uptime !== uptime)
-      this.#stalls = { ...known, uptime, flushes: known.flushes + 1 }
+      this.#stalls = { ...known, uptime, flushes: known.flushes + (uptime > known.uptime ? 1 : 0) }
   }
 
   /** Why one may not have taken what the rows show; undefined: all have run since. */

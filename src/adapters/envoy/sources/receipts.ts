@@ -79,34 +79,20 @@ export class ReceiptBook implements Subscribers {
     const now = this.#now()
     const same = entered(this.#nodes, node, () => new Map<string, Set<Entry>>())
     const entries = entered(same, cluster, () => new Set<Entry>())
+    const fresh = {
+      stream,
+      version,
+      isWhole,
+      nack: undefined,
+      began: now,
+      heard: now,
+      since: now,
+    }
     let entry = [...entries].find((left) => left.stream === undefined)
     if (entry === undefined) {
-      entry = {
-        node,
-        cluster,
-        stream,
-        version,
-        isWhole,
-        began: now,
-        heard: now,
-        sent: 0,
-        acks: [],
-        nack: undefined,
-        since: now,
-      }
+      entry = { node, cluster, sent: 0, acks: [], ...fresh }
       entries.add(entry)
-    } else {
-      const fresh = {
-        stream,
-        version,
-        isWhole,
-        nack: undefined,
-        began: now,
-        heard: now,
-        since: now,
-      }
-      Object.assign(entry, fresh)
-    }
+    } else Object.assign(entry, fresh)
     mine.set(cluster, entry)
   }
 

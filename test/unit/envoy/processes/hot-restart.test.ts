@@ -89,6 +89,22 @@ describe('a hot restart', () => {
     await fake.close()
   }, 20_000)
 
+  test('a second one says that the figures have those of the process before', async () => {
+    const { fake, lb } = await behind()
+    await using one = lb()
+    await fake.occupy(ref)
+    await fake.hotRestart()
+    await fake.occupy(ref)
+    await fake.hotRestart()
+    const run = startDrain(one, ref, { timeout: '30s' })
+    const words = 'has up to 2 connections: what epoch 0 had when it was ended is counted too'
+    await expect
+      .poll(() => run.why().map(({ text }) => text))
+      .toContainEqual(expect.stringContaining(words))
+    await run.close()
+    await fake.close()
+  })
+
   test('is told from a plain restart, which ends what a ticket knew', async () => {
     const { fake, lb } = await behind()
     await fake.hotRestart()
@@ -115,10 +131,11 @@ describe('a hot restart', () => {
 })
 
 describe('the parent of a hot restart', () => {
+  // As long as the parent lives, what its own statistics said last of its uptime is added.
   const trace = (age: number, more: Partial<PreviousTrace> = {}): PreviousTrace => ({
     age: { current: age, all: age + 100, isUp: true },
     connections: 0,
-    mergedAt: age + 100,
+    mergedAt: age + 200,
     active: new Map([['web', 0]]),
     ...more,
   })
@@ -129,12 +146,16 @@ describe('the parent of a hot restart', () => {
 
   test('is not proved by figures from before its listeners closed', () => {
     const parent = parentOf(0, 900_000)
-    const old = { mergedAt: 101 }
-    expect(states(parent, [trace(1), 0], [trace(3, old), 2_000], [trace(5), 4_000])).toEqual([
-      'alive',
-      'alive',
-      'empty',
-    ])
+    const old = { mergedAt: 201 }
+    const seen = states(
+      parent,
+      [trace(1), 0],
+      [trace(3, old), 2_000],
+      // Its child adds the figures once more before it tells it to close its listeners.
+      [trace(5), 4_000],
+      [trace(7), 6_000],
+    )
+    expect(seen).toEqual(['alive', 'alive', 'alive', 'empty'])
   })
 
   test('takes connections while the child starts', () => {
@@ -156,19 +177,36 @@ describe('the parent of a hot restart', () => {
     expect(parent.seen(trace(12), 10_000, 0).state).toBe('ended')
   })
 
+  test('has not finished work that is cut because its child is replaced', () => {
+    const parent = parentOf(0, 900_000)
+    const busy = { connections: 1, active: new Map([['web', 1]]) }
+    expect(parent.seen(trace(5, busy), 0, 0)).toMatchObject({ state: 'alive', active: 1 })
+    // A connection of ours to the child outlives its place: it has let go of the old figures by then.
+    const cut = { connections: 1, mergedAt: 105 }
+    expect(parent.seen(trace(5, cut), 200, 0)).toMatchObject({ state: 'alive', active: undefined })
+  })
+
   test('does not exist, and is not waited for, once the child is long up', () => {
     const parent = parentOf(6, 900_000)
-    expect(states(parent, [trace(5_000), 0])).toEqual(['ended'])
+    expect(states(parent, [trace(5_000, { mergedAt: 5_100 }), 0])).toEqual(['ended'])
+  })
+
+  test('is there while its uptime is in that of a child that took long to start', () => {
+    const parent = parentOf(6, 900_000)
+    expect(states(parent, [trace(5_000), 0])).toEqual(['alive'])
   })
 
   test('that was empty is not busy again by load in the two figures', () => {
     const parent = parentOf(0, 900_000)
     const noise = { active: new Map([['web', 3]]) }
-    expect(states(parent, [trace(1), 0], [trace(4), 3_000], [trace(5, noise), 4_000])).toEqual([
-      'alive',
-      'empty',
-      'empty',
-    ])
+    const seen = states(
+      parent,
+      [trace(1), 0],
+      [trace(3), 2_000],
+      [trace(4), 3_000],
+      [trace(5, noise), 4_000],
+    )
+    expect(seen).toEqual(['alive', 'alive', 'empty', 'empty'])
     const other = {
       active: new Map([
         ['web', 0],
