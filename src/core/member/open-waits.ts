@@ -84,13 +84,9 @@ export function lateError(draft: Draft, claim: Opening): DrainableError {
 }
 
 /** Why the balancer could not be read for the larger part of the time of an opening; null if it could. */
-export function mostlyUnread({ ref, now }: Draft, { goal }: Opening): DrainableError | null {
+export function mostlyUnread({ now }: Draft, { goal }: Opening): DrainableError | null {
   const { unread, since } = goal
-  if (unread === null || unread.at - since < now - unread.at) return null
-  const { error } = unread
-  const words = `${formatRef(ref)} was not opened within ${formatDuration(now - since)}, because the balancer could not be read for most of it: ${error.message}`
-  const { code, retryable } = error
-  return new DrainableError(code, words, { ref, retryable, cause: error })
+  return unread !== null && unread.at - since > now - unread.at ? unread.error : null
 }
 
 /** Why an opening has not come to its end in its time. */

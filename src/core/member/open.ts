@@ -344,17 +344,11 @@ function giveUp(draft: Draft, claim: Opening): void {
     return
   }
   if (until === null || draft.now < until) return
+  const barred = mostlyUnread(draft, claim)
   if (unread !== null) draft.finish(claim, 'unreachable', ledger.refusal?.error ?? unread.error)
   else if (ledger.refusal !== null) draft.finish(claim, 'refused', ledger.refusal.error)
-  else if (ledger.loss !== null) draft.finish(claim, 'refused', ledger.loss)
-  else {
-    const barred = mostlyUnread(draft, claim)
-    draft.finish(
-      claim,
-      barred === null ? 'refused' : 'unreachable',
-      barred ?? tooLate(draft, claim),
-    )
-  }
+  else if (ledger.loss === null && barred !== null) draft.finish(claim, 'unreachable', barred)
+  else draft.finish(claim, 'refused', ledger.loss ?? tooLate(draft, claim))
 }
 
 /** Ends an opening whose time is over if no look came back in time. */
