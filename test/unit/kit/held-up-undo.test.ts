@@ -27,7 +27,7 @@ test.each(REASONS)(
     clock.setTimeout(() => void answer(), ms)
     const { members } = await clock.run(run.restore())
     const message = expect.stringContaining(why) as string
-    const error = { code, message, cause: { code } }
+    const error = { code, message }
     expect(members).toMatchObject([{ outcome: 'unreachable', error }])
   },
 )
