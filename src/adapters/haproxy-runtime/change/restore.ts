@@ -2,7 +2,7 @@ import { isTakenForPassed } from '../../../kit/haproxy/checks.js'
 import type { AdminState, CallContext, MemberRef } from '../../../provider/contract.js'
 import { type DrainableError, isDrainableError } from '../../../provider/error.js'
 import { isSameIdentity } from '../../../provider/member-ref.js'
-import { refusal, setHealthDown, setState, setWeight } from '../codec/commands.js'
+import { refusal, setHealthDown, setLimit, setState, setWeight } from '../codec/commands.js'
 import { identityOf, ownState, type ServerState } from '../codec/state.js'
 import type { ShownProcess } from '../read/shown.js'
 import { channelOf, Half, type Of, readState, tell, type Tools } from './tools.js'
@@ -42,6 +42,23 @@ async function move(
     }
   }
   if (own === 'maint' && to === 'drain') await distrustHealth(tools, ref, from, ctx)
+  if (own === 'drain' && to === 'ready')
+    for (const one of [ref, ...tools.point.followers.of(ref)]) await takeQueue(tools, one, ctx)
+}
+
+/**
+ * Gives an opened server its part of the queue. A server gets requests from there when it comes up, or when one of its own ends, and
+ * what comes meanwhile joins them: one that only leaves drain stays without any while the others are full (2.6, 3.0, 3.2, 3.4).
+ */
+async function takeQueue(tools: Tools, ref: MemberRef, ctx: CallContext): Promise<void> {
+  try {
+    const { members, pools } = await lookAt(tools, ref, ctx)
+    const { limit = 0 } = [...members.values()][0]?.row ?? {}
+    const isDue = limit > 0 && (pools.get(ref.pool)?.queued ?? 0) > 0
+    if (isDue) await tell(tools, ref, setLimit(ref, limit), ctx)
+  } catch {
+    // it is open, whatever became of this
+  }
 }
 
 /**

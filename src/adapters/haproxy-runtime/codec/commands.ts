@@ -67,6 +67,11 @@ export function setWeight(ref: MemberRef, weight: number | '0%' | '100%'): strin
   return `set server ${server(ref)} weight ${weight}`
 }
 
+/** Sets how many requests a server takes at once, and hands it what its backend's queue has for it. */
+export function setLimit(ref: MemberRef, limit: number): string {
+  return `set maxconn server ${server(ref)} ${limit}`
+}
+
 /** Marks the last checks as failed: the server is up again after `rise` passed checks. */
 export function setHealthDown(ref: MemberRef): string {
   return `set server ${server(ref)} health down`

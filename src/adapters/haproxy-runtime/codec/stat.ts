@@ -18,6 +18,8 @@ export interface StatRow {
   readonly queued: number
   /** `stot` + `wretr`: everything that starts or restarts work. */
   readonly arrivals: number
+  /** How many requests a server takes at once; 0 for no limit. */
+  readonly limit: number
   /**
    * Whether a request can be bound to this server and be in none of these counts: it has a limit (`slim`) or had a
    * queue (`qmax`), so that one can be on its way from the queue; or a connect was tried again (`wretr`).
@@ -174,6 +176,7 @@ function toRow(cells: readonly string[], { at, width }: Header): StatRow {
     active: count('scur'),
     queued: count('qcur'),
     arrivals: count('stot') + (text('wretr') === '' ? 0 : count('wretr')),
+    limit: number('slim'),
     mayHide: kind === 'server' && (['slim', 'qmax', 'wretr'] as const).some((of) => number(of) > 0),
     pooled: number('idle_conn_cur') + number('safe_conn_cur'),
     status: counted ? needed('status') : text('status'),

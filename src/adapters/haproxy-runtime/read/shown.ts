@@ -16,6 +16,8 @@ export interface ShownServer {
 export interface ShownPool {
   readonly serving: number
   readonly total: number
+  /** Requests that wait for any of its servers. */
+  readonly queued: number
   /** Backup servers among those that would serve. */
   readonly backups: number
 }
@@ -56,6 +58,6 @@ export function toShown(
  * The backend's row counts the servers that are up, not drained and have a weight. A backup that is up serves too.
  */
 export function toShownPool(row: StatRow, total: number): ShownPool {
-  const { activeServers, backupServers } = row
-  return { serving: activeServers + backupServers, backups: backupServers, total }
+  const { activeServers, backupServers, queued } = row
+  return { serving: activeServers + backupServers, backups: backupServers, total, queued }
 }

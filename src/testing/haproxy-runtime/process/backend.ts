@@ -59,7 +59,7 @@ export class Backend {
   claim(claim: Claim): () => void {
     const wanted = this.servers.find((server) => server.name === claim.wanted)
     if (wanted?.takesPersistent) return this.#claimOn(wanted, claim)
-    const free = this.#next()
+    const free = this.#queue.length > 0 ? undefined : this.#next()
     if (free) {
       this.#start(free, claim)
       return () => undefined
@@ -77,26 +77,29 @@ export class Backend {
     this.serveQueues(server)
   }
 
-  /** Gives free places to those who wait. */
+  /** Gives the free places of a server to those who wait for it, then to those who wait for any. */
   serveQueues(server: Server): void {
     while (server.queue.length > 0 && server.hasRoom) server.queue.shift()?.start(server)
-    for (;;) {
-      const free = this.#queue.length > 0 ? this.#next() : undefined
-      const waiting = free && this.#queue.shift()
-      if (!free || !waiting) return
+    while (server.hasRoom && this.#serving().includes(server)) {
+      const waiting = this.#queue.shift()
+      if (!waiting) return
       clearTimeout(waiting.timer)
-      this.#start(free, waiting.claim)
+      this.#start(server, waiting.claim)
     }
   }
 
-  /** After a change of state: what waits for this server, and what waits for any. */
-  stateChanged(server: Server): void {
+  /**
+   * After a change of state: what waits for this server, and what waits for any.
+   *
+   * @param takes - whether it takes what waits: one that only leaves drain does not
+   */
+  stateChanged(server: Server, takes = true): void {
     if (server.inMaint && server.config.cutOnDown) server.cutSessions()
     // 2.6 serves what is queued even in maint; later versions move it at once.
     if (server.inMaint && this.#version !== '2.6') {
       for (const waiting of server.queue.splice(0)) waiting.leave()
     }
-    this.serveQueues(server)
+    if (takes) this.serveQueues(server)
     if (this.#version !== '2.6' && this.#serving().length === 0) this.refuseQueue()
   }
 

@@ -102,16 +102,17 @@ export class Worker {
   }
 
   setState(server: Server, to: AdminState): void {
+    const leavesDrain = server.inDrain && to === 'ready'
     server.set(to)
-    this.#tell(server)
+    this.#tell(server, !leavesDrain)
   }
 
   /** Tells those who track the server, and those who wait. */
-  #tell(server: Server): void {
-    this.backend(server.backend)?.stateChanged(server)
+  #tell(server: Server, takes: boolean): void {
+    this.backend(server.backend)?.stateChanged(server, takes)
     for (const other of this.#followers(server)) {
       other.inherit(server)
-      this.#tell(other)
+      this.#tell(other, takes)
     }
   }
 
