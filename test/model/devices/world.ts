@@ -35,7 +35,7 @@ export class DeviceWorld {
   readonly counts = new Map<string, number>()
   readonly #trace: ((line: string) => void) | undefined
   #flows = 0
-  /** When a request failed last, or may have. */
+  /** When a request failed last, or may have: a look after a change too, without which Citrix ADC's answer is not believed. */
   #troubledAt = -Infinity
 
   constructor(
@@ -151,8 +151,10 @@ export class DeviceWorld {
       const end = this.device.fail({ how: 'refuse' })
       const lasts = random.int(100, 8_000)
       this.say(`nothing listens for ${lasts} ms`)
+      this.#troubledAt = Infinity
       await this.sleep(lasts)
       await end()
+      this.#troubledAt = this.now
       return
     }
     const how = random.pick(['reset', 'status', 'cut', 'garbage'] as const)
