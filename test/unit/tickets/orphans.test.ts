@@ -178,6 +178,20 @@ describe('findOrphans', () => {
     expect(orphan!.members[0]).toMatchObject({ own: 'ready', owes: false, phase: 'active' })
   })
 
+  test('has nothing owed for an open member that its drain had found out', async () => {
+    const { clock, lb } = setUp()
+    const map = new Map<string, unknown>()
+    const store = plainStore(map)
+    lb.setBehind(web1, 'drain')
+    await clock.runUntil(drain(lb, web1, { clock, tickets: store, id: 'job-1' }))
+    expect(lb.state(web1)).toBe('maint')
+    const ticket = map.get('job-1') as Ticket
+    map.set('job-1', { ...ticket, owner: { ...ticket.owner, host: 'elsewhere' } })
+    lb.setBehind(web1, 'ready')
+    const [orphan] = await findOrphans(store, lb, { clock })
+    expect(orphan!.members[0]).toMatchObject({ own: 'ready', owes: false })
+  })
+
   test('has no state for a member that is gone', async () => {
     const { clock, lb, store } = await left(() => ({ host: 'elsewhere' }))
     lb.setBehind(web1, 'gone')
