@@ -41,3 +41,57 @@ describe.concurrent('the tickets of ended processes', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 })
+
+/** Two balancers, and what is left of drains of them. */
+async function two(io: TestIo, east: HaproxyFake, west: HaproxyFake, ...drains: string[][]) {
+  const file = join(io.home, 'drainable.json')
+  const balancers = { east: haproxyUrl(east), west: haproxyUrl(west) }
+  writeFileSync(file, JSON.stringify({ balancers, tickets: 'tickets' }))
+  const config = ['--config', file]
+  for (const argv of drains) expect(await io.run('drain', ...argv, ...config)).toBe(EXIT.ok)
+  killOwners(join(io.home, 'tickets'))
+  return config
+}
+
+describe.concurrent('a drain that was killed', () => {
+  test('over several balancers is named by the orphans, and the restore, of one', async () => {
+    await using east = await fakeHaproxy()
+    await using west = await fakeHaproxy()
+    using io = new TestIo()
+    const both = ['all', 'east:web/web1', 'west:web/web1', '--id', 'job']
+    const config = await two(io, east, west, both)
+    const found = await io.play('orphans', 'east', ...config)
+    const words =
+      "ticket left-job of other balancers may hold east:web/web1: 'drainable orphans east,west' lists it"
+    expect([found.code, found.out]).toEqual([EXIT.ok, `${words}\n`])
+    const restored = await io.play('restore', 'east', ...config)
+    expect([restored.code, restored.err]).toEqual([EXIT.missing, expect.stringContaining(words)])
+    expect(await io.document('orphans', 'east', ...config)).toMatchObject({
+      orphans: [],
+      elsewhere: [{ ticket: 'left-job', balancers: 'east,west' }],
+    })
+    expect(await io.document('orphans', 'east,west', ...config)).toMatchObject({
+      orphans: [{ ticket: 'left-job' }],
+    })
+  })
+
+  test('over one balancer is named by the orphans of all', async () => {
+    await using east = await fakeHaproxy()
+    await using west = await fakeHaproxy()
+    using io = new TestIo()
+    const config = await two(io, east, west, ['east', 'web/web1', '--id', 'job'])
+    const { out } = await io.play('orphans', 'all', ...config)
+    expect(out).toContain("may hold web/web1: 'drainable orphans east' lists it")
+    expect((await io.play('orphans', 'west', ...config)).out).toBe('no drain is left over\n')
+  })
+
+  test('of all, and of members of one of them, is named by the orphans of that one', async () => {
+    await using east = await fakeHaproxy()
+    await using west = await fakeHaproxy()
+    using io = new TestIo()
+    const config = await two(io, east, west, ['all', 'east:web/web1', '--id', 'job'])
+    const { out } = await io.play('orphans', 'east', ...config)
+    expect(out).toContain("may hold east:web/web1: 'drainable orphans all' lists it")
+    expect((await io.play('orphans', 'all', ...config)).out).toContain('left-job  drain begun')
+  })
+})

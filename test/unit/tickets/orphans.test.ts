@@ -205,6 +205,29 @@ describe('findOrphans', () => {
     expect(await findOrphans(store, other, { clock })).toEqual([])
   })
 
+  test.for([
+    ['may hold a member of this one', 'maint', [[{ ...web1, balancer: 'a' }]]],
+    ['changed nothing', null, []],
+  ] as const)('tells of a drain over several balancers that %s', async ([, set, told]) => {
+    const { clock, lb, map, store } = await left(() => ({ host: 'elsewhere' }))
+    const ticket = map.get('job-1') as Ticket
+    const members = ticket.members.map((one) => ({
+      ...one,
+      ref: { ...web1, balancer: 'a' },
+      ...{ set, earlier: [], doubted: [], intended: null, late: [] },
+    }))
+    const parts = ticket.parts.map((part) => ({ ...part, balancer: 'a' }))
+    map.set('job-1', {
+      ...ticket,
+      members,
+      parts: [...parts, { ...parts[0]!, balancer: 'b', instance: 'b' }],
+    })
+    const held: unknown[] = []
+    const onElsewhere = (_: Ticket, refs: unknown): unknown => held.push(refs)
+    expect(await findOrphans(store, lb, { clock, onElsewhere })).toEqual([])
+    expect(held).toEqual(told)
+  })
+
   test('looks once for all of them, however many', async () => {
     const { clock, lb, map, store } = await left(() => ({ host: 'elsewhere' }))
     const ticket = map.get('job-1') as Ticket
