@@ -70,7 +70,8 @@ export function describeIssue(
     return `${isOuter ? '' : `${field}: `}${unknownNames(issue.keys ?? [], known)}`
   }
   const { message } = issue
-  return message.startsWith('is ') ? `${field} ${message}` : `${field}: ${message}`
+  if (!message.startsWith('is ')) return `${field}: ${message}`
+  return `${field} ${issue.path.length === 0 ? message.replace('is', 'are') : message}`
 }
 
 /** Describes all unknown options. The list of known ones comes once, after those with a near match. */
@@ -172,6 +173,7 @@ interface SchemaNode {
   readonly def?: {
     readonly innerType?: SchemaNode
     readonly in?: SchemaNode
+    readonly valueType?: SchemaNode
     readonly options?: readonly SchemaNode[]
   }
 }
@@ -179,14 +181,14 @@ interface SchemaNode {
 /** The names of the options of a schema, at a place in it. */
 export function optionNames(schema: object, path: readonly PropertyKey[]): readonly string[] {
   let node = opened(schema)
-  for (const part of path) node = opened(node?.shape?.[String(part)])
+  for (const part of path) node = opened(node?.shape?.[String(part)] ?? node?.def?.valueType)
   return Object.keys(node?.shape ?? {})
 }
 
 /** The object schema inside wrappers that make it optional, give it a default, or transform it. */
 function opened(node: SchemaNode | undefined): SchemaNode | undefined {
   let at = node
-  while (at !== undefined && at.shape === undefined) {
+  while (at !== undefined && at.shape === undefined && at.def?.valueType === undefined) {
     const { innerType, in: input, options } = at.def ?? {}
     at = innerType ?? input ?? options?.find((option) => option.shape !== undefined)
   }
