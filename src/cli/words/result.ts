@@ -140,6 +140,8 @@ function took(ms: number | undefined): string {
 function rollLines(result: Result): readonly string[] {
   if (!('roll' in result)) return []
   const { roll } = result
+  // It did not begin: its error says it all.
+  if (roll.servers.length === 0 && roll.error !== undefined) return []
   const rows = roll.servers.map(({ address, refs, outcome, attempts, times, error }) => [
     address ?? '',
     refs.map(lineKey).join(', '),
