@@ -44,13 +44,11 @@ const balancer = z.strictObject({
 
 const NAME = /^(?!all$)[\w.-]+$/
 
-/** The schema of a configuration file; `drainable/config.schema.json` is made from it. */
-export const configSchema = z
-  .strictObject({
+/** @param balancers - the balancers by their names */
+function configOf<T extends z.ZodMiniType>(balancers: T) {
+  return z.strictObject({
     $schema: z.exactOptional(z.string()),
-    balancers: z
-      .record(matching(NAME, 'expected letters, digits and . _ -'), z.union([nonEmpty(), balancer]))
-      .check(z.describe('by the names that the command line uses')),
+    balancers,
     tickets: z.exactOptional(path.check(z.describe('folder of the tickets'))),
     onMissing: z.exactOptional(
       z
@@ -58,18 +56,25 @@ export const configSchema = z
         .check(z.describe('what a balancer without the member means for a drain over several')),
     ),
   })
-  .check(z.describe('balancers and tickets for the drainable command'))
+}
+
+/** The schema of a configuration file; `drainable/config.schema.json` is made from it. */
+export const configSchema = configOf(
+  z
+    .record(matching(NAME, 'expected letters, digits and . _ -'), z.union([nonEmpty(), balancer]))
+    .check(z.describe('by the names that the command line uses')),
+).check(z.describe('balancers and tickets for the drainable command'))
 
 /** The same where each balancer is an object: what is wrong with one is said by its field. */
-const spelled = z.safeExtend(configSchema, {
-  balancers: z.record(z.string(), balancer).check(
+const spelled = configOf(
+  z.record(z.string(), balancer).check(
     z.refine((all) => Object.keys(all).length > 0, 'expected at least one balancer'),
     z.refine((all) => wrongName(all) === undefined, {
       error: ({ input }) =>
         `'${quote(wrongName(Object(input) as object) ?? '')}' is no name: expected letters, digits and . _ -, and not 'all', which stands for all of them`,
     }),
   ),
-})
+)
 
 function wrongName(all: object): string | undefined {
   return Object.keys(all).find((name) => !NAME.test(name))

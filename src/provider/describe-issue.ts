@@ -70,8 +70,7 @@ export function describeIssue(
     return `${isOuter ? '' : `${field}: `}${unknownNames(issue.keys ?? [], known)}`
   }
   const { message } = issue
-  if (!message.startsWith('is ')) return `${field}: ${message}`
-  return `${field} ${issue.path.length === 0 ? message.replace('is', 'are') : message}`
+  return message.startsWith('is ') ? `${field} ${message}` : `${field}: ${message}`
 }
 
 /** Describes all unknown options. The list of known ones comes once, after those with a near match. */

@@ -1,6 +1,5 @@
 import type { Policy } from '../../core/calls/policy.js'
 import type { Duration } from '../../provider/duration.js'
-import { isTicketId } from '../../core/tickets/store.js'
 import { DrainableError } from '../../provider/error.js'
 import { quote } from '../../provider/quote.js'
 
@@ -40,8 +39,6 @@ export function toPolicy(flags: PolicyFlags): Policy {
     if (value !== undefined) policy[name] = toTime(value, flagOf(name), name === 'timeout')
   }
   if (flags.keepReady !== undefined) policy['keepReady'] = toNumber(flags.keepReady, '--keep-ready')
-  if (flags.id !== undefined && !isTicketId(flags.id))
-    throw notA(flags.id, '--id', '1 to 200 letters, digits or _ . : @ -')
   return policy
 }
 

@@ -53,7 +53,7 @@ test.each([
   ['drain', '--escalate-after', 'never', " is 'never', expected one number and its unit"],
   ['drain', '--pace', 'never', " is 'never', expected one number and its unit"],
   ['watch', '--settle', 'never', " is 'never', expected one number and its unit"],
-  ['drain', '--id', 'a b', ": found 'a b', expected 1 to 200 letters"],
+  ['drain', '--id', 'a b', ': expected 1 to 200 letters'],
   ['drain', '--owner', '', ': expected 1 to 200 characters'],
   ['plan --roll', '--canary', 'x', ": found 'x', expected a whole number"],
   ['plan --roll', '--max-failed', 'x', ": found 'x', expected a whole number"],
