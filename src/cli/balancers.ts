@@ -42,13 +42,13 @@ export async function openBalancer(
       `the balancer: '${quote(text)}' is a path; write haproxy:${quote(text)} for the stats socket of a HAProxy`,
     )
   const names = namesIn(text, config)
-  const [only] = names
-  if (config === undefined || only === undefined) throw noConfig(text)
+  if (config === undefined) throw noConfig(text)
+  const [only = text] = names
   refuseFlags(
     names.map((name) => entry(config, name)),
     given,
   )
-  if (names.length === 1) return open(entry(config, only), only, login)
+  if (names.length < 2) return open(entry(config, only), only, login)
   const { combineProviders } = await import('../index.js')
   const opened: [string, DrainableProvider][] = []
   try {
@@ -238,15 +238,23 @@ async function openEnvoy(
   })
 }
 
+function readEndpoints(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (cause) {
+    const why = (cause as NodeJS.ErrnoException).code ?? String(cause)
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `the balancer's URL: the file ${quote(path)} can not be read (${why})`,
+      { cause },
+    )
+  }
+}
+
 /** A file of Envoy holds one set, which has its cluster's name. */
 function clusterOf(given: unknown, path: string): string {
   if (typeof given === 'string') return given
-  let text = ''
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch {
-    // The adapter says why it can't be read.
-  }
+  const text = readEndpoints(path)
   const names = [...text.matchAll(/["']?cluster(?:_n|N)ame["']?\s*:\s*["']?([^"'\s,}]+)/g)]
   const [, name] = names[0] ?? []
   if (name !== undefined && names.length === 1) return name

@@ -42,16 +42,13 @@ const balancer = z.strictObject({
   ),
 })
 
-/** The schema of a configuration file; `drainable/config.schema.json` is made from it. */
-export const configSchema = z
-  .strictObject({
+const NAME = /^(?!all$)[\w.-]+$/
+
+/** @param balancers - the balancers by their names */
+function configOf<T extends z.ZodMiniType>(balancers: T) {
+  return z.strictObject({
     $schema: z.exactOptional(z.string()),
-    balancers: z
-      .record(
-        matching(/^[\w.-]+$/, 'expected letters, digits and . _ -'),
-        z.union([nonEmpty(), balancer]),
-      )
-      .check(z.describe('by the names that the command line uses')),
+    balancers,
     tickets: z.exactOptional(path.check(z.describe('folder of the tickets'))),
     onMissing: z.exactOptional(
       z
@@ -59,7 +56,29 @@ export const configSchema = z
         .check(z.describe('what a balancer without the member means for a drain over several')),
     ),
   })
-  .check(z.describe('balancers and tickets for the drainable command'))
+}
+
+/** The schema of a configuration file; `drainable/config.schema.json` is made from it. */
+export const configSchema = configOf(
+  z
+    .record(matching(NAME, 'expected letters, digits and . _ -'), z.union([nonEmpty(), balancer]))
+    .check(z.describe('by the names that the command line uses')),
+).check(z.describe('balancers and tickets for the drainable command'))
+
+/** The same where each balancer is an object: what is wrong with one is said by its field. */
+const spelled = configOf(
+  z.record(z.string(), balancer).check(
+    z.refine((all) => Object.keys(all).length > 0, 'expected at least one balancer'),
+    z.refine((all) => wrongName(all) === undefined, {
+      error: ({ input }) =>
+        `'${quote(wrongName(Object(input) as object) ?? '')}' is no name: expected letters, digits and . _ -, and not 'all', which stands for all of them`,
+    }),
+  ),
+)
+
+function wrongName(all: object): string | undefined {
+  return Object.keys(all).find((name) => !NAME.test(name))
+}
 
 /** One balancer of the configuration. */
 export type BalancerConfig = z.output<typeof balancer>
@@ -79,7 +98,7 @@ export interface Config {
 export function readConfig(file: string): Config {
   const subject = `--config ${quote(file)}`
   const folder = dirname(resolve(file))
-  const given = parseOptions(configSchema, parse(file, subject), subject)
+  const given = parseOptions(spelled, spell(parse(file, subject)), subject)
   const { balancers, ...rest } = without(given, ['$schema'])
   const toPath = (name: string | undefined): string | undefined =>
     name === undefined ? undefined : resolve(folder, name)
@@ -113,11 +132,21 @@ function parse(file: string, subject: string): unknown {
   }
 }
 
+/** A balancer that is given by its URL alone, as an object. */
+function spell(given: unknown): unknown {
+  const { balancers } = Object(given) as { readonly balancers?: unknown }
+  if (typeof balancers !== 'object' || balancers === null || Array.isArray(balancers)) return given
+  const all = Object.entries(balancers).map(([name, one]: [string, unknown]) => [
+    name,
+    typeof one === 'string' ? { url: one } : one,
+  ])
+  return { ...(given as object), balancers: Object.fromEntries(all) as object }
+}
+
 function absolute(
-  given: string | BalancerConfig,
+  given: BalancerConfig,
   toPath: (name: string | undefined) => string | undefined,
 ): BalancerConfig {
-  if (typeof given === 'string') return { url: given }
   const { passwordFile, tls: verified, ...rest } = given
   const file = toPath(passwordFile)
   return {

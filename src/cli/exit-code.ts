@@ -40,7 +40,7 @@ export const MEANING: Readonly<Record<keyof typeof EXIT, string>> = {
   cut: 'the deadline passed and the policy went on: work was cut (terminate) or left (proceed)',
   command: 'COMMAND failed; the member stays drained',
   unhealthy: 'made ready, and no check saw it healthy in time',
-  ticket: 'a ticket is damaged, or another client holds the lease',
+  ticket: 'a ticket is damaged or can not be kept, or another client holds the lease',
   hangup: 'ended by SIGHUP: the terminal was closed',
   interrupted: 'ended by Ctrl-C (SIGINT)',
   terminated: 'ended by SIGTERM',

@@ -135,7 +135,8 @@ Examples:
   drainable roll haproxy:/run/haproxy/admin.sock web -- ./deploy.sh
 
 A balancer: haproxy:/run/haproxy/admin.sock, dataplane+https://HOST:5555, bigip+https://HOST,
-citrix+https://HOST, envoy+file:/FILE?admin=URL. Secrets come from the environment or a file.
+citrix+https://HOST, envoy+file:/FILE?admin=URL, envoy-listener+http://HOST:9901. Secrets come from the
+environment or a file.
 
 Exit status:
 ${rows.join('\n')}`

@@ -1,7 +1,7 @@
 import type { DrainPlan } from '../fleet/plan/assemble.js'
 import type { Orphan } from '../fleet/orphans.js'
 import type { ReadyReport } from '../core/calls/ready.js'
-import type { Reading } from '../provider/contract.js'
+import type { MemberRef, Reading } from '../provider/contract.js'
 import type { DrainReport, RollReport } from '../provider/report.js'
 import type { Ended } from './child.js'
 import type { Balancer } from './session.js'
@@ -25,6 +25,16 @@ export interface OrphanData extends Pick<Orphan, 'owner' | 'members'> {
   readonly startedAt: string
   /** ISO 8601; null for none. */
   readonly deadline: string | null
+}
+
+/** A drain or a roll that holds members of this balancer, and that is listed under other names of the configuration. */
+export interface ElsewhereData {
+  /** The id. */
+  readonly ticket: string
+  /** What to name in place of this balancer, such as `east,west`. */
+  readonly balancers: string
+  /** The members that it may hold. */
+  readonly held: readonly MemberRef[]
 }
 
 interface Base {
@@ -64,4 +74,8 @@ export type Result =
       readonly ticket?: string
     })
   | (Base & { readonly verb: 'restore'; readonly report?: DrainReport; readonly ticket?: string })
-  | (Base & { readonly verb: 'orphans'; readonly orphans?: readonly OrphanData[] })
+  | (Base & {
+      readonly verb: 'orphans'
+      readonly orphans?: readonly OrphanData[]
+      readonly elsewhere?: readonly ElsewhereData[]
+    })

@@ -36,7 +36,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     const program = makeProgram(io, command, (ended) => {
       code = ended
     })
-    await program.parseAsync(withoutStrayValues(program, own), { from: 'user' })
+    await program.parseAsync(withoutStrayValues(program, asked(program, own)), { from: 'user' })
     return code
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage
@@ -74,6 +74,13 @@ function refuseOtherTools([verb = '', ...rest]: readonly string[]): void {
   if (ours !== undefined) throw usage(`there is no '${verb}'; did you mean '${ours}'?`)
   if (rest.includes('--dry-run'))
     throw usage("there is no --dry-run; the verb 'plan' says what a drain would do")
+}
+
+/** The help of a verb that there is not is refused like that verb. */
+function asked({ commands }: Command, argv: readonly string[]): readonly string[] {
+  const [first, verb] = argv
+  const isKnown = verb === undefined || commands.some((one) => one.name() === verb)
+  return first === 'help' && !isKnown ? argv.slice(1) : argv
 }
 
 /**

@@ -30,6 +30,8 @@ export interface Balancer {
 /** What a verb works with. */
 export interface Session {
   readonly io: Io
+  /** What the command line names as the balancer. */
+  readonly named: string
   readonly provider: DrainableProvider
   readonly printer: Printer
   /** Whether stdout is for a document alone: COMMAND then writes to stderr. */
@@ -100,7 +102,16 @@ export async function withSession<T>(
     const tickets = folder === undefined ? undefined : await openTickets(folder)
     const quietStdout = options.json === true || options.jsonl === true
     const { signal } = abort
-    return await run({ io, provider, printer, quietStdout, signal, folder, tickets })
+    return await run({
+      io,
+      named: balancer,
+      provider,
+      printer,
+      quietStdout,
+      signal,
+      folder,
+      tickets,
+    })
   } finally {
     unhear()
   }

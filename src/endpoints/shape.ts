@@ -42,7 +42,8 @@ export function checkOptions<T extends object>(subject: string, options: T, of: 
   if (other !== undefined)
     throw new DrainableError('INVALID_OPTIONS', `${subject}: the options: ${other}`)
   if (fault === undefined) return
-  refuseWith(subject, fault.path === '' ? 'the options' : fault.path.slice(1), fault)
+  if (fault.path !== '') refuseWith(subject, fault.path.slice(1), fault)
+  refuseWith(subject, 'the options', { ...fault, words: fault.words.replace(/^ is /, ' are ') })
 }
 
 /** A value that is wrong for a reason of its own. */

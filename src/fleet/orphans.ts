@@ -1,5 +1,10 @@
 import * as z from 'zod/mini'
-import type { AdminState, Capabilities, DrainableProvider } from '../provider/contract.js'
+import type {
+  AdminState,
+  Capabilities,
+  DrainableProvider,
+  MemberRef,
+} from '../provider/contract.js'
 import { systemClock, type Clock } from '../provider/clock.js'
 import { fn } from '../provider/option-schemas.js'
 import { DrainableError } from '../provider/error.js'
@@ -20,7 +25,7 @@ import { checkStore, type TicketStore } from '../core/tickets/store.js'
 import type { Lease } from './lease/lease.js'
 import { leaseSchema } from './lease/lease-option.js'
 import { Leadership, Term } from './lease/leadership.js'
-import { fromTicketMember, isSame, owedOf } from '../core/tickets/member.js'
+import { fromTicketMember, isSame, mayOwe, owedOf } from '../core/tickets/member.js'
 import { askedFirst } from '../core/tickets/calls.js'
 import { readTickets, type OnUnreadable } from '../core/tickets/read-tickets.js'
 import { belongsTo, drainsOf, type Ticket, type TicketMember } from '../core/tickets/ticket.js'
@@ -59,6 +64,11 @@ export interface FindOrphansOptions extends Pick<Call, 'signal' | 'clock'> {
   readonly lease?: Lease | undefined
   /** Called for a ticket that can't be read, of any balancer; without it, such a ticket is an error. */
   readonly onUnreadable?: ((id: string, error: DrainableError) => void) | undefined
+  /**
+   * Called for an abandoned drain that may hold members of this balancer, and that this provider can neither resume nor
+   * undo: it is of several balancers, or, for a combined provider, of one alone. The ticket's `parts` say which.
+   */
+  readonly onElsewhere?: ((ticket: Ticket, held: readonly MemberRef[]) => void) | undefined
 }
 
 const optionsSchema = /* @__PURE__ */ once(() =>
@@ -66,6 +76,7 @@ const optionsSchema = /* @__PURE__ */ once(() =>
     signal: callShape().signal,
     clock: callShape().clock,
     onUnreadable: z.exactOptional(fn<OnUnreadable>()),
+    onElsewhere: z.exactOptional(fn<NonNullable<FindOrphansOptions['onElsewhere']>>()),
     lease: z.exactOptional(leaseSchema()),
   }),
 )
@@ -80,7 +91,7 @@ const optionsSchema = /* @__PURE__ */ once(() =>
  * not to undo it: make sure first, or give the `lease` that they use.
  *
  * @param store - the store of the drains' tickets (`Policy.tickets`)
- * @param provider - a provider of the balancer; tickets of other balancers are left out
+ * @param provider - a provider of the balancer; tickets of other balancers, and of more than this one, are left out
  * @throws `UNSUPPORTED` if the store can't list its keys; `TICKET_INVALID` naming tickets that can't be read, unless
  *   `onUnreadable` takes them; the error of the store or the balancer; `signal.reason` on abort
  * @example
@@ -111,16 +122,20 @@ export async function findOrphans(
   checkStore(store, subject)
   checkProvider(provider, subject)
   const { clock = systemClock, ...given } = parseOptions(optionsSchema(), options, subject)
-  const { onUnreadable } = given
+  const { onUnreadable, onElsewhere } = given
   const signal = given.signal ?? new AbortController().signal
   signal.throwIfAborted()
   const tickets = await readTickets(store, askedFirst({ clock, signal }), subject, onUnreadable)
   const judge = ownerJudge(given.lease, clock, subject, signal)
   const left: Pick<Orphan, 'ticket' | 'owner'>[] = []
   for (const ticket of tickets) {
-    if (!belongsTo(ticket, provider)) continue
+    const isOurs = belongsTo(ticket, provider)
+    const held = isOurs || onElsewhere === undefined ? [] : heldHere(ticket, provider)
+    if (!isOurs && held.length === 0) continue
     const { state, text } = await judge(ticket)
-    if (state !== 'lives') left.push({ ticket, owner: { state, text } })
+    if (state === 'lives') continue
+    if (isOurs) left.push({ ticket, owner: { state, text } })
+    else onElsewhere?.(ticket, held)
   }
   const seen = await Promise.all(
     [...balancersOf(provider)].map(([key, part]) =>
@@ -144,6 +159,20 @@ export async function findOrphans(
       }),
     ),
   }))
+}
+
+/** The members of this balancer, or of these, that a ticket of others may hold. */
+function heldHere(ticket: Ticket, provider: DrainableProvider): readonly MemberRef[] {
+  const ours = [...balancersOf(provider).values()]
+  const isHere = ({ ref }: TicketMember): boolean =>
+    ticket.parts.some(
+      ({ balancer, name, instance }) =>
+        balancer === (ref.balancer ?? null) &&
+        ours.some((one) => one.name === name && one.instance === instance),
+    )
+  return drainsOf(ticket)
+    .flatMap(({ members }) => members.filter((member) => mayOwe(member) && isHere(member)))
+    .map(({ ref }) => ref)
 }
 
 /** How long the lease is taken just to see whether it is free, in milliseconds. */

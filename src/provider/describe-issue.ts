@@ -172,6 +172,7 @@ interface SchemaNode {
   readonly def?: {
     readonly innerType?: SchemaNode
     readonly in?: SchemaNode
+    readonly valueType?: SchemaNode
     readonly options?: readonly SchemaNode[]
   }
 }
@@ -179,14 +180,14 @@ interface SchemaNode {
 /** The names of the options of a schema, at a place in it. */
 export function optionNames(schema: object, path: readonly PropertyKey[]): readonly string[] {
   let node = opened(schema)
-  for (const part of path) node = opened(node?.shape?.[String(part)])
+  for (const part of path) node = opened(node?.shape?.[String(part)] ?? node?.def?.valueType)
   return Object.keys(node?.shape ?? {})
 }
 
 /** The object schema inside wrappers that make it optional, give it a default, or transform it. */
 function opened(node: SchemaNode | undefined): SchemaNode | undefined {
   let at = node
-  while (at !== undefined && at.shape === undefined) {
+  while (at !== undefined && at.shape === undefined && at.def?.valueType === undefined) {
     const { innerType, in: input, options } = at.def ?? {}
     at = innerType ?? input ?? options?.find((option) => option.shape !== undefined)
   }

@@ -120,3 +120,10 @@ export const orphan = z.strictObject({
     }),
   ),
 })
+
+/** A drain or a roll that is listed where other balancers are named. */
+export const elsewhere = z.strictObject({
+  ticket: z.string(),
+  balancers: z.string().check(z.describe('to be named in place of this one')),
+  held: z.array(part.ref).check(z.describe('members of this balancer that it may hold')),
+})

@@ -3,7 +3,7 @@ import * as z from 'zod/mini'
 import { whole } from '../../provider/option-schemas.js'
 import { event } from './event.js'
 import { count, reading } from './parts.js'
-import { drainReport, orphan, plan, readyReport, rollReport } from './reports.js'
+import { drainReport, elsewhere, orphan, plan, readyReport, rollReport } from './reports.js'
 
 const common = {
   exitCode: whole(0, 255).check(z.describe('the exit status, as the table in the docs has it')),
@@ -75,6 +75,7 @@ const forms = {
     verb: z.literal('orphans'),
     ...common,
     orphans: z.exactOptional(z.array(orphan)),
+    elsewhere: z.exactOptional(z.array(elsewhere)),
   }),
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Policy, ReadyReport, Ticket } from '../../index.js'
+import { DrainableError } from '../../provider/error.js'
 import type { DrainReport, MemberReport } from '../../provider/report.js'
 import { endedWell, type Ended } from '../child.js'
 import { EXIT, exitOfDrain } from '../exit-code.js'
@@ -55,6 +56,11 @@ async function drainAndRun(
   seen: Seen,
 ): Promise<End> {
   const { provider, printer, signal, tickets } = session
+  if (command.length === 0 && waitHealthy !== undefined)
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      '--wait-healthy is for what is made ready after COMMAND, and there is none: leave it out, or add -- COMMAND',
+    )
   const target = targetOf(session, targets)
   const health = toHealth(waitHealthy)
   const policy: Policy = {
@@ -98,12 +104,18 @@ async function reopen(
     wasAdmin === 'ready' && outcome !== 'removed'
   // Of a member that was never read, nothing is known and nothing was changed.
   const read = report.members.filter(({ held, lastReading }) => held || lastReading !== undefined)
-  const leftAsFound = read.filter((one) => !isOurs(one)).map(({ ref }) => lineKey(ref))
-  const left = leftAsFound.length === 0 ? {} : { leftAsFound }
+  const wasOut = read.filter(
+    ({ wasAdmin, outcome }) => wasAdmin !== 'ready' && outcome !== 'removed',
+  )
+  let left = sayLeft(wasOut)
   try {
     if (!read.some(({ held }) => held)) return { exitCode: exitOfDrain(report), ...left }
     const { ready, restore } = await import('../../index.js')
     const undone = await restore(provider, ticket, { tickets, signal, onEvent })
+    const gone = undone.members.filter(({ outcome }) => outcome === 'gone')
+    left = sayLeft(
+      wasOut.filter((one) => !gone.some(({ ref }) => lineKey(ref) === lineKey(one.ref))),
+    )
     const names = new Set(
       read.filter(({ outcome }) => outcome !== 'removed').map(({ ref }) => lineKey(ref)),
     )
@@ -121,6 +133,11 @@ async function reopen(
   } catch (error) {
     return { ...failed(error), ...left }
   }
+}
+
+function sayLeft(members: readonly MemberReport[]): Pick<DrainResult, 'leftAsFound'> {
+  const leftAsFound = members.map(({ ref }) => lineKey(ref))
+  return leftAsFound.length === 0 ? {} : { leftAsFound }
 }
 
 /** A member that was put back, as `ready()` reports it. @param drained - from before that */

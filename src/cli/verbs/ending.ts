@@ -25,10 +25,16 @@ export function failed(error: unknown): { readonly exitCode: number; readonly er
 
 /** What a verb works on, as the command line has it. */
 export function targetOf(
-  { provider }: Session,
+  { provider, named }: Session,
   texts: readonly string[],
   rules: TargetRules = {},
 ): Target {
+  const tagged = texts.find((text) => text.startsWith(`${named}:`))
+  if (tagged !== undefined && combinedOf(provider) === undefined)
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `the target: '${quote(tagged, 80)}' names its balancer, which is for several at once: leave out '${named}:'`,
+    )
   const balancers = [...(combinedOf(provider)?.all.keys() ?? [])]
   return parseTargets(texts, { ...rules, balancers })
 }

@@ -36,19 +36,20 @@ export function toPolicy(flags: PolicyFlags): Policy {
   for (const [name, value] of Object.entries(flags)) if (value !== undefined) policy[name] = value
   for (const name of TIMES) {
     const value = flags[name]
-    if (value !== undefined) policy[name] = toTime(value, flagOf(name))
+    if (value !== undefined) policy[name] = toTime(value, flagOf(name), name === 'timeout')
   }
-  if (flags.keepReady !== undefined) policy['keepReady'] = toNumber(flags.keepReady)
+  if (flags.keepReady !== undefined) policy['keepReady'] = toNumber(flags.keepReady, '--keep-ready')
   return policy
 }
 
 /**
  * A time with its unit, or `never`.
  *
+ * @param endless - whether it may be `never`
  * @throws `INVALID_OPTIONS` for a bare number, because seconds and milliseconds are both likely, and for any other text
  */
-export function toTime(text: string, flag: string): Duration {
-  if (text === 'never' || text === 'Infinity') return Infinity
+export function toTime(text: string, flag: string, endless = true): Duration {
+  if (endless && (text === 'never' || text === 'Infinity')) return Infinity
   if (text === '0') return 0
   if (/^\d+(?:\.\d+)?$/.test(text))
     throw new DrainableError(
@@ -58,14 +59,23 @@ export function toTime(text: string, flag: string): Duration {
   if (!/^\d+(?:\.\d+)?(?:ms|s|m|h)$/.test(text))
     throw new DrainableError(
       'INVALID_OPTIONS',
-      `${flag} is '${quote(text, 40)}', expected one number and its unit (ms, s, m, h), such as 90s or 2m, or never`,
+      `${flag} is '${quote(text, 40)}', expected one number and its unit (ms, s, m, h), such as 90s or 2m${endless ? ', or never' : ''}`,
     )
   return text as Duration
 }
 
-/** A whole number; what is none is left as it is, for the library to refuse by its name. */
-export function toNumber(text: string): unknown {
-  return /^\d{1,9}$/.test(text) ? Number(text) : text
+/** @throws `INVALID_OPTIONS` for what is no whole number; its range is for the library to check */
+export function toNumber(text: string, flag: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text)
+  throw notA(text, flag, 'a whole number, such as 1')
+}
+
+/** The refusal of a value, which repeats what was found. */
+export function notA(text: string, flag: string, expected: string): DrainableError {
+  return new DrainableError(
+    'INVALID_OPTIONS',
+    `${flag}: found '${quote(text, 40)}', expected ${expected}`,
+  )
 }
 
 /** `onTimeout` as the command line has it. */

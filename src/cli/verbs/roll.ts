@@ -8,7 +8,7 @@ import type { Result } from '../result.js'
 import type { Session } from '../session.js'
 import { balancerOf, checkExpected, failed, targetOf, ticketLeft } from './ending.js'
 import { runHeld } from './held.js'
-import { toHealth, toNumber, toPolicy, type PolicyFlags } from './policy.js'
+import { notA, toHealth, toNumber, toPolicy, type PolicyFlags } from './policy.js'
 
 /** The options of a roll on the command line. */
 export interface RollFlags extends PolicyFlags {
@@ -76,13 +76,21 @@ export function actBy(session: Session, command: readonly string[]): RollOptions
   }
 }
 
+/** A number of servers, or a percentage of them, which the library checks. */
+function toShare(text: string): unknown {
+  if (/^\d{1,9}$/.test(text)) return Number(text)
+  if (/^[\d.]+%$/.test(text)) return text
+  throw notA(text, '--max-unavailable', "a whole number from 1, or a percentage such as '10%'")
+}
+
 /** What a roll takes beside the options of a drain. */
 export function toRollOptions(flags: RollFlags): Omit<RollOptions, 'act'> {
   const { canary, maxUnavailable, group, onFailure, maxFailed, waitHealthy, ...policy } = flags
-  const failure = maxFailed === undefined ? onFailure : { maxFailed: toNumber(maxFailed) }
+  const failure =
+    maxFailed === undefined ? onFailure : { maxFailed: toNumber(maxFailed, '--max-failed') }
   const given = {
-    canary: canary === undefined ? undefined : toNumber(canary),
-    maxUnavailable: maxUnavailable === undefined ? undefined : toNumber(maxUnavailable),
+    canary: canary === undefined ? undefined : toNumber(canary, '--canary'),
+    maxUnavailable: maxUnavailable === undefined ? undefined : toShare(maxUnavailable),
     group,
     onFailure: failure,
   }

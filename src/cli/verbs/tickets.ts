@@ -1,11 +1,14 @@
 import type { Drain, Orphan, Ticket, TicketStore } from '../../index.js'
 import { DrainableError } from '../../provider/error.js'
+import type { MemberRef } from '../../provider/contract.js'
+import { combinedOf } from '../../core/combined.js'
 import { quote } from '../../provider/quote.js'
 import type { DrainReport, RollReport } from '../../provider/report.js'
 import { endedWell, type Ended } from '../child.js'
 import { EXIT, exitOfDrain, exitOfRoll } from '../exit-code.js'
-import type { ErrorData, OrphanData, Result } from '../result.js'
+import type { ElsewhereData, ErrorData, OrphanData, Result } from '../result.js'
 import type { Session } from '../session.js'
+import { elsewhereWords } from '../words/elsewhere.js'
 import { lineKey } from '../words/event.js'
 import { balancerOf, failed, ticketLeft } from './ending.js'
 import { addressOf, commandFailed, runHeld } from './held.js'
@@ -16,12 +19,20 @@ export async function orphansVerb(session: Session): Promise<Result> {
   const verb = 'orphans'
   const balancer = balancerOf(session)
   try {
-    const orphans = (await orphansOf(session)).map(({ ticket, owner, members }): OrphanData => {
+    const elsewhere: ElsewhereData[] = []
+    const found = await orphansOf(session, elsewhere)
+    const orphans = found.map(({ ticket, owner, members }): OrphanData => {
       const { id, startedAt, deadline, roll } = ticket
       const kind = roll === undefined ? 'drain' : 'roll'
       return { ticket: id, kind, startedAt, deadline, owner, members }
     })
-    return { verb, exitCode: EXIT.ok, balancer, orphans }
+    return {
+      verb,
+      exitCode: EXIT.ok,
+      balancer,
+      orphans,
+      ...(elsewhere.length === 0 ? {} : { elsewhere }),
+    }
   } catch (error) {
     return { verb, balancer, ...failed(error) }
   }
@@ -193,13 +204,33 @@ export async function dropSettled(
   }
 }
 
-async function orphansOf(session: Session): Promise<readonly Orphan[]> {
+async function orphansOf(
+  session: Session,
+  elsewhere: ElsewhereData[] = [],
+): Promise<readonly Orphan[]> {
   const { provider, signal, printer } = session
   const { findOrphans } = await import('../../index.js')
   return findOrphans(storeOf(session), provider, {
     signal,
     onUnreadable: (id, error) => printer.say(`ticket ${quote(id)}: ${error.message}`),
+    onElsewhere: (ticket, held) => elsewhere.push(toElsewhere(session, ticket, held)),
   })
+}
+
+/** Who drained over several balancers names them all; who drained on one of these, that one. */
+function toElsewhere(
+  { provider }: Session,
+  { id, parts }: Ticket,
+  held: readonly MemberRef[],
+): ElsewhereData {
+  const [first] = parts
+  const all = [...(combinedOf(provider)?.all ?? [])]
+  const only = all.find(
+    ([, { name, instance }]) => name === first?.name && instance === first.instance,
+  )
+  const names = parts.flatMap(({ balancer }) => (balancer === null ? [] : [balancer]))
+  const named = names.length > 1 ? names.join(',') : 'all'
+  return { ticket: id, balancers: names.length === 0 ? (only?.[0] ?? 'all') : named, held }
 }
 
 function storeOf({ tickets }: Session): TicketStore {
@@ -222,14 +253,15 @@ async function ticketOf(session: Session, id: string | undefined): Promise<Found
       `no ticket '${quote(id)}' in ${place}; 'orphans' lists them`,
     )
   }
-  const orphans = (await orphansOf(session)).filter(
+  const elsewhere: ElsewhereData[] = []
+  const orphans = (await orphansOf(session, elsewhere)).filter(
     ({ ticket, members }) => ticket.roll !== undefined || members.some(({ owes }) => owes),
   )
   const [only] = orphans
   if (only === undefined)
     throw new DrainableError(
       'NOT_FOUND',
-      `no drain that is left over in ${place} still holds a member of this balancer`,
+      `no drain that is left over in ${place} still holds a member of this balancer${elsewhere.map((one) => `; ${elsewhereWords(one)}`).join('')}`,
     )
   if (orphans.length === 1) return { ticket: only.ticket, tickets }
   const ids = orphans.map(({ ticket }) => ticket.id).join(', ')

@@ -4,6 +4,7 @@ import type { PresentReading, Reading } from '../../provider/contract.js'
 import type { DrainReport, MemberReport, RollReport } from '../../provider/report.js'
 import { describeEnd } from '../child.js'
 import type { Result } from '../result.js'
+import { elsewhereWords } from './elsewhere.js'
 import { lineKey, withoutName } from './event.js'
 import { withFlags } from './flags.js'
 import { table } from './table.js'
@@ -34,19 +35,31 @@ function linesOf(result: Result): readonly string[] {
           `${lineKey(ref)}: ready, health ${health}${wasAdmin === 'ready' ? ', as it was before' : `, was in ${wasAdmin}`}`,
       )
     case 'orphans':
-      if (result.orphans?.length === 0) return ['no drain is left over']
-      return (result.orphans ?? []).flatMap(({ ticket, kind, startedAt, owner, members }) => [
-        `${ticket}  ${kind} begun ${startedAt}, ${printable(owner.text)}`,
-        ...members.map(
-          ({ ref, own, owes, phase }) =>
-            `  ${lineKey(ref)}: ${own ?? 'gone'}, ${phase}${owes ? ', to be undone' : ''}`,
-        ),
-      ])
+      return orphanLines(result)
     case 'watch':
       return (result.report?.members ?? []).flatMap(watchedLines)
     default:
       return [...drainLines(result), ...rollLines(result), ticketLine(result)]
   }
+}
+
+function orphanLines({
+  orphans = [],
+  elsewhere = [],
+  error,
+}: Extract<Result, { readonly verb: 'orphans' }>): readonly string[] {
+  if (orphans.length + elsewhere.length === 0)
+    return error === undefined ? ['no drain is left over'] : []
+  return [
+    ...orphans.flatMap(({ ticket, kind, startedAt, owner, members }) => [
+      `${ticket}  ${kind} begun ${startedAt}, ${printable(owner.text)}`,
+      ...members.map(
+        ({ ref, own, owes, phase }) =>
+          `  ${lineKey(ref)}: ${own ?? 'gone'}, ${phase}${owes ? ', to be undone' : ''}`,
+      ),
+    ]),
+    ...elsewhere.map((one) => printable(elsewhereWords(one))),
+  ]
 }
 
 /** A text of several lines, each of them printable. */
@@ -127,6 +140,8 @@ function took(ms: number | undefined): string {
 function rollLines(result: Result): readonly string[] {
   if (!('roll' in result)) return []
   const { roll } = result
+  // It did not begin: its error says it all.
+  if (roll.servers.length === 0 && roll.error !== undefined) return []
   const rows = roll.servers.map(({ address, refs, outcome, attempts, times, error }) => [
     address ?? '',
     refs.map(lineKey).join(', '),

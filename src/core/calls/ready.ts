@@ -73,16 +73,29 @@ const schema = once(() =>
   }),
 )
 
+/**
+ * How long a check is waited for, in milliseconds; may be Infinity.
+ *
+ * @param instead - what to do where none is to be waited for
+ */
+export function toHealthLimit(wish: unknown, field: string, instead: string): number {
+  const limit = parseDuration(wish, field, { bareSeconds: 'refuse', infinite: true })
+  return limit === 0 ? refuseZero(field, instead) : limit
+}
+
+function refuseZero(field: string, instead: string): never {
+  const words = `${field} is 0, in which no member is made ready: give a time such as '30s', or ${instead}`
+  throw new DrainableError('INVALID_OPTIONS', words)
+}
+
 function toHealthWish(wish: unknown, timeout: number | undefined): HealthWish {
   const limit = timeout ?? DEFAULT_LIMIT
+  if (limit === 0) refuseZero('ready(): timeout', 'leave it out for 30 s')
   if (wish === undefined || wish === false) return { must: false, limit }
   if (wish === true) return { must: true, limit }
   if (typeof wish === 'function')
     return { must: true, limit, check: wish as NonNullable<HealthWish['check']> }
-  const waited = parseDuration(wish, 'ready(): waitHealthy', {
-    bareSeconds: 'refuse',
-    infinite: true,
-  })
+  const waited = toHealthLimit(wish, 'ready(): waitHealthy', 'leave it out to wait for none')
   if (timeout === undefined) return { must: true, limit: waited }
   throw new DrainableError(
     'INVALID_OPTIONS',

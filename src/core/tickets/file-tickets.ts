@@ -41,7 +41,8 @@ export function fileTickets(path: string): TicketStore {
     throw new DrainableError('INVALID_OPTIONS', `fileTickets(): path: ${words}`)
   }
   if ((path as unknown) instanceof URL) refuse('found a URL; write fileURLToPath(url)')
-  if (typeof path !== 'string' || path.length === 0) refuse('expected the path of a folder')
+  if (typeof path !== 'string' || path === '' || path.includes('\0'))
+    refuse('expected the path of a folder')
   const wrong = homePath(path)
   if (wrong !== undefined) refuse(wrong)
   let swept = false

@@ -224,11 +224,14 @@ function isChanged({ set, earlier, doubted }: TicketMember): boolean {
   return set !== null || earlier.length > 0 || doubted.length > 0
 }
 
-/** What a ticket owes a member as it is found: the undo of a hold that is there, or that may be carried out yet. */
+/**
+ * What a ticket owes a member as it is found: the undo of a hold that is there, or that may be carried out yet. On an open
+ * member there is none, whatever state it was found in: another client opened it, and an undo leaves it alone.
+ */
 export function owedOf(member: TicketMember, reading: Reading): Owed | undefined {
   if (!reading.present || !isSame(member, reading)) return undefined
   const { own } = reading
-  const held = own !== member.found?.own && isChanged(member)
+  const held = own !== 'ready' && own !== member.found?.own && isChanged(member)
   const mayCome = member.intended !== null || member.late.length > 0
   return held || mayCome ? { member, own, held } : undefined
 }

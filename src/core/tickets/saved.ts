@@ -24,7 +24,7 @@ export async function saveTicket(store: TicketStore, ticket: Ticket, asked: Aske
   if (!isTicketId(id)) {
     throw new DrainableError(
       'TICKET_INVALID',
-      `'${id}' can't be a ticket's id: expected 1 to 200 letters, digits or _ . : @ -`,
+      `'${quote(id)}' can't be a ticket's id: expected 1 to 200 letters, digits or _ . : @ -`,
     )
   }
   const known = writtenTo(store)

@@ -79,7 +79,10 @@ export async function planRoll(
     // The notes say once what refuses the whole roll.
     const unbegun = all === undefined ? floor?.message : `the roll is refused with ${all.code}`
     const title = `server ${n + 1} of ${servers.length}${n < data.canary ? ', canary' : ''}`
-    for (const member of members) planned.push(planMember(member, policy.data, unbegun, title))
+    for (const member of members) {
+      const said = member.short === floor ? member : { ...member, short: undefined }
+      planned.push(planMember(said, policy.data, unbegun, title))
+    }
   }
   const { timeout, onMinimum, until } = policy.data
   const batches = batchesOf(servers.length, data)
@@ -129,7 +132,10 @@ function toPlace({ address, members }: Server): ServerPlace {
   return { address, refs: members.map(({ ref }) => ref) }
 }
 
-/** A server is drained as a whole: if the floor holds back one of its members, none is drained. */
+/**
+ * A server is drained as a whole: if the floor holds back one of its members, none is drained. As in a roll, servers are
+ * counted before members: the refusal says that they can be taken one by one.
+ */
 async function shortOf(
   server: Server,
   members: readonly JudgedMember[],
@@ -137,7 +143,7 @@ async function shortOf(
   signal: AbortSignal,
 ): Promise<DrainableError | undefined> {
   const member = members.find(({ short }) => short !== undefined)
-  return member?.short ?? spread.ask(toPlace(server), [], signal)
+  return (await spread.ask(toPlace(server), [], signal)) ?? member?.short
 }
 
 /** At which server the roll would stop, as things are now: those that the floor holds back fail. */

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
 import { fn, whole } from '../../provider/option-schemas.js'
 import type { MemberRef, PresentReading } from '../../provider/contract.js'
-import { parseDuration, type Duration } from '../../provider/duration.js'
+import type { Duration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
 import { once, parseOptions } from '../../provider/options.js'
 import type { DrainReport } from '../../provider/report.js'
@@ -9,6 +9,7 @@ import type { Lease } from '../lease/lease.js'
 import { leaseSchema, leaseTtlOption } from '../lease/lease-option.js'
 import type { OwnHealthCheck } from '../../core/calls/run/run-spec.js'
 import type { RollData } from '../../core/tickets/ticket.js'
+import { toHealthLimit } from '../../core/calls/ready.js'
 import { callShape, splitOptions } from '../../core/calls/call-options.js'
 import {
   parsePolicy,
@@ -283,10 +284,7 @@ function toHealth(wish: unknown, subject: string): RollData['plan']['health'] {
   if (wish === false) return { by: 'nobody', limit: DEFAULT_HEALTH_LIMIT }
   if (wish === undefined || wish === true) return { by: 'balancer', limit: DEFAULT_HEALTH_LIMIT }
   if (typeof wish === 'function') return { by: 'caller', limit: DEFAULT_HEALTH_LIMIT }
-  const limit = parseDuration(wish, `${subject}: waitHealthy`, {
-    bareSeconds: 'refuse',
-    infinite: true,
-  })
+  const limit = toHealthLimit(wish, `${subject}: waitHealthy`, 'waitHealthy: false for no check')
   return { by: 'balancer', limit: limit === Infinity ? null : limit }
 }
 

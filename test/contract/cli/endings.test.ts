@@ -69,6 +69,14 @@ describe.concurrent('the exit status', () => {
     expect(fake.adminMask(web1)).toBe(0)
   })
 
+  test('is that of a guard, whose way out is a flag in a document too', async () => {
+    await using fake = await fakeHaproxy({ pools: { web: ['web1'] } })
+    using io = new TestIo()
+    const { out } = await io.play('drain', haproxyUrl(fake), 'web/web1', ...SOON, '--json')
+    expect(out).toContain('--on-minimum wait waits for it')
+    expect(out).not.toContain('onMinimum')
+  })
+
   test('is that of another number of members, in a plan as in a drain', async () => {
     await using fake = await fakeHaproxy()
     using io = new TestIo()
@@ -204,6 +212,36 @@ describe.concurrent('COMMAND', () => {
     expect(ended.ticket).toBeUndefined()
     expect(fake.adminMask(web1)).toBe(0)
     expect(fake.adminMask({ pool: 'web', member: 'web2' })).not.toBe(0)
+  })
+
+  test('does not call a member that it has removed left as it was found', async () => {
+    await using fake = await fakeHaproxy({ pools: { web: ['web1', 'web2', 'web3'] } })
+    using io = new TestIo()
+    await fake.setBehind(web1, 'maint')
+    const flags = [...SOON, '--until', 'removed', ...script('')]
+    const { code, out } = await io.play('drain', haproxyUrl(fake), 'web/web1', 'web/web2', ...flags)
+    expect(code).toBe(EXIT.ok)
+    expect(out).toContain('web/web1: removed after')
+    expect(out).toContain('web/web2: removed after')
+    expect(out).not.toContain('left as it was found')
+  })
+
+  test('does not call a member that another client removed left as it was found', async () => {
+    await using fake = await fakeHaproxy({ pools: { web: ['web1', 'web2'] } })
+    using io = new TestIo()
+    await fake.setBehind(web1, 'drain')
+    const [begun, go] = [join(io.home, 'begun'), join(io.home, 'go')]
+    const code = `
+      const { existsSync, writeFileSync } = require('node:fs')
+      writeFileSync(${JSON.stringify(begun)}, '')
+      setInterval(() => existsSync(${JSON.stringify(go)}) && process.exit(0), 20)`
+    const ended = io.play('drain', haproxyUrl(fake), 'web/web1', ...SOON, ...script(code))
+    await until(() => existsSync(begun), 'COMMAND')
+    await fake.setBehind(web1, 'gone')
+    writeFileSync(go, '')
+    const { out, err } = await ended
+    expect(err).toContain('web/web1 is not in the pool any more: another client removed it')
+    expect(out).not.toContain('left as it was found')
   })
 
   test('does not open what an operator closed while COMMAND ran, and says so', async () => {
@@ -426,6 +464,18 @@ describe.concurrent('several balancers of a configuration', () => {
     const config = await configured(io, { east, west }, { onMissing: 'skip' })
     const seen = await io.document('status', 'all', ...config)
     expect(seen.exitCode).toBe(EXIT.ok)
+  })
+
+  test('are for targets that name one: of one alone, the name is refused', async () => {
+    await using east = await fakeHaproxy()
+    using io = new TestIo()
+    const { code, err } = await io.play(
+      'drain',
+      'east',
+      'east:web/web1',
+      ...(await configured(io, { east })),
+    )
+    expect([code, err]).toEqual([EXIT.usage, expect.stringContaining("leave out 'east:'")])
   })
 
   test('are named where one is mistyped', async () => {

@@ -49,15 +49,25 @@ test.each(['1m30s', 'soon', '30 s', '-5s'])(
 )
 
 test.each([
-  ['drain', '--keep-ready', 'x', ': expected a whole number'],
-  ['drain', '--escalate-after', 'never', ' is Infinity, expected a finite duration'],
-  ['drain', '--pace', 'never', ' is Infinity, expected a finite duration'],
-  ['watch', '--settle', 'never', ' is Infinity, expected a finite duration'],
+  ['drain', '--keep-ready', 'x', ": found 'x', expected a whole number"],
+  ['drain', '--escalate-after', 'never', " is 'never', expected one number and its unit"],
+  ['drain', '--pace', 'never', " is 'never', expected one number and its unit"],
+  ['watch', '--settle', 'never', " is 'never', expected one number and its unit"],
   ['drain', '--id', 'a b', ': expected 1 to 200 letters'],
   ['drain', '--owner', '', ': expected 1 to 200 characters'],
-  ['plan --roll', '--canary', 'x', ': expected a whole number'],
-  ['plan --roll', '--max-failed', 'x', ': expected a whole number'],
+  ['plan --roll', '--canary', 'x', ": found 'x', expected a whole number"],
+  ['plan --roll', '--max-failed', 'x', ": found 'x', expected a whole number"],
+  [
+    'plan --roll',
+    '--max-unavailable',
+    'x',
+    ": found 'x', expected a whole number from 1, or a percentage",
+  ],
   ['plan --roll', '--max-unavailable', '0', ': expected a whole number from 1, or a percentage'],
+  ['ready', '--timeout', '0', ' is 0, in which no member is made ready'],
+  ['ready', '--wait-healthy', '0', ' is 0, in which no member is made ready'],
+  ['plan --roll', '--wait-healthy', '0s', ' is 0, in which no member is made ready'],
+  ['drain', '--wait-healthy', '30s', ' is for what is made ready after COMMAND, and there is none'],
   ['drain', '--tickets', '', ': the name of the folder is empty'],
   ['plan', '--group', 'ref', ' is for the plan of a roll: add --roll'],
   ['plan', '--on-timeout', 'postpone', ' postpone is for the plan of a roll: add --roll'],
@@ -73,6 +83,22 @@ test.each([
 ])('the help of %s has its own default of --on-timeout', async (verb, words) => {
   using io = new TestIo()
   expect((await io.play(verb, '--help')).out.replace(/\s+/g, ' ')).toContain(words)
+})
+
+test('a time that must end is not told to be never', async () => {
+  expect(await refused('drain', NOWHERE, 'web/a', '--pace', '1')).not.toContain('never')
+  expect(await refused('drain', NOWHERE, 'web/a', '--pace', 'x')).not.toContain('never')
+  expect(await refused('drain', NOWHERE, 'web/a', '--timeout', 'x')).toContain('or never')
+})
+
+test('the help of a verb that there is not is refused', async () => {
+  expect(await refused('help', 'why')).toContain("unknown command 'why'")
+  expect(await refused('help', 'drian')).toContain('Did you mean drain?')
+})
+
+test('an endpoint file that is not there is named', async () => {
+  const words = await refused('status', 'envoy+file:/nowhere/web.json?admin=http://127.0.0.1:1')
+  expect(words).toContain('the file /nowhere/web.json can not be read (ENOENT)')
 })
 
 test("a '--' without COMMAND is refused", async () => {
@@ -140,6 +166,7 @@ test('the help has every verb and every exit status', async () => {
   for (const verb of ['drain', 'ready', 'status', 'watch', 'plan', 'roll', 'resume', 'orphans'])
     expect(out).toContain(`\n  ${verb} `)
   expect(out).toContain('143  ended by SIGTERM')
+  expect(out).toContain('envoy-listener+http://')
 })
 
 test('a document of a refused call fits its schema', async () => {

@@ -50,6 +50,22 @@ describe('a configuration', () => {
     expect(() => read({ balancers: {}, ticket: 'x' })).toThrow(/ticket/)
   })
 
+  test.each<[object, string]>([
+    [{ a: { urll: 'x' } }, "balancers.a: unknown option 'urll', did you mean 'url'?"],
+    [{ a: { url: 3 } }, 'balancers.a.url: expected a text, found a number'],
+    [
+      { a: { url: 'x', tls: { caa: 'x' } } },
+      "balancers.a.tls: unknown option 'caa', did you mean 'ca'?",
+    ],
+    [{ a: '' }, 'balancers.a.url: expected a text that is not empty'],
+    [{ a: [1] }, 'balancers.a: expected an object, found a list'],
+    [{}, 'balancers: expected at least one balancer'],
+    [{ all: 'x' }, "balancers: 'all' is no name: "],
+    [{ 'a b': 'x' }, "balancers: 'a b' is no name: "],
+  ])('what is wrong with a balancer is named: %j', (balancers, words) => {
+    expect(() => read({ balancers })).toThrow(words)
+  })
+
   test('a password in it is refused, and not repeated', () => {
     const text = { balancers: { a: { url: 'bigip+https://b', password: 'hunter2' } } }
     expect(() => read(text)).toThrow(/balancers/)

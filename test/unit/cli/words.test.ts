@@ -146,6 +146,23 @@ describe('a result in words', () => {
     )
   })
 
+  test('names a call of the library as its verb', () => {
+    const message = 'roll(): it stopped; resumeRoll() goes on with its ticket, ready() opens it'
+    const error = { code: 'ROLL_STOPPED', message }
+    expect(describeResult({ verb: 'roll', exitCode: 4, error }).error).toBe(
+      "drainable: it stopped; 'resume' goes on with its ticket, 'ready' opens it",
+    )
+  })
+
+  test('of a roll that did not begin is its error alone', () => {
+    const error = new DrainableError('INVALID_OPTIONS', 'canary: the roll has 1 server, found 9')
+    const lists = { done: [], failed: [], untouched: [], leftDrained: [], leftAsFound: [] }
+    const roll: RollReport = { outcome: 'stopped', servers: [], ...lists, elapsed: 92, error }
+    const words = describeResult({ verb: 'roll', exitCode: 2, roll, error })
+    expect(words.text).toBe('')
+    expect(words.error).toContain('found 9')
+  })
+
   test('of a plan names an option as its flag', () => {
     const text = "  leave  web/web1  onMinimum: 'wait' waits for it"
     const plan = { text, refused: [], changes: [] } as unknown as DrainPlan

@@ -325,7 +325,7 @@ describe('input outside the types', () => {
     [[], { ports: [0] }, 'ports[0] is 0, expected a port from 1 to 65535'],
     [[], { ports, cordon: 'yes' }, `cordon is "yes", expected 'ignore' or 'drain'`],
     [[], { ports, taint: 'a' }, `unknown option 'taint'`],
-    [[], undefined, 'the options is missing, expected an object'],
+    [[], undefined, 'the options are missing, expected an object'],
   ])('%#', (nodes, options, message) => {
     expect(() => mapNodes(nodes as never, options as never)).toThrow(
       expect.objectContaining({

@@ -58,7 +58,7 @@ describe('desired', () => {
 
 describe('options', () => {
   test.each<[unknown, string]>([
-    [undefined, 'the options is missing, expected an object'],
+    [undefined, 'the options are missing, expected an object'],
     [{}, 'pools is missing, expected the names of the pools that desired speaks for'],
     [{ owns: () => true }, 'pools is missing'],
     [{ pools: 'web', owns: () => true }, 'pools is "web"'],

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import { fakeClock, fakeProvider } from 'drainable/testing'
 import { plan, startRoll, type RollOptions } from 'drainable'
-import { actor, setUp, web } from '../roll/set-up.js'
+import { actor, seenAs, setUp, web } from '../roll/set-up.js'
 
 const FLOOR = ['POOL_AT_MINIMUM']
 const STOPS = /^as things are now the roll stops at server (\d)/
@@ -52,4 +53,19 @@ test('a roll that waits for the floor is not refused by it', async () => {
   const { clock, lb } = setUp(3)
   const floor = { clock, keepReady: 3, maxUnavailable: 1, onMinimum: 'wait' } as const
   expect((await clock.runUntil(plan(lb, web, floor))).refused).toEqual([])
+})
+
+test('a plan says, as its roll does, that members of one address can be taken one by one', async () => {
+  const clock = fakeClock(1_000)
+  const inner = fakeProvider({ pools: { web: ['web1', 'web2', 'web3'] }, clock })
+  const lb = seenAs(inner, (one) => ({ ...one, address: '10.0.0.1' }))
+  const found = await clock.runUntil(plan(lb, web, { clock, maxUnavailable: 1 }))
+  const { act } = actor(clock)
+  const { servers } = await clock.runUntil(startRoll(lb, web, { clock, act }).done)
+  const words = servers[0]?.error?.message ?? ''
+  expect(words).toContain("or take its members one by one with group: 'ref'")
+  expect(found.refused.map(({ message }) => message)).toEqual([words])
+  expect(found.held.map(({ reason }) => reason)).toEqual(
+    ['web1', 'web2', 'web3'].map(() => `server 1 of 1; not begun: ${words}`),
+  )
 })

@@ -15,6 +15,7 @@ const refused: readonly (readonly [string, Record<string, unknown>, RegExp])[] =
   ['another failure rule', { onFailure: 'ignore' }, /onFailure: expected 'stop', 'continue'/],
   ['another group', { group: 'pool' }, /group: expected 'address', 'ref' or a function/],
   ['bare seconds to be healthy', { waitHealthy: 30 }, /waitHealthy is 30.*did you mean '30s'/],
+  ['no time to be healthy', { waitHealthy: 0 }, /waitHealthy is 0, .* or waitHealthy: false/],
   ['bare seconds to drain', { timeout: 30 }, /timeout is 30.*did you mean '30s'/],
   [
     'a removal without its end',

@@ -25,6 +25,10 @@ describe('fileTickets', () => {
     expect(await readdir(path)).toEqual([])
   })
 
+  test('refuses a path that no folder can have', () => {
+    expect(() => fileTickets('a\0b')).toThrow('fileTickets(): path: expected the path of a folder')
+  })
+
   test('has no keys without a folder', async () => {
     await using folder = await temporaryFolder()
     const store = fileTickets(join(folder.path, 'none'))

@@ -178,6 +178,20 @@ describe('findOrphans', () => {
     expect(orphan!.members[0]).toMatchObject({ own: 'ready', owes: false, phase: 'active' })
   })
 
+  test('has nothing owed for an open member that its drain had found out', async () => {
+    const { clock, lb } = setUp()
+    const map = new Map<string, unknown>()
+    const store = plainStore(map)
+    lb.setBehind(web1, 'drain')
+    await clock.runUntil(drain(lb, web1, { clock, tickets: store, id: 'job-1' }))
+    expect(lb.state(web1)).toBe('maint')
+    const ticket = map.get('job-1') as Ticket
+    map.set('job-1', { ...ticket, owner: { ...ticket.owner, host: 'elsewhere' } })
+    lb.setBehind(web1, 'ready')
+    const [orphan] = await findOrphans(store, lb, { clock })
+    expect(orphan!.members[0]).toMatchObject({ own: 'ready', owes: false })
+  })
+
   test('has no state for a member that is gone', async () => {
     const { clock, lb, store } = await left(() => ({ host: 'elsewhere' }))
     lb.setBehind(web1, 'gone')
@@ -189,6 +203,29 @@ describe('findOrphans', () => {
     const { clock, store } = await left(() => ({ host: 'elsewhere' }))
     const other = fakeProvider({ pools: { web: ['web1'] }, clock, instance: 'another' })
     expect(await findOrphans(store, other, { clock })).toEqual([])
+  })
+
+  test.for([
+    ['may hold a member of this one', 'maint', [[{ ...web1, balancer: 'a' }]]],
+    ['changed nothing', null, []],
+  ] as const)('tells of a drain over several balancers that %s', async ([, set, told]) => {
+    const { clock, lb, map, store } = await left(() => ({ host: 'elsewhere' }))
+    const ticket = map.get('job-1') as Ticket
+    const members = ticket.members.map((one) => ({
+      ...one,
+      ref: { ...web1, balancer: 'a' },
+      ...{ set, earlier: [], doubted: [], intended: null, late: [] },
+    }))
+    const parts = ticket.parts.map((part) => ({ ...part, balancer: 'a' }))
+    map.set('job-1', {
+      ...ticket,
+      members,
+      parts: [...parts, { ...parts[0]!, balancer: 'b', instance: 'b' }],
+    })
+    const held: unknown[] = []
+    const onElsewhere = (_: Ticket, refs: unknown): unknown => held.push(refs)
+    expect(await findOrphans(store, lb, { clock, onElsewhere })).toEqual([])
+    expect(held).toEqual(told)
   })
 
   test('looks once for all of them, however many', async () => {

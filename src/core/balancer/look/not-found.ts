@@ -29,7 +29,7 @@ export function notFound(missing: Missing, seen: Snapshot, all?: Snapshot): Drai
     case 'member': {
       const hints = readingsOf(seen).get(refKey(missing.ref))?.hints ?? []
       const why = hints.length > 0 ? hints.join('; ') : whyNoMember(missing.ref, seen, known)
-      const words = `${formatRef(missing.ref)} was not found: ${why}`
+      const words = `${quote(formatRef(missing.ref), 500)} was not found: ${why}`
       return new DrainableError('NOT_FOUND', words, { ref: missing.ref })
     }
     case 'pool': {

@@ -30,6 +30,12 @@ describe('a target that matches nothing', () => {
     expect(error.message).toContain(words)
   })
 
+  test('a name of any length is repeated in short', async () => {
+    const error = await missed(fakeProvider({ pools }), { pool: 'web', member: 'x'.repeat(99_999) })
+    expect(error.message).toMatch(/^web\/x+… was not found: /)
+    expect(error.message.length).toBeLessThan(1_000)
+  })
+
   test('an address with another port is told the ports there are', async () => {
     const lb = fakeProvider({ pools })
     const [web1] = await select(lb, { pool: 'web', member: 'web1' })

@@ -299,11 +299,21 @@ describe('a refusal by name', () => {
     ['an object', {}],
     ['seconds', 30],
     ['eleven years', '100000h'],
+    ['no time', 0],
+    ['no time as a text', '0s'],
   ])('names %s for waitHealthy', async (_, waitHealthy) => {
     const { clock, lb } = balancer()
     lb.setBehind(web1, 'drain')
     const o = { clock, waitHealthy } as Parameters<typeof ready>[2]
     expectWords(await clock.runUntil(thrown(ready(lb, web1, o))), /waitHealthy/)
+    expect(lb.requests).toEqual([])
+  })
+
+  test('names a timeout of ready() that leaves no time', async () => {
+    const { clock, lb } = balancer()
+    lb.setBehind(web1, 'drain')
+    const error = await clock.runUntil(thrown(ready(lb, web1, { clock, timeout: 0 })))
+    expectWords(error, /ready\(\): timeout is 0, .* give a time such as '30s'/)
     expect(lb.requests).toEqual([])
   })
 
