@@ -65,6 +65,8 @@ export class Session {
   #planned: { readonly wanted: Wanted; readonly desired: readonly DesiredMember[] } | undefined
   /** What that plan holds back, or work on it did not do. */
   #held: ReadonlyMap<string, HeldSince> = new Map()
+  /** The pools that the newest look did not show. */
+  #missing: ReadonlyMap<string, string> = new Map()
   #work: Work | undefined
   #additions: Additions | undefined
   #subscription: Subscription | undefined
@@ -263,12 +265,21 @@ export class Session {
     for (const drain of work.drains.values()) drain.saveAgain()
     const wanted = this.#compare(desired, look, work)
     this.#planned = { wanted, desired }
+    this.#tellMissing(wanted.plan)
     if (!this.#spec.options.dryRun) {
       this.#additions?.seen(look)
       work.carryOut(wanted, this.#ending)
     }
     const held = [...wanted.plan.held, ...work.refused.values()]
     this.#held = heldSince(held, this.#held, isoOf(this.#spec.options.policy.clock))
+  }
+
+  /** A pool that is not there may come, and it may be a name that nobody has: that is told once. */
+  #tellMissing({ missing }: Wanted['plan']): void {
+    const { subject, fault } = this.#spec
+    for (const [pool, words] of missing)
+      if (!this.#missing.has(pool)) fault(new DrainableError('NOT_FOUND', `${subject}: ${words}`))
+    this.#missing = missing
   }
 
   #now(): number {
