@@ -1,12 +1,13 @@
 import { readingsOf } from '../core/balancer/look/look.js'
 import { removalRun } from '../core/calls/drain-run.js'
+import { KEEPS_WORK, removesAtWork } from '../core/calls/policy.js'
 import type { Run } from '../core/calls/run/run.js'
 import type { FaultEvent } from '../core/events.js'
 import type { PolicyData } from '../core/tickets/ticket.js'
 import type { PresentReading } from '../provider/contract.js'
 import { canonicalAddress } from '../provider/address.js'
 import { wallOf } from '../provider/clock.js'
-import type { DrainableError } from '../provider/error.js'
+import { DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
 import type { MemberReport } from '../provider/report.js'
 import type { MemberDrain } from './member-drain.js'
@@ -140,7 +141,8 @@ export class Removals {
       return capabilities.removal === 'refuses' ? never : { until: 0, onTimeout: 'remove' }
     const until = Math.min(...drains.map(({ deadline }) => deadline ?? Infinity))
     if (until === Infinity) return never
-    if (ending.onTimeout === 'remove') return { until, onTimeout: 'remove' }
+    if (ending.onTimeout === 'remove' && removesAtWork(capabilities))
+      return { until, onTimeout: 'remove' }
     if (drains.some(({ isLate }) => isLate)) return never
     const least = wallOf(policy.clock) + leastTime(policy.data, capabilities)
     const onTimeout = ending.onTimeout === 'terminate' ? 'terminate' : 'fail'
@@ -191,10 +193,18 @@ export class Removals {
       const member = reports.get(refKey(drain.ref))
       const why = member?.error ?? error
       this.#ended(drain, member, why)
+      if (member?.outcome === 'timeout') this.#late(removal)
       if (why === undefined || told.has(why) || NO_FAULT.has(why.code)) continue
       this.#spec.fault(why)
     }
     this.#spec.changed(true)
+  }
+
+  /** It was to go at its deadline, and the product removes no member at work: an idle one goes all the same. */
+  #late({ ending }: Removal): void {
+    const { capabilities, subject, fault } = this.#spec
+    if (ending.onTimeout !== 'remove' || removesAtWork(capabilities)) return
+    fault(new DrainableError('UNSUPPORTED', `${subject}: ${KEEPS_WORK}`))
   }
 }
 
