@@ -89,7 +89,10 @@ function toProvider(value: unknown, subject: string): DrainableProvider {
     ...missingMethods(value, METHODS).map((name) => `${name}()`),
     ...['name', 'instance'].filter((field) => typeof given[field] !== 'string'),
   ]
-  if (missing.length === 0) return value as DrainableProvider
+  if (missing.length === 0) {
+    checkVersion(given['specVersion'], subject)
+    return value as DrainableProvider
+  }
   if (value === undefined) {
     throw new DrainableError(
       'INVALID_OPTIONS',
@@ -103,6 +106,13 @@ function toProvider(value: unknown, subject: string): DrainableProvider {
     'INVALID_OPTIONS',
     `${subject}: provider: expected a DrainableProvider, found ${remedy}`,
   )
+}
+
+/** One that keeps another contract is not asked by the rules of this one. */
+function checkVersion(specVersion: unknown, subject: string): void {
+  if (specVersion === undefined || specVersion === 1) return
+  const words = `its specVersion is ${String(specVersion)}, and this version of drainable knows 1: install versions of both that fit`
+  throw new DrainableError('INVALID_OPTIONS', `${subject}: provider: ${words}`)
 }
 
 /** What was clearly given in place of a provider, and what to do. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { checkInfo } from '../../core/balancer/look/gate.js'
 import type { LoadScope, MemberRef } from '../../provider/contract.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { assertSame, byName, readingOf, work } from './bench.js'
@@ -32,22 +33,12 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
     assert.doesNotMatch(provider.instance, /\/\/[^/]*:[^/]*@/, 'no credentials in the instance')
     const info = await bench.within(provider.describe(bench.ctx()), 'describe')
     assert.ok(info.product.length > 0 && info.version.length > 0, 'product and version are named')
+    checkInfo(info, provider.name)
     const c = info.capabilities
     assert.ok(c.ladder.includes('ready'), 'the ladder begins with ready')
     assert.ok(c.ladder.length > 1, 'the ladder has a state that takes no new work')
     assertSame(new Set(c.ladder).size, c.ladder.length, 'no state is named twice')
     assertSame(c.maint === 'none', !c.ladder.includes('maint'), 'maint agrees with the ladder')
-    const counts = ['requests', 'connections', 'none']
-    assert.ok(counts.includes(c.counts), `capabilities.counts is one of ${counts.join(', ')}`)
-    for (const key of ['freshness', 'blind', 'lateBound', 'minTimeout', 'minInterval'] as const) {
-      const ms = c[key] ?? 0
-      assert.ok(Number.isFinite(ms) && ms >= 0, `${key} is a number of milliseconds`)
-    }
-    const removals = ['keeps', 'cuts', 'refuses', 'unknown', undefined]
-    assert.ok(
-      removals.includes(c.removal),
-      'removal, if it is said, is keeps, cuts, refuses or unknown',
-    )
     for (const key of ['terminate', 'remove', 'add', 'countsAfterRemove'] as const) {
       assertSame(typeof c[key], 'boolean', `capabilities.${key} is true or false`)
     }
