@@ -13,7 +13,8 @@ export interface Call {
   /** The clock to measure by. Default: the real clock. */
   readonly clock?: Clock | undefined
   /**
-   * Called with every event. An error that it throws becomes an uncaught error of the process and is never swallowed.
+   * Called with every event. An error that it throws, or rejects with, becomes an uncaught error of the process and is never
+   * swallowed: catch inside it what must not end the process.
    */
   readonly onEvent?: ((event: DrainEvent) => void) | undefined
 }
