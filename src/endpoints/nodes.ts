@@ -195,5 +195,5 @@ export function nodeShape(): s.Shape {
 function otherObject(found: unknown): s.Fault | undefined {
   const { kind = 'Node', metadata, status } = found as s.Loose
   if (kind !== 'Node' && kind !== null && kind !== '') return s.at('kind', s.wrong(kind, `'Node'`))
-  return (metadata ?? status) ? undefined : s.wrong(found, 'a Node with metadata and status')
+  return (metadata ?? status) ? undefined : s.wrong(found, 'a Node')
 }

@@ -1,8 +1,6 @@
 import { formatAddress } from '../provider/address.js'
-import type { PresentReading, Snapshot } from '../provider/contract.js'
+import type { MemberRef, PresentReading, Snapshot } from '../provider/contract.js'
 import type { DesiredMember, HeldBack, Plan, PlannedChange } from '../provider/desired.js'
-import { refKey } from '../provider/member-ref.js'
-import { meantOr, quote } from '../provider/quote.js'
 import { matchPool, PoolMembers } from './match-members.js'
 import { planAdd, planMember, ReadyFloor, refOf } from './plan-member.js'
 import {
@@ -68,8 +66,8 @@ export interface WishedPlan extends Plan {
   readonly unsaid: ReadonlyMap<string, string>
   /** The pools that the balancer does not have, and in what words. */
   readonly missing: ReadonlyMap<string, string>
-  /** What is asked for, by member, where no wish can be followed: it is foreign, or its pool is missing. */
-  readonly asked: ReadonlyMap<string, 'drain' | 'absent'>
+  /** What is asked for, by the ref in `held`, where no wish can be followed: it is foreign, or its pool is missing. */
+  readonly asked: ReadonlyMap<MemberRef, 'drain' | 'absent'>
 }
 
 /** The same as {@link planChanges}, with its wishes. Members and options were checked when they were given. */
@@ -77,6 +75,7 @@ export function planWithWishes(
   desired: readonly DesiredMember[],
   snapshot: Snapshot,
   options: PlanOptions,
+  noPool = (pool: string) => `there is no pool ${pool}`,
 ): WishedPlan {
   checkSnapshot(snapshot)
   const findings: Findings = {
@@ -92,8 +91,7 @@ export function planWithWishes(
   for (const [pool, balancers] of membersByPool(snapshot, pools)) {
     const own = byPool === undefined ? desired : (byPool.get(pool) ?? [])
     if (balancers.size === 0) {
-      const names = snapshot.pools.map((one) => one.pool)
-      const reason = `there is no pool ${quote(pool)}${meantOr(pool, names, 'the pools')}`
+      const reason = noPool(pool)
       findings.missing.set(pool, reason)
       for (const one of own) holdBack({ ref: refOf(one), reason }, one.state, findings)
     }
@@ -110,13 +108,13 @@ interface Findings {
   readonly down: Wish[]
   readonly unsaid: Map<string, string>
   readonly missing: Map<string, string>
-  readonly asked: Map<string, 'drain' | 'absent'>
+  readonly asked: Map<MemberRef, 'drain' | 'absent'>
 }
 
 /** Says why a member is left alone that no wish is followed for. */
 function holdBack(one: HeldBack, state: DesiredMember['state'], { held, asked }: Findings): void {
   held.push(one)
-  if (state !== 'serve') asked.set(refKey(one.ref), state)
+  if (state !== 'serve') asked.set(one.ref, state)
 }
 
 /** The members of each pool by balancer; `undefined` stands for the only one. */

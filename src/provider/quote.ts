@@ -82,22 +82,6 @@ export function quotedList(names: readonly string[], most = 12): string {
   return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ')
 }
 
-/** `, did you mean 'web1'?`, or the known names. BIG-IP names pools by path: `web` is meant for `/Common/web`. */
-export function meantOr(given: string, names: readonly string[], what: string): string {
-  if (names.length === 0) return ', check the spelling'
-  const paths = unique(names.filter((name) => name.endsWith(`/${given}`)))
-  if (paths.length > 0) return `, did you mean ${quotedList(paths, 3)}?`
-  const meant = nearest(given, names)
-  return meant === undefined
-    ? `, ${what} are ${quotedList(unique(names), 8)}`
-    : `, did you mean '${quote(meant)}'?`
-}
-
-/** The names as they are quoted, each once. */
-export function unique(names: readonly string[]): readonly string[] {
-  return [...new Set(names.map((name) => quote(name)))]
-}
-
 function apart(a: string, b: string): number {
   if (a === b) return 0
   const allowed = Math.floor(Math.max(a.length, b.length) / 3)

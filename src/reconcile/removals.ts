@@ -186,6 +186,7 @@ export class Removals {
   /** @param told - the failures that were said */
   async #over(removal: Removal, told: ReadonlySet<DrainableError>): Promise<void> {
     const { members, error } = await removal.run.done
+    const { capabilities, subject, fault } = this.#spec
     if (this.#running.get(removal.group) !== removal) return
     this.drop(removal)
     const reports = new Map(members.map((member) => [refKey(member.ref), member]))
@@ -193,18 +194,14 @@ export class Removals {
       const member = reports.get(refKey(drain.ref))
       const why = member?.error ?? error
       this.#ended(drain, member, why)
-      if (member?.outcome === 'timeout') this.#late(removal)
+      // It was to go at its deadline, and the product removes no member at work: an idle one goes all the same.
+      const isLate = member?.outcome === 'timeout' && removal.ending.onTimeout === 'remove'
+      if (isLate && !removesAtWork(capabilities))
+        fault(new DrainableError('UNSUPPORTED', `${subject}: ${KEEPS_WORK}`))
       if (why === undefined || told.has(why) || NO_FAULT.has(why.code)) continue
-      this.#spec.fault(why)
+      fault(why)
     }
     this.#spec.changed(true)
-  }
-
-  /** It was to go at its deadline, and the product removes no member at work: an idle one goes all the same. */
-  #late({ ending }: Removal): void {
-    const { capabilities, subject, fault } = this.#spec
-    if (ending.onTimeout !== 'remove' || removesAtWork(capabilities)) return
-    fault(new DrainableError('UNSUPPORTED', `${subject}: ${KEEPS_WORK}`))
   }
 }
 

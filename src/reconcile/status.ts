@@ -133,7 +133,6 @@ function rowOf(
 
 function wantOf({ plan, down }: Wanted, ref: MemberRef): ReconciledMember['want'] {
   if (plan.unsaid.has(ref.pool)) return 'unknown'
-  const key = refKey(ref)
-  const wish = down.get(key)
-  return wish === undefined ? (plan.asked.get(key) ?? 'serve') : askedOf(wish)
+  const wish = down.get(refKey(ref))
+  return wish === undefined ? (plan.asked.get(ref) ?? 'serve') : askedOf(wish)
 }

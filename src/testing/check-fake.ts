@@ -1,8 +1,8 @@
 import { unknownName } from '../provider/describe-issue.js'
 import type { AdminState, Capabilities } from '../provider/contract.js'
-import { quotedList } from '../provider/quote.js'
+import { quote, quotedList } from '../provider/quote.js'
 import { missingMethods, readGiven } from '../provider/options.js'
-import { shown, wrongOption } from './check-options.js'
+import { wrongOption } from './check-options.js'
 import type { FakeLeaseOptions } from './fake-lease.js'
 import type { FakeProviderOptions } from './fake-provider.js'
 
@@ -161,4 +161,10 @@ export function checkPromise(subject: string, given: unknown): void {
   if (typeof (Object(given) as { readonly then?: unknown }).then === 'function') return
   const called = typeof given === 'function' ? ': call it, and pass what it gives' : ''
   throw wrongOption(`expected a promise, found ${shown(given)}${called}`, subject)
+}
+
+function shown(value: unknown): string {
+  if (typeof value === 'string') return `'${quote(value, 40)}'`
+  if (typeof value === 'function') return 'a function'
+  return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }

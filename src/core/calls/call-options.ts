@@ -90,10 +90,8 @@ function toProvider(value: unknown, subject: string): DrainableProvider {
     ...missingMethods(value, METHODS).map((name) => `${name}()`),
     ...['name', 'instance'].filter((field) => typeof given[field] !== 'string'),
   ]
-  if (missing.length === 0) {
-    checkVersion(given['specVersion'], subject)
-    return value as DrainableProvider
-  }
+  const { specVersion = 1 } = given
+  if (missing.length === 0 && specVersion === 1) return value as DrainableProvider
   if (value === undefined) {
     throw new DrainableError(
       'INVALID_OPTIONS',
@@ -101,19 +99,12 @@ function toProvider(value: unknown, subject: string): DrainableProvider {
     )
   }
   const remedy =
-    instead(value) ??
+    (missing.length === 0 ? `one of specVersion ${String(specVersion)}, not 1` : instead(value)) ??
     `${found(value)} without ${missing.join(', ')}; pass what a factory such as haproxyRuntime() gave`
   throw new DrainableError(
     'INVALID_OPTIONS',
     `${subject}: provider: expected a DrainableProvider, found ${remedy}`,
   )
-}
-
-/** One that keeps another contract is not asked by the rules of this one. */
-function checkVersion(specVersion: unknown, subject: string): void {
-  if (specVersion === undefined || specVersion === 1) return
-  const words = `its specVersion is ${String(specVersion)}, and this version of drainable knows 1: install versions of both that fit`
-  throw new DrainableError('INVALID_OPTIONS', `${subject}: provider: ${words}`)
 }
 
 /** What was clearly given in place of a provider, and what to do. */

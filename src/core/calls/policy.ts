@@ -385,4 +385,4 @@ export function removesAtWork({ removal, terminate }: Capabilities): boolean {
   return removal !== 'refuses' || terminate
 }
 
-export const KEEPS_WORK = `onTimeout: 'remove': this balancer removes no member that has work, and can't cut it; use onTimeout: 'fail' and remove it once it is idle (the HAProxy Data Plane API removes at work with membership: 'configuration', and cuts with maintCuts: true)`
+export const KEEPS_WORK = `onTimeout: 'remove': this balancer removes no member that has work, and can't cut it; use onTimeout: 'fail' and remove it once it is idle (HAProxy's Data Plane API: or set membership: 'configuration' or maintCuts: true)`

@@ -27,6 +27,6 @@ export function checkLeaseTtl(
   subject: string,
 ): void {
   if (leaseTtl === undefined || lease !== undefined) return
-  const words = `leaseTtl is the time of a lease, and there is no lease: add lease, or leave leaseTtl out`
+  const words = 'leaseTtl: there is no lease, add lease or leave it out'
   throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words}`)
 }

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { checkInfo } from '../../core/balancer/look/gate.js'
 import type { LoadScope, MemberRef } from '../../provider/contract.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { assertSame, byName, readingOf, work } from './bench.js'
@@ -23,6 +22,13 @@ const HOSTILE = [
   'x'.repeat(5_000),
 ]
 
+/** The words that the core knows; it refuses others. */
+const WORDS: Readonly<Record<'counts' | 'maint' | 'removal', readonly unknown[]>> = {
+  counts: ['requests', 'connections', 'none'],
+  maint: ['gentle', 'cuts', 'unknown', 'none'],
+  removal: ['keeps', 'cuts', 'refuses', 'unknown', undefined],
+}
+
 /** What `describe` and `observe` owe. */
 export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   'describes itself sanely, and the same way twice': async (bench) => {
@@ -33,12 +39,19 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
     assert.doesNotMatch(provider.instance, /\/\/[^/]*:[^/]*@/, 'no credentials in the instance')
     const info = await bench.within(provider.describe(bench.ctx()), 'describe')
     assert.ok(info.product.length > 0 && info.version.length > 0, 'product and version are named')
-    checkInfo(info, provider.name)
     const c = info.capabilities
     assert.ok(c.ladder.includes('ready'), 'the ladder begins with ready')
     assert.ok(c.ladder.length > 1, 'the ladder has a state that takes no new work')
     assertSame(new Set(c.ladder).size, c.ladder.length, 'no state is named twice')
     assertSame(c.maint === 'none', !c.ladder.includes('maint'), 'maint agrees with the ladder')
+    for (const [key, words] of Object.entries(WORDS)) {
+      const value = c[key as keyof typeof WORDS]
+      assert.ok(words.includes(value), `capabilities.${key} is one of ${words.join(', ')}`)
+    }
+    for (const key of ['freshness', 'blind', 'lateBound', 'minTimeout', 'minInterval'] as const) {
+      const ms = c[key] ?? 0
+      assert.ok(Number.isFinite(ms) && ms >= 0, `${key} is a number of milliseconds`)
+    }
     for (const key of ['terminate', 'remove', 'add', 'countsAfterRemove'] as const) {
       assertSame(typeof c[key], 'boolean', `capabilities.${key} is true or false`)
     }

@@ -78,14 +78,14 @@ export interface FakeOptions {
 /** Every option by its name. */
 export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, OptionKind>> = {
   pools: 'pools',
-  config: 'text',
+  config: 'string',
   front: 'object',
-  version: 'text',
-  port: 'port',
-  host: 'text',
-  tls: 'tls',
-  username: 'text',
-  password: 'text',
+  version: 'string',
+  port: 'number',
+  host: 'string',
+  tls: 'any',
+  username: 'string',
+  password: 'string',
   reloadDelay: 'number',
   startup: 'number',
   maxTransactions: 'number',
@@ -93,7 +93,7 @@ export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, OptionKind>> = {
   uptime: 'number',
   latency: 'number',
   statsCost: 'number',
-  clock: 'clock',
+  clock: 'object',
 }
 
 /** A running fake. */

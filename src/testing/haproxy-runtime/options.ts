@@ -143,14 +143,14 @@ const FIRST_PORT = 8_001
 const KNOWN: Readonly<Record<keyof FakeOptions, OptionKind>> = {
   pools: 'pools',
   frontends: 'object',
-  version: 'text',
-  path: 'text',
-  port: 'port',
-  level: 'text',
-  master: 'flag',
+  version: 'string',
+  path: 'string',
+  port: 'number',
+  level: 'string',
+  master: 'boolean',
   maxconn: 'number',
   timeout: 'number',
-  keepsState: 'flag',
+  keepsState: 'boolean',
   hardStopAfter: 'number',
 }
 

@@ -338,7 +338,7 @@ describe('input outside the types', () => {
 
 describe('mapNodes refuses', () => {
   test.each([
-    ['an empty object', {}, /nodes\[0\].*a Node with metadata and status/],
+    ['an empty object', {}, /nodes\[0\].*expected a Node/],
     ['an object of another kind', { kind: 'Pod', metadata: { name: 'x' } }, /kind.*'Node'/],
   ])('%s', (_, given, words) => {
     expect(() => mapNodes([given], { ports: [80] })).toThrow(words)

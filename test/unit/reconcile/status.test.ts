@@ -33,7 +33,7 @@ describe('the status of a reconciler', () => {
       { ref: { member: 'b' }, want: 'drain', held },
       { ref: { member: 'c' }, want: 'absent', held },
     ])
-    expect(faults).toEqual([`NOT_FOUND reconcile(): ${held}`])
+    expect(faults).toEqual([`NOT_FOUND ${held}`])
   })
 
   it("says what is asked of another client's member", async () => {

@@ -73,7 +73,6 @@ describe.each(subjects)('the fake of %s', (name, subject) => {
     ['port', '80'],
     ['version', 3],
     ['pools', { web: 'web1' }],
-    ['tls', { key: 'k', cert: 'c' }],
     ['clock', 5],
     ['username', 5],
   ])('an option of another type is named: %s', async (option, value) => {

@@ -8,7 +8,7 @@ import type {
 } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
-import { meantOr, quote, quotedList, unique } from '../../../provider/quote.js'
+import { nearest, quote, quotedList } from '../../../provider/quote.js'
 import { readingsOf } from './look.js'
 
 /** The name of a target that matches nothing. */
@@ -69,10 +69,25 @@ function whyNoAddress({ address, port }: AddressTarget, known: readonly PresentR
   return `${said}${resolved}; members have ${quotedList(addresses, 5)}`
 }
 
+/** `, did you mean 'web1'?`, or the known names. BIG-IP names pools by path: `web` is meant for `/Common/web`. */
+function meantOr(given: string, names: readonly string[], what: string): string {
+  if (names.length === 0) return ', check the spelling'
+  const paths = unique(names.filter((name) => name.endsWith(`/${given}`)))
+  if (paths.length > 0) return `, did you mean ${quotedList(paths, 3)}?`
+  const meant = nearest(given, names)
+  return meant === undefined
+    ? `, ${what} are ${quotedList(unique(names), 8)}`
+    : `, did you mean '${quote(meant)}'?`
+}
+
 function present({ readings }: Snapshot): readonly PresentReading[] {
   return readings.filter((one) => one.present)
 }
 
 function poolsOf(known: readonly PresentReading[]): readonly string[] {
   return unique(known.map((one) => one.ref.pool))
+}
+
+function unique(names: readonly string[]): readonly string[] {
+  return [...new Set(names.map((name) => quote(name)))]
 }
