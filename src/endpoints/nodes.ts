@@ -187,5 +187,13 @@ export function nodeShape(): s.Shape {
       }),
     ),
   })
-  return (found) => s.named((found as Node | undefined)?.metadata?.name, shape(found))
+  return (found) =>
+    s.named((found as Node | undefined)?.metadata?.name, shape(found) ?? otherObject(found))
+}
+
+/** An object of another kind, or with nothing of a Node, would be a node without an address. */
+function otherObject(found: unknown): s.Fault | undefined {
+  const { kind = 'Node', metadata, status } = found as s.Loose
+  if (kind !== 'Node' && kind !== null && kind !== '') return s.at('kind', s.wrong(kind, `'Node'`))
+  return (metadata ?? status) ? undefined : s.wrong(found, 'a Node')
 }

@@ -1,5 +1,5 @@
 import { formatAddress } from '../provider/address.js'
-import type { PresentReading, Snapshot } from '../provider/contract.js'
+import type { MemberRef, PresentReading, Snapshot } from '../provider/contract.js'
 import type { DesiredMember, HeldBack, Plan, PlannedChange } from '../provider/desired.js'
 import { matchPool, PoolMembers } from './match-members.js'
 import { planAdd, planMember, ReadyFloor, refOf } from './plan-member.js'
@@ -64,6 +64,10 @@ export interface WishedPlan extends Plan {
   readonly down: readonly Wish[]
   /** The members by pool that nothing is said about, and why: their list is empty or not complete. */
   readonly unsaid: ReadonlyMap<string, string>
+  /** The pools that the balancer does not have, and in what words. */
+  readonly missing: ReadonlyMap<string, string>
+  /** What is asked for, by the ref in `held`, where no wish can be followed: it is foreign, or its pool is missing. */
+  readonly asked: ReadonlyMap<MemberRef, 'drain' | 'absent'>
 }
 
 /** The same as {@link planChanges}, with its wishes. Members and options were checked when they were given. */
@@ -71,16 +75,25 @@ export function planWithWishes(
   desired: readonly DesiredMember[],
   snapshot: Snapshot,
   options: PlanOptions,
+  noPool = (pool: string) => `there is no pool ${pool}`,
 ): WishedPlan {
   checkSnapshot(snapshot)
-  const findings: Findings = { steps: [], held: [], down: [], unsaid: new Map() }
+  const findings: Findings = {
+    steps: [],
+    held: [],
+    down: [],
+    unsaid: new Map(),
+    missing: new Map(),
+    asked: new Map(),
+  }
   const { pools } = options
   const byPool = pools.length === 1 ? undefined : Map.groupBy(desired, ({ pool }) => pool)
   for (const [pool, balancers] of membersByPool(snapshot, pools)) {
     const own = byPool === undefined ? desired : (byPool.get(pool) ?? [])
     if (balancers.size === 0) {
-      const reason = `there is no pool ${pool} in the snapshot`
-      for (const one of own) findings.held.push({ ref: refOf(one), reason })
+      const reason = noPool(pool)
+      findings.missing.set(pool, reason)
+      for (const one of own) holdBack({ ref: refOf(one), reason }, one.state, findings)
     }
     for (const [balancer, readings] of balancers)
       planPool({ pool, balancer, desired: own, readings }, options, findings)
@@ -94,6 +107,14 @@ interface Findings {
   readonly held: HeldBack[]
   readonly down: Wish[]
   readonly unsaid: Map<string, string>
+  readonly missing: Map<string, string>
+  readonly asked: Map<MemberRef, 'drain' | 'absent'>
+}
+
+/** Says why a member is left alone that no wish is followed for. */
+function holdBack(one: HeldBack, state: DesiredMember['state'], { held, asked }: Findings): void {
+  held.push(one)
+  if (state !== 'serve') asked.set(one.ref, state)
 }
 
 /** The members of each pool by balancer; `undefined` stands for the only one. */
@@ -169,8 +190,9 @@ function wishesOf(
   readings: readonly PresentReading[],
   wanted: readonly (DesiredMember | undefined)[],
   { owns }: PlanOptions,
-  { held, down }: Findings,
+  findings: Findings,
 ): readonly Wish[] {
+  const { held, down } = findings
   const wishes: Wish[] = []
   let at = 0
   for (const reading of readings) {
@@ -184,7 +206,7 @@ function wishesOf(
     // Nearly all of them, nearly always.
     if (ours && one?.state === 'serve' && own === 'ready' && inherited === 'ready') continue
     const wish = wishOf(reading, one)
-    if (!ours) held.push(foreign(wish))
+    if (!ours) holdBack(foreign(wish), askedOf(wish), findings)
     else {
       wishes.push(wish)
       if (wish.state !== 'serve') down.push(wish)
@@ -206,6 +228,12 @@ function wishOf(reading: PresentReading, one: DesiredMember | undefined): Wish {
   if (state === 'serve') return { reading, state, reason, remove: false }
   const isDrain = state === 'drain' && serving
   return { reading, state: isDrain ? 'drain' : 'gone', reason, remove: state === 'absent' }
+}
+
+/** What a wish asks for, in the words of a set. */
+export function askedOf({ state, remove }: Wish): DesiredMember['state'] {
+  if (state === 'serve') return 'serve'
+  return remove ? 'absent' : 'drain'
 }
 
 function foreign({ reading: { ref, own }, state, reason }: Wish): HeldBack {

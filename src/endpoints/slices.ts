@@ -70,7 +70,8 @@ export interface SliceEndpoint {
 export interface MergeOptions {
   /**
    * The Service's port, by name or by number: one pool of a balancer is one port. If a slice lists no ports (a
-   * headless Service without any), a number is the port to use. Default: all ports; each is a separate endpoint.
+   * headless Service without any), a number is the port to use. A name that no slice has gives no endpoints, as does a
+   * Service whose pods do not have the port yet. Default: all ports; each is a separate endpoint.
    */
   readonly port?: string | number
   /** The port for slices that list none. Default: `port`, if it is a number. */

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { leaseSchema, leaseTtlOption } from '../fleet/lease/lease-option.js'
+import { checkLeaseTtl, leaseSchema, leaseTtlOption } from '../fleet/lease/lease-option.js'
 import type { Lease } from '../fleet/lease/lease.js'
 import { fn, nonEmpty } from '../provider/option-schemas.js'
 import {
@@ -116,6 +116,7 @@ export function parseReconcile(given: ReconcileOptions, subject: string): Resolv
   const policy = parsePolicy({ ...rest, ...isRemoved }, subject, names())
   if (policy.tickets !== undefined) checkLists(policy.tickets, subject)
   const { pools, ...parsed } = parseOptions(ownSchema(), own, subject, names())
+  checkLeaseTtl(given, subject)
   return { ...parsed, pools: [...new Set(pools)], policy, keepReady: given.keepReady }
 }
 

@@ -39,7 +39,7 @@ export interface ReconcilerEvents {
 export interface Reconciler extends AsyncDisposable {
   /**
    * Sets the desired members of the pools: the whole set, each time. It is cheap: many calls a second share looks.
-   * Before the first call nothing is changed.
+   * Before the first call nothing is changed, and after `close()` nothing any more: a late informer does no harm.
    *
    * With `options` its drains end another way than `reconcile()` was given, those that are under way too: their time is
    * counted from their beginning. The next set without them has those of `reconcile()` again.

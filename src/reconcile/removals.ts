@@ -1,12 +1,13 @@
 import { readingsOf } from '../core/balancer/look/look.js'
 import { removalRun } from '../core/calls/drain-run.js'
+import { KEEPS_WORK, removesAtWork } from '../core/calls/policy.js'
 import type { Run } from '../core/calls/run/run.js'
 import type { FaultEvent } from '../core/events.js'
 import type { PolicyData } from '../core/tickets/ticket.js'
 import type { PresentReading } from '../provider/contract.js'
 import { canonicalAddress } from '../provider/address.js'
 import { wallOf } from '../provider/clock.js'
-import type { DrainableError } from '../provider/error.js'
+import { DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
 import type { MemberReport } from '../provider/report.js'
 import type { MemberDrain } from './member-drain.js'
@@ -140,7 +141,8 @@ export class Removals {
       return capabilities.removal === 'refuses' ? never : { until: 0, onTimeout: 'remove' }
     const until = Math.min(...drains.map(({ deadline }) => deadline ?? Infinity))
     if (until === Infinity) return never
-    if (ending.onTimeout === 'remove') return { until, onTimeout: 'remove' }
+    if (ending.onTimeout === 'remove' && removesAtWork(capabilities))
+      return { until, onTimeout: 'remove' }
     if (drains.some(({ isLate }) => isLate)) return never
     const least = wallOf(policy.clock) + leastTime(policy.data, capabilities)
     const onTimeout = ending.onTimeout === 'terminate' ? 'terminate' : 'fail'
@@ -184,6 +186,7 @@ export class Removals {
   /** @param told - the failures that were said */
   async #over(removal: Removal, told: ReadonlySet<DrainableError>): Promise<void> {
     const { members, error } = await removal.run.done
+    const { capabilities, subject, fault } = this.#spec
     if (this.#running.get(removal.group) !== removal) return
     this.drop(removal)
     const reports = new Map(members.map((member) => [refKey(member.ref), member]))
@@ -191,8 +194,12 @@ export class Removals {
       const member = reports.get(refKey(drain.ref))
       const why = member?.error ?? error
       this.#ended(drain, member, why)
+      // It was to go at its deadline, and the product removes no member at work: an idle one goes all the same.
+      const isLate = member?.outcome === 'timeout' && removal.ending.onTimeout === 'remove'
+      if (isLate && !removesAtWork(capabilities))
+        fault(new DrainableError('UNSUPPORTED', `${subject}: ${KEEPS_WORK}`))
       if (why === undefined || told.has(why) || NO_FAULT.has(why.code)) continue
-      this.#spec.fault(why)
+      fault(why)
     }
     this.#spec.changed(true)
   }

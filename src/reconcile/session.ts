@@ -1,6 +1,7 @@
 import type { DesiredMember } from '../provider/desired.js'
 import { balancerOf } from '../core/balancer/balancer.js'
 import type { Term } from '../fleet/lease/leadership.js'
+import { notFound } from '../core/balancer/look/not-found.js'
 import { searchPause } from '../core/balancer/look/cadence.js'
 import type { Look, SeenLook } from '../core/balancer/look/look.js'
 import { schedulerOf, type Scheduler, type Subscription } from '../core/balancer/look/scheduler.js'
@@ -65,6 +66,8 @@ export class Session {
   #planned: { readonly wanted: Wanted; readonly desired: readonly DesiredMember[] } | undefined
   /** What that plan holds back, or work on it did not do. */
   #held: ReadonlyMap<string, HeldSince> = new Map()
+  /** The pools that the newest look did not show. */
+  #missing: ReadonlyMap<string, string> = new Map()
   #work: Work | undefined
   #additions: Additions | undefined
   #subscription: Subscription | undefined
@@ -245,15 +248,20 @@ export class Session {
   #compare(desired: readonly DesiredMember[], look: SeenLook, work: Work): Wanted {
     const { options, owns, subject } = this.#spec
     const { pools, keepReady, allowEmpty, gone } = options
-    const plan = planWithWishes(desired, look.snapshot, {
-      pools,
-      owns: (reading) => work.ours(reading) || asked(owns, reading, subject),
-      ...(keepReady === undefined ? {} : { keepReady }),
-      ...(gone === undefined ? {} : { gone }),
-      allowEmpty,
-      idle: () => true, // the drain that removes it proves it
-      capabilities: work.spec.capabilities,
-    })
+    const plan = planWithWishes(
+      desired,
+      look.snapshot,
+      {
+        pools,
+        owns: (reading) => work.ours(reading) || asked(owns, reading, subject),
+        ...(keepReady === undefined ? {} : { keepReady }),
+        ...(gone === undefined ? {} : { gone }),
+        allowEmpty,
+        idle: () => true, // the drain that removes it proves it
+        capabilities: work.spec.capabilities,
+      },
+      (pool) => notFound({ kind: 'pool', pool }, look.snapshot).message,
+    )
     return wantedOf(plan, look)
   }
 
@@ -263,6 +271,11 @@ export class Session {
     for (const drain of work.drains.values()) drain.saveAgain()
     const wanted = this.#compare(desired, look, work)
     this.#planned = { wanted, desired }
+    // It may come, and it may be a name that nobody has: that is told once.
+    const { missing } = wanted.plan
+    for (const [pool, words] of missing)
+      if (!this.#missing.has(pool)) this.#spec.fault(new DrainableError('NOT_FOUND', words))
+    this.#missing = missing
     if (!this.#spec.options.dryRun) {
       this.#additions?.seen(look)
       work.carryOut(wanted, this.#ending)

@@ -1,6 +1,7 @@
 import { readingsOf } from '../core/balancer/look/look.js'
 import { loadOf } from '../core/member/claimed.js'
 import { statusOf, type MemberStatus } from '../core/status.js'
+import { askedOf } from '../endpoints/plan-changes.js'
 import { isoOf, wallOf, type Clock } from '../provider/clock.js'
 import type { MemberRef } from '../provider/contract.js'
 import type { HeldBack, PlannedChange } from '../provider/desired.js'
@@ -133,6 +134,5 @@ function rowOf(
 function wantOf({ plan, down }: Wanted, ref: MemberRef): ReconciledMember['want'] {
   if (plan.unsaid.has(ref.pool)) return 'unknown'
   const wish = down.get(refKey(ref))
-  if (wish === undefined) return 'serve'
-  return wish.remove ? 'absent' : 'drain'
+  return wish === undefined ? (plan.asked.get(ref) ?? 'serve') : askedOf(wish)
 }

@@ -60,7 +60,12 @@ export interface F5BigipOptions {
    * @default records stay until they time out
    */
   readonly persistence?: 'forget' | undefined
-  /** How old the device's statistics can be; the core takes two samples at least that far apart. @default '4s' */
+  /**
+   * How old the device's statistics can be; the core takes two samples at least that far apart. A smaller value is for
+   * simulators: on a device idle can then be said too early.
+   *
+   * @default '4s'
+   */
   readonly freshness?: Duration | undefined
   /** The shortest pause between two looks. @default '2s' */
   readonly minInterval?: Duration | undefined

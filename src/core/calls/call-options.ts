@@ -13,7 +13,8 @@ export interface Call {
   /** The clock to measure by. Default: the real clock. */
   readonly clock?: Clock | undefined
   /**
-   * Called with every event. An error that it throws becomes an uncaught error of the process and is never swallowed.
+   * Called with every event. An error that it throws, or rejects with, becomes an uncaught error of the process and is never
+   * swallowed: catch inside it what must not end the process.
    */
   readonly onEvent?: ((event: DrainEvent) => void) | undefined
 }
@@ -89,7 +90,8 @@ function toProvider(value: unknown, subject: string): DrainableProvider {
     ...missingMethods(value, METHODS).map((name) => `${name}()`),
     ...['name', 'instance'].filter((field) => typeof given[field] !== 'string'),
   ]
-  if (missing.length === 0) return value as DrainableProvider
+  const { specVersion = 1 } = given
+  if (missing.length === 0 && specVersion === 1) return value as DrainableProvider
   if (value === undefined) {
     throw new DrainableError(
       'INVALID_OPTIONS',
@@ -97,7 +99,7 @@ function toProvider(value: unknown, subject: string): DrainableProvider {
     )
   }
   const remedy =
-    instead(value) ??
+    (missing.length === 0 ? `one of specVersion ${String(specVersion)}, not 1` : instead(value)) ??
     `${found(value)} without ${missing.join(', ')}; pass what a factory such as haproxyRuntime() gave`
   throw new DrainableError(
     'INVALID_OPTIONS',

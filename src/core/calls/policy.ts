@@ -373,10 +373,16 @@ export function checkRemoval({ onTimeout, until }: Ending, subject: string): voi
  */
 export function fitRemoval(
   { onTimeout, until }: Ending,
-  { removal, terminate }: Capabilities,
+  capabilities: Capabilities,
   can: (what: boolean, lack: string) => boolean,
 ): Ending['onTimeout'] {
   if (onTimeout !== 'remove') return onTimeout
-  const lack = `onTimeout: 'remove': this balancer removes no member that has work, and can't cut it; use onTimeout: 'fail' and remove it once it is idle`
-  return until === 'removed' && can(removal !== 'refuses' || terminate, lack) ? 'remove' : 'fail'
+  return until === 'removed' && can(removesAtWork(capabilities), KEEPS_WORK) ? 'remove' : 'fail'
 }
+
+/** Whether a member can be taken out with work on it, if need be by a cut. */
+export function removesAtWork({ removal, terminate }: Capabilities): boolean {
+  return removal !== 'refuses' || terminate
+}
+
+export const KEEPS_WORK = `onTimeout: 'remove': this balancer removes no member that has work, and can't cut it; use onTimeout: 'fail' and remove it once it is idle (HAProxy's Data Plane API: or set membership: 'configuration' or maintCuts: true)`

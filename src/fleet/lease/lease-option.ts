@@ -1,4 +1,5 @@
 import * as z from 'zod/mini'
+import { DrainableError } from '../../provider/error.js'
 import { durationOption } from '../../provider/option-schemas.js'
 import { LEASE_TTL } from './leadership.js'
 import type { Lease } from './lease.js'
@@ -19,3 +20,13 @@ export const leaseTtlOption = /* @__PURE__ */ once(() =>
     LEASE_TTL,
   ),
 )
+
+/** @throws `INVALID_OPTIONS` for the time of a lease that is not there: a slip, after which nothing is under one */
+export function checkLeaseTtl(
+  { lease, leaseTtl }: { readonly lease?: unknown; readonly leaseTtl?: unknown },
+  subject: string,
+): void {
+  if (leaseTtl === undefined || lease !== undefined) return
+  const words = 'leaseTtl: there is no lease, add lease or leave it out'
+  throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words}`)
+}

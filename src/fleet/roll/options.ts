@@ -6,7 +6,7 @@ import { DrainableError } from '../../provider/error.js'
 import { once, parseOptions } from '../../provider/options.js'
 import type { DrainReport } from '../../provider/report.js'
 import type { Lease } from '../lease/lease.js'
-import { leaseSchema, leaseTtlOption } from '../lease/lease-option.js'
+import { checkLeaseTtl, leaseSchema, leaseTtlOption } from '../lease/lease-option.js'
 import type { OwnHealthCheck } from '../../core/calls/run/run-spec.js'
 import type { RollData } from '../../core/tickets/ticket.js'
 import { toHealthLimit } from '../../core/calls/ready.js'
@@ -212,6 +212,7 @@ export function parseRoll(o: RollOptions, subject: string): RollSettings {
   const isRemoved = given.until === 'removed'
   if (isRemoved) refuseNotRemoved(given, subject)
   const read = parseOptions(rollSchema(), own, subject)
+  checkLeaseTtl(own, subject)
   const health = toHealth(isRemoved ? false : waitHealthy, subject)
   const late = read.onTimeout
   const failed = read.onFailure
@@ -266,6 +267,7 @@ export interface ResumeSettings extends Omit<ResumeRollOptions, 'lease' | 'lease
 /** @throws `INVALID_OPTIONS` naming every wrong field */
 export function parseResume(o: ResumeRollOptions, subject: string): ResumeSettings {
   const { lease, leaseTtl: ttl, ...rest } = parseOptions(resumeSchema(), o, subject)
+  checkLeaseTtl(o, subject)
   const settings = rest as unknown as Omit<ResumeSettings, 'lease'>
   return { ...settings, lease: toLeaseWish({ lease, leaseTtl: ttl }) }
 }

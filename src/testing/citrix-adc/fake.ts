@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../provider/clock.js'
 import type { AdminState, MemberRef } from '../../provider/contract.js'
-import { refuseUnknown } from '../check-options.js'
+import { checkOptions } from '../check-options.js'
 import { HttpFront } from '../http/front.js'
 import type { HttpFake } from '../http/request.js'
 import type { HttpServer } from '../http/server.js'
@@ -90,7 +90,7 @@ export interface CitrixFake extends HttpFake<FakeFailure, FakeRequest> {
 
 /** Starts it; see the package's documentation. */
 export async function openFake(options: FakeOptions): Promise<CitrixFake> {
-  refuseUnknown(options, KNOWN_OPTIONS)
+  checkOptions(options, KNOWN_OPTIONS)
   const fake = new Fake(options)
   await fake.start()
   return fake

@@ -1,3 +1,4 @@
+import type { OptionKind } from '../check-options.js'
 import { isIP } from 'node:net'
 import type { Clock } from '../../provider/clock.js'
 import type { HttpFakeFailure, HttpFakeRequest } from '../http/request.js'
@@ -118,35 +119,35 @@ export interface FakeOptions extends FakeConfig {
 }
 
 /** Every option by its name. */
-export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, true>> = {
-  pools: true,
-  vservers: true,
-  port: true,
-  host: true,
-  tls: true,
-  username: true,
-  password: true,
-  users: true,
-  version: true,
-  address: true,
-  ha: true,
-  cluster: true,
-  partitions: true,
-  tokenIn: true,
-  headerAuth: true,
-  expiry: true,
-  maxSessions: true,
-  maxRequests: true,
-  actionReply: true,
-  secondDisable: true,
-  tick: true,
-  statInterval: true,
-  memberTotals: true,
-  checkDelay: true,
-  latency: true,
-  clock: true,
-  loneObjects: true,
-  bulk: true,
+export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, OptionKind>> = {
+  pools: 'pools',
+  vservers: 'pools',
+  port: 'number',
+  host: 'string',
+  tls: 'any',
+  username: 'string',
+  password: 'string',
+  users: 'object',
+  version: 'string',
+  address: 'string',
+  ha: 'boolean',
+  cluster: 'string',
+  partitions: 'object',
+  tokenIn: 'string',
+  headerAuth: 'boolean',
+  expiry: 'object',
+  maxSessions: 'number',
+  maxRequests: 'number',
+  actionReply: 'string',
+  secondDisable: 'string',
+  tick: 'number',
+  statInterval: 'number',
+  memberTotals: 'string',
+  checkDelay: 'number',
+  latency: 'number',
+  clock: 'object',
+  loneObjects: 'boolean',
+  bulk: 'object',
 }
 
 /** One request, as it came. */

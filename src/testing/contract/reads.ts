@@ -22,6 +22,13 @@ const HOSTILE = [
   'x'.repeat(5_000),
 ]
 
+/** The words that the core knows; it refuses others. */
+const WORDS: Readonly<Record<'counts' | 'maint' | 'removal', readonly unknown[]>> = {
+  counts: ['requests', 'connections', 'none'],
+  maint: ['gentle', 'cuts', 'unknown', 'none'],
+  removal: ['keeps', 'cuts', 'refuses', 'unknown', undefined],
+}
+
 /** What `describe` and `observe` owe. */
 export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   'describes itself sanely, and the same way twice': async (bench) => {
@@ -37,17 +44,14 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
     assert.ok(c.ladder.length > 1, 'the ladder has a state that takes no new work')
     assertSame(new Set(c.ladder).size, c.ladder.length, 'no state is named twice')
     assertSame(c.maint === 'none', !c.ladder.includes('maint'), 'maint agrees with the ladder')
-    const counts = ['requests', 'connections', 'none']
-    assert.ok(counts.includes(c.counts), `capabilities.counts is one of ${counts.join(', ')}`)
+    for (const [key, words] of Object.entries(WORDS)) {
+      const value = c[key as keyof typeof WORDS]
+      assert.ok(words.includes(value), `capabilities.${key} is one of ${words.join(', ')}`)
+    }
     for (const key of ['freshness', 'blind', 'lateBound', 'minTimeout', 'minInterval'] as const) {
       const ms = c[key] ?? 0
       assert.ok(Number.isFinite(ms) && ms >= 0, `${key} is a number of milliseconds`)
     }
-    const removals = ['keeps', 'cuts', 'refuses', 'unknown', undefined]
-    assert.ok(
-      removals.includes(c.removal),
-      'removal, if it is said, is keeps, cuts, refuses or unknown',
-    )
     for (const key of ['terminate', 'remove', 'add', 'countsAfterRemove'] as const) {
       assertSame(typeof c[key], 'boolean', `capabilities.${key} is true or false`)
     }

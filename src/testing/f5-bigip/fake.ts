@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AdminState } from '../../provider/contract.js'
-import { refuseUnknown } from '../check-options.js'
+import { checkOptions } from '../check-options.js'
 import { HttpFront } from '../http/front.js'
 import type { HttpFake, IncomingRequest } from '../http/request.js'
 import type { HttpServer } from '../http/server.js'
@@ -51,7 +51,7 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
 
   /** Starts the units and waits until they listen. */
   static async start(options: FakeOptions): Promise<BigipFake> {
-    refuseUnknown(options, KNOWN_OPTIONS)
+    checkOptions(options, KNOWN_OPTIONS)
     const fake = new BigipFake(options)
     await fake.#front.open()
     return fake

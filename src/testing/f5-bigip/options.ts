@@ -1,3 +1,4 @@
+import type { OptionKind } from '../check-options.js'
 import type { HttpFakeFailure, HttpFakeRequest } from '../http/request.js'
 import type { Clock } from '../../provider/clock.js'
 import type { FakeTls } from '../http/tls.js'
@@ -78,34 +79,34 @@ export interface FakeOptions {
 }
 
 /** Every option by its name. */
-export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, true>> = {
-  pools: true,
-  poolProps: true,
-  virtuals: true,
-  port: true,
-  host: true,
-  tls: true,
-  username: true,
-  password: true,
-  version: true,
-  role: true,
-  tokenTimeout: true,
-  maxTokens: true,
-  lockAfter: true,
-  loginNeedsBasic: true,
-  clockSkew: true,
-  statsLag: true,
-  checkDelay: true,
-  latency: true,
-  clock: true,
-  ephemeralsRefuse: true,
-  persistDelete: true,
-  nodeStats: true,
-  allStats: true,
-  units: true,
-  pair: true,
-  fqdnInherits: true,
-  connectionDelete: true,
+export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, OptionKind>> = {
+  pools: 'pools',
+  poolProps: 'object',
+  virtuals: 'object',
+  port: 'number',
+  host: 'string',
+  tls: 'any',
+  username: 'string',
+  password: 'string',
+  version: 'string',
+  role: 'string',
+  tokenTimeout: 'number',
+  maxTokens: 'number',
+  lockAfter: 'number',
+  loginNeedsBasic: 'boolean',
+  clockSkew: 'number',
+  statsLag: 'number',
+  checkDelay: 'number',
+  latency: 'number',
+  clock: 'object',
+  ephemeralsRefuse: 'boolean',
+  persistDelete: 'string',
+  nodeStats: 'boolean',
+  allStats: 'boolean',
+  units: 'number',
+  pair: 'any',
+  fqdnInherits: 'boolean',
+  connectionDelete: 'any',
 }
 
 /** A virtual server in the options of the fake. */

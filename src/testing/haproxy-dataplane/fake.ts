@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { systemClock, type Clock } from '../../provider/clock.js'
 import type { MemberRef } from '../../provider/contract.js'
-import { refuseUnknown } from '../check-options.js'
+import { checkOptions } from '../check-options.js'
 import { HttpFront } from '../http/front.js'
 import type { HttpFakeRequest } from '../http/request.js'
 import { toServedTls } from '../http/tls.js'
@@ -24,7 +24,7 @@ import { SocketHaproxy, type FrontOptions } from './socket-haproxy.js'
 /** Starts it; see the package's documentation. */
 // eslint-disable-next-line complexity -- a default for each option
 export async function openFake(options: FakeOptions): Promise<DataplaneFake> {
-  refuseUnknown(options, KNOWN_OPTIONS)
+  checkOptions(options, KNOWN_OPTIONS)
   const generation = generationOf(options.version ?? '3.2')
   const real = options.front
   const text =

@@ -1,3 +1,4 @@
+import type { OptionKind } from '../check-options.js'
 import type { Clock } from '../../provider/clock.js'
 import type { MemberRef } from '../../provider/contract.js'
 import type { HttpFake, HttpFakeFailure } from '../http/request.js'
@@ -75,24 +76,24 @@ export interface FakeOptions {
 }
 
 /** Every option by its name. */
-export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, true>> = {
-  pools: true,
-  config: true,
-  front: true,
-  version: true,
-  port: true,
-  host: true,
-  tls: true,
-  username: true,
-  password: true,
-  reloadDelay: true,
-  startup: true,
-  maxTransactions: true,
-  configVersion: true,
-  uptime: true,
-  latency: true,
-  statsCost: true,
-  clock: true,
+export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, OptionKind>> = {
+  pools: 'pools',
+  config: 'string',
+  front: 'object',
+  version: 'string',
+  port: 'number',
+  host: 'string',
+  tls: 'any',
+  username: 'string',
+  password: 'string',
+  reloadDelay: 'number',
+  startup: 'number',
+  maxTransactions: 'number',
+  configVersion: 'number',
+  uptime: 'number',
+  latency: 'number',
+  statsCost: 'number',
+  clock: 'object',
 }
 
 /** A running fake. */

@@ -1,4 +1,4 @@
-import { refuseUnknown, wrongOption } from '../check-options.js'
+import { checkOptions, wrongOption, type OptionKind } from '../check-options.js'
 import type { ProtocolFailure, ProtocolRequest } from '../protocol-fake.js'
 
 /** The versions that the fake knows: each stands for its series. */
@@ -140,23 +140,23 @@ export interface Config {
 
 const NAME = /^[A-Za-z0-9_.:-]+$/
 const FIRST_PORT = 8_001
-const KNOWN: Readonly<Record<keyof FakeOptions, true>> = {
-  pools: true,
-  frontends: true,
-  version: true,
-  path: true,
-  port: true,
-  level: true,
-  master: true,
-  maxconn: true,
-  timeout: true,
-  keepsState: true,
-  hardStopAfter: true,
+const KNOWN: Readonly<Record<keyof FakeOptions, OptionKind>> = {
+  pools: 'pools',
+  frontends: 'object',
+  version: 'string',
+  path: 'string',
+  port: 'number',
+  level: 'string',
+  master: 'boolean',
+  maxconn: 'number',
+  timeout: 'number',
+  keepsState: 'boolean',
+  hardStopAfter: 'number',
 }
 
 /** Checks the options as HAProxy checks a configuration: what it would not load is an error here. */
 export function readConfig(options: FakeOptions): Config {
-  refuseUnknown(options, KNOWN)
+  checkOptions(options, KNOWN)
   const { pools = { web: ['web1', 'web2'] }, version = '3.2', level = 'admin' } = options
   if (!['2.6', '3.0', '3.2'].includes(version))
     throw wrongOption(`version is '${version}', not 2.6, 3.0 or 3.2`)

@@ -335,3 +335,12 @@ describe('input outside the types', () => {
     )
   })
 })
+
+describe('mapNodes refuses', () => {
+  test.each([
+    ['an empty object', {}, /nodes\[0\].*expected a Node/],
+    ['an object of another kind', { kind: 'Pod', metadata: { name: 'x' } }, /kind.*'Node'/],
+  ])('%s', (_, given, words) => {
+    expect(() => mapNodes([given], { ports: [80] })).toThrow(words)
+  })
+})

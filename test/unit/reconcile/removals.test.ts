@@ -1,4 +1,4 @@
-import { reconcile } from 'drainable'
+import { reconcile, type DrainableError } from 'drainable'
 import { fakeClock, fakeProvider } from 'drainable/testing'
 import { describe, expect, it } from 'vitest'
 import { bench, desired, slowBench, slowStore, web } from './set-up.js'
@@ -142,4 +142,40 @@ it('work between an idle and its removal is cut where that is asked for', async 
   at.lb.occupy(web('b'))
   await at.clock.advance(120_000)
   expect(at.states('b')).toEqual(['gone'])
+})
+
+describe('a removal at the deadline, where the product removes no member at work and cuts nothing', () => {
+  async function late() {
+    const clock = fakeClock()
+    const capabilities = { removal: 'refuses', terminate: false } as const
+    const lb = fakeProvider({ pools: { web: ['a', 'b', 'c'] }, clock, capabilities })
+    const end = lb.occupy(web('c'))
+    const policy = { timeout: '30s', onTimeout: 'remove' } as const
+    const loop = reconcile(lb, { pools: ['web'], owns: () => true, clock, ...policy })
+    const faults: DrainableError[] = []
+    loop.on('fault', (error) => faults.push(error))
+    loop.set(desired({ a: 'serve', b: 'absent', c: 'absent' }))
+    return { clock, lb, loop, end, faults }
+  }
+
+  it('takes an idle member out', async () => {
+    const { clock, lb, loop, faults } = await late()
+    await clock.advance(20_000)
+    expect(lb.state(web('b'))).toBe('gone')
+    expect(loop.status()).toMatchObject([{ ref: web('c'), active: 1, held: null }])
+    expect(faults).toEqual([])
+    await clock.runUntil(loop.close())
+  })
+
+  it('is told once for a member at work, which goes once it is idle', async () => {
+    const { clock, lb, loop, end, faults } = await late()
+    await clock.advance(300_000)
+    expect(loop.status()).toMatchObject([{ ref: web('c'), pastDeadline: true }])
+    expect(faults.map(({ code }) => code)).toEqual(['UNSUPPORTED'])
+    expect(faults[0]?.message).toMatch(/removes no member that has work.*maintCuts/)
+    end()
+    await clock.advance(5_000)
+    expect(lb.state(web('c'))).toBe('gone')
+    await clock.runUntil(loop.close())
+  })
 })

@@ -179,6 +179,7 @@ describe('options of a reconciler', () => {
     ['an unknown one', { drian: true }, /drian/],
     ['a lease that is none', { lease: {} }, /lease/],
     ['a short lease', { leaseTtl: '500ms' }, /leaseTtl/],
+    ['the time of a lease without one', { leaseTtl: '3s' }, /leaseTtl.*there is no lease/],
     ['a wrong timeout', { timeout: 30 }, /timeout/],
   ])('are refused: %s', (_, options, words) => {
     const at = bench('a')

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { ReconcileOptions } from 'drainable'
 import { bench, desired, web } from './set-up.js'
 
 describe('the status of a reconciler', () => {
@@ -16,5 +17,34 @@ describe('the status of a reconciler', () => {
     await at.clock.advance(200)
     expect(told.at(-1)).toEqual([['idle', 0]])
     expect(told.length).toBeLessThan(30)
+  })
+
+  it('says what is asked of members of a pool that is not there, and tells that once', async () => {
+    const at = bench('a', 'b')
+    await using loop = at.start({ pools: ['wbe'] })
+    const faults: string[] = []
+    loop.on('fault', ({ code, message }) => faults.push(`${code} ${message}`))
+    loop.set(desired({ a: 'serve', b: 'drain', c: 'absent' }, 'wbe'))
+    await at.clock.runUntil(loop.settled())
+    await at.clock.advance(60_000)
+    const held = "there is no pool wbe, did you mean 'web'?"
+    expect(loop.status()).toMatchObject([
+      { ref: { member: 'a' }, want: 'serve', held },
+      { ref: { member: 'b' }, want: 'drain', held },
+      { ref: { member: 'c' }, want: 'absent', held },
+    ])
+    expect(faults).toEqual([`NOT_FOUND ${held}`])
+  })
+
+  it("says what is asked of another client's member", async () => {
+    const at = bench('ctl-a', 'ctl-b', 'vm')
+    const owns: ReconcileOptions['owns'] = ({ ref }) => ref.member.startsWith('ctl-')
+    await using loop = await at.settled(desired({ 'ctl-a': 'serve', vm: 'drain' }), { owns })
+    const [row] = loop.status()
+    expect(row).toMatchObject({
+      ref: web('vm'),
+      want: 'drain',
+      held: expect.stringContaining('left alone in ready') as string,
+    })
   })
 })

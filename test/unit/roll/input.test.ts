@@ -39,6 +39,7 @@ const refused: readonly (readonly [string, Record<string, unknown>, RegExp])[] =
   ],
   ['a lease that is none', { lease: {} }, /lease: expected a lease with acquire, renew/],
   ['a short lease', { leaseTtl: '500ms' }, /leaseTtl: expected at least 1s/],
+  ['the time of a lease without one', { leaseTtl: '3s' }, /leaseTtl.*there is no lease/],
   ['a misspelt option', { maxUnavailible: 2 }, /unknown option 'maxUnavailible'/],
   ['an id of blanks', { id: 'a b' }, /id: expected 1 to 200 letters/],
 ]

@@ -100,6 +100,16 @@ export const BREAKS: Readonly<
       }),
     /unknown members/,
   ],
+  'has a word of its own for its maint': [
+    (fake) =>
+      broken(fake, {
+        describe: async (ctx) => {
+          const info = await fake.describe(ctx)
+          return { ...info, capabilities: { ...info.capabilities, maint: 'graceful' as never } }
+        },
+      }),
+    /describes itself/,
+  ],
   'lists no scopes': [reading((r) => ({ ...r, scopes: [] })), /describes each scope/],
   'takes the time elsewhere': [scopes(() => ({ sampledAt: Date.now() })), /the clock it is given/],
   'counts with fractions': [scopes(() => ({ active: 0.5 })), /describes each scope/],

@@ -69,6 +69,19 @@ describe.each(subjects)('the fake of %s', (name, subject) => {
     },
   )
 
+  test.each([
+    ['port', '80'],
+    ['version', 3],
+    ['pools', { web: 'web1' }],
+    ['clock', 5],
+    ['username', 5],
+  ])('an option of another type is named: %s', async (option, value) => {
+    const started = subject.start({ [option]: value })
+    const words = new RegExp(`startFake\\(\\): (${option}\\b.*expected|unknown option '${option}')`)
+    await expect(started).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
+    await expect(started).rejects.toThrow(words)
+  })
+
   test('status: has the words of the product', async () => {
     await using it = await open(subject)
     it.fake.fail({ match: subject.line, how: 'status' })

@@ -54,6 +54,18 @@ test('a provider passes that hands up nothing, or everything', async () => {
   }
 })
 
+test('a provider passes whose errors of the network only have their code', async () => {
+  const bare = (fake: FakeProvider) =>
+    broken(fake, {
+      observe: (refs, ctx) =>
+        fake.observe(refs, ctx).catch(() => {
+          throw Object.assign(new Error('connect refused'), { code: 'ECONNREFUSED' })
+        }),
+    })
+  const cases = providerContract(() => openFake({}, bare))
+  await cases.find((c) => /when the product can not be reached, and never/.test(c.name))?.run()
+})
+
 test('a harness without occupy is told so if the provider counts', async () => {
   const cases = providerContract(async () => {
     const harness = await openFake()

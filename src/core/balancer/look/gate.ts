@@ -297,6 +297,11 @@ function unread(scope: LoadScope, problem: string, at: number): LoadScope {
   }
 }
 
+/** The adapter itself answered what the contract does not allow. */
+function broken(provider: string, what: string): DrainableError {
+  return new DrainableError('PROVIDER_FAILED', `${provider}: ${what}`, { provider })
+}
+
 /** Checks a result of a call: an invalid result, or one about another member, becomes unknown. */
 export function checkResult(
   change: Change,
@@ -306,11 +311,11 @@ export function checkResult(
   const { ref } = change
   const status: unknown = (result as Partial<ChangeResult> | undefined)?.status
   if (result === undefined || typeof result !== 'object')
-    return { ref, status: 'unknown', error: malformed(provider, 'a change has no result') }
+    return { ref, status: 'unknown', error: broken(provider, 'a change has no result') }
   // Results out of order could end or undo the wrong member.
   if (!isOf(ref, result)) {
     const words = `the result of '${change.kind}' for ${formatRef(ref)} is about another member`
-    return { ref, status: 'unknown', error: malformed(provider, words) }
+    return { ref, status: 'unknown', error: broken(provider, words) }
   }
   if (status === 'applied' || status === 'unchanged') {
     const { terminated } = result as { terminated?: unknown }
@@ -320,7 +325,7 @@ export function checkResult(
   const { error } = result as { error?: unknown }
   if ((status === 'rejected' || status === 'unknown') && isDrainableError(error)) return result
   const words = `the result of '${change.kind}' is ${show(status)}`
-  const cause = isDrainableError(error) ? error : malformed(provider, words)
+  const cause = isDrainableError(error) ? error : broken(provider, words)
   return { ref, status: 'unknown', error: cause }
 }
 
@@ -348,20 +353,21 @@ const NUMBERS = ['freshness', 'blind', 'lateBound', 'minTimeout', 'minInterval']
 /** Checks the answer of `describe()`. */
 export function checkInfo(info: ProviderInfo, provider: string): ProviderInfo {
   const fail = (what: string): never => {
-    throw new DrainableError('PROVIDER_FAILED', `${provider}: describe() gave ${what}`, {
-      provider,
-    })
+    throw broken(provider, `describe() gave ${what}`)
+  }
+  const choose = (field: string, value: unknown, words: readonly unknown[]): void => {
+    if (!words.includes(value))
+      fail(`${field}: ${show(value)}, expected one of ${words.map(show).join(', ')}`)
   }
   const given = loose(info).capabilities
   if (typeof given !== 'object' || given === null) return fail('no capabilities')
   const capabilities = loose(given as Capabilities)
   const { ladder } = capabilities
-  if (!Array.isArray(ladder) || !ladder.every((state) => STATES.includes(state)))
-    return fail('no ladder of admin states')
-  if (!MAINT.includes(capabilities.maint)) return fail(`maint: ${show(capabilities.maint)}`)
-  if (!COUNTS.includes(capabilities.counts)) return fail(`counts: ${show(capabilities.counts)}`)
-  const { removal = 'unknown' } = capabilities
-  if (!REMOVAL.includes(removal)) return fail(`removal: ${show(removal)}`)
+  if (!Array.isArray(ladder)) return fail('no ladder of admin states')
+  for (const state of ladder) choose('ladder', state, STATES)
+  choose('maint', capabilities.maint, MAINT)
+  choose('counts', capabilities.counts, COUNTS)
+  choose('removal', capabilities.removal ?? 'unknown', REMOVAL)
   for (const field of NUMBERS) {
     const value = capabilities[field]
     const optional = field === 'minTimeout' || field === 'minInterval'

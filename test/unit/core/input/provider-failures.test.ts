@@ -287,4 +287,32 @@ describe('a provider with nonsense answers', () => {
       expect(clock.pending).toBe(0)
     },
   )
+
+  test.each(nonsense.filter(([, verb]) => verb === 'apply'))(
+    'is a fault of the adapter: %s',
+    async (_, verb, reply) => {
+      const { clock, lb } = balancer()
+      answering(lb, verb, reply)
+      const run = startDrain(lb, web1, { clock, timeout: '10s', seal: false })
+      const report: DrainReport = await clock.runUntil(run.done, 600_000)
+      await run.release()
+      expect(only(report).error).toMatchObject({ code: 'PROVIDER_FAILED' })
+    },
+  )
+
+  test('says which words there are for a capability', async () => {
+    const { clock, lb } = balancer()
+    const info = await lb.describe({ clock, signal: new AbortController().signal })
+    const capabilities = { ...info.capabilities, maint: 'graceful' as never }
+    answering(lb, 'describe', { ...info, capabilities })
+    const error = await clock.runUntil(thrown(drain(lb, web1, { clock })))
+    expect(error).toMatchObject({ message: expect.stringMatching(/"gentle", "cuts"/) as unknown })
+  })
+
+  test('is refused at once if it keeps another version of the contract', () => {
+    const { clock, lb } = balancer()
+    Object.assign(lb, { specVersion: 2 })
+    expect(() => startDrain(lb, web1, { clock })).toThrow(/specVersion 2, not 1/)
+    expect(lb.requests).toEqual([])
+  })
 })

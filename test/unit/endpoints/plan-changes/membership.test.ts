@@ -119,7 +119,7 @@ describe('adding', () => {
     expect(held).toEqual([
       {
         ref: { pool: 'wep', member: '10.0.0.1:80' },
-        reason: 'there is no pool wep in the snapshot',
+        reason: 'there is no pool wep',
       },
     ])
   })
