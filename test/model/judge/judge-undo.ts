@@ -159,17 +159,52 @@ export function judgeUndone(judge: Judge, undo: Undo): void {
  */
 function leaveToOthers(
   judge: Judge,
-  { process, startedAt }: Undo,
+  { process, startedAt, report }: Undo,
   chain: Chain,
   key: string,
 ): boolean {
+  // after a release it is left alone, and said: what it had changed stays in its own ticket
+  const isLeftAlone = report?.members.some(
+    ({ ref, outcome }) => keyOf(ref) === key && outcome === 'overruled',
+  )
   const keepers = judge.keepersBeside(chain, process, key, startedAt)
-  const left = [chain, ...judge.ancestors(chain, process, key)]
+  const left = isLeftAlone ? [] : [chain, ...judge.ancestors(chain, process, key)]
   for (const { heirOf } of keepers) heirOf.set(key, new Set([...(heirOf.get(key) ?? []), ...left]))
   return keepers.length > 0
 }
 
-/** The same of a call whose ticket is dropped, or that has begun its undo. */
+/**
+ * Whether a drain was shown the member lower in the very process that had taken its hold, and a later one has that hold from a
+ * state file: others had taken it back, and what is there since is not its own (decision 4).
+ */
+export function cameBack(judge: Judge, { id }: Chain, member: Member): boolean {
+  const { key, own, setter, reloadedAt } = member
+  const isOfThen = ({ snapshot }: Delivery): boolean =>
+    snapshot.readings.some(
+      ({ ref, scopes }) =>
+        keyOf(ref) === key &&
+        scopes.every(({ scope }) =>
+          judge.truth.processes.some(({ name, bornAt }) => name === scope && bornAt <= setter.at),
+        ),
+    )
+  return judge.calls.some(
+    ({ chain, provider, closedAt }) =>
+      chain?.id === id &&
+      judge.looksAt(provider, key).some((look) => {
+        const shown = shownState(look, key)
+        const isBetween = look.askedAt > setter.at && look.readAt < reloadedAt
+        return (
+          isBetween &&
+          look.at <= closedAt &&
+          isOfThen(look) &&
+          shown !== undefined &&
+          isLower(own)(shown)
+        )
+      }),
+  )
+}
+
+/** {@link leaveToOthers} of a call whose ticket is dropped, or that has begun its undo. */
 export function isLeftToOthers(judge: Judge, call: Call, key: string): boolean {
   const { chain, process } = call
   if (chain === undefined) return false
